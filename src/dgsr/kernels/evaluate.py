@@ -1,0 +1,151 @@
+"""Evaluate a population on a data set: one interpreter, rows in cache-sized blocks.
+
+A program is read from its last token to its first with a stack of rows. Variables are never
+copied: the stack holds row numbers, and the first rows of the workspace are the data themselves.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numba import njit
+
+# Rows evaluated together: every row of the workspace stays in the first-level cache.
+BLOCK = 128
+
+VARIABLE, CONSTANT, ADD, SUB, MUL, DIV, EXP, LOG, SIN, COS = range(10)  # as Opcode
+
+
+@njit(cache=True, error_model="numpy", fastmath={"contract"})
+def _run(tokens, length, constants, opcode, argument, work, n_rows, stack):
+    """Run one program on one block; return the row of `work` that holds its values.
+
+    `work` holds the variables in its first rows, then two scratch rows per stack place: a result
+    never overwrites an operand, which lets the loops be vectorised.
+    """
+    n_variables = work.shape[0] - 2 * len(stack)
+    next_constant = 0
+    for i in range(length):
+        if opcode[tokens[i]] == CONSTANT:
+            next_constant += 1
+    top = -1
+    for i in range(length - 1, -1, -1):
+        token = tokens[i]
+        op = opcode[token]
+        if op == VARIABLE:
+            top += 1
+            stack[top] = argument[token]
+            continue
+        if op == CONSTANT:
+            top += 1
+            next_constant -= 1
+            row = n_variables + 2 * top
+            work[row, :n_rows] = constants[next_constant]
+            stack[top] = row
+            continue
+        left = work[stack[top]]
+        if op <= DIV:
+            right = work[stack[top - 1]]
+            top -= 1
+            row = n_variables + 2 * top
+            if stack[top] == row or stack[top + 1] == row:
+                row += 1
+            out = work[row]
+            if op == ADD:
+                for j in range(n_rows):
+                    out[j] = left[j] + right[j]
+            elif op == SUB:
+                for j in range(n_rows):
+                    out[j] = left[j] - right[j]
+            elif op == MUL:
+                for j in range(n_rows):
+                    out[j] = left[j] * right[j]
+            else:
+                for j in range(n_rows):
+                    out[j] = left[j] / right[j]
+        else:
+            row = n_variables + 2 * top
+            if stack[top] == row:
+                row += 1
+            out = work[row]
+            if op == EXP:
+                for j in range(n_rows):
+                    out[j] = math.exp(left[j])
+            elif op == LOG:
+                for j in range(n_rows):
+                    out[j] = math.log(left[j])
+            elif op == SIN:
+                for j in range(n_rows):
+                    out[j] = math.sin(left[j])
+            else:
+                for j in range(n_rows):
+                    out[j] = math.cos(left[j])
+        stack[top] = row
+    return stack[0]
+
+
+@njit(cache=True)
+def _workspace(n_variables, max_length):
+    stack = np.empty(max_length // 2 + 2, dtype=np.int64)
+    return stack, np.empty((n_variables + 2 * len(stack), BLOCK))
+
+
+@njit(cache=True, error_model="numpy", nogil=True)
+def squared_errors(tokens, lengths, constants, opcode, argument, columns, y):
+    """Sum of squared residuals of every program.
+
+    Parameters
+    ----------
+    tokens : ndarray of shape (n_programs, max_length), int64
+    lengths : ndarray of shape (n_programs,), int64
+    constants : ndarray of shape (n_programs, max_constants), float64
+    opcode, argument : ndarray of shape (n_tokens,), int64
+        From `Library.table`.
+    columns : ndarray of shape (n_features, n_samples), float64
+        The data, one row per variable.
+    y : ndarray of shape (n_samples,), float64
+
+    Returns
+    -------
+    ndarray of shape (n_programs,)
+        `inf` where any prediction is not finite.
+    """
+    n_programs = len(lengths)
+    n_variables, n_samples = columns.shape
+    stack, work = _workspace(n_variables, tokens.shape[1])
+    total = np.zeros(n_programs)
+    for start in range(0, n_samples, BLOCK):
+        n_rows = min(BLOCK, n_samples - start)
+        work[:n_variables, :n_rows] = columns[:, start : start + n_rows]
+        target = y[start : start + n_rows]
+        for b in range(n_programs):
+            if total[b] == np.inf:
+                continue
+            row = _run(tokens[b], lengths[b], constants[b], opcode, argument, work, n_rows, stack)
+            values = work[row]
+            error = 0.0
+            for j in range(n_rows):
+                residual = target[j] - values[j]
+                error += residual * residual
+            total[b] = total[b] + error if np.isfinite(error) else np.inf
+    return total
+
+
+@njit(cache=True, error_model="numpy", nogil=True)
+def predictions(tokens, lengths, constants, opcode, argument, columns):
+    """Values of every program: a ndarray of shape (n_programs, n_samples).
+
+    Parameters are those of `squared_errors`.
+    """
+    n_programs = len(lengths)
+    n_variables, n_samples = columns.shape
+    stack, work = _workspace(n_variables, tokens.shape[1])
+    result = np.empty((n_programs, n_samples))
+    for start in range(0, n_samples, BLOCK):
+        n_rows = min(BLOCK, n_samples - start)
+        work[:n_variables, :n_rows] = columns[:, start : start + n_rows]
+        for b in range(n_programs):
+            row = _run(tokens[b], lengths[b], constants[b], opcode, argument, work, n_rows, stack)
+            result[b, start : start + n_rows] = work[row, :n_rows]
+    return result

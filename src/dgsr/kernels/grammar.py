@@ -1,0 +1,203 @@
+"""The constraints as compiled code: one step function that everything else is a loop around.
+
+A partial program in prefix order is described by its *tree state*: a few counters and a stack of
+the operators that still wait for children. `allowed` says whether a token may come next, `push`
+appends it. Sampler, prior and genetic operators use these two and nothing else.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+
+# Columns of the counters.
+DEPTH, DANGLING, LENGTH, N_CONSTANTS, N_VARIABLES = range(5)
+# Rows of the stack: one entry per operator that still waits for a child.
+PARENT, REMAINING, FIRST_CHILD, UNDER_TRIGONOMETRIC = range(4)
+
+
+class TreeState(NamedTuple):
+    """Tree states of many programs."""
+
+    counters: np.ndarray  # (n_programs, 5) int64
+    stack: np.ndarray  # (n_programs, 4, max_length + 1) int64
+
+
+def new_tree_state(n_programs: int, max_length: int) -> TreeState:
+    """Return the states of `n_programs` programs without tokens."""
+    counters = np.zeros((n_programs, 5), dtype=np.int64)
+    counters[:, DANGLING] = 1
+    return TreeState(counters, np.zeros((n_programs, 4, max_length + 1), dtype=np.int64))
+
+
+@njit(cache=True)
+def reset(counters):
+    """Make one state that of a program without tokens."""
+    counters[:] = 0
+    counters[DANGLING] = 1
+
+
+@njit(cache=True)
+def parent_of_next(counters, stack, none):
+    """Return the token whose child comes next, `none` at the root."""
+    depth = counters[DEPTH]
+    return stack[PARENT, depth - 1] if depth > 0 else none
+
+
+@njit(cache=True)
+def sibling_of_next(counters, stack, none):
+    """Return the token at the root of the next node's left sibling, `none` without one."""
+    depth = counters[DEPTH]
+    if depth > 0 and stack[FIRST_CHILD, depth - 1] >= 0:
+        return stack[FIRST_CHILD, depth - 1]
+    return none
+
+
+@njit(cache=True)
+def allowed(token, counters, stack, grammar):
+    """Whether `token` may be the next token."""
+    arity = grammar.arity[token]
+    length = counters[LENGTH] + 1
+    dangling = counters[DANGLING] - 1 + arity
+    if length + dangling > grammar.max_length:
+        return False
+    if dangling == 0 and length < grammar.min_length:
+        return False
+    depth = counters[DEPTH]
+    if arity > 0:
+        if depth == 0:
+            return True
+        if grammar.forbidden_child[stack[PARENT, depth - 1], token]:
+            return False
+        return not (grammar.is_trigonometric[token] and stack[UNDER_TRIGONOMETRIC, depth - 1] == 1)
+    if grammar.is_variable[token]:
+        return True
+    if not grammar.is_constant[token] or counters[N_CONSTANTS] >= grammar.max_constants:
+        return False
+    if dangling == 0 and counters[N_VARIABLES] == 0:
+        return False
+    if depth == 0:
+        return True
+    if grammar.arity[stack[PARENT, depth - 1]] == 1:
+        return False
+    first = stack[FIRST_CHILD, depth - 1]
+    return first < 0 or not grammar.is_constant[first]
+
+
+@njit(cache=True)
+def push(token, counters, stack, grammar):
+    """Append `token`, which must be allowed."""
+    arity = grammar.arity[token]
+    depth = counters[DEPTH]
+    under = 1 if grammar.is_trigonometric[token] else 0
+    if depth > 0:
+        if stack[FIRST_CHILD, depth - 1] < 0:
+            stack[FIRST_CHILD, depth - 1] = token
+        stack[REMAINING, depth - 1] -= 1
+        under |= stack[UNDER_TRIGONOMETRIC, depth - 1]
+    counters[LENGTH] += 1
+    counters[DANGLING] += arity - 1
+    if arity > 0:
+        stack[PARENT, depth] = token
+        stack[REMAINING, depth] = arity
+        stack[FIRST_CHILD, depth] = -1
+        stack[UNDER_TRIGONOMETRIC, depth] = under
+        depth += 1
+    else:
+        if grammar.is_constant[token]:
+            counters[N_CONSTANTS] += 1
+        else:
+            counters[N_VARIABLES] += 1
+        while depth > 0 and stack[REMAINING, depth - 1] == 0:
+            depth -= 1
+    counters[DEPTH] = depth
+
+
+@njit(cache=True)
+def length_logit(token, counters, grammar):
+    """Soft length prior: what to add to the logit of `token`.
+
+    Before `length_loc` it discourages the end of the program, after it discourages operators,
+    both by a Gaussian of width `length_scale`.
+
+    References
+    ----------
+    Landajuela et al., "Improving exploration in policy gradient search", 2021, section 3.
+    """
+    if grammar.length_scale == 0.0:
+        return 0.0
+    distance = (counters[LENGTH] - grammar.length_loc) / grammar.length_scale
+    arity = grammar.arity[token]
+    if distance < 0.0 and arity == 0 and counters[DANGLING] == 1:
+        return -0.5 * distance * distance
+    if distance > 0.0 and arity > 0:
+        return -0.5 * distance * distance
+    return 0.0
+
+
+@njit(cache=True)
+def is_valid(tokens, length, grammar, counters, stack):
+    """Whether the first `length` tokens are one whole program that meets the constraints.
+
+    `counters` and `stack` are scratch: one tree state.
+    """
+    if length < 1 or length > grammar.max_length:
+        return False
+    reset(counters)
+    for i in range(length):
+        if counters[DANGLING] == 0 or not allowed(tokens[i], counters, stack, grammar):
+            return False
+        push(tokens[i], counters, stack, grammar)
+    return counters[DANGLING] == 0
+
+
+@njit(cache=True)
+def are_valid(tokens, lengths, grammar):
+    """Which programs of a population meet the constraints: a ndarray of bool, one per program."""
+    counters = np.zeros(5, dtype=np.int64)
+    stack = np.zeros((4, tokens.shape[1] + 1), dtype=np.int64)
+    result = np.empty(len(lengths), dtype=np.bool_)
+    for b in range(len(lengths)):
+        result[b] = is_valid(tokens[b], lengths[b], grammar, counters, stack)
+    return result
+
+
+@njit(cache=True)
+def walk(tokens, lengths, grammar):
+    """Everything the decoder is told of its own programs, for one teacher-forced pass.
+
+    Parameters
+    ----------
+    tokens : ndarray of shape (n_programs, max_length), int64
+    lengths : ndarray of shape (n_programs,), int64
+    grammar : Grammar
+
+    Returns
+    -------
+    parents, siblings : ndarray of shape (n_programs, longest), int64
+        Parent and sibling of each token; `n_tokens` stands for none.
+    logits : ndarray of shape (n_programs, longest, n_tokens), float32
+        Minus infinity where a token is not allowed, else the soft length prior. Zero after the end.
+    """
+    n_tokens = len(grammar.arity)
+    longest = lengths.max()
+    n_programs = len(lengths)
+    parents = np.full((n_programs, longest), n_tokens, dtype=np.int64)
+    siblings = np.full((n_programs, longest), n_tokens, dtype=np.int64)
+    logits = np.zeros((n_programs, longest, n_tokens), dtype=np.float32)
+    counters = np.zeros(5, dtype=np.int64)
+    stack = np.zeros((4, longest + 1), dtype=np.int64)
+    for b in range(n_programs):
+        reset(counters)
+        for i in range(lengths[b]):
+            parents[b, i] = parent_of_next(counters, stack, n_tokens)
+            siblings[b, i] = sibling_of_next(counters, stack, n_tokens)
+            for token in range(n_tokens):
+                if allowed(token, counters, stack, grammar):
+                    logits[b, i, token] = length_logit(token, counters, grammar)
+                else:
+                    logits[b, i, token] = -np.inf
+            push(tokens[b, i], counters, stack, grammar)
+    return parents, siblings, logits

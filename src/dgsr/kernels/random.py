@@ -1,0 +1,62 @@
+"""A small random generator for compiled code: explicit state, the same numbers on every machine.
+
+numba's own generator is hidden global state; this one is an array the caller owns, so a kernel's
+result depends on its arguments alone, whatever thread runs it.
+
+References
+----------
+Blackman & Vigna, "Scrambled linear pseudorandom number generators", 2021 (xoshiro256++);
+Steele, Lea & Flood, OOPSLA 2014 (splitmix64, used for seeding).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+
+def new_state(*seeds: int) -> np.ndarray:
+    """Return a generator state, a ndarray of 4 uint64, from any number of non-negative integers."""
+    return np.random.SeedSequence(seeds).generate_state(4, np.uint64)
+
+
+@njit(cache=True, inline="always")
+def _rotate(x, k):
+    return (x << np.uint64(k)) | (x >> np.uint64(64 - k))
+
+
+@njit(cache=True)
+def next_uint64(state):
+    """Advance xoshiro256++ by one step."""
+    result = _rotate(state[0] + state[3], 23) + state[0]
+    t = state[1] << np.uint64(17)
+    state[2] ^= state[0]
+    state[3] ^= state[1]
+    state[1] ^= state[2]
+    state[0] ^= state[3]
+    state[2] ^= t
+    state[3] = _rotate(state[3], 45)
+    return result
+
+
+@njit(cache=True)
+def uniform(state):
+    """Return a float in [0, 1) with 53 random bits."""
+    return (next_uint64(state) >> np.uint64(11)) * (1.0 / 9007199254740992.0)
+
+
+@njit(cache=True)
+def integer(state, n):
+    """Return an integer in [0, n)."""
+    return np.int64(uniform(state) * n)
+
+
+@njit(cache=True)
+def choice(state, weights):
+    """Return an index drawn with probability proportional to `weights`."""
+    u = uniform(state) * weights.sum()
+    for i in range(len(weights) - 1):
+        u -= weights[i]
+        if u < 0.0:
+            return i
+    return len(weights) - 1

@@ -1,0 +1,111 @@
+"""Many programs as a structure of arrays, and what one can ask of them on a data set."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, overload
+
+import numpy as np
+
+from dgsr.expressions.expression import Expression
+from dgsr.expressions.library import Library
+from dgsr.kernels.evaluate import predictions, squared_errors
+
+
+class DataSet(NamedTuple):
+    """A data set in the layout the kernels read."""
+
+    columns: np.ndarray  # (n_features, n_samples) float64, contiguous
+    y: np.ndarray  # (n_samples,) float64
+    variance: float  # of y
+
+    @classmethod
+    def from_arrays(cls, X: np.ndarray, y: np.ndarray) -> DataSet:
+        """Build from `X` of shape (n_samples, n_features) and `y` of shape (n_samples,)."""
+        y = np.ascontiguousarray(y, dtype=np.float64)
+        columns = np.ascontiguousarray(np.asarray(X, dtype=np.float64).T)
+        return cls(columns, y, float(y.var()))
+
+
+@dataclass(frozen=True, eq=False)
+class Population:
+    """Programs of one library.
+
+    Parameters
+    ----------
+    library : Library
+    tokens : ndarray of shape (n_programs, max_length), int64
+        Token ids in prefix order, zero after the end.
+    lengths : ndarray of shape (n_programs,), int64
+    constants : ndarray of shape (n_programs, max_constants), float64
+        Values of the ``const`` tokens in the order they stand in the program; no columns where the
+        library has no constants.
+    """
+
+    library: Library
+    tokens: np.ndarray
+    lengths: np.ndarray
+    constants: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.lengths)
+
+    @overload
+    def __getitem__(self, index: int | np.integer) -> Expression: ...
+    @overload
+    def __getitem__(self, index: slice | np.ndarray) -> Population: ...
+    def __getitem__(self, index):
+        if isinstance(index, (int, np.integer)):
+            return Expression(self.library, self.tokens[index, : self.lengths[index]], self.constants[index])
+        return Population(self.library, self.tokens[index], self.lengths[index], self.constants[index])
+
+    @classmethod
+    def concatenate(cls, populations: Sequence[Population]) -> Population:
+        """Join populations of the same library and array widths."""
+        return cls(
+            populations[0].library,
+            np.concatenate([p.tokens for p in populations]),
+            np.concatenate([p.lengths for p in populations]),
+            np.concatenate([p.constants for p in populations]),
+        )
+
+    def complexities(self) -> np.ndarray:
+        """C(f) of every program (paper, appendix "Evaluation Metrics"): shape (n_programs,), int64."""
+        per_token = self.library.table.complexity[self.tokens]
+        return np.where(np.arange(self.tokens.shape[1]) < self.lengths[:, None], per_token, 0).sum(axis=1)
+
+    def nmse(self, X: np.ndarray | DataSet, y: np.ndarray | None = None) -> np.ndarray:
+        """Normalised mean squared error of every program, `inf` where a prediction is not finite.
+
+        Parameters
+        ----------
+        X : ndarray of shape (n_samples, n_features), or DataSet
+        y : ndarray of shape (n_samples,)
+            Target; must vary. Not given when `X` is a DataSet.
+
+        Returns
+        -------
+        ndarray of shape (n_programs,)
+            Mean squared residual over the variance of `y`.
+
+        References
+        ----------
+        Holt, Qian, van der Schaar, ICLR 2023, equation 1 (there divided by the standard deviation).
+        """
+        data = X if isinstance(X, DataSet) else DataSet.from_arrays(X, y)
+        table = self.library.table
+        errors = squared_errors(
+            self.tokens, self.lengths, self.constants, table.opcode, table.argument, data.columns, data.y
+        )
+        return errors / (len(data.y) * data.variance)
+
+    def rewards(self, X: np.ndarray | DataSet, y: np.ndarray | None = None) -> np.ndarray:
+        """R = 1/(1 + NMSE) of every program (paper, section 3.1); 0 for an invalid one."""
+        return 1.0 / (1.0 + self.nmse(X, y))
+
+    def predict(self, X: np.ndarray) -> np.ndarray:
+        """Values of every program on `X` (n_samples, n_features): shape (n_programs, n_samples)."""
+        table = self.library.table
+        columns = np.ascontiguousarray(np.asarray(X, dtype=np.float64).T)
+        return predictions(self.tokens, self.lengths, self.constants, table.opcode, table.argument, columns)
