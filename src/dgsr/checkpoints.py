@@ -1,0 +1,189 @@
+"""The one way in and out of a weights file: safetensors and JSON, never a pickle.
+
+A generator is a folder with ``weights.safetensors``, whose header carries everything needed to
+rebuild the network, and ``card.json``, which tells people how it was made and how good it is.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import asdict, fields
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+
+from dgsr.expressions.constraints import Constraints
+from dgsr.expressions.library import Library
+from dgsr.generator.config import GeneratorConfig
+from dgsr.generator.generator import Generator
+
+FORMAT_VERSION = 1
+WEIGHTS, CARD = "weights.safetensors", "card.json"
+
+# A generator is a few megabytes; a header or a size beyond these is not one of ours.
+_MAX_WEIGHTS_BYTES = 1 << 30
+
+
+class GeneratorInfo(NamedTuple):
+    """One generator on disk."""
+
+    name: str
+    path: Path
+    card: dict[str, Any]
+
+
+def write_atomically(path: Path, write: Any) -> None:
+    """Call ``write(temporary_path)`` and move the result to `path`, so that no reader sees half of it."""
+    temporary = path.with_name(path.name + ".part")
+    write(temporary)
+    os.replace(temporary, path)
+
+
+def describe(generator: Generator) -> dict[str, str]:
+    """Return the header of a weights file."""
+    library = generator.library
+    return {
+        "format_version": str(FORMAT_VERSION),
+        "library": json.dumps(
+            {
+                "name": library.name,
+                "operators": list(library.operators),
+                "has_constants": library.has_constants,
+                "n_variables": library.n_variables,
+            }
+        ),
+        "config": json.dumps(asdict(generator.config)),
+        "constraints": json.dumps(asdict(generator.constraints)),
+    }
+
+
+def save_generator(generator: Generator, folder: str | Path, card: Mapping[str, Any]) -> None:
+    """Write a generator's folder; an existing one is replaced file by file, each in one step.
+
+    Parameters
+    ----------
+    generator : Generator
+    folder : str or Path
+    card : mapping
+        Anything JSON can hold.
+    """
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in generator.state_dict().items()}
+    write_atomically(folder / WEIGHTS, lambda path: save_file(tensors, path, metadata=describe(generator)))
+    text = json.dumps(card, indent=2) + "\n"
+    write_atomically(folder / CARD, lambda path: path.write_text(text, encoding="utf-8"))
+
+
+def _build(path: Path, header: Mapping[str, str]) -> Generator:
+    """Return an untrained generator of the sizes a header names."""
+
+    def values(key: str, cls: type) -> dict[str, Any]:
+        given = json.loads(header[key])
+        known = {field.name: field.type for field in fields(cls)}
+        if not isinstance(given, dict) or set(given) - set(known):
+            raise ValueError(f"unknown entries in {key}")
+        for name, value in given.items():
+            if not isinstance(value, (str, int, float, list)) or (isinstance(value, int) and value > 1_000_000):
+                raise ValueError(f"{key}.{name} is out of range")
+        return given
+
+    try:
+        version = int(header["format_version"])
+        if version > FORMAT_VERSION:
+            raise ValueError(f"its format version {version} is newer than {FORMAT_VERSION}; update dgsr")
+        library = values("library", Library)
+        library["operators"] = tuple(library["operators"])
+        generator = Generator.untrained(
+            Library(**library),
+            GeneratorConfig(**values("config", GeneratorConfig)),
+            Constraints(**values("constraints", Constraints)),
+            seed=0,
+        )
+    except (KeyError, TypeError, ValueError, RuntimeError) as error:
+        raise ValueError(
+            f"{path} is not a generator this version can read ({error}); "
+            "pretrain it again or fetch it anew."
+        ) from error
+    return generator
+
+
+def load_generator(name_or_path: str | Path, device: str | torch.device = "cpu") -> Generator:
+    """Load a pre-trained generator.
+
+    Parameters
+    ----------
+    name_or_path : str or Path
+        A name `list_generators` knows, or a folder that `save_generator` or `pretrain` wrote.
+    device : str or torch.device
+
+    Returns
+    -------
+    Generator
+        In evaluation mode.
+
+    Raises
+    ------
+    ValueError
+        If there is no such generator, or its weights file is damaged or of another version.
+    """
+    folder = Path(name_or_path)
+    if not folder.is_dir():
+        known = {info.name: info.path for info in list_generators()}
+        if str(name_or_path) not in known:
+            names = ", ".join(known) or "none"
+            raise ValueError(f"generator={str(name_or_path)!r} is neither a folder nor a name; known names: {names}.")
+        folder = known[str(name_or_path)]
+    path = folder / WEIGHTS
+    if not path.is_file():
+        raise ValueError(f"{folder} has no {WEIGHTS}; give a folder that pretrain() wrote.")
+    try:
+        if path.stat().st_size > _MAX_WEIGHTS_BYTES:
+            raise ValueError(f"it has {path.stat().st_size} bytes")
+        with safe_open(path, framework="pt") as file:
+            generator = _build(path, file.metadata() or {})
+            tensors = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118
+        if not all(torch.isfinite(tensor).all() for tensor in tensors.values()):
+            raise ValueError("some weights are not finite")
+        generator.load_state_dict(tensors)
+    except (SafetensorError, RuntimeError, OSError, ValueError) as error:
+        if isinstance(error, ValueError) and str(path) in str(error):
+            raise
+        raise ValueError(
+            f"{path} is damaged or is not a weights file ({error}); fetch it anew or pretrain again."
+        ) from error
+    return generator.to(device).eval()
+
+
+def _shipped_folders() -> list[Path]:
+    """Where generators of the package are: inside it when installed, beside ``src`` in a checkout."""
+    package = Path(__file__).parent
+    return [package / "pretrained", package.parent.parent / "pretrained"]
+
+
+def list_generators() -> list[GeneratorInfo]:
+    """Return the generators that come with the package, in order of their names."""
+    found: dict[str, GeneratorInfo] = {}
+    for root in _shipped_folders():
+        for card in sorted(root.glob(f"*/{CARD}")):
+            name = card.parent.name
+            if name not in found and (card.parent / WEIGHTS).is_file():
+                found[name] = GeneratorInfo(name, card.parent, json.loads(card.read_text(encoding="utf-8")))
+    return [found[name] for name in sorted(found)]
+
+
+def find_generator(library: Library) -> str | None:
+    """Return the name of the shipped generator for `library`, the one with the fewest variables that fits."""
+    fitting = [
+        (info.card["library"]["n_variables"], info.name)
+        for info in list_generators()
+        if info.card["library"]["name"] == library.name
+        and tuple(info.card["library"]["operators"]) == library.operators
+        and info.card["library"]["n_variables"] >= library.n_variables
+    ]
+    return min(fitting)[1] if fitting else None

@@ -1,0 +1,84 @@
+"""Sizes of a generator."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class GeneratorConfig:
+    """Every size of the conditional generator p_theta(f|D).
+
+    Parameters
+    ----------
+    input_encoding : {"float", "bits"}
+        How the encoder reads a number: the inverse hyperbolic sine of it, or besides that the 16
+        bits of its half-precision form (for data whose scale varies widely).
+    encoder_width, encoder_heads, encoder_layers : int
+        Set transformer: features, attention heads, induced set attention blocks.
+    n_inducing : int
+        Inducing points of each block.
+    n_latents : int
+        Vectors the data set is summarised in (seeds of the pooling attention).
+    max_rows : int
+        Rows read; of a larger data set a random sample of this size.
+    tree_embedding, tree_heads, tree_layers : int
+        Tree-state encoder: size of the embeddings of parent and of sibling, heads, layers (0: the
+        embeddings themselves).
+    decoder_width, decoder_heads, decoder_layers : int
+    feedforward : int
+        Hidden features of every feed-forward block, as a multiple of the block's width.
+    max_length : int
+        Longest program.
+
+    Raises
+    ------
+    ValueError
+        If `input_encoding` is unknown, or a width is not a multiple of its heads.
+    """
+
+    input_encoding: str = "bits"
+    encoder_width: int = 96
+    encoder_heads: int = 4
+    encoder_layers: int = 3
+    n_inducing: int = 24
+    n_latents: int = 8
+    max_rows: int = 200
+    tree_embedding: int = 16
+    tree_heads: int = 1
+    tree_layers: int = 0
+    decoder_width: int = 64
+    decoder_heads: int = 4
+    decoder_layers: int = 3
+    feedforward: int = 2
+    max_length: int = 30
+
+    def __post_init__(self) -> None:
+        if self.input_encoding not in ("float", "bits"):
+            raise ValueError(f"input_encoding={self.input_encoding!r} must be 'float' or 'bits'.")
+        for width, heads in (
+            (self.encoder_width, self.encoder_heads),
+            (2 * self.tree_embedding, self.tree_heads),
+            (self.decoder_width, self.decoder_heads),
+        ):
+            if heads < 1 or width % heads:
+                raise ValueError(f"A width of {width} must be a multiple of its {heads} heads.")
+
+
+#: The paper's sizes (appendix "Benchmark Algorithms"), and the sizes we ship.
+CONFIGS = {
+    "paper": GeneratorConfig(
+        input_encoding="float",
+        encoder_width=32,
+        encoder_heads=1,
+        encoder_layers=3,
+        n_inducing=64,
+        n_latents=1,
+        tree_layers=3,
+        decoder_width=32,
+        decoder_heads=1,
+        decoder_layers=2,
+        feedforward=2,
+    ),
+    "base": GeneratorConfig(),
+}

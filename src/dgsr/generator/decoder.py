@@ -1,0 +1,145 @@
+"""The decoder: one token after another, told the data set and the state of the tree.
+
+The paper concatenates the encoder's latent vector V with the tree state h_t to U_t and lets the
+decoder attend to it. Attention over the rows [V_s ; h_t], s = 1 .. S, splits: h_t adds the same
+number to every score, which the softmax ignores, and its share of the values is a linear map of
+h_t. So `DecoderLayer` attends over V, whose keys and values are computed once per data set, and
+adds that linear map: the same function at a fraction of the work.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from dgsr.generator.config import GeneratorConfig
+from dgsr.generator.layers import Attention, CausalSelfAttention, feedforward
+
+Memory = list[tuple[Tensor, Tensor]]
+
+
+class DecoderLayer(nn.Module):
+    """Self-attention, attention to U_t = [V ; h_t], feed-forward."""
+
+    def __init__(self, config: GeneratorConfig) -> None:
+        super().__init__()
+        width = config.decoder_width
+        self.self_attention = CausalSelfAttention(width, config.decoder_heads)
+        self.norm = nn.LayerNorm(width)
+        self.attention = Attention(width, config.decoder_heads, config.encoder_width)
+        self.tree = nn.Linear(2 * config.tree_embedding, width, bias=False)
+        self.feedforward = feedforward(width, config.feedforward)
+
+    def attend(self, x: Tensor, tree: Tensor, memory: tuple[Tensor, Tensor]) -> Tensor:
+        """All but the self-attention: x (B, N, width), tree (B, N, 2E), memory of B data sets."""
+        x = x + self.attention(self.norm(x), *memory) + self.tree(tree)
+        return x + self.feedforward(x)
+
+
+class TreeLayer(nn.Module):
+    """One layer of the tree-state encoder; causal, so that a step sees what training saw."""
+
+    def __init__(self, config: GeneratorConfig) -> None:
+        super().__init__()
+        width = 2 * config.tree_embedding
+        self.self_attention = CausalSelfAttention(width, config.tree_heads)
+        self.feedforward = feedforward(width, config.feedforward)
+
+
+class Decoder(nn.Module):
+    """Logits of the next token given the tokens so far, their tree states and the data set.
+
+    Token ids are the library's; one more, `n_tokens`, stands for the start and for "no parent" or
+    "no sibling". There is no stop token: a program ends when its tree is whole.
+    """
+
+    def __init__(self, config: GeneratorConfig, n_tokens: int) -> None:
+        super().__init__()
+        width, tree_width = config.decoder_width, 2 * config.tree_embedding
+        self.n_tokens = n_tokens
+        self.tokens = nn.Embedding(n_tokens + 1, width)
+        self.positions = nn.Embedding(config.max_length, width)
+        self.parents = nn.Embedding(n_tokens + 1, config.tree_embedding)
+        self.siblings = nn.Embedding(n_tokens + 1, config.tree_embedding)
+        self.tree_positions = nn.Embedding(config.max_length, tree_width)
+        self.tree_layers = nn.ModuleList(TreeLayer(config) for _ in range(config.tree_layers))
+        self.layers = nn.ModuleList(DecoderLayer(config) for _ in range(config.decoder_layers))
+        self.norm = nn.LayerNorm(width)
+        self.out = nn.Linear(width, n_tokens)
+        for embedding in (self.tokens, self.positions, self.parents, self.siblings, self.tree_positions):
+            nn.init.normal_(embedding.weight, std=0.1)
+        nn.init.normal_(self.out.weight, std=0.01)
+        nn.init.zeros_(self.out.bias)
+
+    def memory(self, latents: Tensor) -> Memory:
+        """Keys and values of the data sets, once for all steps: latents (D, S, encoder_width)."""
+        return [layer.attention.keys_values(latents) for layer in self.layers]
+
+    def forward(self, previous: Tensor, parents: Tensor, siblings: Tensor, memory: Memory) -> Tensor:
+        """Teacher-forced pass.
+
+        Parameters
+        ----------
+        previous, parents, siblings : Tensor of shape (D, K, L), int64
+            Token before each position, and the tree state there, of K programs for each of D data
+            sets.
+        memory : list of (keys, values)
+            From `memory`, of the D data sets.
+
+        Returns
+        -------
+        Tensor of shape (D, K, L, n_tokens)
+        """
+        d, k, length = previous.shape
+        at = torch.arange(length, device=previous.device)
+        tree = torch.cat([self.parents(parents), self.siblings(siblings)], dim=-1)
+        tree = (tree + self.tree_positions(at)).flatten(0, 1)  # (D K, L, 2E)
+        for layer in self.tree_layers:
+            tree = layer.self_attention(tree)
+            tree = tree + layer.feedforward(tree)
+        tree = tree.view(d, k * length, -1)
+        x = (self.tokens(previous) + self.positions(at)).flatten(0, 1)  # (D K, L, width)
+        for layer, keys_values in zip(self.layers, memory, strict=True):
+            x = layer.self_attention(x).view(d, k * length, -1)
+            x = layer.attend(x, tree, keys_values).view(d * k, length, -1)
+        return self.out(self.norm(x)).view(d, k, length, -1)
+
+    def new_cache(self, n_programs: int, max_length: int, like: Tensor) -> list[Tensor]:
+        """Empty key-value caches of the tree layers, then of the decoder's own."""
+        attentions = [layer.self_attention for layer in (*self.tree_layers, *self.layers)]
+        return [
+            like.new_empty(2, n_programs, a.heads, max_length, a.out.in_features // a.heads)
+            for a in attentions
+        ]
+
+    def step(
+        self,
+        t: int,
+        previous: Tensor,
+        parents: Tensor,
+        siblings: Tensor,
+        memory: Memory,
+        cache: list[Tensor],
+    ) -> Tensor:
+        """Logits (B, n_tokens) at position `t` of B programs.
+
+        `previous`, `parents`, `siblings` have shape (B,); `memory` is of one data set, or of one
+        per program.
+        """
+        tree = torch.cat([self.parents(parents), self.siblings(siblings)], dim=-1)
+        tree = (tree + self.tree_positions.weight[t]).unsqueeze(1)  # (B, 1, 2E)
+        n_tree = len(self.tree_layers)
+        for layer, layer_cache in zip(self.tree_layers, cache[:n_tree], strict=True):
+            tree = layer.self_attention.step(tree, layer_cache, t)
+            tree = tree + layer.feedforward(tree)
+        x = (self.tokens(previous) + self.positions.weight[t]).unsqueeze(1)  # (B, 1, width)
+        shared = len(memory[0][0]) == 1
+        if shared:
+            tree = tree.transpose(0, 1)
+        for layer, keys_values, layer_cache in zip(self.layers, memory, cache[n_tree:], strict=True):
+            x = layer.self_attention.step(x, layer_cache, t)
+            if shared:  # (1, B, width): all programs are queries of the one data set
+                x = layer.attend(x.transpose(0, 1), tree, keys_values).transpose(0, 1)
+            else:
+                x = layer.attend(x, tree, keys_values)
+        return self.out(self.norm(x[:, 0]))

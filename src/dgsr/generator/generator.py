@@ -1,0 +1,192 @@
+"""The conditional generator p_theta(f|D): what it is made of and what one can ask of it."""
+
+from __future__ import annotations
+
+import copy
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from dgsr.expressions.constraints import Constraints, Grammar
+from dgsr.expressions.library import Library
+from dgsr.generator.config import GeneratorConfig
+from dgsr.generator.decoder import Decoder
+from dgsr.generator.encoder import Encoder
+from dgsr.generator.sampling import Samples, sample_programs
+from dgsr.kernels.grammar import walk
+from dgsr.kernels.random import new_state
+from dgsr.population import Population
+
+
+class LogProbs(NamedTuple):
+    """A teacher-forced pass over D x K programs."""
+
+    programs: Tensor  # (D, K): log-probability of each program
+    entropies: Tensor  # (D, K, L): entropy of the choice at each position, zero after the end
+
+
+class Generator(nn.Module):
+    """Encoder and decoder over the tokens of one library.
+
+    Parameters
+    ----------
+    library : Library
+        Its variables are the most the generator can read; data with fewer use the first ones.
+    config : GeneratorConfig
+    constraints : Constraints
+        Limits programs are sampled under; they belong to the distribution.
+
+    References
+    ----------
+    Holt, Qian, van der Schaar, ICLR 2023, section 3 and appendix "DGSR Instantiation".
+    """
+
+    def __init__(self, library: Library, config: GeneratorConfig, constraints: Constraints) -> None:
+        super().__init__()
+        self.library = library
+        self.config = config
+        self.constraints = constraints
+        self.encoder = Encoder(config, library.n_variables)
+        self.decoder = Decoder(config, len(library))
+
+    @classmethod
+    def untrained(
+        cls, library: Library, config: GeneratorConfig, constraints: Constraints, seed: int
+    ) -> Generator:
+        """Return a generator with random weights that depend on `seed` alone."""
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            return cls(library, config, constraints)
+
+    @property
+    def device(self) -> torch.device:
+        return self.decoder.out.weight.device
+
+    def n_parameters(self) -> int:
+        return sum(parameter.numel() for parameter in self.parameters())
+
+    def refinable_copy(self) -> Generator:
+        """Return a generator with this frozen encoder, shared, and its own copy of the decoder."""
+        twin = copy.copy(self)
+        twin._modules = dict(self._modules)
+        twin.decoder = copy.deepcopy(self.decoder)
+        return twin
+
+    def grammar(self, n_variables: int) -> Grammar:
+        """Return the constraints for data with `n_variables` columns."""
+        return self.constraints.grammar(self.library, n_variables)
+
+    def encode(self, X: Tensor, y: Tensor, n_variables: int) -> Tensor:
+        """Encode D data sets of arrays (D, N, C) and (D, N): (D, S, encoder_width)."""
+        return self.encoder(X, y, n_variables)
+
+    @torch.inference_mode()
+    def encode_dataset(self, X: np.ndarray, y: np.ndarray, seed: int = 0) -> Tensor:
+        """Encode one data set of the user's.
+
+        Parameters
+        ----------
+        X : ndarray of shape (n_samples, n_features)
+        y : ndarray of shape (n_samples,)
+        seed : int
+            Chooses the rows that are read, where there are more than `config.max_rows`.
+
+        Returns
+        -------
+        Tensor of shape (1, S, encoder_width)
+
+        Raises
+        ------
+        ValueError
+            If `X` has more columns than the generator knows.
+        """
+        n_samples, n_features = X.shape
+        known = self.library.n_variables
+        if n_features > known:
+            raise ValueError(
+                f"X has {n_features} columns, the generator was trained for at most {known}; "
+                "use generator='untrained', or pretrain one with more variables."
+            )
+        if n_samples > self.config.max_rows:
+            rows = np.random.default_rng(seed).choice(n_samples, self.config.max_rows, replace=False)
+            X, y = X[rows], y[rows]
+        padded = np.zeros((1, len(y), known))
+        padded[0, :, :n_features] = X
+        arrays = (torch.from_numpy(a).to(self.device) for a in (padded, y[None].astype(np.float64)))
+        return self.encode(*arrays, n_features)
+
+    def log_probs(self, latents: Tensor, tokens: np.ndarray, lengths: np.ndarray, grammar: Grammar) -> LogProbs:
+        """Log-probabilities of K programs for each of D data sets, in one pass with gradients.
+
+        Parameters
+        ----------
+        latents : Tensor of shape (D, S, encoder_width)
+        tokens : ndarray of shape (D K, max_length), int64
+            Data set by data set, in the order `Samples` has.
+        lengths : ndarray of shape (D K,), int64
+        grammar : Grammar
+
+        Returns
+        -------
+        LogProbs
+        """
+        n_datasets, n_tokens = len(latents), len(self.library)
+        longest = int(lengths.max())
+        parents, siblings, masks = walk(tokens, lengths, grammar)
+        inside = np.arange(longest) < lengths[:, None]
+        previous = np.full((len(lengths), longest), n_tokens)
+        previous[:, 1:] = tokens[:, : longest - 1]
+        chosen = np.where(inside, tokens[:, :longest], 0)
+
+        def by_dataset(array: np.ndarray) -> Tensor:
+            tensor = torch.from_numpy(array).to(self.device)
+            return tensor.view(n_datasets, -1, *array.shape[1:])
+
+        memory = self.decoder.memory(latents)
+        logits = self.decoder(by_dataset(previous), by_dataset(parents), by_dataset(siblings), memory)
+        log_p = torch.log_softmax(logits + by_dataset(masks), dim=-1)  # (D, K, L, n_tokens)
+        kept = by_dataset(inside)
+        of_tokens = log_p.gather(-1, by_dataset(chosen).unsqueeze(-1)).squeeze(-1)
+        terms = log_p.exp() * log_p.clamp_min(-1e4)  # 0 where a token is not allowed, not 0 * -inf
+        return LogProbs(
+            torch.where(kept, of_tokens, 0.0).sum(-1), torch.where(kept, -terms.sum(-1), 0.0)
+        )
+
+    def sample_latents(self, latents: Tensor, n: int, grammar: Grammar, state: np.ndarray) -> Samples:
+        """Draw `n` programs for each encoded data set; see `sample_programs`."""
+        return sample_programs(self.decoder, latents, n, grammar, state)
+
+    def population(self, tokens: np.ndarray, lengths: np.ndarray) -> Population:
+        """Wrap sampled arrays; constants start at 1.0."""
+        width = self.constraints.max_constants if self.library.has_constants else 0
+        return Population(self.library, tokens, lengths, np.ones((len(lengths), width)))
+
+    def sample(self, X: np.ndarray, y: np.ndarray, n: int, random_state: int = 0) -> Population:
+        """Draw `n` programs for a data set.
+
+        Parameters
+        ----------
+        X : ndarray of shape (n_samples, n_features)
+        y : ndarray of shape (n_samples,)
+        n : int
+        random_state : int
+
+        Returns
+        -------
+        Population
+        """
+        X, y = np.asarray(X, dtype=np.float64), np.asarray(y, dtype=np.float64)
+        state = new_state(random_state)
+        latents = self.encode_dataset(X, y, random_state)
+        samples = self.sample_latents(latents, n, self.grammar(X.shape[1]), state)
+        return self.population(samples.tokens, samples.lengths)
+
+    @torch.inference_mode()
+    def log_prob(self, population: Population, X: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """Log-probability of every program given a data set: shape (n_programs,)."""
+        X, y = np.asarray(X, dtype=np.float64), np.asarray(y, dtype=np.float64)
+        latents = self.encode_dataset(X, y)
+        grammar = self.grammar(X.shape[1])
+        return self.log_probs(latents, population.tokens, population.lengths, grammar).programs[0].cpu().numpy()

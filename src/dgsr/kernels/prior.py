@@ -1,0 +1,448 @@
+"""The equation prior p(f), and data sets drawn from it, in compiled code.
+
+A tree is grown from its root: operators are drawn with the paper's weights and placed on a random
+open place until there are as many leaves as wanted, then the leaves are filled. It is written out
+as a program with powers as products and integers through ``x1/x1``, so that every equation is made
+of the library's own tokens, and put into one canonical order of its sums and products.
+
+References
+----------
+Lample & Charton, ICLR 2020; Holt, Qian, van der Schaar, ICLR 2023, appendix "Dataset Generation
+and Training".
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+
+from dgsr.kernels.evaluate import CONSTANT, _run, _workspace
+from dgsr.kernels.grammar import is_valid
+from dgsr.kernels.random import choice, integer, uniform
+
+_EMPTY = -1
+_INTEGER = -2  # kind of a leaf; its value stands in the first child's place
+
+# Limits of one tree; a larger one is drawn again.
+_MAX_NODES = 64
+
+
+class PriorTable(NamedTuple):
+    """The prior as arrays; operators are the library's, then the powers 2 to 5."""
+
+    weights: np.ndarray  # (n_operators + 4,) float64
+    n_operators: int
+    add: int  # token ids the powers and integers are written with
+    mul: int
+    div: int
+    commutative: np.ndarray  # (n_tokens,) bool
+    variable_probability: float
+    integer_weights: np.ndarray  # (max_integer,) float64
+    min_leaves: int
+    max_leaves: int
+    constant_low: float
+    constant_high: float
+    has_constants: bool
+    first_variable: int
+
+
+@njit(cache=True)
+def _grow(n_variables, prior, grammar, kind, first, second, state):
+    """Draw a tree into `kind`, `first`, `second`; return its number of nodes, 0 if it got too large."""
+    n_leaves = prior.min_leaves + integer(state, prior.max_leaves - prior.min_leaves + 1)
+    parent = np.full(_MAX_NODES, -1, dtype=np.int64)
+    under = np.zeros(_MAX_NODES, dtype=np.bool_)
+    places = np.zeros(_MAX_NODES, dtype=np.int64)
+    kind[0] = _EMPTY
+    n_nodes, n_places = 1, 1
+    while True:
+        operator = choice(state, prior.weights)
+        binary = operator < prior.n_operators and grammar.arity[operator] == 2
+        if binary and n_places == n_leaves:
+            break
+        at = integer(state, n_places)
+        node = places[at]
+        if operator < prior.n_operators:
+            above = parent[node]
+            if grammar.is_trigonometric[operator] and under[node]:
+                continue
+            if 0 <= above and kind[above] < prior.n_operators:
+                if grammar.forbidden_child[kind[above], operator]:
+                    continue
+        if n_nodes + 2 > _MAX_NODES:
+            return 0
+        kind[node] = operator
+        below = under[node] or (operator < prior.n_operators and grammar.is_trigonometric[operator])
+        first[node] = n_nodes
+        places[at] = n_nodes
+        for k in range(2 if binary else 1):
+            if k == 1:
+                second[node] = n_nodes
+                places[n_places] = n_nodes
+                n_places += 1
+            kind[n_nodes] = _EMPTY
+            parent[n_nodes] = node
+            under[n_nodes] = below
+            n_nodes += 1
+
+    # Leaves. An operator needs a variable somewhere below it, or it would be a constant.
+    for at in range(n_places):
+        node = places[at]
+        above = parent[node]
+        integer_allowed = above >= 0 and kind[above] < prior.n_operators and grammar.arity[kind[above]] == 2
+        if integer_allowed:
+            sibling = first[above] + second[above] - node
+            integer_allowed = kind[sibling] != _INTEGER
+        if integer_allowed and uniform(state) >= prior.variable_probability:
+            kind[node] = _INTEGER
+            first[node] = 1 + choice(state, prior.integer_weights)
+        else:
+            kind[node] = _EMPTY
+            first[node] = integer(state, n_variables)
+    # A higher variable only where all lower ones are present.
+    present = np.zeros(n_variables, dtype=np.int64)
+    for at in range(n_places):
+        if kind[places[at]] == _EMPTY:
+            present[first[places[at]]] = 1
+    rank = np.cumsum(present) - 1
+    for at in range(n_places):
+        if kind[places[at]] == _EMPTY:
+            first[places[at]] = rank[first[places[at]]]
+    return n_nodes
+
+
+@njit(cache=True)
+def _append(texts, sizes, node, source, size):
+    """Append the first `size` tokens of row `source` to row `node`; False if they do not fit."""
+    at = sizes[node]
+    if at + size > texts.shape[1]:
+        return False
+    texts[node, at : at + size] = texts[source, :size]
+    sizes[node] = at + size
+    return True
+
+
+@njit(cache=True)
+def _append_token(texts, sizes, node, token):
+    if sizes[node] == texts.shape[1]:
+        return False
+    texts[node, sizes[node]] = token
+    sizes[node] += 1
+    return True
+
+
+@njit(cache=True)
+def _append_repeated(texts, sizes, node, operator, source, times):
+    """Append f, f o f, f o (f o f), ... with `times` copies of row `source`."""
+    fits = True
+    for i in range(times):
+        if i < times - 1:
+            fits = fits and _append_token(texts, sizes, node, operator)
+        fits = fits and _append(texts, sizes, node, source, sizes[source])
+    return fits
+
+
+@njit(cache=True)
+def _append_integer(texts, sizes, node, value, prior):
+    """Append `value` as (x1 + ... + x1)/x1."""
+    fits = _append_token(texts, sizes, node, prior.div)
+    for i in range(value):
+        if i < value - 1:
+            fits = fits and _append_token(texts, sizes, node, prior.add)
+        fits = fits and _append_token(texts, sizes, node, prior.first_variable)
+    return fits and _append_token(texts, sizes, node, prior.first_variable)
+
+
+@njit(cache=True)
+def _write(n_nodes, kind, first, second, prior, grammar, texts, sizes, constants, n_constants, state):
+    """Write every subtree of a tree in prefix order; the whole equation is then row 0.
+
+    Integers take the fewest tokens: a small multiple of a short factor becomes a repeated sum.
+    False if a subtree is too long, has too many constants, or would repeat one.
+    """
+    for node in range(n_nodes - 1, -1, -1):  # children have higher numbers than their parent
+        sizes[node] = 0
+        n_constants[node] = 0
+        k = kind[node]
+        left, right = first[node], second[node]
+        if k == _EMPTY:
+            texts[node, 0] = prior.first_variable + left
+            sizes[node] = 1
+            continue
+        if k == _INTEGER:
+            if prior.has_constants:
+                texts[node, 0] = prior.first_variable - 1
+                sizes[node] = 1
+                width = prior.constant_high - prior.constant_low
+                constants[node, 0] = prior.constant_low + width * uniform(state)
+                n_constants[node] = 1
+            elif not _append_integer(texts, sizes, node, left, prior):
+                return False
+            continue
+        if k >= prior.n_operators:
+            power = k - prior.n_operators + 2
+            if n_constants[left] > 0:
+                return False
+            if not _append_token(texts, sizes, node, prior.mul):
+                return False
+            if not _append(texts, sizes, node, left, sizes[left]):
+                return False
+            if not _append_repeated(texts, sizes, node, prior.mul, left, power - 1):
+                return False
+            continue
+        binary = grammar.arity[k] == 2
+        if binary and not prior.has_constants:
+            if k == prior.mul and (kind[left] == _INTEGER or kind[right] == _INTEGER):
+                value, factor = (first[left], right) if kind[left] == _INTEGER else (first[right], left)
+                size = sizes[factor]
+                if value * size + value - 1 <= 2 * value + 2 + size:
+                    if not _append_repeated(texts, sizes, node, prior.add, factor, value):
+                        return False
+                    continue
+            if k == prior.div and kind[right] == _INTEGER and first[right] == 1:
+                if not _append(texts, sizes, node, left, sizes[left]):
+                    return False
+                continue
+        if not _append_token(texts, sizes, node, k):
+            return False
+        if not _append(texts, sizes, node, left, sizes[left]):
+            return False
+        n_left = n_constants[left]
+        n_right = n_constants[right] if binary else 0
+        if binary and not _append(texts, sizes, node, right, sizes[right]):
+            return False
+        if n_left + n_right > constants.shape[1]:
+            return False
+        for i in range(n_left):
+            constants[node, i] = constants[left, i]
+        for i in range(n_right):
+            constants[node, n_left + i] = constants[right, i]
+        n_constants[node] = n_left + n_right
+    return True
+
+
+@njit(cache=True)
+def subtree_ends(tokens, length, arity, ends):
+    """Fill `ends` with where the subtree at each position ends (exclusive)."""
+    for i in range(length - 1, -1, -1):
+        end = i + 1
+        for _ in range(arity[tokens[i]]):
+            end = ends[end]
+        ends[i] = end
+
+
+@njit(cache=True)
+def _is_before(tokens, a, a_end, b, b_end):
+    """Whether span a sorts before span b: shorter first, then by tokens, variables first."""
+    if a_end - a != b_end - b:
+        return a_end - a < b_end - b
+    for i in range(a_end - a):
+        if tokens[a + i] != tokens[b + i]:
+            return tokens[a + i] < tokens[b + i]
+    return False
+
+
+@njit(cache=True)
+def canonicalise(tokens, length, arity, commutative):
+    """Sort the terms of every sum and the factors of every product, in place, as right-deep chains.
+
+    Equal functions that differ only in the order of their operands become one program. Programs
+    with fitted constants must not be passed: the constants would not follow.
+    """
+    ends = np.empty(length + 1, dtype=np.int64)
+    starts = np.empty(length, dtype=np.int64)
+    stops = np.empty(length, dtype=np.int64)
+    scratch = np.empty(length, dtype=np.int64)
+    for root in range(length - 1, -1, -1):
+        operator = tokens[root]
+        if not commutative[operator]:
+            continue
+        subtree_ends(tokens, length, arity, ends)
+        end = ends[root]
+        # The terms: subtrees of the chain of the same operator.
+        n_terms = 0
+        i = root
+        while i < end:
+            if tokens[i] == operator:
+                i += 1
+            else:
+                starts[n_terms], stops[n_terms] = i, ends[i]
+                n_terms += 1
+                i = ends[i]
+        for a in range(1, n_terms):
+            s, e = starts[a], stops[a]
+            b = a - 1
+            while b >= 0 and _is_before(tokens, s, e, starts[b], stops[b]):
+                starts[b + 1], stops[b + 1] = starts[b], stops[b]
+                b -= 1
+            starts[b + 1], stops[b + 1] = s, e
+        at = 0
+        for a in range(n_terms):
+            if a < n_terms - 1:
+                scratch[at] = operator
+                at += 1
+            for i in range(starts[a], stops[a]):
+                scratch[at] = tokens[i]
+                at += 1
+        tokens[root:end] = scratch[:at]
+
+
+@njit(cache=True)
+def _equal(a, b):
+    """Whether two rows of values are the same to rounding; rows with NaN never are."""
+    for j in range(len(a)):
+        if not abs(a[j] - b[j]) <= 1e-9 * (1.0 + abs(b[j])):
+            return False
+    return True
+
+
+@njit(cache=True, error_model="numpy")
+def _is_unwanted(
+    tokens, length, constants, opcode, argument, arity, points, excluded, ends, values, work, stack
+):
+    """Whether the program is an excluded function, or a part of it takes the value of a smaller part.
+
+    The second is what a computer algebra system would simplify: x1 + (x2 - x1), x2*(x1/x1).
+    """
+    n_columns, n_points = points.shape
+    work[:n_columns, :n_points] = points
+    subtree_ends(tokens, length, arity, ends)
+    n_later_constants = 0
+    n_constants = 0
+    for i in range(length):
+        if opcode[tokens[i]] == CONSTANT:
+            n_constants += 1
+    for i in range(length - 1, -1, -1):
+        if opcode[tokens[i]] == CONSTANT:
+            n_later_constants += 1
+        here = constants[n_constants - n_later_constants :]
+        row = _run(tokens[i : ends[i]], ends[i] - i, here, opcode, argument, work, n_points, stack)
+        values[i] = work[row, :n_points]
+        if arity[tokens[i]] > 0:
+            for k in range(i + 1, ends[i]):
+                if _equal(values[i], values[k]):
+                    return True
+    for e in range(excluded.shape[0]):
+        if _equal(values[0], excluded[e]):
+            return True
+    return False
+
+
+@njit(cache=True, error_model="numpy", nogil=True)
+def draw_datasets(
+    n_datasets, n_samples, n_variables, opcode, argument, grammar, prior, domains, points, excluded, state
+):
+    """Draw equations from the prior and evaluate each on random points.
+
+    Parameters
+    ----------
+    n_datasets, n_samples : int
+    n_variables : int
+        Variables an equation may use; the arrays have as many columns as `points` has rows.
+    opcode, argument : ndarray
+        From `Library.table`.
+    grammar : Grammar
+    prior : PriorTable
+    domains : ndarray of shape (n_domains, 3)
+        Low, high and weight of the intervals inputs are drawn from; three times in four all
+        variables share one.
+    points : ndarray of shape (n_columns, n_points)
+        Where equations are compared with `excluded`.
+    excluded : ndarray of shape (n_excluded, n_points)
+        Values of functions that must not be drawn.
+    state : ndarray of 4 uint64
+
+    Returns
+    -------
+    tokens : ndarray of shape (n_datasets, max_length), int64
+    lengths : ndarray of shape (n_datasets,), int64
+    constants : ndarray of shape (n_datasets, max_constants), float64
+    X : ndarray of shape (n_datasets, n_samples, n_columns), float64
+        Columns beyond `n_variables` are zero.
+    y : ndarray of shape (n_datasets, n_samples), float64
+        Finite, and not constant.
+    """
+    n_columns = points.shape[0]
+    max_length = grammar.max_length
+    width = grammar.max_constants if prior.has_constants else 0
+    tokens = np.zeros((n_datasets, max_length), dtype=np.int64)
+    lengths = np.zeros(n_datasets, dtype=np.int64)
+    constants = np.ones((n_datasets, width))
+    X = np.zeros((n_datasets, n_samples, n_columns))
+    y = np.zeros((n_datasets, n_samples))
+    kind = np.empty(_MAX_NODES, dtype=np.int64)
+    first = np.empty(_MAX_NODES, dtype=np.int64)
+    second = np.empty(_MAX_NODES, dtype=np.int64)
+    ends = np.empty(max_length + 1, dtype=np.int64)
+    values = np.empty((max_length, points.shape[1]))
+    texts = np.zeros((_MAX_NODES, max_length), dtype=np.int64)
+    sizes = np.zeros(_MAX_NODES, dtype=np.int64)
+    values_of = np.zeros((_MAX_NODES, width))
+    n_constants = np.zeros(_MAX_NODES, dtype=np.int64)
+    counters = np.zeros(5, dtype=np.int64)
+    tree = np.zeros((4, max_length + 1), dtype=np.int64)
+    stack, work = _workspace(n_columns, max_length)
+    b = 0
+    while b < n_datasets:
+        n_nodes = _grow(n_variables, prior, grammar, kind, first, second, state)
+        if n_nodes == 0 or not _write(
+            n_nodes, kind, first, second, prior, grammar, texts, sizes, values_of, n_constants, state
+        ):
+            continue
+        length = sizes[0]
+        tokens[b] = texts[0]
+        constants[b] = 1.0
+        constants[b, : n_constants[0]] = values_of[0, : n_constants[0]]
+        if n_constants[0] == 0:
+            canonicalise(tokens[b], length, grammar.arity, prior.commutative)
+        if not is_valid(tokens[b], length, grammar, counters, tree):
+            continue
+        if _is_unwanted(
+            tokens[b],
+            length,
+            constants[b],
+            opcode,
+            argument,
+            grammar.arity,
+            points,
+            excluded,
+            ends,
+            values,
+            work,
+            stack,
+        ):
+            continue
+        shared = uniform(state) < 0.75
+        domain = choice(state, domains[:, 2])
+        for c in range(n_variables):
+            if not shared:
+                domain = choice(state, domains[:, 2])
+            low, high = domains[domain, 0], domains[domain, 1]
+            for j in range(n_samples):
+                X[b, j, c] = low + (high - low) * uniform(state)
+        mean, usable = 0.0, True
+        for start in range(0, n_samples, work.shape[1]):
+            n_rows = min(work.shape[1], n_samples - start)
+            for c in range(n_columns):
+                for j in range(n_rows):
+                    work[c, j] = X[b, start + j, c]
+            row = _run(tokens[b], length, constants[b], opcode, argument, work, n_rows, stack)
+            for j in range(n_rows):
+                value = work[row, j]
+                if not abs(value) < 1e8:  # also false for NaN
+                    usable = False
+                y[b, start + j] = value
+                mean += value / n_samples
+        if not usable:
+            continue
+        variance = 0.0
+        for j in range(n_samples):
+            variance += (y[b, j] - mean) ** 2 / n_samples
+        if not variance > 1e-10 * (mean * mean + 1e-6):
+            continue
+        tokens[b, length:] = 0
+        lengths[b] = length
+        b += 1
+    return tokens, lengths, constants, X, y

@@ -1,0 +1,79 @@
+"""One step of sampling for many programs: mask, draw a token, update the tree state."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from dgsr.kernels.grammar import (
+    DANGLING,
+    allowed,
+    length_logit,
+    parent_of_next,
+    push,
+    sibling_of_next,
+)
+from dgsr.kernels.random import uniform
+
+
+@njit(cache=True)
+def draw_tokens(logits, active, t, counters, stack, grammar, tokens, log_probs, state):
+    """Draw the next token of every active program, in place.
+
+    Parameters
+    ----------
+    logits : ndarray of shape (n_active, n_tokens), float32
+        The decoder's; constraints and the soft length prior are added here.
+    active : ndarray of shape (n_active,), int64
+        Rows of the other arrays that `logits` belong to.
+    t : int
+        Position of the token.
+    counters, stack : ndarray
+        Tree states of all programs.
+    grammar : Grammar
+    tokens : ndarray of shape (n_programs, max_length), int64
+    log_probs : ndarray of shape (n_programs,), float64
+        Log-probability of each program so far; that of the token is added.
+    state : ndarray of 4 uint64
+
+    Returns
+    -------
+    previous, parents, siblings : ndarray of shape (n_active,), int64
+        What the decoder is told in the next step.
+    unfinished : ndarray of shape (n_active,), bool
+    """
+    n_active, n_tokens = logits.shape
+    previous = np.empty(n_active, dtype=np.int64)
+    parents = np.empty(n_active, dtype=np.int64)
+    siblings = np.empty(n_active, dtype=np.int64)
+    unfinished = np.empty(n_active, dtype=np.bool_)
+    weights = np.empty(n_tokens)
+    for a in range(n_active):
+        b = active[a]
+        highest = -np.inf
+        for token in range(n_tokens):
+            if allowed(token, counters[b], stack[b], grammar):
+                weights[token] = logits[a, token] + length_logit(token, counters[b], grammar)
+                highest = max(highest, weights[token])
+            else:
+                weights[token] = -np.inf
+        total = 0.0
+        for token in range(n_tokens):
+            weights[token] = np.exp(weights[token] - highest)
+            total += weights[token]
+        u = uniform(state) * total
+        drawn = -1
+        for token in range(n_tokens):
+            if weights[token] > 0.0:
+                drawn = token
+                u -= weights[token]
+                if u < 0.0:
+                    break
+        log_probs[b] += np.log(weights[drawn] / total)
+        tokens[b, t] = drawn
+        push(drawn, counters[b], stack[b], grammar)
+        previous[a] = drawn
+        parents[a] = parent_of_next(counters[b], stack[b], n_tokens)
+        siblings[a] = sibling_of_next(counters[b], stack[b], n_tokens)
+        unfinished[a] = counters[b, DANGLING] > 0
+    return previous, parents, siblings, unfinished

@@ -1,0 +1,117 @@
+"""Does the generator read its data? Figures on held-out equations of the prior.
+
+The *conditioning gap* is what a generator gains from seeing the right data set instead of another
+one: in the reward of what it samples, and in the log-likelihood of the true program. A generator
+that ignores its data has a gap of zero, however good its samples look.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import torch
+
+from dgsr.generator.generator import Generator
+from dgsr.kernels.evaluate import predictions
+from dgsr.kernels.random import new_state
+from dgsr.population import DataSet
+from dgsr.prior import DrawnDataSets, Prior
+
+#: Rows the encoder sees; equivalence is decided on all rows of the data set.
+N_SEEN, N_ROWS = 30, 100
+
+#: A sampled program is the true function when its NMSE on all rows is below this.
+EXACT = 1e-12
+
+HIT_COUNTS = (1, 10, 100, 1000)
+
+
+class ValidationSet(NamedTuple):
+    """Held-out equations with a data set each, all over all of the generator's variables."""
+
+    drawn: DrawnDataSets
+    n_variables: int
+
+    def values(self, points: np.ndarray) -> np.ndarray:
+        """Values of the equations on `points` (n_variables, n_points), finite ones only."""
+        programs = self.drawn.programs
+        table = programs.library.table
+        rows = predictions(
+            programs.tokens, programs.lengths, programs.constants, table.opcode, table.argument, points
+        )
+        return rows[np.isfinite(rows).all(axis=1)]
+
+
+def draw_validation_set(
+    generator: Generator, prior: Prior, excluded: tuple[np.ndarray, np.ndarray], n: int, seed: int
+) -> ValidationSet:
+    """Draw `n` equations that training must then exclude."""
+    n_variables = generator.library.n_variables
+    state = new_state(seed, 2**32 - 1)
+    drawn = prior.draw(n, N_ROWS, n_variables, generator.library, generator.constraints, state, excluded)
+    return ValidationSet(drawn, n_variables)
+
+
+@torch.inference_mode()
+def measure(
+    generator: Generator, validation: ValidationSet, n_programs: int, n_datasets: int, seed: int = 0
+) -> dict[str, float]:
+    """Conditioning gap and hit rates.
+
+    Parameters
+    ----------
+    generator : Generator
+    validation : ValidationSet
+    n_programs : int
+        Programs sampled for each data set.
+    n_datasets : int
+        How many of the validation set's equations to use.
+    seed : int
+
+    Returns
+    -------
+    dict
+        ``log_likelihood_right``, ``_wrong``, ``_none``: nats of the true program given its own
+        data, the next equation's, and the mean encoding of all. ``reward_right``, ``reward_wrong``
+        and ``top_reward_right``, ``top_reward_wrong``: mean reward of all and of the best 2% of
+        the samples drawn with that data. ``valid``: share of the samples that evaluate.
+        ``hit_1``, ``hit_10``, ...: share of equations whose function is among the first samples;
+        ``hit_100_wrong`` with another's data.
+    """
+    drawn, d = validation.drawn, validation.n_variables
+    n = min(n_datasets, len(drawn.y))
+    grammar = generator.grammar(d)
+    X = torch.from_numpy(drawn.X[:n, :N_SEEN]).to(generator.device)
+    y = torch.from_numpy(drawn.y[:n, :N_SEEN]).to(generator.device)
+    latents = generator.encode(X, y, d)
+    programs = drawn.programs[np.arange(n)]
+    others = latents.roll(-1, dims=0)
+
+    figures: dict[str, float] = {"n_equations": n}
+    for name, given in (("right", latents), ("wrong", others), ("none", latents.mean(0, keepdim=True).expand_as(latents))):
+        log_probs = generator.log_probs(given, programs.tokens, programs.lengths, grammar).programs
+        figures[f"log_likelihood_{name}"] = float(log_probs.mean())
+
+    state = new_state(seed)
+    top = max(1, round(0.02 * n_programs))
+    rewards = {"right": np.empty((n, n_programs)), "wrong": np.empty((n, n_programs))}
+    first_hit = {"right": np.full(n, np.inf), "wrong": np.full(n, np.inf)}
+    for j in range(n):
+        data = DataSet.from_arrays(drawn.X[j], drawn.y[j])
+        for name, given in (("right", latents), ("wrong", others)):
+            samples = generator.sample_latents(given[j : j + 1], n_programs, grammar, state)
+            nmse = generator.population(samples.tokens, samples.lengths).nmse(data)
+            rewards[name][j] = 1.0 / (1.0 + nmse)
+            hits = np.flatnonzero(nmse < EXACT)
+            if len(hits):
+                first_hit[name][j] = hits[0]
+    for name, values in rewards.items():
+        figures[f"reward_{name}"] = float(values.mean())
+        figures[f"top_reward_{name}"] = float(np.sort(values, axis=1)[:, -top:].mean())
+    figures["valid"] = float((rewards["right"] > 0.0).mean())
+    for count in HIT_COUNTS:
+        if count <= n_programs:
+            figures[f"hit_{count}"] = float((first_hit["right"] < count).mean())
+    figures["hit_100_wrong"] = float((first_hit["wrong"] < 100).mean())
+    return figures
