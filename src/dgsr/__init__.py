@@ -1,0 +1,37 @@
+"""Deep Generative Symbolic Regression: from a table of numbers to a formula."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from dgsr.checkpoints import list_generators, load_generator
+    from dgsr.expressions import Expression, Library, get_library
+    from dgsr.pretraining import pretrain
+    from dgsr.regressor import DGSRRegressor
+
+# Imported when first asked for: torch and numba take a second, `import dgsr` should not.
+_ROOMS = {
+    "DGSRRegressor": "dgsr.regressor",
+    "Expression": "dgsr.expressions",
+    "Library": "dgsr.expressions",
+    "get_library": "dgsr.expressions",
+    "list_generators": "dgsr.checkpoints",
+    "load_generator": "dgsr.checkpoints",
+    "pretrain": "dgsr.pretraining",
+}
+
+__all__ = [*_ROOMS, "__version__"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _ROOMS:
+        raise AttributeError(f"module 'dgsr' has no attribute {name!r}")
+    return getattr(import_module(_ROOMS[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -177,12 +177,16 @@ def list_generators() -> list[GeneratorInfo]:
     return [found[name] for name in sorted(found)]
 
 
-def find_generator(library: Library) -> str | None:
-    """Return the name of the shipped generator for `library`, the one with the fewest variables that fits."""
+def find_generator(library: Library, max_length: int) -> str | None:
+    """Return the name of the shipped generator for `library` and programs of `max_length` tokens.
+
+    Of several the one for the fewest variables; None where there is none.
+    """
     fitting = [
         (info.card["library"]["n_variables"], info.name)
         for info in list_generators()
-        if info.card["library"]["name"] == library.name
+        if info.card["library"]["has_constants"] == library.has_constants
+        and info.card["config"]["max_length"] >= max_length
         and tuple(info.card["library"]["operators"]) == library.operators
         and info.card["library"]["n_variables"] >= library.n_variables
     ]

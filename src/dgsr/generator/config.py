@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True)
@@ -63,6 +63,10 @@ class GeneratorConfig:
         ):
             if heads < 1 or width % heads:
                 raise ValueError(f"A width of {width} must be a multiple of its {heads} heads.")
+
+    def with_max_length(self, max_length: int) -> GeneratorConfig:
+        """Return the same sizes for programs of another length."""
+        return replace(self, max_length=max_length)
 
 
 #: The paper's sizes (appendix "Benchmark Algorithms"), and the sizes we ship.

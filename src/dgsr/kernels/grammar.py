@@ -12,6 +12,10 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
+# None of these allocates. Without numba's reference counting, which otherwise takes most of the time
+# whenever a field of the grammar is read, checking a program is 13 times as fast.
+_compiled = njit(cache=True, _nrt=False)
+
 # Columns of the counters.
 DEPTH, DANGLING, LENGTH, N_CONSTANTS, N_VARIABLES = range(5)
 # Rows of the stack: one entry per operator that still waits for a child.
@@ -32,21 +36,21 @@ def new_tree_state(n_programs: int, max_length: int) -> TreeState:
     return TreeState(counters, np.zeros((n_programs, 4, max_length + 1), dtype=np.int64))
 
 
-@njit(cache=True)
+@_compiled
 def reset(counters):
     """Make one state that of a program without tokens."""
     counters[:] = 0
     counters[DANGLING] = 1
 
 
-@njit(cache=True)
+@_compiled
 def parent_of_next(counters, stack, none):
     """Return the token whose child comes next, `none` at the root."""
     depth = counters[DEPTH]
     return stack[PARENT, depth - 1] if depth > 0 else none
 
 
-@njit(cache=True)
+@_compiled
 def sibling_of_next(counters, stack, none):
     """Return the token at the root of the next node's left sibling, `none` without one."""
     depth = counters[DEPTH]
@@ -55,7 +59,7 @@ def sibling_of_next(counters, stack, none):
     return none
 
 
-@njit(cache=True)
+@_compiled
 def allowed(token, counters, stack, grammar):
     """Whether `token` may be the next token."""
     arity = grammar.arity[token]
@@ -86,7 +90,7 @@ def allowed(token, counters, stack, grammar):
     return first < 0 or not grammar.is_constant[first]
 
 
-@njit(cache=True)
+@_compiled
 def push(token, counters, stack, grammar):
     """Append `token`, which must be allowed."""
     arity = grammar.arity[token]
@@ -115,7 +119,7 @@ def push(token, counters, stack, grammar):
     counters[DEPTH] = depth
 
 
-@njit(cache=True)
+@_compiled
 def length_logit(token, counters, grammar):
     """Soft length prior: what to add to the logit of `token`.
 
@@ -137,7 +141,7 @@ def length_logit(token, counters, grammar):
     return 0.0
 
 
-@njit(cache=True)
+@_compiled
 def is_valid(tokens, length, grammar, counters, stack):
     """Whether the first `length` tokens are one whole program that meets the constraints.
 

@@ -1,0 +1,43 @@
+"""Check the pages: every link to a file of the project leads somewhere, every Python block parses."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+
+ROOT = Path(__file__).parents[1]
+
+
+def problems(page: Path) -> list[str]:
+    """Return what is wrong with the page at `page`, one line each."""
+    found = []
+    for token in flat(MarkdownIt("commonmark").parse(page.read_text(encoding="utf-8"))):
+        if token.type == "fence" and token.info == "python":
+            try:
+                compile(token.content, str(page), "exec")
+            except SyntaxError as error:
+                found.append(f"{page.relative_to(ROOT)}: a Python block does not parse: {error}")
+        link = str(token.attrs.get("href") or token.attrs.get("src") or "").partition("#")[0]
+        if link and "://" not in link and not (page.parent / link).exists():
+            found.append(f"{page.relative_to(ROOT)}: {link} does not exist")
+    return found
+
+
+def flat(tokens: list[Token]) -> list[Token]:
+    """Return `tokens` and all that are inside them."""
+    return [inner for token in tokens for inner in (token, *flat(token.children or []))]
+
+
+def main() -> None:
+    """Print what is wrong with the pages and exit with 1 if anything is."""
+    pages = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("examples/**/*.md")])
+    found = [line for page in pages for line in problems(page)]
+    print("\n".join(found) or f"{len(pages)} pages are in order")
+    sys.exit(bool(found))
+
+
+if __name__ == "__main__":
+    main()

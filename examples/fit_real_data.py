@@ -1,0 +1,27 @@
+"""Fit the noise of an airfoil, hold a part of the measurements back, and show what was found.
+
+Run from anywhere: python examples/fit_real_data.py
+"""
+
+from pathlib import Path
+
+from sklearn.model_selection import train_test_split
+
+from dgsr import DGSRRegressor
+from dgsr.tabular import read_table
+
+
+def main() -> None:
+    table = read_table(Path(__file__).parent / "data" / "airfoil_self_noise.csv", "sound_pressure")
+    X_train, X_test, y_train, y_test = train_test_split(table.X, table.y, random_state=0)
+    regressor = DGSRRegressor(max_time=60, random_state=0).fit(X_train, y_train)
+
+    for candidate in regressor.pareto_front_:
+        print(f"{candidate.complexity:4d}  NMSE {candidate.loss:.3g}  {candidate.expression}")
+    print("with", ", ".join(f"x{i} = {name}" for i, name in enumerate(table.feature_names, start=1)))
+    print(f"chosen: {regressor.sympy_expr_}")
+    print(f"R2 on the measurements held back: {regressor.score(X_test, y_test):.3f}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,99 @@
+"""Every chore of the project, one command each: `nox -l` lists them, `nox -s tests` runs one.
+
+What follows `--` is passed on: `nox -s tests -- tests/test_cli.py -x`.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+
+import nox
+
+nox.needs_version = ">=2024.4.15"
+nox.options.sessions = ["lint", "types", "tests"]
+nox.options.reuse_venv = "yes"
+
+CPU_TORCH = "https://download.pytorch.org/whl/cpu"
+CHECKED = ["src", "tests", "examples", "benchmarks", "noxfile.py"]
+
+
+def can_reach(host: str) -> bool:
+    try:
+        socket.create_connection((host, 443), timeout=3).close()
+    except OSError:
+        return False
+    return True
+
+
+def install(session: nox.Session, *packages: str) -> None:
+    """Install `packages` in the versions of constraints.txt.
+
+    On Linux the package index has torch with gigabytes of CUDA, so torch is taken from its own index
+    of CPU builds first; unless pip has been told where to look, or that index cannot be reached.
+    """
+    told = any(os.environ.get(f"PIP_{name}") for name in ("INDEX_URL", "EXTRA_INDEX_URL", "FIND_LINKS"))
+    if sys.platform == "linux" and not told and can_reach("download.pytorch.org"):
+        session.install("-c", "constraints.txt", "--index-url", CPU_TORCH, "torch")
+    session.install("-c", "constraints.txt", *packages)
+
+
+@nox.session
+def demo(session: nox.Session) -> None:
+    """Find the formula behind a small table of measurements."""
+    install(session, "-e", ".")
+    data = "examples/data/absorption.csv"
+    session.run(
+        "dgsr",
+        "fit",
+        data,
+        "--target",
+        "absorption",
+        "--max-time",
+        "30",
+        "--random-state",
+        "0",
+        *session.posargs,
+    )
+
+
+@nox.session
+def tests(session: nox.Session) -> None:
+    """Run the tests."""
+    install(session, "-e", ".[test]")
+    session.run("pytest", "-n", "2", *session.posargs)
+
+
+@nox.session
+def lint(session: nox.Session) -> None:
+    """Check style and formatting."""
+    session.install("-c", "constraints.txt", "ruff")
+    paths = [path for path in CHECKED if os.path.exists(path)]
+    session.run("ruff", "check", *paths)
+    session.run("ruff", "format", "--check", *paths)
+
+
+@nox.session
+def types(session: nox.Session) -> None:
+    """Check types."""
+    install(session, "-e", ".", "mypy")
+    session.run("mypy", *session.posargs)
+
+
+@nox.session
+def docs(session: nox.Session) -> None:
+    """Check that the pages' links lead somewhere and their Python parses."""
+    session.install("-c", "constraints.txt", "markdown-it-py")
+    session.run("python", "docs/check.py")
+
+
+@nox.session
+def bench(session: nox.Session) -> None:
+    """Run the benchmark programs (all, or those named after --) and print their tables."""
+    install(session, "-e", ".")
+    programs = session.posargs or sorted(
+        f"benchmarks/{name}" for name in os.listdir("benchmarks") if name.endswith(".py") and name[0] != "_"
+    )
+    for program in programs:
+        session.run("python", program)

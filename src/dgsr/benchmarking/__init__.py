@@ -1,0 +1,17 @@
+"""Run methods on benchmark problems, judge recovery, and print tables."""
+
+from dgsr.benchmarking.recovery import Recovery, is_recovered
+from dgsr.benchmarking.runner import METHODS, run_one, run_set
+from dgsr.benchmarking.tables import read_records, summarise, to_markdown, wilson_interval
+
+__all__ = [
+    "METHODS",
+    "Recovery",
+    "is_recovered",
+    "read_records",
+    "run_one",
+    "run_set",
+    "summarise",
+    "to_markdown",
+    "wilson_interval",
+]

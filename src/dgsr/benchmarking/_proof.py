@@ -1,0 +1,60 @@
+"""The child process of `dgsr.benchmarking.recovery`: proves one equality with sympy.
+
+Reads a request as JSON from standard input and writes True or False to standard output.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+
+from dgsr.expressions.symbolic import to_sympy
+from dgsr.expressions.syntax import parse
+
+
+def encode(relation: str, candidate: str, truth: str, variables: list[tuple[str, float, float]]) -> str:
+    """Return the request that `main` reads."""
+    return json.dumps({"relation": relation, "candidate": candidate, "truth": truth, "variables": variables})
+
+
+def prove(relation: str, candidate: str, truth: str, variables: list[tuple[str, float, float]]) -> bool:
+    """Whether sympy simplifies the difference to 0, or difference or ratio to a number.
+
+    Parameters
+    ----------
+    relation : {"equal", "difference", "ratio"}
+    candidate, truth : str
+        Formulas.
+    variables : list of (name, low, high)
+        A variable that is never negative here is a positive symbol, which lets logarithms and
+        roots be combined.
+    """
+    import sympy
+
+    names = [name for name, _, _ in variables]
+    symbols = {
+        name: sympy.Symbol(name, positive=True) if low >= 0 else sympy.Symbol(name, real=True)
+        for name, low, _ in variables
+    }
+    a, b = (to_sympy(parse(text, names), symbols) for text in (candidate, truth))
+    left = a / b if relation == "ratio" else a - b
+    # expand first: on polynomials and rational functions it is all that is needed, and fast.
+    for simplify in (sympy.expand, lambda e: sympy.expand(sympy.together(e)), _cancelled, sympy.simplify):
+        simplified = simplify(left)
+        if simplified == 0 if relation == "equal" else simplified.is_number:
+            return True
+    return False
+
+
+def _cancelled(expression):
+    import sympy
+
+    return sympy.cancel(sympy.expand_log(sympy.expand(expression), force=True))
+
+
+def main() -> None:
+    print(prove(**json.load(sys.stdin)))
+
+
+if __name__ == "__main__":
+    main()

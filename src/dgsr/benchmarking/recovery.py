@@ -1,0 +1,230 @@
+"""Whether an expression is the true formula of a problem: numbers first, sympy as the second opinion."""
+
+from __future__ import annotations
+
+import math
+import os
+import subprocess
+import sys
+from fractions import Fraction
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from dgsr.expressions import syntax
+from dgsr.expressions.expression import Expression
+from dgsr.expressions.symbolic import from_sympy, to_sympy
+from dgsr.expressions.syntax import Tree
+from dgsr.problems import Problem
+
+N_POINTS = 30
+MIN_COMPARABLE = 10
+DIGITS = 50
+#: Largest relative difference of two values that count as equal. At 50 digits this leaves 30 for
+#: cancellation, while constants found by fitting (1e-16) stay far outside.
+TOLERANCE = 1e-20
+#: SRBench rounds constants to so many decimals, and those below the second number to 0.
+DECIMALS, NEGLIGIBLE = 3, 1e-4
+_MIN_R2 = 0.5
+
+
+class Recovery(NamedTuple):
+    """The verdict on one expression."""
+
+    recovered: bool
+    #: ``"sympy"``: equal at every point, and sympy proves it; ``"numeric"``: equal at every point, sympy
+    #: was not asked or found no proof in time; ``"difference"`` or ``"ratio"``: with its fitted constants
+    #: rounded, the difference from the truth or the ratio to it is a constant (SRBench's rule);
+    #: ``"different"``; ``"undefined"``: too few points where both have a value.
+    how: str
+    #: Whether sympy proved it; `None` when it was not asked, or did not finish in time.
+    confirmed: bool | None
+    #: Largest relative difference from the truth over the points, constants as fitted.
+    error: float
+
+
+def is_recovered(
+    expression: Expression | str,
+    problem: Problem,
+    *,
+    confirm: bool = True,
+    time_limit: float = 20.0,
+    random_state: int = 0,
+) -> Recovery:
+    """Judge whether `expression` is symbolically equivalent to the truth of `problem`.
+
+    Both are evaluated with 50 digits on 30 fresh points of the problem's domain; points where either
+    is undefined, complex or too large are skipped, and 10 must remain. Equality to a relative
+    `TOLERANCE` decides. An expression with fitted constants is also recovered under SRBench's rule:
+    its constants rounded to 3 decimals (below 1e-4 to 0), the difference from the truth or the ratio
+    to it is constant to the same tolerance, while its R2 is above 0.5 and it is neither 0 nor
+    undefined. Constants are rounded both as they stand in the program and as sympy merges them.
+
+    Parameters
+    ----------
+    expression : Expression or str
+        Of the problem's variables by position, or as text by name; every number of a text that is not
+        an integer counts as fitted.
+    problem : Problem
+    confirm : bool
+        Ask sympy to prove what the numbers say, in a process of its own.
+    time_limit : float
+        Seconds for sympy.
+    random_state : int
+        Of the points.
+
+    Returns
+    -------
+    Recovery
+
+    References
+    ----------
+    La Cava et al., "Contemporary Symbolic Regression Methods and their Relative Performance",
+    NeurIPS 2021, definition of a symbolic solution.
+    """
+    candidate, has_fitted = _candidate(expression, problem)
+    points = _points(problem, random_state)
+    truth = _values(problem.truth, points)
+    values = _values(candidate, points)
+    pairs = _comparable(values, truth)
+    if len(pairs) < MIN_COMPARABLE:
+        return Recovery(False, "undefined", None, math.inf)
+    error = max(_relative_difference(a, b) for a, b in pairs)
+    if error <= TOLERANCE:
+        confirmed = _prove("equal", candidate, problem, time_limit) if confirm else None
+        return Recovery(True, "sympy" if confirmed else "numeric", confirmed, error)
+    if has_fitted and _r2(pairs) > _MIN_R2:
+        for rounded in _roundings(candidate):
+            how = _constant_relation(_comparable(_values(rounded, points), truth))
+            if how is not None:
+                confirmed = _prove(how, rounded, problem, time_limit) if confirm else None
+                return Recovery(True, how, confirmed, error)
+    return Recovery(False, "different", None, error)
+
+
+def _candidate(expression: Expression | str, problem: Problem) -> tuple[Tree, bool]:
+    """Return the tree in the problem's variables, and whether it has fitted constants."""
+    names = problem.variable_names
+    if isinstance(expression, str):
+        tree = syntax.parse(expression, names)
+        numbers = [leaf for leaf in syntax.leaves(tree) if not isinstance(leaf, str)]
+        return tree, any(not isinstance(number, int) for number in numbers)
+    if expression.library.n_variables != len(names):
+        raise ValueError(
+            f"expression has {expression.library.n_variables} variables; {problem.name} has {len(names)}."
+        )
+    return syntax.rename(expression.tree, dict(zip(expression.feature_names, names))), bool(
+        len(expression.constants)
+    )
+
+
+# Numbers -----------------------------------------------------------------------------------------
+
+
+def _points(problem: Problem, random_state: int) -> list[dict[str, Any]]:
+    """Draw points of the domain, as numbers of one context of 50 digits."""
+    from mpmath.ctx_mp import MPContext
+
+    context = MPContext()  # our own: the precision of mpmath.mp is the user's
+    context.dps = DIGITS
+    rng = np.random.default_rng(random_state)
+    low = [variable.low for variable in problem.variables]
+    high = [variable.high for variable in problem.variables]
+    rows = rng.uniform(low, high, (N_POINTS, len(low)))
+    return [dict(zip(problem.variable_names, map(context.mpf, row))) for row in rows.tolist()]
+
+
+def _values(tree: Tree, points: list[dict[str, Any]]) -> list[Any]:
+    """Evaluate at every point; `None` where the tree is undefined."""
+    values = []
+    for point in points:
+        try:
+            context = next(iter(point.values())).context
+            values.append(syntax.evaluate(tree, point, context))
+        except ArithmeticError:
+            values.append(None)
+    return values
+
+
+def _comparable(values: list[Any], truth: list[Any]) -> list[tuple[Any, Any]]:
+    return [(a, b) for a, b in zip(values, truth) if a is not None and b is not None]
+
+
+def _relative_difference(a: Any, b: Any) -> float:
+    return 0.0 if a == b else float(abs(a - b) / max(abs(a), abs(b)))
+
+
+def _r2(pairs: list[tuple[Any, Any]]) -> float:
+    mean = sum(b for _, b in pairs) / len(pairs)
+    total = sum((b - mean) ** 2 for _, b in pairs)
+    residual = sum((a - b) ** 2 for a, b in pairs)
+    if total == 0:
+        return 1.0 if residual == 0 else 0.0
+    return float(1 - residual / total)
+
+
+def _constant_relation(pairs: list[tuple[Any, Any]]) -> str | None:
+    """Return "difference" or "ratio", whichever of candidate and truth is the same at all points."""
+    if len(pairs) < MIN_COMPARABLE or all(a == 0 for a, _ in pairs):
+        return None
+    differences = [a - b for a, b in pairs]
+    if max(differences) - min(differences) <= TOLERANCE * max(abs(b) for _, b in pairs):
+        return "difference"
+    if any(b == 0 for _, b in pairs):
+        return None
+    ratios = [a / b for a, b in pairs]
+    return "ratio" if max(ratios) - min(ratios) <= TOLERANCE * max(map(abs, ratios)) else None
+
+
+# Rounding ----------------------------------------------------------------------------------------
+
+
+def _roundings(tree: Tree) -> list[Tree]:
+    """Return the tree with its constants rounded: as they stand, and as sympy merges them first."""
+    rounded = [syntax.map_leaves(tree, _rounded)]
+    try:
+        merged = from_sympy(to_sympy(tree))
+    except (ValueError, ArithmeticError, RecursionError):  # infinite or complex parts, or too deep
+        return rounded
+    return [*rounded, syntax.map_leaves(merged, _rounded)]
+
+
+def _rounded(leaf: Any) -> Any:
+    """Round a constant as SRBench does; an exact decimal, so that 0.75 is 3/4."""
+    if isinstance(leaf, (str, int)) or not math.isfinite(leaf):
+        return leaf
+    if abs(leaf) < NEGLIGIBLE:
+        return 0
+    return round(Fraction(leaf), DECIMALS)
+
+
+# sympy -------------------------------------------------------------------------------------------
+
+
+def _prove(relation: str, candidate: Tree, problem: Problem, time_limit: float) -> bool | None:
+    """Ask sympy in a child process, which is killed at the limit.
+
+    A process and not a signal: an alarm is the caller's. And not multiprocessing, which runs the
+    caller's script again.
+    """
+    from dgsr.benchmarking import _proof
+
+    try:
+        request = _proof.encode(
+            relation,
+            syntax.to_text(candidate),
+            syntax.to_text(problem.truth),
+            [(variable.name, variable.low, variable.high) for variable in problem.variables],
+        )
+        result = subprocess.run(
+            [sys.executable, "-m", _proof.__name__],
+            input=request,
+            capture_output=True,
+            text=True,
+            timeout=time_limit,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+            check=False,
+        )
+    except (subprocess.TimeoutExpired, OSError):
+        return None
+    return {"True": True, "False": False}.get(result.stdout.strip())

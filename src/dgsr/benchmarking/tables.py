@@ -1,0 +1,161 @@
+"""From records of runs to tables: recovery with its interval, evaluations and seconds."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import sys
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+#: The row that stands for all problems of a set.
+ALL = "all"
+
+
+def read_records(path: str | os.PathLike) -> list[dict[str, Any]]:
+    """Read a file of JSON lines; a line that was cut off by a kill is left out."""
+    records = []
+    with open(path, encoding="utf-8") as file:
+        for line in file:
+            try:
+                record = json.loads(line)
+            except json.JSONDecodeError:
+                continue
+            if isinstance(record, dict):
+                records.append(record)
+    return records
+
+
+def wilson_interval(successes: int, n: int, z: float = 1.959964) -> tuple[float, float]:
+    """Return Wilson's score interval of a rate, 95% by default.
+
+    Parameters
+    ----------
+    successes, n : int
+        `n` of at least 1.
+    z : float
+        Quantile of the normal distribution.
+
+    Returns
+    -------
+    low, high : float
+        Between 0 and 1.
+
+    References
+    ----------
+    Wilson, Journal of the American Statistical Association 22, 1927.
+    """
+    rate = successes / n
+    centre = rate + z * z / (2 * n)
+    spread = z * math.sqrt(rate * (1 - rate) / n + z * z / (4 * n * n))
+    denominator = 1 + z * z / n
+    return max(0.0, (centre - spread) / denominator), min(1.0, (centre + spread) / denominator)
+
+
+def summarise(records: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return a row per set, problem and method, and one per set and method over all its problems.
+
+    Of several records of one run the last counts; a run that failed counts as not recovered.
+
+    Returns
+    -------
+    list of dict
+        set, problem (``"all"`` for the set's row), method, runs, recovery (%), low, high (its 95%
+        interval), evaluations and seconds (means). The recovery of a set is that of
+        its runs together.
+    """
+    runs = {}
+    for record in records:
+        name = tuple(json.dumps(record.get(key), sort_keys=True) for key in _RUN)
+        runs[name] = record
+    groups: dict[tuple[str, str, str], list[Mapping[str, Any]]] = {}
+    labels = _labels(runs.values())
+    for record in runs.values():
+        label = labels[_variant(record)]
+        for problem in (record["problem"], ALL):
+            groups.setdefault((record["set"], problem, label), []).append(record)
+    order = sorted(groups, key=lambda group: (group[1] == ALL,))  # stable: as they came, then the sets'
+    return [_row(*group, groups[group]) for group in order]
+
+
+_VARIANT = ("method", "budget", "noise", "options")
+_RUN = ("set", "problem", "seed", *_VARIANT)
+
+
+def _variant(record: Mapping[str, Any]) -> tuple[str, ...]:
+    return tuple(json.dumps(record.get(key), sort_keys=True) for key in _VARIANT)
+
+
+def _labels(records: Iterable[Mapping[str, Any]]) -> dict[tuple[str, ...], str]:
+    """Name every variant of a method, with as much as is needed to tell it from the others."""
+    variants = {_variant(record): record for record in records}
+    varies = [
+        key for i, key in enumerate(_VARIANT) if i > 0 and len({variant[i] for variant in variants}) > 1
+    ]
+    return {
+        variant: " ".join([str(record["method"]), *(_told(key, record.get(key)) for key in varies)])
+        for variant, record in variants.items()
+    }
+
+
+def _told(key: str, value: Any) -> str:
+    if isinstance(value, Mapping):
+        return " ".join(f"{name}={inner}" for name, inner in value.items()) or "(defaults)"
+    return f"{key}={value}"
+
+
+def _row(set_name: str, problem: str, label: str, runs: list[Mapping[str, Any]]) -> dict[str, Any]:
+    recovered = sum(bool(run["recovered"]) for run in runs)
+    low, high = wilson_interval(recovered, len(runs))
+    return {
+        "set": set_name,
+        "problem": problem,
+        "method": label,
+        "runs": len(runs),
+        "recovery": 100.0 * recovered / len(runs),
+        "low": 100.0 * low,
+        "high": 100.0 * high,
+        "evaluations": _mean([run["evaluations"] for run in runs if "evaluations" in run]),
+        "seconds": _mean([run["seconds"] for run in runs if "seconds" in run]),
+    }
+
+
+def _mean(values: list[float]) -> float | None:
+    return sum(values) / len(values) if values else None
+
+
+def to_markdown(records: Iterable[Mapping[str, Any]]) -> str:
+    """Write the summary as Markdown, a table per set."""
+    rows = summarise(records)
+    parts = []
+    for set_name in dict.fromkeys(row["set"] for row in rows):
+        lines = [
+            f"### {set_name}",
+            "",
+            "| problem | method | runs | recovery % (95% interval) | evaluations | seconds |",
+            "|---|---|---:|---:|---:|---:|",
+        ]
+        for row in rows:
+            if row["set"] == set_name:
+                problem = f"**{ALL}**" if row["problem"] == ALL else row["problem"].replace("*", "\\*")
+                lines.append(
+                    f"| {problem} | {row['method']} | {row['runs']} "
+                    f"| {row['recovery']:.1f} ({row['low']:.1f} to {row['high']:.1f}) "
+                    f"| {_number(row['evaluations'], ',.0f')} | {_number(row['seconds'], '.1f')} |"
+                )
+        parts.append("\n".join(lines))
+    return "\n\n".join(parts) + "\n"
+
+
+def _number(value: float | None, form: str) -> str:
+    return "" if value is None else format(value, form)
+
+
+def main() -> None:
+    """Print the tables of the files named on the command line."""
+    print(to_markdown([record for path in sys.argv[1:] for record in read_records(path)]), end="")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,387 @@
+"""The command line: `dgsr fit`, `dgsr models`, `dgsr bench`, `dgsr pretrain`.
+
+Results go to standard output; progress, notes and errors to standard error. Exit codes: 0 done, 1 some runs
+of a benchmark failed, 2 wrong input, 130 interrupted (`dgsr fit` prints the best formula so far).
+Heavy modules are imported inside the commands, so that `dgsr --help` answers at once.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+import time
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+
+import typer
+from rich.console import Console
+from rich.live import Live
+from rich.table import Table as RichTable
+from rich.text import Text
+
+import dgsr
+
+if TYPE_CHECKING:
+    from dgsr.checkpoints import GeneratorInfo
+    from dgsr.expressions import Expression
+    from dgsr.regressor import DGSRRegressor
+
+INTERRUPTED = 130  # as shells report a program ended by Ctrl-C
+
+app = typer.Typer(
+    help="Deep Generative Symbolic Regression: from a table of numbers to a formula.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+
+
+def main() -> None:
+    """Run the command line."""
+    app(prog_name="dgsr")
+
+
+def _show_version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"dgsr {dgsr.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and exit."),
+    ] = False,
+) -> None:
+    pass
+
+
+@app.command()
+def fit(
+    data: Annotated[
+        Path, typer.Argument(metavar="DATA.csv", help="Table whose first line names the columns.")
+    ],
+    target: Annotated[str, typer.Option(help="Column to predict; every other one is an input.")],
+    library: Annotated[str, typer.Option(help="Token library, or auto.")] = "auto",
+    generator: Annotated[
+        str, typer.Option(help="Pre-trained generator, a name or a folder; auto, untrained or none.")
+    ] = "auto",
+    max_evaluations: Annotated[int, typer.Option(min=1, help="Equations to evaluate at most.")] = 2_000_000,
+    max_time: Annotated[float | None, typer.Option(min=0.0, help="Seconds to search at most.")] = None,
+    random_state: Annotated[
+        int | None, typer.Option(min=0, help="Seed; the same seed finds the same.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Show no progress.")] = False,
+) -> None:
+    """Find formulas for one column of a table.
+
+    Prints the Pareto front, the chosen formula marked. Ctrl-C ends the search and prints the best so far.
+    """
+    from dgsr.tabular import read_table
+
+    stderr = Console(stderr=True, highlight=False)
+    with _input_errors(), _notes(stderr):
+        table = read_table(data, target)
+        if (table.y == table.y[0]).all():
+            _note(stderr, f"{target} is {table.y[0]:g} in every row; the formula is that number.")
+        from dgsr.regressor import DGSRRegressor
+
+        with _progress(stderr, quiet, partial(_search_line, names=table.feature_names)) as show:
+            regressor = DGSRRegressor(
+                library=library,
+                generator=None if generator == "none" else generator,
+                max_evaluations=max_evaluations,
+                max_time=max_time,
+                random_state=random_state,
+                callback=show,
+            )
+            started = time.monotonic()
+            regressor.fit(table.X, table.y)
+            seconds = time.monotonic() - started
+    result = _result(regressor, target, table.feature_names, seconds)
+    if as_json:
+        typer.echo(json.dumps(result, indent=2, allow_nan=False))
+    else:
+        _print_result(result)
+    if result["stop_reason"] == "interrupted":
+        raise typer.Exit(INTERRUPTED)
+
+
+@app.command()
+def models(
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
+) -> None:
+    """List the pre-trained generators."""
+    from dgsr.checkpoints import list_generators
+
+    generators = list_generators()
+    if as_json:
+        typer.echo(
+            json.dumps([{"name": info.name, "path": str(info.path), **info.card} for info in generators])
+        )
+    elif generators:
+        _print_table([_model_row(info) for info in generators])
+        typer.echo(
+            "\nconditioning gap: nats the true program gains from its own data over another data set's"
+        )
+        typer.echo("found: share of held-out equations among the first 100 samples")
+    else:
+        typer.echo("No pre-trained generator is installed; make one with dgsr pretrain.")
+
+
+@app.command()
+def bench(
+    problem_set: Annotated[
+        str, typer.Argument(metavar="SET", help="Problem set, such as nguyen or feynman_d2.")
+    ],
+    problem: Annotated[list[str] | None, typer.Option(help="Only this problem; may be repeated.")] = None,
+    method: Annotated[list[str] | None, typer.Option(help="dgsr, untrained, gp; may be repeated.")] = None,
+    seeds: Annotated[int, typer.Option(min=1, help="Runs of each problem.")] = 1,
+    budget: Annotated[int, typer.Option(min=1, help="Evaluations of each run.")] = 2_000_000,
+    n_jobs: Annotated[int, typer.Option(help="Runs at a time; -1 for one per core.")] = 1,
+    out: Annotated[Path | None, typer.Option(help="File to add one line of JSON per run to.")] = None,
+) -> None:
+    """Measure how often a method recovers the formulas of a problem set."""
+    from dgsr.benchmarking import run_set, summarise
+
+    stderr = Console(stderr=True, highlight=False)
+    kept = f"the runs so far are in {out}; the same command goes on" if out else "give --out to keep runs"
+    with _input_errors(f"interrupted; {kept}"), _notes(stderr):
+        records = run_set(
+            problem_set,
+            problems=problem or None,
+            methods=method or ["dgsr"],
+            seeds=seeds,
+            budget=budget,
+            n_jobs=n_jobs,
+            out=out,
+            callback=lambda record: typer.echo(_run_line(record), err=True),
+        )
+    _print_table(summarise(records))
+    if any("error" in record for record in records):
+        raise typer.Exit(1)
+
+
+@app.command()
+def pretrain(
+    library: Annotated[str, typer.Option(help="Token library to learn.")],
+    n_variables: Annotated[int, typer.Option(min=1, help="Most input variables the generator will serve.")],
+    out: Annotated[Path, typer.Option(help="Folder for weights, card and checkpoints.")],
+    objective: Annotated[
+        str | None, typer.Option(help="cross-entropy, vpg or risk-seeking.", show_default="cross-entropy")
+    ] = None,
+    max_time: Annotated[float | None, typer.Option(min=0.0, help="Seconds to train at most.")] = None,
+    steps: Annotated[int | None, typer.Option(min=1, help="Batches to train on.")] = None,
+    random_state: Annotated[int, typer.Option(min=0, help="Seed.")] = 0,
+    resume: Annotated[bool, typer.Option(help="Go on from the last state saved in the folder.")] = True,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Show no progress.")] = False,
+) -> None:
+    """Train a generator for a token library."""
+    from dgsr.pretraining import pretrain as run
+
+    stderr = Console(stderr=True, highlight=False)
+    changes: dict[str, Any] = {"objective": objective, "steps": steps}
+    changes = {name: value for name, value in changes.items() if value is not None}
+    with (
+        _input_errors(f"interrupted; the same command goes on from the last state saved in {out}"),
+        _notes(stderr),
+        _progress(stderr, quiet, _training_line) as show,
+    ):
+        run(
+            library,
+            n_variables,
+            out,
+            max_time=max_time,
+            random_state=random_state,
+            resume=resume,
+            callback=show,
+            **changes,
+        )
+    typer.echo(f"The generator is in {out}; use it with dgsr fit --generator {out}")
+
+
+# --- input errors, notes and progress -------------------------------------------------------------
+
+
+def _fail(message: str) -> NoReturn:
+    typer.echo(f"error: {message}", err=True)
+    raise typer.Exit(2)
+
+
+@contextmanager
+def _input_errors(interrupted: str = "interrupted before there was a result") -> Iterator[None]:
+    """Say in one line what is wrong with the input, or what Ctrl-C left behind; no traceback."""
+    try:
+        yield
+    except (ValueError, OSError) as error:
+        _fail(str(error))
+    except KeyboardInterrupt:
+        typer.echo(interrupted, err=True)
+        raise typer.Exit(INTERRUPTED) from None
+
+
+@contextmanager
+def _notes(stderr: Console) -> Iterator[None]:
+    """Show warnings as notes, one line each, and each only once."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("default")
+        warnings.showwarning = lambda message, *_, **__: _note(stderr, str(message))
+        yield
+
+
+def _note(stderr: Console, message: str) -> None:
+    stderr.print(Text(f"note: {message}"), soft_wrap=True)
+
+
+@contextmanager
+def _progress(
+    stderr: Console, quiet: bool, line: Callable[[Any], str]
+) -> Iterator[Callable[[Any], None] | None]:
+    """Give a callback that shows how it goes: one live line on a terminal, log lines elsewhere."""
+    if quiet:
+        yield None
+    elif stderr.is_terminal:
+        with Live(Text("starting"), console=stderr, auto_refresh=False, transient=True) as live:
+            yield _every(0.1, lambda progress: live.update(_one_line(line(progress)), refresh=True))
+    else:
+        yield _every(2.0, lambda progress: typer.echo(line(progress), err=True))
+
+
+def _every(seconds: float, show: Callable[[Any], None]) -> Callable[[Any], None]:
+    """Pass the first of many calls on to `show`, and then one in so many seconds."""
+    due = -math.inf
+
+    def callback(progress: Any) -> None:
+        nonlocal due
+        now = time.monotonic()
+        if now >= due:
+            show(progress)
+            due = now + seconds
+
+    return callback
+
+
+def _one_line(text: str) -> Text:
+    return Text(text, no_wrap=True, overflow="ellipsis")
+
+
+def _search_line(progress: Any, names: Sequence[str]) -> str:
+    speed = progress.evaluations / max(progress.seconds, 1e-9)
+    return (
+        f"{progress.evaluations:,} evaluations, {speed:,.0f} a second, "
+        f"best NMSE {progress.best_nmse:.3g}: {_named(progress.best_expression, names)}"
+    )
+
+
+def _training_line(progress: Any) -> str:
+    return (
+        f"step {progress.step:,} of {progress.steps:,}, {progress.seconds:,.0f} s, loss {progress.loss:.4g}"
+    )
+
+
+def _run_line(record: dict[str, Any]) -> str:
+    name = f"{record['problem']} {record['method']} seed {record['seed']}"
+    if "error" in record:
+        return f"{name}: failed: {record['error']}"
+    found = "recovered" if record["recovered"] else "not recovered"
+    return f"{name}: {found}, {record['evaluations']:,} evaluations, {record['seconds']:.1f} s"
+
+
+# --- what is printed ------------------------------------------------------------------------------
+
+
+def _result(
+    regressor: DGSRRegressor, target: str, feature_names: Sequence[str], seconds: float
+) -> dict[str, Any]:
+    """What a fit found, as plain values for JSON; variables bear the names of their columns."""
+    import sympy
+
+    names = {f"x{i}": name for i, name in enumerate(feature_names, start=1)}
+    chosen = regressor.sympy_expr_
+    chosen = chosen.xreplace({s: sympy.Symbol(names.get(s.name, s.name)) for s in chosen.free_symbols})
+    return {
+        "target": target,
+        "formula": str(chosen),
+        "pareto_front": [
+            {
+                "complexity": int(candidate.complexity),
+                "nmse": _finite(candidate.loss),
+                "formula": _named(candidate.expression, feature_names),
+                "chosen": candidate.expression == regressor.expression_,
+            }
+            for candidate in regressor.pareto_front_
+        ],
+        "n_evaluations": int(regressor.n_evaluations_),
+        "seconds": round(seconds, 3),
+        "stop_reason": str(regressor.stop_reason_),
+        "version": dgsr.__version__,
+    }
+
+
+def _named(expression: Expression, names: Sequence[str]) -> str:
+    """Write an expression in x1, x2, ... with the variables' own names."""
+    library = expression.library.with_variables(len(names))
+    return str(type(expression)(library, expression.tokens, expression.constants, names))
+
+
+def _finite(value: float) -> float | None:
+    return float(value) if math.isfinite(value) else None
+
+
+def _print_result(result: dict[str, Any]) -> None:
+    _print_table(
+        [
+            {
+                "": ">" if row["chosen"] else "",
+                "complexity": row["complexity"],
+                "NMSE": "not finite" if row["nmse"] is None else f"{row['nmse']:.3g}",
+                "formula": row["formula"],
+            }
+            for row in result["pareto_front"]
+        ]
+    )
+    typer.echo(f"\n{result['target']} = {result['formula']}")
+    speed = result["n_evaluations"] / max(result["seconds"], 1e-3)
+    typer.echo(
+        f"{result['n_evaluations']:,} evaluations in {result['seconds']:.1f} s ({speed:,.0f} a second); "
+        f"stopped: {result['stop_reason']}"
+    )
+
+
+def _print_table(rows: Sequence[dict[str, Any]]) -> None:
+    """Print rows with the same keys, numbers to the right; never cut what goes to a file or a pipe."""
+    table = RichTable(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    for name in rows[0] if rows else ():
+        is_number = all(isinstance(row[name], int | float) for row in rows)
+        table.add_column(Text(name, style="bold"), justify="right" if is_number else "left", overflow="fold")
+    for row in rows:
+        table.add_row(*(Text(_cell(value)) for value in row.values()))
+    Console(width=None if sys.stdout.isatty() else 10_000, highlight=False).print(table)
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, float):
+        return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
+    return "" if value is None else str(value)
+
+
+def _model_row(info: GeneratorInfo) -> dict[str, Any]:
+    card = info.card
+    figures = card["validation"]
+    return {
+        "name": info.name,
+        "library": card["library"]["name"],
+        "variables": card["library"]["n_variables"],
+        "parameters": f"{card['n_parameters']:,}",
+        "conditioning gap": round(figures["log_likelihood_right"] - figures["log_likelihood_wrong"], 1),
+        "found": f"{figures['hit_100']:.0%}",
+        "trained": f"{card['seconds'] / 60:.0f} min",
+    }

@@ -1,0 +1,494 @@
+"""The genetic programming component: some generations of evolution from a given population.
+
+Two engines with one method, `evolve`: `CompiledEvolution` is the default, `DeapEvolution` runs the
+same algorithm on DEAP's toolbox, for operators of the user's own and as the reference the compiled
+one is tested against.
+
+References
+----------
+Mundhenk et al., NeurIPS 2021; Holt, Qian, van der Schaar, ICLR 2023, appendix "NGPQT Optimization
+Method"; Fortin et al., "DEAP: evolutionary algorithms made easy", JMLR 2012.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import wraps
+from numbers import Real
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+
+from dgsr.expressions.constraints import Grammar
+from dgsr.expressions.library import Library
+from dgsr.kernels.evolve import ATTEMPTS, NEW_CONSTANT, random_programs, vary
+from dgsr.kernels.grammar import are_valid
+from dgsr.kernels.random import next_uint64
+from dgsr.population import Population
+
+if TYPE_CHECKING:
+    from deap import base, gp
+
+Evaluate = Callable[[Population], np.ndarray]
+ShouldStop = Callable[[], bool]
+
+
+@dataclass(frozen=True)
+class EvolutionConfig:
+    """Hyperparameters of the genetic programming component.
+
+    Parameters
+    ----------
+    generations : int
+        Generations from the given population on; 0 leaves it as it is.
+    crossover, mutation : float
+        Probability that two neighbours are crossed over, and that a child is mutated.
+    tournament : int
+        Programs in a tournament.
+    mutate_max_depth : int
+        Greatest height of the subtree that the uniform mutation grows.
+    elites : int
+        Best programs of a generation that take the place of the worst of the next one.
+
+    Raises
+    ------
+    ValueError
+        If a value is out of its range.
+
+    References
+    ----------
+    Holt, Qian, van der Schaar, ICLR 2023, appendix "Dataset Generation and Training" (the defaults).
+    """
+
+    generations: int = 25
+    crossover: float = 0.5
+    mutation: float = 0.5
+    tournament: int = 5
+    mutate_max_depth: int = 3
+    elites: int = 0
+
+    def __post_init__(self) -> None:
+        for name, least in (("generations", 0), ("tournament", 1), ("mutate_max_depth", 0), ("elites", 0)):
+            value = getattr(self, name)
+            if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or value < least:
+                raise ValueError(f"{name}={value!r} must be an integer of at least {least}.")
+        for name in ("crossover", "mutation"):
+            value = getattr(self, name)
+            if not isinstance(value, Real) or isinstance(value, bool) or not 0.0 <= value <= 1.0:
+                raise ValueError(f"{name}={value!r} is a probability: give a number from 0 to 1.")
+
+
+class Engine(Protocol):
+    """What the search asks of a genetic programming engine."""
+
+    def evolve(
+        self,
+        population: Population,
+        nmse: np.ndarray,
+        evaluate: Evaluate,
+        grammar: Grammar,
+        state: np.ndarray,
+        should_stop: ShouldStop,
+    ) -> tuple[Population, np.ndarray]:
+        """Return the last generation and its NMSE.
+
+        Parameters
+        ----------
+        population : Population
+            The first generation.
+        nmse : ndarray of shape (n_programs,)
+            Its NMSE; `inf` for programs without a finite value.
+        evaluate : callable
+            Returns the NMSE of a population. Called once a generation, with the programs that differ
+            from their parent. It may write fitted values into `constants`: the programs keep them.
+        grammar : Grammar
+            Constraints that every child meets.
+        state : ndarray of 4 uint64
+            Generator state (`dgsr.kernels.random`); advanced. The one source of chance.
+        should_stop : callable
+            Asked after every generation.
+        """
+        ...
+
+
+class CompiledEvolution:
+    """The compiled engine.
+
+    Parameters
+    ----------
+    config : EvolutionConfig, optional
+    """
+
+    def __init__(self, config: EvolutionConfig | None = None):
+        self.config = EvolutionConfig() if config is None else config
+
+    def evolve(
+        self,
+        population: Population,
+        nmse: np.ndarray,
+        evaluate: Evaluate,
+        grammar: Grammar,
+        state: np.ndarray,
+        should_stop: ShouldStop,
+    ) -> tuple[Population, np.ndarray]:
+        """See `Engine.evolve`."""
+        config = self.config
+        for _ in range(config.generations if len(population) else 0):
+            offspring = vary(
+                population.tokens,
+                population.lengths,
+                population.constants,
+                nmse,
+                grammar,
+                float(config.crossover),
+                float(config.mutation),
+                config.tournament,
+                config.mutate_max_depth,
+                state,
+            )
+            children = Population(
+                population.library, offspring.tokens, offspring.lengths, offspring.constants
+            )
+            child_nmse = nmse[offspring.parents]
+            _evaluate_changed(evaluate, children, child_nmse, offspring.changed)
+            _keep_elites(config.elites, population, nmse, children, child_nmse)
+            population, nmse = children, child_nmse
+            if should_stop():
+                break
+        return population, nmse
+
+
+def _evaluate_changed(
+    evaluate: Evaluate, children: Population, child_nmse: np.ndarray, changed: np.ndarray
+) -> None:
+    """Evaluate the changed children; take over what the evaluation fitted to their constants."""
+    if changed.any():
+        fresh = children[changed]
+        child_nmse[changed] = evaluate(fresh)
+        children.constants[changed] = fresh.constants
+
+
+def _keep_elites(
+    n_elites: int, population: Population, nmse: np.ndarray, children: Population, child_nmse: np.ndarray
+) -> None:
+    """Let the best of `population` take the places of the worst of `children`."""
+    if n_elites == 0:
+        return
+    best = np.lexsort((population.lengths, nmse))[:n_elites]
+    worst = np.lexsort((children.lengths, child_nmse))[len(child_nmse) - len(best) :]
+    children.tokens[worst] = population.tokens[best]
+    children.lengths[worst] = population.lengths[best]
+    children.constants[worst] = population.constants[best]
+    child_nmse[worst] = nmse[best]
+
+
+class DeapEvolution:
+    """The same algorithm on DEAP's toolbox.
+
+    Parameters
+    ----------
+    config : EvolutionConfig, optional
+    configure : callable, optional
+        Called with the toolbox and the primitive set before the evolution, to register operators of
+        the user's own: ``select``, ``mate``, ``mutate``, ``clone``; or ``grow``, which makes the
+        subtrees of the uniform mutation, or one of the four ``mutate_uniform``,
+        ``mutate_replacement``, ``mutate_insertion``, ``mutate_shrink`` of which ``mutate`` calls one.
+        The constraints are put around ``mate`` and ``mutate`` afterwards, whoever wrote them.
+
+    Notes
+    -----
+    DEAP draws from the global generator of Python's `random`. It is seeded from `state` for the
+    duration of every generation and put back afterwards.
+
+    Differences from the compiled engine that come with DEAP's operators: node replacement and
+    shrink leave the root alone, and node replacement may draw the token that was there.
+    """
+
+    def __init__(
+        self,
+        config: EvolutionConfig | None = None,
+        configure: Callable[[base.Toolbox, gp.PrimitiveSet], None] | None = None,
+    ):
+        self.config = EvolutionConfig() if config is None else config
+        self.configure = configure
+
+    def evolve(
+        self,
+        population: Population,
+        nmse: np.ndarray,
+        evaluate: Evaluate,
+        grammar: Grammar,
+        state: np.ndarray,
+        should_stop: ShouldStop,
+    ) -> tuple[Population, np.ndarray]:
+        """See `Engine.evolve`."""
+        from deap import algorithms
+
+        config = self.config
+        trees = _Trees(population, grammar)
+        toolbox = self._toolbox(trees)
+        for _ in range(config.generations if len(population) else 0):
+            individuals = trees.from_population(population, nmse)
+            with _seeded(state):
+                selected = toolbox.select(individuals, len(individuals))
+                offspring = algorithms.varAnd(selected, toolbox, config.crossover, config.mutation)
+            children = trees.to_population(offspring)
+            parents = trees.to_population(selected)
+            child_nmse = np.array([parent.fitness.values[0] for parent in selected])
+            changed = _differ(children, parents)
+            _evaluate_changed(evaluate, children, child_nmse, changed)
+            _keep_elites(config.elites, population, nmse, children, child_nmse)
+            population, nmse = children, child_nmse
+            if should_stop():
+                break
+        return population, nmse
+
+    def _toolbox(self, trees: _Trees) -> base.Toolbox:
+        from deap import base, gp, tools
+
+        toolbox = base.Toolbox()
+        pset = trees.pset
+        toolbox.register("clone", trees.clone)
+        toolbox.register("select", tools.selTournament, tournsize=self.config.tournament)
+        toolbox.register("mate", gp.cxOnePoint)
+        toolbox.register("grow", gp.genFull, min_=0, max_=self.config.mutate_max_depth)
+        # Looked up when called: `configure` may register another.
+        toolbox.register("mutate_uniform", gp.mutUniform, expr=lambda **kw: toolbox.grow(**kw), pset=pset)
+        toolbox.register("mutate_replacement", gp.mutNodeReplacement, pset=pset)
+        toolbox.register("mutate_insertion", gp.mutInsert, pset=pset)
+        toolbox.register("mutate_shrink", gp.mutShrink)
+
+        def mutate(individual):
+            kind = random.choice(("uniform", "replacement", "insertion", "shrink"))
+            return getattr(toolbox, f"mutate_{kind}")(individual)
+
+        toolbox.register("mutate", mutate)
+        if self.configure is not None:
+            self.configure(toolbox, pset)
+        toolbox.decorate("mate", trees.constrained)
+        toolbox.decorate("mutate", trees.constrained)
+        return toolbox
+
+
+_NUMPY_NAMES = {
+    "sub": "subtract",
+    "mul": "multiply",
+    "div": "divide",
+    "neg": "negative",
+    "inv": "reciprocal",
+    "pow": "power",
+}
+
+
+def _no_function(*arguments):
+    raise NotImplementedError("This operator has no numpy function; evaluate with Population.nmse.")
+
+
+class _Trees:
+    """Programs as DEAP's trees, and back.
+
+    Classes are made here, for each call, and not by `deap.creator`: that keeps them under global
+    names, where two fits of one process would collide.
+    """
+
+    def __init__(self, population: Population, grammar: Grammar):
+        from deap import base, gp
+
+        class Fitness(base.Fitness):
+            weights = (-1.0, -1.0)  # NMSE, then number of tokens
+
+        class Individual(gp.PrimitiveTree):
+            def __init__(self, content):
+                super().__init__(content)
+                self.fitness = Fitness()
+
+        self._individual = Individual
+        self._grammar = grammar
+        self._library = population.library
+        self._width = population.tokens.shape[1]
+        self._n_constants = population.constants.shape[1]
+        self.pset = primitive_set(population.library, grammar)
+        self._node: list[Any] = [self.pset.mapping.get(token.name) for token in self._library.tokens]
+        self._token = {node.name: i for i, node in enumerate(self._node) if node is not None}
+        self._constant_token = self._library.index.get("const", -1)
+
+    def clone(self, individual):
+        copy = self._individual(individual)
+        copy.fitness.wvalues = individual.fitness.wvalues
+        return copy
+
+    def from_population(self, population: Population, nmse: np.ndarray) -> list:
+        from deap import gp
+
+        nmse = np.where(np.isnan(nmse), np.inf, nmse)
+        individuals = []
+        for b, length in enumerate(population.lengths):
+            values = iter(population.constants[b])
+            nodes = [
+                gp.Terminal(float(next(values)), False, object)
+                if token == self._constant_token
+                else self._node[token]
+                for token in population.tokens[b, :length]
+            ]
+            individual = self._individual(nodes)
+            individual.fitness.values = (float(nmse[b]), int(length))
+            individuals.append(individual)
+        return individuals
+
+    def to_population(self, individuals: Sequence) -> Population:
+        tokens = np.zeros((len(individuals), self._width), dtype=np.int64)
+        lengths = np.array([len(individual) for individual in individuals], dtype=np.int64)
+        constants = np.full((len(individuals), self._n_constants), NEW_CONSTANT)
+        for b, individual in enumerate(individuals):
+            program, values = self._program(individual)
+            tokens[b, : len(program)] = program
+            constants[b, : len(values)] = values
+        return Population(self._library, tokens, lengths, constants)
+
+    def constrained(self, operator):
+        """Decorate an operator: a child that breaks the constraints is tried again, then its parent."""
+
+        @wraps(operator)
+        def attempt(*parents, **keywords):
+            children: list[Any] = [None] * len(parents)
+            for _ in range(ATTEMPTS):
+                drafts = operator(*(self.clone(parent) for parent in parents), **keywords)
+                for i, draft in enumerate(drafts):
+                    if children[i] is None and self._is_valid(draft):
+                        children[i] = draft
+                if None not in children:
+                    break
+            return tuple(
+                parent if child is None else child for child, parent in zip(children, parents, strict=True)
+            )
+
+        return attempt
+
+    def _program(self, individual) -> tuple[list[int], list[float]]:
+        """Tokens and constants of a tree; a number that is no token of the library is a constant."""
+        tokens: list[int] = []
+        values: list[float] = []
+        for node in individual:
+            is_number = node.arity == 0 and isinstance(node.value, Real)
+            token = self._constant_token if is_number else self._token.get(node.name, -1)
+            if token < 0:
+                raise ValueError(
+                    f"The node {node.name!r} is no token of the library {self._library.name!r}; "
+                    "let the operators use the nodes of the primitive set."
+                )
+            if token == self._constant_token:
+                values.append(float(node.value) if is_number else NEW_CONSTANT)
+            tokens.append(token)
+        return tokens, values
+
+    def _is_valid(self, individual) -> bool:
+        if not 0 < len(individual) <= min(self._width, self._grammar.max_length):
+            return False
+        tokens = np.zeros((1, self._width), dtype=np.int64)
+        program, _ = self._program(individual)
+        tokens[0, : len(program)] = program
+        return bool(are_valid(tokens, np.array([len(program)]), self._grammar)[0])
+
+
+def primitive_set(library: Library, grammar: Grammar) -> gp.PrimitiveSet:
+    """Return DEAP's primitive set of a library: its operators, and the leaves that `grammar` allows.
+
+    Names are those of the tokens. The set's functions are numpy's where it has one of the name, so
+    that `deap.gp.compile` works; the evolution itself does not call them.
+    """
+    from deap import gp
+
+    variables = [token.name for i, token in enumerate(library.tokens) if grammar.is_variable[i]]
+    pset = gp.PrimitiveSet(library.name, len(variables), prefix="ARG")
+    pset.renameArguments(**{f"ARG{i}": name for i, name in enumerate(variables)})
+    for token in library.tokens:
+        if token.arity > 0:
+            function = getattr(np, _NUMPY_NAMES.get(token.name, token.name), _no_function)
+            pset.addPrimitive(function, token.arity, name=token.name)
+    if grammar.is_constant.any() and grammar.max_constants > 0:
+        pset.addTerminal(NEW_CONSTANT, name="const")
+    return pset
+
+
+def _differ(population: Population, other: Population) -> np.ndarray:
+    """Which programs differ: shape (n_programs,), bool."""
+    return (
+        (population.lengths != other.lengths)
+        | (population.tokens != other.tokens).any(axis=1)
+        | (population.constants != other.constants).any(axis=1)
+    )
+
+
+@contextmanager
+def _seeded(state: np.ndarray) -> Iterator[None]:
+    """Seed Python's global generator from `state`, and put it back afterwards."""
+    before = random.getstate()
+    random.seed(int(next_uint64(state)))
+    try:
+        yield
+    finally:
+        random.setstate(before)
+
+
+_ENGINES: dict[str, Callable[[EvolutionConfig | None], Engine]] = {
+    "compiled": CompiledEvolution,
+    "deap": DeapEvolution,
+}
+
+
+def get_engine(engine: str | Engine, config: EvolutionConfig | None = None) -> Engine:
+    """Return a genetic programming engine.
+
+    Parameters
+    ----------
+    engine : {"compiled", "deap"} or object
+        An object that has the method `evolve` is returned as it is; it brings its own config.
+    config : EvolutionConfig, optional
+
+    Raises
+    ------
+    ValueError
+        If `engine` is neither.
+    """
+    if isinstance(engine, str) and engine in _ENGINES:
+        return _ENGINES[engine](config)
+    if not isinstance(engine, str) and callable(getattr(engine, "evolve", None)):
+        return engine
+    raise ValueError(
+        f"engine={engine!r} is unknown; choose from {', '.join(_ENGINES)}, or give an object with a method "
+        "evolve(population, nmse, evaluate, grammar, state, should_stop)."
+    )
+
+
+def random_population(
+    n_programs: int,
+    library: Library,
+    grammar: Grammar,
+    state: np.ndarray,
+    min_height: int = 2,
+    max_height: int = 4,
+    full_share: float = 0.5,
+) -> Population:
+    """Return a random first population that meets the constraints, by default ramped half and half.
+
+    Parameters
+    ----------
+    n_programs : int
+    library : Library
+    grammar : Grammar
+    state : ndarray of 4 uint64
+        Generator state (`dgsr.kernels.random`); advanced.
+    min_height, max_height : int
+        A tree's height is uniform between the two.
+    full_share : float
+        Share of trees with all their leaves at that height, as far as the constraints allow it; the
+        others have leaves anywhere above. 1 is Koza's "full", 0 his "grow".
+    """
+    n_constants = grammar.max_constants if library.has_constants else 0
+    arrays = random_programs(
+        n_programs, grammar, grammar.max_length, n_constants, min_height, max_height, full_share, state
+    )
+    return Population(library, *arrays)

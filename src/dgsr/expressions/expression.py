@@ -1,0 +1,200 @@
+"""What a person sees of a program: a formula as text, sympy, LaTeX and a function."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from dgsr.expressions import syntax
+from dgsr.expressions.library import Library
+from dgsr.expressions.programs import from_program, to_program
+from dgsr.expressions.symbolic import to_sympy
+from dgsr.expressions.tidy import tidy
+
+if TYPE_CHECKING:
+    import sympy as sympy_module
+
+
+class Expression:
+    """One equation.
+
+    Parameters
+    ----------
+    library : Library
+    tokens : array-like of shape (length,), int
+        The program: token ids in prefix order, without padding.
+    constants : array-like of shape (n_constants,), float
+        Values of the ``const`` tokens in the order they stand in the program; surplus values are
+        ignored.
+    feature_names : sequence of str, optional
+        Names of the variables in text and sympy; x1 .. xd by default.
+
+    Raises
+    ------
+    ValueError
+        If the tokens are not one complete program, or there are too few constants or names.
+
+    Examples
+    --------
+    >>> from dgsr.expressions import get_library
+    >>> expression = Expression.from_text("a*sin(b)", get_library("koza", 2), ["a", "b"])
+    >>> print(expression)
+    a*sin(b)
+    >>> expression.complexity
+    6
+    """
+
+    def __init__(
+        self,
+        library: Library,
+        tokens: np.ndarray | Sequence[int],
+        constants: np.ndarray | Sequence[float] = (),
+        feature_names: Sequence[str] | None = None,
+    ) -> None:
+        self.library = library
+        self.tokens = np.array(tokens, dtype=np.int64)
+        names = _default_names(library) if feature_names is None else tuple(map(str, feature_names))
+        if len(names) != library.n_variables:
+            raise ValueError(
+                f"feature_names has {len(names)} names; the library has {library.n_variables} variables."
+            )
+        self.feature_names = names
+        constants = np.asarray(constants, dtype=np.float64)
+        self._tree = from_program(library, self.tokens, constants)
+        n_constants = int(np.sum(self.tokens == library.index["const"])) if library.has_constants else 0
+        self.constants = constants[:n_constants].copy()
+        self.tokens.setflags(write=False)
+        self.constants.setflags(write=False)
+
+    @classmethod
+    def from_text(cls, text: str, library: Library, feature_names: Sequence[str] | None = None) -> Expression:
+        """Read a formula with `dgsr.expressions.syntax.parse`; nothing in the text is executed.
+
+        Parameters
+        ----------
+        text : str
+        library : Library
+        feature_names : sequence of str, optional
+            Names of the variables in `text`; x1 .. xd by default.
+
+        Raises
+        ------
+        ValueError
+            If the text cannot be read, or not be written with the tokens of the library.
+        """
+        names = _default_names(library) if feature_names is None else tuple(map(str, feature_names))
+        tree = syntax.rename(syntax.parse(text, names), dict(zip(names, _default_names(library))))
+        tokens, constants = to_program(tree, library)
+        return cls(library, tokens, constants, feature_names)
+
+    def __call__(self, X: np.ndarray) -> np.ndarray:
+        """Predict.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Not finite where the equation is undefined.
+        """
+        # Here, not above: expressions stand below the kernels and need them for this alone.
+        from dgsr.kernels.evaluate import predictions
+
+        columns = np.ascontiguousarray(np.asarray(X, dtype=np.float64).T)
+        table = self.library.table
+        if columns.ndim != 2:
+            raise ValueError(f"X has {columns.ndim} dimensions; give (n_samples, n_features).")
+        used = self.tokens[self.tokens >= self.library.first_variable]
+        n_needed = int(table.argument[used].max(initial=-1)) + 1
+        if len(columns) < n_needed:
+            raise ValueError(f"X has {len(columns)} features; the expression uses {n_needed}.")
+        lengths = np.array([self.length])
+        return predictions(
+            self.tokens[None], lengths, self.constants[None], table.opcode, table.argument, columns
+        )[0]
+
+    def with_feature_names(self, feature_names: Sequence[str] | None) -> Expression:
+        """Return the same equation with other names of its variables."""
+        return Expression(self.library, self.tokens, self.constants, feature_names)
+
+    @property
+    def length(self) -> int:
+        """Number of tokens."""
+        return len(self.tokens)
+
+    @property
+    def complexity(self) -> int:
+        """C(f) of the paper, appendix "Evaluation Metrics": the sum of the tokens' complexities."""
+        return int(self.library.table.complexity[self.tokens].sum())
+
+    @cached_property
+    def tree(self) -> syntax.Tree:
+        """The syntax tree, its variables named by `feature_names`."""
+        return syntax.rename(self._tree, dict(zip(_default_names(self.library), self.feature_names)))
+
+    @cached_property
+    def text(self) -> str:
+        """The formula as text, lightly tidied: 2*x1 for a program's (x1 + x1)/x1*x1."""
+        return syntax.to_text(tidy(self.tree))
+
+    @cached_property
+    def sympy(self) -> sympy_module.Expr:
+        """The sympy expression, of symbols named by `feature_names`."""
+        return to_sympy(self.tree)
+
+    @property
+    def latex(self) -> str:
+        """The sympy expression in LaTeX."""
+        import sympy
+
+        return sympy.latex(self.sympy)
+
+    def numpy_function(self) -> Callable[..., np.ndarray]:
+        """Return the equation as a function of one array per variable, in numpy alone.
+
+        The arrays broadcast against each other. The function can be pickled.
+        """
+        return _ArrayFunction(self.tree, self.feature_names)
+
+    def __str__(self) -> str:
+        return self.text
+
+    def __repr__(self) -> str:
+        return f"Expression({self.text!r}, library={self.library.name!r})"
+
+    def _repr_latex_(self) -> str:
+        return f"$\\displaystyle {self.latex}$"
+
+    def _key(self) -> tuple:
+        return self.library, self.tokens.tobytes(), self.constants.tobytes()
+
+    def __eq__(self, other: object) -> bool:
+        return self._key() == other._key() if isinstance(other, Expression) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self._key())
+
+
+class _ArrayFunction:
+    def __init__(self, tree: syntax.Tree, names: tuple[str, ...]) -> None:
+        self.tree = tree
+        self.names = names
+
+    def __call__(self, *arrays: np.ndarray) -> np.ndarray:
+        if len(arrays) != len(self.names):
+            raise TypeError(f"{len(arrays)} arrays given; one for each of {', '.join(self.names)} is needed.")
+        values = [np.asarray(array, dtype=np.float64) for array in arrays]
+        result = syntax.evaluate(self.tree, dict(zip(self.names, values)))
+        return np.array(np.broadcast_to(result, np.broadcast_shapes(*[value.shape for value in values])))
+
+    def __repr__(self) -> str:
+        return f"<function of {', '.join(self.names)}: {syntax.to_text(self.tree)}>"
+
+
+def _default_names(library: Library) -> tuple[str, ...]:
+    return tuple(f"x{i + 1}" for i in range(library.n_variables))

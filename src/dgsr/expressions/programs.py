@@ -1,0 +1,221 @@
+"""Programs to syntax trees and back."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+
+from dgsr.expressions.library import Library
+from dgsr.expressions.syntax import Tree, evaluate, is_number, leaves, to_text
+
+# Largest power, numerator and denominator written out in a program without constants.
+_MAX_WRITTEN_OUT = 20
+
+
+def from_program(library: Library, tokens: np.ndarray, constants: np.ndarray) -> Tree:
+    """Return the tree of a program, its variables named x1 .. xd.
+
+    Parameters
+    ----------
+    library : Library
+    tokens : ndarray of shape (length,), int
+        In prefix order, without padding.
+    constants : ndarray of shape (at least the number of ``const`` tokens,)
+        Whole numbers become int, others float.
+
+    Raises
+    ------
+    ValueError
+        If the tokens are not one complete program of the library.
+    """
+    stack: list[Tree] = []
+    program = [int(token) for token in tokens]
+    if any(not 0 <= token < len(library) for token in program):
+        raise ValueError(f"tokens={program} must be between 0 and {len(library) - 1}, the library's tokens.")
+    n_constants = sum(library.tokens[token].name == "const" for token in program)
+    if n_constants > len(constants):
+        raise ValueError(f"constants has {len(constants)} values; the program needs {n_constants}.")
+    for token in reversed(program):
+        entry = library.tokens[token]
+        if entry.arity > len(stack):
+            raise ValueError(f"tokens={program} end before {entry.name} has its {entry.arity} children.")
+        if entry.name == "const":
+            n_constants -= 1
+            stack.append(_whole_or_float(constants[n_constants]))
+        elif entry.arity == 0:
+            stack.append(entry.name)
+        else:
+            children = [stack.pop() for _ in range(entry.arity)]
+            stack.append(("div", 1, *children) if entry.name == "inv" else (entry.name, *children))
+    if len(stack) != 1:
+        raise ValueError(f"tokens={program} are {len(stack)} programs; give exactly one.")
+    return stack[0]
+
+
+def _whole_or_float(value: float) -> int | float:
+    value = float(value)
+    return int(value) if abs(value) < 2**53 and value == int(value) else value
+
+
+def to_program(tree: Tree, library: Library) -> tuple[np.ndarray, np.ndarray]:
+    """Write a tree with the tokens of a library.
+
+    What the library lacks is written with what it has: whole powers as products, other powers and
+    roots with exp and log, tan with sin and cos, and so on. Numbers become ``const`` tokens, or,
+    without constants, sums of x1 over sums of x1: 2/3 is (x1 + x1)/(x1 + x1 + x1).
+
+    Parameters
+    ----------
+    tree : tree
+        With variables named x1 .. xd.
+    library : Library
+
+    Returns
+    -------
+    tokens : ndarray of shape (length,), int64
+    constants : ndarray of shape (n_constants,), float64
+
+    Raises
+    ------
+    ValueError
+        With the part that cannot be written, and the mend.
+    """
+    tokens: list[int] = []
+    constants: list[float] = []
+    _Writer(library, tokens, constants).write(tree)
+    return np.array(tokens, dtype=np.int64), np.array(constants, dtype=np.float64)
+
+
+def _sinh(a: Tree) -> Tree:
+    return ("div", ("sub", ("exp", a), ("div", 1, ("exp", a))), 2)
+
+
+def _cosh(a: Tree) -> Tree:
+    return ("div", ("add", ("exp", a), ("div", 1, ("exp", a))), 2)
+
+
+# What a function is in terms of others, for libraries without a token of its name.
+_WRITTEN_OUT = {
+    "tan": lambda a: ("div", ("sin", a), ("cos", a)),
+    "cot": lambda a: ("div", ("cos", a), ("sin", a)),
+    "sinh": _sinh,
+    "cosh": _cosh,
+    "tanh": lambda a: ("div", ("sub", ("exp", ("mul", 2, a)), 1), ("add", ("exp", ("mul", 2, a)), 1)),
+    "sqrt": lambda a: ("pow", a, Fraction(1, 2)),
+    "square": lambda a: ("mul", a, a),
+    "cube": lambda a: ("mul", a, ("mul", a, a)),
+    "neg": lambda a: ("sub", 0, a),
+}
+
+
+class _Writer:
+    """Appends the tokens and constants of trees to two lists."""
+
+    def __init__(self, library: Library, tokens: list[int], constants: list[float]) -> None:
+        self.library = library
+        self.index = library.index
+        self.tokens = tokens
+        self.constants = constants
+
+    def write(self, tree: Tree) -> None:
+        if isinstance(tree, str):
+            if tree not in self.index or not tree.startswith("x"):
+                self._fail(tree, f"the variables are x1 to x{self.library.n_variables}")
+            self.tokens.append(self.index[tree])
+        elif all(not isinstance(leaf, str) for leaf in leaves(tree)) and self.library.has_constants:
+            self._constant(tree)
+        elif not isinstance(tree, tuple):
+            self._number(tree)
+        elif tree[0] == "pow" and "pow" not in self.index:
+            self._power(tree)
+        elif tree[0] in self.index:
+            self.tokens.append(self.index[tree[0]])
+            for child in tree[1:]:
+                self.write(child)
+        elif tree[0] == "neg" and is_number(tree[1]):
+            self._number(-tree[1])
+        elif tree[0] == "neg" and self.library.has_constants:
+            self.write(("mul", -1, tree[1]))
+        elif tree[0] in _WRITTEN_OUT:
+            self._within(tree, _WRITTEN_OUT[tree[0]](*tree[1:]))
+        else:
+            self._fail(tree, "use a library that has it" + self._constants_hint(tree))
+
+    def _constants_hint(self, tree: Tree) -> str:
+        return ", or one with constants such as 'koza-const'" if tree == ("pi",) else ""
+
+    def _fail(self, tree: Tree, mend: str) -> None:
+        raise ValueError(f"{to_text(tree)!r} cannot be written with library {self.library.name!r}: {mend}.")
+
+    def _within(self, tree: Tree, written_out: Tree) -> None:
+        """Write a replacement of `tree`; what it needs and the library lacks is told of `tree`."""
+        new = _operators(written_out) - _operators(*tree[1:])
+        missing = sorted(new - set(self.index) - set(_WRITTEN_OUT) - {"pow"})
+        if missing:
+            self._fail(tree, f"it needs {' and '.join(missing)}; use a library that has them")
+        self.write(written_out)
+
+    def _constant(self, tree: Tree) -> None:
+        value = float(evaluate(tree, {}))
+        if not math.isfinite(value):
+            self._fail(tree, "its value is not finite")
+        self.tokens.append(self.index["const"])
+        self.constants.append(value)
+
+    def _number(self, value: int | float | Fraction) -> None:
+        fraction = Fraction(value) if math.isfinite(value) else Fraction(10**9)
+        p, q = abs(fraction.numerator), fraction.denominator
+        if max(p, q) > _MAX_WRITTEN_OUT:
+            mend = f"only p/q up to {_MAX_WRITTEN_OUT} are written out; use one with constants"
+            self._fail(value, mend + " such as 'koza-const'")
+        uses = {"sub": value <= 0, "div": p > 0, "add": max(p, q) > 1}
+        missing = [name for name, is_used in uses.items() if is_used and name not in self.index]
+        if missing:
+            self._fail(value, f"it needs {' and '.join(missing)}; use a library that has them")
+        if p == 0:
+            self.tokens += [self.index["sub"], self.index["x1"], self.index["x1"]]
+            return
+        self.tokens.append(self.index["div"])
+        if value < 0:  # (x1 - x1 - p x1) / (q x1)
+            self.tokens += [self.index["sub"], self.index["sub"], self.index["x1"], self.index["x1"]]
+        for count in (p, q):
+            self.tokens += [self.index["add"], self.index["x1"]] * (count - 1) + [self.index["x1"]]
+
+    def _power(self, tree: Tree) -> None:
+        _, base, exponent = tree
+        exponent = _folded(exponent)
+        if is_number(exponent) and exponent == int(exponent) and abs(exponent) <= _MAX_WRITTEN_OUT:
+            power = abs(int(exponent))
+            if power == 0:
+                self.write(1)
+                return
+            product = base
+            for _ in range(power - 1):
+                product = ("mul", base, product)
+            self._within(tree, product if exponent > 0 else ("div", 1, product))
+        elif exponent == Fraction(1, 2) and "sqrt" in self.index:
+            self.write(("sqrt", base))
+        else:
+            self._within(tree, ("exp", ("mul", exponent, ("log", base))))
+
+
+def _folded(tree: Tree) -> Tree:
+    """Return the number that an exponent such as -(1/3) is, or the tree."""
+    if isinstance(tree, tuple) and tree[0] in ("neg", "div"):
+        numbers = [_folded(child) for child in tree[1:]]
+        if all(is_number(value) and not isinstance(value, float) for value in numbers):
+            if tree[0] == "neg":
+                return -numbers[0]
+            if numbers[1] != 0:
+                return Fraction(numbers[0]) / numbers[1]
+    return tree
+
+
+def _operators(*trees: Tree) -> set[str]:
+    names = set()
+    for tree in trees:
+        if isinstance(tree, tuple):
+            names |= {tree[0]} | _operators(*tree[1:])
+    return names

@@ -1,0 +1,407 @@
+"""Formulas as text and as syntax trees, and their values: one small grammar, no code is ever run.
+
+A syntax tree is a nested tuple ``(name, child, ...)``: the binary ``add sub mul div pow``, the unary
+``neg`` and the functions below, and ``("pi",)``. A leaf is the name of a variable (str) or a number:
+int, Fraction (a decimal of a text, exactly) or float (a fitted constant).
+
+    expression := operand (operator operand)*     operators: + - * / ** (also ^), ** binds to the right
+    operand    := number | name | function "(" expression ")" | "(" expression ")" | ("-" | "+") operand
+"""
+
+from __future__ import annotations
+
+import decimal
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from fractions import Fraction
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+#: A nested tuple, a variable's name, or a number.
+Tree = Any
+
+#: Functions of one argument a formula may use.
+FUNCTIONS = (
+    "exp", "log", "sin", "cos", "tan", "cot", "sinh", "cosh", "tanh", "arcsin", "arccos", "arctan",
+    "sqrt", "abs", "square", "cube",
+)  # fmt: skip
+ALIASES = {"ln": "log", "asin": "arcsin", "acos": "arccos", "atan": "arctan"}
+# sympy, mpmath and SRBench know the inverse functions by the short name, numpy 1 by the long one.
+SHORT_NAMES = {"arcsin": "asin", "arccos": "acos", "arctan": "atan"}
+
+# Deepest tree and nesting that is read: keeps every walk over a tree far from Python's recursion limit.
+MAX_DEPTH = 160
+MAX_TEXT = 20_000
+_MAX_DIGITS = 50
+_MAX_EXPONENT = 400
+# Beyond this a 50-digit evaluation stops: float64 overflowed long before, and exp(exp(x)) never ends.
+_MAX_MAGNITUDE = 10**400
+
+_TOKEN = re.compile(
+    r"\s*(?:(?P<number>(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)|(?P<name>[^\W\d]\w*)|(?P<operator>\*\*|[-+*/^()]))"
+)
+# Precedence of the binary operators; unary minus stands between product and power.
+_BINARY = {"+": ("add", 1), "-": ("sub", 1), "*": ("mul", 2), "/": ("div", 2), "**": ("pow", 4)}
+_NEGATION = 3
+
+
+def parse(text: str, variables: Sequence[str] | None = None) -> Tree:
+    """Read a formula.
+
+    Parameters
+    ----------
+    text : str
+        For instance ``"2*sin(x1)**2 - x2/3"``.
+    variables : sequence of str, optional
+        Names that may occur; any name that is not a function's when not given. Only a name given
+        here takes ``pi`` from the constant.
+
+    Returns
+    -------
+    tree
+        Decimals are kept exactly, as fractions.
+
+    Raises
+    ------
+    ValueError
+        With the position, what stands there and what to write instead.
+
+    Examples
+    --------
+    >>> parse("x1**2 - sin(x2)")
+    ('sub', ('pow', 'x1', 2), ('sin', 'x2'))
+    """
+    if not isinstance(text, str):
+        raise ValueError(f"A formula must be a str, not {type(text).__name__}.")
+    if len(text) > MAX_TEXT:
+        raise ValueError(f"The formula has {len(text)} characters; shorten it to at most {MAX_TEXT}.")
+    return _Parser(text, variables).parse()
+
+
+class _Parser:
+    """Precedence climbing: two Python frames for each level of nesting."""
+
+    def __init__(self, text: str, variables: Sequence[str] | None) -> None:
+        self.text = text
+        self.variables = None if variables is None else frozenset(variables)
+        self.tokens = list(self._tokenise())
+        self.at = 0
+        self.nesting = 0
+
+    def _tokenise(self) -> Iterator[tuple[str, str, int]]:
+        position, end = 0, len(self.text.rstrip())
+        while position < end:
+            match = _TOKEN.match(self.text, position)
+            if match is None:
+                position += len(self.text[position:]) - len(self.text[position:].lstrip())
+                raise self._error(position, self.text[position], "remove it or write an operator")
+            kind = str(match.lastgroup)
+            yield kind, "**" if match[kind] == "^" else match[kind], match.start(kind)
+            position = match.end()
+        yield "end", "the end", len(self.text)
+
+    def _error(self, position: int, found: str, mend: str) -> ValueError:
+        shown = self.text if len(self.text) <= 80 else self.text[:77] + "..."
+        return ValueError(f"Cannot read the formula {shown!r}: position {position}, {found!r}: {mend}.")
+
+    def parse(self) -> Tree:
+        tree, _ = self._expression(0)
+        kind, value, position = self.tokens[self.at]
+        if kind != "end":
+            mend = "there is no '(' for it" if value == ")" else "write an operator before it"
+            raise self._error(position, value, mend)
+        return tree
+
+    def _expression(self, level: int) -> tuple[Tree, int]:
+        """Read operands joined by operators of at least precedence `level`: a tree and its depth.
+
+        Every level of nesting passes here, so the limit on it is here.
+        """
+        self.nesting += 1
+        if self.nesting > MAX_DEPTH:
+            raise self._too_deep()
+        left, depth = self._operand()
+        while True:
+            _, value, _ = self.tokens[self.at]
+            name, precedence = _BINARY.get(value, ("", -1))
+            if precedence < level:
+                self.nesting -= 1
+                return left, depth
+            self.at += 1
+            right, right_depth = self._expression(precedence + (name != "pow"))
+            depth = max(depth, right_depth) + 1
+            if depth > MAX_DEPTH:
+                raise self._too_deep()
+            left = (name, left, right)
+
+    def _too_deep(self) -> ValueError:
+        _, value, position = self.tokens[self.at]
+        return self._error(position, value, f"over {MAX_DEPTH} levels deep; shorten the formula")
+
+    def _operand(self) -> tuple[Tree, int]:
+        kind, value, position = self.tokens[self.at]
+        self.at += 1
+        if kind == "number":
+            return self._number(value, position), 1
+        if kind == "name":
+            return self._name(value, position)
+        if value == "(":
+            return self._rest_of_parentheses(position)
+        if value == "-":
+            inner, depth = self._expression(_NEGATION)
+            return (-inner, depth) if is_number(inner) else (("neg", inner), depth + 1)
+        if value == "+":
+            return self._expression(_NEGATION)
+        raise self._error(position, value, "a number, a variable, a function or '(' must stand here")
+
+    def _rest_of_parentheses(self, opened: int) -> tuple[Tree, int]:
+        result = self._expression(0)
+        _, value, position = self.tokens[self.at]
+        if value != ")":
+            raise self._error(position, value, f"close the '(' of position {opened} or write an operator")
+        self.at += 1
+        return result
+
+    def _name(self, name: str, position: int) -> tuple[Tree, int]:
+        if self.tokens[self.at][1] == "(":
+            opened = self.tokens[self.at][2]
+            function = ALIASES.get(name, name)
+            if function not in FUNCTIONS:
+                mend = f"not a function; write '*' before '(' or use one of {', '.join(FUNCTIONS)}"
+                raise self._error(position, name, mend)
+            self.at += 1
+            inner, depth = self._rest_of_parentheses(opened)
+            return (function, inner), depth + 1
+        if self.variables is None:
+            if name == "pi":
+                return ("pi",), 1
+            if ALIASES.get(name, name) in FUNCTIONS:
+                raise self._error(position, name, "a function; write its argument in parentheses")
+        elif name not in self.variables:
+            if name == "pi":
+                return ("pi",), 1
+            known = ", ".join(sorted(self.variables))
+            raise self._error(position, name, f"not a variable; the variables are {known}")
+        return name, 1
+
+    def _number(self, text: str, position: int) -> int | Fraction:
+        mantissa, _, exponent = text.lower().partition("e")
+        if len(mantissa) > _MAX_DIGITS or len(exponent) > 5 or abs(int(exponent or 0)) > _MAX_EXPONENT:
+            mend = f"write at most {_MAX_DIGITS} digits and exponents up to {_MAX_EXPONENT}"
+            raise self._error(position, text, mend)
+        value = Fraction(text)
+        return value.numerator if value.denominator == 1 else value
+
+
+def is_number(tree: Tree) -> bool:
+    """Whether `tree` is a leaf that holds a number."""
+    return not isinstance(tree, (tuple, str))
+
+
+def leaves(tree: Tree) -> Iterator[Tree]:
+    """Yield the variables and numbers of a tree, left to right."""
+    if isinstance(tree, tuple):
+        for child in tree[1:]:
+            yield from leaves(child)
+    else:
+        yield tree
+
+
+def map_leaves(tree: Tree, function) -> Tree:
+    """Return the tree with `function` applied to every variable name and number."""
+    if isinstance(tree, tuple):
+        return (tree[0], *(map_leaves(child, function) for child in tree[1:]))
+    return function(tree)
+
+
+def rename(tree: Tree, names: Mapping[str, str]) -> Tree:
+    """Return the tree with other names of variables; names not in the mapping stay."""
+    return map_leaves(tree, lambda leaf: names.get(leaf, leaf) if isinstance(leaf, str) else leaf)
+
+
+# Values ------------------------------------------------------------------------------------------
+
+
+def evaluate(tree: Tree, variables: Mapping[str, Any], module: ModuleType | Any = np) -> Any:
+    """Evaluate a tree.
+
+    Parameters
+    ----------
+    tree : tree
+    variables : mapping of str to ndarray or mpf
+    module : module or mpmath context
+        `numpy`, for arrays of float64 (undefined is NaN or inf, silently), or an mpmath context such
+        as ``mpmath.mp``, for scalars at its precision.
+
+    Returns
+    -------
+    ndarray, float or mpf
+        A number for a tree without variables.
+
+    Raises
+    ------
+    ArithmeticError
+        In an mpmath context, where a part is undefined, not real, or beyond 1e400.
+    ValueError
+        If a variable has no value.
+    """
+    if module is np:
+        with np.errstate(all="ignore"):
+            return _evaluate_arrays(tree, variables)
+    return _evaluate_precisely(tree, variables, module)
+
+
+def _value_of(name: str, variables: Mapping[str, Any]) -> Any:
+    if name not in variables:
+        raise ValueError(f"variables has no value for {name!r}; it has {', '.join(variables)}.")
+    return variables[name]
+
+
+def _evaluate_arrays(tree: Tree, variables: Mapping[str, Any]) -> Any:
+    if isinstance(tree, str):
+        return _value_of(tree, variables)
+    if not isinstance(tree, tuple):
+        return np.float64(tree)
+    if tree[0] == "pi":
+        return np.float64(math.pi)
+    return _ARRAY_FUNCTIONS[tree[0]](*[_evaluate_arrays(child, variables) for child in tree[1:]])
+
+
+_ARRAY_FUNCTIONS = {
+    "add": np.add,
+    "sub": np.subtract,
+    "mul": np.multiply,
+    "div": np.true_divide,
+    # Not np.float_power: the same rounding as x * x for squares.
+    "pow": np.power,
+    "neg": np.negative,
+    "cot": lambda a: 1.0 / np.tan(a),
+    "square": np.square,
+    "cube": lambda a: a * a * a,
+    **{name: getattr(np, name) for name in FUNCTIONS if name not in ("cot", "cube", "square")},
+}
+
+
+def _evaluate_precisely(tree: Tree, variables: Mapping[str, Any], context: Any) -> Any:
+    if isinstance(tree, str):
+        return _value_of(tree, variables)
+    if not isinstance(tree, tuple):
+        if isinstance(tree, Fraction):
+            return context.mpf(tree.numerator) / tree.denominator
+        return context.mpf(tree)
+    name = tree[0]
+    if name == "pi":
+        return +context.pi
+    values = [_evaluate_precisely(child, variables, context) for child in tree[1:]]
+    try:
+        result = _apply_precisely(name, values, context)
+    except ValueError as error:  # mpmath's word for a pole
+        raise ArithmeticError(f"{name} is undefined there.") from error
+    if isinstance(result, context.mpc):
+        raise ArithmeticError(f"{name} is not real there.")
+    if not abs(result) < _MAX_MAGNITUDE:  # also false for NaN
+        raise OverflowError(f"{name} is beyond the largest number there.")
+    return result
+
+
+def _apply_precisely(name: str, values: list[Any], context: Any) -> Any:
+    a = values[0]
+    if name == "add":
+        return a + values[1]
+    if name == "sub":
+        return a - values[1]
+    if name == "mul":
+        return a * values[1]
+    if name == "div":
+        return a / values[1]
+    if name == "pow":
+        return context.power(a, values[1])
+    if name == "neg":
+        return -a
+    if name == "square":
+        return a * a
+    if name == "cube":
+        return a * a * a
+    if name == "abs":
+        return abs(a)
+    return getattr(context, SHORT_NAMES.get(name, name))(a)
+
+
+# Text --------------------------------------------------------------------------------------------
+
+_SUM, _PRODUCT, _POWER, _ATOM = 1, 2, 4, 5
+
+
+def to_text(tree: Tree) -> str:
+    """Write a tree as text that `parse` reads back to a tree of the same values.
+
+    Parentheses stand only where the value needs them: a sum of sums has none.
+
+    Examples
+    --------
+    >>> to_text(("mul", ("add", "x1", -2), ("neg", ("pow", "x2", 2))))
+    '(x1 - 2)*(-x2**2)'
+    """
+    return _text(tree)[0]
+
+
+def _text(tree: Tree) -> tuple[str, int]:
+    """Return the text and its precedence."""
+    if isinstance(tree, str):
+        return tree, _ATOM
+    if not isinstance(tree, tuple):
+        return _number_text(tree)
+    name, children = tree[0], tree[1:]
+    if name == "pi":
+        return "pi", _ATOM
+    if name in ("add", "sub"):
+        return _sum_text(children[0], children[1], minus=name == "sub")
+    if name == "mul":
+        return f"{_within(children[0], _PRODUCT)}*{_within(children[1], _PRODUCT, right=True)}", _PRODUCT
+    if name == "div":
+        return f"{_within(children[0], _PRODUCT)}/{_within(children[1], _POWER)}", _PRODUCT
+    if name == "neg":
+        return "-" + _within(children[0], _PRODUCT, right=True), _NEGATION
+    if name in ("pow", "square", "cube"):
+        exponent = children[1] if name == "pow" else 2 if name == "square" else 3
+        return f"{_within(children[0], _ATOM)}**{_within(exponent, _POWER)}", _POWER
+    return f"{SHORT_NAMES.get(name, name)}({_text(children[0])[0]})", _ATOM
+
+
+def _within(tree: Tree, level: int, right: bool = False) -> str:
+    """Text of an operand, in parentheses where it binds less than `level` or starts with a minus inside."""
+    text, precedence = _text(tree)
+    return f"({text})" if precedence < level or (right and text.startswith("-")) else text
+
+
+def _sum_text(left: Tree, right: Tree, minus: bool) -> tuple[str, int]:
+    # A right operand with a minus of its own takes the operator's place: a - b, never a + -b.
+    if isinstance(right, tuple) and right[0] == "neg":
+        right, minus = right[1], not minus
+    elif is_number(right) and right < 0:
+        right, minus = -right, not minus
+    first = _within(left, _SUM)
+    return f"{first} {'-' if minus else '+'} {_within(right, _PRODUCT if minus else _SUM, right=True)}", _SUM
+
+
+def _number_text(value: int | float | Fraction) -> tuple[str, int]:
+    if isinstance(value, float):
+        text = repr(float(value))  # float(): numpy's own repr names its type
+    elif isinstance(value, int) and abs(value) < 10**15:
+        text = str(value)
+    else:
+        exact = _decimal(value)
+        if exact is None:
+            return f"{value.numerator}/{value.denominator}", _PRODUCT
+        text = exact
+    return text, _NEGATION if text.startswith("-") else _ATOM
+
+
+def _decimal(value: int | Fraction) -> str | None:
+    """Write a number as a decimal that `parse` reads exactly, or return None."""
+    context = decimal.Context(prec=_MAX_DIGITS - 1)
+    text = str(context.divide(decimal.Decimal(value.numerator), decimal.Decimal(value.denominator)))
+    return text.lower() if Fraction(text) == value else None

@@ -1,0 +1,177 @@
+"""Make a formula short to read in microseconds, where sympy would take seconds.
+
+Programs without constants write 2 as (x1 + x1)/x1 and cubes as products. Like terms and like factors
+are collected and numbers worked out; nothing is expanded, and the formula keeps its values wherever
+the program has one.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from dgsr.expressions.syntax import Tree, is_number
+
+_VALUES = {("exp", 0): 1, ("log", 1): 0, ("sin", 0): 0, ("cos", 0): 1, ("sqrt", 0): 0, ("sqrt", 1): 1}
+
+
+def tidy(tree: Tree) -> Tree:
+    """Return a shorter tree of the same values.
+
+    Examples
+    --------
+    >>> tidy(("mul", ("div", ("add", "x1", "x1"), "x1"), ("mul", "x1", "x2")))
+    ('mul', ('mul', 2, 'x1'), 'x2')
+    """
+    if not isinstance(tree, tuple):
+        return tree
+    name, children = tree[0], [tidy(child) for child in tree[1:]]
+    tree = (name, *children)
+    if name in ("add", "sub", "neg"):
+        return _sum(_terms(tree))
+    if name in ("mul", "div", "pow", "square", "cube"):
+        factors: dict[Tree, int] = {}
+        coefficient = _collect(tree, 1, factors)
+        return tree if coefficient is None else _product(coefficient, factors)
+    if name == "exp":
+        return _exponential(tree)
+    return _VALUES.get(tree, tree)
+
+
+def _exact(value):
+    """Return a whole fraction as int."""
+    return value.numerator if isinstance(value, Fraction) and value.denominator == 1 else value
+
+
+# Sums --------------------------------------------------------------------------------------------
+
+
+def _terms(tree: Tree, sign: int = 1, terms: dict[Tree, object] | None = None) -> dict[Tree, object]:
+    """Return the coefficient of every term of a sum; the key 1 is the number."""
+    terms = {} if terms is None else terms
+    if isinstance(tree, tuple) and tree[0] in ("add", "sub"):
+        _terms(tree[1], sign, terms)
+        _terms(tree[2], sign if tree[0] == "add" else -sign, terms)
+    elif isinstance(tree, tuple) and tree[0] == "neg":
+        _terms(tree[1], -sign, terms)
+    else:
+        factors: dict[Tree, int] = {}
+        coefficient = _collect(tree, 1, factors)
+        if coefficient is None:
+            coefficient, rest = 1, tree
+        else:
+            rest = _product(1, factors)
+        terms[rest] = terms.get(rest, 0) + sign * coefficient
+    return terms
+
+
+def _sum(terms: dict[Tree, object]) -> Tree:
+    result = None
+    # A positive term first, where there is one: b - a for -a + b.
+    kept = [(rest, _exact(coefficient)) for rest, coefficient in terms.items() if coefficient != 0]
+    first = next((i for i, (_, coefficient) in enumerate(kept) if coefficient > 0), 0)
+    for rest, coefficient in kept[first : first + 1] + kept[:first] + kept[first + 1 :]:
+        # The number too is a term: its rest is 1.
+        if result is None:
+            result = _scaled(rest, coefficient)
+        elif coefficient < 0:
+            result = ("sub", result, _scaled(rest, -coefficient))
+        else:
+            result = ("add", result, _scaled(rest, coefficient))
+    return 0 if result is None else result
+
+
+def _scaled(rest: Tree, coefficient) -> Tree:
+    factors: dict[Tree, int] = {}
+    own = _collect(rest, 1, factors)
+    if own is None:
+        return rest if coefficient == 1 else ("mul", coefficient, rest)
+    return _product(own * coefficient, factors)
+
+
+# Products ----------------------------------------------------------------------------------------
+
+
+def _collect(tree: Tree, power: int, factors: dict[Tree, int]):
+    """Add the factors of tree**power and their powers to `factors`; return the coefficient.
+
+    `None` where something is divided by 0 or a number is too large to be worked out.
+    """
+    if is_number(tree):
+        return _number_to_power(tree, power)
+    if isinstance(tree, tuple):
+        name = tree[0]
+        if name in ("mul", "div"):
+            left = _collect(tree[1], power, factors)
+            right = _collect(tree[2], power if name == "mul" else -power, factors)
+            return None if left is None or right is None else left * right
+        if name == "neg":
+            inner = _collect(tree[1], power, factors)
+            return inner if inner is None or power % 2 == 0 else -inner
+        exponent = {"square": 2, "cube": 3}.get(name) or (tree[2] if name == "pow" else None)
+        if isinstance(exponent, int):
+            return _collect(tree[1], power * exponent, factors)
+    factors[tree] = factors.get(tree, 0) + power
+    return 1
+
+
+def _number_to_power(value, power: int):
+    if abs(power) > 64:
+        return None
+    try:
+        result = _exact(Fraction(value) ** power) if not isinstance(value, float) else value**power
+    except (ZeroDivisionError, OverflowError):
+        return None
+    too_long = not isinstance(result, float) and max(abs(result.numerator), result.denominator) > 10**15
+    return None if too_long or result != result or abs(result) == float("inf") else result
+
+
+def _product(coefficient, factors: dict[Tree, int]) -> Tree:
+    coefficient = _exact(coefficient)
+    if coefficient == 0:
+        return 0
+    above = [_power(base, power) for base, power in factors.items() if power > 0]
+    below = [_power(base, -power) for base, power in factors.items() if power < 0]
+    if isinstance(coefficient, Fraction) and abs(coefficient.denominator) != 1:
+        below.insert(0, coefficient.denominator)
+        coefficient = coefficient.numerator
+    negative = coefficient == -1 and len(above) > 0
+    if not above or coefficient not in (1, -1):
+        above.insert(0, coefficient)
+    result = _chain(above)
+    if below:
+        result = ("div", result, _chain(below))
+    return ("neg", result) if negative else result
+
+
+def _power(base: Tree, power: int) -> Tree:
+    return base if power == 1 else ("pow", base, power)
+
+
+def _chain(factors: list[Tree]) -> Tree:
+    result = factors[0]
+    for factor in factors[1:]:
+        result = ("mul", result, factor)
+    return result
+
+
+def _exponential(tree: Tree) -> Tree:
+    """Return f**g for exp(g*log(f)), unless g is an integer: f**2 has values where f is negative."""
+    factors: dict[Tree, int] = {}
+    coefficient = _collect(tree[1], 1, factors)
+    logarithms = [base for base in factors if isinstance(base, tuple) and base[0] == "log"]
+    if coefficient is None or len(logarithms) != 1 or factors[logarithms[0]] != 1:
+        return _VALUES.get(tree, tree)
+    base = logarithms[0][1]
+    del factors[logarithms[0]]
+    exponent = _product(coefficient, factors)
+    if isinstance(exponent, tuple) and exponent[0] == "div" and all(map(is_number, exponent[1:])):
+        exponent = Fraction(exponent[1], exponent[2])
+    if exponent == Fraction(1, 2):
+        return ("sqrt", base)
+    if is_number(exponent) and exponent == int(exponent):
+        return base if exponent == 1 and _is_positive(base) else tree
+    return ("pow", base, exponent)
+
+
+def _is_positive(tree: Tree) -> bool:
+    return isinstance(tree, tuple) and tree[0] == "exp"

@@ -1,0 +1,6 @@
+"""Benchmark problems as data: the DGSR paper's eight sets and SRBench's ground-truth problems."""
+
+from dgsr.problems.problem import Problem, Sample, Variable
+from dgsr.problems.sets import list_sets, load_problem, load_set
+
+__all__ = ["Problem", "Sample", "Variable", "list_sets", "load_problem", "load_set"]

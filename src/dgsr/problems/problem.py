@@ -1,0 +1,145 @@
+"""One benchmark problem: a true formula, and the data that are drawn from it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from importlib import resources
+from typing import NamedTuple
+
+import numpy as np
+
+from dgsr.expressions.syntax import Tree, evaluate, parse
+
+
+class Variable(NamedTuple):
+    """An input and the interval it lies in."""
+
+    name: str
+    low: float
+    high: float
+
+
+class Sample(NamedTuple):
+    """Training and test data of a problem."""
+
+    X_train: np.ndarray  # (n_train, n_variables)
+    y_train: np.ndarray  # (n_train,)
+    X_test: np.ndarray  # (n_test, n_variables)
+    y_test: np.ndarray  # (n_test,)
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A benchmark problem.
+
+    Parameters
+    ----------
+    name : str
+    set : str
+        One of `dgsr.problems.list_sets()`.
+    expression : str
+        The true formula, as text of the grammar of `dgsr.expressions.syntax`.
+    variables : tuple of Variable
+        In the order of the columns of X.
+    n_samples : int
+        Rows of the training set and of the test set each; rows before the split for ``split``
+        and ``table``.
+    sampling : {"uniform", "even", "split", "table"}
+        ``uniform``: training and test rows drawn apart; ``even``: evenly spaced, both the same
+        points; ``split``: uniform rows, divided 75/25; ``table``: the rows of `data_file`, divided
+        75/25.
+    library : str
+        Preset the problem is to be solved with.
+    max_length : int
+        Most tokens of an equation.
+    paper_recovery : mapping of str to float
+        Recovery in % the DGSR paper reports, by method.
+    data_file : str
+        Path in the package's data, for ``table``.
+    """
+
+    name: str
+    set: str
+    expression: str
+    variables: tuple[Variable, ...]
+    n_samples: int
+    sampling: str
+    library: str
+    max_length: int = 30
+    paper_recovery: Mapping[str, float] = field(default_factory=dict, compare=False, hash=False)
+    data_file: str = ""
+
+    @property
+    def n_variables(self) -> int:
+        return len(self.variables)
+
+    @property
+    def variable_names(self) -> tuple[str, ...]:
+        return tuple(variable.name for variable in self.variables)
+
+    @cached_property
+    def truth(self) -> Tree:
+        """The syntax tree of the true formula."""
+        return parse(self.expression, self.variable_names)
+
+    def target(self, X: np.ndarray) -> np.ndarray:
+        """Values of the true formula on `X` (n_samples, n_variables): shape (n_samples,)."""
+        values = evaluate(self.truth, dict(zip(self.variable_names, X.T)))
+        return np.array(np.broadcast_to(values, len(X)), dtype=np.float64)
+
+    def sample(self, random_state: int | np.random.SeedSequence = 0, noise: float = 0.0) -> Sample:
+        """Draw the data of one seed.
+
+        Parameters
+        ----------
+        random_state : int or SeedSequence
+            The same value gives the same data.
+        noise : float
+            Standard deviation of the Gaussian noise on `y_train`, as a multiple of its root mean
+            square; the test data have none. As SRBench does it.
+
+        Returns
+        -------
+        Sample
+            X_train, y_train, X_test, y_test.
+        """
+        if not isinstance(random_state, np.random.SeedSequence):
+            random_state = np.random.SeedSequence(random_state)
+        # A fresh sequence of the same identity: spawning must not depend on earlier calls.
+        fresh = np.random.SeedSequence(random_state.entropy, spawn_key=random_state.spawn_key)
+        train, test, disturbed = map(np.random.default_rng, fresh.spawn(3))
+        if self.sampling == "uniform":
+            X_train, X_test = self._uniform(train), self._uniform(test)
+            y_train, y_test = self.target(X_train), self.target(X_test)
+        elif self.sampling == "even":
+            X_train = np.column_stack([np.linspace(v.low, v.high, self.n_samples) for v in self.variables])
+            X_test = X_train.copy()
+            y_train, y_test = self.target(X_train), self.target(X_test)
+        else:
+            if self.sampling == "split":
+                X = self._uniform(train)
+                y = self.target(X)
+            else:
+                table = read_table(self.data_file)
+                X, y = table[:, :-1], table[:, -1]
+            order = test.permutation(len(X))
+            n_train = round(0.75 * len(X))
+            X_train, X_test = X[order[:n_train]], X[order[n_train:]]
+            y_train, y_test = y[order[:n_train]], y[order[n_train:]]
+        if noise > 0.0:
+            scale = noise * np.sqrt(np.mean(y_train**2))
+            y_train = y_train + disturbed.normal(0.0, scale, len(y_train))
+        return Sample(X_train, y_train, X_test, y_test)
+
+    def _uniform(self, rng: np.random.Generator) -> np.ndarray:
+        low = [variable.low for variable in self.variables]
+        high = [variable.high for variable in self.variables]
+        return rng.uniform(low, high, (self.n_samples, self.n_variables))
+
+
+def read_table(data_file: str) -> np.ndarray:
+    """Read a CSV of the package's data; its last column is the target."""
+    with (resources.files("dgsr.problems") / "data" / data_file).open(encoding="utf-8") as file:
+        return np.loadtxt(file, delimiter=",", skiprows=1)

@@ -1,0 +1,116 @@
+"""The sets of benchmark problems: eight of the DGSR paper, two of SRBench."""
+
+from __future__ import annotations
+
+import difflib
+import json
+from functools import cache
+from importlib import resources
+
+from dgsr.problems.problem import Problem, Variable, read_table
+
+_PAPER_SETS = (
+    "nguyen", "nguyen_c", "r", "livermore",
+    "feynman_d2", "feynman_d5", "feynman_additional", "synthetic_d12",
+)  # fmt: skip
+_SRBENCH_SETS = ("srbench_feynman", "strogatz")
+_PRESETS = {"koza": "koza", "koza+const": "koza-const", "synth": "synth"}
+_SAMPLINGS = {"U": "uniform", "E": "even"}
+_SRBENCH_ROWS = 10_000
+
+
+def list_sets() -> list[str]:
+    """Return the names of the problem sets."""
+    return [*_PAPER_SETS, *_SRBENCH_SETS]
+
+
+def load_set(name: str) -> list[Problem]:
+    """Return the problems of a set.
+
+    Raises
+    ------
+    ValueError
+        If there is no set of that name.
+
+    Examples
+    --------
+    >>> [problem.expression for problem in load_set("nguyen")[:2]]
+    ['x1**3+x1**2+x1', 'x1**4+x1**3+x1**2+x1']
+    """
+    if name not in list_sets():
+        raise ValueError(f"name={name!r} is not a problem set; choose from {', '.join(list_sets())}.")
+    return [problem for problem in _all_problems() if problem.set == name]
+
+
+def load_problem(name: str) -> Problem:
+    """Return the problem `name`, such as ``"Nguyen-12"`` or ``"strogatz_lv1"``, in any case.
+
+    Raises
+    ------
+    ValueError
+        If there is no problem of that name; lists names that are close.
+    """
+    by_name = {problem.name.lower(): problem for problem in _all_problems()}
+    if name.lower() in by_name:
+        return by_name[name.lower()]
+    close = difflib.get_close_matches(name.lower(), by_name, n=5, cutoff=0.5)
+    names = ", ".join(by_name[match].name for match in close)
+    mend = f"did you mean {names}?" if names else f"load_set lists the problems of {', '.join(list_sets())}."
+    raise ValueError(f"name={name!r} is not a problem; {mend}")
+
+
+@cache
+def _all_problems() -> tuple[Problem, ...]:
+    return (*_paper_problems(), *_srbench_problems())
+
+
+def _read_json(file_name: str):
+    return json.loads((resources.files("dgsr.problems") / "data" / file_name).read_text(encoding="utf-8"))
+
+
+def _paper_problems() -> list[Problem]:
+    content = _read_json("paper_problems.json")
+    lengths = content["meta"]["length"]
+    return [
+        Problem(
+            name=entry["name"],
+            set=entry["set"],
+            expression=entry["expr"],
+            variables=tuple(
+                Variable(f"x{i + 1}", float(entry["low"]), float(entry["high"])) for i in range(entry["d"])
+            ),
+            n_samples=entry["n"],
+            sampling=_SAMPLINGS[entry["sampling"]],
+            library=_PRESETS[entry["library"]],
+            max_length=lengths.get(entry["set"], lengths["default"])[1],
+            paper_recovery=entry["paper_recovery"],
+        )
+        for entry in content["problems"]
+    ]
+
+
+def _srbench_problems() -> list[Problem]:
+    problems = []
+    for entry in _read_json("srbench_ground_truth.json"):
+        is_table = "file" in entry
+        if is_table:
+            table = read_table(entry["file"])
+            ranges = list(zip(table.min(axis=0).tolist(), table.max(axis=0).tolist()))
+        else:
+            ranges = [(variable["low"], variable["high"]) for variable in entry["variables"]]
+        problems.append(
+            Problem(
+                name=entry["name"],
+                set="strogatz" if is_table else "srbench_feynman",
+                expression=entry["formula"],
+                variables=tuple(
+                    Variable(variable["name"], *interval)
+                    for variable, interval in zip(entry["variables"], ranges)
+                ),
+                n_samples=len(table) if is_table else _SRBENCH_ROWS,
+                sampling="table" if is_table else "split",
+                library="koza-const",
+                data_file=entry.get("file", ""),
+            )
+        )
+    return problems

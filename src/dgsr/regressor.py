@@ -1,0 +1,362 @@
+"""`DGSRRegressor`: the search behind scikit-learn's conventions, and nothing else."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from contextlib import contextmanager
+from dataclasses import dataclass
+from numbers import Integral, Real
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, RegressorMixin, _fit_context
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from dgsr import search
+from dgsr.checkpoints import find_generator, load_generator
+from dgsr.evolution import EvolutionConfig
+from dgsr.expressions.constraints import Constraints
+from dgsr.expressions.expression import Expression
+from dgsr.expressions.library import Library, get_library
+from dgsr.generator.config import CONFIGS
+from dgsr.generator.generator import Generator
+from dgsr.pareto import SELECTIONS, Candidate, ParetoFront, select
+
+#: The library ``"auto"`` stands for.
+_DEFAULT_LIBRARY = "koza"
+
+
+@dataclass(frozen=True)
+class SearchProgress:
+    """What the `callback` of `DGSRRegressor` is told after every round.
+
+    Parameters
+    ----------
+    evaluations : int
+        Equations evaluated so far.
+    seconds : float
+        Since the fit began.
+    best_nmse : float
+        Lowest NMSE so far.
+    best_expression : Expression
+        The formula it belongs to.
+    """
+
+    evaluations: int
+    seconds: float
+    best_nmse: float
+    best_expression: Expression
+
+
+class DGSRRegressor(RegressorMixin, BaseEstimator):
+    """Symbolic regression with a pre-trained conditional generator, refined on the data.
+
+    Parameters
+    ----------
+    library : str or Library, default="auto"
+        Token library: the name of a preset (``"koza"``, ``"koza-const"``, ``"synth"``), or a
+        `Library` over as many variables as `X` has columns. ``"auto"`` is ``"koza"``.
+    generator : str, path, Generator or None, default="auto"
+        The pre-trained generator: a name of `dgsr.checkpoints.list_generators`, a folder, or the
+        object. ``"auto"`` takes a shipped one for the library and the number of columns, and an
+        untrained one where there is none; ``"untrained"`` has random weights; None leaves the
+        network out: genetic programming alone.
+    max_evaluations : int, default=2_000_000
+        Equations to evaluate at most.
+    max_time : float or None, default=None
+        Seconds to search at most. Read when `fit` is called.
+    batch_size : int, default=500
+        Programs sampled in a round.
+    objective : {"pqt", "risk-seeking", "vpg"}, default="pqt"
+        What the decoder is refined on: priority queue training or a policy gradient.
+    refine : bool, default=True
+        Whether the decoder is refined at all.
+    gp : {"compiled", "deap"} or object, default="compiled"
+        Engine of the genetic programming; an object needs the method `evolve` of
+        `dgsr.evolution.Engine`.
+    gp_generations : int, default=25
+        Generations in a round; 0 leaves genetic programming out.
+    min_length, max_length : int, default=1, 30
+        Tokens of an equation.
+    selection : {"best", "accuracy"}, default="best"
+        Which candidate of the front predicts, unless one fits exactly; see `dgsr.pareto.select`.
+    tolerance : float, default=1e-16
+        NMSE at which a fit is exact and the search stops.
+    random_state : int, RandomState instance or None, default=None
+        The same integer gives the same result, whatever the number of threads.
+    verbose : int, default=0
+        1 prints a line after every round.
+    callback : callable, default=None
+        Called with a `SearchProgress` after every round.
+
+    Attributes
+    ----------
+    expression_ : Expression
+        The chosen formula.
+    sympy_expr_ : sympy.Expr
+        The same in sympy, over symbols named as the features.
+    pareto_front_ : ParetoFront
+        Candidates in order of complexity, each with `complexity`, `loss` (NMSE) and `expression`.
+    n_evaluations_ : int
+        Equations evaluated.
+    history_ : list of dict
+        Evaluations, seconds, best NMSE and rewards after every round.
+    stop_reason_ : str
+        ``"exact fit"``, ``"max_evaluations"``, ``"max_time"``, ``"interrupted"`` or
+        ``"constant target"``.
+    library_ : Library
+        The library used.
+    generator_ : str
+        Name of the generator used, ``"untrained"`` or ``"none"``.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Only when `X` has column names that are all strings.
+
+    References
+    ----------
+    Holt, Qian, van der Schaar, "Deep Generative Symbolic Regression", ICLR 2023.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dgsr import DGSRRegressor
+    >>> X = np.random.default_rng(0).uniform(1, 5, (20, 2))
+    >>> model = DGSRRegressor(random_state=0).fit(X, X[:, 0] * X[:, 1])
+    >>> print(model.expression_)
+    x1*x2
+    """
+
+    _parameter_constraints: dict[str, list[Any]] = {
+        "library": [str, Library],
+        "generator": [str, Path, Generator, None],
+        "max_evaluations": [Interval(Integral, 1, None, closed="left")],
+        "max_time": [Interval(Real, 0, None, closed="neither"), None],
+        "batch_size": [Interval(Integral, 2, None, closed="left")],
+        "objective": [StrOptions(set(search.OBJECTIVES))],
+        "refine": ["boolean"],
+        "gp": [StrOptions({"compiled", "deap"}), HasMethods("evolve")],
+        "gp_generations": [Interval(Integral, 0, None, closed="left")],
+        "min_length": [Interval(Integral, 1, None, closed="left")],
+        "max_length": [Interval(Integral, 2, None, closed="left")],
+        "selection": [StrOptions(set(SELECTIONS))],
+        "tolerance": [Interval(Real, 0, None, closed="left")],
+        "random_state": ["random_state"],
+        "verbose": ["verbose"],
+        "callback": [callable, None],
+    }
+
+    def __init__(
+        self,
+        library: str | Library = "auto",
+        generator: str | Path | Generator | None = "auto",
+        *,
+        max_evaluations: int = 2_000_000,
+        max_time: float | None = None,
+        batch_size: int = 500,
+        objective: str = "pqt",
+        refine: bool = True,
+        gp: Any = "compiled",
+        gp_generations: int = 25,
+        min_length: int = 1,
+        max_length: int = 30,
+        selection: str = "best",
+        tolerance: float = 1e-16,
+        random_state: int | np.random.RandomState | None = None,
+        verbose: int = 0,
+        callback: Callable[[SearchProgress], None] | None = None,
+    ) -> None:
+        self.library = library
+        self.generator = generator
+        self.max_evaluations = max_evaluations
+        self.max_time = max_time
+        self.batch_size = batch_size
+        self.objective = objective
+        self.refine = refine
+        self.gp = gp
+        self.gp_generations = gp_generations
+        self.min_length = min_length
+        self.max_length = max_length
+        self.selection = selection
+        self.tolerance = tolerance
+        self.random_state = random_state
+        self.verbose = verbose
+        self.callback = callback
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: Any, y: Any) -> DGSRRegressor:
+        """Search for the formula behind the data.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Inputs, at least two rows, finite.
+        y : array-like of shape (n_samples,)
+            Target, finite.
+
+        Returns
+        -------
+        DGSRRegressor
+            The estimator itself. Ctrl-C ends the search with a warning and keeps the best so far.
+
+        Raises
+        ------
+        ValueError
+            If the data or a parameter are unusable; the message says what to change.
+        """
+        X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True, ensure_min_samples=2)
+        y = np.asarray(y, dtype=np.float64)
+        self.library_ = self._resolve_library(X.shape[1])
+        if not np.ptp(y) > 0.0:
+            return self._fit_constant(float(y[0]))
+        constraints = Constraints(min_length=self.min_length, max_length=self.max_length)
+        seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+        generator = self._resolve_generator(constraints, seed)
+        config = search.SearchConfig(
+            max_evaluations=int(self.max_evaluations),
+            max_time=self.max_time,
+            tolerance=float(self.tolerance),
+            batch_size=int(self.batch_size),
+            objective=self.objective,
+            refine=self.refine,
+            evolution=EvolutionConfig(generations=int(self.gp_generations)),
+        )
+        with _one_thread():
+            run = search.Search(X, y, self.library_, constraints, config, generator, self.gp, seed)
+            self._run(run)
+        return self
+
+    def _run(self, run: search.Search) -> None:
+        """Search, and leave a fitted estimator behind however it ends."""
+        reason = "error"
+        try:
+            reason = search.run(run, self._report if self.callback or self.verbose else None)
+        except KeyboardInterrupt:
+            if not np.isfinite(run.archive.best_nmse()):
+                raise
+            reason = "interrupted"
+            warnings.warn("The search was interrupted; the best formulas so far are kept.", stacklevel=3)
+        finally:
+            if np.isfinite(run.archive.best_nmse()):
+                self._store(run, reason)
+        if not np.isfinite(run.archive.best_nmse()):
+            raise ValueError(
+                f"None of {run.n_evaluations} equations had finite values on every row of X; raise "
+                "max_evaluations, or rescale the inputs."
+            )
+
+    def _store(self, run: search.Search, reason: str) -> None:
+        self.pareto_front_ = ParetoFront.from_archive(run.archive, self._feature_names())
+        chosen = select(self.pareto_front_, self.selection, self.tolerance)
+        self.expression_ = self.pareto_front_[chosen].expression
+        self.n_evaluations_ = run.n_evaluations
+        self.history_ = run.history
+        self.stop_reason_ = reason
+
+    def _fit_constant(self, value: float) -> DGSRRegressor:
+        warnings.warn(f"y is {value:g} in every row; the formula is that number.", stacklevel=3)
+        library = Library("constant", (), True, self.n_features_in_)
+        self.expression_ = Expression(library, [library.index["const"]], [value], self._feature_names())
+        self.pareto_front_ = ParetoFront([Candidate(1, 0.0, self.expression_)])
+        self.n_evaluations_ = 0
+        self.history_ = []
+        self.stop_reason_ = "constant target"
+        self.generator_ = "none"
+        return self
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Evaluate the chosen formula.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Not finite where the formula is undefined.
+        """
+        check_is_fitted(self)
+        X = validate_data(self, X, dtype=np.float64, reset=False)
+        return self.expression_(X)
+
+    @property
+    def sympy_expr_(self) -> Any:
+        check_is_fitted(self)
+        return self.expression_.sympy
+
+    def _feature_names(self) -> list[str] | None:
+        names = getattr(self, "feature_names_in_", None)
+        return None if names is None else list(names)
+
+    def _resolve_library(self, n_features: int) -> Library:
+        if isinstance(self.library, Library):
+            if self.library.n_variables != n_features:
+                raise ValueError(
+                    f"library has {self.library.n_variables} variables and X {n_features} columns; "
+                    f"use library.with_variables({n_features})."
+                )
+            return self.library
+        return get_library(_DEFAULT_LIBRARY if self.library == "auto" else self.library, n_features)
+
+    def _resolve_generator(self, constraints: Constraints, seed: int) -> Generator | None:
+        """Find the generator and set `generator_`."""
+        chosen = self.generator
+        if chosen is None:
+            self.generator_ = "none"
+            return None
+        if chosen == "auto":
+            name = find_generator(self.library_, self.max_length)
+            chosen = "untrained" if name is None else name
+        if chosen == "untrained":
+            self.generator_ = "untrained"
+            config = CONFIGS["paper"].with_max_length(self.max_length)
+            return Generator.untrained(self.library_, config, constraints, seed)
+        generator = chosen if isinstance(chosen, Generator) else load_generator(chosen)
+        self.generator_ = "given" if isinstance(chosen, Generator) else str(chosen)
+        of = generator.library
+        if of.operators != self.library_.operators or of.has_constants != self.library_.has_constants:
+            raise ValueError(
+                f"generator={self.generator_!r} was trained for the library {of.name!r}, the search uses "
+                f"{self.library_.name!r}; set library={of.name!r}, or choose another generator."
+            )
+        if self.max_length > generator.config.max_length:
+            raise ValueError(
+                f"max_length={self.max_length} is more than the {generator.config.max_length} tokens "
+                f"generator={self.generator_!r} can write; lower it, or set generator='untrained'."
+            )
+        return generator
+
+    def _report(self, run: search.Search) -> None:
+        at = int(np.argmin(run.archive.nmse))
+        best = Expression(
+            self.library_,
+            run.archive.tokens[at, : run.archive.lengths[at]],
+            run.archive.constants[at],
+            self._feature_names(),
+        )
+        progress = SearchProgress(run.n_evaluations, run.seconds, run.archive.best_nmse(), best)
+        if self.verbose:
+            print(
+                f"{progress.evaluations:>9} evaluations  {progress.seconds:7.1f} s  "
+                f"NMSE {progress.best_nmse:.3e}  {best}",
+                flush=True,
+            )
+        if self.callback is not None:
+            self.callback(progress)
+
+
+@contextmanager
+def _one_thread() -> Any:
+    """Let torch use one thread: sums then have one order, and parallel fits don't fight for cores."""
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)

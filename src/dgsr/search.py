@@ -1,0 +1,300 @@
+"""Algorithm 2 of the paper: sample, evolve, train the decoder on the best, repeat."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from dgsr import objectives
+from dgsr.constants import fit_constants
+from dgsr.evolution import Engine, EvolutionConfig, get_engine, random_population
+from dgsr.expressions.constraints import Constraints
+from dgsr.expressions.library import Library
+from dgsr.generator.generator import Generator
+from dgsr.kernels.random import new_state
+from dgsr.pareto import ParetoArchive
+from dgsr.population import DataSet, Population
+
+OBJECTIVES = ("pqt", "risk-seeking", "vpg")
+
+
+@dataclass(frozen=True)
+class SearchConfig:
+    """Hyperparameters of the search (paper, appendix "Dataset Generation and Training").
+
+    Parameters
+    ----------
+    max_evaluations : int
+        Equations to evaluate on the data set at most.
+    max_time : float or None
+        Seconds to search at most.
+    tolerance : float
+        NMSE of an exact fit, at which the search stops.
+    batch_size : int
+        Programs sampled in a round: k of the paper.
+    objective : {"pqt", "risk-seeking", "vpg"}
+        What the decoder is refined on.
+    refine : bool
+        Whether the decoder is refined at all.
+    queue_size : int
+        Best programs ever seen that ``pqt`` trains on: q of the paper.
+    epsilon : float
+        Share of the batch ``risk-seeking`` trains on.
+    learning_rate : float
+        Of Adam.
+    entropy_weight, entropy_decay : float
+        Of the hierarchical entropy term.
+    n_joined : int
+        Best programs of the genetic programming that join the sampled ones.
+    evolution : EvolutionConfig
+        Of the genetic programming component.
+    """
+
+    max_evaluations: int = 2_000_000
+    max_time: float | None = None
+    tolerance: float = 1e-16
+    batch_size: int = 500
+    objective: str = "pqt"
+    refine: bool = True
+    queue_size: int = 10
+    epsilon: float = 0.02
+    learning_rate: float = 1e-3
+    entropy_weight: float = 0.003
+    entropy_decay: float = 1.0
+    n_joined: int = 50
+    evolution: EvolutionConfig = field(default_factory=EvolutionConfig)
+
+
+def best_unique(population: Population, nmse: np.ndarray, n: int) -> tuple[Population, np.ndarray]:
+    """Return the `n` best different programs with a finite NMSE, best first, the shorter of equals."""
+    order = np.lexsort((population.lengths, nmse))
+    order = order[np.isfinite(nmse[order])]
+    _, first = np.unique(population.tokens[order], axis=0, return_index=True)
+    kept = order[np.sort(first)[:n]]
+    return population[kept], nmse[kept]
+
+
+class Search:
+    """One search for the equation behind one data set, round by round.
+
+    ``while not search.stop_reason(): search.tell(search.ask())`` is the whole of it; budgets,
+    progress and resuming are loops around the two calls.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n_samples, n_features)
+    y : ndarray of shape (n_samples,)
+        Must vary.
+    library : Library
+        Over the features of `X`; its tokens are the first ones of the generator's.
+    constraints : Constraints
+    config : SearchConfig
+    generator : Generator or None
+        Its encoder is left as it is; its decoder is copied and refined. None is genetic programming
+        alone: rounds go on from the last generation.
+    engine : str or Engine
+        ``"compiled"``, ``"deap"``, or an object with their method.
+    seed : int
+    """
+
+    def __init__(
+        self,
+        X: np.ndarray,
+        y: np.ndarray,
+        library: Library,
+        constraints: Constraints,
+        config: SearchConfig,
+        generator: Generator | None,
+        engine: str | Engine = "compiled",
+        seed: int = 0,
+    ) -> None:
+        self.config = config
+        self.library = library
+        self.data = DataSet.from_arrays(X, y)
+        # Over the generator's tokens, which go on where the library's end.
+        tokens_of = library if generator is None else generator.library
+        self.grammar = constraints.grammar(tokens_of, library.n_variables)
+        self.engine = get_engine(engine, config.evolution)
+        self.state = new_state(seed)
+        self.n_evaluations = 0
+        self.n_invalid = 0
+        self.history: list[dict[str, float]] = []
+        self._started = time.perf_counter()
+        self._earlier_seconds = 0.0
+
+        self.generator = None
+        if generator is not None:
+            self.generator = generator.refinable_copy()
+            self.latents = generator.encode_dataset(X, y, seed).clone()  # outside inference mode
+            self.optimizer = torch.optim.Adam(self.generator.decoder.parameters(), lr=config.learning_rate)
+            self.baseline = objectives.Baseline()
+        width = constraints.max_constants if library.has_constants else 0
+        nothing = Population(
+            library, np.zeros((0, constraints.max_length), np.int64), np.zeros(0, np.int64), np.ones((0, width))
+        )
+        self.archive = ParetoArchive(nothing)
+        self.queue, self.queue_nmse = nothing, np.zeros(0)
+        self.generation, self.generation_nmse = nothing, np.zeros(0)
+
+    @property
+    def seconds(self) -> float:
+        return self._earlier_seconds + time.perf_counter() - self._started
+
+    def stop_reason(self) -> str | None:
+        """Why the search should end now: None while it should go on."""
+        if self.archive.best_nmse() <= self.config.tolerance:
+            return "exact fit"
+        if self.n_evaluations >= self.config.max_evaluations:
+            return "max_evaluations"
+        if self.config.max_time is not None and self.seconds >= self.config.max_time:
+            return "max_time"
+        return None
+
+    def _should_stop(self) -> bool:
+        return self.stop_reason() is not None
+
+    def ask(self) -> Population:
+        """Return the programs a round begins with: F_generator ~ p_theta(f|D)."""
+        n = self.config.batch_size
+        if self.generator is None:
+            if len(self.generation):
+                return self.generation
+            return random_population(n, self.library, self.grammar, self.state)
+        samples = self.generator.sample_latents(self.latents, n, self.grammar, self.state)
+        return Population(
+            self.library, samples.tokens, samples.lengths, np.ones((n, self.archive.constants.shape[1]))
+        )
+
+    def tell(self, sampled: Population) -> None:
+        """Do the rest of a round: evaluate, evolve, and train the decoder on the best programs."""
+        carried_on = sampled is self.generation and len(sampled) > 0
+        nmse = self.generation_nmse if carried_on else self.evaluate(sampled)
+        evolved, evolved_nmse = self.engine.evolve(
+            sampled, nmse, self.evaluate, self.grammar, self.state, self._should_stop
+        )
+        self.generation, self.generation_nmse = evolved, evolved_nmse
+        if self.generator is not None:
+            joined, joined_nmse = best_unique(evolved, evolved_nmse, self.config.n_joined)
+            train = Population.concatenate([sampled, joined])
+            train_nmse = np.concatenate([nmse, joined_nmse])
+            self.queue, self.queue_nmse = best_unique(
+                Population.concatenate([self.queue, train]),
+                np.concatenate([self.queue_nmse, train_nmse]),
+                self.config.queue_size,
+            )
+            if self.config.refine and len(self.queue):
+                self._refine(train, train_nmse)
+        rewards = 1.0 / (1.0 + nmse)
+        self.history.append(
+            {
+                "evaluations": self.n_evaluations,
+                "seconds": self.seconds,
+                "best_nmse": self.archive.best_nmse(),
+                "mean_reward": float(rewards.mean()),
+                "best_reward": float(rewards.max()),
+                "invalid": self.n_invalid,
+            }
+        )
+
+    def evaluate(self, population: Population) -> np.ndarray:
+        """NMSE of every program, counted against the budget and entered in the archive.
+
+        Programs beyond the budget are not evaluated and get `inf`. Constants are fitted, and written
+        into `population`.
+        """
+        nmse = np.full(len(population), np.inf)
+        n = min(len(population), self.config.max_evaluations - self.n_evaluations)
+        if n > 0:
+            counted = population[:n]
+            if self.library.has_constants:
+                nmse[:n] = fit_constants(counted, self.data, self._should_stop)
+            else:
+                nmse[:n] = counted.nmse(self.data)
+            self.n_evaluations += n
+            self.n_invalid += int(np.count_nonzero(np.isinf(nmse[:n])))
+            self.archive.update(counted, nmse[:n])
+        return nmse
+
+    def _refine(self, train: Population, nmse: np.ndarray) -> None:
+        """One step of Adam on the decoder's parameters phi."""
+        config, generator = self.config, self.generator
+        rewards = 1.0 / (1.0 + nmse)
+        if config.objective == "pqt":
+            train = self.queue
+        elif config.objective == "risk-seeking":
+            kept = rewards >= np.quantile(rewards, 1.0 - config.epsilon)
+            train, rewards = train[kept], rewards[kept]
+        log_probs = generator.log_probs(self.latents, train.tokens, train.lengths, self.grammar)
+        loss = self._loss(log_probs.programs, torch.from_numpy(rewards[None]).float())
+        entropy = objectives.hierarchical_entropy(log_probs.entropies, config.entropy_decay)
+        self.optimizer.zero_grad(set_to_none=True)
+        (loss - config.entropy_weight * entropy).backward()
+        self.optimizer.step()
+
+    def _loss(self, log_probs: Tensor, rewards: Tensor) -> Tensor:
+        if self.config.objective == "pqt":
+            return objectives.priority_queue_training(log_probs)
+        if self.config.objective == "risk-seeking":
+            lowest = rewards.min()  # the quantile: the others are already left out
+            return objectives.vanilla_policy_gradient(log_probs, rewards, lowest)
+        return objectives.vanilla_policy_gradient(log_probs, rewards, self.baseline.update(rewards))
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return everything `load_state_dict` needs to go on exactly as this search would."""
+        state: dict[str, Any] = {
+            "state": self.state.copy(),
+            "n_evaluations": self.n_evaluations,
+            "n_invalid": self.n_invalid,
+            "history": [dict(entry) for entry in self.history],
+            "seconds": self.seconds,
+            "archive": self.archive.state_dict(),
+        }
+        for name in ("queue", "generation"):
+            population = getattr(self, name)
+            state[name] = {
+                "tokens": population.tokens.copy(),
+                "lengths": population.lengths.copy(),
+                "constants": population.constants.copy(),
+                "nmse": getattr(self, f"{name}_nmse").copy(),
+            }
+        if self.generator is not None:
+            decoder = self.generator.decoder.state_dict()
+            state["decoder"] = {name: tensor.clone() for name, tensor in decoder.items()}
+            optimizer = self.optimizer.state_dict()["state"]
+            state["optimizer"] = {i: {k: v.clone() for k, v in m.items()} for i, m in optimizer.items()}
+            state["baseline"] = self.baseline.value
+        return state
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Go back to the state of a search over the same data with the same settings."""
+        self.state[:] = state["state"]
+        self.n_evaluations = state["n_evaluations"]
+        self.n_invalid = state["n_invalid"]
+        self.history = [dict(entry) for entry in state["history"]]
+        self._earlier_seconds, self._started = state["seconds"], time.perf_counter()
+        self.archive.load_state_dict(state["archive"])
+        for name in ("queue", "generation"):
+            arrays = state[name]
+            population = Population(self.library, arrays["tokens"], arrays["lengths"], arrays["constants"])
+            setattr(self, name, population)
+            setattr(self, f"{name}_nmse", arrays["nmse"])
+        if self.generator is not None:
+            self.generator.decoder.load_state_dict(state["decoder"])
+            groups = self.optimizer.state_dict()["param_groups"]
+            self.optimizer.load_state_dict({"state": state["optimizer"], "param_groups": groups})
+            self.baseline.value = state["baseline"]
+
+
+def run(search: Search, callback: Callable[[Search], None] | None = None) -> str:
+    """Run rounds until there is a reason to stop, and return it; `callback` is called after each."""
+    while (reason := search.stop_reason()) is None:
+        search.tell(search.ask())
+        if callback is not None:
+            callback(search)
+    return reason

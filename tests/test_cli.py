@@ -1,0 +1,336 @@
+"""The command line and its reading of tables."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import types
+import warnings
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import dgsr
+from dgsr import checkpoints, pretraining
+from dgsr.cli import app
+from dgsr.expressions import Expression, get_library
+from dgsr.tabular import TableError, read_table
+
+DGSR = [sys.executable, "-c", "from dgsr.cli import main; main()"]
+
+
+@pytest.fixture
+def write(tmp_path):
+    """Write a CSV file and return its path as text."""
+
+    def write(content: str | bytes, name: str = "data.csv") -> str:
+        path = tmp_path / name
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        return str(path)
+
+    return write
+
+
+def run(*arguments: str):
+    return CliRunner().invoke(app, arguments)
+
+
+# --- reading a table ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "a,y,b\n1,2,3\n4,5,6\n",
+        "a;y;b\r\n1;2;3\r\n4;5;6",
+        "\ufeffa\ty\tb\n1\t2\t3\n4\t5\t6\n",
+        '\n"a", y ,b\n\n1e0, 2 ,3.0\n,,\n+4,5,6\n\n',
+    ],
+    ids=["commas", "semicolons", "tabs-and-byte-order-mark", "spaces-and-empty-lines"],
+)
+def test_read_table_splits_inputs_from_the_target(write, content):
+    X, y, names, target = read_table(write(content), "y")
+    np.testing.assert_array_equal(X, [[1, 3], [4, 6]])
+    np.testing.assert_array_equal(y, [2, 5])
+    assert (names, target) == (("a", "b"), "y")
+
+
+BAD_TABLES = {
+    "empty file": ("", "is empty"),
+    "blank file": ("\n \n", "is empty"),
+    "header alone": ("a,y\n", "no rows"),
+    "one row": ("a,y\n1,2\n", "1 row of numbers .* at least 2"),
+    "no such column": ("a,b\n1,2\n3,4\n", r"no column 'y'; its columns are a, b\.$"),
+    "target in another case": ("a,Y\n1,2\n3,4\n", r"its columns are a, Y\. Did you mean 'Y'\?"),
+    "target alone": ("y\n1\n2\n", "no column but the target 'y'"),
+    "no header": ("1,2\n3,4\n", "names the columns"),
+    "same name twice": ("a,a,y\n1,2,3\n4,5,6\n", "2 columns named 'a'"),
+    "column without a name": ("a,,y\n1,2,3\n4,5,6\n", "column 2 no name"),
+    "text column": ("a,y\n1,2\nred,3\nblue,4\n", "line 3: 'red' for 'a' is not a number; remove the column"),
+    "text target": ("a,y\n1,high\n2,low\n", "line 2: 'high' for 'y' is not a number"),
+    "decimal commas": ("a;y\n1;2\n3,5;4\n", "line 3: '3,5' .* decimals with a point"),
+    "underscore in a number": ("a,y\n1_0,2\n3,4\n", "'1_0' for 'a' is not a number"),
+    "empty cell": ("a,y\n1,2\n,4\n", "line 3: no value for 'a'"),
+    "nan": ("a,y\n1,2\n3,NaN\n", "line 3: no value for 'y'"),
+    "infinite": ("a,y\n1,2\n-inf,4\n", "line 3: -inf for 'a' is not finite"),
+    "beyond a float": ("a,y\n1,2\n1e999,4\n", "1e999 for 'a' is not finite"),
+    "long row": ("a,y\n1,2\n3,4,5\n", "line 3: 3 cells for 2 columns"),
+    "short row": ("a,y\n1,2\n3\n", "line 3: 1 cell for 2 columns"),
+    "open quote": ('a,y\n1,2\n"3,4\n', "1 cell for 2 columns"),
+    "not UTF-8": (b"a,y\n1,2\n\xff,4\n", "UTF-8"),
+    "null byte": (b"a,y\n1,2\n\x00,4\n", "is not a number"),
+}
+
+
+@pytest.mark.parametrize(("content", "message"), BAD_TABLES.values(), ids=BAD_TABLES)
+def test_a_bad_table_is_an_error_that_says_where_and_what_to_do(write, content, message):
+    path = write(content)
+    with pytest.raises(TableError, match=message) as error:
+        read_table(path, "y")
+    assert str(error.value).startswith(path)
+
+
+def test_a_missing_file_and_a_folder_are_named(tmp_path):
+    with pytest.raises(TableError, match=r"none\.csv does not exist"):
+        read_table(tmp_path / "none.csv", "y")
+    with pytest.raises(TableError, match="is a folder"):
+        read_table(tmp_path, "y")
+
+
+# --- dgsr fit, with a regressor that answers at once ----------------------------------------------
+
+
+class FakeRegressor:
+    """Finds x1*x2 without looking, in two rounds."""
+
+    stop_reason_ = "exact fit"
+    n_evaluations_ = 2000
+
+    def __init__(self, callback=None, **parameters):
+        self.callback = callback
+        type(self).parameters = parameters
+
+    def fit(self, X, y):
+        if self.parameters["library"] == "nonsense":
+            raise ValueError("library='nonsense' is unknown; choose from koza.")
+        warnings.warn("the data are few", UserWarning, stacklevel=2)
+        library = get_library("koza", X.shape[1])
+        texts = ("x1", "x1*x2")
+        expressions = [Expression.from_text(text, library) for text in texts]
+        for round_ in (1, 2):
+            if self.callback:
+                self.callback(
+                    SimpleNamespace(
+                        evaluations=1000 * round_, seconds=0.5, best_nmse=0.25, best_expression=expressions[0]
+                    )
+                )
+        self.pareto_front_ = [
+            SimpleNamespace(complexity=e.complexity, loss=loss, expression=e)
+            for e, loss in zip(expressions, (np.float64(np.inf), np.float64(0.0)))
+        ]
+        self.expression_ = expressions[1]
+        self.sympy_expr_ = expressions[1].sympy
+        return self
+
+
+@pytest.fixture
+def regressor(monkeypatch):
+    class Regressor(FakeRegressor):
+        pass
+
+    module = types.ModuleType("dgsr.regressor")
+    module.DGSRRegressor = Regressor
+    monkeypatch.setitem(sys.modules, "dgsr.regressor", module)
+    return Regressor
+
+
+@pytest.fixture
+def data(write):
+    return write("width,height,area\n1,2,2\n2,3,6\n3,5,15\n")
+
+
+def test_fit_prints_the_front_with_the_columns_names_and_marks_the_chosen_formula(regressor, data):
+    result = run("fit", data, "--target", "area")
+    assert result.exit_code == 0
+    lines = [line.split() for line in result.stdout.splitlines()]
+    assert lines[0] == ["complexity", "NMSE", "formula"]
+    assert lines[1] == ["1", "not", "finite", "width"]
+    assert lines[2] == [">", "3", "0", "width*height"]
+    assert "area = height*width" in result.stdout
+
+
+def test_fit_reports_progress_and_warnings_on_standard_error_only(regressor, data):
+    result = run("fit", data, "--target", "area")
+    assert "1,000 evaluations, 2,000 a second, best NMSE 0.25: width" in result.stderr
+    assert "note: the data are few" in result.stderr
+    assert "evaluations, 2,000 a second" not in result.stdout
+    assert "note" not in result.stdout
+
+
+def test_quiet_fit_shows_no_progress(regressor, data):
+    assert "evaluations" not in run("fit", data, "--target", "area", "--quiet").stderr
+
+
+def test_json_is_the_whole_of_standard_output(regressor, data):
+    result = json.loads(run("fit", data, "--target", "area", "--json").stdout)
+    assert result["formula"] == "height*width"
+    assert result["version"] == dgsr.__version__
+    assert result["pareto_front"] == [
+        {"complexity": 1, "nmse": None, "formula": "width", "chosen": False},
+        {"complexity": 3, "nmse": 0.0, "formula": "width*height", "chosen": True},
+    ]
+
+
+def test_fit_passes_its_options_on(regressor, data):
+    options = ["--library", "koza", "--generator", "g", "--max-evaluations", "9", "--max-time", "1.5"]
+    run("fit", data, "--target", "area", "--random-state", "7", *options)
+    assert regressor.parameters == {
+        "library": "koza",
+        "generator": "g",
+        "max_evaluations": 9,
+        "max_time": 1.5,
+        "random_state": 7,
+    }
+
+
+def test_generator_none_is_a_search_without_a_network(regressor, data):
+    run("fit", data, "--target", "area", "--generator", "none")
+    assert regressor.parameters["generator"] is None
+
+
+def test_an_interrupted_fit_prints_what_it_has_and_says_so_in_its_exit_code(regressor, data, monkeypatch):
+    monkeypatch.setattr(regressor, "stop_reason_", "interrupted")
+    result = run("fit", data, "--target", "area")
+    assert result.exit_code == 130
+    assert "area = height*width" in result.stdout
+
+
+def test_a_constant_target_is_noted(regressor, write):
+    result = run("fit", write("a,b,y\n1,2,3.5\n2,3,3.5\n"), "--target", "y")
+    assert result.exit_code == 0
+    assert "note: y is 3.5 in every row" in result.stderr
+
+
+def test_what_the_regressor_refuses_is_one_line_of_error(regressor, data):
+    result = run("fit", data, "--target", "area", "--library", "nonsense")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr == "error: library='nonsense' is unknown; choose from koza.\n"
+
+
+@pytest.mark.parametrize("option", ["--max-evaluations=0", "--max-time=-1", "--random-state=x", "--nonsense"])
+def test_a_wrong_option_is_refused(data, option):
+    result = run("fit", data, "--target", "area", option)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert option.partition("=")[0] in result.stderr
+
+
+# --- dgsr models, bench and pretrain --------------------------------------------------------------
+
+
+def test_models_lists_the_generators_with_their_figures(monkeypatch, tmp_path):
+    card = {
+        "library": {"name": "koza", "n_variables": 2},
+        "n_parameters": 280_000,
+        "seconds": 1020.0,
+        "validation": {"log_likelihood_right": -10.5, "log_likelihood_wrong": -19.25, "hit_100": 0.44},
+    }
+    listed = [checkpoints.GeneratorInfo("koza-2", tmp_path, card)]
+    monkeypatch.setattr(checkpoints, "list_generators", lambda: listed)
+    header, row, *_ = run("models").stdout.splitlines()
+    assert header.split() == [
+        "name",
+        "library",
+        "variables",
+        "parameters",
+        "conditioning",
+        "gap",
+        "found",
+        "trained",
+    ]
+    assert row.split() == ["koza-2", "koza", "2", "280,000", "8.8", "44%", "17", "min"]
+    assert json.loads(run("models", "--json").stdout) == [{"name": "koza-2", "path": str(tmp_path), **card}]
+
+
+def test_models_says_so_when_there_are_none(monkeypatch):
+    monkeypatch.setattr(checkpoints, "list_generators", list)
+    assert "No pre-trained generator is installed" in run("models").stdout
+
+
+def test_bench_runs_the_methods_asked_for_and_prints_their_recovery(regressor, tmp_path):
+    out = tmp_path / "runs.jsonl"
+    options = ["--method", "dgsr", "--method", "gp", "--seeds", "2", "--budget", "50", "--out", str(out)]
+    result = run("bench", "nguyen", "--problem", "Nguyen-1", *options)
+    assert "Nguyen-1 dgsr seed 1: failed" in result.stderr  # the fake one needs two variables
+    assert result.exit_code == 1
+    assert len(out.read_text().splitlines()) == 4
+    assert [line.split()[:4] for line in result.stdout.splitlines()[-2:]] == [
+        ["nguyen", "all", "dgsr", "2"],
+        ["nguyen", "all", "gp", "2"],
+    ]
+
+
+@pytest.mark.parametrize(
+    "arguments", [["unheard-of"], ["nguyen", "--problem", "x"], ["nguyen", "--method", "x"]]
+)
+def test_bench_names_an_unknown_set_problem_or_method(arguments):
+    result = run("bench", *arguments)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr.startswith("error: ")
+    assert "\n" not in result.stderr.strip()
+
+
+def test_pretrain_passes_on_what_was_given_and_nothing_else(monkeypatch, tmp_path):
+    given = {}
+
+    def pretrain(library, n_variables, out, *, callback, **options):
+        given.update(options, library=library, n_variables=n_variables, out=out)
+        callback(pretraining.Progress(step=1, steps=9, seconds=2.0, loss=0.5, validation=None))
+
+    monkeypatch.setattr(pretraining, "pretrain", pretrain)
+    result = run(
+        "pretrain", "--library", "koza", "--n-variables", "2", "--out", str(tmp_path), "--steps", "9"
+    )
+    assert result.exit_code == 0
+    assert given == {
+        "library": "koza",
+        "n_variables": 2,
+        "out": tmp_path,
+        "steps": 9,
+        "max_time": None,
+        "random_state": 0,
+        "resume": True,
+    }
+    assert result.stderr == "step 1 of 9, 2 s, loss 0.5\n"
+    assert f"--generator {tmp_path}" in result.stdout
+
+
+def test_pretrain_refuses_an_unknown_library(tmp_path):
+    result = run("pretrain", "--library", "x", "--n-variables", "2", "--out", str(tmp_path))
+    assert result.exit_code == 2
+    assert result.stderr.startswith("error: library='x' is unknown")
+
+
+# --- as a user runs it ----------------------------------------------------------------------------
+
+
+def test_a_bad_file_ends_the_program_with_one_line_and_code_2(write):
+    done = subprocess.run(
+        [*DGSR, "fit", write("a,b\n1,2\n3,4\n"), "--target", "y"], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("error: ")
+    assert done.stderr.endswith("data.csv has no column 'y'; its columns are a, b.\n")
+
+
+def test_help_lists_the_commands_without_loading_torch():
+    code = "import sys; from dgsr.cli import app; app(['--help'], standalone_mode=False); print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert all(name in done.stdout for name in ("fit", "models", "bench", "pretrain"))
+    assert not {"torch", "numba", "sympy", "sklearn"} & set(done.stdout.split())
+
+
+def test_version_is_the_packages():
+    assert run("--version").stdout == f"dgsr {dgsr.__version__}\n"

@@ -1,0 +1,141 @@
+"""What a person sees of a program agrees with what the kernels compute."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+import sympy
+
+from dgsr.expressions import Constraints, Expression, get_library
+from dgsr.kernels.random import new_state
+from dgsr.population import Population
+from dgsr.prior import Prior
+
+TEXTS = ["x1**3 - x2/2", "exp(-x1**2/2)", "2*sin(x1)*cos(x2)", "log(x1 + 1)/(x2 - 3)", "x1**x2", "sqrt(x1)"]
+
+
+@pytest.fixture
+def X():
+    return np.random.default_rng(0).uniform(0.5, 2.0, (200, 2))
+
+
+@pytest.mark.parametrize("text", TEXTS)
+@pytest.mark.parametrize("library", ["koza", "koza-const"])
+def test_call_sympy_text_and_numpy_function_agree(text, library, X):
+    expression = Expression.from_text(text, get_library(library, 2))
+    expected = expression(X)
+    assert np.isfinite(expected).all()
+    symbols = sympy.symbols("x1 x2")
+    assert np.allclose(sympy.lambdify(symbols, expression.sympy)(*X.T), expected, rtol=1e-10)
+    assert np.allclose(expression.numpy_function()(*X.T), expected, rtol=1e-10)
+    again = Expression.from_text(expression.text, get_library("koza-const", 2))
+    assert np.allclose(again(X), expected, rtol=1e-10)
+
+
+@pytest.mark.parametrize("library", ["koza", "koza-const", "synth"])
+def test_programs_of_the_prior_print_what_they_predict(library):
+    drawn = Prior().draw(60, 20, 2, get_library(library, 2), Constraints(), new_state(3))
+    for i in range(len(drawn.programs)):
+        expression = drawn.programs[i]
+        predicted = expression(drawn.X[i])
+        assert np.allclose(predicted, drawn.y[i], rtol=1e-9)
+        assert np.allclose(expression.numpy_function()(*drawn.X[i].T), predicted, rtol=1e-9)
+        read = Expression.from_text(str(expression), get_library("koza-const", 2))
+        assert np.allclose(read(drawn.X[i]), predicted, rtol=1e-6, atol=1e-9)
+
+
+def test_sympy_keeps_integers_exact_and_cancels():
+    expression = Expression.from_text("x1/3 + 2*x1", get_library("koza", 1))
+    assert expression.sympy == sympy.Rational(7, 3) * sympy.Symbol("x1")
+    assert expression.latex == r"\frac{7 x_{1}}{3}"
+
+
+def test_whole_constants_are_integers_in_sympy_and_others_floats():
+    library = get_library("koza-const", 1)
+    tokens = [library.index[name] for name in ("add", "const", "mul", "const", "x1")]
+    expression = Expression(library, tokens, [2.0, 0.25, 99.0])
+    assert expression.sympy == 2 + sympy.Float(0.25) * sympy.Symbol("x1")
+    assert list(expression.constants) == [2.0, 0.25]
+    assert str(expression) == "2 + 0.25*x1"
+
+
+def test_feature_names_name_the_symbols():
+    names = ["I", "a name"]
+    library = get_library("koza", 2)
+    tokens = [library.index[name] for name in ("mul", "x1", "x2")]
+    expression = Expression(library, tokens, (), names)
+    assert expression.sympy == sympy.Symbol("I") * sympy.Symbol("a name")
+    assert str(expression) == "I*a name"
+    assert str(expression.with_feature_names(None)) == "x1*x2"
+    assert Expression.from_text("b - a", library, ["a", "b"]).text == "b - a"
+
+
+def test_complexity_and_length_are_those_of_the_population():
+    library = get_library("koza", 2)
+    expression = Expression.from_text("x1/sin(x2)", library)
+    population = Population(
+        library, expression.tokens[None], np.array([expression.length]), expression.constants[None]
+    )
+    assert expression.complexity == population.complexities()[0] == 2 + 1 + 3 + 1
+    assert expression.length == 4
+    assert population[0] == expression
+
+
+def test_equal_programs_are_equal_and_hash_alike():
+    library = get_library("koza-const", 1)
+    make = Expression.from_text
+    same = {make("x1 + 0.5", library), make("x1 + 0.5", library)}
+    assert len(same) == 1
+    assert make("x1 + 0.25", library) not in same
+    assert make("0.5 + x1", library) not in same
+    assert make("x1", get_library("koza", 1)) != make("x1", library)
+    assert make("x1", library) != "x1"
+
+
+def test_constants_cannot_be_changed_from_outside():
+    library = get_library("koza-const", 1)
+    constants = np.array([1.5])
+    expression = Expression(library, [library.index["const"]], constants)
+    constants[0] = 3.0
+    assert expression.text == "1.5"
+    with pytest.raises(ValueError, match="read-only"):
+        expression.constants[0] = 2.0
+
+
+def test_an_expression_and_its_function_survive_pickling(X):
+    expression = Expression.from_text("x1*sin(x2)", get_library("koza", 2))
+    for original, arguments in ((expression, (X,)), (expression.numpy_function(), tuple(X.T))):
+        copy = pickle.loads(pickle.dumps(original))
+        assert np.array_equal(copy(*arguments), original(*arguments))
+
+
+def test_an_undefined_expression_still_prints(X):
+    library = get_library("koza-const", 2)
+    for name, value in (("log", -1.0), ("exp", np.nan), ("exp", np.inf)):
+        expression = Expression(library, [library.index[name], library.index["const"]], [value])
+        assert not np.isfinite(expression(X)).any()
+        assert expression.text
+        assert expression.latex
+
+
+def test_numpy_function_broadcasts_and_counts_its_arguments():
+    function = Expression.from_text("x1", get_library("koza", 2)).numpy_function()
+    assert function(np.ones((3, 1)), np.ones(4)).shape == (3, 4)
+    with pytest.raises(TypeError, match="1 arrays"):
+        function(np.ones(3))
+
+
+def test_wrong_input_is_named():
+    library = get_library("koza", 2)
+    expression = Expression.from_text("x1*x2", library)
+    with pytest.raises(ValueError, match="X has 1 features; the expression uses 2"):
+        expression(np.ones((3, 1)))
+    with pytest.raises(ValueError, match="dimensions"):
+        expression(np.ones(3))
+    with pytest.raises(ValueError, match="feature_names has 1"):
+        Expression(library, expression.tokens, (), ["a"])
+    with_constants = get_library("koza-const", 1)
+    with pytest.raises(ValueError, match="constants has 0 values"):
+        Expression(with_constants, [with_constants.index["const"]])

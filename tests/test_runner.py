@@ -1,0 +1,166 @@
+"""Runs are recorded once, resumed where they stopped, and counted right in the tables."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from dgsr.benchmarking import METHODS, read_records, run_one, run_set, summarise, to_markdown, wilson_interval
+from dgsr.expressions import Expression, get_library
+
+
+class Oracle:
+    """Answers x1*x2, which is right for Feynman-1 alone; fails when told to."""
+
+    fits = 0
+
+    def __init__(self, library, max_evaluations, max_length, random_state, fails=False):
+        self.library = library
+        self.max_evaluations = max_evaluations
+        self.random_state = random_state
+        self.fails = fails
+
+    def fit(self, X, y):
+        Oracle.fits += 1
+        if self.fails:
+            raise RuntimeError("told to fail")
+        self.expression_ = Expression.from_text("x1*x2", get_library(self.library, X.shape[1]))
+        self.n_evaluations_ = self.max_evaluations + self.random_state
+        self.stop_reason_ = "oracle"
+        return self
+
+    def predict(self, X):
+        return self.expression_(X)
+
+
+@pytest.fixture(autouse=True)
+def oracle(monkeypatch):
+    monkeypatch.setitem(METHODS, "oracle", Oracle)
+    monkeypatch.setattr(Oracle, "fits", 0)
+
+
+def run(out=None, **options):
+    arguments = {"problems": ["Feynman-1", "Feynman-3"], "methods": ["oracle"], "seeds": 2, "budget": 10}
+    return run_set("feynman_d2", out=out, confirm=False, **{**arguments, **options})
+
+
+def test_one_run_is_a_plain_json_record():
+    record = run_one("Feynman-1", "oracle", seed=3, budget=100, confirm=False)
+    assert json.loads(json.dumps(record, allow_nan=False)) == record
+    assert record["recovered"] is True
+    assert record["how"] == "numeric"
+    assert (record["problem"], record["set"], record["seed"]) == ("Feynman-1", "feynman_d2", 3)
+    assert record["evaluations"] == 103
+    assert record["formula"] == "x1*x2"
+    assert record["train_nmse"] == record["test_nmse"] == 0.0
+    assert record["stop_reason"] == "oracle"
+    assert record["seconds"] > 0
+
+
+def test_each_run_is_a_line_of_the_file(tmp_path):
+    records = run(tmp_path / "runs.jsonl")
+    assert [(r["problem"], r["seed"], r["recovered"]) for r in records] == [
+        ("Feynman-1", 0, True),
+        ("Feynman-1", 1, True),
+        ("Feynman-3", 0, False),
+        ("Feynman-3", 1, False),
+    ]
+    assert read_records(tmp_path / "runs.jsonl") == records
+
+
+def test_runs_in_the_file_are_not_run_again(tmp_path):
+    out = tmp_path / "runs.jsonl"
+    first = run(out, seeds=1)
+    assert Oracle.fits == 2
+    both = run(out, seeds=2)
+    assert Oracle.fits == 4
+    assert [record for record in both if record["seed"] == 0] == first
+    assert len(read_records(out)) == 4
+    run(out, seeds=1, budget=20)
+    assert Oracle.fits == 6
+
+
+def test_a_line_cut_off_by_a_kill_is_run_again(tmp_path):
+    out = tmp_path / "runs.jsonl"
+    run(out)
+    out.write_bytes(out.read_bytes()[:-25])
+    run(out)
+    assert Oracle.fits == 5
+    assert len(read_records(out)) == 4
+
+
+def test_a_failing_run_is_recorded_and_tried_again(tmp_path):
+    out = tmp_path / "runs.jsonl"
+    options = {"oracle": {"fails": True}}
+    records = run(out, options=options)
+    assert all(record["error"] == "RuntimeError: told to fail" for record in records)
+    assert [row["recovery"] for row in summarise(records)] == [0.0, 0.0, 0.0]
+    run(out, options=options)
+    assert Oracle.fits == 8
+    assert len(summarise(read_records(out))) == 3
+    assert summarise(read_records(out))[0]["runs"] == 2
+
+
+def test_parallel_runs_give_the_same_records(tmp_path):
+    def without_time(records):
+        return [{key: value for key, value in record.items() if key != "seconds"} for record in records]
+
+    assert without_time(run(tmp_path / "runs.jsonl", n_jobs=2)) == without_time(run())
+    assert len(read_records(tmp_path / "runs.jsonl")) == 4
+
+
+def test_the_callback_sees_every_new_record():
+    seen = []
+    assert run(callback=seen.append) == seen
+
+
+def test_unknown_names_are_refused_before_anything_runs():
+    with pytest.raises(ValueError, match="methods=\\['magic'\\]"):
+        run(methods=["oracle", "magic"])
+    with pytest.raises(ValueError, match="did you mean Feynman-1"):
+        run(problems=["Feyman-1"])
+    with pytest.raises(ValueError, match="not in the set"):
+        run(problems=["Nguyen-1"])
+    with pytest.raises(ValueError, match="not a problem set"):
+        run_set("feynman", methods=["oracle"])
+    assert Oracle.fits == 0
+
+
+def test_the_methods_of_the_package_differ_in_the_generator_alone():
+    assert {name: METHODS[name].keywords for name in ("dgsr", "untrained", "gp")} == {
+        "dgsr": {"generator": "auto"},
+        "untrained": {"generator": "untrained"},
+        "gp": {"generator": None},
+    }
+
+
+def test_the_summary_counts_runs_and_averages():
+    rows = {row["problem"]: row for row in summarise(run())}
+    assert (rows["Feynman-1"]["recovery"], rows["Feynman-3"]["recovery"]) == (100.0, 0.0)
+    assert rows["all"]["recovery"] == 50.0
+    assert rows["all"]["runs"] == 4
+    assert rows["all"]["evaluations"] == 10.5
+
+
+def test_of_two_records_of_one_run_the_last_counts():
+    records = run(seeds=1, problems=["Feynman-1"])
+    assert summarise([{**records[0], "recovered": False}, *records])[0]["recovery"] == 100.0
+
+
+def test_variants_of_a_method_are_told_apart():
+    labels = {row["method"] for row in summarise([*run(), *run(budget=20)])}
+    assert labels == {"oracle budget=10", "oracle budget=20"}
+
+
+def test_markdown_has_a_line_per_problem_and_the_set():
+    text = to_markdown(run())
+    assert "### feynman_d2" in text
+    assert "| Feynman-1 | oracle | 2 | 100.0 (34.2 to 100.0) |" in text
+    assert "| **all** | oracle | 4 | 50.0 (15.0 to 85.0) |" in text
+
+
+def test_the_interval_is_wilsons():
+    # Newcombe, Statistics in Medicine 17, 1998, table I: 81 of 263 and 0 of 20.
+    assert wilson_interval(81, 263) == pytest.approx((0.2553, 0.3662), abs=5e-5)
+    assert wilson_interval(0, 20) == pytest.approx((0.0, 0.1611), abs=5e-5)

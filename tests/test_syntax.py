@@ -1,0 +1,330 @@
+"""The grammar: what is read, what is refused, and that values survive every translation."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import mpmath
+import numpy as np
+import pytest
+import sympy
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dgsr.expressions import get_library
+from dgsr.expressions.programs import from_program, to_program
+from dgsr.expressions.symbolic import from_sympy, to_sympy
+from dgsr.expressions.syntax import FUNCTIONS, MAX_DEPTH, evaluate, leaves, parse, to_text
+from dgsr.expressions.tidy import tidy
+
+VARIABLES = ("x1", "x2")
+POINT = {"x1": 0.7, "x2": 1.9}
+
+leaf = st.one_of(
+    st.sampled_from(VARIABLES),
+    st.integers(-9, 9),
+    st.fractions(-5, 5, max_denominator=12),
+    st.floats(-100, 100, allow_subnormal=False),
+)
+rational_leaf = st.one_of(
+    st.sampled_from(VARIABLES), st.integers(-9, 9), st.fractions(-5, 5, max_denominator=12)
+)
+
+
+def _branches(children, unary, binary):
+    return st.one_of(
+        st.tuples(st.sampled_from(unary), children), st.tuples(st.sampled_from(binary), children, children)
+    )
+
+
+trees = st.recursive(
+    leaf, lambda c: _branches(c, ("neg", *FUNCTIONS), ("add", "sub", "mul", "div", "pow")), max_leaves=8
+)
+rational_trees = st.recursive(
+    rational_leaf, lambda c: _branches(c, ("neg", "square"), ("add", "sub", "mul", "div")), max_leaves=12
+)
+koza_trees = st.recursive(
+    st.one_of(st.sampled_from(VARIABLES), st.integers(-4, 4)),
+    lambda c: _branches(c, ("neg", "exp", "log", "sin", "cos", "tan", "sqrt"), ("add", "sub", "mul", "div")),
+    max_leaves=6,
+)
+
+
+def exactly(tree):
+    """Evaluate a rational tree in fractions; None where it divides by zero."""
+    point = {"x1": Fraction(7, 10), "x2": Fraction(-19, 3)}
+    if isinstance(tree, str):
+        return point[tree]
+    if not isinstance(tree, tuple):
+        return Fraction(tree)
+    values = [exactly(child) for child in tree[1:]]
+    if any(value is None for value in values):
+        return None
+    name = tree[0]
+    if name == "div":
+        return None if values[1] == 0 else values[0] / values[1]
+    if name == "pow":
+        return None if values[0] == 0 and values[1] <= 0 else values[0] ** values[1]
+    return {
+        "add": lambda a, b: a + b,
+        "sub": lambda a, b: a - b,
+        "mul": lambda a, b: a * b,
+        "neg": lambda a: -a,
+        "square": lambda a: a * a,
+    }[name](*values)
+
+
+def precisely(tree):
+    """Evaluate with 50 digits; None where undefined."""
+    with mpmath.workdps(50):
+        try:
+            return evaluate(tree, {name: mpmath.mpf(value) for name, value in POINT.items()}, mpmath.mp)
+        except ArithmeticError:
+            return None
+
+
+def assert_close(a, b, tolerance=1e-25):
+    assert (a is None) == (b is None)
+    if a is not None:
+        with mpmath.workdps(50):
+            assert abs(a - b) <= tolerance * (1 + abs(b))
+
+
+@pytest.mark.parametrize(
+    ("text", "tree"),
+    [
+        ("x1 + 2*x2", ("add", "x1", ("mul", 2, "x2"))),
+        ("a-b-c", ("sub", ("sub", "a", "b"), "c")),
+        ("a/b*c", ("mul", ("div", "a", "b"), "c")),
+        ("a**b**c", ("pow", "a", ("pow", "b", "c"))),
+        ("a^2", ("pow", "a", 2)),
+        ("-x**2", ("neg", ("pow", "x", 2))),
+        ("x**-y*z", ("mul", ("pow", "x", ("neg", "y")), "z")),
+        ("-2", -2),
+        ("(-2)**2", ("pow", -2, 2)),
+        ("0.5", Fraction(1, 2)),
+        ("1e-3", Fraction(1, 1000)),
+        ("2.50E1", 25),
+        (".5", Fraction(1, 2)),
+        ("ln(x)+asin(y)", ("add", ("log", "x"), ("arcsin", "y"))),
+        ("2*pi", ("mul", 2, ("pi",))),
+        (" sin ( x ) ", ("sin", "x")),
+        ("+x", "x"),
+    ],
+)
+def test_parse_follows_the_usual_precedence(text, tree):
+    assert parse(text) == tree
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("", "position 0"),
+        ("x1 +", "position 4"),
+        ("(x1", "close the '\\(' of position 0"),
+        ("x1)", "position 2, '\\)'"),
+        ("x1 x2", "position 3, 'x2'"),
+        ("2x1", "position 1, 'x1'"),
+        ("sin", "in parentheses"),
+        ("foo(x1)", "'foo': not a function"),
+        ("__import__(os)", "position 0, '__import__'"),
+        ("x1.real", "position 2"),
+        ("x1; x2", "position 2, ';'"),
+        ("1e999", "exponents up to"),
+        ("9" * 60, "digits"),
+        ("sin()", "position 4"),
+        ("x1[0]", "position 2"),
+    ],
+)
+def test_parse_names_position_and_text_of_an_error(text, told):
+    with pytest.raises(ValueError, match=told):
+        parse(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["(" * 3000, "-" * 5000 + "x", "x+" * 3000 + "x", "x**" * 5000 + "x", "exp(" * 3000, "x" + " " * 30_000],
+)
+def test_too_deep_or_too_long_a_text_is_a_value_error(text):
+    with pytest.raises(ValueError, match="shorten"):
+        parse(text)
+
+
+def test_the_deepest_text_allowed_can_be_evaluated_and_written():
+    tree = parse("+".join(["x"] * (MAX_DEPTH - 1)))
+    assert evaluate(tree, {"x": 1.0}) == MAX_DEPTH - 1
+    assert parse(to_text(tree)) == tree
+
+
+def test_a_name_that_is_not_among_the_variables_is_refused():
+    assert parse("x1", ["x1"]) == "x1"
+    with pytest.raises(ValueError, match="'x2': not a variable; the variables are x1"):
+        parse("x1*x2", ["x1"])
+
+
+def test_names_of_constants_and_functions_can_be_variables():
+    names = ["I", "E", "pi", "lambda", "beta", "exp"]
+    assert parse("I*E+pi", names) == ("add", ("mul", "I", "E"), "pi")
+    assert parse("exp*exp(lambda)", names) == ("mul", "exp", ("exp", "lambda"))
+    assert to_sympy(parse("I*E", names)).free_symbols == {sympy.Symbol("I"), sympy.Symbol("E")}
+
+
+@given(rational_trees)
+def test_text_reads_back_to_the_same_value_exactly(tree):
+    assert exactly(parse(to_text(tree))) == exactly(tree)
+
+
+@given(trees)
+def test_text_reads_back_to_the_same_value_with_any_function(tree):
+    # A float is written as the shortest decimal, which differs from it by up to 1e-16.
+    tree = _decimals(tree)
+    assert_close(precisely(parse(to_text(tree))), precisely(tree))
+
+
+def _decimals(tree):
+    if isinstance(tree, tuple):
+        return (tree[0], *map(_decimals, tree[1:]))
+    return Fraction(repr(tree)) if isinstance(tree, float) else tree
+
+
+@given(trees)
+def test_writing_what_was_read_changes_nothing(tree):
+    text = to_text(parse(to_text(tree)))
+    assert to_text(parse(text)) == text
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["a + b + c", "a - (b - c)", "a/(b*c)", "a*b/c", "-a*b", "(a + b)**2", "2**(-x)", "a*(-b)", "-(a + b)"],
+)
+def test_text_has_parentheses_only_where_they_are_needed(text):
+    assert to_text(parse(text)) == text
+
+
+@given(trees)
+def test_float64_values_equal_those_of_50_digits(tree):
+    precise = precisely(tree)
+    value = evaluate(tree, POINT)
+    if precise is not None and np.isfinite(value) and _is_well_conditioned(tree):
+        assert math.isclose(value, precise, rel_tol=1e-9, abs_tol=1e-9)
+
+
+def _is_well_conditioned(tree):
+    """Whether every part stays near 1 in size, so that rounding is not magnified."""
+    if not isinstance(tree, tuple):
+        return 1e-3 < abs(precisely(tree)) < 100
+    value = precisely(tree)
+    return value is not None and 1e-3 < abs(value) < 100 and all(map(_is_well_conditioned, tree[1:]))
+
+
+@settings(max_examples=60, deadline=None)
+@given(koza_trees)
+def test_sympy_has_the_same_value(tree):
+    value = precisely(tree)
+    if value is not None:
+        expression = to_sympy(tree).subs({name: sympy.Rational(v) for name, v in POINT.items()})
+        assert_close(mpmath.mpf(str(sympy.N(expression, 40))), value, 1e-15)
+
+
+@settings(max_examples=60, deadline=None)
+@given(koza_trees)
+def test_a_tree_comes_back_from_sympy_with_its_value(tree):
+    value = precisely(tree)
+    if value is not None:
+        assert_close(precisely(from_sympy(to_sympy(tree))), value)
+
+
+@given(koza_trees, st.sampled_from(["koza", "koza-const"]))
+def test_a_tree_comes_back_from_a_program_with_its_value(tree, name):
+    library = get_library(name, 2)
+    value = precisely(tree)
+    if library.has_constants and _has_undefined_number(tree):
+        with pytest.raises(ValueError, match="not finite"):
+            to_program(tree, library)
+        return
+    tokens, constants = to_program(tree, library)
+    back = precisely(from_program(library, tokens, constants))
+    if value is not None and back is not None:
+        assert_close(back, value, 1e-8 if library.has_constants else 1e-25)
+
+
+def _has_undefined_number(tree):
+    """Whether a part without variables has no finite float64 value."""
+    if isinstance(tree, str):
+        return False
+    if all(not isinstance(leaf, str) for leaf in leaves(tree)):
+        return not np.isfinite(evaluate(tree, {}))
+    return any(map(_has_undefined_number, tree[1:]))
+
+
+@given(koza_trees)
+def test_tidy_keeps_the_value(tree):
+    value = precisely(tree)
+    if value is not None:
+        assert_close(precisely(tidy(tree)), value)
+
+
+@given(rational_trees)
+def test_tidy_keeps_the_value_exactly(tree):
+    value = exactly(tree)
+    if value is not None:
+        assert exactly(tidy(tree)) == value
+
+
+@pytest.mark.parametrize(
+    ("text", "tidied"),
+    [
+        ("(x1+x1)/x1*x2", "2*x2"),
+        ("x1*x1*x1", "x1**3"),
+        ("x1-x1-x2", "-x2"),
+        ("x2/((x1+x1+x1)/(x1+x1))", "2*x2/3"),
+        ("exp(0.5*log(x1))", "sqrt(x1)"),
+        ("exp(2*log(x1))", "exp(2*log(x1))"),
+        ("x1/(x2-x2)", "x1/0"),
+    ],
+)
+def test_tidy_collects_like_terms_and_factors(text, tidied):
+    assert to_text(tidy(parse(text))) == tidied
+
+
+def test_undefined_values_raise_with_digits_and_are_silent_in_arrays():
+    for text in ("log(-x)", "sqrt(-x)", "1/(x-x)", "log(x-x)", "exp(exp(exp(exp(9*x))))", "(-x)**0.5"):
+        with pytest.raises(ArithmeticError):
+            evaluate(parse(text), {"x": mpmath.mpf(1)}, mpmath.mp)
+        assert not np.isfinite(evaluate(parse(text), {"x": np.ones(2)})).any()
+
+
+def test_a_huge_power_is_not_worked_out_by_sympy():
+    assert str(to_sympy(parse("10**10**10"))) == "10**10000000000"
+
+
+@pytest.mark.parametrize(
+    ("text", "library", "told"),
+    [
+        ("abs(x1)", "koza", "abs\\(x1\\)"),
+        ("3.39*x1", "koza", "3.39.*koza-const"),
+        ("pi*x1", "koza", "'pi'.*koza-const"),
+        ("sqrt(x1)", "synth", "exp and log"),
+        ("sin(x1)", "synth", "sin\\(x1\\)"),
+        ("x1*x3", "koza", "x3.*x1 to x2"),
+        ("x1+1/0", "koza-const", "not finite"),
+    ],
+)
+def test_what_a_library_cannot_write_is_named(text, library, told):
+    with pytest.raises(ValueError, match=told):
+        to_program(parse(text), get_library(library, 2))
+
+
+def test_integers_without_constants_are_sums_of_x1_over_x1():
+    library = get_library("koza", 1)
+    tokens, constants = to_program(2, library)
+    assert [library.tokens[token].name for token in tokens] == ["div", "add", "x1", "x1", "x1"]
+    assert len(constants) == 0
+
+
+@pytest.mark.parametrize("names", [["add", "x1"], ["x1", "x1"], [], ["sin"]])
+def test_an_incomplete_program_is_refused(names):
+    library = get_library("koza", 1)
+    with pytest.raises(ValueError, match="tokens="):
+        from_program(library, np.array([library.index[name] for name in names], dtype=int), np.empty(0))
