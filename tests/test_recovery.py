@@ -144,6 +144,14 @@ def test_the_precision_of_mpmath_is_left_alone():
     assert recovery.DIGITS == 50
 
 
+def test_columns_count_and_not_the_names_the_data_had():
+    problem = load_problem("feynman_I_25_13")
+    library = get_library("koza", 2)
+    tokens = [library.index[name] for name in ("div", "x1", "x2")]
+    assert is_recovered(Expression(library, tokens, (), ["C", "q"]), problem, confirm=False).recovered
+    assert is_recovered(Expression(library, tokens, (), ["same", "same"]), problem, confirm=False).recovered
+
+
 def test_an_expression_of_other_variables_is_refused():
     with pytest.raises(ValueError, match="has 1 variables; Feynman-1 has 2"):
         is_recovered(Expression.from_text("x1", get_library("koza", 1)), load_problem("Feynman-1"))

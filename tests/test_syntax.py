@@ -295,8 +295,10 @@ def test_undefined_values_raise_with_digits_and_are_silent_in_arrays():
         assert not np.isfinite(evaluate(parse(text), {"x": np.ones(2)})).any()
 
 
-def test_a_huge_power_is_not_worked_out_by_sympy():
+def test_huge_numbers_are_not_worked_out_by_sympy():
     assert str(to_sympy(parse("10**10**10"))) == "10**10000000000"
+    assert to_sympy(("exp", ("exp", ("exp", 9.5)))) == sympy.oo
+    assert to_sympy(("exp", ("neg", ("exp", ("exp", 9.5))))) == 0
 
 
 @pytest.mark.parametrize(

@@ -89,7 +89,9 @@ def _build(path: Path, header: Mapping[str, str]) -> Generator:
         if not isinstance(given, dict) or set(given) - set(known):
             raise ValueError(f"unknown entries in {key}")
         for name, value in given.items():
-            if not isinstance(value, (str, int, float, list)) or (isinstance(value, int) and value > 1_000_000):
+            if not isinstance(value, (str, int, float, list)) or (
+                isinstance(value, int) and value > 1_000_000
+            ):
                 raise ValueError(f"{key}.{name} is out of range")
         return given
 
@@ -107,8 +109,7 @@ def _build(path: Path, header: Mapping[str, str]) -> Generator:
         )
     except (KeyError, TypeError, ValueError, RuntimeError) as error:
         raise ValueError(
-            f"{path} is not a generator this version can read ({error}); "
-            "pretrain it again or fetch it anew."
+            f"{path} is not a generator this version can read ({error}); pretrain it again or fetch it anew."
         ) from error
     return generator
 
@@ -137,7 +138,9 @@ def load_generator(name_or_path: str | Path, device: str | torch.device = "cpu")
         known = {info.name: info.path for info in list_generators()}
         if str(name_or_path) not in known:
             names = ", ".join(known) or "none"
-            raise ValueError(f"generator={str(name_or_path)!r} is neither a folder nor a name; known names: {names}.")
+            raise ValueError(
+                f"generator={str(name_or_path)!r} is neither a folder nor a name; known names: {names}."
+            )
         folder = known[str(name_or_path)]
     path = folder / WEIGHTS
     if not path.is_file():

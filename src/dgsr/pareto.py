@@ -91,10 +91,14 @@ class ParetoFront(Sequence[Candidate]):
         programs, losses = archive.population(), archive.nmse[archive.front()]
         library = archive.library
         expressions = [
-            Expression(library, programs.tokens[i, : programs.lengths[i]], programs.constants[i], feature_names)
+            Expression(
+                library, programs.tokens[i, : programs.lengths[i]], programs.constants[i], feature_names
+            )
             for i in range(len(programs))
         ]
-        return cls([Candidate(e.complexity, float(loss), e) for e, loss in zip(expressions, losses, strict=True)])
+        return cls(
+            [Candidate(e.complexity, float(loss), e) for e, loss in zip(expressions, losses, strict=True)]
+        )
 
     def __len__(self) -> int:
         return len(self._candidates)

@@ -34,6 +34,7 @@ OBJECTIVES = ("cross-entropy", "vpg", "risk-seeking")
 
 _TRAINING = "training.safetensors"
 _MICRO_BATCH = 64
+_CURVE_POINTS = 20
 
 
 @dataclass(frozen=True)
@@ -92,7 +93,9 @@ class PretrainingConfig:
             if getattr(self, name) < 1:
                 raise ValueError(f"{name}={getattr(self, name)} must be at least 1.")
         if self.max_samples < self.min_samples:
-            raise ValueError(f"max_samples={self.max_samples} must be at least min_samples={self.min_samples}.")
+            raise ValueError(
+                f"max_samples={self.max_samples} must be at least min_samples={self.min_samples}."
+            )
 
 
 #: The settings of the paper, appendix "Dataset Generation and Training", and those we ship with.
@@ -178,7 +181,9 @@ class Trainer:
         state = new_state(self.seed, self.step)
         generator, config = self.generator, self.config
         rng = np.random.default_rng((self.seed, self.step))
-        n_samples = round(math.exp(rng.uniform(math.log(config.min_samples), math.log(config.max_samples + 1))))
+        n_samples = round(
+            math.exp(rng.uniform(math.log(config.min_samples), math.log(config.max_samples + 1)))
+        )
         # Half of the time all variables, otherwise any number of them.
         most = generator.library.n_variables
         n_variables = most if rng.random() < 0.5 else int(rng.integers(1, most + 1))
@@ -254,7 +259,9 @@ class Trainer:
         lengths = lengths.reshape(n_datasets, -1)
         return np.stack(
             [
-                self.generator.population(tokens[j], lengths[j]).rewards(DataSet.from_arrays(drawn.X[j], drawn.y[j]))
+                self.generator.population(tokens[j], lengths[j]).rewards(
+                    DataSet.from_arrays(drawn.X[j], drawn.y[j])
+                )
                 for j in range(n_datasets)
             ]
         )
@@ -298,7 +305,9 @@ class Trainer:
             if name.startswith("optimizer."):
                 _, i, moment = name.split(".")
                 state.setdefault(int(i), {})[moment] = tensor
-        self.optimizer.load_state_dict({"state": state, "param_groups": self.optimizer.state_dict()["param_groups"]})
+        self.optimizer.load_state_dict(
+            {"state": state, "param_groups": self.optimizer.state_dict()["param_groups"]}
+        )
         self.step = metadata["step"]
         self.baseline.value = metadata["baseline"]
         return metadata["curves"], metadata["seconds"]
@@ -306,7 +315,11 @@ class Trainer:
     def settings(self) -> dict[str, Any]:
         generator = self.generator
         return {
-            "library": [*generator.library.operators, generator.library.has_constants, generator.library.n_variables],
+            "library": [
+                *generator.library.operators,
+                generator.library.has_constants,
+                generator.library.n_variables,
+            ],
             "config": asdict(generator.config),
             "constraints": asdict(generator.constraints),
             "prior": asdict(self.prior),
@@ -329,7 +342,7 @@ def pretrain(
     device: str = "cpu",
     random_state: int = 0,
     resume: bool = True,
-    n_validation: int = 256,
+    n_validation: int = 128,
     save_every: float = 60.0,
     callback: Callable[[Progress], None] | None = None,
     **changes: Any,
@@ -391,10 +404,14 @@ def pretrain(
     if start_from is not None:
         generator = load_generator(start_from, device)
         if generator.library != library.with_variables(n_variables):
-            raise ValueError(f"start_from={str(start_from)!r} has another library; start from one of {library.name}.")
+            raise ValueError(
+                f"start_from={str(start_from)!r} has another library; start from one of {library.name}."
+            )
     else:
         constraints = constraints or Constraints(max_length=config.max_length)
-        generator = Generator.untrained(library.with_variables(n_variables), config, constraints, random_state)
+        generator = Generator.untrained(
+            library.with_variables(n_variables), config, constraints, random_state
+        )
     generator = generator.to(device).train()
 
     points, known = problem_values(n_variables)
@@ -414,22 +431,22 @@ def pretrain(
     def seconds() -> float:
         return earlier_seconds + time.perf_counter() - started
 
-    while trainer.step < training.steps and (max_time is None or seconds() - earlier_seconds < max_time):
-        losses.append(trainer.run_step())
-        done = trainer.step == training.steps
-        figures = None
-        if done or trainer.step % max(1, training.steps // 20) == 0:
-            figures = measure(generator, validation, n_programs=100, n_datasets=32)
-            curves.append({"step": trainer.step, "seconds": seconds(), "loss": float(np.mean(losses)), **figures})
-            losses.clear()
-        if done or time.perf_counter() - saved > save_every:
-            trainer.save(out / _TRAINING, curves, seconds())
-            saved = time.perf_counter()
-        if callback is not None:
-            loss = losses[-1] if losses else curves[-1]["loss"]
-            callback(Progress(trainer.step, training.steps, seconds(), loss, figures))
-
-    trainer.save(out / _TRAINING, curves, seconds())
+    try:
+        while trainer.step < training.steps and (max_time is None or seconds() - earlier_seconds < max_time):
+            losses.append(trainer.run_step())
+            loss, figures = losses[-1], None
+            if trainer.step % max(1, training.steps // _CURVE_POINTS) == 0 or trainer.step == training.steps:
+                figures = measure(generator, validation, n_programs=100, n_datasets=32)
+                mean_loss = float(np.mean(losses))
+                curves.append({"step": trainer.step, "seconds": seconds(), "loss": mean_loss, **figures})
+                losses.clear()
+            if time.perf_counter() - saved > save_every:
+                trainer.save(out / _TRAINING, curves, seconds())
+                saved = time.perf_counter()
+            if callback is not None:
+                callback(Progress(trainer.step, training.steps, seconds(), loss, figures))
+    finally:  # also after Ctrl-C, or when the callback raises
+        trainer.save(out / _TRAINING, curves, seconds())
     card = {
         "name": out.name,
         "library": {
@@ -442,13 +459,18 @@ def pretrain(
         "config": asdict(generator.config),
         "constraints": asdict(generator.constraints),
         "prior": asdict(prior),
-        "training": asdict(training) | {"seed": random_state, "start_from": start_from and Path(start_from).name},
+        "training": asdict(training)
+        | {"seed": random_state, "start_from": start_from and Path(start_from).name},
         "steps_done": trainer.step,
         "equations_seen": trainer.step * training.n_datasets,
         "seconds": round(seconds(), 1),
         "validation": measure(generator.eval(), validation, n_programs=1000, n_datasets=n_validation),
         "curves": curves,
-        "versions": {"python": platform.python_version(), "torch": torch.__version__, "numpy": np.__version__},
+        "versions": {
+            "python": platform.python_version(),
+            "torch": torch.__version__,
+            "numpy": np.__version__,
+        },
     }
     save_generator(generator, out, card)
     return generator

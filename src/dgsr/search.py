@@ -136,7 +136,10 @@ class Search:
             self.baseline = objectives.Baseline()
         width = constraints.max_constants if library.has_constants else 0
         nothing = Population(
-            library, np.zeros((0, constraints.max_length), np.int64), np.zeros(0, np.int64), np.ones((0, width))
+            library,
+            np.zeros((0, constraints.max_length), np.int64),
+            np.zeros(0, np.int64),
+            np.ones((0, width)),
         )
         self.archive = ParetoArchive(nothing)
         self.queue, self.queue_nmse = nothing, np.zeros(0)

@@ -113,9 +113,7 @@ def _candidate(expression: Expression | str, problem: Problem) -> tuple[Tree, bo
         raise ValueError(
             f"expression has {expression.library.n_variables} variables; {problem.name} has {len(names)}."
         )
-    return syntax.rename(expression.tree, dict(zip(expression.feature_names, names))), bool(
-        len(expression.constants)
-    )
+    return expression.with_feature_names(names).tree, len(expression.constants) > 0
 
 
 # Numbers -----------------------------------------------------------------------------------------

@@ -46,9 +46,14 @@ def to_sympy(tree: Tree, symbols: Mapping[str, sympy.Symbol] | None = None) -> s
         return -a
     if name in ("square", "cube"):
         return _sympy_power(a, sympy.Integer(2 if name == "square" else 3))
-    return getattr(sympy, "Abs" if name == "abs" else SHORT_NAMES.get(str(name), str(name)))(a)
+    function = getattr(sympy, "Abs" if name == "abs" else SHORT_NAMES.get(str(name), str(name)))
+    if name in ("exp", "sinh", "cosh") and a.is_Float and abs(a) > _LARGEST_ARGUMENT:
+        # What float64 makes of it: the exponential of exp(exp(9.5)) would fill the memory with digits.
+        return function(sympy.oo if a > 0 else -sympy.oo)
+    return function(a)
 
 
+_LARGEST_ARGUMENT = 1e5
 _SYMPY_BINARY = {
     "add": lambda a, b: a + b,
     "sub": lambda a, b: a - b,

@@ -117,7 +117,9 @@ class Generator(nn.Module):
         arrays = (torch.from_numpy(a).to(self.device) for a in (padded, y[None].astype(np.float64)))
         return self.encode(*arrays, n_features)
 
-    def log_probs(self, latents: Tensor, tokens: np.ndarray, lengths: np.ndarray, grammar: Grammar) -> LogProbs:
+    def log_probs(
+        self, latents: Tensor, tokens: np.ndarray, lengths: np.ndarray, grammar: Grammar
+    ) -> LogProbs:
         """Log-probabilities of K programs for each of D data sets, in one pass with gradients.
 
         Parameters
@@ -150,9 +152,7 @@ class Generator(nn.Module):
         kept = by_dataset(inside)
         of_tokens = log_p.gather(-1, by_dataset(chosen).unsqueeze(-1)).squeeze(-1)
         terms = log_p.exp() * log_p.clamp_min(-1e4)  # 0 where a token is not allowed, not 0 * -inf
-        return LogProbs(
-            torch.where(kept, of_tokens, 0.0).sum(-1), torch.where(kept, -terms.sum(-1), 0.0)
-        )
+        return LogProbs(torch.where(kept, of_tokens, 0.0).sum(-1), torch.where(kept, -terms.sum(-1), 0.0))
 
     def sample_latents(self, latents: Tensor, n: int, grammar: Grammar, state: np.ndarray) -> Samples:
         """Draw `n` programs for each encoded data set; see `sample_programs`."""
@@ -189,4 +189,6 @@ class Generator(nn.Module):
         X, y = np.asarray(X, dtype=np.float64), np.asarray(y, dtype=np.float64)
         latents = self.encode_dataset(X, y)
         grammar = self.grammar(X.shape[1])
-        return self.log_probs(latents, population.tokens, population.lengths, grammar).programs[0].cpu().numpy()
+        return (
+            self.log_probs(latents, population.tokens, population.lengths, grammar).programs[0].cpu().numpy()
+        )

@@ -69,7 +69,9 @@ class CausalSelfAttention(nn.Module):
         q, k, v = (split_heads(part, self.heads) for part in self.qkv(self.norm(x)).chunk(3, dim=-1))
         cache[0, :, :, t] = k[:, :, 0]
         cache[1, :, :, t] = v[:, :, 0]
-        attended = functional.scaled_dot_product_attention(q, cache[0, :, :, : t + 1], cache[1, :, :, : t + 1])
+        attended = functional.scaled_dot_product_attention(
+            q, cache[0, :, :, : t + 1], cache[1, :, :, : t + 1]
+        )
         return x + self.out(merge_heads(attended))
 
 
