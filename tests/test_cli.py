@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import subprocess
 import sys
 import types
@@ -106,6 +108,7 @@ def test_a_missing_file_and_a_folder_are_named(tmp_path):
 class FakeRegressor:
     """Finds x1*x2 without looking, in two rounds."""
 
+    texts = ("x1", "x1*x2")
     stop_reason_ = "exact fit"
     n_evaluations_ = 2000
 
@@ -117,9 +120,8 @@ class FakeRegressor:
         if self.parameters["library"] == "nonsense":
             raise ValueError("library='nonsense' is unknown; choose from koza.")
         warnings.warn("the data are few", UserWarning, stacklevel=2)
-        library = get_library("koza", X.shape[1])
-        texts = ("x1", "x1*x2")
-        expressions = [Expression.from_text(text, library) for text in texts]
+        self.library_ = get_library("koza-const", X.shape[1])
+        expressions = [Expression.from_text(text, self.library_) for text in self.texts]
         for round_ in (1, 2):
             if self.callback:
                 self.callback(
@@ -184,6 +186,18 @@ def test_json_is_the_whole_of_standard_output(regressor, data):
     ]
 
 
+def test_fitted_constants_are_short_in_the_table_and_whole_elsewhere(regressor, data, monkeypatch):
+    monkeypatch.setattr(regressor, "texts", ("0.123456789*x1", "0.123456789*x1*x2"))
+    table = run("fit", data, "--target", "area").stdout
+    assert "0.12346*width*height" in table
+    assert "area = 0.123456789*height*width" in table
+    result = json.loads(run("fit", data, "--target", "area", "--json").stdout)
+    assert [row["formula"] for row in result["pareto_front"]] == [
+        "0.123456789*width",
+        "0.123456789*width*height",
+    ]
+
+
 def test_fit_passes_its_options_on(regressor, data):
     options = ["--library", "koza", "--generator", "g", "--max-evaluations", "9", "--max-time", "1.5"]
     run("fit", data, "--target", "area", "--random-state", "7", *options)
@@ -208,12 +222,6 @@ def test_an_interrupted_fit_prints_what_it_has_and_says_so_in_its_exit_code(regr
     assert "area = height*width" in result.stdout
 
 
-def test_a_constant_target_is_noted(regressor, write):
-    result = run("fit", write("a,b,y\n1,2,3.5\n2,3,3.5\n"), "--target", "y")
-    assert result.exit_code == 0
-    assert "note: y is 3.5 in every row" in result.stderr
-
-
 def test_what_the_regressor_refuses_is_one_line_of_error(regressor, data):
     result = run("fit", data, "--target", "area", "--library", "nonsense")
     assert (result.exit_code, result.stdout) == (2, "")
@@ -225,6 +233,72 @@ def test_a_wrong_option_is_refused(data, option):
     result = run("fit", data, "--target", "area", option)
     assert (result.exit_code, result.stdout) == (2, "")
     assert option.partition("=")[0] in result.stderr
+
+
+# --- dgsr fit, in earnest -------------------------------------------------------------------------
+
+
+SMALL = ["--max-evaluations", "2000", "--random-state", "0", "--generator", "none"]
+
+
+@pytest.fixture
+def areas(write):
+    """Width, height and area of some rectangles; one column's name is a word of Python."""
+    sides = np.random.default_rng(0).uniform(1, 5, (20, 2))
+    rows = [f"{w!r},{h!r},{w * h!r}" for w, h in sides.tolist()]
+    return write("\n".join(["lambda,x 1,area", *rows]) + "\n")
+
+
+def test_the_formula_of_a_fit_is_in_the_names_of_the_columns(areas):
+    result = run("fit", areas, "--target", "area", *SMALL, "--quiet")
+    assert (result.exit_code, result.stderr) == (0, "")
+    *front, empty, formula, summary = result.stdout.splitlines()
+    assert front[0].split() == ["complexity", "NMSE", "formula"]
+    assert front[-1].startswith(">")
+    assert front[-1].endswith(("lambda*x 1", "x 1*lambda"))
+    assert not any(line.endswith(" ") for line in front)
+    assert empty == ""
+    assert formula == "area = lambda*x 1"
+    assert summary.endswith("stopped: exact fit")
+
+
+def test_the_same_seed_prints_the_same_json(areas):
+    command = ["fit", areas, "--target", "x 1", *SMALL, "--library", "synth", "--json", "--quiet"]
+    first, second = (json.loads(run(*command).stdout) for _ in range(2))
+    assert first["target"] == "x 1"
+    assert first["formula"] == "area/lambda"
+    assert sum(row["chosen"] for row in first["pareto_front"]) == 1
+    assert first["n_evaluations"] <= 2000
+    assert {**first, "seconds": None} == {**second, "seconds": None}
+
+
+def test_a_constant_target_is_noted_once(write):
+    result = run("fit", write("a,b,y\n1,2,3.5\n2,3,3.5\n"), "--target", "y")
+    assert result.exit_code == 0
+    assert result.stderr == "note: y is 3.5 in every row; the formula is that number.\n"
+    assert "y = 3.5" in result.stdout
+
+
+def test_a_fit_worse_than_the_mean_is_noted_with_a_mend(write):
+    data = write("a,y\n1,1000\n2,1001\n3,1000\n4,1001.5\n")
+    note = run("fit", data, "--target", "y", *SMALL, "--max-evaluations", "20", "--quiet").stderr
+    assert note.startswith("note: no formula found fits better than the mean of the target; try --library")
+    assert note.endswith("or raise --max-evaluations\n")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--library", "kozo"], "library='kozo' is unknown; choose from koza"),
+        (["--generator", "nope"], "generator='nope' is neither a folder nor a name"),
+        (["--max-time", "0"], "The 'max_time' parameter of DGSRRegressor must be"),
+    ],
+)
+def test_a_value_the_estimator_refuses_is_one_line_of_error(areas, options, message):
+    result = run("fit", areas, "--target", "area", *options)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr.startswith(f"error: {message}")
+    assert result.stderr.count("\n") == 1
 
 
 # --- dgsr models, bench and pretrain --------------------------------------------------------------
@@ -323,6 +397,39 @@ def test_a_bad_file_ends_the_program_with_one_line_and_code_2(write):
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith("error: ")
     assert done.stderr.endswith("data.csv has no column 'y'; its columns are a, b.\n")
+
+
+def test_a_program_that_reads_the_json_gets_nothing_else(areas):
+    done = subprocess.run(
+        [*DGSR, "fit", areas, "--target", "area", *SMALL, "--json"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert json.loads(done.stdout)["formula"] == "lambda*x 1"
+    assert "evaluations" in done.stderr
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGINT to send to one process")
+def test_ctrl_c_prints_the_best_so_far_and_ends_with_130(areas):
+    # A shell may have started the tests with SIGINT ignored; a terminal does not start dgsr so.
+    code = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
+    command = [sys.executable, "-c", code + DGSR[-1], "fit", areas, "--target", "area"]
+    options = ["--generator", "none", "--max-evaluations", "1000000000"]
+    with open(areas, "a", encoding="utf-8") as file:
+        file.write("1,1,100\n")  # no product any more: the search does not end by itself
+    with subprocess.Popen(
+        [*command, *options], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        first = process.stderr.readline()
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+    assert "evaluations, " in first
+    assert process.returncode == 130
+    assert "note: The search was interrupted; the best formulas so far are kept." in err
+    assert "Traceback" not in err
+    assert "\narea = " in out
+    assert out.rstrip().endswith("stopped: interrupted")
 
 
 def test_help_lists_the_commands_without_loading_torch():

@@ -25,8 +25,9 @@ from dgsr.generator.generator import Generator
 FORMAT_VERSION = 1
 WEIGHTS, CARD = "weights.safetensors", "card.json"
 
-# A generator is a few megabytes; a header or a size beyond these is not one of ours.
+# A generator is a few megabytes; a file or a size beyond these is not one of ours.
 _MAX_WEIGHTS_BYTES = 1 << 30
+_MAX_SIZE, _MAX_MODULES = 1_000_000, 1_000
 
 
 class GeneratorInfo(NamedTuple):
@@ -80,8 +81,8 @@ def save_generator(generator: Generator, folder: str | Path, card: Mapping[str, 
     write_atomically(folder / CARD, lambda path: path.write_text(text, encoding="utf-8"))
 
 
-def _build(path: Path, header: Mapping[str, str]) -> Generator:
-    """Return an untrained generator of the sizes a header names."""
+def _build(path: Path, header: Mapping[str, str], shapes: Mapping[str, tuple[int, ...]]) -> Generator:
+    """Return an untrained generator of the sizes a header names, if tensors of `shapes` are its weights."""
 
     def values(key: str, cls: type) -> dict[str, Any]:
         given = json.loads(header[key])
@@ -89,9 +90,11 @@ def _build(path: Path, header: Mapping[str, str]) -> Generator:
         if not isinstance(given, dict) or set(given) - set(known):
             raise ValueError(f"unknown entries in {key}")
         for name, value in given.items():
-            if not isinstance(value, (str, int, float, list)) or (
-                isinstance(value, int) and value > 1_000_000
-            ):
+            counts_modules = name.endswith("_layers")
+            least = 1 if cls is GeneratorConfig and not counts_modules else 0
+            most = _MAX_MODULES if counts_modules or name == "n_variables" else _MAX_SIZE
+            is_known_type = isinstance(value, (str, int, float, list))
+            if not is_known_type or (isinstance(value, int) and not least <= value <= most):
                 raise ValueError(f"{key}.{name} is out of range")
         return given
 
@@ -101,12 +104,16 @@ def _build(path: Path, header: Mapping[str, str]) -> Generator:
             raise ValueError(f"its format version {version} is newer than {FORMAT_VERSION}; update dgsr")
         library = values("library", Library)
         library["operators"] = tuple(library["operators"])
-        generator = Generator.untrained(
+        parts = (
             Library(**library),
             GeneratorConfig(**values("config", GeneratorConfig)),
             Constraints(**values("constraints", Constraints)),
-            seed=0,
         )
+        with torch.device("meta"):  # takes no memory, whatever the sizes
+            expected = {name: tuple(tensor.shape) for name, tensor in Generator(*parts).state_dict().items()}
+        if shapes != expected:
+            raise ValueError("its tensors are not of the sizes its header names")
+        generator = Generator.untrained(*parts, seed=0)
     except (KeyError, TypeError, ValueError, RuntimeError) as error:
         raise ValueError(
             f"{path} is not a generator this version can read ({error}); pretrain it again or fetch it anew."
@@ -149,7 +156,8 @@ def load_generator(name_or_path: str | Path, device: str | torch.device = "cpu")
         if path.stat().st_size > _MAX_WEIGHTS_BYTES:
             raise ValueError(f"it has {path.stat().st_size} bytes")
         with safe_open(path, framework="pt") as file:
-            generator = _build(path, file.metadata() or {})
+            shapes = {key: tuple(file.get_slice(key).get_shape()) for key in file.keys()}  # noqa: SIM118
+            generator = _build(path, file.metadata() or {}, shapes)
             tensors = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118
         if not all(torch.isfinite(tensor).all() for tensor in tensors.values()):
             raise ValueError("some weights are not finite")

@@ -90,8 +90,6 @@ def fit(
     stderr = Console(stderr=True, highlight=False)
     with _input_errors(), _notes(stderr):
         table = read_table(data, target)
-        if (table.y == table.y[0]).all():
-            _note(stderr, f"{target} is {table.y[0]:g} in every row; the formula is that number.")
         from dgsr.regressor import DGSRRegressor
 
         with _progress(stderr, quiet, partial(_search_line, names=table.feature_names)) as show:
@@ -106,11 +104,12 @@ def fit(
             started = time.monotonic()
             regressor.fit(table.X, table.y)
             seconds = time.monotonic() - started
+        _note_bad_fit(stderr, regressor)
     result = _result(regressor, target, table.feature_names, seconds)
     if as_json:
         typer.echo(json.dumps(result, indent=2, allow_nan=False))
     else:
-        _print_result(result)
+        _print_result(result, _short_formulas(regressor, table.feature_names))
     if result["stop_reason"] == "interrupted":
         raise typer.Exit(INTERRUPTED)
 
@@ -269,6 +268,16 @@ def _every(seconds: float, show: Callable[[Any], None]) -> Callable[[Any], None]
     return callback
 
 
+def _note_bad_fit(stderr: Console, regressor: DGSRRegressor) -> None:
+    if not min(candidate.loss for candidate in regressor.pareto_front_) < 1.0:
+        mend = (
+            "" if regressor.library_.has_constants else "try --library koza-const, with fitted constants, or "
+        )
+        _note(
+            stderr, f"no formula found fits better than the mean of the target; {mend}raise --max-evaluations"
+        )
+
+
 def _one_line(text: str) -> Text:
     return Text(text, no_wrap=True, overflow="ellipsis")
 
@@ -277,7 +286,7 @@ def _search_line(progress: Any, names: Sequence[str]) -> str:
     speed = progress.evaluations / max(progress.seconds, 1e-9)
     return (
         f"{progress.evaluations:,} evaluations, {speed:,.0f} a second, "
-        f"best NMSE {progress.best_nmse:.3g}: {_named(progress.best_expression, names)}"
+        f"best NMSE {progress.best_nmse:.3g}: {_short(progress.best_expression, names)}"
     )
 
 
@@ -302,19 +311,14 @@ def _result(
     regressor: DGSRRegressor, target: str, feature_names: Sequence[str], seconds: float
 ) -> dict[str, Any]:
     """What a fit found, as plain values for JSON; variables bear the names of their columns."""
-    import sympy
-
-    names = {f"x{i}": name for i, name in enumerate(feature_names, start=1)}
-    chosen = regressor.sympy_expr_
-    chosen = chosen.xreplace({s: sympy.Symbol(names.get(s.name, s.name)) for s in chosen.free_symbols})
     return {
         "target": target,
-        "formula": str(chosen),
+        "formula": str(regressor.expression_.with_feature_names(feature_names).sympy),
         "pareto_front": [
             {
                 "complexity": int(candidate.complexity),
                 "nmse": _finite(candidate.loss),
-                "formula": _named(candidate.expression, feature_names),
+                "formula": candidate.expression.with_feature_names(feature_names).text,
                 "chosen": candidate.expression == regressor.expression_,
             }
             for candidate in regressor.pareto_front_
@@ -326,26 +330,30 @@ def _result(
     }
 
 
-def _named(expression: Expression, names: Sequence[str]) -> str:
-    """Write an expression in x1, x2, ... with the variables' own names."""
-    library = expression.library.with_variables(len(names))
-    return str(type(expression)(library, expression.tokens, expression.constants, names))
+def _short_formulas(regressor: DGSRRegressor, names: Sequence[str]) -> list[str]:
+    return [_short(candidate.expression, names) for candidate in regressor.pareto_front_]
+
+
+def _short(expression: Expression, names: Sequence[str]) -> str:
+    """Write an expression for people to read: the columns' names, and constants of 5 digits."""
+    constants = [float(f"{value:.5g}") for value in expression.constants]
+    return type(expression)(expression.library, expression.tokens, constants, names).text
 
 
 def _finite(value: float) -> float | None:
     return float(value) if math.isfinite(value) else None
 
 
-def _print_result(result: dict[str, Any]) -> None:
+def _print_result(result: dict[str, Any], formulas: Sequence[str]) -> None:
     _print_table(
         [
             {
                 "": ">" if row["chosen"] else "",
                 "complexity": row["complexity"],
                 "NMSE": "not finite" if row["nmse"] is None else f"{row['nmse']:.3g}",
-                "formula": row["formula"],
+                "formula": formula,
             }
-            for row in result["pareto_front"]
+            for row, formula in zip(result["pareto_front"], formulas, strict=True)
         ]
     )
     typer.echo(f"\n{result['target']} = {result['formula']}")
@@ -364,7 +372,14 @@ def _print_table(rows: Sequence[dict[str, Any]]) -> None:
         table.add_column(Text(name, style="bold"), justify="right" if is_number else "left", overflow="fold")
     for row in rows:
         table.add_row(*(Text(_cell(value)) for value in row.values()))
-    Console(width=None if sys.stdout.isatty() else 10_000, highlight=False).print(table)
+    if sys.stdout.isatty():
+        Console(highlight=False).print(table)
+        return
+    console = Console(width=10_000, highlight=False)
+    with console.capture() as captured:
+        console.print(table)
+    for line in captured.get().splitlines():
+        typer.echo(line.rstrip())  # of the spaces that fill the last column
 
 
 def _cell(value: Any) -> str:

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 
 SELECTIONS = ("best", "accuracy")
 
+# The share by which a more complex program must lower the NMSE to be on the front: less is rounding.
+_NOTICEABLE = 1e-6
+
 
 class Candidate(NamedTuple):
     """One formula of the front."""
@@ -54,9 +57,12 @@ class ParetoArchive:
             self.constants[at] = population.constants[i]
 
     def front(self) -> np.ndarray:
-        """Complexities on the front, in rising order: none has a simpler one that fits as well."""
+        """Complexities on the front, in rising order: none has a simpler one that fits as well.
+
+        The same formula written longer has almost the same NMSE, so "as well" means to rounding.
+        """
         best_so_far = np.minimum.accumulate(np.concatenate([[np.inf], self.nmse[:-1]]))
-        return np.flatnonzero(self.nmse < best_so_far)
+        return np.flatnonzero(self.nmse < (1.0 - _NOTICEABLE) * best_so_far)
 
     def population(self) -> Population:
         """The programs of `front`, in its order."""

@@ -6,7 +6,7 @@ import json
 import math
 import platform
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, replace
 from itertools import permutations
 from pathlib import Path
@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from safetensors import safe_open
+from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
@@ -25,8 +25,8 @@ from dgsr.expressions.library import Library, get_library
 from dgsr.generator.config import CONFIGS, GeneratorConfig
 from dgsr.generator.generator import Generator
 from dgsr.kernels.random import new_state
-from dgsr.population import DataSet, Population
-from dgsr.prior import DrawnDataSets, Prior, comparison_points
+from dgsr.population import DataSet
+from dgsr.prior import DrawnDataSets, Prior, comparable, comparison_points
 from dgsr.problems import list_sets, load_set
 from dgsr.validation import draw_validation_set, measure
 
@@ -35,6 +35,8 @@ OBJECTIVES = ("cross-entropy", "vpg", "risk-seeking")
 _TRAINING = "training.safetensors"
 _MICRO_BATCH = 64
 _CURVE_POINTS = 20
+# Of the variables of one problem to those of a generator.
+_MAX_ASSIGNMENTS = 5040
 
 
 @dataclass(frozen=True)
@@ -101,7 +103,14 @@ class PretrainingConfig:
 #: The settings of the paper, appendix "Dataset Generation and Training", and those we ship with.
 PRETRAINING_CONFIGS = {
     "paper": PretrainingConfig(
-        objective="vpg", steps=2_000, n_datasets=5, n_programs=500, min_samples=20, max_samples=20, warmup=1
+        objective="vpg",
+        steps=2_000,
+        n_datasets=5,
+        n_programs=500,
+        min_samples=20,
+        max_samples=20,
+        warmup=1,
+        weight_decay=0.0,
     ),
     "base": PretrainingConfig(),
 }
@@ -128,19 +137,36 @@ def problem_values(n_variables: int) -> tuple[np.ndarray, np.ndarray]:
     Returns
     -------
     points : ndarray of shape (n_variables, n_points)
+        With more than 7 variables the last ones have all coordinates equal.
     values : ndarray of shape (n_functions, n_points)
-        Each problem with at most `n_variables` variables, under every assignment of its variables.
+        Each problem with at most `n_variables` variables, NaN where it is not to be compared.
+        Under every assignment of its variables; where these are too many, under every order of the
+        first variables, which are those the prior uses; of more than 7 variables, at the points with
+        equal coordinates, where their order does not matter.
     """
     points = comparison_points(n_variables)
-    rows = [
-        values
-        for name in list_sets()
-        for problem in load_set(name)
-        if problem.n_variables <= n_variables
-        for columns in permutations(range(n_variables), problem.n_variables)
-        if np.isfinite(values := problem.target(points[list(columns)].T)).all()
-    ]
-    return points, np.array(rows).reshape(len(rows), points.shape[1])
+    n_apart = points.shape[1]
+    if math.factorial(n_variables) > _MAX_ASSIGNMENTS:
+        points = np.hstack([points, np.repeat(points[:1], n_variables, axis=0)])
+    rows = []
+    for problem in [problem for name in list_sets() for problem in load_set(name)]:
+        d = problem.n_variables
+        if d > n_variables:
+            continue
+        on_diagonal = math.factorial(d) > _MAX_ASSIGNMENTS
+        choices: Iterable[tuple[int, ...]]
+        if on_diagonal:
+            choices = [tuple(range(d))]
+        else:
+            among = n_variables if math.perm(n_variables, d) <= _MAX_ASSIGNMENTS else d
+            choices = permutations(range(among), d)
+        for columns in choices:
+            with np.errstate(all="ignore"):
+                values = problem.target(points[list(columns)].T)
+            if on_diagonal:
+                values[:n_apart] = np.nan
+            rows.append(values)
+    return points, comparable(np.array(rows).reshape(len(rows), points.shape[1]))
 
 
 class Trainer:
@@ -199,11 +225,16 @@ class Trainer:
         for group in self.optimizer.param_groups:
             group["lr"] = config.learning_rate * self._schedule()
         self.optimizer.zero_grad(set_to_none=True)
-        if config.objective == "cross-entropy":
-            loss = self._cross_entropy(drawn, n_variables)
-        else:
-            loss = self._policy_gradient(drawn, n_variables, state)
-        torch.nn.utils.clip_grad_norm_(generator.parameters(), config.gradient_clip)
+        baseline = self.baseline.value
+        try:
+            if config.objective == "cross-entropy":
+                loss = self._cross_entropy(drawn, n_variables)
+            else:
+                loss = self._policy_gradient(drawn, n_variables, state)
+            torch.nn.utils.clip_grad_norm_(generator.parameters(), config.gradient_clip)
+        except BaseException:  # Ctrl-C included: the step will be done again
+            self.baseline.value = baseline
+            raise
         self.optimizer.step()
         self.step += 1
         return loss
@@ -287,11 +318,16 @@ class Trainer:
         Raises
         ------
         ValueError
-            If the file was written by a run with other settings.
+            If the file is damaged, or was written by a run with other settings.
         """
-        with safe_open(path, framework="pt") as file:
-            metadata = json.loads(file.metadata()["training"])
-            tensors = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118
+        try:
+            with safe_open(path, framework="pt") as file:
+                metadata = json.loads((file.metadata() or {})["training"])
+                tensors = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118
+        except (SafetensorError, KeyError, ValueError) as error:
+            raise ValueError(
+                f"{path} is damaged ({error}); choose another folder, or pass resume=False to begin anew."
+            ) from error
         if metadata["settings"] != json.loads(json.dumps(self.settings())):
             raise ValueError(
                 f"{path} belongs to a run with other settings; resume with the same ones, "

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from dgsr.expressions.constraints import Constraints
-from dgsr.expressions.library import Library
+from dgsr.expressions.library import OPERATORS, Library
 from dgsr.kernels.prior import PriorTable, draw_datasets
 from dgsr.population import Population
 
@@ -27,9 +27,23 @@ DEFAULT_DOMAINS = ((1.0, 5.0, 3.0), (-1.0, 1.0, 2.0), (0.0, 1.0, 2.0), (1.0, 3.0
                    (0.0, 4.0, 0.5), (-10.0, 10.0, 0.5))  # fmt: skip
 
 
+# Values a function must have among those it is compared by.
+_MIN_COMPARED = 2
+
+
 def comparison_points(n_variables: int) -> np.ndarray:
     """Return the fixed points functions are compared on: shape (n_variables, 6), within (1, 3)."""
     return np.random.default_rng(20230501).uniform(1.0, 3.0, (n_variables, 6))
+
+
+def comparable(values: np.ndarray) -> np.ndarray:
+    """Return the rows of `values` (n_functions, n_points) functions can be told by, each once.
+
+    Values that are not finite become NaN, which is not compared.
+    """
+    values = np.where(np.isfinite(values), values, np.inf)  # not NaN, which is not equal to itself
+    rows = np.unique(values[np.isfinite(values).sum(axis=1) >= _MIN_COMPARED], axis=0)
+    return np.where(np.isfinite(rows), rows, np.nan)
 
 
 class DrawnDataSets(NamedTuple):
@@ -63,7 +77,8 @@ class Prior:
     Raises
     ------
     ValueError
-        If the numbers of leaves are not ``1 <= min_leaves <= max_leaves``.
+        If the numbers of leaves are not ``1 <= min_leaves <= max_leaves``; on drawing, if no operator
+        of two children has a weight.
     """
 
     min_leaves: int = 3
@@ -84,6 +99,11 @@ class Prior:
     def table(self, library: Library) -> PriorTable:
         """Return the prior over the tokens of `library`, as arrays."""
         operators = library.operators
+        if not any(self.weights.get(name, 0.0) > 0.0 for name in operators if OPERATORS[name].arity == 2):
+            raise ValueError(
+                f"weights gives none to an operator of two children of library {library.name!r}; "
+                f"give one to any of {', '.join(name for name in OPERATORS if OPERATORS[name].arity == 2)}."
+            )
         powers = [self.weights.get(name, 0.0) if "mul" in operators else 0.0 for name in _POWERS]
         return PriorTable(
             weights=np.array([self.weights.get(name, 0.0) for name in operators] + powers, dtype=np.float64),
@@ -124,11 +144,17 @@ class Prior:
         state : ndarray of 4 uint64
             From `dgsr.kernels.random.new_state`; advanced by the call.
         excluded : tuple of ndarray of shape (n_variables of library, n_points) and (n_functions, n_points)
-            Points, and the values there of functions that must not be drawn.
+            Points, and the values there of functions that must not be drawn; NaN where one is not
+            to be compared.
 
         Returns
         -------
         DrawnDataSets
+
+        Raises
+        ------
+        ValueError
+            If (next to) no equation of the prior meets the constraints.
         """
         if excluded is None:
             points = comparison_points(library.n_variables)
@@ -147,4 +173,10 @@ class Prior:
             excluded[1],
             state,
         )
+        if not lengths.all():
+            raise ValueError(
+                f"The prior has no equations of {constraints.min_length} to {constraints.max_length} tokens "
+                f"over {n_variables} variables of library {library.name!r}; change min_leaves="
+                f"{self.min_leaves}, max_leaves={self.max_leaves}, the weights or the lengths."
+            )
         return DrawnDataSets(Population(library, tokens, lengths, constants), X, y)

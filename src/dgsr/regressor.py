@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from numbers import Integral, Real
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin, _fit_context
@@ -28,6 +28,9 @@ from dgsr.pareto import SELECTIONS, Candidate, ParetoFront, select
 
 #: The library ``"auto"`` stands for.
 _DEFAULT_LIBRARY = "koza"
+
+# Between these, squares of the differences in y, summed over any number of rows, are normal floats.
+_SMALLEST_SPREAD, _LARGEST_SPREAD = 1e-140, 1e140
 
 
 @dataclass(frozen=True)
@@ -91,7 +94,7 @@ class DGSRRegressor(RegressorMixin, BaseEstimator):
     verbose : int, default=0
         1 prints a line after every round.
     callback : callable, default=None
-        Called with a `SearchProgress` after every round.
+        Called with a `SearchProgress` after every round, once there is a formula with finite values.
 
     Attributes
     ----------
@@ -106,8 +109,8 @@ class DGSRRegressor(RegressorMixin, BaseEstimator):
     history_ : list of dict
         Evaluations, seconds, best NMSE and rewards after every round.
     stop_reason_ : str
-        ``"exact fit"``, ``"max_evaluations"``, ``"max_time"``, ``"interrupted"`` or
-        ``"constant target"``.
+        ``"exact fit"``, ``"max_evaluations"``, ``"max_time"``, ``"interrupted"``,
+        ``"constant target"``, or ``"error"`` after an exception of the callback or from outside.
     library_ : Library
         The library used.
     generator_ : str
@@ -130,7 +133,7 @@ class DGSRRegressor(RegressorMixin, BaseEstimator):
     x1*x2
     """
 
-    _parameter_constraints: dict[str, list[Any]] = {
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "library": [str, Library],
         "generator": [str, Path, Generator, None],
         "max_evaluations": [Interval(Integral, 1, None, closed="left")],
@@ -200,18 +203,23 @@ class DGSRRegressor(RegressorMixin, BaseEstimator):
         Returns
         -------
         DGSRRegressor
-            The estimator itself. Ctrl-C ends the search with a warning and keeps the best so far.
+            The estimator itself. Ctrl-C ends the search with a warning and keeps the best so far; any
+            other exception passes through and leaves the estimator fitted with the best so far.
 
         Raises
         ------
         ValueError
             If the data or a parameter are unusable; the message says what to change.
         """
+        if hasattr(self, "expression_"):
+            del self.expression_  # so that a failed fit leaves nothing of the one before
         X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True, ensure_min_samples=2)
         y = np.asarray(y, dtype=np.float64)
+        self._check_feature_names_differ()
         self.library_ = self._resolve_library(X.shape[1])
-        if not np.ptp(y) > 0.0:
+        if y.min() == y.max():
             return self._fit_constant(float(y[0]))
+        _check_spread(y)
         constraints = Constraints(min_length=self.min_length, max_length=self.max_length)
         seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
         generator = self._resolve_generator(constraints, seed)
@@ -224,7 +232,8 @@ class DGSRRegressor(RegressorMixin, BaseEstimator):
             refine=self.refine,
             evolution=EvolutionConfig(generations=int(self.gp_generations)),
         )
-        with _one_thread():
+        # Losses may overflow, whatever the caller has numpy do then.
+        with _one_thread(), np.errstate(all="ignore"):
             run = search.Search(X, y, self.library_, constraints, config, generator, self.gp, seed)
             self._run(run)
         return self
@@ -238,7 +247,7 @@ class DGSRRegressor(RegressorMixin, BaseEstimator):
             if not np.isfinite(run.archive.best_nmse()):
                 raise
             reason = "interrupted"
-            warnings.warn("The search was interrupted; the best formulas so far are kept.", stacklevel=3)
+            warnings.warn("The search was interrupted; the best formulas so far are kept.", stacklevel=4)
         finally:
             if np.isfinite(run.archive.best_nmse()):
                 self._store(run, reason)
@@ -257,7 +266,7 @@ class DGSRRegressor(RegressorMixin, BaseEstimator):
         self.stop_reason_ = reason
 
     def _fit_constant(self, value: float) -> DGSRRegressor:
-        warnings.warn(f"y is {value:g} in every row; the formula is that number.", stacklevel=3)
+        warnings.warn(f"y is {value:g} in every row; the formula is that number.", stacklevel=4)
         library = Library("constant", (), True, self.n_features_in_)
         self.expression_ = Expression(library, [library.index["const"]], [value], self._feature_names())
         self.pareto_front_ = ParetoFront([Candidate(1, 0.0, self.expression_)])
@@ -287,6 +296,15 @@ class DGSRRegressor(RegressorMixin, BaseEstimator):
     def sympy_expr_(self) -> Any:
         check_is_fitted(self)
         return self.expression_.sympy
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "expression_")
+
+    def _check_feature_names_differ(self) -> None:
+        names = self._feature_names() or []
+        repeated = sorted({name for name in names if names.count(name) > 1})
+        if repeated:
+            raise ValueError(f"X has several columns named {repeated[0]!r}; give each its own name.")
 
     def _feature_names(self) -> list[str] | None:
         names = getattr(self, "feature_names_in_", None)
@@ -320,17 +338,24 @@ class DGSRRegressor(RegressorMixin, BaseEstimator):
         of = generator.library
         if of.operators != self.library_.operators or of.has_constants != self.library_.has_constants:
             raise ValueError(
-                f"generator={self.generator_!r} was trained for the library {of.name!r}, the search uses "
+                f"The generator {self.generator_!r} is for the library {of.name!r}, the search uses "
                 f"{self.library_.name!r}; set library={of.name!r}, or choose another generator."
+            )
+        if self.library_.n_variables > of.n_variables:
+            raise ValueError(
+                f"X has {self.library_.n_variables} columns, the generator {self.generator_!r} knows "
+                f"{of.n_variables}; set generator='untrained', or leave columns out."
             )
         if self.max_length > generator.config.max_length:
             raise ValueError(
-                f"max_length={self.max_length} is more than the {generator.config.max_length} tokens "
-                f"generator={self.generator_!r} can write; lower it, or set generator='untrained'."
+                f"max_length={self.max_length} is more than the {generator.config.max_length} tokens the "
+                f"generator {self.generator_!r} can write; lower it, or set generator='untrained'."
             )
         return generator
 
     def _report(self, run: search.Search) -> None:
+        if not np.isfinite(run.archive.best_nmse()):
+            return
         at = int(np.argmin(run.archive.nmse))
         best = Expression(
             self.library_,
@@ -347,6 +372,16 @@ class DGSRRegressor(RegressorMixin, BaseEstimator):
             )
         if self.callback is not None:
             self.callback(progress)
+
+
+def _check_spread(y: np.ndarray) -> None:
+    with np.errstate(over="ignore"):
+        spread = float(np.ptp(y))
+    if not _SMALLEST_SPREAD <= spread <= _LARGEST_SPREAD:
+        raise ValueError(
+            f"The values of y spread over {spread:g}, and squares of that are beyond a float; rescale y, "
+            "to a standard deviation of 1 for example."
+        )
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -290,7 +291,9 @@ class Search:
         if self.generator is not None:
             self.generator.decoder.load_state_dict(state["decoder"])
             groups = self.optimizer.state_dict()["param_groups"]
-            self.optimizer.load_state_dict({"state": state["optimizer"], "param_groups": groups})
+            # A copy: Adam goes on writing into the tensors it is given.
+            moments = copy.deepcopy(state["optimizer"])
+            self.optimizer.load_state_dict({"state": moments, "param_groups": groups})
             self.baseline.value = state["baseline"]
 
 

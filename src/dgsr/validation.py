@@ -16,7 +16,7 @@ from dgsr.generator.generator import Generator
 from dgsr.kernels.evaluate import predictions
 from dgsr.kernels.random import new_state
 from dgsr.population import DataSet
-from dgsr.prior import DrawnDataSets, Prior
+from dgsr.prior import DrawnDataSets, Prior, comparable
 
 #: Rows the encoder sees; equivalence is decided on all rows of the data set.
 N_SEEN, N_ROWS = 30, 100
@@ -34,13 +34,14 @@ class ValidationSet(NamedTuple):
     n_variables: int
 
     def values(self, points: np.ndarray) -> np.ndarray:
-        """Values of the equations on `points` (n_variables, n_points), finite ones only."""
+        """Values of the equations on `points` (n_variables, n_points), as `Prior.draw` excludes them."""
         programs = self.drawn.programs
         table = programs.library.table
-        rows = predictions(
-            programs.tokens, programs.lengths, programs.constants, table.opcode, table.argument, points
+        return comparable(
+            predictions(
+                programs.tokens, programs.lengths, programs.constants, table.opcode, table.argument, points
+            )
         )
-        return rows[np.isfinite(rows).all(axis=1)]
 
 
 def draw_validation_set(

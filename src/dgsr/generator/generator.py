@@ -38,6 +38,11 @@ class Generator(nn.Module):
     constraints : Constraints
         Limits programs are sampled under; they belong to the distribution.
 
+    Raises
+    ------
+    ValueError
+        If `constraints` allow longer programs than `config` has positions for.
+
     References
     ----------
     Holt, Qian, van der Schaar, ICLR 2023, section 3 and appendix "DGSR Instantiation".
@@ -45,6 +50,11 @@ class Generator(nn.Module):
 
     def __init__(self, library: Library, config: GeneratorConfig, constraints: Constraints) -> None:
         super().__init__()
+        if constraints.max_length > config.max_length:
+            raise ValueError(
+                f"max_length={constraints.max_length} of the constraints must be at most the network's, "
+                f"{config.max_length}; use config.with_max_length."
+            )
         self.library = library
         self.config = config
         self.constraints = constraints
@@ -114,8 +124,8 @@ class Generator(nn.Module):
             X, y = X[rows], y[rows]
         padded = np.zeros((1, len(y), known))
         padded[0, :, :n_features] = X
-        arrays = (torch.from_numpy(a).to(self.device) for a in (padded, y[None].astype(np.float64)))
-        return self.encode(*arrays, n_features)
+        target = torch.from_numpy(y[None].astype(np.float64))
+        return self.encode(torch.from_numpy(padded).to(self.device), target.to(self.device), n_features)
 
     def log_probs(
         self, latents: Tensor, tokens: np.ndarray, lengths: np.ndarray, grammar: Grammar

@@ -91,7 +91,11 @@ def sample_programs(
             cache = [_rows_of_cache(c, rows, t + 1) for c in cache]
             if n_datasets > 1:
                 memory = [(k[rows], v[rows]) for k, v in memory]
-        inputs = tuple(torch.from_numpy(a).to(device) for a in (previous, parents, siblings))
+        inputs = (
+            torch.from_numpy(previous).to(device),
+            torch.from_numpy(parents).to(device),
+            torch.from_numpy(siblings).to(device),
+        )
     return Samples(tokens, tree.counters[:, LENGTH].copy(), log_probs)
 
 

@@ -329,7 +329,6 @@ def select(fitness, lengths, tournament, state):
     return winner
 
 
-@njit(cache=True, nogil=True)
 def vary(
     tokens,
     lengths,
@@ -372,17 +371,42 @@ def vary(
     -------
     Offspring
     """
+    n_programs = len(lengths)
+    offspring = Offspring(
+        np.zeros(tokens.shape, dtype=np.int64),
+        np.empty(n_programs, dtype=np.int64),
+        np.empty(constants.shape),
+        np.empty(n_programs, dtype=np.int64),
+        np.zeros(n_programs, dtype=np.bool_),
+        np.full(n_programs, -1, dtype=np.int64),
+    )
+    limits = crossover, mutation, tournament, mutate_max_depth
+    _vary(tokens, lengths, constants, fitness, grammar, *limits, state, offspring)
+    return offspring
+
+
+# Writes into `offspring` and returns nothing: numba crashes when Ctrl-C arrives while it makes a
+# tuple of what a function returns.
+@njit(cache=True, nogil=True)
+def _vary(
+    tokens,
+    lengths,
+    constants,
+    fitness,
+    grammar,
+    crossover,
+    mutation,
+    tournament,
+    mutate_max_depth,
+    state,
+    offspring,
+):
     n_programs, width = tokens.shape
     n_constants = constants.shape[1]
     is_constant = grammar.is_constant
     draft = _new_draft(width, n_constants)
     choices = _choices(grammar, n_constants)
-    child_tokens = np.zeros((n_programs, width), dtype=np.int64)
-    child_lengths = np.empty(n_programs, dtype=np.int64)
-    child_constants = np.empty((n_programs, n_constants))
-    parents = np.empty(n_programs, dtype=np.int64)
-    changed = np.zeros(n_programs, dtype=np.bool_)
-    mutations = np.full(n_programs, -1, dtype=np.int64)
+    child_tokens, child_lengths, child_constants, parents, changed, mutations = offspring
 
     comparable = np.where(np.isnan(fitness), np.inf, fitness)
     for b in range(n_programs):
@@ -454,7 +478,6 @@ def vary(
             )
             if not changed[b]:
                 child_constants[b] = constants[parent]
-    return Offspring(child_tokens, child_lengths, child_constants, parents, changed, mutations)
 
 
 @njit(cache=True, nogil=True)

@@ -28,6 +28,9 @@ _INTEGER = -2  # kind of a leaf; its value stands in the first child's place
 # Limits of one tree; a larger one is drawn again.
 _MAX_NODES = 64
 
+# Equations drawn in vain after which there are taken to be none that meet all conditions.
+_MAX_TRIALS = 200_000
+
 
 class PriorTable(NamedTuple):
     """The prior as arrays; operators are the library's, then the powers 2 to 5."""
@@ -298,6 +301,15 @@ def _equal(a, b):
     return True
 
 
+@njit(cache=True)
+def _is_excluded(values, excluded):
+    """Whether values equal those of an excluded function wherever that has one (NaN elsewhere)."""
+    for j in range(len(values)):
+        if not np.isnan(excluded[j]) and not abs(values[j] - excluded[j]) <= 1e-9 * (1.0 + abs(excluded[j])):
+            return False
+    return True
+
+
 @njit(cache=True, error_model="numpy")
 def _is_unwanted(
     tokens, length, constants, opcode, argument, arity, points, excluded, ends, values, work, stack
@@ -325,7 +337,7 @@ def _is_unwanted(
                 if _equal(values[i], values[k]):
                     return True
     for e in range(excluded.shape[0]):
-        if _equal(values[0], excluded[e]):
+        if _is_excluded(values[0], excluded[e]):
             return True
     return False
 
@@ -351,13 +363,14 @@ def draw_datasets(
     points : ndarray of shape (n_columns, n_points)
         Where equations are compared with `excluded`.
     excluded : ndarray of shape (n_excluded, n_points)
-        Values of functions that must not be drawn.
+        Values of functions that must not be drawn; NaN where a function is not to be compared.
     state : ndarray of 4 uint64
 
     Returns
     -------
     tokens : ndarray of shape (n_datasets, max_length), int64
     lengths : ndarray of shape (n_datasets,), int64
+        Zero from the first data set on for which no equation was found.
     constants : ndarray of shape (n_datasets, max_constants), float64
     X : ndarray of shape (n_datasets, n_samples, n_columns), float64
         Columns beyond `n_variables` are zero.
@@ -384,8 +397,9 @@ def draw_datasets(
     counters = np.zeros(5, dtype=np.int64)
     tree = np.zeros((4, max_length + 1), dtype=np.int64)
     stack, work = _workspace(n_columns, max_length)
-    b = 0
-    while b < n_datasets:
+    b = n_trials = 0
+    while b < n_datasets and n_trials < _MAX_TRIALS:
+        n_trials += 1
         n_nodes = _grow(n_variables, prior, grammar, kind, first, second, state)
         if n_nodes == 0 or not _write(
             n_nodes, kind, first, second, prior, grammar, texts, sizes, values_of, n_constants, state
@@ -445,4 +459,5 @@ def draw_datasets(
         tokens[b, length:] = 0
         lengths[b] = length
         b += 1
+        n_trials = 0
     return tokens, lengths, constants, X, y

@@ -1,0 +1,307 @@
+"""Weights on disk: what is written is read back, and anything else is refused with the mend."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from dataclasses import asdict
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+import dgsr.checkpoints as checkpoints
+from dgsr.checkpoints import (
+    CARD,
+    FORMAT_VERSION,
+    WEIGHTS,
+    describe,
+    find_generator,
+    list_generators,
+    load_generator,
+    save_generator,
+    write_atomically,
+)
+from dgsr.expressions.constraints import Constraints
+from dgsr.expressions.library import Library, get_library
+from dgsr.generator.config import GeneratorConfig
+from dgsr.generator.generator import Generator
+
+torch.set_num_threads(1)
+
+TINY = GeneratorConfig(
+    input_encoding="float", encoder_width=8, encoder_heads=2, encoder_layers=1, n_inducing=4, n_latents=2,
+    tree_embedding=4, tree_layers=1, decoder_width=8, decoder_heads=2, decoder_layers=1, max_length=12,
+)  # fmt: skip
+LIBRARY = Library("mine", ("mul", "add", "sin"), True, 2)
+CONSTRAINTS = Constraints(2, 10, 1, length_loc=5.0, length_scale=2.0)
+X, Y = np.random.default_rng(0).normal(size=(20, 2)), np.arange(20.0)
+
+
+@pytest.fixture
+def generator():
+    return Generator.untrained(LIBRARY, TINY, CONSTRAINTS, seed=4)
+
+
+@pytest.fixture
+def folder(tmp_path, generator):
+    save_generator(generator, tmp_path / "saved", {"name": "saved"})
+    return tmp_path / "saved"
+
+
+def rewrite(folder, tensors=None, **header):
+    """Write the weights file again with another header, parts of it as mappings."""
+    given = describe(Generator.untrained(LIBRARY, TINY, CONSTRAINTS, seed=4))
+    for key, value in header.items():
+        if value is None:
+            del given[key]
+        elif isinstance(value, dict):
+            given[key] = json.dumps(json.loads(given[key]) | value)
+        else:
+            given[key] = value
+    save_file(tensors or load_file(folder / WEIGHTS), folder / WEIGHTS, metadata=given)
+
+
+def refused(folder, match=None):
+    with pytest.raises(ValueError, match=match) as caught:
+        load_generator(folder)
+    message = str(caught.value)
+    assert str(folder / WEIGHTS) in message
+    assert "pretrain" in message
+    return message
+
+
+def test_a_loaded_generator_is_the_saved_one(folder, generator):
+    loaded = load_generator(folder)
+    assert loaded.library == LIBRARY
+    assert loaded.config == TINY
+    assert loaded.constraints == CONSTRAINTS
+    assert not loaded.training
+    state = generator.state_dict()
+    assert all(torch.equal(tensor, state[name]) for name, tensor in loaded.state_dict().items())
+    population = generator.sample(X, Y, 50)
+    np.testing.assert_array_equal(population.tokens, loaded.sample(X, Y, 50).tokens)
+    np.testing.assert_array_equal(generator.log_prob(population, X, Y), loaded.log_prob(population, X, Y))
+
+
+def test_loading_leaves_the_global_random_state_alone(folder):
+    state = torch.get_rng_state()
+    load_generator(folder)
+    assert torch.equal(torch.get_rng_state(), state)
+
+
+def test_a_path_may_be_text(folder):
+    assert load_generator(str(folder)).library == LIBRARY
+
+
+def test_saving_replaces_what_was_there(folder):
+    other = Generator.untrained(get_library("koza", 3), TINY, Constraints(1, 12), seed=0)
+    save_generator(other, folder, {"name": "other"})
+    assert load_generator(folder).library == get_library("koza", 3)
+    assert json.loads((folder / CARD).read_text()) == {"name": "other"}
+    assert sorted(path.name for path in folder.iterdir()) == sorted([CARD, WEIGHTS])
+
+
+@pytest.mark.parametrize("kept", [0, 3, 8, 100, 0.5, 0.999])
+def test_a_truncated_file_is_refused(folder, kept):
+    content = (folder / WEIGHTS).read_bytes()
+    (folder / WEIGHTS).write_bytes(content[: kept if isinstance(kept, int) else int(kept * len(content))])
+    refused(folder, "damaged")
+
+
+def test_a_file_with_bytes_too_many_is_refused(folder):
+    (folder / WEIGHTS).write_bytes((folder / WEIGHTS).read_bytes() + b"\0" * 16)
+    refused(folder, "damaged")
+
+
+@pytest.mark.parametrize("content", [b"garbage" * 50, b"\xff" * 200, b"\0" * 200, b"{}", "é".encode() * 99])
+def test_garbage_is_refused(folder, content):
+    (folder / WEIGHTS).write_bytes(content)
+    refused(folder, "damaged")
+
+
+def test_flipped_bytes_of_the_header_are_refused_or_harmless(folder):
+    content = bytearray((folder / WEIGHTS).read_bytes())
+    n_header = 8 + int.from_bytes(content[:8], "little")
+    messages = []
+    for at in range(0, n_header, 23):
+        flipped = bytearray(content)
+        flipped[at] ^= 0x15
+        (folder / WEIGHTS).write_bytes(flipped)
+        try:
+            load_generator(folder)
+        except ValueError as error:
+            messages.append(str(error))
+    assert len(messages) > n_header / 23 / 2
+    assert all(str(folder / WEIGHTS) in message for message in messages)
+
+
+def test_a_pickle_is_refused_and_not_run(folder, tmp_path):
+    class Harm:
+        def __reduce__(self):
+            return (open, (str(tmp_path / "harm"), "w"))
+
+    for write in (lambda path: path.write_bytes(pickle.dumps(Harm())), lambda path: torch.save(Harm(), path)):
+        write(folder / WEIGHTS)
+        refused(folder, "damaged")
+        assert not (tmp_path / "harm").exists()
+
+
+@pytest.mark.parametrize("version", [str(FORMAT_VERSION + 1), "99", "one", ""])
+def test_another_format_version_is_refused(folder, version):
+    rewrite(folder, format_version=version)
+    message = refused(folder)
+    assert ("update dgsr" in message) == version.isdigit()
+
+
+@pytest.mark.parametrize("key", ["format_version", "library", "config", "constraints"])
+def test_a_header_without_an_entry_is_refused(folder, key):
+    rewrite(folder, **{key: None})
+    refused(folder, key)
+
+
+def test_a_weights_file_of_something_else_is_refused(folder):
+    save_file({"weight": torch.ones(3)}, folder / WEIGHTS)
+    refused(folder, "not a generator")
+
+
+@pytest.mark.parametrize("key", ["library", "config", "constraints"])
+@pytest.mark.parametrize("value", ["[]", "3", "nonsense", "[" * 5000, '{"a": }', {"wings": 2}])
+def test_entries_that_are_not_known_are_refused(folder, key, value):
+    rewrite(folder, **{key: value})
+    refused(folder)
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        {"config": {"encoder_width": 1_000_000_000}},
+        {"config": {"encoder_width": 1_000_000}},
+        {"config": {"encoder_width": 60_000}},
+        {"config": {"encoder_layers": 900_000}},
+        {"config": {"encoder_layers": -1}},
+        {"config": {"decoder_width": 0}},
+        {"config": {"decoder_width": 16}},
+        {"config": {"decoder_heads": 3}},
+        {"config": {"max_length": 500_000}},
+        {"config": {"encoder_width": 8.5}},
+        {"config": {"encoder_width": "8"}},
+        {"config": {"encoder_width": None}},
+        {"config": {"input_encoding": "ascii"}},
+        {"library": {"n_variables": 1_000_000}},
+        {"library": {"n_variables": 3}},
+        {"library": {"operators": ["add", "eval"]}},
+        {"library": {"operators": [["add"]]}},
+        {"library": {"operators": 3}},
+        {"constraints": {"min_length": 0}},
+        {"constraints": {"max_length": 13}},
+    ],
+    ids=str,
+)
+def test_sizes_that_are_absurd_or_not_those_of_the_weights_are_refused(folder, header):
+    rewrite(folder, **header)
+    refused(folder)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_weights_that_are_not_finite_are_refused(folder, value):
+    tensors = load_file(folder / WEIGHTS)
+    tensors["decoder.out.bias"][1] = value
+    rewrite(folder, tensors)
+    refused(folder, "not finite")
+
+
+def test_missing_and_additional_weights_are_refused(folder):
+    tensors = load_file(folder / WEIGHTS)
+    rewrite(folder, {name: tensor for name, tensor in tensors.items() if name != "decoder.out.bias"})
+    refused(folder)
+    rewrite(folder, tensors | {"decoder.more": torch.ones(2)})
+    refused(folder)
+
+
+def test_a_folder_without_weights_is_refused(tmp_path):
+    with pytest.raises(
+        ValueError, match=r"has no weights\.safetensors; give a folder that pretrain"
+    ) as caught:
+        load_generator(tmp_path)
+    assert str(tmp_path) in str(caught.value)
+
+
+@pytest.fixture
+def shipped(tmp_path, monkeypatch):
+    """A folder in which three generators are shipped, and one is not whole."""
+    root = tmp_path / "pretrained"
+    monkeypatch.setattr(checkpoints, "_shipped_folders", lambda: [root])
+    for name, preset, n_variables in (("b", "koza", 5), ("a", "koza", 2), ("c", "synth", 3)):
+        library = get_library(preset, n_variables)
+        generator = Generator.untrained(library, TINY, Constraints(1, 12), seed=0)
+        described = {
+            "operators": list(library.operators), "has_constants": False, "n_variables": n_variables
+        }  # fmt: skip
+        save_generator(generator, root / name, {"library": described, "config": asdict(TINY)})
+    (root / "half").mkdir()
+    (root / "half" / CARD).write_text("{}")
+    return root
+
+
+def test_names_are_listed_in_order_and_load(shipped):
+    assert [info.name for info in list_generators()] == ["a", "b", "c"]
+    assert list_generators()[0].path == shipped / "a"
+    assert load_generator("b").library == get_library("koza", 5)
+
+
+def test_an_unknown_name_lists_the_known_ones(shipped):
+    with pytest.raises(ValueError, match=r"'nobody' is neither a folder nor a name; known names: a, b, c\."):
+        load_generator("nobody")
+
+
+def test_an_unknown_name_is_refused_where_nothing_is_shipped(monkeypatch):
+    monkeypatch.setattr(checkpoints, "_shipped_folders", list)
+    with pytest.raises(ValueError, match="known names: none"):
+        load_generator("nobody")
+
+
+@pytest.mark.parametrize(
+    ("library", "max_length", "found"),
+    [
+        (get_library("koza", 1), 12, "a"),
+        (get_library("koza", 2), 12, "a"),
+        (get_library("koza", 3), 12, "b"),
+        (get_library("koza", 6), 12, None),
+        (get_library("koza", 2), 13, None),
+        (get_library("synth", 2), 12, "c"),
+        (get_library("koza-const", 2), 12, None),
+    ],
+    ids=str,
+)
+def test_the_generator_of_the_fewest_variables_that_fits_is_found(shipped, library, max_length, found):
+    assert find_generator(library, max_length) == found
+
+
+def test_a_write_that_fails_leaves_the_old_file(tmp_path):
+    path = tmp_path / "file"
+    path.write_text("old")
+
+    def fail(temporary):
+        temporary.write_text("half")
+        raise OSError("disk full")
+
+    with pytest.raises(OSError, match="disk full"):
+        write_atomically(path, fail)
+    assert path.read_text() == "old"
+    write_atomically(path, lambda temporary: temporary.write_text("new"))
+    assert path.read_text() == "new"
+    assert [p.name for p in tmp_path.iterdir()] == ["file"]
+
+
+def test_a_save_that_is_interrupted_leaves_a_generator_that_loads(folder, monkeypatch):
+    def half(tensors, path, metadata):
+        path.write_bytes(b"half")
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(checkpoints, "save_file", half)
+    other = Generator.untrained(get_library("koza", 3), TINY, Constraints(1, 12), seed=0)
+    with pytest.raises(KeyboardInterrupt):
+        save_generator(other, folder, {})
+    assert load_generator(folder).library == LIBRARY

@@ -1,0 +1,21 @@
+"""scikit-learn's own checks of an estimator, all of them, without an expected failure."""
+
+from __future__ import annotations
+
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from dgsr import DGSRRegressor
+
+# Fits to the checks' data: R2 is above 0.5 from 50 evaluations on, and a single one need not be finite.
+BUDGET = {"max_evaluations": 200, "batch_size": 50, "random_state": 0}
+
+
+@parametrize_with_checks(
+    [
+        DGSRRegressor(**BUDGET),
+        DGSRRegressor(generator=None, **BUDGET),
+        DGSRRegressor(generator="untrained", library="koza-const", gp_generations=2, **BUDGET),
+    ]
+)
+def test_scikit_learns_checks_pass(estimator, check):
+    check(estimator)

@@ -1,0 +1,397 @@
+"""The conditional generator: one distribution, however it is asked, and always of the right data set."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+import pytest
+import torch
+from scipy.stats import chisquare
+
+from dgsr.expressions.constraints import Constraints
+from dgsr.expressions.library import Library, get_library
+from dgsr.generator.config import CONFIGS, GeneratorConfig
+from dgsr.generator.generator import Generator
+from dgsr.kernels.grammar import are_valid
+from dgsr.kernels.random import new_state
+
+torch.set_num_threads(1)
+
+TINY = GeneratorConfig(
+    input_encoding="float", encoder_width=16, encoder_heads=2, encoder_layers=1, n_inducing=4, n_latents=2,
+    tree_embedding=8, tree_heads=2, tree_layers=2, decoder_width=16, decoder_heads=2, decoder_layers=2,
+    max_length=12,
+)  # fmt: skip
+CONFIGURATIONS = CONFIGS | {"tiny": TINY}
+
+
+def lively(library, config, constraints=None, seed=0):
+    """A generator with weights as large as training makes them, so that everything shows in its output."""
+    constraints = constraints or Constraints(1, config.max_length)
+    generator = Generator.untrained(library, config, constraints, seed)
+    noise = torch.Generator().manual_seed(seed)
+    with torch.no_grad():
+        for parameter in generator.parameters():
+            parameter.add_(torch.randn(parameter.shape, generator=noise) * 0.15)
+    return generator.eval()
+
+
+def datasets(n, n_rows=20, n_variables=2, seed=0):
+    rng = np.random.default_rng(seed)
+    return torch.from_numpy(rng.normal(size=(n, n_rows, n_variables))), torch.from_numpy(
+        rng.normal(size=(n, n_rows)) * np.arange(1, n + 1)[:, None]
+    )
+
+
+def scored(generator, latents, tokens, lengths, n_variables=2):
+    with torch.no_grad():
+        result = generator.log_probs(latents, tokens, lengths, generator.grammar(n_variables))
+    return result.programs.numpy()
+
+
+@pytest.fixture(scope="module", params=["tiny", "paper", "base"])
+def generator(request):
+    return lively(get_library("koza", 2), CONFIGURATIONS[request.param])
+
+
+@pytest.fixture(scope="module")
+def tiny():
+    return lively(get_library("koza", 2), TINY)
+
+
+@pytest.mark.parametrize("n_datasets", [1, 3])
+def test_the_sampler_reports_the_log_probabilities_of_the_training_pass(generator, n_datasets):
+    with torch.no_grad():
+        latents = generator.encode(*datasets(n_datasets), 2)
+    samples = generator.sample_latents(latents, 60, generator.grammar(2), new_state(1))
+    again = scored(generator, latents, samples.tokens, samples.lengths)
+    assert samples.log_probs.std() > 1.0
+    np.testing.assert_allclose(again.ravel(), samples.log_probs, atol=1e-4)
+
+
+def test_sampler_and_training_pass_agree_with_constants_and_a_length_prior():
+    constraints = Constraints(4, 20, 3, length_loc=8.0, length_scale=3.0)
+    generator = lively(get_library("koza-const", 3), CONFIGS["base"], constraints)
+    with torch.no_grad():
+        latents = generator.encode(*datasets(2, n_variables=3), 3)
+    samples = generator.sample_latents(latents, 100, generator.grammar(3), new_state(1))
+    again = scored(generator, latents, samples.tokens, samples.lengths, 3)
+    np.testing.assert_allclose(again.ravel(), samples.log_probs, atol=1e-4)
+
+
+def test_programs_are_sampled_for_the_data_set_in_whose_place_they_stand(generator):
+    """Scored with another data set, a program has another probability; with its own, the sampler's."""
+    n, k = 4, 25
+    with torch.no_grad():
+        latents = generator.encode(*datasets(n), 2)
+    samples = generator.sample_latents(latents, k, generator.grammar(2), new_state(2))
+    tokens, lengths = samples.tokens.reshape(n, k, -1), samples.lengths.reshape(n, k)
+    order = np.array([2, 0, 3, 1])
+    permuted = scored(
+        generator, latents[order], tokens[order].reshape(n * k, -1), lengths[order].reshape(n * k)
+    )
+    np.testing.assert_allclose(permuted, samples.log_probs.reshape(n, k)[order], atol=1e-4)
+    wrong = scored(generator, latents[order], samples.tokens, samples.lengths)
+    assert (np.abs(wrong - samples.log_probs.reshape(n, k)) > 1e-3).mean() > 0.9
+    tiled = np.arange(n * k).reshape(k, n).T.ravel()  # data set 0, 1, 2, 3, 0, 1, ...: the defect
+    tiled = scored(generator, latents, samples.tokens[tiled], samples.lengths[tiled])
+    assert (np.abs(tiled - samples.log_probs.reshape(k, n).T) > 1e-3).mean() > 0.6
+
+
+def test_each_data_set_gets_its_own_distribution_from_one_call(tiny):
+    with torch.no_grad():
+        latents = tiny.encode(*datasets(3), 2)
+    grammar = tiny.grammar(2)
+    together = tiny.sample_latents(latents, 4000, grammar, new_state(0)).tokens.reshape(3, 4000, -1)
+    for j in range(3):
+        alone = tiny.sample_latents(latents[j : j + 1], 4000, grammar, new_state(9)).tokens
+        shares = [np.bincount(t[:, 0], minlength=10) / 4000 for t in (together[j], alone)]
+        np.testing.assert_allclose(*shares, atol=0.04)
+
+
+def test_what_stands_after_the_end_changes_neither_value_nor_gradient(generator):
+    with torch.no_grad():
+        latents = generator.encode(*datasets(2), 2)
+    samples = generator.sample_latents(latents, 30, generator.grammar(2), new_state(3))
+    after = np.arange(samples.tokens.shape[1]) >= samples.lengths[:, None]
+    assert after[:, : samples.lengths.max()].any()
+    garbage = np.where(after, np.random.default_rng(0).integers(0, 10, after.shape), samples.tokens)
+
+    def value_and_gradient(tokens):
+        generator.zero_grad()
+        result = generator.log_probs(latents, tokens, samples.lengths, generator.grammar(2))
+        (result.programs.sum() + result.entropies.sum()).backward()
+        gradient = torch.cat([p.grad.ravel() for p in generator.decoder.parameters()])
+        return result.programs.detach().numpy(), result.entropies.detach().numpy(), gradient.numpy()
+
+    for clean, dirty in zip(value_and_gradient(samples.tokens), value_and_gradient(garbage)):
+        np.testing.assert_allclose(dirty, clean, atol=1e-4)
+    generator.zero_grad()
+
+
+def test_a_short_program_is_scored_the_same_beside_a_long_one(generator):
+    with torch.no_grad():
+        latents = generator.encode(*datasets(1), 2)
+    samples = generator.sample_latents(latents, 40, generator.grammar(2), new_state(4))
+    together = scored(generator, latents, samples.tokens, samples.lengths)[0]
+    for b in np.argsort(samples.lengths)[[0, 1, 20]]:
+        alone = scored(generator, latents, samples.tokens[b : b + 1], samples.lengths[b : b + 1])
+        assert alone[0, 0] == pytest.approx(together[b], abs=1e-4)
+
+
+def test_entropies_are_those_of_the_choices_and_zero_after_the_end(tiny):
+    with torch.no_grad():
+        latents = tiny.encode(*datasets(1), 2)
+        grammar = tiny.grammar(2)
+        samples = tiny.sample_latents(latents, 20000, grammar, new_state(4))
+        entropies = tiny.log_probs(latents, samples.tokens, samples.lengths, grammar).entropies[0].numpy()
+    inside = np.arange(entropies.shape[1]) < samples.lengths[:, None]
+    assert (entropies[~inside] == 0).all()
+    assert (entropies[inside] >= -1e-5).all()
+    assert (entropies <= np.log(10) + 1e-5).all()
+    # E[-log p] is the expected sum of the entropies on the way.
+    assert entropies.sum(axis=1).mean() == pytest.approx(-samples.log_probs.mean(), rel=0.03)
+
+
+def test_later_tokens_and_tree_states_do_not_reach_earlier_positions(generator):
+    """No gradient either, of the tree-state encoder just as of the decoder itself."""
+    n_tokens, length, changed = 10, 9, 5
+    rng = np.random.default_rng(0)
+    with torch.no_grad():
+        memory = generator.decoder.memory(generator.encode(*datasets(2), 2))
+    inputs = [torch.from_numpy(rng.integers(0, n_tokens + 1, (2, 3, length))) for _ in range(3)]
+    before = generator.decoder(*inputs, memory)
+    for i in range(3):  # previous tokens, parents, siblings
+        others = [tensor.clone() for tensor in inputs]
+        others[i][..., changed:] = (others[i][..., changed:] + 1 + i) % (n_tokens + 1)
+        after = generator.decoder(*others, memory)
+        torch.testing.assert_close(after[:, :, :changed], before[:, :, :changed], atol=1e-5, rtol=1e-5)
+        assert (after[:, :, changed:] - before[:, :, changed:]).abs().amax(-1).min() > 1e-4
+
+
+def test_earlier_tokens_and_tree_states_do_reach_later_positions():
+    """Through the attention of the tree-state encoder too, which a mask could have cut."""
+    generator = lively(get_library("koza", 2), CONFIGS["paper"])
+    with torch.no_grad():
+        memory = generator.decoder.memory(generator.encode(*datasets(1), 2))
+        inputs = [torch.zeros((1, 1, 6), dtype=torch.int64) for _ in range(3)]
+        before = generator.decoder(*inputs, memory)
+        for i in range(3):
+            others = [tensor.clone() for tensor in inputs]
+            others[i][..., 0] = 5
+            assert (generator.decoder(*others, memory) - before)[..., -1, :].abs().max() > 1e-4
+
+
+def test_the_encoding_does_not_depend_on_the_order_of_the_rows(generator):
+    X, y = datasets(2, n_rows=37)
+    order = torch.randperm(37, generator=torch.Generator().manual_seed(0))
+    with torch.no_grad():
+        before, after = generator.encode(X, y, 2), generator.encode(X[:, order], y[:, order], 2)
+        torch.testing.assert_close(after, before, atol=1e-4, rtol=1e-4)
+        shuffled = generator.encode(X, y[:, order], 2)
+    assert (shuffled - before).abs().max() > 1e-2  # which y belongs to which x does matter
+
+
+def test_a_data_set_is_encoded_the_same_alone_and_beside_others(generator):
+    X, y = datasets(3)
+    with torch.no_grad():
+        together = generator.encode(X, y, 2)
+    for j in range(3):
+        alone = generator.encode_dataset(X[j].numpy(), y[j].numpy())
+        torch.testing.assert_close(alone[0], together[j], atol=1e-4, rtol=1e-4)
+
+
+def test_every_row_and_column_of_the_data_changes_the_encoding(generator):
+    X, y = datasets(1)
+    with torch.no_grad():
+        before = generator.encode(X, y, 2)
+        for column in range(3):
+            Z = torch.cat([X, y[..., None]], dim=-1)
+            Z[0, 7, column] += 1.0
+            assert (generator.encode(Z[..., :2], Z[..., 2], 2) - before).abs().max() > 1e-4
+
+
+def test_columns_that_do_not_count_are_not_read(generator):
+    X, y = datasets(1)
+    others = X.clone()
+    others[..., 1] = 1e3
+    with torch.no_grad():
+        torch.testing.assert_close(generator.encode(others, y, 1), generator.encode(X, y, 1))
+        assert (generator.encode(X, y, 1) - generator.encode(X, y, 2)).abs().max() > 1e-4
+
+
+@pytest.mark.parametrize("scale", [1e-300, 1e-8, 1e8, 1e300])
+def test_data_of_any_scale_are_encoded_to_finite_numbers(generator, scale):
+    X, y = datasets(1)
+    with torch.no_grad():
+        assert torch.isfinite(generator.encode(X * scale, y * scale, 2)).all()
+
+
+@pytest.mark.parametrize("n_samples", [1, 7, 1000])
+def test_sampled_programs_are_valid(generator, n_samples):
+    rng = np.random.default_rng(0)
+    population = generator.sample(rng.normal(size=(30, 2)), rng.normal(size=30), n_samples, random_state=1)
+    assert len(population) == n_samples
+    assert are_valid(population.tokens, population.lengths, generator.grammar(2)).all()
+    after = np.arange(population.tokens.shape[1]) >= population.lengths[:, None]
+    assert (population.tokens[after] == 0).all()
+
+
+def test_a_seed_decides_the_sample():
+    generator = lively(get_library("koza-const", 2), TINY, Constraints(3, 12, 2))
+    X, y = np.random.default_rng(0).normal(size=(30, 2)), np.arange(30.0)
+    first, again, other = (generator.sample(X, y, 50, random_state=s).tokens for s in (1, 1, 2))
+    assert (first == again).all()
+    assert (first != other).any()
+    assert are_valid(first, generator.sample(X, y, 50, 1).lengths, generator.grammar(2)).all()
+
+
+def test_log_prob_of_a_sample_is_that_of_its_data():
+    generator = lively(get_library("koza", 2), TINY)
+    X, y = np.random.default_rng(0).normal(size=(30, 2)), np.arange(30.0)
+    population = generator.sample(X, y, 50, random_state=3)
+    latents = generator.encode_dataset(X, y)
+    samples = generator.sample_latents(latents, 50, generator.grammar(2), new_state(3))
+    np.testing.assert_array_equal(population.tokens, samples.tokens)
+    np.testing.assert_allclose(generator.log_prob(population, X, y), samples.log_probs, atol=1e-4)
+    assert np.abs(generator.log_prob(population, X, -y) - samples.log_probs).max() > 0.01
+
+
+def enumerated(library, constraints, n_variables):
+    """Every program within the constraints, as arrays."""
+    programs = [
+        p for n in range(1, constraints.max_length + 1) for p in product(range(len(library)), repeat=n)
+    ]
+    tokens = np.zeros((len(programs), constraints.max_length), dtype=np.int64)
+    for b, program in enumerate(programs):
+        tokens[b, : len(program)] = program
+    lengths = np.array([len(program) for program in programs])
+    valid = are_valid(tokens, lengths, constraints.grammar(library, n_variables))
+    return tokens[valid], lengths[valid]
+
+
+@pytest.mark.parametrize("max_length", [3, 4, 5])
+@pytest.mark.parametrize(("length_scale", "n_variables"), [(0.0, 2), (2.0, 1)])
+def test_probabilities_of_all_programs_sum_to_one(max_length, length_scale, n_variables):
+    library = Library("mini", ("add", "sin", "exp"), True, 2)
+    constraints = Constraints(2, max_length, 1, length_loc=4.0, length_scale=length_scale)
+    for config in (TINY, CONFIGS["paper"]):
+        generator = lively(library, config, constraints, seed=max_length)
+        with torch.no_grad():
+            latents = generator.encode(*datasets(2), n_variables)
+        tokens, lengths = enumerated(library, constraints, n_variables)
+        log_probs = scored(generator, latents, np.tile(tokens, (2, 1)), np.tile(lengths, 2), n_variables)
+        np.testing.assert_allclose(np.exp(log_probs).sum(axis=1), 1.0, rtol=1e-5)
+
+
+def test_programs_are_sampled_as_often_as_their_probability_says():
+    library, n = Library("mini", ("add", "sin"), True, 2), 20000
+    constraints = Constraints(1, 4, 1, length_loc=3.0, length_scale=1.0)
+    generator = lively(library, TINY, constraints)
+    tokens, lengths = enumerated(library, constraints, 2)
+    with torch.no_grad():
+        latents = generator.encode(*datasets(2), 2)
+    log_probs = scored(generator, latents, np.tile(tokens, (2, 1)), np.tile(lengths, 2))
+    expected = n * np.exp(log_probs.astype(np.float64))
+    samples = generator.sample_latents(latents, n, generator.grammar(2), new_state(0)).tokens
+    index = {tuple(row): i for i, row in enumerate(tokens)}
+    assert len(index) == len(tokens) > 15
+    distances = []
+    for j in range(2):
+        keys = [index[tuple(row)] for row in samples[j * n : (j + 1) * n]]
+        counts = np.bincount(keys, minlength=len(tokens))
+        common = expected[j] > 5
+        observed = [*counts[common], counts[~common].sum()]
+        predicted = np.array([*expected[j][common], expected[j][~common].sum()]) + 1e-9
+        assert chisquare(observed, predicted * sum(observed) / predicted.sum()).pvalue > 1e-3
+        other = np.array([*expected[1 - j][common], expected[1 - j][~common].sum()]) + 1e-9
+        distances.append(chisquare(observed, other * sum(observed) / other.sum()).pvalue)
+    assert max(distances) < 1e-3  # and the other data set's probabilities do not fit
+
+
+def test_variables_the_data_lack_are_never_sampled(generator):
+    rng = np.random.default_rng(0)
+    population = generator.sample(rng.normal(size=(30, 1)), rng.normal(size=30), 500)
+    x1, x2 = generator.library.index["x1"], generator.library.index["x2"]
+    inside = np.arange(population.tokens.shape[1]) < population.lengths[:, None]
+    assert (population.tokens[inside] == x1).any()
+    assert not (population.tokens[inside] == x2).any()
+
+
+def test_more_columns_than_the_generator_knows_are_refused_with_the_mend(tiny):
+    with pytest.raises(ValueError, match=r"3 columns.*at most 2.*generator='untrained'"):
+        tiny.sample(np.ones((10, 3)), np.arange(10.0), 5)
+
+
+def test_rows_beyond_the_most_that_are_read_are_sampled_by_seed(tiny):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(1000, 2)), rng.normal(size=1000)
+    first, again, other = (tiny.encode_dataset(X, y, seed) for seed in (0, 0, 1))
+    assert torch.equal(first, again)
+    assert not torch.equal(first, other)
+
+
+def test_the_preset_of_the_paper_has_as_many_parameters_as_the_paper_says():
+    library = get_library("koza", 2)
+    generator = Generator.untrained(library, CONFIGS["paper"], Constraints(4, 30), seed=0)
+    assert generator.n_parameters() == pytest.approx(122_446, rel=0.02)
+    assert generator.n_parameters() == sum(p.numel() for p in generator.parameters())
+
+
+def test_a_refinable_copy_shares_the_encoder_and_not_the_decoder(tiny):
+    twin = tiny.refinable_copy()
+    assert twin.encoder is tiny.encoder
+    assert twin.library is tiny.library
+    theirs = dict(tiny.decoder.named_parameters())
+    assert theirs.keys() == dict(twin.decoder.named_parameters()).keys()
+    for name, parameter in twin.decoder.named_parameters():
+        assert torch.equal(parameter, theirs[name])
+        assert parameter.data_ptr() != theirs[name].data_ptr()
+    before = {name: parameter.clone() for name, parameter in tiny.state_dict().items()}
+    X, y = np.random.default_rng(0).normal(size=(30, 2)), np.arange(30.0)
+    population = twin.sample(X, y, 20)
+    latents = twin.encode_dataset(X, y).clone()
+    optimizer = torch.optim.Adam(twin.decoder.parameters(), lr=1e-3)
+    grammar = twin.grammar(2)
+    (-twin.log_probs(latents, population.tokens, population.lengths, grammar).programs.mean()).backward()
+    optimizer.step()
+    assert all(torch.equal(parameter, before[name]) for name, parameter in tiny.state_dict().items())
+    assert (twin.log_prob(population, X, y) > tiny.log_prob(population, X, y)).mean() > 0.5
+
+
+def test_weights_depend_on_the_seed_alone_and_leave_the_global_generator_alone():
+    library, constraints = get_library("koza", 2), Constraints(1, 12)
+    torch.manual_seed(5)
+    state = torch.get_rng_state()
+    first = Generator.untrained(library, TINY, constraints, seed=1).state_dict()
+    assert torch.equal(torch.get_rng_state(), state)
+    torch.manual_seed(6)
+    again, other = (Generator.untrained(library, TINY, constraints, seed).state_dict() for seed in (1, 2))
+    assert all(torch.equal(first[name], again[name]) for name in first)
+    assert any(not torch.equal(first[name], other[name]) for name in first)
+
+
+def test_sampling_uses_no_global_random_state(tiny):
+    torch_state, numpy_state = torch.get_rng_state(), np.random.get_state()[1].copy()  # noqa: NPY002
+    tiny.sample(np.random.default_rng(0).normal(size=(1000, 2)), np.arange(1000.0), 20)
+    assert torch.equal(torch.get_rng_state(), torch_state)
+    assert (np.random.get_state()[1] == numpy_state).all()  # noqa: NPY002
+
+
+def test_programs_longer_than_the_network_can_read_are_refused():
+    with pytest.raises(ValueError, match="max_length"):
+        Generator(get_library("koza", 2), TINY, Constraints(1, TINY.max_length + 1))
+
+
+@pytest.mark.parametrize(
+    ("changes", "match"),
+    [
+        ({"input_encoding": "ascii"}, "input_encoding"),
+        ({"decoder_width": 15}, "15"),
+        ({"encoder_heads": 0}, "heads"),
+    ],
+)
+def test_sizes_that_do_not_fit_are_refused(changes, match):
+    with pytest.raises(ValueError, match=match):
+        GeneratorConfig(**changes)

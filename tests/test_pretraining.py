@@ -1,0 +1,474 @@
+"""Pre-training: a generator learns to read its data, and a run that was interrupted is the same run."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from dataclasses import replace
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import torch
+
+from dgsr import pretraining, validation
+from dgsr.checkpoints import CARD, load_generator
+from dgsr.expressions.constraints import Constraints
+from dgsr.expressions.library import Library, get_library
+from dgsr.generator.config import GeneratorConfig
+from dgsr.generator.generator import Generator
+from dgsr.kernels.random import new_state
+from dgsr.population import DataSet, Population
+from dgsr.pretraining import (
+    OBJECTIVES,
+    PRETRAINING_CONFIGS,
+    PretrainingConfig,
+    Trainer,
+    pretrain,
+    problem_values,
+)
+from dgsr.prior import DrawnDataSets, Prior
+from dgsr.problems import list_sets, load_problem, load_set
+from dgsr.validation import draw_validation_set, measure
+
+torch.set_num_threads(1)
+
+TINY = GeneratorConfig(
+    input_encoding="float", encoder_width=16, encoder_heads=2, encoder_layers=1, n_inducing=4, n_latents=2,
+    tree_embedding=4, tree_layers=1, decoder_width=16, decoder_heads=2, decoder_layers=1, max_length=8,
+)  # fmt: skip
+LIBRARY = Library("mine", ("add", "mul"), False, 2)
+PRIOR = Prior(min_leaves=2, max_leaves=3)
+NOTHING = (np.array([[1.2, 1.9, 2.4], [2.2, 1.1, 2.9]]), np.empty((0, 3)))
+
+
+def written(library, *programs, width):
+    tokens = np.zeros((len(programs), width), dtype=np.int64)
+    lengths = np.array([len(program.split()) for program in programs])
+    for b, program in enumerate(programs):
+        tokens[b, : lengths[b]] = [library.index[name] for name in program.split()]
+    return Population(library, tokens, lengths, np.ones((len(programs), 0)))
+
+
+# The toy case: two data sets, each with its own answer.
+
+
+def answers_after_training(assign=None, steps=150, k=40, seed=0, wrong_latents=False):
+    """P(right program | own data) of two data sets after vanilla policy gradient on both.
+
+    `assign` chooses, for the programs in the order they were sampled, which data set's reward each
+    is given; None is the trainer's own way.
+    """
+    library = Library("toy", ("add", "mul"), False, 1)
+    truths = written(library, "add x1 x1", "mul x1 x1", width=3)
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(-2.0, 2.0, (2, 20, 1))
+    y = np.stack([truths[j : j + 1].predict(X[j])[0] for j in range(2)])
+    drawn = DrawnDataSets(truths, X, y)
+    constraints = Constraints(1, 3)
+    generator = Generator.untrained(library, replace(TINY, max_length=3), constraints, seed)
+    settings = PretrainingConfig(
+        "vpg", steps=steps, n_datasets=2, n_programs=k, warmup=1, learning_rate=0.01, entropy_weight=0.0
+    )
+    trainer = Trainer(generator, PRIOR, settings, NOTHING, seed)
+    if assign is not None:
+
+        def rewards(tokens, lengths, drawn):
+            population = Population(library, tokens, lengths, np.ones((len(lengths), 0)))
+            of_each = [population.rewards(DataSet.from_arrays(X[j], y[j])) for j in range(2)]
+            order = assign(np.arange(2 * k), k)
+            return np.choose(order, of_each).reshape(2, k)
+
+        trainer.rewards = rewards
+    for step in range(steps):
+        trainer.optimizer.zero_grad(set_to_none=True)
+        trainer._policy_gradient(drawn, 1, new_state(seed, step))
+        trainer.optimizer.step()
+    with torch.no_grad():
+        latents = generator.encode(torch.from_numpy(X), torch.from_numpy(y), 1)
+        log_probs = generator.log_probs(latents, truths.tokens, truths.lengths, generator.grammar(1))
+    return log_probs.programs.exp().ravel().numpy()
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_vanilla_policy_gradient_learns_to_answer_each_data_set_its_own(seed):
+    assert answers_after_training(seed=seed).min() > 0.8
+
+
+def test_rewards_in_another_order_than_the_programs_would_not_teach_it():
+    """The defect of the published program: data sets 0, 0, .., 1, 1 rewarded as 0, 1, 0, 1, .."""
+    right = answers_after_training(lambda i, k: i // k)
+    transposed = answers_after_training(lambda i, k: i % 2)
+    swapped = answers_after_training(lambda i, k: 1 - i // k)
+    assert right.min() > 0.8
+    assert transposed.min() < 0.6
+    assert swapped.max() < 0.2
+
+
+def test_every_program_is_rewarded_on_the_data_set_it_was_sampled_for():
+    generator = Generator.untrained(LIBRARY, TINY, Constraints(1, 8), 0)
+    trainer = Trainer(generator, PRIOR, PretrainingConfig(steps=1), NOTHING, 0)
+    n = 4
+    drawn = PRIOR.draw(n, 15, 2, LIBRARY, generator.constraints, new_state(1))
+    assert len({y.tobytes() for y in drawn.y}) == n
+    programs = drawn.programs
+    order = np.arange(n)
+    for shift in range(n):  # the true programs of the data sets, moved on by `shift`
+        at = np.repeat((order + shift) % n, 3)
+        rewards = trainer.rewards(programs.tokens[at], programs.lengths[at], drawn)
+        assert rewards.shape == (n, 3)
+        expected = [
+            [programs[i : i + 1].rewards(drawn.X[j], drawn.y[j])[0]] * 3 for j, i in enumerate(at[::3])
+        ]
+        np.testing.assert_array_equal(rewards, expected)
+        assert (rewards == 1.0).all() == (shift == 0)
+
+
+def test_the_policy_gradient_is_that_of_its_objective_on_its_own_samples():
+    """Gradient of the trainer, against the loss written out program by program, data set by data set."""
+    generator = Generator.untrained(LIBRARY, TINY, Constraints(1, 8), 0)
+    with torch.no_grad():
+        generator.decoder.out.weight.mul_(50.0)
+    settings = PretrainingConfig(
+        "vpg", steps=10, n_datasets=3, n_programs=7, entropy_weight=0.5, entropy_decay=0.7, baseline_alpha=0.5
+    )
+    trainer = Trainer(generator, PRIOR, settings, NOTHING, 0)
+    trainer.baseline.value = 0.9
+    drawn = PRIOR.draw(3, 15, 2, LIBRARY, generator.constraints, new_state(1))
+    trainer._policy_gradient(drawn, 2, new_state(5))
+    gradient = [parameter.grad.clone() for parameter in generator.parameters()]
+
+    generator.zero_grad()
+    X, y = torch.from_numpy(drawn.X), torch.from_numpy(drawn.y)
+    grammar = generator.grammar(2)
+    samples = generator.sample_latents(generator.encode(X, y, 2).detach(), 7, grammar, new_state(5))
+    terms, rewards = [], []
+    for j, i in itertools.product(range(3), range(7)):
+        b = slice(7 * j + i, 7 * j + i + 1)
+        latents = generator.encode(X[j : j + 1], y[j : j + 1], 2)
+        scored = generator.log_probs(latents, samples.tokens[b], samples.lengths[b], grammar)
+        program = generator.population(samples.tokens[b], samples.lengths[b])
+        rewards.append(float(program.rewards(drawn.X[j], drawn.y[j])[0]))
+        entropy = sum(0.7**t * h for t, h in enumerate(scored.entropies[0, 0]))
+        terms.append((scored.programs[0, 0], entropy))
+    baseline = 0.5 * np.mean(rewards) + 0.5 * 0.9
+    loss = sum(-(r - baseline) * p - 0.5 * h for r, (p, h) in zip(rewards, terms)) / 21
+    loss.backward()
+    for parameter, expected in zip(generator.parameters(), gradient):
+        torch.testing.assert_close(parameter.grad, expected, atol=1e-5, rtol=1e-3)
+
+
+@pytest.mark.parametrize("n_datasets", [3, 70])
+def test_the_cross_entropy_gradient_does_not_depend_on_how_it_is_divided(n_datasets):
+    generator = Generator.untrained(LIBRARY, TINY, Constraints(1, 8), 0)
+    trainer = Trainer(generator, PRIOR, PretrainingConfig(steps=1), NOTHING, 0)
+    drawn = PRIOR.draw(n_datasets, 15, 2, LIBRARY, generator.constraints, new_state(1))
+    loss = trainer._cross_entropy(drawn, 2)
+    gradient = [parameter.grad.clone() for parameter in generator.parameters()]
+    generator.zero_grad()
+    latents = generator.encode(torch.from_numpy(drawn.X), torch.from_numpy(drawn.y), 2)
+    programs = drawn.programs
+    scored = generator.log_probs(latents, programs.tokens, programs.lengths, generator.grammar(2))
+    whole = -scored.programs.mean()
+    whole.backward()
+    assert loss == pytest.approx(whole.item(), rel=1e-5)
+    for parameter, expected in zip(generator.parameters(), gradient):
+        torch.testing.assert_close(parameter.grad, expected, atol=1e-5, rtol=1e-3)
+
+
+# Settings.
+
+
+def test_the_settings_of_the_paper_are_those_of_its_text():
+    """Appendix "Dataset Generation and Training"; 10K data sets in mini-batches of 5."""
+    paper = PRETRAINING_CONFIGS["paper"]
+    assert paper.objective == "vpg"
+    assert (paper.n_programs, paper.n_datasets) == (500, 5)
+    assert (paper.baseline_alpha, paper.entropy_weight, paper.learning_rate) == (0.5, 0.003, 0.001)
+    assert paper.steps * paper.n_datasets == 10_000
+    assert paper.epsilon == 0.02
+    assert paper.weight_decay == 0.0  # Adam
+    assert (Prior().min_leaves, Prior().max_leaves, Prior().variable_probability) == (3, 5, 0.8)
+
+
+def test_an_unknown_objective_lists_the_known_ones():
+    with pytest.raises(ValueError, match=", ".join(OBJECTIVES)):
+        PretrainingConfig(objective="magic")
+
+
+@pytest.mark.parametrize(
+    "changes", [{"steps": 0}, {"n_datasets": 0}, {"n_programs": 0}, {"min_samples": 0}, {"max_samples": 7}]
+)
+def test_counts_that_are_too_small_are_refused(changes):
+    with pytest.raises(ValueError, match=next(iter(changes))):
+        PretrainingConfig(**changes)
+
+
+# What is kept from training.
+
+
+@pytest.mark.parametrize("n_variables", [1, 2, 3])
+def test_every_benchmark_problem_is_excluded_under_every_order_of_its_variables(n_variables):
+    points, values = problem_values(n_variables)
+    for problem in itertools.chain.from_iterable(map(load_set, list_sets())):
+        if problem.n_variables > n_variables:
+            continue
+        for columns in itertools.permutations(range(n_variables), problem.n_variables):
+            with np.errstate(all="ignore"):
+                expected = problem.target(points[list(columns)].T)
+            compared = np.isfinite(expected)
+            if compared.sum() < 2:
+                continue
+            close = np.isclose(values[:, compared], expected[compared], rtol=1e-12).all(axis=1)
+            assert close.any(), problem.name
+
+
+def test_many_variables_do_not_take_more_orders_than_can_be_listed():
+    """12 variables have 479,001,600 orders; where all coordinates are equal, none of them matters."""
+    points, values = problem_values(12)
+    assert len(values) < 200_000
+    problem = next(p for p in load_set("synthetic_d12") if p.n_variables == 12)
+    rng = np.random.default_rng(0)
+    for _ in range(5):
+        expected = problem.target(points[rng.permutation(12)].T)
+        compared = ~np.isnan(values)
+        close = np.isclose(values, expected, rtol=1e-9) | ~compared
+        assert (close.all(axis=1) & compared.any(axis=1)).any()
+
+
+def test_benchmark_problems_are_not_among_the_equations_trained_on():
+    library, constraints = get_library("koza", 2), Constraints()
+    fresh = np.random.default_rng(0).uniform(1.0, 3.0, (9, 2))
+    names = ["Feynman-1", "Feynman-3", "Nguyen-12", "Nguyen-1"]
+
+    def found(excluded):
+        drawn = Prior().draw(20_000, 5, 2, library, constraints, new_state(0), excluded)
+        values = drawn.programs.predict(fresh)
+        share = {}
+        for problem in map(load_problem, names):
+            orders = itertools.permutations(range(2), problem.n_variables)
+            targets = [problem.target(fresh[:, list(columns)]) for columns in orders]
+            share[problem.name] = sum(
+                np.isclose(values, target, rtol=1e-9).all(axis=1).sum() for target in targets
+            )
+        return share
+
+    assert found(None)["Feynman-1"] > 0
+    assert set(found(problem_values(2)).values()) == {0}
+
+
+def run(out, **settings):
+    defaults = {
+        "config": TINY, "prior": PRIOR, "constraints": Constraints(1, 8), "steps": 6, "n_datasets": 8,
+        "n_programs": 10, "n_validation": 4, "random_state": 3, "warmup": 2,
+    }  # fmt: skip
+    return pretrain(LIBRARY, 2, out, **(defaults | settings))
+
+
+@pytest.fixture(autouse=True)
+def quick_figures(monkeypatch):
+    """A thousand samples for each validation equation would take most of the time of these tests."""
+    real = pretraining.measure
+
+    def with_few_programs(generator, held_out, n_programs, n_datasets):
+        return real(generator, held_out, min(n_programs, 10), n_datasets)
+
+    monkeypatch.setattr(pretraining, "measure", with_few_programs)
+
+
+def assert_same_weights(a, b):
+    for name, tensor in a.state_dict().items():
+        assert torch.equal(tensor, b.state_dict()[name]), name
+
+
+@pytest.mark.parametrize("objective", OBJECTIVES)
+def test_a_run_that_was_interrupted_and_resumed_equals_one_that_was_not(tmp_path, objective):
+    def interrupt(progress):
+        if progress.step == 3:
+            raise KeyboardInterrupt
+
+    whole = run(tmp_path / "whole", objective=objective)
+    with pytest.raises(KeyboardInterrupt):
+        run(tmp_path / "parts", objective=objective, callback=interrupt)
+    assert not (tmp_path / "parts" / CARD).exists()
+    steps = []
+    resumed = run(tmp_path / "parts", objective=objective, callback=lambda p: steps.append(p.step))
+    assert steps == [4, 5, 6]
+    assert_same_weights(whole, resumed)
+    assert_same_weights(whole, load_generator(tmp_path / "parts"))
+
+
+@pytest.mark.parametrize("where", ["torch.nn.utils.clip_grad_norm_", "dgsr.objectives.hierarchical_entropy"])
+def test_an_interruption_in_the_midst_of_a_step_loses_that_step_alone(tmp_path, monkeypatch, where):
+    whole = run(tmp_path / "whole", objective="vpg")
+    module, name = where.rsplit(".", 1)
+    owner = torch.nn.utils if module.startswith("torch") else pretraining.objectives
+    real, calls = getattr(owner, name), itertools.count(1)
+
+    def interrupt(*args, **kwargs):
+        if next(calls) == 4:
+            raise KeyboardInterrupt
+        return real(*args, **kwargs)
+
+    monkeypatch.setattr(owner, name, interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        run(tmp_path / "parts", objective="vpg")
+    assert_same_weights(whole, run(tmp_path / "parts", objective="vpg"))
+
+
+def test_a_run_out_of_time_leaves_a_generator_and_goes_on_when_called_again(tmp_path):
+    whole = run(tmp_path / "whole")
+    stopped = run(tmp_path / "parts", max_time=1e-9)
+    card = json.loads((tmp_path / "parts" / CARD).read_text())
+    assert card["steps_done"] < 6
+    assert_same_weights(stopped, load_generator(tmp_path / "parts"))
+    assert_same_weights(whole, run(tmp_path / "parts"))
+
+
+def test_without_resume_a_run_begins_anew(tmp_path):
+    run(tmp_path, steps=2)
+    steps = []
+    run(tmp_path, steps=3, resume=False, callback=lambda p: steps.append(p.step))
+    assert steps == [1, 2, 3]
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"steps": 7},
+        {"random_state": 4},
+        {"prior": Prior(min_leaves=2, max_leaves=4)},
+        {"config": replace(TINY, n_latents=3)},
+        {"constraints": Constraints(2, 8)},
+    ],
+    ids=lambda other: next(iter(other)),
+)
+def test_a_run_is_not_resumed_with_other_settings(tmp_path, other):
+    run(tmp_path, steps=6, max_time=1e-9)
+    before = (tmp_path / "training.safetensors").read_bytes()
+    with pytest.raises(ValueError, match=r"other settings; .*resume=False"):
+        run(tmp_path, **other)
+    assert (tmp_path / "training.safetensors").read_bytes() == before
+
+
+@pytest.mark.parametrize("content", [b"", b"half", b"\0" * 500])
+def test_a_damaged_training_state_is_refused_with_the_mend(tmp_path, content):
+    path = tmp_path / "training.safetensors"
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match=r"training\.safetensors is damaged.*resume=False"):
+        run(tmp_path)
+
+
+def test_the_card_says_how_the_generator_was_made_and_how_good_it_is(tmp_path):
+    generator = run(tmp_path / "mine")
+    card = json.loads((tmp_path / "mine" / CARD).read_text())
+    assert card["name"] == "mine"
+    assert card["library"]["operators"] == ["add", "mul"]
+    assert card["n_parameters"] == generator.n_parameters()
+    assert card["training"]["seed"] == 3
+    assert (card["steps_done"], card["equations_seen"]) == (6, 48)
+    assert {"log_likelihood_right", "log_likelihood_wrong", "reward_right"} <= card["validation"].keys()
+    assert card["curves"][-1]["step"] == 6
+    assert not generator.training
+
+
+def test_training_may_start_from_a_generator_of_the_same_library(tmp_path):
+    first = run(tmp_path / "first", steps=1)
+    with pytest.raises(KeyboardInterrupt):
+        run(tmp_path / "second", start_from=tmp_path / "first", callback=raise_interrupt)
+    again = run(tmp_path / "third", start_from=tmp_path / "first", learning_rate=0.0, steps=1)
+    assert_same_weights(first, again)
+    with pytest.raises(ValueError, match="another library"):
+        pretrain("koza", 2, tmp_path / "fourth", start_from=tmp_path / "first")
+
+
+def raise_interrupt(progress):
+    raise KeyboardInterrupt
+
+
+def test_pretraining_leaves_global_random_state_alone(tmp_path):
+    state = torch.get_rng_state()
+    run(tmp_path, steps=2)
+    assert torch.equal(torch.get_rng_state(), state)
+
+
+# Does it learn, and is that seen?
+
+
+@pytest.fixture(scope="module")
+def trained():
+    """A tiny generator after 150 steps of cross-entropy, with its losses and its held-out equations."""
+    generator = Generator.untrained(LIBRARY, TINY, Constraints(1, 8), 0)
+    held_out = draw_validation_set(generator, PRIOR, NOTHING, 40, seed=0)
+    before = measure(generator, held_out, 50, 40)
+    settings = PretrainingConfig(steps=150, n_datasets=64, learning_rate=0.01, warmup=5)
+    trainer = Trainer(generator, PRIOR, settings, NOTHING, 0)
+    losses = [trainer.run_step() for _ in range(150)]
+    return SimpleNamespace(
+        losses=losses, before=before, after=measure(generator.eval(), held_out, 50, 40), held_out=held_out
+    )
+
+
+def test_cross_entropy_training_lowers_the_loss(trained):
+    assert np.mean(trained.losses[-20:]) < 0.7 * np.mean(trained.losses[:5])
+
+
+def test_an_untrained_generator_has_no_conditioning_gap_and_a_trained_one_has(trained):
+    def gaps(figures):
+        return [figures[f"{name}_right"] - figures[f"{name}_wrong"] for name in ("log_likelihood", "reward")]
+
+    untrained = gaps(trained.before)
+    learnt = gaps(trained.after)
+    assert abs(untrained[0]) < 0.1
+    assert abs(untrained[1]) < 0.03
+    assert learnt[0] > 1.0
+    assert learnt[1] > 0.05
+    assert trained.after["log_likelihood_right"] > trained.after["log_likelihood_none"]
+    assert trained.after["hit_10"] > trained.before["hit_10"]
+    assert trained.after["hit_1"] <= trained.after["hit_10"]
+
+
+def test_the_figures_are_those_of_a_generator_that_knows_the_answers(trained, monkeypatch):
+    """One that writes the true program of the encoding it is given; here the encoding is its number."""
+    generator = Generator.untrained(LIBRARY, TINY, Constraints(1, 8), 0)
+    drawn = trained.held_out.drawn
+    numbers = torch.arange(40.0).view(40, 1, 1)
+    monkeypatch.setattr(generator, "encode", lambda X, y, d: numbers)
+
+    def answer(latents, n, grammar, state):
+        j = int(latents.item())
+        return SimpleNamespace(
+            tokens=np.repeat(drawn.programs.tokens[j : j + 1], n, axis=0),
+            lengths=np.repeat(drawn.programs.lengths[j : j + 1], n),
+        )
+
+    def log_probs(latents, tokens, lengths, grammar):
+        right = latents.view(-1) == torch.arange(40.0)
+        return SimpleNamespace(programs=torch.where(right, -0.5, -7.0).view(40, 1))
+
+    monkeypatch.setattr(generator, "sample_latents", answer)
+    monkeypatch.setattr(generator, "log_probs", log_probs)
+    figures = measure(generator, trained.held_out, 10, 40)
+    assert figures["log_likelihood_right"] == -0.5
+    assert figures["log_likelihood_wrong"] == -7.0
+    assert figures["reward_right"] == 1.0
+    assert figures["hit_1"] == figures["hit_10"] == figures["valid"] == 1.0
+    assert figures["reward_wrong"] < 0.8
+    assert figures["hit_100_wrong"] < 0.2
+
+
+def test_held_out_equations_are_never_trained_on(trained):
+    points = NOTHING[0]
+    excluded = points, trained.held_out.values(points)
+    assert len(excluded[1]) > 10
+    drawn = PRIOR.draw(5000, 5, 2, LIBRARY, Constraints(1, 8), new_state(1), excluded)
+    fresh = np.random.default_rng(0).uniform(1.0, 3.0, (7, 2))
+    theirs = trained.held_out.drawn.programs.predict(fresh)
+    ours = drawn.programs.predict(fresh)
+    assert not np.isclose(ours[:, None], theirs[None], rtol=1e-9).all(axis=-1).any()
+
+
+def test_a_validation_set_is_the_same_for_the_same_seed(trained):
+    generator = Generator.untrained(LIBRARY, TINY, Constraints(1, 8), 7)
+    again = validation.draw_validation_set(generator, PRIOR, NOTHING, 40, seed=0)
+    np.testing.assert_array_equal(again.drawn.y, trained.held_out.drawn.y)

@@ -1,0 +1,317 @@
+"""The equation prior: what is drawn, how often, and what never is."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import chisquare
+
+from dgsr.expressions.constraints import Constraints
+from dgsr.expressions.library import Library, get_library
+from dgsr.kernels import prior as kernel
+from dgsr.kernels.grammar import are_valid
+from dgsr.kernels.prior import canonicalise
+from dgsr.kernels.random import new_state
+from dgsr.population import Population
+from dgsr.prior import PAPER_WEIGHTS, Prior, comparable
+
+KOZA = get_library("koza", 3)
+POWERS = ("pow2", "pow3", "pow4", "pow5")
+NO_POWERS = {name: weight for name, weight in PAPER_WEIGHTS.items() if name not in POWERS}
+
+
+def draw(prior=None, n=500, seed=0, library=KOZA, n_variables=None, n_samples=20, excluded=None, **limits):
+    constraints, state = Constraints(**limits), new_state(seed)
+    d = n_variables or library.n_variables
+    return (prior or Prior()).draw(n, n_samples, d, library, constraints, state, excluded)
+
+
+def names_of(programs, b):
+    return [programs.library.tokens[t].name for t in programs.tokens[b, : programs.lengths[b]]]
+
+
+def all_names(drawn):
+    return [names_of(drawn.programs, b) for b in range(len(drawn.programs))]
+
+
+def grow(prior, n, library=KOZA):
+    """Kinds of the nodes of `n` trees as they are grown, before any of them is refused."""
+    table = prior.table(library)
+    grammar = Constraints().grammar(library)
+    state = new_state(3)
+    kind, first, second = (np.empty(64, dtype=np.int64) for _ in range(3))
+    trees = []
+    for _ in range(n):
+        n_nodes = kernel._grow(library.n_variables, table, grammar, kind, first, second, state)
+        assert n_nodes > 0
+        trees.append(kind[:n_nodes].copy())
+    return trees
+
+
+@pytest.mark.parametrize(
+    ("preset", "n_variables"), [("koza", 1), ("koza", 5), ("koza-const", 2), ("synth", 4)]
+)
+def test_every_program_is_valid_and_every_target_is_its_value(preset, n_variables):
+    library = get_library(preset, n_variables)
+    limits = {"min_length": 4, "max_length": 25, "max_constants": 2}
+    drawn = draw(library=library, n=400, n_samples=150, **limits)
+    programs = drawn.programs
+    assert are_valid(programs.tokens, programs.lengths, Constraints(**limits).grammar(library)).all()
+    assert (programs.tokens[np.arange(25) >= programs.lengths[:, None]] == 0).all()
+    assert np.isfinite(drawn.y).all()
+    for b in range(400):
+        np.testing.assert_array_equal(programs[b : b + 1].predict(drawn.X[b])[0], drawn.y[b])
+        assert np.ptp(drawn.y[b]) > 0.0
+
+
+def test_columns_that_are_not_used_are_zero_and_their_variables_absent():
+    drawn = draw(n_variables=2)
+    assert (drawn.X[:, :, 2] == 0.0).all()
+    assert (drawn.X[:, :, :2] != 0.0).all()
+    assert not any("x3" in names for names in all_names(drawn))
+
+
+def test_leaves_are_within_the_limits():
+    plain = Prior(min_leaves=3, max_leaves=5, weights=NO_POWERS, variable_probability=1.0)
+    counts = Counter(sum(n.startswith("x") for n in names) for names in all_names(draw(plain, n=2000)))
+    assert set(counts) == {3, 4, 5}
+    assert min(counts.values()) > 200
+
+
+def test_one_number_of_leaves_is_kept_to():
+    plain = Prior(min_leaves=2, max_leaves=2, weights=NO_POWERS, variable_probability=1.0)
+    assert {sum(n.startswith("x") for n in names) for names in all_names(draw(plain))} == {2}
+
+
+def test_operators_are_drawn_with_the_weights_of_the_paper():
+    """Trigonometric functions and inverses are refused in some places, so the rest is compared."""
+    table = Counter(kind for tree in grow(Prior(), 4000) for kind in tree)
+    names = [*KOZA.operators, *POWERS]
+    for group in (("add", "mul", "sub", "div"), POWERS, ("sin", "cos"), ("exp", "log")):
+        observed = np.array([table[names.index(name)] for name in group])
+        weights = np.array([PAPER_WEIGHTS[name] for name in group])
+        assert chisquare(observed, observed.sum() * weights / weights.sum()).pvalue > 1e-3
+
+
+def test_there_are_as_many_powers_to_an_operator_of_two_children_as_their_weights_say():
+    """With powers alone nothing is refused, so that the numbers before each operator are geometric."""
+    weights = {"add": 22.0, "pow2": 8.0}
+    trees = grow(Prior(weights=weights), 4000)
+    n_powers = np.array([(tree == len(KOZA.operators)).sum() for tree in trees])
+    n_leaves = np.array([(tree < 0).sum() for tree in trees])
+    assert set(n_leaves) == {3, 4, 5}
+    assert n_powers.mean() == pytest.approx(n_leaves.mean() * 8 / 22, rel=0.05)
+
+
+def test_a_leaf_that_may_be_a_number_is_one_as_often_as_the_setting_says():
+    trees = grow(Prior(min_leaves=5, max_leaves=5, variable_probability=0.8, weights={"add": 1.0}), 4000)
+    shares = [np.mean([(tree == -2).sum() for tree in trees]) / 5]
+    shares.append(np.mean([(t == -2).sum() for t in grow(Prior(5, 5, variable_probability=1.0), 300)]))
+    # Not where the sibling is a number already, which is at most one leaf in five.
+    assert 0.16 < shares[0] < 0.2
+    assert shares[1] == 0.0
+
+
+def test_an_operator_without_weight_is_never_drawn_and_one_with_more_is_drawn_more():
+    none = draw(Prior(weights=PAPER_WEIGHTS | {"sin": 0.0}))
+    many = draw(Prior(weights=PAPER_WEIGHTS | {"sin": 40.0}))
+    counts = [sum(names.count("sin") for names in all_names(d)) for d in (none, draw(), many)]
+    assert counts[0] == 0
+    assert 30 < counts[1] < counts[2] / 2
+
+
+def test_a_variable_appears_only_with_all_lower_ones():
+    seen = Counter()
+    for names in all_names(draw(library=get_library("koza", 5), n=1000)):
+        present = {name for name in names if name.startswith("x")}
+        assert present == {f"x{i + 1}" for i in range(len(present))}
+        seen[len(present)] += 1
+    assert set(seen) == {1, 2, 3, 4, 5}
+
+
+def test_numbers_of_a_library_with_constants_lie_in_their_range():
+    library = get_library("koza-const", 2)
+    drawn = draw(Prior(constant_range=(2.0, 3.0)), library=library, n=1000)
+    counts = np.array([names.count("const") for names in all_names(drawn)])
+    used = np.arange(3) < counts[:, None]
+    assert used.sum() > 300
+    assert ((drawn.programs.constants[used] >= 2.0) & (drawn.programs.constants[used] <= 3.0)).all()
+    assert np.ptp(drawn.programs.constants[used]) > 0.9
+
+
+@pytest.mark.parametrize("operators", [("add", "mul"), ("sub", "div"), ("add", "sin"), ("mul", "exp")])
+def test_a_library_that_cannot_write_numbers_or_powers_still_has_valid_programs(operators):
+    library = Library("mine", operators, False, 2)
+    drawn = draw(library=library, n=200)
+    programs = drawn.programs
+    assert programs.tokens.min() >= 0
+    assert are_valid(programs.tokens, programs.lengths, Constraints().grammar(library)).all()
+
+
+def test_inputs_lie_in_the_given_domains():
+    drawn = draw(Prior(domains=((1.0, 2.0, 1.0), (-7.0, -6.0, 1.0))), n=800)
+    low, high = drawn.X.min(axis=1), drawn.X.max(axis=1)
+    in_first = (low >= 1.0) & (high <= 2.0)
+    in_second = (low >= -7.0) & (high <= -6.0)
+    assert (in_first | in_second).all()
+    assert 0.4 < in_first.mean() < 0.8  # logarithms refuse the second
+    same = (in_first == in_first[:, :1]).all(axis=1)
+    assert 0.7 < same.mean() < 0.95  # one domain for all variables three times in four, and by chance
+
+
+def test_the_same_state_draws_the_same_and_goes_on_to_something_else():
+    state = new_state(5)
+    first, second = (Prior().draw(50, 20, 3, KOZA, Constraints(), state) for _ in range(2))
+    again = draw(n=50, seed=5)
+    for a, b in ((first.X, again.X), (first.y, again.y), (first.programs.tokens, again.programs.tokens)):
+        np.testing.assert_array_equal(a, b)
+    assert (first.programs.tokens != second.programs.tokens).any()
+    assert (first.y != draw(n=50, seed=6).y).any()
+
+
+def values_at(programs, points):
+    return programs.predict(points.T)
+
+
+def test_excluded_functions_are_never_drawn():
+    library = get_library("koza", 2)
+    points = np.random.default_rng(1).uniform(-1.0, 3.0, (2, 6))
+    prior = Prior(min_leaves=2, max_leaves=3)
+    fresh = np.random.default_rng(0).uniform(1.0, 3.0, (2, 9))
+    functions = [lambda x: x[0] * x[1], lambda x: x[0] + x[1], lambda x: np.log(x[0] * x[1])]
+
+    def share(excluded):
+        drawn = draw(prior, n=3000, library=library, n_samples=5, excluded=excluded)
+        values = values_at(drawn.programs, fresh)
+        return [np.isclose(values, f(fresh), rtol=1e-9).all(axis=1).mean() for f in functions]
+
+    assert min(share((points, np.empty((0, 6))))) > 0.0005
+    with np.errstate(invalid="ignore"):
+        excluded = comparable(np.array([f(points) for f in functions]))
+    assert np.isnan(excluded).any()  # log(x1*x2) is compared where it has a value
+    assert share((points, excluded)) == [0.0, 0.0, 0.0]
+
+
+def test_only_functions_with_values_to_compare_are_comparable():
+    rows = np.array([[1.0, 2.0, np.inf], [np.nan, np.nan, 1.0], [1.0, 2.0, np.nan], [4.0, 5.0, 6.0]])
+    np.testing.assert_array_equal(comparable(rows), [[1.0, 2.0, np.nan], [4.0, 5.0, 6.0]])
+
+
+def subtrees(library, names):
+    ends = {}
+
+    def visit(at):
+        end = at + 1
+        for _ in range(library.tokens[library.index[names[at]]].arity):
+            end = visit(end)
+        ends[at] = end
+        return end
+
+    visit(0)
+    return ends
+
+
+def test_no_part_of_a_program_takes_the_value_of_a_smaller_part_of_it():
+    """x1 + (x2 - x1), x2*(x1/x1): a computer algebra system would simplify them."""
+    points = np.random.default_rng(8).uniform(1.0, 3.0, (3, 5))
+    programs = draw(n=300).programs
+    width = programs.tokens.shape[1]
+    for b in range(len(programs)):
+        names = names_of(programs, b)
+        ends = subtrees(KOZA, names)
+        tokens = np.zeros((len(names), width), dtype=np.int64)
+        for at, end in ends.items():
+            tokens[at, : end - at] = programs.tokens[b, at:end]
+        lengths = np.array([ends[at] - at for at in range(len(names))])
+        values = values_at(Population(KOZA, tokens, lengths, np.ones((len(names), 0))), points)
+        for at, end in ends.items():
+            for inner in range(at + 1, end):
+                assert not np.allclose(values[at], values[inner], rtol=1e-12, atol=0.0), names
+
+
+def random_tree(rng, depth):
+    if depth == 0 or rng.random() < 0.2:
+        return f"x{rng.integers(1, 4)}"
+    name = str(rng.choice(["add", "mul", "add", "mul", "sub", "div", "sin"]))
+    return (name, *[random_tree(rng, depth - 1) for _ in range(1 if name == "sin" else 2)])
+
+
+def write(tree):
+    return [tree] if isinstance(tree, str) else [tree[0]] + [name for c in tree[1:] for name in write(c)]
+
+
+def reordered(tree, rng):
+    """The same function, its sums and products with their operands in another order and grouping."""
+    if isinstance(tree, str):
+        return tree
+    if tree[0] not in ("add", "mul"):
+        return (tree[0], *[reordered(child, rng) for child in tree[1:]])
+    terms = [reordered(term, rng) for term in chain(tree, tree[0])]
+    while len(terms) > 1:
+        a, b = rng.choice(len(terms), 2, replace=False)
+        joined = (tree[0], terms[a], terms[b])
+        terms = [t for i, t in enumerate(terms) if i not in (a, b)] + [joined]
+    return terms[0]
+
+
+def chain(tree, name):
+    if isinstance(tree, str) or tree[0] != name:
+        return [tree]
+    return chain(tree[1], name) + chain(tree[2], name)
+
+
+def canonical(names):
+    tokens = np.array([KOZA.index[name] for name in names])
+    commutative = np.array([token.name in ("add", "mul") for token in KOZA.tokens])
+    canonicalise(tokens, len(tokens), KOZA.table.arity, commutative)
+    return tokens
+
+
+def program(tokens):
+    return Population(KOZA, tokens[None], np.array([len(tokens)]), np.ones((1, 0)))
+
+
+@settings(max_examples=150, deadline=None)
+@given(seed=st.integers(0, 2**31), depth=st.integers(1, 5))
+def test_the_canonical_order_keeps_values_and_does_not_depend_on_the_order_given(seed, depth):
+    rng = np.random.default_rng(seed)
+    tree = random_tree(rng, depth)
+    names = write(tree)
+    ordered = canonical(names)
+    X = rng.uniform(1.0, 2.0, (4, 3))
+    before = program(np.array([KOZA.index[name] for name in names])).predict(X)
+    after = program(ordered).predict(X)
+    sure = np.isfinite(before) & (np.abs(before) < 1e6)
+    np.testing.assert_allclose(after[sure], before[sure], rtol=1e-6, atol=1e-6)
+    again = [KOZA.tokens[t].name for t in ordered]
+    np.testing.assert_array_equal(canonical(again), ordered)  # idempotent
+    np.testing.assert_array_equal(canonical(write(reordered(tree, rng))), ordered)
+
+
+def test_programs_are_drawn_in_canonical_order():
+    programs = draw(n=300).programs
+    for b in range(len(programs)):
+        np.testing.assert_array_equal(
+            canonical(names_of(programs, b)), programs.tokens[b, : programs.lengths[b]]
+        )
+
+
+def test_a_prior_without_equations_within_the_limits_says_so():
+    with pytest.raises(ValueError, match="min_leaves=3"):
+        draw(Prior(variable_probability=1.0), n=5, max_length=4)
+
+
+@pytest.mark.parametrize("weights", [{"sin": 1.0}, {}, {"add": 0.0, "exp": 2.0}])
+def test_a_prior_that_cannot_make_leaves_says_so(weights):
+    with pytest.raises(ValueError, match="weights"):
+        draw(Prior(weights=weights), n=5)
+
+
+@pytest.mark.parametrize("leaves", [(0, 3), (4, 3)])
+def test_impossible_numbers_of_leaves_are_refused(leaves):
+    with pytest.raises(ValueError, match="min_leaves"):
+        Prior(*leaves)

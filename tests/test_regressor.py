@@ -1,0 +1,560 @@
+"""The estimator: what a fit leaves behind, however it ends, and what it refuses."""
+
+from __future__ import annotations
+
+import io
+import pickle
+import random
+import re
+import time
+import warnings
+
+import joblib
+import numpy as np
+import pandas as pd
+import pytest
+import sympy
+import torch
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MinMaxScaler
+
+from dgsr import DGSRRegressor
+from dgsr.evolution import CompiledEvolution, random_population
+from dgsr.expressions import Expression, get_library
+from dgsr.expressions.constraints import Constraints
+from dgsr.generator.config import GeneratorConfig
+from dgsr.generator.generator import Generator
+from dgsr.kernels.random import new_state
+from dgsr.population import Population
+
+
+def data(n_features=2, n_samples=40, seed=0):
+    """Inputs, and a target that no short formula fits."""
+    X = np.random.default_rng(seed).uniform(0.5, 2.0, (n_samples, n_features))
+    return X, X[:, 0] * np.exp(-X[:, -1]) + 0.05 * np.sin(7.0 * X[:, 0])
+
+
+def small(**parameters):
+    """A regressor without the network, of a budget spent in a blink."""
+    return DGSRRegressor(**{"generator": None, "max_evaluations": 2000, "random_state": 0, **parameters})
+
+
+def tiny_generator(library="koza", n_variables=2, max_length=12, **config):
+    config = GeneratorConfig(
+        encoder_width=16,
+        encoder_heads=2,
+        encoder_layers=1,
+        n_inducing=4,
+        n_latents=2,
+        decoder_width=16,
+        decoder_heads=2,
+        decoder_layers=1,
+        tree_embedding=8,
+        max_length=max_length,
+        **config,
+    )
+    constraints = Constraints(max_length=max_length)
+    return Generator.untrained(get_library(library, n_variables), config, constraints, seed=0)
+
+
+def found(model):
+    """What two equal fits have in common."""
+    front = [(c.complexity, c.loss, c.expression.text) for c in model.pareto_front_]
+    rewards = [entry["mean_reward"] for entry in model.history_]
+    return front, str(model.expression_), model.n_evaluations_, rewards
+
+
+# --- the formula is what predicts -----------------------------------------------------------------
+
+
+def assert_predicts_as_sympy_says(expression, X):
+    """Compare `expression` with its sympy form in numpy, to the rounding that its steepness brings."""
+    symbols = [sympy.Symbol(name) for name in expression.feature_names]
+    predicted = expression(X)
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        # Complex, as sympy may write log(x**2) as a sum of logarithms of negative numbers.
+        said = sympy.lambdify(symbols, expression.sympy, "numpy")(*X.T.astype(complex)) + np.zeros(len(X))
+        steepness = np.abs(expression(X * (1.0 + 1e-9)) - predicted)
+    at = np.isfinite(predicted) & np.isfinite(steepness)
+    assert np.all(np.abs(said - predicted)[at] <= 1e-8 * (1.0 + np.abs(predicted[at])) + steepness[at])
+
+
+@pytest.mark.parametrize("library", ["koza", "koza-const", "synth"])
+def test_predict_equals_the_sympy_expression(library):
+    limits = Constraints(max_length=15)
+    tokens = get_library(library, 2)
+    targets = random_population(6, tokens, limits.grammar(tokens), new_state(1))
+    X = np.random.default_rng(1).uniform(0.5, 2.0, (30, 2))
+    budget = 300 if tokens.has_constants else 3000
+    for i in range(len(targets)):
+        y = targets[i](X)
+        if not np.isfinite(y).all() or np.ptp(y) == 0.0:
+            continue
+        model = small(library=library, max_evaluations=budget, max_length=20).fit(X, y + 0.01 * X[:, 0])
+        np.testing.assert_array_equal(model.predict(X), model.expression_(X))
+        assert model.sympy_expr_ == model.expression_.sympy
+        for candidate in model.pareto_front_:
+            assert_predicts_as_sympy_says(candidate.expression, X)
+
+
+def test_the_losses_of_the_front_are_those_of_its_formulas():
+    X, y = data()
+    model = small().fit(X, y)
+    assert len(model.pareto_front_) > 2
+    for candidate in model.pareto_front_:
+        nmse = np.mean((y - candidate.expression(X)) ** 2) / y.var()
+        assert candidate.loss == pytest.approx(nmse, rel=1e-12)
+        assert candidate.complexity == candidate.expression.complexity
+    assert model.expression_ in [candidate.expression for candidate in model.pareto_front_]
+
+
+def test_an_exact_fit_ends_the_search_with_the_simplest_exact_form():
+    X, _ = data()
+    model = small(max_evaluations=10**6).fit(X, X[:, 0] * X[:, 1] + X[:, 0])
+    assert model.stop_reason_ == "exact fit"
+    assert model.n_evaluations_ < 10**6
+    exact = [c for c in model.pareto_front_ if c.loss <= model.tolerance]
+    assert model.expression_ == exact[0].expression
+    assert sympy.expand(model.sympy_expr_ - sympy.sympify("x1*x2 + x1")) == 0
+
+
+def test_selection_by_accuracy_takes_the_lowest_loss():
+    X, y = data()
+    model = small(selection="accuracy").fit(X, y)
+    assert model.expression_ == model.pareto_front_[-1].expression
+
+
+# --- names ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("names", [("width", "height"), ("x 1", "lambda"), ("E", "I"), ("x2", "x1")])
+def test_the_formula_bears_the_names_of_the_columns(names):
+    X, _ = data()
+    frame = pd.DataFrame(X, columns=list(names))
+    model = small(max_evaluations=10**5).fit(frame, X[:, 0] / X[:, 1])
+    assert str(model.expression_) == f"{names[0]}/{names[1]}"
+    a, b = map(sympy.Symbol, names)
+    assert model.sympy_expr_ == a / b
+    np.testing.assert_allclose(model.predict(frame), X[:, 0] / X[:, 1])
+    with pytest.raises(ValueError, match="feature names"):
+        model.predict(frame[[names[1], names[0]]])
+
+
+def test_two_columns_of_one_name_are_refused():
+    X, y = data()
+    with pytest.raises(ValueError, match=r"several columns named 'a'|unique column names"):
+        small().fit(pd.DataFrame(X, columns=["a", "a"]), y)
+
+
+# --- in scikit-learn's company --------------------------------------------------------------------
+
+
+def test_it_works_in_a_pipeline():
+    X, _ = data()
+    scaled = MinMaxScaler((1, 2)).fit_transform(X)
+    pipeline = make_pipeline(MinMaxScaler((1, 2)), small(max_evaluations=10**5)).fit(X, scaled.prod(axis=1))
+    np.testing.assert_allclose(pipeline.predict(X), scaled.prod(axis=1))
+
+
+def test_a_grid_search_over_budgets_finds_the_same_on_two_processes():
+    X, y = data(n_samples=60)
+    grid = {"max_evaluations": [1, 3000]}
+    one, two = (GridSearchCV(small(), grid, cv=3, n_jobs=n, error_score="raise").fit(X, y) for n in (1, 2))
+    assert one.best_params_ == {"max_evaluations": 3000}
+    np.testing.assert_array_equal(one.cv_results_["mean_test_score"], two.cv_results_["mean_test_score"])
+    assert found(one.best_estimator_) == found(two.best_estimator_)
+
+
+def test_a_clone_has_the_parameters_and_not_the_fit():
+    X, y = data()
+    model = small(batch_size=50, max_length=17).fit(X, y)
+    twin = clone(model)
+    assert twin.get_params() == model.get_params()
+    with pytest.raises(NotFittedError):
+        twin.predict(X)
+
+
+def _through_joblib(model):
+    file = io.BytesIO()
+    joblib.dump(model, file)
+    file.seek(0)
+    return joblib.load(file)
+
+
+@pytest.mark.parametrize("copy", [lambda m: pickle.loads(pickle.dumps(m)), _through_joblib])
+def test_a_fitted_regressor_survives_pickling(copy):
+    X, y = data()
+    model = small(generator=tiny_generator(), max_length=12).fit(X, y)
+    twin = copy(model)
+    np.testing.assert_array_equal(twin.predict(X), model.predict(X))
+    assert found(twin) == found(model)
+    assert found(twin.fit(X, y)) == found(model)
+
+
+# --- the same seed, the same result; nothing else is touched --------------------------------------
+
+
+@pytest.mark.parametrize("generator", [None, "tiny"])
+@pytest.mark.parametrize("gp", ["compiled", "deap"])
+def test_the_same_random_state_gives_the_same_result_whatever_the_threads(generator, gp):
+    X, y = data()
+    given = tiny_generator() if generator else None
+    settings = {"generator": given, "gp": gp, "gp_generations": 2, "max_length": 12}
+    first = small(**settings).fit(X, y)
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        assert found(small(**settings).fit(X, y)) == found(first)
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(before)
+    assert found(small(**{**settings, "random_state": 1}).fit(X, y)) != found(first)
+
+
+def test_a_random_state_instance_is_drawn_from_once():
+    X, y = data()
+    used, other = np.random.RandomState(3), np.random.RandomState(3)
+    small(random_state=used).fit(X, y)
+    other.randint(2)
+    assert used.randint(2**30) == other.randint(2**30)
+
+
+@pytest.mark.parametrize("gp", ["compiled", "deap"])
+def test_a_fit_leaves_global_state_alone(gp):
+    def state():
+        kind, keys, *rest = np.random.get_state()  # noqa: NPY002
+        numpy_state = kind, keys.tobytes(), *rest
+        return {
+            "random": random.getstate(),
+            "numpy": numpy_state,
+            "torch": torch.get_rng_state().numpy().tobytes(),
+            "threads": torch.get_num_threads(),
+            "gradients": torch.is_grad_enabled(),
+            "dtype": torch.get_default_dtype(),
+            "errors": np.geterr(),
+            "filters": list(warnings.filters),
+        }
+
+    X, y = data()
+    before = state()
+    small(generator="untrained", gp=gp, gp_generations=2, max_length=12).fit(X, y)
+    assert state() == before
+
+
+# --- the generator --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("encoding", ["float", "bits"])
+@pytest.mark.parametrize("objective", ["pqt", "risk-seeking", "vpg"])
+def test_a_given_generator_is_not_changed(objective, encoding):
+    X, y = data()
+    generator = tiny_generator(input_encoding=encoding)
+    before = {name: tensor.clone() for name, tensor in generator.state_dict().items()}
+    modes = [module.training for module in generator.modules()]
+    model = small(generator=generator, objective=objective, max_length=12, batch_size=100, gp_generations=2)
+    model.fit(X, y)
+    assert len(model.history_) > 2
+    assert model.generator_ == "given"
+    after = generator.state_dict()
+    assert all(torch.equal(after[name], before[name]) for name in before)
+    assert [module.training for module in generator.modules()] == modes
+    assert all(p.grad is None and p.requires_grad for p in generator.parameters())
+
+
+def test_a_generator_of_more_variables_serves_fewer_columns():
+    X, y = data(n_features=1)
+    model = small(generator=tiny_generator(n_variables=3), max_length=12).fit(X, y)
+    assert model.library_.n_variables == 1
+    assert {symbol.name for symbol in model.sympy_expr_.free_symbols} <= {"x1"}
+
+
+def test_more_columns_than_any_shipped_generator_are_searched_with_an_untrained_one():
+    X, y = data(n_features=40)
+    model = small(generator="auto", max_evaluations=300, batch_size=100).fit(X, y)
+    assert model.generator_ == "untrained"
+    assert np.isfinite(model.predict(X)).all()
+
+
+# --- budgets --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("budget", [50, 777, 1000])
+@pytest.mark.parametrize("gp", ["compiled", "deap"])
+def test_the_budget_is_spent_and_not_exceeded(budget, gp):
+    X, y = data()
+    model = small(max_evaluations=budget, batch_size=100, gp=gp).fit(X, y)
+    assert model.n_evaluations_ == budget
+    assert model.stop_reason_ == "max_evaluations"
+
+
+@pytest.mark.parametrize("library", ["koza", "koza-const"])
+def test_max_time_is_read_at_fit_and_honoured(library):
+    X, y = data(n_samples=2000)
+    settings = {"generator": tiny_generator(library), "library": library, "max_length": 12}
+    model = small(max_evaluations=10**9, **settings)
+    small(max_evaluations=1000 if library == "koza" else 20, **settings).fit(X, y)  # compiles
+    model.max_time = 0.5
+    started = time.monotonic()
+    model.fit(X, y)
+    assert 0.5 <= time.monotonic() - started < 2.5
+    assert model.stop_reason_ == "max_time"
+
+
+def test_history_goes_up_and_down_as_it_should():
+    X, y = data()
+    history = small(max_evaluations=20_000).fit(X, y).history_
+    assert len(history) > 2
+    for name, direction in {"evaluations": 1, "seconds": 1, "best_nmse": -1, "invalid": 1}.items():
+        assert (direction * np.diff([entry[name] for entry in history]) >= 0).all(), name
+    assert all(0.0 <= entry["mean_reward"] <= entry["best_reward"] <= 1.0 for entry in history)
+
+
+def test_a_second_fit_forgets_the_first():
+    X, y = data()
+    frame = pd.DataFrame(X, columns=["a", "b"])
+    model = small(max_evaluations=5000).fit(frame, y)
+    wide, other = data(n_features=3, seed=1)
+    fresh = small(max_evaluations=5000).fit(wide, other)
+    assert found(model.fit(wide, other)) == found(fresh)
+    assert len(model.history_) == len(fresh.history_)
+    assert model.n_features_in_ == 3
+    assert not hasattr(model, "feature_names_in_")
+
+
+def test_a_failed_fit_leaves_nothing_of_the_one_before():
+    X, y = data()
+    model = small().fit(X, y)
+    with pytest.raises(ValueError, match="NaN"):
+        model.fit(np.full((5, 3), np.nan), np.arange(5.0))
+    with pytest.raises(NotFittedError):
+        model.predict(X)
+
+
+# --- progress and interruptions -------------------------------------------------------------------
+
+
+def test_the_callback_is_told_of_every_round():
+    X, y = data()
+    told = []
+    model = small(max_evaluations=20_000, callback=told.append).fit(X, y)
+    assert [progress.evaluations for progress in told] == [entry["evaluations"] for entry in model.history_]
+    assert told[-1].best_nmse == pytest.approx(model.pareto_front_[-1].loss, rel=1e-5)
+    assert np.isfinite(told[-1].best_expression(X)).all()
+
+
+def test_verbose_prints_a_line_a_round(capsys):
+    X, y = data()
+    model = small(max_evaluations=20_000, verbose=1).fit(X, y)
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == len(model.history_)
+    assert re.match(r" +\d+ evaluations +\d+\.\d s  NMSE \d\.\d+e[-+]\d+  \S", lines[0])
+
+
+class Interrupting(CompiledEvolution):
+    """Raises in the third evaluation of a generation: in the middle of a round."""
+
+    def __init__(self, error):
+        super().__init__()
+        self.error = error
+
+    def evolve(self, population, nmse, evaluate, *rest):
+        calls = 0
+
+        def interrupted(changed):
+            nonlocal calls
+            calls += 1
+            if calls == 3:
+                raise self.error
+            return evaluate(changed)
+
+        return super().evolve(population, nmse, interrupted, *rest)
+
+
+def raising(error):
+    def callback(progress):
+        raise error
+
+    return callback
+
+
+WAYS = {
+    "in the callback": lambda error: {"callback": raising(error)},
+    "amid evolution": lambda error: {"gp": Interrupting(error)},
+}
+
+
+@pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
+@pytest.mark.parametrize("generator", [None, "tiny"])
+def test_an_interrupted_fit_warns_and_keeps_the_best_so_far(way, generator):
+    X, y = data()
+    given = tiny_generator() if generator else None
+    model = small(generator=given, max_length=12, max_evaluations=10**9, **way(KeyboardInterrupt()))
+    with pytest.warns(UserWarning, match="interrupted; the best formulas so far are kept") as caught:
+        model.fit(X, y)
+    assert caught[0].filename == __file__
+    assert model.stop_reason_ == "interrupted"
+    assert 0 < model.n_evaluations_ < 10**6
+    assert np.isfinite(model.predict(X)).all()
+    assert model.pareto_front_[-1].loss < 1.0
+
+
+@pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
+def test_any_other_exception_passes_through_and_leaves_a_fitted_estimator(way):
+    class Alarm(Exception):
+        pass
+
+    X, y = data()
+    model = small(max_evaluations=10**9, **way(Alarm()))
+    with pytest.raises(Alarm):
+        model.fit(X, y)
+    assert model.stop_reason_ == "error"
+    assert np.isfinite(model.predict(X)).all()
+    assert model.n_evaluations_ > 0
+
+
+def test_an_interruption_before_any_formula_passes_through(monkeypatch):
+    def interrupt(*arguments):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("dgsr.search.random_population", interrupt)
+    model = small()
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(*data())
+    with pytest.raises(NotFittedError):
+        model.predict(data()[0])
+
+
+# --- what is refused, and what works all the same -------------------------------------------------
+
+
+def changed(array, value):
+    array = array.astype(object) if isinstance(value, str) else array.astype(type(value))
+    array[(0,) * array.ndim] = value
+    return array
+
+
+BAD_DATA = {
+    "nan in X": (lambda X, y: (changed(X, np.nan), y), "X contains NaN"),
+    "nan in y": (lambda X, y: (X, changed(y, np.nan)), "y contains NaN"),
+    "inf in X": (lambda X, y: (changed(X, np.inf), y), "X contains infinity"),
+    "inf in y": (lambda X, y: (X, changed(y, np.inf)), "y contains infinity"),
+    "text in X": (lambda X, y: (changed(X, "red"), y), "could not convert string to float: 'red'"),
+    "text in y": (lambda X, y: (X, changed(y, "red")), "could not convert string to float: 'red'"),
+    "complex X": (lambda X, y: (changed(X, 1j), y), "Complex data not supported"),
+    "complex y": (lambda X, y: (X, changed(y, 1j)), "Complex data not supported"),
+    "one row": (lambda X, y: (X[:1], y[:1]), r"1 sample\(s\) .* minimum of 2"),
+    "no column": (lambda X, y: (X[:, :0], y), r"0 feature\(s\)"),
+    "lengths differ": (lambda X, y: (X, y[1:]), "inconsistent numbers of samples"),
+    "flat X": (lambda X, y: (X[:, 0], y), "Expected 2D array"),
+    "tiny y": (lambda X, y: (X, y * 1e-300), "values of y spread over .*e-301.* rescale y"),
+    "huge y": (lambda X, y: (X, (y - y.mean()) * 1e300), "values of y spread over .*e[+]299.* rescale y"),
+    "y beyond its spread": (lambda X, y: (X[:2], np.array([1.7e308, -1.7e308])), "spread over inf"),
+}
+
+
+@pytest.mark.parametrize(("spoil", "message"), BAD_DATA.values(), ids=BAD_DATA)
+def test_unusable_data_are_refused_by_name(spoil, message):
+    X, y = data()
+    model = small()
+    with pytest.raises(ValueError, match=message):
+        model.fit(*spoil(X, y))
+    with pytest.raises(NotFittedError):
+        model.predict(X)
+
+
+BAD_PARAMETERS = {
+    "unknown library": ({"library": "kozo"}, "library='kozo' is unknown; choose from koza"),
+    "library of other width": (
+        {"library": get_library("koza", 3)},
+        r"library has 3 variables and X 2 columns; use library.with_variables\(2\)",
+    ),
+    "unknown generator": ({"generator": "nope"}, "generator='nope' is neither a folder nor a name"),
+    "generator of another library": (
+        {"generator": tiny_generator("synth")},
+        "The generator 'given' is for the library 'synth', the search uses 'koza'; set library='synth'",
+    ),
+    "too few variables": (
+        {"generator": tiny_generator(n_variables=1), "max_length": 12},
+        "X has 2 columns, the generator 'given' knows 1; set generator='untrained'",
+    ),
+    "too long": (
+        {"generator": tiny_generator(), "max_length": 13},
+        "max_length=13 is more than the 12 tokens the generator 'given' can write; lower it",
+    ),
+    "lengths crossed": ({"min_length": 9, "max_length": 9}, "min_length=9 and max_length=9 must satisfy"),
+    "objective": ({"objective": "pqqt"}, "'objective' parameter of DGSRRegressor must be .*'pqt'"),
+    "selection": ({"selection": "x"}, "'selection' parameter of DGSRRegressor must be .*'accuracy'"),
+    "engine": ({"gp": "x"}, "'gp' parameter of DGSRRegressor must be"),
+    "no evaluations": ({"max_evaluations": 0}, "'max_evaluations' parameter of DGSRRegressor .* Got 0"),
+    "float evaluations": ({"max_evaluations": 1e6}, "'max_evaluations' .* must be an int"),
+    "no time": ({"max_time": 0}, "'max_time' parameter of DGSRRegressor .* Got 0"),
+    "nan time": ({"max_time": np.nan}, "'max_time' parameter of DGSRRegressor .* Got nan"),
+    "tolerance": ({"tolerance": -1.0}, "'tolerance' parameter of DGSRRegressor .* Got -1"),
+    "random state": ({"random_state": "x"}, "'random_state' parameter of DGSRRegressor"),
+    "callback": ({"callback": 1}, "'callback' parameter of DGSRRegressor must be a callable"),
+}
+
+
+@pytest.mark.parametrize(("parameters", "message"), BAD_PARAMETERS.values(), ids=BAD_PARAMETERS)
+def test_unusable_parameters_are_refused_by_name_and_value(parameters, message):
+    with pytest.raises(ValueError, match=message):
+        small(**parameters).fit(*data())
+
+
+def test_a_constant_target_is_warned_of_and_predicted():
+    X, _ = data()
+    with pytest.warns(UserWarning, match=r"y is 0\.1 in every row; the formula is that number") as caught:
+        model = small().fit(X, np.full(len(X), 0.1))
+    assert caught[0].filename == __file__
+    np.testing.assert_array_equal(model.predict(X), 0.1)
+    assert model.sympy_expr_ == sympy.Float(0.1)
+    assert (model.stop_reason_, model.n_evaluations_, len(model.pareto_front_)) == ("constant target", 0, 1)
+
+
+@pytest.mark.parametrize("encoding", ["float", "bits"])
+@pytest.mark.parametrize("scale", [1e-300, 1e-30, 1e30, 1e300])
+def test_inputs_of_any_scale_are_searched(scale, encoding):
+    X, y = data()
+    generator = tiny_generator(input_encoding=encoding)
+    model = small(generator=generator, max_length=12).fit(X * scale, y)
+    assert np.isfinite(model.predict(X * scale)).all()
+
+
+@pytest.mark.parametrize("scale", [1e-100, 1e100])
+def test_targets_of_extreme_scale_are_searched_whatever_numpy_does_about_overflow(scale):
+    X, y = data()
+    with np.errstate(all="raise"):
+        model = small(generator=tiny_generator(), max_length=12).fit(X, y * scale)
+    assert np.isfinite([candidate.loss for candidate in model.pareto_front_]).all()
+
+
+def test_constant_and_repeated_columns_and_two_rows_are_searched():
+    X = np.array([[1.0, 2.0, 2.0], [1.0, 3.0, 3.0]])
+    model = small().fit(X, [4.0, 9.0])
+    np.testing.assert_allclose(model.predict(X), [4.0, 9.0])
+
+
+def test_no_finite_equation_within_the_budget_is_an_error_with_a_mend(monkeypatch):
+    def undefined(n, library, grammar, state):
+        expression = Expression.from_text("log(x1)", library)
+        tokens = np.zeros((1, grammar.max_length), dtype=np.int64)
+        tokens[0, :2] = expression.tokens
+        return Population(library, tokens, np.array([2]), np.ones((1, 0)))
+
+    monkeypatch.setattr("dgsr.search.random_population", undefined)
+    model = small(max_evaluations=1, callback=raising(AssertionError("there is no formula to tell of")))
+    with pytest.raises(ValueError, match=r"None of 1 equations had finite values .* raise max_evaluations"):
+        model.fit([[-1.0], [-2.0]], [1.0, 2.0])
+    with pytest.raises(NotFittedError):
+        model.predict([[1.0]])
+
+
+@pytest.mark.parametrize("model", [DGSRRegressor(), small()])
+def test_an_unfitted_regressor_says_so(model):
+    for use in (lambda: model.predict([[1.0]]), lambda: model.sympy_expr_):
+        with pytest.raises(NotFittedError, match="not fitted"):
+            use()

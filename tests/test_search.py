@@ -1,0 +1,407 @@
+"""Algorithm 2 as ask and tell: counting, resuming, refining, and the archive of the best."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import curve_fit
+
+from dgsr.evolution import EvolutionConfig, random_population
+from dgsr.expressions import Expression, get_library
+from dgsr.expressions.constraints import Constraints
+from dgsr.generator.config import GeneratorConfig
+from dgsr.generator.generator import Generator
+from dgsr.kernels.random import new_state
+from dgsr.pareto import Candidate, ParetoArchive, ParetoFront, select
+from dgsr.population import Population
+from dgsr.search import OBJECTIVES, Search, SearchConfig, best_unique, run
+
+LIMITS = Constraints(max_length=12)
+X = np.random.default_rng(0).uniform(0.5, 2.0, (40, 2))
+Y = X[:, 0] * np.exp(-X[:, 1]) + 0.05 * np.sin(7.0 * X[:, 0])
+
+
+def tiny_generator(library="koza", n_variables=2):
+    config = GeneratorConfig(
+        encoder_width=16,
+        encoder_heads=2,
+        encoder_layers=1,
+        n_inducing=4,
+        n_latents=2,
+        decoder_width=16,
+        decoder_heads=2,
+        decoder_layers=1,
+        tree_embedding=8,
+        max_length=12,
+    )
+    return Generator.untrained(get_library(library, n_variables), config, LIMITS, seed=0)
+
+
+def small(generator="tiny", *, library="koza", y=Y, seed=0, engine="compiled", generations=2, **config):
+    if generator == "tiny":
+        generator = tiny_generator(library)
+    config = {"batch_size": 60, "max_evaluations": 10**9, **config}
+    config = SearchConfig(evolution=EvolutionConfig(generations=generations), **config)
+    return Search(X, y, get_library(library, 2), LIMITS, config, generator, engine, seed)
+
+
+def rounds(search, n):
+    for _ in range(n):
+        search.tell(search.ask())
+    return search
+
+
+def without_seconds(history):
+    return [{name: value for name, value in entry.items() if name != "seconds"} for entry in history]
+
+
+def assert_equal_populations(a, b):
+    for name in ("tokens", "lengths", "constants"):
+        np.testing.assert_array_equal(getattr(a, name), getattr(b, name))
+
+
+def programs_of(population):
+    return [tuple(row[:length]) for row, length in zip(population.tokens, population.lengths)]
+
+
+def draw(n, seed=0, library="koza"):
+    tokens = get_library(library, 2)
+    return random_population(n, tokens, LIMITS.grammar(tokens), new_state(seed))
+
+
+# --- rounds ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("generator", ["tiny", None])
+@pytest.mark.parametrize("engine", ["compiled", "deap"])
+def test_ask_and_tell_make_a_search(generator, engine):
+    search = small(generator, engine=engine, max_evaluations=1000)
+    while not search.stop_reason():
+        search.tell(search.ask())
+    assert search.stop_reason() == "max_evaluations"
+    assert search.n_evaluations == 1000
+    assert search.archive.best_nmse() < 1.0
+    assert search.history[-1]["best_nmse"] == search.archive.best_nmse()
+
+
+@pytest.mark.parametrize("generator", ["tiny", None])
+def test_run_reports_after_every_round_and_says_why_it_ended(generator):
+    reported = []
+    search = small(generator, y=X[:, 0] * X[:, 1])
+    assert run(search, lambda s: reported.append(s.n_evaluations)) == "exact fit"
+    assert reported == [entry["evaluations"] for entry in search.history]
+
+
+def test_evaluations_are_counted_one_by_one(monkeypatch):
+    counted = 0
+    nmse = Population.nmse
+
+    def counting(population, *data):
+        nonlocal counted
+        counted += len(population)
+        return nmse(population, *data)
+
+    monkeypatch.setattr(Population, "nmse", counting)
+    search = rounds(small(), 3)
+    assert search.n_evaluations == counted > 0
+    search = small(None, max_evaluations=333)
+    counted = 0
+    assert run(search) == "max_evaluations"
+    assert search.n_evaluations == counted == 333
+
+
+def test_programs_beyond_the_budget_are_not_evaluated():
+    search = small(None, max_evaluations=10)
+    population = draw(25)
+    nmse = search.evaluate(population)
+    np.testing.assert_array_equal(nmse[:10], population[:10].nmse(X, Y))
+    assert np.isinf(nmse[10:]).all()
+    assert search.n_evaluations == 10
+    assert search.n_invalid == np.isinf(nmse[:10]).sum()
+
+
+def test_without_a_generator_rounds_go_on_from_the_last_generation():
+    search = rounds(small(None), 1)
+    evaluated = search.n_evaluations
+    assert search.ask() is search.generation
+    np.testing.assert_array_equal(search.generation_nmse, search.generation.nmse(X, Y))
+    search.tell(search.ask())
+    assert evaluated < search.n_evaluations <= evaluated + 2 * 60  # the parents are not evaluated again
+
+
+@pytest.mark.parametrize("generator", ["tiny", None])
+def test_another_seed_is_another_search(generator):
+    a, b, other = (rounds(small(generator, seed=seed), 2) for seed in (3, 3, 4))
+    assert without_seconds(a.history) == without_seconds(b.history)
+    assert_equal_populations(a.ask(), b.ask())
+    assert without_seconds(a.history) != without_seconds(other.history)
+
+
+# --- stopping and going on ------------------------------------------------------------------------
+
+
+RESUMED = {
+    "pqt": {},
+    "risk-seeking": {"objective": "risk-seeking"},
+    "vpg": {"objective": "vpg"},
+    "no generator": {"generator": None},
+    "DEAP": {"engine": "deap"},
+    "constants": {"library": "koza-const", "batch_size": 10},
+}
+
+
+@pytest.mark.parametrize("settings", RESUMED.values(), ids=RESUMED)
+def test_a_resumed_search_is_the_uninterrupted_one(settings):
+    whole = rounds(small(**settings), 4)
+    resumed = small(**{**settings, "seed": 99})
+    resumed.load_state_dict(rounds(small(**settings), 2).state_dict())
+    assert_goes_on_as(whole, rounds(resumed, 2))
+
+
+def test_a_state_can_be_loaded_more_than_once():
+    state = rounds(small(), 2).state_dict()
+    for _ in range(2):
+        resumed = small()
+        resumed.load_state_dict(state)
+        assert_goes_on_as(rounds(small(), 4), rounds(resumed, 2))
+
+
+def assert_goes_on_as(whole, resumed):
+    """Everything so far is the same, and so is the next batch."""
+    assert without_seconds(resumed.history) == without_seconds(whole.history)
+    assert_equal_populations(resumed.archive.population(), whole.archive.population())
+    assert_equal_populations(resumed.queue, whole.queue)
+    np.testing.assert_array_equal(resumed.queue_nmse, whole.queue_nmse)
+    assert_equal_populations(resumed.ask(), whole.ask())
+
+
+def test_a_state_is_not_changed_by_going_on():
+    search = rounds(small(), 2)
+    state = search.state_dict()
+    kept = torch.cat([tensor.flatten() for tensor in state["decoder"].values()])
+    moments = torch.cat([m["exp_avg"].flatten() for m in state["optimizer"].values()])
+    nmse, seed = state["archive"]["nmse"].copy(), state["state"].copy()
+    rounds(search, 2)
+    assert torch.equal(kept, torch.cat([tensor.flatten() for tensor in state["decoder"].values()]))
+    assert torch.equal(moments, torch.cat([m["exp_avg"].flatten() for m in state["optimizer"].values()]))
+    np.testing.assert_array_equal(state["archive"]["nmse"], nmse)
+    np.testing.assert_array_equal(state["state"], seed)
+    assert len(state["history"]) == 2
+
+
+def test_a_resumed_search_counts_the_earlier_seconds():
+    search = rounds(small(None, max_time=1e6), 1)
+    state = search.state_dict()
+    state["seconds"] = 2e6
+    resumed = small(None, max_time=1e6)
+    assert resumed.stop_reason() is None
+    resumed.load_state_dict(state)
+    assert resumed.stop_reason() == "max_time"
+
+
+# --- refining -------------------------------------------------------------------------------------
+
+
+def test_the_decoder_is_refined_and_the_encoder_is_not():
+    generator = tiny_generator()
+    given = {name: tensor.clone() for name, tensor in generator.state_dict().items()}
+    search = rounds(small(generator), 3)
+    refined = search.generator.state_dict()
+    assert all(torch.equal(refined[name], given[name]) for name in given if name.startswith("encoder."))
+    assert any(not torch.equal(refined[name], given[name]) for name in given if name.startswith("decoder."))
+    assert all(torch.equal(tensor, given[name]) for name, tensor in generator.state_dict().items())
+
+
+def test_nothing_is_refined_when_not_asked():
+    search = rounds(small(refine=False), 2)
+    given = tiny_generator().state_dict()
+    assert all(torch.equal(tensor, given[name]) for name, tensor in search.generator.state_dict().items())
+
+
+@pytest.mark.parametrize("objective", OBJECTIVES)
+def test_refining_makes_good_programs_likelier(objective):
+    search = small(objective=objective, generations=0, epsilon=0.1, learning_rate=0.01, seed=1)
+    population = search.generator.population(*_tokens(search.ask()))
+    nmse = population.nmse(X, Y)
+    order = np.argsort(nmse)
+    good, bad = population[order[:5]], population[order[-20:]]
+
+    def gap():
+        log_prob = search.generator.log_prob
+        return log_prob(good, X, Y).mean() - log_prob(bad, X, Y).mean()
+
+    before = gap()
+    for _ in range(10):
+        search.tell(population)
+    assert gap() > before + 0.1
+
+
+def _tokens(population):
+    return population.tokens, population.lengths
+
+
+def test_the_queue_holds_the_best_different_programs_of_all_rounds(monkeypatch):
+    search = small(queue_size=10, generations=0)
+    seen = {}
+    for _ in range(4):
+        asked = search.ask()
+        for program, nmse in zip(programs_of(asked), asked.nmse(X, Y)):
+            seen[program] = nmse
+        search.tell(asked)
+    best = sorted(nmse for nmse in seen.values() if np.isfinite(nmse))[:10]
+    np.testing.assert_array_equal(search.queue_nmse, best)
+    queue = programs_of(search.queue)
+    assert len(set(queue)) == 10
+    assert [seen[program] for program in queue] == best
+
+
+@pytest.mark.parametrize("objective", OBJECTIVES)
+def test_a_round_of_programs_without_finite_values_is_survived(objective):
+    search = small(objective=objective, generations=0)
+    library = search.library
+    tokens = np.zeros((3, 12), dtype=np.int64)
+    tokens[:, :4] = [library.index[name] for name in ("log", "sub", "x1", "x1")]
+    search.tell(Population(library, tokens, np.full(3, 4), np.ones((3, 0))))
+    assert search.n_invalid == 3
+    assert search.archive.best_nmse() == np.inf
+    assert len(search.queue) == 0
+    rounds(search, 2)
+    assert np.isfinite(search.archive.best_nmse())
+
+
+# --- constants ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("engine", ["compiled", "deap"])
+def test_constants_are_fitted_to_the_least_squares_ones(engine):
+    y = 2.5 * X[:, 0] + 1.25 + 0.01 * np.random.default_rng(0).normal(size=len(X))
+    search = small(None, library="koza-const", y=y, engine=engine, batch_size=100, generations=5)
+    library = search.library
+    line = [library.index[name] for name in ("add", "mul", "const", "x1", "const")]
+    first = draw(20, library="koza-const")
+    first.tokens[0], first.lengths[0] = 0, 5
+    first.tokens[0, :5] = line
+    search.tell(first)
+    at = Expression(library, line, [0, 0]).complexity
+    (a, b), _ = curve_fit(lambda x, a, b: a * x + b, X[:, 0], y)
+    least = np.mean((y - a * X[:, 0] - b) ** 2) / y.var()
+    assert search.archive.nmse[at] <= least * (1 + 1e-6)
+    np.testing.assert_allclose(first.constants[0, :2], [a, b], rtol=1e-4)
+
+
+def test_archived_constants_give_the_archived_loss():
+    search = rounds(small(library="koza-const", batch_size=20), 2)
+    archive = search.archive
+    population = archive.population()
+    np.testing.assert_array_equal(population.nmse(X, Y), archive.nmse[archive.front()])
+
+
+# --- the best of many -----------------------------------------------------------------------------
+
+
+@settings(max_examples=50, deadline=None)
+@given(
+    st.lists(st.sampled_from([0.5, 1.0, 1.5, np.inf]), min_size=1, max_size=30),
+    st.integers(0, 5),
+    st.integers(0, 9),
+)
+def test_best_unique_is_what_sorting_gives(losses, n, seed):
+    population = draw(12, seed)[np.random.default_rng(seed).integers(12, size=len(losses))]
+    by_program = dict(zip(programs_of(population), losses))
+    nmse = np.array([by_program[program] for program in programs_of(population)])
+    kept, kept_nmse = best_unique(population, nmse, n)
+    finite = {program: loss for program, loss in by_program.items() if np.isfinite(loss)}
+    expected = sorted((loss, len(program)) for program, loss in finite.items())[:n]
+    assert list(zip(kept_nmse, kept.lengths)) == expected
+    assert [by_program[program] for program in programs_of(kept)] == list(kept_nmse)
+    assert len(set(programs_of(kept))) == len(kept)
+
+
+losses = st.floats(1e-3, 1e3) | st.sampled_from([1.0, np.inf])
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(losses, min_size=1, max_size=40), st.integers(0, 20), st.integers(1, 4))
+def test_the_archive_and_its_front_are_what_comparing_all_gives(nmse, seed, n_updates):
+    population, nmse = draw(len(nmse), seed), np.array(nmse)
+    archive = ParetoArchive(population[:0])
+    for part in np.array_split(np.arange(len(nmse)), n_updates):
+        archive.update(population[part], nmse[part])
+    complexities = population.complexities()
+    assert archive.best_nmse() == nmse.min()
+    for c in set(complexities):
+        assert archive.nmse[c] == nmse[complexities == c].min()
+
+    expected = sorted(
+        {
+            (c, loss)
+            for c, loss in zip(complexities, nmse)
+            if np.isfinite(loss)
+            and all(loss < (1 - 1e-6) * other for d, other in zip(complexities, nmse) if d < c)
+            and loss == nmse[complexities == c].min()
+        }
+    )
+    front = archive.front()
+    assert list(zip(front, archive.nmse[front])) == expected
+    np.testing.assert_array_equal(archive.population().complexities(), front)
+
+    listed = ParetoFront.from_archive(archive, ["a", "b"])
+    assert [(c.complexity, c.loss) for c in listed] == expected
+    given_to = {(program, loss) for program, loss in zip(programs_of(population), nmse)}
+    assert all((tuple(c.expression.tokens), c.loss) in given_to for c in listed)
+
+
+def test_the_same_formula_written_longer_is_not_on_the_front():
+    library = get_library("koza", 2)
+    texts = "x1", "x1 + x2", "x1 + x2 + x2 - x2"
+    population = draw(3)
+    archive = ParetoArchive(population[:0])
+    for i, text in enumerate(texts):
+        tokens = Expression.from_text(text, library).tokens
+        population.tokens[i], population.lengths[i] = 0, len(tokens)
+        population.tokens[i, : len(tokens)] = tokens
+    archive.update(population, np.array([1.0, 0.5, 0.5 * (1 - 1e-12)]))
+    assert [candidate.expression.text for candidate in ParetoFront.from_archive(archive, None)] == list(
+        texts[:2]
+    )
+
+
+# --- choosing from the front ----------------------------------------------------------------------
+
+
+def front_of(*pairs):
+    expression = Expression.from_text("x1", get_library("koza", 1))
+    return ParetoFront([Candidate(complexity, loss, expression) for complexity, loss in pairs])
+
+
+FRONTS = {
+    "one": ([(1, 0.5)], 0, 0),
+    "steepest of the good": ([(1, 1.0), (3, 0.1), (9, 0.09), (11, 0.085)], 1, 3),
+    "steep but bad": ([(1, 1.0), (2, 0.2), (9, 0.1), (10, 0.099)], 2, 3),
+    "exact": ([(1, 1.0), (5, 1e-30), (9, 1e-32)], 1, 1),
+    "exactly zero": ([(1, 1.0), (5, 0.0)], 1, 1),
+    "equal slopes": ([(1, 1.0), (2, 0.9), (3, 0.81)], 1, 2),
+}
+
+
+@pytest.mark.parametrize(("pairs", "best", "accuracy"), FRONTS.values(), ids=FRONTS)
+def test_the_rules_choose(pairs, best, accuracy):
+    assert select(front_of(*pairs), "best", 1e-16) == best
+    assert select(front_of(*pairs), "accuracy", 1e-16) == accuracy
+
+
+def test_a_front_is_a_sequence_that_shows_as_a_table():
+    front = front_of((1, 1.0), (3, 0.25))
+    assert [candidate.loss for candidate in front] == [1.0, 0.25]
+    assert front[-1].complexity == 3
+    assert isinstance(front[:1], ParetoFront)
+    assert len(front[:1]) == 1
+    header, first, second = repr(front).splitlines()
+    assert header.split() == ["complexity", "loss", "formula"]
+    assert (first.split(), second.split()) == (["1", "1", "x1"], ["3", "0.25", "x1"])
+    frame = front.to_frame()
+    assert list(frame.columns) == ["complexity", "loss", "formula"]
+    assert frame["loss"].tolist() == [1.0, 0.25]
