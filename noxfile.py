@@ -6,8 +6,6 @@ What follows `--` is passed on: `nox -s tests -- tests/test_cli.py -x`.
 from __future__ import annotations
 
 import os
-import socket
-import sys
 
 import nox
 
@@ -15,27 +13,11 @@ nox.needs_version = ">=2024.4.15"
 nox.options.sessions = ["lint", "types", "tests"]
 nox.options.reuse_venv = "yes"
 
-CPU_TORCH = "https://download.pytorch.org/whl/cpu"
 CHECKED = ["src", "tests", "examples", "benchmarks", "noxfile.py"]
 
 
-def can_reach(host: str) -> bool:
-    try:
-        socket.create_connection((host, 443), timeout=3).close()
-    except OSError:
-        return False
-    return True
-
-
 def install(session: nox.Session, *packages: str) -> None:
-    """Install `packages` in the versions of constraints.txt.
-
-    On Linux the package index has torch with gigabytes of CUDA, so torch is taken from its own index
-    of CPU builds first; unless pip has been told where to look, or that index cannot be reached.
-    """
-    told = any(os.environ.get(f"PIP_{name}") for name in ("INDEX_URL", "EXTRA_INDEX_URL", "FIND_LINKS"))
-    if sys.platform == "linux" and not told and can_reach("download.pytorch.org"):
-        session.install("-c", "constraints.txt", "--index-url", CPU_TORCH, "torch")
+    """Install `packages` in the versions of constraints.txt."""
     session.install("-c", "constraints.txt", *packages)
 
 

@@ -24,7 +24,16 @@ _ROOMS = {
     "pretrain": "dgsr.pretraining",
 }
 
-__all__ = [*_ROOMS, "__version__"]
+__all__ = [
+    "DGSRRegressor",
+    "Expression",
+    "Library",
+    "__version__",
+    "get_library",
+    "list_generators",
+    "load_generator",
+    "pretrain",
+]
 
 
 def __getattr__(name: str) -> Any:

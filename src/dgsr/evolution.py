@@ -50,6 +50,9 @@ class EvolutionConfig:
         Programs in a tournament.
     mutate_max_depth : int
         Greatest height of the subtree that the uniform mutation grows.
+    parsimony : float
+        Share of its NMSE a program is charged for every token in a tournament. Without it programs
+        grow to the longest allowed, and exact ones are short.
     elites : int
         Best programs of a generation that take the place of the worst of the next one.
 
@@ -68,6 +71,7 @@ class EvolutionConfig:
     mutation: float = 0.5
     tournament: int = 5
     mutate_max_depth: int = 3
+    parsimony: float = 0.02
     elites: int = 0
 
     def __post_init__(self) -> None:
@@ -77,8 +81,14 @@ class EvolutionConfig:
                 raise ValueError(f"{name}={value!r} must be an integer of at least {least}.")
         for name in ("crossover", "mutation"):
             value = getattr(self, name)
-            if not isinstance(value, Real) or isinstance(value, bool) or not 0.0 <= value <= 1.0:
+            if not isinstance(value, Real) or isinstance(value, bool) or not 0.0 <= float(value) <= 1.0:
                 raise ValueError(f"{name}={value!r} is a probability: give a number from 0 to 1.")
+        if not isinstance(self.parsimony, Real) or not 0.0 <= self.parsimony < np.inf:
+            raise ValueError(f"parsimony={self.parsimony!r} must be a finite number of at least 0.")
+
+    def fitness(self, population: Population, nmse: np.ndarray) -> np.ndarray:
+        """Return what tournaments compare, lower is better: NMSE (1 + parsimony length)."""
+        return nmse * (1.0 + self.parsimony * population.lengths)
 
 
 class Engine(Protocol):
@@ -141,7 +151,7 @@ class CompiledEvolution:
                 population.tokens,
                 population.lengths,
                 population.constants,
-                nmse,
+                config.fitness(population, nmse),
                 grammar,
                 float(config.crossover),
                 float(config.mutation),
@@ -231,13 +241,13 @@ class DeapEvolution:
         trees = _Trees(population, grammar)
         toolbox = self._toolbox(trees)
         for _ in range(config.generations if len(population) else 0):
-            individuals = trees.from_population(population, nmse)
+            individuals = trees.from_population(population, nmse, config.fitness(population, nmse))
             with _seeded(state):
                 selected = toolbox.select(individuals, len(individuals))
                 offspring = algorithms.varAnd(selected, toolbox, config.crossover, config.mutation)
             children = trees.to_population(offspring)
             parents = trees.to_population(selected)
-            child_nmse = np.array([parent.fitness.values[0] for parent in selected])
+            child_nmse = np.array([parent.nmse for parent in selected])
             changed = _differ(children, parents)
             _evaluate_changed(evaluate, children, child_nmse, changed)
             _keep_elites(config.elites, population, nmse, children, child_nmse)
@@ -298,12 +308,13 @@ class _Trees:
         from deap import base, gp
 
         class Fitness(base.Fitness):
-            weights = (-1.0, -1.0)  # NMSE, then number of tokens
+            weights = (-1.0, -1.0)  # as the compiled engine's, then number of tokens
 
         class Individual(gp.PrimitiveTree):
             def __init__(self, content):
                 super().__init__(content)
                 self.fitness = Fitness()
+                self.nmse = np.inf
 
         self._individual = Individual
         self._grammar = grammar
@@ -318,12 +329,13 @@ class _Trees:
     def clone(self, individual):
         copy = self._individual(individual)
         copy.fitness.wvalues = individual.fitness.wvalues
+        copy.nmse = individual.nmse
         return copy
 
-    def from_population(self, population: Population, nmse: np.ndarray) -> list:
+    def from_population(self, population: Population, nmse: np.ndarray, fitness: np.ndarray) -> list:
         from deap import gp
 
-        nmse = np.where(np.isnan(nmse), np.inf, nmse)
+        fitness = np.where(np.isnan(fitness), np.inf, fitness)
         individuals = []
         for b, length in enumerate(population.lengths):
             values = iter(population.constants[b])
@@ -334,7 +346,8 @@ class _Trees:
                 for token in population.tokens[b, :length]
             ]
             individual = self._individual(nodes)
-            individual.fitness.values = (float(nmse[b]), int(length))
+            individual.fitness.values = (float(fitness[b]), int(length))
+            individual.nmse = nmse[b]
             individuals.append(individual)
         return individuals
 

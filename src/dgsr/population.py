@@ -89,16 +89,27 @@ class Population:
         ndarray of shape (n_programs,)
             Mean squared residual over the variance of `y`.
 
+        Raises
+        ------
+        ValueError
+            If `y` is missing.
+
         References
         ----------
         Holt, Qian, van der Schaar, ICLR 2023, equation 1 (there divided by the standard deviation).
         """
-        data = X if isinstance(X, DataSet) else DataSet.from_arrays(X, y)
+        if isinstance(X, DataSet):
+            data = X
+        elif y is None:
+            raise ValueError("y is missing; give X and y, or one DataSet.")
+        else:
+            data = DataSet.from_arrays(X, y)
         table = self.library.table
         errors = squared_errors(
             self.tokens, self.lengths, self.constants, table.opcode, table.argument, data.columns, data.y
         )
-        return errors / (len(data.y) * data.variance)
+        with np.errstate(over="ignore"):  # an NMSE beyond a float is inf
+            return errors / (len(data.y) * data.variance)
 
     def rewards(self, X: np.ndarray | DataSet, y: np.ndarray | None = None) -> np.ndarray:
         """R = 1/(1 + NMSE) of every program (paper, section 3.1); 0 for an invalid one."""

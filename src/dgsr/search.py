@@ -24,6 +24,10 @@ from dgsr.population import DataSet, Population
 
 OBJECTIVES = ("pqt", "risk-seeking", "vpg")
 
+# Tokens times rows that are evaluated between two looks at the clock: a tenth of a second or so.
+_CHUNK = 20_000_000
+_USUAL_LENGTH = 15
+
 
 @dataclass(frozen=True)
 class SearchConfig:
@@ -51,6 +55,9 @@ class SearchConfig:
         Of Adam.
     entropy_weight, entropy_decay : float
         Of the hierarchical entropy term.
+    patience : int
+        Rounds without a better program after which the search begins again: the decoder with its
+        pre-trained weights, queue and population empty, the Pareto front kept. 0 is never.
     n_joined : int
         Best programs of the genetic programming that join the sampled ones.
     evolution : EvolutionConfig
@@ -68,6 +75,7 @@ class SearchConfig:
     learning_rate: float = 1e-3
     entropy_weight: float = 0.003
     entropy_decay: float = 1.0
+    patience: int = 3
     n_joined: int = 50
     evolution: EvolutionConfig = field(default_factory=EvolutionConfig)
 
@@ -133,8 +141,8 @@ class Search:
         if generator is not None:
             self.generator = generator.refinable_copy()
             self.latents = generator.encode_dataset(X, y, seed).clone()  # outside inference mode
-            self.optimizer = torch.optim.Adam(self.generator.decoder.parameters(), lr=config.learning_rate)
-            self.baseline = objectives.Baseline()
+            self._pretrained = generator.decoder
+            self._new_optimizer()
         width = constraints.max_constants if library.has_constants else 0
         nothing = Population(
             library,
@@ -145,6 +153,11 @@ class Search:
         self.archive = ParetoArchive(nothing)
         self.queue, self.queue_nmse = nothing, np.zeros(0)
         self.generation, self.generation_nmse = nothing, np.zeros(0)
+        self.stale_rounds, self.n_restarts, self._best_since_restart = 0, 0, np.inf
+
+    def _new_optimizer(self) -> None:
+        self.optimizer = torch.optim.Adam(self.generator.decoder.parameters(), lr=self.config.learning_rate)
+        self.baseline = objectives.Baseline()
 
     @property
     def seconds(self) -> float:
@@ -193,7 +206,12 @@ class Search:
                 self.config.queue_size,
             )
             if self.config.refine and len(self.queue):
-                self._refine(train, train_nmse)
+                self._refine(self.generator, train, train_nmse)
+        best = min(self.queue_nmse.min(initial=np.inf), evolved_nmse.min(initial=np.inf))
+        self.stale_rounds = 0 if best < self._best_since_restart else self.stale_rounds + 1
+        self._best_since_restart = min(best, self._best_since_restart)
+        if self.stale_rounds == self.config.patience > 0:
+            self._restart()
         rewards = 1.0 / (1.0 + nmse)
         self.history.append(
             {
@@ -203,31 +221,52 @@ class Search:
                 "mean_reward": float(rewards.mean()),
                 "best_reward": float(rewards.max()),
                 "invalid": self.n_invalid,
+                "restarts": self.n_restarts,
             }
         )
+
+    def _restart(self) -> None:
+        """Begin again from p_theta(f|D), or a random population: near misses breed only near misses."""
+        if self.generator is not None:
+            self.generator.decoder.load_state_dict(self._pretrained.state_dict())
+            self._new_optimizer()
+        self.queue, self.queue_nmse = self.queue[:0], self.queue_nmse[:0]
+        self.generation, self.generation_nmse = self.generation[:0], self.generation_nmse[:0]
+        self.stale_rounds, self._best_since_restart = 0, np.inf
+        self.n_restarts += 1
 
     def evaluate(self, population: Population) -> np.ndarray:
         """NMSE of every program, counted against the budget and entered in the archive.
 
-        Programs beyond the budget are not evaluated and get `inf`. Constants are fitted, and written
-        into `population`.
+        Programs beyond the budget are not evaluated and get `inf`; those beyond the time too, where
+        evaluating all takes long. Constants are fitted, and written into `population`.
         """
         nmse = np.full(len(population), np.inf)
         n = min(len(population), self.config.max_evaluations - self.n_evaluations)
-        if n > 0:
-            counted = population[:n]
-            if self.library.has_constants:
-                nmse[:n] = fit_constants(counted, self.data, self._should_stop)
-            else:
-                nmse[:n] = counted.nmse(self.data)
-            self.n_evaluations += n
-            self.n_invalid += int(np.count_nonzero(np.isinf(nmse[:n])))
-            self.archive.update(counted, nmse[:n])
+        n_features, n_samples = self.data.columns.shape
+        # The second keeps reading the data from taking longer than running the programs.
+        at_once = max(_CHUNK // (n_samples * _USUAL_LENGTH), n_features // _USUAL_LENGTH, 1)
+        max_time = np.inf if self.config.max_time is None else self.config.max_time
+        done = 0
+        try:
+            while done < n and (done == 0 or self.seconds < max_time):
+                chunk = population[done : min(done + at_once, n)]
+                if self.library.has_constants:
+                    losses = fit_constants(chunk, self.data, self._should_stop)
+                else:
+                    losses = chunk.nmse(self.data)
+                nmse[done : done + len(chunk)] = losses
+                done += len(chunk)
+        finally:  # what was evaluated before Ctrl-C counts
+            if done:
+                self.n_evaluations += done
+                self.n_invalid += int(np.count_nonzero(np.isinf(nmse[:done])))
+                self.archive.update(population[:done], nmse[:done])
         return nmse
 
-    def _refine(self, train: Population, nmse: np.ndarray) -> None:
+    def _refine(self, generator: Generator, train: Population, nmse: np.ndarray) -> None:
         """One step of Adam on the decoder's parameters phi."""
-        config, generator = self.config, self.generator
+        config = self.config
         rewards = 1.0 / (1.0 + nmse)
         if config.objective == "pqt":
             train = self.queue
@@ -255,6 +294,9 @@ class Search:
             "state": self.state.copy(),
             "n_evaluations": self.n_evaluations,
             "n_invalid": self.n_invalid,
+            "stale_rounds": self.stale_rounds,
+            "n_restarts": self.n_restarts,
+            "best_since_restart": self._best_since_restart,
             "history": [dict(entry) for entry in self.history],
             "seconds": self.seconds,
             "archive": self.archive.state_dict(),
@@ -280,6 +322,9 @@ class Search:
         self.state[:] = state["state"]
         self.n_evaluations = state["n_evaluations"]
         self.n_invalid = state["n_invalid"]
+        self.stale_rounds = state["stale_rounds"]
+        self.n_restarts = state["n_restarts"]
+        self._best_since_restart = state["best_since_restart"]
         self.history = [dict(entry) for entry in state["history"]]
         self._earlier_seconds, self._started = state["seconds"], time.perf_counter()
         self.archive.load_state_dict(state["archive"])

@@ -85,7 +85,10 @@ def genetic_programming(
     grammar = length_only(library) if grammar is None else grammar
     state = new_state(random_state)
     score = (lambda population: population.nmse(data)) if evaluate is None else evaluate
-    done, best, best_nmse = 0, None, np.inf
+    population = random_population(
+        n_programs, library, grammar, state, min_height, max_height, full_share=1.0
+    )
+    done, best, best_nmse = 0, population[:1], np.inf
 
     def counted(population: Population) -> np.ndarray:
         nonlocal done, best, best_nmse
@@ -95,19 +98,18 @@ def genetic_programming(
         population.constants[: len(affordable)] = affordable.constants
         done += len(affordable)
         winner = int(np.argmin(np.where(np.isnan(nmse), np.inf, nmse)))
-        if best is None or nmse[winner] < best_nmse:
+        if nmse[winner] < best_nmse:
             best, best_nmse = population[winner : winner + 1], float(nmse[winner])
         return nmse
 
     def spent() -> bool:
         return done >= max_evaluations or best_nmse < tolerance
 
-    population = random_population(
-        n_programs, library, grammar, state, min_height, max_height, full_share=1.0
-    )
     nmse = counted(population)
     # More generations than the budget can pay for: `spent` ends the evolution.
-    config = replace(EvolutionConfig() if config is None else config, generations=max_evaluations)
+    config = replace(
+        EvolutionConfig(parsimony=0.0) if config is None else config, generations=max_evaluations
+    )
     if not spent():
         get_engine(engine, config).evolve(population, nmse, counted, grammar, state, spent)
     return GPResult(best, best_nmse, done)

@@ -61,16 +61,14 @@ def sample_programs(
         memory = [(k[of_program], v[of_program]) for k, v in memory]
     cache = decoder.new_cache(n_programs, max_length, like=latents)
     active = np.arange(n_programs)
-    start = torch.full((n_programs,), n_tokens, device=device)
-    inputs = (start, start, start)
+    inputs = np.full((3, n_programs), n_tokens)  # previous token, parent, sibling; at first none
     finished = np.zeros(n_programs, dtype=np.bool_)  # of the programs still in the batch
     for t in range(max_length):
-        logits = decoder.step(t, *inputs, memory, cache).float().cpu().numpy()
-        previous, parents, siblings = (np.full(len(active), n_tokens) for _ in range(3))
-        running = np.flatnonzero(~finished)
-        previous[running], parents[running], siblings[running], unfinished = draw_tokens(
-            logits[running] if len(running) < len(active) else logits,
-            active[running],
+        previous, parents, siblings = torch.from_numpy(inputs).to(device)
+        logits = decoder.step(t, previous, parents, siblings, memory, cache).float().cpu().numpy()
+        draw_tokens(
+            logits,
+            active,
             t,
             tree.counters,
             tree.stack,
@@ -78,24 +76,20 @@ def sample_programs(
             tokens,
             log_probs,
             state,
+            inputs,
+            finished,
         )
-        finished[running] = ~unfinished
         n_finished = np.count_nonzero(finished)
         if n_finished == len(active):
             break
         if n_finished > _COMPACT_SHARE * len(active):
             kept = np.flatnonzero(~finished)
             active, finished = active[kept], finished[kept]
-            previous, parents, siblings = previous[kept], parents[kept], siblings[kept]
+            inputs = inputs.take(kept, axis=1)
             rows = torch.from_numpy(kept).to(device)
             cache = [_rows_of_cache(c, rows, t + 1) for c in cache]
             if n_datasets > 1:
                 memory = [(k[rows], v[rows]) for k, v in memory]
-        inputs = (
-            torch.from_numpy(previous).to(device),
-            torch.from_numpy(parents).to(device),
-            torch.from_numpy(siblings).to(device),
-        )
     return Samples(tokens, tree.counters[:, LENGTH].copy(), log_probs)
 
 

@@ -2,6 +2,9 @@
 
 A program is read from its last token to its first with a stack of rows. Variables are never
 copied: the stack holds row numbers, and the first rows of the workspace are the data themselves.
+
+A value that is infinite on the way is infinite or NaN in the end: x/inf and exp(-inf) are NaN here and
+not 0. Otherwise a formula like 1/(2 + x/log(0)) would fit without having a meaning.
 """
 
 from __future__ import annotations
@@ -63,7 +66,7 @@ def _run(tokens, length, constants, opcode, argument, work, n_rows, stack):
                     out[j] = left[j] * right[j]
             else:
                 for j in range(n_rows):
-                    out[j] = left[j] / right[j]
+                    out[j] = left[j] / right[j] + 0.0 * right[j]
         else:
             row = n_variables + 2 * top
             if stack[top] == row:
@@ -71,7 +74,7 @@ def _run(tokens, length, constants, opcode, argument, work, n_rows, stack):
             out = work[row]
             if op == EXP:
                 for j in range(n_rows):
-                    out[j] = math.exp(left[j])
+                    out[j] = math.exp(left[j]) + 0.0 * left[j]
             elif op == LOG:
                 for j in range(n_rows):
                     out[j] = math.log(left[j])

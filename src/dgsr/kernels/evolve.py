@@ -385,8 +385,6 @@ def vary(
     return offspring
 
 
-# Writes into `offspring` and returns nothing: numba crashes when Ctrl-C arrives while it makes a
-# tuple of what a function returns.
 @njit(cache=True, nogil=True)
 def _vary(
     tokens,
@@ -480,7 +478,6 @@ def _vary(
                 child_constants[b] = constants[parent]
 
 
-@njit(cache=True, nogil=True)
 def random_programs(n_programs, grammar, width, n_constants, min_height, max_height, full_share, state):
     """Draw a first population: ramped, full or grown.
 
@@ -514,13 +511,19 @@ def random_programs(n_programs, grammar, width, n_constants, min_height, max_hei
     tokens = np.zeros((n_programs, width), dtype=np.int64)
     lengths = np.zeros(n_programs, dtype=np.int64)
     constants = np.empty((n_programs, n_constants))
-    draft = _new_draft(width, n_constants)
+    _random_programs(grammar, min_height, max_height, full_share, state, tokens, lengths, constants)
+    return tokens, lengths, constants
+
+
+@njit(cache=True, nogil=True)
+def _random_programs(grammar, min_height, max_height, full_share, state, tokens, lengths, constants):
+    n_constants = constants.shape[1]
+    draft = _new_draft(tokens.shape[1], n_constants)
     choices = _choices(grammar, n_constants)
-    for b in range(n_programs):
+    for b in range(len(lengths)):
         height = min_height + integer(state, max_height - min_height + 1)
         full = uniform(state) < full_share
         reset(draft.counters)
         while not _grow(height, full, draft, grammar, choices, state):
             reset(draft.counters)
         _store(draft, b, tokens, lengths, constants)
-    return tokens, lengths, constants

@@ -168,7 +168,6 @@ def are_valid(tokens, lengths, grammar):
     return result
 
 
-@njit(cache=True)
 def walk(tokens, lengths, grammar):
     """Everything the decoder is told of its own programs, for one teacher-forced pass.
 
@@ -186,11 +185,17 @@ def walk(tokens, lengths, grammar):
         Minus infinity where a token is not allowed, else the soft length prior. Zero after the end.
     """
     n_tokens = len(grammar.arity)
-    longest = lengths.max()
-    n_programs = len(lengths)
+    n_programs, longest = len(lengths), lengths.max()
     parents = np.full((n_programs, longest), n_tokens, dtype=np.int64)
     siblings = np.full((n_programs, longest), n_tokens, dtype=np.int64)
     logits = np.zeros((n_programs, longest, n_tokens), dtype=np.float32)
+    _walk(tokens, lengths, grammar, parents, siblings, logits)
+    return parents, siblings, logits
+
+
+@njit(cache=True)
+def _walk(tokens, lengths, grammar, parents, siblings, logits):
+    n_programs, longest, n_tokens = logits.shape
     counters = np.zeros(5, dtype=np.int64)
     stack = np.zeros((4, longest + 1), dtype=np.int64)
     for b in range(n_programs):
@@ -204,4 +209,3 @@ def walk(tokens, lengths, grammar):
                 else:
                     logits[b, i, token] = -np.inf
             push(tokens[b, i], counters, stack, grammar)
-    return parents, siblings, logits

@@ -342,7 +342,6 @@ def _is_unwanted(
     return False
 
 
-@njit(cache=True, error_model="numpy", nogil=True)
 def draw_datasets(
     n_datasets, n_samples, n_variables, opcode, argument, grammar, prior, domains, points, excluded, state
 ):
@@ -378,13 +377,36 @@ def draw_datasets(
         Finite, and not constant.
     """
     n_columns = points.shape[0]
-    max_length = grammar.max_length
     width = grammar.max_constants if prior.has_constants else 0
-    tokens = np.zeros((n_datasets, max_length), dtype=np.int64)
+    tokens = np.zeros((n_datasets, grammar.max_length), dtype=np.int64)
     lengths = np.zeros(n_datasets, dtype=np.int64)
     constants = np.ones((n_datasets, width))
     X = np.zeros((n_datasets, n_samples, n_columns))
     y = np.zeros((n_datasets, n_samples))
+    drawn = tokens, lengths, constants, X, y
+    _draw_datasets(n_variables, opcode, argument, grammar, prior, domains, points, excluded, state, *drawn)
+    return drawn
+
+
+@njit(cache=True, error_model="numpy", nogil=True)
+def _draw_datasets(
+    n_variables,
+    opcode,
+    argument,
+    grammar,
+    prior,
+    domains,
+    points,
+    excluded,
+    state,
+    tokens,
+    lengths,
+    constants,
+    X,
+    y,
+):
+    n_datasets, n_samples, n_columns = X.shape
+    max_length, width = tokens.shape[1], constants.shape[1]
     kind = np.empty(_MAX_NODES, dtype=np.int64)
     first = np.empty(_MAX_NODES, dtype=np.int64)
     second = np.empty(_MAX_NODES, dtype=np.int64)
@@ -460,4 +482,3 @@ def draw_datasets(
         lengths[b] = length
         b += 1
         n_trials = 0
-    return tokens, lengths, constants, X, y

@@ -17,8 +17,8 @@ from dgsr.kernels.random import uniform
 
 
 @njit(cache=True)
-def draw_tokens(logits, active, t, counters, stack, grammar, tokens, log_probs, state):
-    """Draw the next token of every active program, in place.
+def draw_tokens(logits, active, t, counters, stack, grammar, tokens, log_probs, state, inputs, finished):
+    """Draw the next token of every active program that is not finished; all results are written in place.
 
     Parameters
     ----------
@@ -35,20 +35,18 @@ def draw_tokens(logits, active, t, counters, stack, grammar, tokens, log_probs, 
     log_probs : ndarray of shape (n_programs,), float64
         Log-probability of each program so far; that of the token is added.
     state : ndarray of 4 uint64
-
-    Returns
-    -------
-    previous, parents, siblings : ndarray of shape (n_active,), int64
-        What the decoder is told in the next step.
-    unfinished : ndarray of shape (n_active,), bool
+    inputs : ndarray of shape (3, n_active), int64
+        Receives what the decoder is told in the next step: the token drawn, and the parent and the
+        sibling of the one after it; `n_tokens` stands for none, and for all three of a finished program.
+    finished : ndarray of shape (n_active,), bool
+        Receives True where the program is complete.
     """
     n_active, n_tokens = logits.shape
-    previous = np.empty(n_active, dtype=np.int64)
-    parents = np.empty(n_active, dtype=np.int64)
-    siblings = np.empty(n_active, dtype=np.int64)
-    unfinished = np.empty(n_active, dtype=np.bool_)
     weights = np.empty(n_tokens)
     for a in range(n_active):
+        if finished[a]:
+            inputs[:, a] = n_tokens
+            continue
         b = active[a]
         highest = -np.inf
         for token in range(n_tokens):
@@ -72,8 +70,7 @@ def draw_tokens(logits, active, t, counters, stack, grammar, tokens, log_probs, 
         log_probs[b] += np.log(weights[drawn] / total)
         tokens[b, t] = drawn
         push(drawn, counters[b], stack[b], grammar)
-        previous[a] = drawn
-        parents[a] = parent_of_next(counters[b], stack[b], n_tokens)
-        siblings[a] = sibling_of_next(counters[b], stack[b], n_tokens)
-        unfinished[a] = counters[b, DANGLING] > 0
-    return previous, parents, siblings, unfinished
+        inputs[0, a] = drawn
+        inputs[1, a] = parent_of_next(counters[b], stack[b], n_tokens)
+        inputs[2, a] = sibling_of_next(counters[b], stack[b], n_tokens)
+        finished[a] = counters[b, DANGLING] == 0

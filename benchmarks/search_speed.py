@@ -1,0 +1,127 @@
+"""How fast is the sampler, and how long does a whole search take with the network in the loop?
+
+Prints a table and writes JSON::
+
+    python benchmarks/search_speed.py --out search_speed.json
+
+One thread. The sampler draws 500 programs from networks with random weights (paper's sizes and ours) and
+from the shipped generator; "network" is the time inside the decoder's steps, the rest is masks,
+drawing and moving caches. The search spends its whole budget on a data set that no short equation
+fits exactly.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import platform
+import time
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from dgsr import DGSRRegressor, list_generators, load_generator
+from dgsr.expressions.constraints import Constraints
+from dgsr.expressions.library import get_library
+from dgsr.generator.config import CONFIGS
+from dgsr.generator.generator import Generator
+from dgsr.kernels.random import new_state
+
+N_PROGRAMS = 500
+REPEATS = 9
+
+
+def data_set(n_rows: int = 20) -> tuple[np.ndarray, np.ndarray]:
+    random = np.random.default_rng(0)
+    X = random.uniform(1.0, 5.0, (n_rows, 2))
+    return X, X[:, 0] * X[:, 1] + np.sin(X[:, 0]) + 0.1 * random.normal(size=n_rows)
+
+
+def sampler(name: str, generator: Generator) -> dict:
+    """Median milliseconds for N_PROGRAMS programs, and the share of it inside the network."""
+    X, y = data_set()
+    state, grammar = new_state(0), generator.grammar(2)
+    latents = generator.encode_dataset(X, y)
+    generator.sample_latents(latents, N_PROGRAMS, grammar, state)
+    inside = 0.0
+    step = generator.decoder.step
+
+    def timed_step(*arguments):
+        nonlocal inside
+        start = time.perf_counter()
+        result = step(*arguments)
+        inside += time.perf_counter() - start
+        return result
+
+    generator.decoder.step = timed_step
+    seconds, lengths = [], []
+    for _ in range(REPEATS):
+        start = time.perf_counter()
+        samples = generator.sample_latents(latents, N_PROGRAMS, grammar, state)
+        seconds.append(time.perf_counter() - start)
+        lengths.append(samples.lengths.mean())
+    del generator.decoder.step
+    return {
+        "generator": name,
+        "parameters": generator.n_parameters(),
+        "mean_length": float(np.mean(lengths)),
+        "milliseconds": 1e3 * float(np.median(seconds)),
+        "network_share": inside / sum(seconds),
+    }
+
+
+def search(name: str | None, budget: int) -> dict:
+    """Seconds for a whole budget; `tolerance=0` keeps the search going."""
+    X, y = data_set()
+    start = time.perf_counter()
+    regressor = DGSRRegressor(generator=name, max_evaluations=budget, tolerance=0.0, random_state=0).fit(X, y)
+    return {
+        "generator": regressor.generator_,
+        "evaluations": regressor.n_evaluations_,
+        "seconds": time.perf_counter() - start,
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--budget", type=int, default=2_000_000)
+    parser.add_argument("--out", type=Path)
+    arguments = parser.parse_args()
+    torch.set_num_threads(1)
+
+    library, constraints = get_library("koza", 2), Constraints()
+    samplers = [
+        sampler(f"{name}, random weights", Generator.untrained(library, config, constraints, 0))
+        for name, config in CONFIGS.items()
+    ]
+    samplers += [
+        sampler(info.name, load_generator(info.name))
+        for info in list_generators()
+        if info.card["library"]["n_variables"] == 2
+    ]
+    print(f"{N_PROGRAMS} programs         parameters  mean length      ms  in the network")
+    for row in samplers:
+        print(
+            f"{row['generator']:<22}  {row['parameters']:>10,}  {row['mean_length']:>11.1f}"
+            f"  {row['milliseconds']:>6.0f}  {row['network_share']:>13.0%}"
+        )
+    search("auto", 20_000)  # compiles what is not yet compiled
+    searches = [search(name, arguments.budget) for name in ("auto", "untrained", None)]
+    print("\nsearch                 evaluations  seconds")
+    for row in searches:
+        print(f"{row['generator']:<22}  {row['evaluations']:>10,}  {row['seconds']:>7.1f}")
+    if arguments.out:
+        result = {
+            "machine": platform.machine(),
+            "torch": torch.__version__,
+            "sampler": samplers,
+            "search": searches,
+        }
+        arguments.out.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
