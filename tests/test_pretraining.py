@@ -335,7 +335,7 @@ def test_without_resume_a_run_begins_anew(tmp_path):
 @pytest.mark.parametrize(
     "other",
     [
-        {"steps": 7},
+        {"learning_rate": 0.5},
         {"random_state": 4},
         {"prior": Prior(min_leaves=2, max_leaves=4)},
         {"config": replace(TINY, n_latents=3)},
@@ -349,6 +349,13 @@ def test_a_run_is_not_resumed_with_other_settings(tmp_path, other):
     with pytest.raises(ValueError, match=r"other settings; .*resume=False"):
         run(tmp_path, **other)
     assert (tmp_path / "training.safetensors").read_bytes() == before
+
+
+def test_a_run_may_be_made_longer_while_it_goes(tmp_path):
+    run(tmp_path, steps=2)
+    steps = []
+    run(tmp_path, steps=4, callback=lambda p: steps.append(p.step))
+    assert steps == [3, 4]
 
 
 @pytest.mark.parametrize("content", [b"", b"half", b"\0" * 500])

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 import torch
@@ -17,7 +21,7 @@ from dgsr.generator.generator import Generator
 from dgsr.kernels.random import new_state
 from dgsr.pareto import Candidate, ParetoArchive, ParetoFront, select
 from dgsr.population import Population
-from dgsr.search import OBJECTIVES, Search, SearchConfig, best_unique, run
+from dgsr.search import _USUAL_LENGTH, OBJECTIVES, Search, SearchConfig, best_unique, run
 
 LIMITS = Constraints(max_length=12)
 X = np.random.default_rng(0).uniform(0.5, 2.0, (40, 2))
@@ -121,6 +125,97 @@ def test_programs_beyond_the_budget_are_not_evaluated():
     assert np.isinf(nmse[10:]).all()
     assert search.n_evaluations == 10
     assert search.n_invalid == np.isinf(nmse[:10]).sum()
+
+
+@pytest.mark.parametrize("library", ["koza", "koza-const"])
+@pytest.mark.parametrize("at_once", [1, 7, 10])
+def test_evaluating_few_programs_at_a_time_changes_nothing(monkeypatch, library, at_once):
+    def state():
+        search = small(None, library=library, batch_size=20, max_evaluations=50)
+        run(search)
+        return search.archive.state_dict(), without_seconds(search.history)
+
+    archive, history = state()
+    monkeypatch.setattr("dgsr.search._CHUNK", at_once * _USUAL_LENGTH * len(X))
+    other, other_history = state()
+    assert history == other_history
+    for name in archive:
+        np.testing.assert_array_equal(archive[name], other[name])
+
+
+def test_an_evaluation_out_of_time_counts_what_it_evaluated(monkeypatch):
+    search = small(None, max_time=10.0)
+    monkeypatch.setattr("dgsr.search._CHUNK", 5 * _USUAL_LENGTH * len(X))
+    clock = iter([3.0, 6.0, 9.0, 12.0])
+    monkeypatch.setattr(Search, "seconds", property(lambda search: next(clock)))
+    population = draw(40)
+    nmse = search.evaluate(population)
+    assert search.n_evaluations == 20
+    np.testing.assert_array_equal(nmse[:20], population[:20].nmse(X, Y))
+    assert np.isinf(nmse[20:]).all()
+    assert search.archive.best_nmse() == nmse.min()
+
+
+def test_an_interrupted_evaluation_counts_what_it_evaluated(monkeypatch):
+    search = small(None)
+    monkeypatch.setattr("dgsr.search._CHUNK", 5 * _USUAL_LENGTH * len(X))
+    population, calls, real = draw(40), [], Population.nmse
+
+    def interrupted(chunk, data):
+        calls.append(len(chunk))
+        if len(calls) == 4:
+            raise KeyboardInterrupt
+        return real(chunk, data)
+
+    monkeypatch.setattr(Population, "nmse", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        search.evaluate(population)
+    assert calls == [5] * 4
+    assert search.n_evaluations == 15
+    assert search.archive.best_nmse() == real(population[:15], search.data).min()
+
+
+def test_a_loss_beyond_a_float_is_infinite_without_a_warning():
+    assert np.isinf(draw(5).nmse(X, 1e-158 * Y)).all()
+
+
+def test_losses_without_a_target_are_refused():
+    with pytest.raises(ValueError, match="y is missing; give X and y"):
+        draw(5).nmse(X)
+
+
+MILLION_ROWS = """
+import resource, sys, time
+import numpy as np
+from dgsr.expressions import get_library
+from dgsr.expressions.constraints import Constraints
+from dgsr.search import Search, SearchConfig, run
+
+def search(n_rows, max_time):
+    X = np.random.default_rng(0).uniform(0.5, 2.0, (n_rows, 2))
+    y = X[:, 0] * np.exp(-X[:, 1]) + 0.05 * np.sin(7.0 * X[:, 0])
+    config = SearchConfig(max_time=max_time, max_evaluations=10**9)
+    return Search(X, y, get_library("koza", 2), Constraints(), config, None)
+
+def peak():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (2**20 if sys.platform == "darwin" else 2**10)
+
+run(search(10, 0.2))  # compiles
+large = search(10**6, 2.0)
+before = peak()
+run(large)
+print(large.seconds, large.n_evaluations, large.archive.best_nmse(), peak() - before)
+"""
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no module resource")
+def test_a_million_rows_are_searched_within_the_time_and_without_copies_of_them():
+    done = subprocess.run([sys.executable, "-c", MILLION_ROWS], capture_output=True, text=True, check=True)
+    seconds, n_evaluations, best_nmse, megabytes = map(float, done.stdout.split())
+    assert 2.0 <= seconds < 4.0
+    assert n_evaluations >= 1
+    assert best_nmse < np.inf
+    assert megabytes < 50.0  # the rows themselves are 16
 
 
 def test_without_a_generator_rounds_go_on_from_the_last_generation():

@@ -51,10 +51,11 @@ class ParetoArchive:
         # The best of each complexity last, so that it is the one that stays.
         for i in better[np.argsort(-nmse[better], kind="stable")]:
             at = complexities[i]
-            self.nmse[at] = nmse[i]
+            self.nmse[at] = np.inf  # Ctrl-C on the way must not leave a loss with another's program
             self.tokens[at] = population.tokens[i]
             self.lengths[at] = population.lengths[i]
             self.constants[at] = population.constants[i]
+            self.nmse[at] = nmse[i]
 
     def front(self) -> np.ndarray:
         """Complexities on the front, in rising order: none has a simpler one that fits as well.

@@ -5,11 +5,15 @@ from __future__ import annotations
 import json
 import math
 import platform
+import signal
+import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from itertools import permutations
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import numpy as np
@@ -235,8 +239,9 @@ class Trainer:
         except BaseException:  # Ctrl-C included: the step will be done again
             self.baseline.value = baseline
             raise
-        self.optimizer.step()
-        self.step += 1
+        with _ctrl_c_waits():  # half a step would be done again on top of itself
+            self.optimizer.step()
+            self.step += 1
         return loss
 
     def _schedule(self) -> float:
@@ -359,9 +364,27 @@ class Trainer:
             "config": asdict(generator.config),
             "constraints": asdict(generator.constraints),
             "prior": asdict(self.prior),
-            "training": asdict(self.config),
+            # A run may be made longer or shorter while it goes; the learning rate follows.
+            "training": {name: value for name, value in asdict(self.config).items() if name != "steps"},
             "seed": self.seed,
         }
+
+
+@contextmanager
+def _ctrl_c_waits() -> Iterator[None]:
+    """Let Ctrl-C interrupt after the block, not within; only the main thread is interrupted at all."""
+    unheard = signal.getsignal(signal.SIGINT) is None  # a handler that is not Python's
+    if unheard or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    waiting: list[tuple[int, FrameType | None]] = []
+    before = signal.signal(signal.SIGINT, lambda *received: waiting.append(received))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+        if waiting and callable(before):
+            before(*waiting[0])
 
 
 def pretrain(
@@ -409,7 +432,8 @@ def pretrain(
     device : str
     random_state : int
     resume : bool
-        Whether to go on from ``training.safetensors`` if there is one.
+        Whether to go on from ``training.safetensors`` if there is one. The settings must be the
+        same, but for the number of steps.
     n_validation : int
         Held-out equations the card's figures are measured on.
     save_every : float

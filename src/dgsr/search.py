@@ -142,7 +142,7 @@ class Search:
             self.generator = generator.refinable_copy()
             self.latents = generator.encode_dataset(X, y, seed).clone()  # outside inference mode
             self._pretrained = generator.decoder
-            self._new_optimizer()
+            self._new_optimizer(self.generator)
         width = constraints.max_constants if library.has_constants else 0
         nothing = Population(
             library,
@@ -155,8 +155,8 @@ class Search:
         self.generation, self.generation_nmse = nothing, np.zeros(0)
         self.stale_rounds, self.n_restarts, self._best_since_restart = 0, 0, np.inf
 
-    def _new_optimizer(self) -> None:
-        self.optimizer = torch.optim.Adam(self.generator.decoder.parameters(), lr=self.config.learning_rate)
+    def _new_optimizer(self, generator: Generator) -> None:
+        self.optimizer = torch.optim.Adam(generator.decoder.parameters(), lr=self.config.learning_rate)
         self.baseline = objectives.Baseline()
 
     @property
@@ -229,7 +229,7 @@ class Search:
         """Begin again from p_theta(f|D), or a random population: near misses breed only near misses."""
         if self.generator is not None:
             self.generator.decoder.load_state_dict(self._pretrained.state_dict())
-            self._new_optimizer()
+            self._new_optimizer(self.generator)
         self.queue, self.queue_nmse = self.queue[:0], self.queue_nmse[:0]
         self.generation, self.generation_nmse = self.generation[:0], self.generation_nmse[:0]
         self.stale_rounds, self._best_since_restart = 0, np.inf
