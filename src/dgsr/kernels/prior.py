@@ -330,7 +330,7 @@ def _is_unwanted(
         if opcode[tokens[i]] == CONSTANT:
             n_later_constants += 1
         here = constants[n_constants - n_later_constants :]
-        row = _run(tokens[i : ends[i]], ends[i] - i, here, opcode, argument, work, n_points, stack)
+        row = _run(tokens[i : ends[i]], ends[i] - i, here, opcode, argument, work, n_points, stack, True)
         values[i] = work[row, :n_points]
         if arity[tokens[i]] > 0:
             for k in range(i + 1, ends[i]):
@@ -464,7 +464,7 @@ def _draw_datasets(
             for c in range(n_columns):
                 for j in range(n_rows):
                     work[c, j] = X[b, start + j, c]
-            row = _run(tokens[b], length, constants[b], opcode, argument, work, n_rows, stack)
+            row = _run(tokens[b], length, constants[b], opcode, argument, work, n_rows, stack, True)
             for j in range(n_rows):
                 value = work[row, j]
                 if not abs(value) < 1e8:  # also false for NaN
