@@ -13,6 +13,7 @@ import torch
 
 from dgsr import pretraining, validation
 from dgsr.checkpoints import CARD, load_generator
+from dgsr.exclusion import problem_values
 from dgsr.expressions.constraints import Constraints
 from dgsr.expressions.library import Library, get_library
 from dgsr.generator.config import GeneratorConfig
@@ -25,7 +26,6 @@ from dgsr.pretraining import (
     PretrainingConfig,
     Trainer,
     pretrain,
-    problem_values,
 )
 from dgsr.prior import DrawnDataSets, Prior
 from dgsr.problems import list_sets, load_problem, load_set

@@ -8,10 +8,9 @@ import platform
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
-from itertools import permutations
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -24,14 +23,14 @@ from torch import Tensor
 
 from dgsr import objectives
 from dgsr.checkpoints import load_generator, save_generator, write_atomically
+from dgsr.exclusion import problem_values
 from dgsr.expressions.constraints import Constraints
 from dgsr.expressions.library import Library, get_library
 from dgsr.generator.config import CONFIGS, GeneratorConfig
 from dgsr.generator.generator import Generator
 from dgsr.kernels.random import new_state
 from dgsr.population import DataSet
-from dgsr.prior import DrawnDataSets, Prior, comparable, comparison_points
-from dgsr.problems import list_sets, load_set
+from dgsr.prior import DrawnDataSets, Prior
 from dgsr.validation import draw_validation_set, measure
 
 OBJECTIVES = ("cross-entropy", "vpg", "risk-seeking")
@@ -39,8 +38,6 @@ OBJECTIVES = ("cross-entropy", "vpg", "risk-seeking")
 _TRAINING = "training.safetensors"
 _MICRO_BATCH = 64
 _CURVE_POINTS = 20
-# Of the variables of one problem to those of a generator.
-_MAX_ASSIGNMENTS = 5040
 
 
 @dataclass(frozen=True)
@@ -129,48 +126,6 @@ class Progress:
     seconds: float
     loss: float
     validation: dict[str, float] | None
-
-
-def problem_values(n_variables: int) -> tuple[np.ndarray, np.ndarray]:
-    """Where functions are compared, and the values there of every benchmark problem that fits.
-
-    Parameters
-    ----------
-    n_variables : int
-
-    Returns
-    -------
-    points : ndarray of shape (n_variables, n_points)
-        With more than 7 variables the last ones have all coordinates equal.
-    values : ndarray of shape (n_functions, n_points)
-        Each problem with at most `n_variables` variables, NaN where it is not to be compared.
-        Under every assignment of its variables; where these are too many, under every order of the
-        first variables, which are those the prior uses; of more than 7 variables, at the points with
-        equal coordinates, where their order does not matter.
-    """
-    points = comparison_points(n_variables)
-    n_apart = points.shape[1]
-    if math.factorial(n_variables) > _MAX_ASSIGNMENTS:
-        points = np.hstack([points, np.repeat(points[:1], n_variables, axis=0)])
-    rows = []
-    for problem in [problem for name in list_sets() for problem in load_set(name)]:
-        d = problem.n_variables
-        if d > n_variables:
-            continue
-        on_diagonal = math.factorial(d) > _MAX_ASSIGNMENTS
-        choices: Iterable[tuple[int, ...]]
-        if on_diagonal:
-            choices = [tuple(range(d))]
-        else:
-            among = n_variables if math.perm(n_variables, d) <= _MAX_ASSIGNMENTS else d
-            choices = permutations(range(among), d)
-        for columns in choices:
-            with np.errstate(all="ignore"):
-                values = problem.target(points[list(columns)].T)
-            if on_diagonal:
-                values[:n_apart] = np.nan
-            rows.append(values)
-    return points, comparable(np.array(rows).reshape(len(rows), points.shape[1]))
 
 
 class Trainer:

@@ -1,13 +1,8 @@
-"""The genetic programming component: some generations of evolution from a given population.
-
-Two engines with one method, `evolve`: `CompiledEvolution` is the default, `DeapEvolution` runs the
-same algorithm on DEAP's toolbox, for operators of the user's own and as the reference the compiled
-one is tested against.
+"""The genetic programming on DEAP's toolbox: for operators of the user's own, and as a reference.
 
 References
 ----------
-Mundhenk et al., NeurIPS 2021; Holt, Qian, van der Schaar, ICLR 2023, appendix "NGPQT Optimization
-Method"; Fortin et al., "DEAP: evolutionary algorithms made easy", JMLR 2012.
+Fortin et al., "DEAP: evolutionary algorithms made easy", JMLR 2012.
 """
 
 from __future__ import annotations
@@ -15,184 +10,22 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import wraps
 from numbers import Real
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dgsr.evolution.engine import Evaluate, EvolutionConfig, ShouldStop, evaluate_changed, keep_elites
 from dgsr.expressions.constraints import Grammar
 from dgsr.expressions.library import Library
-from dgsr.kernels.evolve import ATTEMPTS, NEW_CONSTANT, random_programs, vary
+from dgsr.kernels.evolve import ATTEMPTS, NEW_CONSTANT
 from dgsr.kernels.grammar import are_valid
 from dgsr.kernels.random import next_uint64
 from dgsr.population import Population
 
 if TYPE_CHECKING:
     from deap import base, gp
-
-Evaluate = Callable[[Population], np.ndarray]
-ShouldStop = Callable[[], bool]
-
-
-@dataclass(frozen=True)
-class EvolutionConfig:
-    """Hyperparameters of the genetic programming component.
-
-    Parameters
-    ----------
-    generations : int
-        Generations from the given population on; 0 leaves it as it is.
-    crossover, mutation : float
-        Probability that two neighbours are crossed over, and that a child is mutated.
-    tournament : int
-        Programs in a tournament.
-    mutate_max_depth : int
-        Greatest height of the subtree that the uniform mutation grows.
-    parsimony : float
-        Share of its NMSE a program is charged for every token in a tournament. Without it programs
-        grow to the longest allowed, and exact ones are short.
-    elites : int
-        Best programs of a generation that take the place of the worst of the next one.
-
-    Raises
-    ------
-    ValueError
-        If a value is out of its range.
-
-    References
-    ----------
-    Holt, Qian, van der Schaar, ICLR 2023, appendix "Dataset Generation and Training" (the defaults).
-    """
-
-    generations: int = 25
-    crossover: float = 0.5
-    mutation: float = 0.5
-    tournament: int = 5
-    mutate_max_depth: int = 3
-    parsimony: float = 0.02
-    elites: int = 0
-
-    def __post_init__(self) -> None:
-        for name, least in (("generations", 0), ("tournament", 1), ("mutate_max_depth", 0), ("elites", 0)):
-            value = getattr(self, name)
-            if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or value < least:
-                raise ValueError(f"{name}={value!r} must be an integer of at least {least}.")
-        for name in ("crossover", "mutation"):
-            value = getattr(self, name)
-            if not isinstance(value, Real) or isinstance(value, bool) or not 0.0 <= float(value) <= 1.0:
-                raise ValueError(f"{name}={value!r} is a probability: give a number from 0 to 1.")
-        if not isinstance(self.parsimony, Real) or not 0.0 <= self.parsimony < np.inf:
-            raise ValueError(f"parsimony={self.parsimony!r} must be a finite number of at least 0.")
-
-    def fitness(self, population: Population, nmse: np.ndarray) -> np.ndarray:
-        """Return what tournaments compare, lower is better: NMSE (1 + parsimony length)."""
-        return nmse * (1.0 + self.parsimony * population.lengths)
-
-
-class Engine(Protocol):
-    """What the search asks of a genetic programming engine."""
-
-    def evolve(
-        self,
-        population: Population,
-        nmse: np.ndarray,
-        evaluate: Evaluate,
-        grammar: Grammar,
-        state: np.ndarray,
-        should_stop: ShouldStop,
-    ) -> tuple[Population, np.ndarray]:
-        """Return the last generation and its NMSE.
-
-        Parameters
-        ----------
-        population : Population
-            The first generation.
-        nmse : ndarray of shape (n_programs,)
-            Its NMSE; `inf` for programs without a finite value.
-        evaluate : callable
-            Returns the NMSE of a population. Called once a generation, with the programs that differ
-            from their parent. It may write fitted values into `constants`: the programs keep them.
-        grammar : Grammar
-            Constraints that every child meets.
-        state : ndarray of 4 uint64
-            Generator state (`dgsr.kernels.random`); advanced. The one source of chance.
-        should_stop : callable
-            Asked after every generation.
-        """
-        ...
-
-
-class CompiledEvolution:
-    """The compiled engine.
-
-    Parameters
-    ----------
-    config : EvolutionConfig, optional
-    """
-
-    def __init__(self, config: EvolutionConfig | None = None):
-        self.config = EvolutionConfig() if config is None else config
-
-    def evolve(
-        self,
-        population: Population,
-        nmse: np.ndarray,
-        evaluate: Evaluate,
-        grammar: Grammar,
-        state: np.ndarray,
-        should_stop: ShouldStop,
-    ) -> tuple[Population, np.ndarray]:
-        """See `Engine.evolve`."""
-        config = self.config
-        for _ in range(config.generations if len(population) else 0):
-            offspring = vary(
-                population.tokens,
-                population.lengths,
-                population.constants,
-                config.fitness(population, nmse),
-                grammar,
-                float(config.crossover),
-                float(config.mutation),
-                config.tournament,
-                config.mutate_max_depth,
-                state,
-            )
-            children = Population(
-                population.library, offspring.tokens, offspring.lengths, offspring.constants
-            )
-            child_nmse = nmse[offspring.parents]
-            _evaluate_changed(evaluate, children, child_nmse, offspring.changed)
-            _keep_elites(config.elites, population, nmse, children, child_nmse)
-            population, nmse = children, child_nmse
-            if should_stop():
-                break
-        return population, nmse
-
-
-def _evaluate_changed(
-    evaluate: Evaluate, children: Population, child_nmse: np.ndarray, changed: np.ndarray
-) -> None:
-    """Evaluate the changed children; take over what the evaluation fitted to their constants."""
-    if changed.any():
-        fresh = children[changed]
-        child_nmse[changed] = evaluate(fresh)
-        children.constants[changed] = fresh.constants
-
-
-def _keep_elites(
-    n_elites: int, population: Population, nmse: np.ndarray, children: Population, child_nmse: np.ndarray
-) -> None:
-    """Let the best of `population` take the places of the worst of `children`."""
-    if n_elites == 0:
-        return
-    best = np.lexsort((population.lengths, nmse))[:n_elites]
-    worst = np.lexsort((children.lengths, child_nmse))[len(child_nmse) - len(best) :]
-    children.tokens[worst] = population.tokens[best]
-    children.lengths[worst] = population.lengths[best]
-    children.constants[worst] = population.constants[best]
-    child_nmse[worst] = nmse[best]
 
 
 class DeapEvolution:
@@ -249,8 +82,8 @@ class DeapEvolution:
             parents = trees.to_population(selected)
             child_nmse = np.array([parent.nmse for parent in selected])
             changed = _differ(children, parents)
-            _evaluate_changed(evaluate, children, child_nmse, changed)
-            _keep_elites(config.elites, population, nmse, children, child_nmse)
+            evaluate_changed(evaluate, children, child_nmse, changed)
+            keep_elites(config.elites, population, nmse, children, child_nmse)
             population, nmse = children, child_nmse
             if should_stop():
                 break
@@ -444,64 +277,3 @@ def _seeded(state: np.ndarray) -> Iterator[None]:
         yield
     finally:
         random.setstate(before)
-
-
-_ENGINES: dict[str, Callable[[EvolutionConfig | None], Engine]] = {
-    "compiled": CompiledEvolution,
-    "deap": DeapEvolution,
-}
-
-
-def get_engine(engine: str | Engine, config: EvolutionConfig | None = None) -> Engine:
-    """Return a genetic programming engine.
-
-    Parameters
-    ----------
-    engine : {"compiled", "deap"} or object
-        An object that has the method `evolve` is returned as it is; it brings its own config.
-    config : EvolutionConfig, optional
-
-    Raises
-    ------
-    ValueError
-        If `engine` is neither.
-    """
-    if isinstance(engine, str) and engine in _ENGINES:
-        return _ENGINES[engine](config)
-    if not isinstance(engine, str) and callable(getattr(engine, "evolve", None)):
-        return engine
-    raise ValueError(
-        f"engine={engine!r} is unknown; choose from {', '.join(_ENGINES)}, or give an object with a method "
-        "evolve(population, nmse, evaluate, grammar, state, should_stop)."
-    )
-
-
-def random_population(
-    n_programs: int,
-    library: Library,
-    grammar: Grammar,
-    state: np.ndarray,
-    min_height: int = 2,
-    max_height: int = 4,
-    full_share: float = 0.5,
-) -> Population:
-    """Return a random first population that meets the constraints, by default ramped half and half.
-
-    Parameters
-    ----------
-    n_programs : int
-    library : Library
-    grammar : Grammar
-    state : ndarray of 4 uint64
-        Generator state (`dgsr.kernels.random`); advanced.
-    min_height, max_height : int
-        A tree's height is uniform between the two.
-    full_share : float
-        Share of trees with all their leaves at that height, as far as the constraints allow it; the
-        others have leaves anywhere above. 1 is Koza's "full", 0 his "grow".
-    """
-    n_constants = grammar.max_constants if library.has_constants else 0
-    arrays = random_programs(
-        n_programs, grammar, grammar.max_length, n_constants, min_height, max_height, full_share, state
-    )
-    return Population(library, *arrays)

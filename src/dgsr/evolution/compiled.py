@@ -1,0 +1,89 @@
+"""The compiled engine, and random first populations."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dgsr.evolution.engine import Evaluate, EvolutionConfig, ShouldStop, evaluate_changed, keep_elites
+from dgsr.expressions.constraints import Grammar
+from dgsr.expressions.library import Library
+from dgsr.kernels.evolve import random_programs, vary
+from dgsr.population import Population
+
+
+class CompiledEvolution:
+    """The compiled engine.
+
+    Parameters
+    ----------
+    config : EvolutionConfig, optional
+    """
+
+    def __init__(self, config: EvolutionConfig | None = None):
+        self.config = EvolutionConfig() if config is None else config
+
+    def evolve(
+        self,
+        population: Population,
+        nmse: np.ndarray,
+        evaluate: Evaluate,
+        grammar: Grammar,
+        state: np.ndarray,
+        should_stop: ShouldStop,
+    ) -> tuple[Population, np.ndarray]:
+        """See `Engine.evolve`."""
+        config = self.config
+        for _ in range(config.generations if len(population) else 0):
+            offspring = vary(
+                population.tokens,
+                population.lengths,
+                population.constants,
+                config.fitness(population, nmse),
+                grammar,
+                float(config.crossover),
+                float(config.mutation),
+                config.tournament,
+                config.mutate_max_depth,
+                state,
+            )
+            children = Population(
+                population.library, offspring.tokens, offspring.lengths, offspring.constants
+            )
+            child_nmse = nmse[offspring.parents]
+            evaluate_changed(evaluate, children, child_nmse, offspring.changed)
+            keep_elites(config.elites, population, nmse, children, child_nmse)
+            population, nmse = children, child_nmse
+            if should_stop():
+                break
+        return population, nmse
+
+
+def random_population(
+    n_programs: int,
+    library: Library,
+    grammar: Grammar,
+    state: np.ndarray,
+    min_height: int = 2,
+    max_height: int = 4,
+    full_share: float = 0.5,
+) -> Population:
+    """Return a random first population that meets the constraints, by default ramped half and half.
+
+    Parameters
+    ----------
+    n_programs : int
+    library : Library
+    grammar : Grammar
+    state : ndarray of 4 uint64
+        Generator state (`dgsr.kernels.random`); advanced.
+    min_height, max_height : int
+        A tree's height is uniform between the two.
+    full_share : float
+        Share of trees with all their leaves at that height, as far as the constraints allow it; the
+        others have leaves anywhere above. 1 is Koza's "full", 0 his "grow".
+    """
+    n_constants = grammar.max_constants if library.has_constants else 0
+    arrays = random_programs(
+        n_programs, grammar, grammar.max_length, n_constants, min_height, max_height, full_share, state
+    )
+    return Population(library, *arrays)
