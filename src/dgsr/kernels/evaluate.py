@@ -20,7 +20,7 @@ BLOCK = 128
 VARIABLE, CONSTANT, ADD, SUB, MUL, DIV, EXP, LOG, SIN, COS = range(10)  # as Opcode
 
 
-@njit(cache=True, error_model="numpy", fastmath={"contract"})
+@njit(cache=True, error_model="numpy", fastmath={"contract"}, _nrt=False)
 def _run(tokens, length, constants, opcode, argument, work, n_rows, stack, whole):
     """Run one program on one block; return the row of `work` that holds its values.
 
