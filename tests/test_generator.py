@@ -379,6 +379,20 @@ def test_sampling_uses_no_global_random_state(tiny):
     assert (np.random.get_state()[1] == numpy_state).all()  # noqa: NPY002
 
 
+def test_a_network_gone_astray_says_so():
+    generator = Generator.untrained(get_library("koza", 2), TINY, Constraints(1, TINY.max_length), 0)
+    torch.nn.init.constant_(generator.decoder.out.bias, float("nan"))
+    with pytest.raises(ValueError, match=r"not finite.*lower learning_rate"):
+        generator.sample(np.ones((5, 2)), np.arange(5.0), 3)
+
+
+def test_constraints_that_leave_no_token_say_so():
+    library = Library("trigonometric", ("sin", "cos"), False, 1)
+    generator = Generator.untrained(library, TINY, Constraints(3, TINY.max_length), 0)
+    with pytest.raises(ValueError, match="relax min_length"):
+        generator.sample(np.ones((5, 1)), np.arange(5.0), 3)
+
+
 def test_programs_longer_than_the_network_can_read_are_refused():
     with pytest.raises(ValueError, match="max_length"):
         Generator(get_library("koza", 2), TINY, Constraints(1, TINY.max_length + 1))
@@ -389,7 +403,9 @@ def test_programs_longer_than_the_network_can_read_are_refused():
     [
         ({"input_encoding": "ascii"}, "input_encoding"),
         ({"decoder_width": 15}, "15"),
-        ({"encoder_heads": 0}, "heads"),
+        ({"encoder_heads": 0}, "encoder_heads=0"),
+        ({"decoder_layers": -1}, "decoder_layers=-1"),
+        ({"max_length": 2.5}, "max_length=2.5"),
     ],
 )
 def test_sizes_that_do_not_fit_are_refused(changes, match):

@@ -370,7 +370,7 @@ def pretrain(
     n_variables : int
         Most variables a data set may have.
     out : str or Path
-        Folder for ``weights.safetensors`` and ``card.json``; and, until the run is complete,
+        Folder for ``weights.safetensors`` and ``card.json``; and for
         ``training.safetensors``, from which the same call goes on after any interruption.
     config : str or GeneratorConfig
         Sizes of the network, or the name of a preset: ``"base"``, ``"paper"``.

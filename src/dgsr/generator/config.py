@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,8 @@ class GeneratorConfig:
     Raises
     ------
     ValueError
-        If `input_encoding` is unknown, or a width is not a multiple of its heads.
+        If `input_encoding` is unknown, a size is below 1 (layers: 0), or a width is not a multiple of its
+        heads.
     """
 
     input_encoding: str = "bits"
@@ -56,12 +57,17 @@ class GeneratorConfig:
     def __post_init__(self) -> None:
         if self.input_encoding not in ("float", "bits"):
             raise ValueError(f"input_encoding={self.input_encoding!r} must be 'float' or 'bits'.")
+        for field in fields(self):
+            least = 0 if field.name.endswith("_layers") else 1
+            value = getattr(self, field.name)
+            if field.name != "input_encoding" and (not isinstance(value, int) or value < least):
+                raise ValueError(f"{field.name}={value!r} must be an integer of at least {least}.")
         for width, heads in (
             (self.encoder_width, self.encoder_heads),
             (2 * self.tree_embedding, self.tree_heads),
             (self.decoder_width, self.decoder_heads),
         ):
-            if heads < 1 or width % heads:
+            if width % heads:
                 raise ValueError(f"A width of {width} must be a multiple of its {heads} heads.")
 
     def with_max_length(self, max_length: int) -> GeneratorConfig:

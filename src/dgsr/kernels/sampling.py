@@ -67,6 +67,11 @@ def draw_tokens(logits, active, t, counters, stack, grammar, tokens, log_probs, 
                 u -= weights[token]
                 if u < 0.0:
                     break
+        if drawn < 0:
+            raise ValueError(
+                "No token can be drawn: the decoder's logits are not finite, or the constraints leave no "
+                "token; lower learning_rate, or relax min_length and max_length."
+            )
         log_probs[b] += np.log(weights[drawn] / total)
         tokens[b, t] = drawn
         push(drawn, counters[b], stack[b], grammar)
