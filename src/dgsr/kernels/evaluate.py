@@ -14,6 +14,8 @@ import math
 import numpy as np
 from numba import njit
 
+from dgsr.kernels.elementary import exp, fill_cos, fill_sin
+
 # Rows evaluated together: every row of the workspace stays in the first-level cache.
 BLOCK = 128
 
@@ -79,16 +81,14 @@ def _run(tokens, length, constants, opcode, argument, work, n_rows, stack, whole
             out = work[row]
             if op == EXP:
                 for j in range(n_rows):
-                    out[j] = math.exp(left[j]) + 0.0 * left[j]
+                    out[j] = exp(left[j])
             elif op == LOG:
                 for j in range(n_rows):
                     out[j] = math.log(left[j])
             elif op == SIN:
-                for j in range(n_rows):
-                    out[j] = math.sin(left[j])
+                fill_sin(left, out, n_rows)
             else:
-                for j in range(n_rows):
-                    out[j] = math.cos(left[j])
+                fill_cos(left, out, n_rows)
         if not whole and op >= DIV:
             if not 0.0 * out[0] + 0.0 * out[n_rows // 2] + 0.0 * out[n_rows - 1] == 0.0:
                 return -1
