@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from numba import njit
 
-from dgsr.kernels.elementary import exp, fill_cos, fill_sin
+from dgsr.kernels.elementary import exp, fill_sine
 
 
 @njit(error_model="numpy", fastmath={"contract"})
@@ -18,12 +18,12 @@ def run_exp(x, out):
 
 @njit(error_model="numpy", fastmath={"contract"})
 def run_sin(x, out):
-    fill_sin(x, out, len(x))
+    fill_sine(x, out, len(x), 0)
 
 
 @njit(error_model="numpy", fastmath={"contract"})
 def run_cos(x, out):
-    fill_cos(x, out, len(x))
+    fill_sine(x, out, len(x), 1)
 
 
 def values(function, x):

@@ -86,26 +86,13 @@ def _sine(x, quarter_turns):
 
 
 @_inlined
-def fill_sin(x, out, n):
-    """out[:n] = sin(x[:n])."""
+def fill_sine(x, out, n, quarter_turns):
+    """out[:n] = sin(x[:n] + quarter_turns pi/2): the sine for 0, the cosine for 1."""
     n_large = 0
     for j in range(n):
-        out[j] = _sine(x[j], 0)
+        out[j] = _sine(x[j], quarter_turns)
         n_large += not abs(x[j]) <= _LARGE_ANGLE
     if n_large > 0:
         for j in range(n):
             if not abs(x[j]) <= _LARGE_ANGLE:
-                out[j] = math.sin(x[j])
-
-
-@_inlined
-def fill_cos(x, out, n):
-    """out[:n] = cos(x[:n])."""
-    n_large = 0
-    for j in range(n):
-        out[j] = _sine(x[j], 1)
-        n_large += not abs(x[j]) <= _LARGE_ANGLE
-    if n_large > 0:
-        for j in range(n):
-            if not abs(x[j]) <= _LARGE_ANGLE:
-                out[j] = math.cos(x[j])
+                out[j] = math.sin(x[j]) if quarter_turns == 0 else math.cos(x[j])

@@ -14,7 +14,7 @@ import math
 import numpy as np
 from numba import njit
 
-from dgsr.kernels.elementary import exp, fill_cos, fill_sin
+from dgsr.kernels.elementary import exp, fill_sine
 
 # Rows evaluated together: every row of the workspace stays in the first-level cache.
 BLOCK = 128
@@ -86,9 +86,9 @@ def _run(tokens, length, constants, opcode, argument, work, n_rows, stack, whole
                 for j in range(n_rows):
                     out[j] = math.log(left[j])
             elif op == SIN:
-                fill_sin(left, out, n_rows)
+                fill_sine(left, out, n_rows, 0)
             else:
-                fill_cos(left, out, n_rows)
+                fill_sine(left, out, n_rows, 1)
         if not whole and op >= DIV:
             if not 0.0 * out[0] + 0.0 * out[n_rows // 2] + 0.0 * out[n_rows - 1] == 0.0:
                 return -1
