@@ -120,14 +120,7 @@ _NUMPY_NAMES = {
     "sub": "subtract",
     "mul": "multiply",
     "div": "divide",
-    "neg": "negative",
-    "inv": "reciprocal",
-    "pow": "power",
 }
-
-
-def _no_function(*arguments):
-    raise NotImplementedError("This operator has no numpy function; evaluate with Population.nmse.")
 
 
 class _Trees:
@@ -242,8 +235,8 @@ class _Trees:
 def primitive_set(library: Library, grammar: Grammar) -> gp.PrimitiveSet:
     """Return DEAP's primitive set of a library: its operators, and the leaves that `grammar` allows.
 
-    Names are those of the tokens. The set's functions are numpy's where it has one of the name, so
-    that `deap.gp.compile` works; the evolution itself does not call them.
+    Names are those of the tokens. The set's functions are numpy's, so that `deap.gp.compile`
+    works; the evolution itself does not call them.
     """
     from deap import gp
 
@@ -252,7 +245,7 @@ def primitive_set(library: Library, grammar: Grammar) -> gp.PrimitiveSet:
     pset.renameArguments(**{f"ARG{i}": name for i, name in enumerate(variables)})
     for token in library.tokens:
         if token.arity > 0:
-            function = getattr(np, _NUMPY_NAMES.get(token.name, token.name), _no_function)
+            function = getattr(np, _NUMPY_NAMES.get(token.name, token.name))
             pset.addPrimitive(function, token.arity, name=token.name)
     if grammar.is_constant.any() and grammar.max_constants > 0:
         pset.addTerminal(NEW_CONSTANT, name="const")
