@@ -184,19 +184,20 @@ class Trainer:
         for group in self.optimizer.param_groups:
             group["lr"] = config.learning_rate * self._schedule()
         self.optimizer.zero_grad(set_to_none=True)
-        baseline = self.baseline.value
+        baseline, step = self.baseline.value, self.step
         try:
             if config.objective == "cross-entropy":
                 loss = self._cross_entropy(drawn, n_variables)
             else:
                 loss = self._policy_gradient(drawn, n_variables, state)
             torch.nn.utils.clip_grad_norm_(generator.parameters(), config.gradient_clip)
-        except BaseException:  # Ctrl-C included: the step will be done again
-            self.baseline.value = baseline
+            with _ctrl_c_waits():  # half a step would be done again on top of itself
+                self.optimizer.step()
+                self.step += 1
+        except BaseException:  # Ctrl-C included
+            if self.step == step:  # the step will be done again
+                self.baseline.value = baseline
             raise
-        with _ctrl_c_waits():  # half a step would be done again on top of itself
-            self.optimizer.step()
-            self.step += 1
         return loss
 
     def _schedule(self) -> float:
