@@ -27,6 +27,7 @@ from dgsr.expressions.constraints import Constraints
 from dgsr.expressions.library import Library, get_library
 from dgsr.generator.config import GeneratorConfig
 from dgsr.generator.generator import Generator
+from dgsr.pretraining import pretrain
 
 torch.set_num_threads(1)
 
@@ -155,6 +156,15 @@ def test_another_format_version_is_refused(folder, version):
     assert ("update dgsr" in message) == version.isdigit()
 
 
+def test_a_header_from_before_linear_scaling_and_standardised_targets_is_read(folder):
+    old = describe(Generator.untrained(LIBRARY, TINY, CONSTRAINTS, seed=4))
+    config, constraints = json.loads(old["config"]), json.loads(old["constraints"])
+    del config["target"], constraints["linear_scaling"]
+    rewrite(folder, config=json.dumps(config), constraints=json.dumps(constraints))
+    generator = load_generator(folder)
+    assert (generator.config.target, generator.constraints.linear_scaling) == ("raw", True)
+
+
 @pytest.mark.parametrize("key", ["format_version", "library", "config", "constraints"])
 def test_a_header_without_an_entry_is_refused(folder, key):
     rewrite(folder, **{key: None})
@@ -189,6 +199,7 @@ def test_entries_that_are_not_known_are_refused(folder, key, value):
         {"config": {"encoder_width": "8"}},
         {"config": {"encoder_width": None}},
         {"config": {"input_encoding": "ascii"}},
+        {"config": {"target": "ascii"}},
         {"library": {"n_variables": 1_000_000}},
         {"library": {"n_variables": 3}},
         {"library": {"operators": ["add", "eval"]}},
@@ -272,8 +283,9 @@ def test_an_unknown_name_is_refused_where_nothing_is_shipped(monkeypatch):
         (get_library("koza", 2), 13, None),
         (get_library("synth", 2), 12, "c"),
         (get_library("koza-const", 2), 12, None),
+        (get_library("koza", 2).with_operator("twice", lambda x: 2.0 * x), 12, None),
     ],
-    ids=str,
+    ids=lambda value: value.name if isinstance(value, Library) else str(value),
 )
 def test_the_generator_of_the_fewest_variables_that_fits_is_found(shipped, library, max_length, found):
     assert find_generator(library, max_length) == found
@@ -305,3 +317,11 @@ def test_a_save_that_is_interrupted_leaves_a_generator_that_loads(folder, monkey
     with pytest.raises(KeyboardInterrupt):
         save_generator(other, folder, {})
     assert load_generator(folder).library == LIBRARY
+
+
+def test_a_generator_of_users_operators_is_not_written(tmp_path):
+    library = LIBRARY.with_operator("twice", lambda x: 2.0 * x)
+    with pytest.raises(ValueError, match="not twice; use a library without"):
+        save_generator(Generator.untrained(library, TINY, CONSTRAINTS, seed=4), tmp_path / "own", {})
+    with pytest.raises(ValueError, match="not twice"):
+        pretrain(library, 2, tmp_path / "own")

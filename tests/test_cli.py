@@ -281,7 +281,9 @@ def test_a_constant_target_is_noted_once(write):
 
 def test_a_fit_worse_than_the_mean_is_noted_with_a_mend(write):
     data = write("a,y\n1,1000\n2,1001\n3,1000\n4,1001.5\n")
-    note = run("fit", data, "--target", "y", *SMALL, "--max-evaluations", "20", "--quiet").stderr
+    note = run(
+        "fit", data, "--target", "y", *SMALL, "--library", "koza", "--max-evaluations", "20", "--quiet"
+    ).stderr
     assert note.startswith("note: no formula found fits better than the mean of the target; try --library")
     assert note.endswith("or raise --max-evaluations\n")
 

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from scipy.optimize import curve_fit
+from scipy.optimize import curve_fit, least_squares
 
+from dgsr.baselines import bfgs
 from dgsr.constants import fit_constants
-from dgsr.expressions import get_library
+from dgsr.evolution import random_population
+from dgsr.expressions import Constraints, get_library
+from dgsr.kernels.random import new_state
 from dgsr.population import DataSet, Population
+from dgsr.scaling import written_out
 
 LIBRARY = get_library("koza-const", 2)
 
@@ -22,6 +26,14 @@ def written(*programs, max_length=15, max_constants=3):
         tokens[i, : len(ids)] = ids
         lengths[i] = len(ids)
     return Population(LIBRARY, tokens, lengths, np.full((len(programs), max_constants), 7.0))
+
+
+def unscaled(population, dataset):
+    """The compiled fit of the programs as they stand."""
+    return fit_constants(population, dataset, scaled=False, n_iterations=100, precision=1e-12).nmse
+
+
+FITTERS = pytest.mark.parametrize("fit", [unscaled, bfgs.fit_constants], ids=["compiled", "BFGS"])
 
 
 def data(target):
@@ -44,54 +56,188 @@ FORMS = {
 }
 
 
+@FITTERS
 @pytest.mark.parametrize(("program", "function", "truth"), FORMS.values(), ids=FORMS)
-def test_the_constants_behind_exact_data_are_found(program, function, truth):
+def test_the_constants_behind_exact_data_are_found(program, function, truth, fit):
     X, _ = data(np.add)
     y = function(X.T, *truth) if program != "const" else 2.5 + np.linspace(-1, 1, len(X))
     population = written(program)
-    nmse = fit_constants(population, DataSet.from_arrays(X, y))
+    nmse = fit(population, DataSet.from_arrays(X, y))
     np.testing.assert_allclose(population.constants[0, : len(truth)], truth, rtol=2e-4)
     assert nmse[0] < (1e-7 if program != "const" else 1.0 + 1e-9)
 
 
+@FITTERS
 @pytest.mark.parametrize(("program", "function", "truth"), FORMS.values(), ids=FORMS)
-def test_noisy_data_get_the_least_squares_constants(program, function, truth):
+def test_noisy_data_get_the_least_squares_constants(program, function, truth, fit):
     X, _ = data(np.add)
     y = function(X.T, *truth) + 0.1 * np.random.default_rng(1).normal(size=len(X))
     population = written(program)
-    nmse = fit_constants(population, DataSet.from_arrays(X, y))
+    nmse = fit(population, DataSet.from_arrays(X, y))
     best, _ = curve_fit(function, X.T, y, p0=np.ones(len(truth)))
     least = np.mean((y - function(X.T, *best)) ** 2) / y.var()
     assert nmse[0] == pytest.approx(least, rel=1e-6)
     np.testing.assert_allclose(population.constants[0, : len(best)], best, rtol=1e-3)
 
 
-def test_the_nmse_is_that_of_the_fitted_population():
+@FITTERS
+def test_the_nmse_is_that_of_the_fitted_population(fit):
     X, y = data(lambda a, b: a * b)
     population = written("mul const x1", "x2", "add const mul const x2", "log sub const x1")
-    reported = fit_constants(population, DataSet.from_arrays(X, y))
-    np.testing.assert_array_equal(reported, population.nmse(X, y))
+    reported = fit(population, DataSet.from_arrays(X, y))
+    np.testing.assert_allclose(reported, population.nmse(X, y), rtol=1e-9, atol=1e-25)
     assert np.isfinite(reported[:3]).all()
 
 
-def test_a_fit_is_never_worse_than_constants_of_one():
+@FITTERS
+def test_a_fit_is_never_worse_than_constants_of_one(fit):
     X, y = data(lambda a, b: np.sin(9.0 * a) + b)
     programs = ["sin mul const x1", "exp exp mul const x1", "log sub const x1", "div const sub x1 const"]
     ones = written(*programs)
     ones.constants[:] = 1.0
-    assert (fit_constants(written(*programs), DataSet.from_arrays(X, y)) <= ones.nmse(X, y)).all()
+    assert (fit(written(*programs), DataSet.from_arrays(X, y)) <= ones.nmse(X, y)).all()
 
 
 def test_once_stopped_the_other_programs_keep_constants_of_one():
     X, y = data(lambda a, b: 3.0 * a)
     population = written("mul const x1", "mul const x1", "mul const x1")
     asked = iter([False, True])
-    fit_constants(population, DataSet.from_arrays(X, y), lambda: next(asked))
+    bfgs.fit_constants(population, DataSet.from_arrays(X, y), lambda: next(asked))
     np.testing.assert_allclose(population.constants[:, 0], [3.0, 1.0, 1.0], rtol=1e-5)
 
 
-def test_a_part_of_a_population_is_fitted_in_place():
+@FITTERS
+def test_a_part_of_a_population_is_fitted_in_place(fit):
     X, y = data(lambda a, b: 3.0 * a)
     population = written("mul const x1", "mul const x1")
-    fit_constants(population[:1], DataSet.from_arrays(X, y))
+    fit(population[:1], DataSet.from_arrays(X, y))
     np.testing.assert_allclose(population.constants[:, 0], [3.0, 7.0], rtol=1e-5)
+
+
+# The compiled fit ---------------------------------------------------------------------------------
+
+
+def random_programs(n, seed, library=LIBRARY, max_length=20):
+    """Random programs that have constants."""
+    grammar = Constraints(max_length=max_length).grammar(library)
+    population = random_population(4 * n + 50, library, grammar, new_state(seed))
+    has_constants = (population.tokens == library.index["const"]).any(axis=1)
+    return population[np.flatnonzero(has_constants)[:n]]
+
+
+def test_as_many_programs_reach_the_best_loss_as_with_scipy():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(0.5, 2.0, (40, 2))
+    y = np.exp(-X[:, 0]) * X[:, 1] + 0.05 * rng.normal(size=40)
+    programs = random_programs(120, 7)
+    starts = programs.constants.copy()
+    ours = fit_constants(programs, DataSet.from_arrays(X, y), n_iterations=100, n_starts=0, precision=1e-9)
+    theirs = np.full(len(programs), np.inf)
+    for i, start in enumerate(starts):
+        program = programs[i : i + 1]
+
+        def residuals(values, program=program):
+            program.constants[0] = values[:3]
+            residual = y - (values[3] * program.predict(X)[0] + values[4])
+            return np.where(np.isfinite(residual), residual, 1e6)
+
+        begin = np.concatenate([start, np.polyfit(X[:, 0], y, 1)])
+        theirs[i] = 2 * least_squares(residuals, begin, x_scale="jac", max_nfev=100).cost / len(y) / y.var()
+    defined = np.isfinite(ours.nmse) & (theirs < 1.5)
+    best = np.minimum(ours.nmse, theirs)
+    ours_best, theirs_best = (a[defined] <= 1.001 * best[defined] for a in (ours.nmse, theirs))
+    assert defined.sum() > 90
+    assert ours_best.sum() >= theirs_best.sum()
+    assert ours_best.mean() > 0.8
+
+
+def test_slope_and_intercept_are_those_of_a_linear_regression():
+    X, _ = data(np.add)
+    y = np.random.default_rng(2).normal(3.0, 5.0, len(X))
+    weight = np.random.default_rng(3).uniform(0.1, 2.0, len(X))
+    population = random_programs(50, 1)
+    fit = fit_constants(population, DataSet.from_arrays(X, y, weight), n_iterations=0)
+    for values, nmse, slope, intercept in zip(population.predict(X), *fit):
+        if not np.isfinite(values).all():
+            assert nmse == np.inf
+        elif np.ptp(values) > 1e-3 * np.abs(values).max():
+            expected = np.polyfit(values, y, 1, w=np.sqrt(weight))
+            np.testing.assert_allclose([slope, intercept], expected, rtol=1e-6, atol=1e-9)
+            residual = y - slope * values - intercept
+            mean = np.average(y, weights=weight)
+            variance = np.average((y - mean) ** 2, weights=weight)
+            assert nmse == pytest.approx(np.average(residual**2, weights=weight) / variance, rel=1e-9)
+
+
+def test_a_function_that_varies_by_rounding_alone_explains_nothing():
+    X, y = data(lambda a, b: a)
+    constant = written("add x1 sub const x1", "sub x1 x1", "mul const sub x2 x2")
+    fit = fit_constants(constant, DataSet.from_arrays(X, y), n_iterations=5)
+    np.testing.assert_allclose(fit.nmse, 1.0)
+    np.testing.assert_array_equal(fit.slope, 0.0)
+
+
+@pytest.mark.parametrize("factor", [1e-12, 1e12])
+@pytest.mark.parametrize("offset", [0.0, 1e3])
+def test_scale_and_offset_of_y_do_not_matter(factor, offset):
+    X, y = data(lambda a, b: b / (0.75 + a))
+    program = "div x2 add const x1"
+    one, other = written(program), written(program)
+    fit_constants(one, DataSet.from_arrays(X, y))
+    fit = fit_constants(other, DataSet.from_arrays(X, factor * (y + offset)))
+    np.testing.assert_allclose(other.constants[0, 0], 0.75, rtol=1e-6)
+    np.testing.assert_allclose(one.constants[0, 0], 0.75, rtol=1e-10)
+    assert fit.slope[0] == pytest.approx(factor, rel=1e-6)
+
+
+def test_constants_that_are_not_free_stay():
+    X, y = data(lambda a, b: 3.0 * a + 2.0)
+    population = written("add mul const x1 const", "add mul const x1 const")
+    free = np.array([[True, False, False], [False, True, True]])
+    fit_constants(population, DataSet.from_arrays(X, y), scaled=False, free=free)
+    assert population.constants[0, 1] == population.constants[1, 0] == 7.0
+    assert population.constants[0, 0] == pytest.approx(np.sum((y - 7.0) * X[:, 0]) / np.sum(X[:, 0] ** 2))
+    assert population.constants[1, 1] == pytest.approx(np.mean(y - 7.0 * X[:, 0]))
+
+
+def test_a_second_start_helps_where_the_first_is_undefined():
+    X, y = data(lambda a, b: np.log(a + 0.5))
+    begun_badly = written("log add const x1")
+    begun_badly.constants[:] = -9.0
+    dataset = DataSet.from_arrays(X, y)
+    copy = Population(LIBRARY, begun_badly.tokens, begun_badly.lengths, begun_badly.constants.copy())
+    assert fit_constants(copy, dataset, n_starts=0).nmse[0] == np.inf
+    assert fit_constants(begun_badly, dataset, n_starts=1).nmse[0] < 1e-20
+    assert begun_badly.constants[0, 0] == pytest.approx(0.5)
+
+
+def test_a_weight_of_two_is_two_rows():
+    X, _ = data(np.add)
+    y = np.random.default_rng(0).normal(size=len(X))
+    weight = np.arange(len(X)) % 3
+    one, other = random_programs(30, 5), random_programs(30, 5)
+    weighted = fit_constants(one, DataSet.from_arrays(X, y, weight), n_iterations=3, n_starts=0)
+    repeated = DataSet.from_arrays(np.repeat(X, weight, axis=0), np.repeat(y, weight))
+    fit = fit_constants(other, repeated, n_iterations=3, n_starts=0)
+    np.testing.assert_allclose(weighted.nmse, fit.nmse, rtol=1e-6)
+
+
+def test_many_rows_are_read_in_blocks():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(0.5, 2.0, (1001, 2))
+    y = X[:, 1] / (0.75 + X[:, 0]) + 2.0
+    population = written("div x2 add const x1")
+    assert fit_constants(population, DataSet.from_arrays(X, y)).nmse[0] < 1e-24
+    assert population.constants[0, 0] == pytest.approx(0.75)
+
+
+def test_the_written_out_variants_have_the_losses_they_say():
+    X, y = data(lambda a, b: 3.0 * a * b)
+    programs = written("mul x1 x2", "sin mul const x1")
+    dataset = DataSet.from_arrays(X, y)
+    variants, nmse = written_out(programs, fit_constants(programs, dataset), dataset)
+    np.testing.assert_allclose(nmse, variants.nmse(dataset), rtol=1e-9, atol=1e-25)
+    texts = [str(variants[i]) for i in range(0, 8, 2)]
+    assert texts[1].endswith("x1*x2")
+    assert texts[1].startswith(("3", "2.99"))
+    assert nmse[2] < 1e-25 < nmse[0]  # 3*x1*x2, x1*x2

@@ -27,7 +27,7 @@ from dgsr.kernels.grammar import are_valid
 from dgsr.kernels.random import new_state
 from dgsr.population import DataSet, Population
 
-PRESETS = ("koza", "koza-const", "synth")
+PRESETS = ("koza", "koza-const", "synth", "physics")
 ENGINES = ("compiled", "deap")
 presets = st.sampled_from(PRESETS)
 seeds = st.integers(0, 2**31)
@@ -94,7 +94,7 @@ def test_random_programs_meet_the_constraints(preset, seed, min_length, more, ma
     assert library.index["x3"] not in population.tokens[used]
 
 
-@pytest.mark.parametrize("preset", PRESETS)
+@pytest.mark.parametrize("preset", ["koza", "koza-const", "synth"])  # most operators of physics are unary
 def test_random_programs_are_of_moderate_length_and_varied(preset):
     library, grammar = setting(preset)
     population = random_population(1000, library, grammar, new_state(0))
@@ -286,7 +286,7 @@ def test_the_constants_of_children_are_those_of_parents_or_new(seed):
     population.constants[:] = np.random.default_rng(seed).normal(size=population.constants.shape) + 10.0
     offspring = breed(population, grammar, state, crossover=0.7, mutation=0.7)
     n_constants = (offspring.tokens == library.index["const"]).sum(axis=1)
-    for b in range(60):
+    for b in np.flatnonzero(offspring.mutations != kernel.CONSTANT):
         parents = offspring.parents[[b, b ^ 1]]
         known = {1.0, *population.constants[parents].ravel()}
         assert set(offspring.constants[b, : n_constants[b]]) <= known
@@ -316,13 +316,14 @@ def names(library, programs):
 
 def test_replacement_puts_every_other_token_of_the_same_arity_at_every_node():
     library, grammar = setting("koza-const", max_constants=1)
-    found = names(library, mutants(library, grammar, "add sin x1 x2", kernel.REPLACEMENT))
+    found = names(library, mutants(library, grammar, "exp add sin x1 x2", kernel.REPLACEMENT))
     assert found == {
-        *(f"{op} sin x1 x2" for op in ("sub", "mul", "div")),
-        *(f"add {op} x1 x2" for op in ("exp", "log", "cos")),
-        "add sin x2 x2",
-        "add sin x1 x1",
-        "add sin x1 const",
+        *(f"exp {op} sin x1 x2" for op in ("sub", "mul", "div")),
+        *(f"exp add {op} x1 x2" for op in ("exp", "log", "cos")),
+        *(f"{op} add sin x1 x2" for op in ("log",)),
+        "exp add sin x2 x2",
+        "exp add sin x1 x1",
+        "exp add sin x1 const",
     }
 
 
@@ -361,17 +362,56 @@ def test_uniform_mutation_grows_full_trees_up_to_the_given_height():
     assert abs(np.mean(lengths == 15) - 0.25) < 0.04
 
 
+def test_the_mutation_of_constants_changes_one_of_them_and_nothing_else():
+    library, grammar = setting("koza-const", max_constants=2)
+    population = written(library, grammar, "exp mul const sin add const x1", constants=[[2.0, 3.0]])
+    choices, draft = kernel._choices(grammar, 2), kernel._new_draft(grammar.max_length, 2)
+    arguments = population.tokens[0], population.lengths[0], population.constants[0], 3, draft, grammar
+    state = new_state(0)
+    factors = np.ones((4000, 2))
+    for i in range(4000):
+        assert kernel.mutate(kernel.CONSTANT, *arguments, choices, state)
+        assert draft.tokens[:6].tolist() == population.tokens[0, :6].tolist()
+        factors[i] = draft.constants / population.constants[0]
+    assert ((factors == 1.0).sum(axis=1) == 1).all()
+    assert abs((factors[:, 0] != 1.0).mean() - 0.5) < 0.03
+    factor = factors[factors != 1.0]
+    assert abs((factor == -1.0).mean() - 0.1) < 0.02
+    assert (factor[factor < 0.0] == -1.0).all()
+    logs = np.log(factor[factor > 0.0])
+    assert abs(logs.mean()) < 0.03
+    assert abs(logs.std() - 0.5) < 0.03
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_an_engine_changes_the_values_of_constants(engine):
+    library, grammar = setting("koza-const")
+    state = new_state(0)
+    population = written(library, grammar, *["exp mul const x1"] * 60, constants=[[2.0]] * 60)
+    config = EvolutionConfig(generations=1, crossover=0.0, mutation=1.0)
+    data, nmse = target(), np.ones(60)
+    evolve = get_engine(engine, config).evolve
+    last, _ = evolve(population, nmse, lambda p: p.nmse(data), grammar, state, lambda: False)
+    same = (last.tokens == population.tokens[0]).all(axis=1)
+    assert len(set(last.constants[same, 0])) > 4
+
+
 @pytest.mark.parametrize("preset", PRESETS)
-def test_the_four_mutations_have_about_equal_shares(preset):
-    # Of programs that each of the four can change.
+def test_the_mutations_have_about_equal_shares(preset):
+    # Of programs that each of them can change.
     library, grammar = setting(preset)
     state = new_state(2)
     population = random_population(8000, library, grammar, state)
-    population = population[(population.lengths > 6) & (population.lengths < 16)]
+    kept = (population.lengths > 6) & (population.lengths < 16)
+    n_kinds = 4
+    if library.has_constants:
+        kept &= np.isin((population.tokens == library.index["const"]).sum(axis=1), (1, 2))
+        n_kinds = 5
+    population = population[kept]
     mutations = breed(population, grammar, state, np.zeros(len(population)), crossover=0.0).mutations
-    shares = np.bincount(mutations[mutations >= 0], minlength=4) / (mutations >= 0).sum()
+    shares = np.bincount(mutations[mutations >= 0], minlength=n_kinds) / (mutations >= 0).sum()
     assert abs((mutations >= 0).mean() - 0.5) < 0.04
-    assert (np.abs(shares - 0.25) < 0.04).all()
+    assert (np.abs(shares - 1 / n_kinds) < 0.04).all()
 
 
 # ---- engines ----------------------------------------------------------------------------------
@@ -514,7 +554,8 @@ def test_deap_evolution_takes_a_number_in_a_tree_as_a_constant():
     from deap import gp
 
     def configure(toolbox, pset):
-        nodes = [pset.mapping["add"], gp.Terminal(0.5, False, object), pset.mapping["x1"]]
+        above = [pset.mapping["exp"], pset.mapping["add"]]
+        nodes = [*above, gp.Terminal(0.5, False, object), pset.mapping["x1"]]
         toolbox.register("mutate", replace_all, nodes=nodes)
 
     config = EvolutionConfig(generations=1, crossover=0.0, mutation=1.0)
@@ -527,12 +568,14 @@ def test_deap_evolution_takes_a_number_in_a_tree_as_a_constant():
 def test_the_primitive_set_has_the_tokens_that_the_grammar_allows_and_compiles():
     from deap import gp
 
-    library, grammar = setting("koza-const", 4, 3)
+    library, grammar = setting("physics", 4, 3)
     pset = primitive_set(library, grammar)
     assert {node.value for node in pset.terminals[object]} == {"x1", "x2", "x3", "const"}
     assert {node.name for node in pset.primitives[object]} == set(library.operators)
     function = gp.compile("add(mul(x1, x2), sub(x3, const))", pset)
     assert function(2.0, 3.0, 5.0) == 10.0
+    function = gp.compile("sub(cube(neg(x1)), inv(pow(x2, square(x3))))", pset)
+    assert function(2.0, 3.0, 1.0) == -8.0 - 1.0 / 3.0
 
 
 def test_the_compiled_engine_searches_no_worse_than_deap():
@@ -613,3 +656,16 @@ def test_the_baseline_allows_any_nesting():
     grammar = length_only(library)
     population = written(library, grammar, "sin cos exp log x1")
     assert are_valid(population.tokens, population.lengths, grammar).all()
+
+
+def test_random_subtrees_have_operators_by_their_weight():
+    library = get_library("physics", 2)
+    population = random_population(4000, library, Constraints().grammar(library), new_state(0), 1, 1, 1.0)
+    roots = np.bincount(population.tokens[population.lengths > 1, 0], minlength=len(library))
+    weights = np.array([token.weight if token.arity else 0.0 for token in library.tokens])
+    expected = weights / weights.sum()
+    # A root that the constraints refuse is drawn again; at height 1 they refuse none of these.
+    for name in ("add", "mul", "exp", "sqrt", "square", "tanh"):
+        at = library.index[name]
+        assert roots[at] / roots.sum() == pytest.approx(expected[at], rel=0.25)
+    assert roots[library.index["arcsin"]] < 0.2 * roots[library.index["sin"]]

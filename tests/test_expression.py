@@ -11,7 +11,7 @@ import sympy
 from dgsr.expressions import Constraints, Expression, get_library
 from dgsr.kernels.random import new_state
 from dgsr.population import Population
-from dgsr.prior import Prior
+from dgsr.prior import PAPER_WEIGHTS, Prior
 
 TEXTS = ["x1**3 - x2/2", "exp(-x1**2/2)", "2*sin(x1)*cos(x2)", "log(x1 + 1)/(x2 - 3)", "x1**x2", "sqrt(x1)"]
 
@@ -22,7 +22,7 @@ def X():
 
 
 @pytest.mark.parametrize("text", TEXTS)
-@pytest.mark.parametrize("library", ["koza", "koza-const"])
+@pytest.mark.parametrize("library", ["koza", "koza-const", "physics"])
 def test_call_sympy_text_and_numpy_function_agree(text, library, X):
     expression = Expression.from_text(text, get_library(library, 2))
     expected = expression(X)
@@ -34,15 +34,21 @@ def test_call_sympy_text_and_numpy_function_agree(text, library, X):
     assert np.allclose(again(X), expected, rtol=1e-10)
 
 
-@pytest.mark.parametrize("library", ["koza", "koza-const", "synth"])
-def test_programs_of_the_prior_print_what_they_predict(library):
-    drawn = Prior().draw(60, 20, 2, get_library(library, 2), Constraints(), new_state(3))
+@pytest.mark.parametrize("name", ["koza", "koza-const", "synth", "physics"])
+def test_programs_of_the_prior_print_what_they_predict(name):
+    library = get_library(name, 2)
+    prior = Prior()
+    if name == "physics":
+        more = dict.fromkeys(library.operators[8:], 4.0)
+        prior = Prior(weights={**PAPER_WEIGHTS, **more}, domains=((0.5, 1.0, 1.0),))
+    reading = library if name == "physics" else get_library("koza-const", 2)
+    drawn = prior.draw(60, 20, 2, library, Constraints(), new_state(3))
     for i in range(len(drawn.programs)):
         expression = drawn.programs[i]
         predicted = expression(drawn.X[i])
         assert np.allclose(predicted, drawn.y[i], rtol=1e-9)
         assert np.allclose(expression.numpy_function()(*drawn.X[i].T), predicted, rtol=1e-9)
-        read = Expression.from_text(str(expression), get_library("koza-const", 2))
+        read = Expression.from_text(str(expression), reading)
         assert np.allclose(read(drawn.X[i]), predicted, rtol=1e-6, atol=1e-9)
 
 

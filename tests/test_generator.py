@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -12,6 +13,7 @@ from scipy.stats import chisquare
 from dgsr.expressions.constraints import Constraints
 from dgsr.expressions.library import Library, get_library
 from dgsr.generator.config import CONFIGS, GeneratorConfig
+from dgsr.generator.encoder import moments, n_moments, standardise
 from dgsr.generator.generator import Generator
 from dgsr.kernels.grammar import are_valid
 from dgsr.kernels.random import new_state
@@ -411,3 +413,57 @@ def test_programs_longer_than_the_network_can_read_are_refused():
 def test_sizes_that_do_not_fit_are_refused(changes, match):
     with pytest.raises(ValueError, match=match):
         GeneratorConfig(**changes)
+
+
+def test_a_standardised_target_is_read_the_same_in_any_unit():
+    config = replace(CONFIGS["base"], target="standardised")
+    generator = lively(get_library("koza-const", 2), config, Constraints())
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1.0, 3.0, (20, 2))
+    y = X[:, 0] * X[:, 1]
+    own = generator.encode_dataset(X, y)
+    for scale, offset in ((3.0, 7.0), (1e6, -1e5), (1e-7, 0.0)):
+        torch.testing.assert_close(generator.encode_dataset(X, scale * y + offset), own, atol=1e-5, rtol=1e-5)
+    assert not torch.allclose(generator.encode_dataset(X, -y), own, atol=1e-3)
+    raw = lively(get_library("koza-const", 2), CONFIGS["base"], Constraints())
+    assert not torch.allclose(raw.encode_dataset(X, 3.0 * y), raw.encode_dataset(X, y), atol=1e-3)
+
+
+def test_moments_are_the_products_their_names_say():
+    rng = np.random.default_rng(0)
+    X, y = rng.uniform(1.0, 5.0, (2, 40, 3)), rng.normal(7.0, 3.0, (2, 40))
+    present = np.array([1.0, 1.0, 0.0])
+    features = moments(torch.from_numpy(X), torch.from_numpy(y), torch.from_numpy(present).float()).numpy()
+    assert features.shape == (2, 40, n_moments(3))
+    for d in range(2):
+        z = (X[d] - X[d].mean(0)) / X[d].std(0) * present
+        t = (y[d] - y[d].mean()) / y[d].std()
+        np.testing.assert_allclose(features[d, :, :3], z, atol=1e-5)
+        correlations = [np.corrcoef(X[d, :, i], y[d])[0, 1] if present[i] else 0.0 for i in range(3)]
+        np.testing.assert_allclose(features[d, :, 3:6].mean(0), correlations, atol=1e-5)
+        np.testing.assert_allclose(features[d, :, 12], z[:, 0] * z[:, 1] * t, atol=1e-4)
+        np.testing.assert_allclose(features[d, :, -1], np.clip(t**3, -10, 10), atol=1e-4)
+
+
+@pytest.mark.parametrize("encoding", ["float", "moments"])
+def test_a_standardised_encoding_depends_neither_on_the_order_of_rows_nor_on_units(encoding):
+    config = replace(CONFIGS["base"], target="standardised", input_encoding=encoding)
+    generator = Generator.untrained(get_library("koza-const", 3), config, Constraints(), 0)
+    rng = np.random.default_rng(0)
+    X, y = rng.uniform(1.0, 5.0, (30, 2)), rng.normal(size=30)
+    order = rng.permutation(30)
+    latents = generator.encode_dataset(X, y)
+    np.testing.assert_allclose(latents, generator.encode_dataset(X[order], y[order]), atol=1e-4)
+    np.testing.assert_allclose(latents, generator.encode_dataset(X, 1e9 * y - 5.0), atol=1e-4)
+
+
+def test_a_standardised_target_that_does_not_vary_is_zero():
+    y = torch.tensor([[0.1, 0.1, 0.1], [0.0, 0.0, 0.0], [1.0, 2.0, 3.0]], dtype=torch.float64)
+    read = standardise(y)
+    assert (read[:2] == 0.0).all()
+    torch.testing.assert_close(read[2], torch.tensor([-1.5, 0.0, 1.5]).double() * (2 / 3) ** 0.5)
+
+
+def test_an_unknown_target_is_refused():
+    with pytest.raises(ValueError, match="target='other'"):
+        GeneratorConfig(target="other")

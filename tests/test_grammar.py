@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dgsr.expressions import constraints as rules
 from dgsr.expressions.constraints import Constraints
-from dgsr.expressions.library import Library, get_library
+from dgsr.expressions.library import OPERATORS, Library, get_library
 from dgsr.kernels.grammar import allowed, are_valid, length_logit, new_tree_state, push, walk
 
 TRIGONOMETRIC = {"sin", "cos"}
@@ -65,6 +66,9 @@ def meets(library, constraints, tokens, n_used):
             return False
         if any(child[0] == INVERSE.get(name) for child in children):
             return False
+    if constraints.linear_scaling and library.has_constants and tree[0] in ("add", "sub", "mul", "div"):
+        scaled = tree[1][1:] if tree[0] == "div" else tree[1]
+        return all(child[0] != "const" for child in scaled)
     return True
 
 
@@ -96,6 +100,39 @@ def test_exactly_the_koza_programs_that_meet_the_rules_are_valid():
     programs = list(every_program(library, 5))
     valid = are_valid(*as_arrays(programs, 5), constraints.grammar(library))
     assert valid.tolist() == [meets(library, constraints, program, 1) for program in programs]
+
+
+@pytest.mark.parametrize("linear_scaling", [False, True])
+def test_with_linear_scaling_no_constant_is_scale_or_offset_of_a_program(linear_scaling):
+    library = Library("mine", ("add", "sub", "mul", "div"), True, 1)
+    constraints = Constraints(1, 5, linear_scaling=linear_scaling)
+    programs = list(every_program(library, 5))
+    valid = are_valid(*as_arrays(programs, 5), constraints.grammar(library))
+    assert valid.tolist() == [meets(library, constraints, program, 1) for program in programs]
+    texts = {" ".join(library.tokens[t].name for t in p) for p, ok in zip(programs, valid) if ok}
+    idle = {f"{name} const x1" for name in ("add", "sub", "mul")}
+    idle |= {f"{name} x1 const" for name in ("add", "sub", "mul", "div")}
+    assert idle & texts == (set() if linear_scaling else idle)
+    assert {"div const x1", "div x1 add const x1", "mul x1 sub x1 const"} <= texts
+
+
+def test_linear_scaling_has_no_effect_without_constants():
+    library = LIBRARIES["koza"]
+    with_it, without = (Constraints(linear_scaling=flag).grammar(library) for flag in (True, False))
+    assert not with_it.linear_scaling
+    assert all(np.array_equal(a, b) for a, b in zip(with_it, without, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("parent", "child"), [pair for pair in rules._INVERSES if {*pair} <= OPERATORS.keys()]
+)
+def test_an_operator_that_undoes_its_child_is_forbidden_as_its_parent_and_nowhere_else(parent, child):
+    library = Library("mine", ("add", *sorted({parent, child})), False, 1)
+    grammar = Constraints().grammar(library)
+    texts = (f"{parent} {child} x1", f"{parent} add x1 {child} x1")
+    programs = [[library.index[name] for name in text.split()] for text in texts]
+    allowed_below = not ({parent, child} <= TRIGONOMETRIC)
+    assert are_valid(*as_arrays(programs, 30), grammar).tolist() == [False, allowed_below]
 
 
 def test_a_program_longer_than_its_length_says_is_judged_by_its_length_alone():

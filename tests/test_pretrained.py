@@ -8,7 +8,7 @@ import torch
 
 from dgsr import DGSRRegressor, list_generators, load_generator
 from dgsr.checkpoints import find_generator
-from dgsr.exclusion import problem_values
+from dgsr.exclusion import benchmark_exclusions
 from dgsr.expressions import get_library
 from dgsr.prior import Prior
 from dgsr.validation import draw_validation_set, measure
@@ -28,13 +28,29 @@ def test_a_generator_is_shipped_for_koza_with_one_and_two_variables():
     assert {find_generator(get_library("koza", d), max_length=30) for d in (1, 2)} == {"koza-d2"}
     assert find_generator(get_library("koza", 3), max_length=30) is None
     assert find_generator(get_library("koza", 2), max_length=31) is None
-    assert find_generator(get_library("koza-const", 2), max_length=30) is None
+
+
+@pytest.mark.parametrize("library", ["koza-const", "physics"])
+def test_a_generator_is_shipped_for_constants_and_up_to_five_variables(library):
+    names = {find_generator(get_library(library, d), max_length=30) for d in range(1, 6)}
+    assert names == {f"{library}-d5"}
+    assert find_generator(get_library(library, 6), max_length=30) is None
+
+
+#: Least gains by the right data: nats over none, mean reward and top reward over another's, and hits.
+BOUNDS = {
+    "koza-d2": (5.0, 0.2, 0.3, 0.15),
+    "koza-const-d5": (2.5, 0.05, 0.05, 0.1),
+    "physics-d5": (2.0, 0.05, 0.04, 0.08),
+}
 
 
 @pytest.mark.parametrize("name", SHIPPED)
 def test_the_card_agrees_with_the_weights(name):
     generator, card = load_generator(name), SHIPPED[name].card
     assert card["name"] == name
+    if not generator.library.has_constants:
+        assert generator.config.target == "raw"
     assert card["n_parameters"] == generator.n_parameters()
     assert tuple(card["library"]["operators"]) == generator.library.operators
     assert card["library"]["n_variables"] == generator.library.n_variables
@@ -45,15 +61,18 @@ def test_the_card_agrees_with_the_weights(name):
 def test_the_generator_reads_its_data(name):
     """On equations drawn with another seed than its own; the card's figures are on held-out ones."""
     generator, card = load_generator(name), SHIPPED[name].card
-    excluded = problem_values(generator.library.n_variables)
-    validation = draw_validation_set(generator, Prior(), excluded, 48, seed=12345)
+    excluded = benchmark_exclusions(generator.library)
+    prior = Prior.default_for(generator.library, generator.library.n_variables)
+    validation = draw_validation_set(generator, prior, excluded, 48, seed=12345)
+    nats, reward, top_reward, hits = BOUNDS[name]
     measured = measure(generator, validation, n_programs=100, n_datasets=48)
     for figures in (measured, card["validation"]):
-        assert figures["log_likelihood_right"] > figures["log_likelihood_none"] + 5.0
+        assert figures["log_likelihood_right"] > figures["log_likelihood_none"] + nats
         assert figures["log_likelihood_none"] > figures["log_likelihood_wrong"]
-        assert figures["reward_right"] > figures["reward_wrong"] + 0.2
-        assert figures["top_reward_right"] > figures["top_reward_wrong"] + 0.3
-        assert figures["hit_100"] > 0.15 > 0.05 > figures["hit_100_wrong"]
+        assert figures["reward_right"] > figures["reward_wrong"] + reward
+        assert figures["top_reward_right"] > figures["top_reward_wrong"] + top_reward
+        assert figures["hit_100"] > hits
+        assert figures["hit_100"] > 2.0 * figures["hit_100_wrong"]
 
 
 def test_shuffling_the_target_changes_what_is_sampled():
@@ -68,7 +87,7 @@ def test_shuffling_the_target_changes_what_is_sampled():
 def test_the_search_takes_the_shipped_generator_and_needs_few_evaluations_with_it():
     X = np.random.default_rng(3).uniform(1.0, 5.0, (20, 2))
     y = X[:, 0] * X[:, 1] / (X[:, 0] + X[:, 1])
-    regressor = DGSRRegressor(random_state=0, max_evaluations=50_000).fit(X, y)
+    regressor = DGSRRegressor("koza", random_state=0, max_evaluations=50_000).fit(X, y)
     assert regressor.generator_ == "koza-d2"
     assert regressor.stop_reason_ == "exact fit"
     assert regressor.n_evaluations_ < 5_000

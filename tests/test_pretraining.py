@@ -13,7 +13,8 @@ import torch
 
 from dgsr import pretraining, validation
 from dgsr.checkpoints import CARD, load_generator
-from dgsr.exclusion import problem_values
+from dgsr.constants import Fit
+from dgsr.exclusion import benchmark_exclusions
 from dgsr.expressions.constraints import Constraints
 from dgsr.expressions.library import Library, get_library
 from dgsr.generator.config import GeneratorConfig
@@ -27,7 +28,7 @@ from dgsr.pretraining import (
     Trainer,
     pretrain,
 )
-from dgsr.prior import DrawnDataSets, Prior
+from dgsr.prior import DrawnDataSets, Exclusions, Prior
 from dgsr.problems import list_sets, load_problem, load_set
 from dgsr.validation import draw_validation_set, measure
 
@@ -39,7 +40,7 @@ TINY = GeneratorConfig(
 )  # fmt: skip
 LIBRARY = Library("mine", ("add", "mul"), False, 2)
 PRIOR = Prior(min_leaves=2, max_leaves=3)
-NOTHING = (np.array([[1.2, 1.9, 2.4], [2.2, 1.1, 2.9]]), np.empty((0, 3)))
+NOTHING = Exclusions(np.array([[1.2, 1.9, 2.4], [2.2, 1.1, 2.9]]), np.empty((0, 3)))
 
 
 def written(library, *programs, width):
@@ -209,7 +210,7 @@ def test_counts_that_are_too_small_are_refused(changes):
 
 @pytest.mark.parametrize("n_variables", [1, 2, 3])
 def test_every_benchmark_problem_is_excluded_under_every_order_of_its_variables(n_variables):
-    points, values = problem_values(n_variables)
+    points, values, _ = benchmark_exclusions(get_library("koza", n_variables))
     for problem in itertools.chain.from_iterable(map(load_set, list_sets())):
         if problem.n_variables > n_variables:
             continue
@@ -225,7 +226,7 @@ def test_every_benchmark_problem_is_excluded_under_every_order_of_its_variables(
 
 def test_many_variables_do_not_take_more_orders_than_can_be_listed():
     """12 variables have 479,001,600 orders; where all coordinates are equal, none of them matters."""
-    points, values = problem_values(12)
+    points, values, _ = benchmark_exclusions(get_library("synth", 12))
     assert len(values) < 200_000
     problem = next(p for p in load_set("synthetic_d12") if p.n_variables == 12)
     rng = np.random.default_rng(0)
@@ -254,7 +255,42 @@ def test_benchmark_problems_are_not_among_the_equations_trained_on():
         return share
 
     assert found(None)["Feynman-1"] > 0
-    assert set(found(problem_values(2)).values()) == {0}
+    assert set(found(benchmark_exclusions(library)).values()) == {0}
+
+
+def drawn_with(prior, n, library, excluded):
+    programs = prior.draw(n, 5, 2, library, Constraints(), new_state(0), excluded).programs
+    return [
+        " ".join(library.tokens[t].name for t in tokens[:length])
+        for tokens, length in zip(programs.tokens, programs.lengths)
+    ]
+
+
+def test_a_benchmark_law_is_left_out_whatever_its_constants():
+    """Nguyen-10c is sin(1.5*x1)*cos(0.5*x2); its kin with other constants and operators stay."""
+    library = get_library("koza-const", 2)
+    prior = Prior(
+        3, 4, {"mul": 2.0, "sin": 2.0, "cos": 1.0}, variable_probability=0.5, constants="log-uniform"
+    )
+    laws = {"mul sin mul const x1 cos mul const x2", "mul sin mul const x2 cos mul const x1"}
+    kin = {"mul sin mul const x1 sin mul const x2", "mul sin x1 cos mul const x2"}
+    known = benchmark_exclusions(library)
+    values_alone = known._replace(skeletons=np.empty(0, dtype=np.uint64))
+    assert laws | kin <= set(drawn_with(prior, 20_000, library, values_alone))
+    drawn = set(drawn_with(prior, 20_000, library, known))
+    assert not laws & drawn
+    assert kin <= drawn
+
+
+def test_a_benchmark_law_is_left_out_in_other_units():
+    """With linear scaling values are compared but for scale and offset."""
+    library = get_library("koza-const", 2)
+    known = benchmark_exclusions(library)._replace(skeletons=np.empty(0, dtype=np.uint64))
+    prior = Prior(2, 3, {"mul": 1.0, "div": 1.0, "add": 1.0})
+    law = "mul x1 x2"  # Feynman-1 among others
+    assert law in drawn_with(prior, 3000, library, None)
+    assert law not in drawn_with(prior, 3000, library, known)
+    assert "mul x1 add const x2" in drawn_with(prior, 3000, library, known)
 
 
 def run(out, **settings):
@@ -404,13 +440,13 @@ def test_pretraining_leaves_global_random_state_alone(tmp_path):
 
 @pytest.fixture(scope="module")
 def trained():
-    """A tiny generator after 150 steps of cross-entropy, with its losses and its held-out equations."""
+    """A tiny generator after 300 steps of cross-entropy, with its losses and its held-out equations."""
     generator = Generator.untrained(LIBRARY, TINY, Constraints(1, 8), 0)
     held_out = draw_validation_set(generator, PRIOR, NOTHING, 40, seed=0)
     before = measure(generator, held_out, 50, 40)
-    settings = PretrainingConfig(steps=150, n_datasets=64, learning_rate=0.01, warmup=5)
+    settings = PretrainingConfig(steps=300, n_datasets=64, learning_rate=0.01, warmup=5)
     trainer = Trainer(generator, PRIOR, settings, NOTHING, 0)
-    losses = [trainer.run_step() for _ in range(150)]
+    losses = [trainer.run_step() for _ in range(300)]
     return SimpleNamespace(
         losses=losses, before=before, after=measure(generator.eval(), held_out, 50, 40), held_out=held_out
     )
@@ -465,9 +501,8 @@ def test_the_figures_are_those_of_a_generator_that_knows_the_answers(trained, mo
 
 
 def test_held_out_equations_are_never_trained_on(trained):
-    points = NOTHING[0]
-    excluded = points, trained.held_out.values(points)
-    assert len(excluded[1]) > 10
+    excluded = trained.held_out.excluded(NOTHING)
+    assert len(excluded.values) > 10
     drawn = PRIOR.draw(5000, 5, 2, LIBRARY, Constraints(1, 8), new_state(1), excluded)
     fresh = np.random.default_rng(0).uniform(1.0, 3.0, (7, 2))
     theirs = trained.held_out.drawn.programs.predict(fresh)
@@ -479,3 +514,91 @@ def test_a_validation_set_is_the_same_for_the_same_seed(trained):
     generator = Generator.untrained(LIBRARY, TINY, Constraints(1, 8), 7)
     again = validation.draw_validation_set(generator, PRIOR, NOTHING, 40, seed=0)
     np.testing.assert_array_equal(again.drawn.y, trained.held_out.drawn.y)
+
+
+# Libraries with constants.
+
+CONST = Library("mine-const", ("add", "mul", "sin"), True, 2)
+
+
+def test_constants_are_fitted_before_a_sample_is_judged(monkeypatch):
+    """Each distinct program once; the population keeps its own constants."""
+    population = Population(
+        CONST,
+        np.array([[4, 0, 0], [2, 4, 0], [4, 0, 0], [5, 0, 0]])[:, :3],
+        np.array([1, 2, 1, 1]),
+        np.ones((4, 2)),
+    )
+    asked = []
+
+    def fit(programs, data):
+        asked.append(programs)
+        programs.constants[:] = 9.0
+        return fit_of(programs.tokens[:, 0] + 0.5)
+
+    monkeypatch.setattr(validation, "fit_constants", fit)
+    data = DataSet.from_arrays(np.ones((5, 2)), np.arange(5.0))
+    assert validation.fitted_nmse(population, data).tolist() == [4.5, 2.5, 4.5, 5.5]
+    assert [len(programs) for programs in asked] == [3]
+    assert (population.constants == 1.0).all()
+
+
+def fit_of(nmse):
+    return Fit(nmse, np.ones(len(nmse)), np.zeros(len(nmse)))
+
+
+def test_a_sample_of_the_right_form_is_a_hit_once_its_constants_are_fitted(monkeypatch):
+    generator = Generator.untrained(CONST, TINY, Constraints(1, 8), 0)
+    held_out = draw_validation_set(generator, Prior.default_for(CONST, 2), NOTHING, 3, seed=0)
+    truths = held_out.drawn.programs
+    numbers = torch.arange(3.0).view(3, 1, 1)
+    monkeypatch.setattr(generator, "encode", lambda X, y, d: numbers)
+
+    def answer(latents, n, grammar, state):
+        at = np.full(n, int(latents.item()))
+        return SimpleNamespace(tokens=truths.tokens[at], lengths=truths.lengths[at])
+
+    def fit(programs, data):
+        programs.constants[:] = truths.constants[(truths.tokens == programs.tokens[0]).all(axis=1)][0]
+        return fit_of(programs.nmse(data) + 1e-11)
+
+    monkeypatch.setattr(generator, "sample_latents", answer)
+    monkeypatch.setattr(validation, "fit_constants", fit)
+    monkeypatch.setattr(
+        generator, "log_probs", lambda latents, *rest: SimpleNamespace(programs=torch.zeros(3, 1))
+    )
+    figures = measure(generator, held_out, 10, 3)
+    assert figures["hit_1"] == 1.0
+    assert figures["reward_right"] == pytest.approx(1.0)
+
+
+def test_the_data_of_a_validation_set_have_no_noise():
+    generator = Generator.untrained(CONST, TINY, Constraints(1, 8), 0)
+    drawn = draw_validation_set(generator, Prior(noise=(0.1, 0.1, 1.0)), NOTHING, 5, seed=0).drawn
+    for b in range(5):
+        np.testing.assert_array_equal(drawn.programs[b : b + 1].predict(drawn.X[b])[0], drawn.y[b])
+
+
+def test_a_generator_with_constants_is_trained_with_defaults_of_its_own(tmp_path, monkeypatch):
+    monkeypatch.setitem(pretraining.CONFIGS, "base", replace(TINY, max_length=30))
+    settings = {"steps": 2, "n_datasets": 8, "n_validation": 2}
+    with_few_samples(monkeypatch)
+    generator = pretrain("koza-const", 5, tmp_path / "const", **settings)
+    card = json.loads((tmp_path / "const" / CARD).read_text())
+    assert generator.config.target == "standardised"
+    assert card["prior"]["constants"] == "log-uniform"
+    assert card["prior"]["max_leaves"] == 8
+    assert load_generator(tmp_path / "const").config == generator.config
+    plain = pretrain("koza", 2, tmp_path / "plain", **settings)
+    assert plain.config.target == "raw"
+    assert json.loads((tmp_path / "plain" / CARD).read_text())["prior"]["max_leaves"] == 5
+
+
+def with_few_samples(monkeypatch):
+    """Constants take long to fit."""
+    real = pretraining.measure
+
+    def with_few_programs(generator, held_out, n_programs, n_datasets):
+        return real(generator, held_out, min(n_programs, 3), n_datasets)
+
+    monkeypatch.setattr(pretraining, "measure", with_few_programs)

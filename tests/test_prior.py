@@ -10,14 +10,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import chisquare
 
+from dgsr.evolution import random_population
 from dgsr.expressions.constraints import Constraints
 from dgsr.expressions.library import Library, get_library
 from dgsr.kernels import prior as kernel
+from dgsr.kernels.canonical import canonicalise, simplify
 from dgsr.kernels.grammar import are_valid
-from dgsr.kernels.prior import canonicalise
 from dgsr.kernels.random import new_state
 from dgsr.population import Population
-from dgsr.prior import PAPER_WEIGHTS, Prior, comparable
+from dgsr.prior import PAPER_WEIGHTS, Exclusions, Prior, comparable, rewriting
 
 KOZA = get_library("koza", 3)
 POWERS = ("pow2", "pow3", "pow4", "pow5")
@@ -135,12 +136,77 @@ def test_a_variable_appears_only_with_all_lower_ones():
 
 def test_numbers_of_a_library_with_constants_lie_in_their_range():
     library = get_library("koza-const", 2)
-    drawn = draw(Prior(constant_range=(2.0, 3.0)), library=library, n=1000)
-    counts = np.array([names.count("const") for names in all_names(drawn)])
-    used = np.arange(3) < counts[:, None]
-    assert used.sum() > 300
-    assert ((drawn.programs.constants[used] >= 2.0) & (drawn.programs.constants[used] <= 3.0)).all()
-    assert np.ptp(drawn.programs.constants[used]) > 0.9
+    # With one constant to an equation, which no other can be joined with.
+    prior = Prior(2, 2, {"add": 1.0, "sin": 1.0}, constant_range=(2.0, 3.0))
+    values = constants_of(draw(prior, library=library, n=1000))
+    assert len(values) > 150
+    assert ((values >= 2.0) & (values <= 3.0)).all()
+    assert np.ptp(values) > 0.9
+
+
+def constants_of(drawn):
+    programs = drawn.programs
+    counts = (programs.tokens == programs.library.index["const"]).sum(axis=1)
+    return programs.constants[np.arange(programs.constants.shape[1]) < counts[:, None]]
+
+
+def test_log_uniform_constants_are_of_every_size_and_sign_and_some_are_whole():
+    prior = Prior(2, 2, {"add": 1.0, "sin": 1.0}, variable_probability=0.3, constants="log-uniform")
+    values = constants_of(draw(prior, library=get_library("koza-const", 1), n=4000))
+    sizes = np.abs(values)
+    assert len(values) > 1500
+    assert 0.27 < (values < 0.0).mean() < 0.33
+    whole = sizes == np.round(sizes)
+    assert 0.26 < whole.mean() < 0.34
+    counts = np.array([(sizes[whole] == n).sum() for n in range(1, 6)])
+    assert counts.sum() == whole.sum()
+    expected = 1 / np.arange(1, 6)
+    assert chisquare(counts, counts.sum() * expected / expected.sum()).pvalue > 1e-3
+    logs = np.log10(sizes[~whole])
+    assert -1.0 <= logs.min() < logs.max() <= 1.0
+    assert chisquare(np.histogram(logs, 8, (-1.0, 1.0))[0]).pvalue > 1e-3
+
+
+@pytest.mark.parametrize("settings", [{"constants": "normal"}, {"noise": (0.0, 0.1, 0.5)}])
+def test_unknown_constants_and_impossible_noise_are_refused(settings):
+    with pytest.raises(ValueError, match=next(iter(settings))):
+        Prior(**settings)
+
+
+def test_noise_is_of_the_given_share_of_the_targets_and_of_their_spread():
+    drawn = draw(Prior(noise=(0.01, 0.1, 0.5)), n=600, n_samples=400)
+    levels = np.zeros(600)
+    for b in range(600):
+        clean = drawn.programs[b : b + 1].predict(drawn.X[b])[0]
+        levels[b] = np.std(drawn.y[b] - clean) / clean.std()
+    assert 0.42 < (levels > 0.0).mean() < 0.58
+    noisy = levels[levels > 0.0]
+    assert noisy.min() > 0.008
+    assert noisy.max() < 0.12
+    assert 0.4 < (noisy < 0.0316).mean() < 0.6  # log-uniform: half of them below the geometric mean
+
+
+def test_the_default_prior_of_five_variables_uses_them_all():
+    library = get_library("koza-const", 5)
+    drawn = draw(Prior.default_for(library, 5), library=library, n=2000)
+    n_used = [len({name for name in names if name.startswith("x")}) for names in all_names(drawn)]
+    assert (np.bincount(n_used, minlength=6)[1:] > 40).all()
+    assert Prior.default_for(KOZA, 3) == Prior()
+
+
+def test_powers_have_tokens_where_the_library_has_them():
+    table = Prior().table(KOZA)
+    texts, sizes = np.zeros((2, 12), dtype=np.int64), np.array([0, 2])
+    texts[1, :2] = 7, 9
+    for power, tokens in {
+        2: [100, 7, 9], 3: [101, 7, 9], 4: [100, 100, 7, 9], 5: [table.mul, 7, 9, 100, 100, 7, 9],
+    }.items():  # fmt: skip
+        sizes[0] = 0
+        assert kernel._append_power(texts, sizes, 0, 1, power, table._replace(square=100, cube=101))
+        assert texts[0, : sizes[0]].tolist() == tokens
+    sizes[0] = 0
+    assert kernel._append_power(texts, sizes, 0, 1, 3, table)
+    assert texts[0, : sizes[0]].tolist() == [table.mul, 7, 9, table.mul, 7, 9, 7, 9]
 
 
 @pytest.mark.parametrize("operators", [("add", "mul"), ("sub", "div"), ("add", "sin"), ("mul", "exp")])
@@ -189,11 +255,11 @@ def test_excluded_functions_are_never_drawn():
         values = values_at(drawn.programs, fresh)
         return [np.isclose(values, f(fresh), rtol=1e-9).all(axis=1).mean() for f in functions]
 
-    assert min(share((points, np.empty((0, 6))))) > 0.0005
+    assert min(share(Exclusions(points, np.empty((0, 6))))) > 0.0005
     with np.errstate(invalid="ignore"):
         excluded = comparable(np.array([f(points) for f in functions]))
     assert np.isnan(excluded).any()  # log(x1*x2) is compared where it has a value
-    assert share((points, excluded)) == [0.0, 0.0, 0.0]
+    assert share(Exclusions(points, excluded)) == [0.0, 0.0, 0.0]
 
 
 def test_only_functions_with_values_to_compare_are_comparable():
@@ -266,8 +332,7 @@ def chain(tree, name):
 
 def canonical(names):
     tokens = np.array([KOZA.index[name] for name in names])
-    commutative = np.array([token.name in ("add", "mul") for token in KOZA.tokens])
-    canonicalise(tokens, len(tokens), KOZA.table.arity, commutative)
+    canonicalise(tokens, len(tokens), np.empty(0), KOZA.table.arity, rewriting(KOZA))
     return tokens
 
 
@@ -290,6 +355,96 @@ def test_the_canonical_order_keeps_values_and_does_not_depend_on_the_order_given
     again = [KOZA.tokens[t].name for t in ordered]
     np.testing.assert_array_equal(canonical(again), ordered)  # idempotent
     np.testing.assert_array_equal(canonical(write(reordered(tree, rng))), ordered)
+
+
+CONST = get_library("koza-const", 2)
+
+
+def simplified(text, values=(), linear_scaling=True, library=CONST):
+    tokens = np.array([library.index[name] for name in text.split()])
+    constants = np.append(np.array(values, dtype=float), 1.0)
+    rules = rewriting(library)
+    length = simplify(tokens, len(tokens), constants, library.table.arity, rules, linear_scaling)
+    names = [library.tokens[t].name for t in tokens[:length]]
+    return " ".join(names), constants[: names.count("const")].tolist()
+
+
+@pytest.mark.parametrize(
+    ("text", "values", "expected", "left"),
+    [
+        ("add const mul const sin x1", [2, 3], "sin x1", []),
+        ("sub const x1", [2], "x1", []),
+        ("div sub x1 const const", [2, 3], "x1", []),
+        ("mul const add x1 const", [2, 3], "x1", []),
+        ("mul x1 mul const add x2 const", [2, 3], "mul x1 add const x2", [3]),
+        ("add x1 mul const x2", [2], "add x1 mul const x2", [2]),
+        ("div mul const x1 mul const x2", [2, 3], "div x1 x2", []),
+        ("mul x1 div const exp x2", [2], "div x1 exp x2", []),
+        ("mul div const x2 exp x1", [2], "div exp x1 x2", []),
+        ("exp add const mul const x1", [2, 3], "exp mul const x1", [3]),
+        ("add x1 exp add const x2", [2], "add x1 exp add const x2", [2]),
+        ("add x1 log mul const x2", [2], "add x1 log x2", []),
+        ("sin add const sub x1 const", [2, 5], "sin add const x1", [-3]),
+        ("sin mul const div x1 const", [2, 5], "sin mul const x1", [0.4]),
+        ("sin add const sub const x1", [2, 5], "sin sub const x1", [7]),
+        ("sin mul const div const x1", [2, 5], "sin div const x1", [10]),
+        ("add sin mul const x2 sin mul const x1", [2, 3], "add sin mul const x1 sin mul const x2", [3, 2]),
+    ],
+)
+def test_constants_that_others_make_idle_go_and_the_others_keep_their_values(text, values, expected, left):
+    assert simplified(text, values) == (expected, pytest.approx(left))
+
+
+def test_without_linear_scaling_scale_and_offset_stay():
+    assert simplified("add const mul const sin x1", [2, 3], False) == ("add const mul const sin x1", [2, 3])
+
+
+def tokens_of_programs(library, n, seed, **limits):
+    grammar = Constraints(linear_scaling=False, **limits).grammar(library)
+    population = random_population(n, library, grammar, new_state(seed))
+    population.constants[:] = np.random.default_rng(seed).uniform(0.5, 2.0, population.constants.shape)
+    return population
+
+
+@settings(max_examples=25, deadline=None)
+@given(seed=st.integers(0, 2**31))
+def test_simplified_programs_have_the_same_values_but_for_scale_and_offset(seed):
+    population = tokens_of_programs(CONST, 20, seed, max_constants=6)
+    X = np.random.default_rng(seed).uniform(1.0, 2.0, (12, 2))
+    before = population.predict(X)
+    for linear_scaling in (False, True):
+        tokens, constants = population.tokens.copy(), population.constants.copy()
+        for b in range(20):
+            arguments = CONST.table.arity, rewriting(CONST), linear_scaling
+            length = simplify(tokens[b], population.lengths[b], constants[b], *arguments)
+            again = tokens[b].copy()
+            assert simplify(again, length, constants[b].copy(), *arguments) == length
+            np.testing.assert_array_equal(again[:length], tokens[b, :length])
+            lengths = np.array([length])
+            after = Population(CONST, tokens[b : b + 1], lengths, constants[b : b + 1]).predict(X)[0]
+            sure = np.isfinite(before[b]) & np.isfinite(after)
+            sure &= (np.abs(before[b]) < 1e4) & (np.abs(after) < 1e4)
+            if sure.sum() < 6:
+                continue
+            x, y = after[sure], before[b, sure]
+            if linear_scaling:
+                columns = np.column_stack([x, np.ones(len(x))])
+                x = columns @ np.linalg.lstsq(columns, y)[0]
+            np.testing.assert_allclose(x, y, rtol=1e-5, atol=1e-5 * np.abs(y).max())
+
+
+def test_programs_with_constants_are_drawn_simplified():
+    programs = draw(Prior.default_for(CONST, 2), library=CONST, n=400, n_samples=50).programs
+    assert (programs.tokens == CONST.index["const"]).any()
+    for b in range(400):
+        text = " ".join(names_of(programs, b))
+        assert simplified(text, programs.constants[b])[0] == text
+
+
+def test_no_part_of_a_program_with_constants_is_one_itself():
+    prior = Prior(weights={"div": 3.0, "add": 1.0, "sub": 3.0, "sin": 1.0})
+    texts = [" ".join(names) for names in all_names(draw(prior, library=CONST, n=2000))]
+    assert not any(part in text for text in texts for part in ("div x1 x1", "sub x2 x2"))
 
 
 def test_programs_are_drawn_in_canonical_order():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import math
 import pickle
 import random
 import re
@@ -28,7 +29,9 @@ from dgsr.expressions.constraints import Constraints
 from dgsr.generator.config import GeneratorConfig
 from dgsr.generator.generator import Generator
 from dgsr.kernels.random import new_state
+from dgsr.pareto import SELECTIONS, select
 from dgsr.population import Population
+from dgsr.search import Search
 
 
 def data(n_features=2, n_samples=40, seed=0):
@@ -42,7 +45,7 @@ def small(**parameters):
     return DGSRRegressor(**{"generator": None, "max_evaluations": 2000, "random_state": 0, **parameters})
 
 
-def tiny_generator(library="koza", n_variables=2, max_length=12, **config):
+def tiny_generator(library="physics", n_variables=2, max_length=12, **config):
     config = GeneratorConfig(
         encoder_width=16,
         encoder_heads=2,
@@ -83,10 +86,10 @@ def assert_predicts_as_sympy_says(expression, X):
     assert np.all(np.abs(said - predicted)[at] <= 1e-8 * (1.0 + np.abs(predicted[at])) + steepness[at])
 
 
-@pytest.mark.parametrize("library", ["koza", "koza-const", "synth"])
+@pytest.mark.parametrize("library", ["auto", "koza", "koza-const", "synth"])
 def test_predict_equals_the_sympy_expression(library):
     limits = Constraints(max_length=15)
-    tokens = get_library(library, 2)
+    tokens = get_library("physics" if library == "auto" else library, 2)
     targets = random_population(6, tokens, limits.grammar(tokens), new_state(1))
     X = np.random.default_rng(1).uniform(0.5, 2.0, (30, 2))
     budget = 300 if tokens.has_constants else 3000
@@ -95,6 +98,7 @@ def test_predict_equals_the_sympy_expression(library):
         if not np.isfinite(y).all() or np.ptp(y) == 0.0:
             continue
         model = small(library=library, max_evaluations=budget, max_length=20).fit(X, y + 0.01 * X[:, 0])
+        assert model.library_ == tokens
         np.testing.assert_array_equal(model.predict(X), model.expression_(X))
         assert model.sympy_expr_ == model.expression_.sympy
         for candidate in model.pareto_front_:
@@ -122,10 +126,213 @@ def test_an_exact_fit_ends_the_search_with_the_simplest_exact_form():
     assert sympy.expand(model.sympy_expr_ - sympy.sympify("x1*x2 + x1")) == 0
 
 
+def test_a_library_of_another_width_is_fitted_to_the_columns():
+    X, y = data(n_features=3)
+    model = small(library=get_library("koza", 1)).fit(X, y)
+    assert model.library_ == get_library("koza", 3)
+    assert found(model) == found(small(library="koza").fit(X, y))
+
+
+@pytest.mark.parametrize("selection", SELECTIONS)
+def test_the_selection_is_that_of_the_front(selection):
+    X, y = data()
+    model = small(selection=selection, max_evaluations=10_000).fit(X, y)
+    chosen = select(model.pareto_front_, selection, model.tolerance, len(X))
+    assert model.expression_ == model.pareto_front_[chosen].expression
+
+
 def test_selection_by_accuracy_takes_the_lowest_loss():
     X, y = data()
     model = small(selection="accuracy").fit(X, y)
     assert model.expression_ == model.pareto_front_[-1].expression
+
+
+# --- the default library, with constants ----------------------------------------------------------
+
+
+def test_the_default_finds_a_law_in_a_small_noisy_table():
+    X = np.random.default_rng(0).uniform(0.5, 4.0, (30, 2))
+    truth = 3.0 * X[:, 0] * X[:, 1]
+    y = truth + 0.02 * truth.std() * np.random.default_rng(1).normal(size=30)
+    model = DGSRRegressor(random_state=0, max_evaluations=20_000).fit(X, y)
+    assert model.library_ == get_library("physics", 2)
+    assert re.fullmatch(r"\d(\.\d{1,2})?\*x1\*x2", str(model.expression_))
+    assert model.expression_.constants[0] == pytest.approx(3.0, rel=0.02)
+    assert model.score(X, truth) > 0.999
+
+
+@pytest.mark.parametrize(
+    ("text", "constants"),
+    [("x1*x2/3", [1 / 3]), ("2*pi*x1*x2", [2 * np.pi]), ("0.125*x2 + sqrt(x1)", [0.125])],
+)
+def test_constants_are_those_a_person_would_write(text, constants):
+    X, _ = data()
+    y = Expression.from_text(text, get_library("physics", 2))(X)
+    model = small(max_evaluations=20_000, random_state=1).fit(X, y)
+    assert model.stop_reason_ == "exact fit"
+    assert str(model.expression_) == text
+    assert model.expression_.constants.tolist() == constants
+
+
+# Laws with a constant wherever another unit of x1, x2 or y puts one.
+LAWS = {
+    "product": ("3*x1*x2", lambda a, b, c: [3 * c / (a * b)]),
+    "quotient": ("0.7*x1/x2", lambda a, b, c: [0.7 * c * b / a]),
+    "sum": ("3*x1 + 0.7*x2", lambda a, b, c: [3 * c / a, 0.7 * c / b]),
+}
+units = [
+    pytest.param(*(factor if name == which else 1.0 for name in ("x1", "x2", "y")), id=f"{which} {factor:g}")
+    for which in ("x1", "x2", "y")
+    for factor in (1e-9, 1e9)
+]
+
+
+@pytest.mark.parametrize(("a", "b", "c"), units)
+@pytest.mark.parametrize(("law", "constants"), LAWS.values(), ids=LAWS)
+def test_other_units_change_the_constants_and_not_the_form(law, constants, a, b, c):
+    X, _ = data()
+    y = Expression.from_text(law, get_library("physics", 2))(X)
+    one = small(max_evaluations=20_000).fit(X, y)
+    other = small(max_evaluations=20_000).fit(X * [a, b], y * c)
+    assert str(one.expression_) == law
+    np.testing.assert_array_equal(other.expression_.tokens, one.expression_.tokens)
+    np.testing.assert_allclose(other.expression_.constants, constants(a, b, c), rtol=1e-9)
+    np.testing.assert_allclose(other.predict(X * [a, b]), c * y, rtol=1e-9)
+
+
+@pytest.mark.parametrize(("a", "b", "c"), units)
+def test_a_saturation_is_found_in_any_units(a, b, c):
+    """Rounding decides which way a search goes: one of five must find the law, outside its data too."""
+
+    def law(X):
+        return X[:, 0] * X[:, 1] / (1.0 + X[:, 1])
+
+    X, _ = data()
+    models = (small(max_evaluations=20_000, max_length=10, random_state=seed) for seed in range(5))
+    fits = (model.fit(X * [a, b], c * law(X)) for model in models)
+    exact = next(model for model in fits if model.stop_reason_ == "exact fit")
+    far = np.random.default_rng(1).uniform(5.0, 50.0, (20, 2))
+    np.testing.assert_allclose(exact.predict(far * [a, b]), c * law(far), rtol=1e-7)
+    assert len(exact.expression_.constants) <= 3
+
+
+def test_no_formula_on_positive_columns_has_an_absolute_value():
+    X, _ = data()
+    front = (
+        small(max_evaluations=4000, random_state=1).fit(X, X[:, 0] * X[:, 1] / (1 + X[:, 1])).pareto_front_
+    )
+    assert not any("abs(x" in str(candidate.expression) for candidate in front)
+
+
+def erf(x):
+    return math.erf(x)
+
+
+def test_an_operator_of_the_users_own_is_found_with_constants_around_and_in_it():
+    library = get_library("physics", 1).with_operator("erf", erf, sympy.erf)
+    X = np.random.default_rng(0).uniform(-2.0, 2.0, (40, 1))
+    y = 2.5 * np.vectorize(math.erf)(0.75 * X[:, 0]) + 4.0
+    model = clone(small(library=library, max_evaluations=20_000)).fit(pd.DataFrame(X, columns=["t"]), y)
+    assert str(model.expression_) == "4 + 2.5*erf(0.75*t)"
+    t = sympy.Symbol("t")
+    assert sympy.nsimplify(model.sympy_expr_) == sympy.sympify("4 + 5*erf(3*t/4)/2", {"t": t})
+    np.testing.assert_allclose(model.predict(pd.DataFrame(X, columns=["t"])), y, rtol=1e-12)
+    again = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(
+        again.predict(pd.DataFrame(X, columns=["t"])), model.predict(pd.DataFrame(X, columns=["t"]))
+    )
+
+
+# --- weights and many rows ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("settings", [{}, {"library": "koza"}, {"generator": "tiny", "max_length": 12}])
+def test_a_weight_of_two_is_two_rows_and_a_weight_of_zero_none(settings):
+    X, y = data()
+    weight = np.arange(len(y)) % 4
+    if "generator" in settings:
+        settings = {**settings, "generator": tiny_generator()}
+    weighted = small(**settings).fit(X, y, weight)
+    repeated = small(**settings).fit(np.repeat(X, weight, axis=0), np.repeat(y, weight))
+    assert found(weighted) == found(repeated)
+    assert found(weighted) == found(small(**settings).fit(X, y, 2.0 * weight))
+    assert found(weighted) != found(small(**settings).fit(X, y))
+
+
+def test_rows_of_no_weight_are_left_out():
+    X, y = data()
+    weight = np.random.default_rng(0).uniform(0.1, 5.0, len(y))
+    weight[::3] = 0.0
+    kept = weight > 0
+    whole = small().fit(X, np.where(kept, y, 1e6), weight)
+    assert found(whole) == found(small().fit(X[kept], y[kept], weight[kept]))
+
+
+def test_weights_say_which_law_is_found():
+    X, _ = data()
+    first = np.arange(len(X)) < 20
+    y = np.where(first, 3.0 * X[:, 0], 0.5 * X[:, 1])
+    for weight, law in ((first, "3*x1"), (~first, "0.5*x2")):
+        assert str(small().fit(X, y, weight).expression_) == law
+    (heavy,) = {str(small(selection="bic").fit(X, y, np.where(first, 1e6, 1.0)).pareto_front_[1].expression)}
+    assert heavy == "3*x1"
+
+
+def test_the_losses_of_the_front_are_weighted():
+    X, y = data()
+    weight = np.random.default_rng(0).uniform(0.0, 3.0, len(y))
+    model = small().fit(X, y, weight)
+    mean = np.average(y, weights=weight)
+    variance = np.average((y - mean) ** 2, weights=weight)
+    for candidate in model.pareto_front_:
+        nmse = np.average((y - candidate.expression(X)) ** 2, weights=weight) / variance
+        assert candidate.loss == pytest.approx(nmse, rel=1e-9)
+
+
+BAD_WEIGHTS = {
+    "all zero": (np.zeros(40), "is 0 in every row; give some row a weight above 0|at least one non-zero"),
+    "negative": (np.linspace(-1, 1, 40), "[Nn]egative values"),
+    "too few": (np.ones(39), r"sample_weight.shape == \(39,\), expected \(40,\)"),
+    "nan": (np.full(40, np.nan), "sample_weight contains NaN"),
+}
+
+
+@pytest.mark.parametrize(("weight", "message"), BAD_WEIGHTS.values(), ids=BAD_WEIGHTS)
+def test_unusable_weights_are_refused(weight, message):
+    model = small()
+    with pytest.raises(ValueError, match=message):
+        model.fit(*data(), weight)
+    with pytest.raises(NotFittedError):
+        model.predict(data()[0])
+
+
+def test_a_target_that_is_constant_where_the_weight_is_not_zero_is_constant():
+    X, y = data()
+    y[:20] = 2.5
+    with pytest.warns(UserWarning, match=r"y is 2\.5 in every row"):
+        model = small().fit(X, y, np.arange(40) < 20)
+    np.testing.assert_array_equal(model.predict(X), 2.5)
+
+
+@pytest.mark.parametrize(("max_rows", "n_searched"), [(25, 25), (60, 60), (None, 60), (61, 60)])
+def test_the_search_reads_no_more_rows_than_asked_and_the_front_all(monkeypatch, max_rows, n_searched):
+    searched = []
+
+    class Spied(Search):
+        def __init__(self, data, *rest):
+            searched.append(data)
+            super().__init__(data, *rest)
+
+    monkeypatch.setattr("dgsr.search.Search", Spied)
+    X, y = data(n_samples=60)
+    models = [small(max_rows=max_rows, random_state=seed).fit(X, y) for seed in (0, 0, 1)]
+    assert [d.columns.shape[1] for d in searched] == [n_searched] * 3
+    assert found(models[0]) == found(models[1])
+    assert np.array_equal(searched[0].y, searched[1].y)
+    assert np.array_equal(searched[0].y, searched[2].y) == (n_searched == 60)
+    for candidate in models[0].pareto_front_:
+        nmse = np.mean((y - candidate.expression(X)) ** 2) / y.var()
+        assert candidate.loss == pytest.approx(nmse, rel=1e-9)
 
 
 # --- names ----------------------------------------------------------------------------------------
@@ -162,7 +369,7 @@ def test_it_works_in_a_pipeline():
 
 def test_a_grid_search_over_budgets_finds_the_same_on_two_processes():
     X, y = data(n_samples=60)
-    grid = {"max_evaluations": [1, 3000]}
+    grid = {"max_evaluations": [20, 3000]}
     one, two = (GridSearchCV(small(), grid, cv=3, n_jobs=n, error_score="raise").fit(X, y) for n in (1, 2))
     assert one.best_params_ == {"max_evaluations": 3000}
     np.testing.assert_array_equal(one.cv_results_["mean_test_score"], two.cv_results_["mean_test_score"])
@@ -342,8 +549,18 @@ def test_the_callback_is_told_of_every_round():
     told = []
     model = small(max_evaluations=20_000, callback=told.append).fit(X, y)
     assert [progress.evaluations for progress in told] == [entry["evaluations"] for entry in model.history_]
-    assert told[-1].best_nmse == pytest.approx(model.pareto_front_[-1].loss, rel=1e-5)
-    assert np.isfinite(told[-1].best_expression(X)).all()
+    for progress in told:
+        nmse = np.mean((y - progress.best_expression(X)) ** 2) / y.var()
+        assert nmse == pytest.approx(progress.best_nmse, rel=1e-6)
+
+
+def test_the_callback_is_told_formulas_in_the_units_of_the_columns():
+    X, y = data()
+    X = X * [1e9, 1e-9]
+    told = []
+    small(callback=told.append).fit(pd.DataFrame(X, columns=["far", "near"]), y)
+    assert np.mean((y - told[-1].best_expression(X)) ** 2) / y.var() == pytest.approx(told[-1].best_nmse)
+    assert told[-1].best_expression.feature_names == ("far", "near")
 
 
 def test_verbose_prints_a_line_a_round(capsys):
@@ -421,11 +638,23 @@ def test_an_interruption_before_any_formula_passes_through(monkeypatch):
         raise KeyboardInterrupt
 
     monkeypatch.setattr("dgsr.search.random_population", interrupt)
-    model = small()
+    model = small(library="koza")
     with pytest.raises(KeyboardInterrupt):
         model.fit(*data())
     with pytest.raises(NotFittedError):
         model.predict(data()[0])
+
+
+def test_with_constants_the_mean_of_y_is_there_from_the_beginning(monkeypatch):
+    def interrupt(*arguments):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("dgsr.search.random_population", interrupt)
+    X, y = data()
+    with pytest.warns(UserWarning, match="interrupted"):
+        model = small().fit(X, y)
+    assert abs(model.predict(X)[0] - y.mean()) < 2.0 * y.std() / np.sqrt(len(y))
+    assert model.expression_.length == 1
 
 
 # --- what is refused, and what works all the same -------------------------------------------------
@@ -468,14 +697,10 @@ def test_unusable_data_are_refused_by_name(spoil, message):
 
 BAD_PARAMETERS = {
     "unknown library": ({"library": "kozo"}, "library='kozo' is unknown; choose from koza"),
-    "library of other width": (
-        {"library": get_library("koza", 3)},
-        r"library has 3 variables and X 2 columns; use library.with_variables\(2\)",
-    ),
     "unknown generator": ({"generator": "nope"}, "generator='nope' is neither a folder nor a name"),
     "generator of another library": (
         {"generator": tiny_generator("synth")},
-        "The generator 'given' is for the library 'synth', the search uses 'koza'; set library='synth'",
+        "The generator 'given' is for the library 'synth', the search uses 'physics'; set library='synth'",
     ),
     "too few variables": (
         {"generator": tiny_generator(n_variables=1), "max_length": 12},
@@ -495,6 +720,7 @@ BAD_PARAMETERS = {
     "nan time": ({"max_time": np.nan}, "'max_time' parameter of DGSRRegressor .* Got nan"),
     "tolerance": ({"tolerance": -1.0}, "'tolerance' parameter of DGSRRegressor .* Got -1"),
     "random state": ({"random_state": "x"}, "'random_state' parameter of DGSRRegressor"),
+    "rows": ({"max_rows": 1}, "'max_rows' parameter of DGSRRegressor .* Got 1"),
     "callback": ({"callback": 1}, "'callback' parameter of DGSRRegressor must be a callable"),
 }
 
@@ -546,7 +772,9 @@ def test_no_finite_equation_within_the_budget_is_an_error_with_a_mend(monkeypatc
         return Population(library, tokens, np.array([2]), np.ones((1, 0)))
 
     monkeypatch.setattr("dgsr.search.random_population", undefined)
-    model = small(max_evaluations=1, callback=raising(AssertionError("there is no formula to tell of")))
+    model = small(
+        library="koza", max_evaluations=1, callback=raising(AssertionError("there is no formula to tell of"))
+    )
     with pytest.raises(ValueError, match=r"None of 1 equations had finite values .* raise max_evaluations"):
         model.fit([[-1.0], [-2.0]], [1.0, 2.0])
     with pytest.raises(NotFittedError):

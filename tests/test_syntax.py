@@ -49,6 +49,14 @@ koza_trees = st.recursive(
     lambda c: _branches(c, ("neg", "exp", "log", "sin", "cos", "tan", "sqrt"), ("add", "sub", "mul", "div")),
     max_leaves=6,
 )
+physics_trees = st.recursive(
+    st.one_of(st.sampled_from(VARIABLES), st.integers(-4, 4)),
+    lambda c: st.one_of(
+        _branches(c, ("neg", "abs", *FUNCTIONS), ("add", "sub", "mul", "div", "pow")),
+        st.tuples(st.just("pow"), c, st.sampled_from([-3, -1, Fraction(-1, 2), Fraction(1, 2), 1, 2, 3, 4])),
+    ).filter(lambda tree: "arctan" not in str(tree)),
+    max_leaves=6,
+)
 
 
 def exactly(tree):
@@ -135,6 +143,9 @@ def test_parse_follows_the_usual_precedence(text, tree):
         ("9" * 60, "digits"),
         ("sin()", "position 4"),
         ("x1[0]", "position 2"),
+        ("x1, x2", "position 2, ','"),
+        ("sin(x1, x2)", "position 6, ','"),
+        (",", "position 0"),
     ],
 )
 def test_parse_names_position_and_text_of_an_error(text, told):
@@ -247,6 +258,50 @@ def test_a_tree_comes_back_from_a_program_with_its_value(tree, name):
     back = precisely(from_program(library, tokens, constants))
     if value is not None and back is not None:
         assert_close(back, value, 1e-8 if library.has_constants else 1e-25)
+
+
+@given(physics_trees)
+def test_a_tree_comes_back_from_a_program_of_physics_with_its_value(tree):
+    library = get_library("physics", 2)
+    if _has_undefined_number(tree):
+        with pytest.raises(ValueError, match="not finite"):
+            to_program(tree, library)
+        return
+    value = precisely(tree)
+    back = from_program(library, *to_program(tree, library))
+    # The numbers of a program are floats.
+    if value is not None and _is_well_conditioned(tree) and precisely(back) is not None:
+        assert_close(precisely(back), value, 1e-8)
+        assert_close(precisely(tidy(back)), precisely(back), 1e-10)
+
+
+@pytest.mark.parametrize(
+    ("text", "program", "printed"),
+    [
+        ("x1**2", "square x1", "x1**2"),
+        ("x1^3", "cube x1", "x1**3"),
+        ("x1**4", "pow x1 4.0", "x1**4"),
+        ("x1**-2", "pow x1 -2.0", "1/x1**2"),
+        ("x1**0.5", "sqrt x1", "sqrt(x1)"),
+        ("x1**(1/2)", "sqrt x1", "sqrt(x1)"),
+        ("x1**-0.5", "inv sqrt x1", "1/sqrt(x1)"),
+        ("x1**2.5", "pow x1 2.5", "x1**2.5"),
+        ("x1**1", "x1", "x1"),
+        ("1/sin(x1)", "inv sin x1", "1/sin(x1)"),
+        ("x1**-1", "inv x1", "1/x1"),
+        ("-x1", "neg x1", "-x1"),
+        ("x1**x2", "pow x1 x2", "x1**x2"),
+        ("2/x1", "div 2.0 x1", "2/x1"),
+        ("asin(x1) + abs(x2)", "add arcsin x1 abs x2", "asin(x1) + abs(x2)"),
+    ],
+)
+def test_a_program_uses_the_tokens_its_library_has(text, program, printed):
+    library = get_library("physics", 2)
+    tokens, constants = to_program(parse(text), library)
+    values = iter(constants)
+    names = [library.tokens[token].name for token in tokens]
+    assert " ".join(str(next(values)) if name == "const" else name for name in names) == program
+    assert to_text(tidy(from_program(library, tokens, constants))) == printed
 
 
 def _has_undefined_number(tree):

@@ -45,9 +45,19 @@ def write_atomically(path: Path, write: Any) -> None:
     os.replace(temporary, path)
 
 
+def refuse_user_operators(library: Library) -> None:
+    """Raise ValueError for a library whose operators a file cannot hold."""
+    if library.user_operators:
+        raise ValueError(
+            f"A generator's file knows the built-in operators only, not {', '.join(library.functions)}; "
+            "use a library without operators of your own."
+        )
+
+
 def describe(generator: Generator) -> dict[str, str]:
     """Return the header of a weights file."""
     library = generator.library
+    refuse_user_operators(library)
     return {
         "format_version": str(FORMAT_VERSION),
         "library": json.dumps(

@@ -145,6 +145,8 @@ def bench(
     method: Annotated[list[str] | None, typer.Option(help="dgsr, untrained, gp; may be repeated.")] = None,
     seeds: Annotated[int, typer.Option(min=1, help="Runs of each problem.")] = 1,
     budget: Annotated[int, typer.Option(min=1, help="Evaluations of each run.")] = 2_000_000,
+    max_time: Annotated[float | None, typer.Option(min=0.0, help="Seconds of search in a run.")] = None,
+    noise: Annotated[float, typer.Option(min=0.0, help="Noise on y, in root mean squares of y.")] = 0.0,
     n_jobs: Annotated[int, typer.Option(help="Runs at a time; -1 for one per core.")] = 1,
     out: Annotated[Path | None, typer.Option(help="File to add one line of JSON per run to.")] = None,
 ) -> None:
@@ -153,15 +155,19 @@ def bench(
 
     stderr = Console(stderr=True, highlight=False)
     kept = f"the runs so far are in {out}; the same command goes on" if out else "give --out to keep runs"
+    methods = method or ["dgsr"]
+    options = {} if max_time is None else {name: {"max_time": max_time} for name in methods}
     with _input_errors(f"interrupted; {kept}"), _notes(stderr):
         records = run_set(
             problem_set,
             problems=problem or None,
-            methods=method or ["dgsr"],
+            methods=methods,
             seeds=seeds,
             budget=budget,
             n_jobs=n_jobs,
             out=out,
+            noise=noise,
+            options=options,
             callback=lambda record: typer.echo(_run_line(record), err=True),
         )
     _print_table(summarise(records))

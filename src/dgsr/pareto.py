@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from dgsr.expressions.expression import Expression
-from dgsr.population import Population
+from dgsr.expressions.library import Library
+from dgsr.population import DataSet, Population
 
 if TYPE_CHECKING:
     import pandas
 
-SELECTIONS = ("best", "accuracy")
+SELECTIONS = ("mdl", "bic", "score", "accuracy", "holdout")
+
+_LARGEST_DENOMINATOR = 10
 
 # The share by which a more complex program must lower the NMSE to be on the front: less is rounding.
 _NOTICEABLE = 1e-6
@@ -32,17 +37,21 @@ class ParetoArchive:
 
     Parameters
     ----------
-    population : Population
-        Any population of the search; gives the library and the widths of the arrays.
+    library : Library
+    max_length, max_constants : int
+        Widths of the arrays.
+    tolerance : float
+        NMSE that counts as exact: no program need fit better.
     """
 
-    def __init__(self, population: Population) -> None:
-        self.library = population.library
-        n_complexities = int(self.library.table.complexity.max()) * population.tokens.shape[1] + 1
+    def __init__(self, library: Library, max_length: int, max_constants: int, tolerance: float = 0.0) -> None:
+        self.library = library
+        self.tolerance = tolerance
+        n_complexities = int(library.table.complexity.max()) * max_length + 1
         self.nmse = np.full(n_complexities, np.inf)
-        self.tokens = np.zeros((n_complexities, population.tokens.shape[1]), dtype=np.int64)
+        self.tokens = np.zeros((n_complexities, max_length), dtype=np.int64)
         self.lengths = np.zeros(n_complexities, dtype=np.int64)
-        self.constants = np.ones((n_complexities, population.constants.shape[1]))
+        self.constants = np.ones((n_complexities, max_constants))
 
     def update(self, population: Population, nmse: np.ndarray) -> None:
         """Take in evaluated programs."""
@@ -52,9 +61,9 @@ class ParetoArchive:
         for i in better[np.argsort(-nmse[better], kind="stable")]:
             at = complexities[i]
             self.nmse[at] = np.inf  # Ctrl-C on the way must not leave a loss with another's program
-            self.tokens[at] = population.tokens[i]
+            self.tokens[at, : population.tokens.shape[1]] = population.tokens[i]
             self.lengths[at] = population.lengths[i]
-            self.constants[at] = population.constants[i]
+            self.constants[at, : population.constants.shape[1]] = population.constants[i]
             self.nmse[at] = nmse[i]
 
     def front(self) -> np.ndarray:
@@ -62,8 +71,9 @@ class ParetoArchive:
 
         The same formula written longer has almost the same NMSE, so "as well" means to rounding.
         """
-        best_so_far = np.minimum.accumulate(np.concatenate([[np.inf], self.nmse[:-1]]))
-        return np.flatnonzero(self.nmse < (1.0 - _NOTICEABLE) * best_so_far)
+        best_simpler = np.minimum.accumulate(np.concatenate([[np.inf], self.nmse[:-1]]))
+        better = self.nmse < (1.0 - _NOTICEABLE) * best_simpler
+        return np.flatnonzero(better & (best_simpler > self.tolerance))
 
     def population(self) -> Population:
         """The programs of `front`, in its order."""
@@ -94,18 +104,28 @@ class ParetoFront(Sequence[Candidate]):
         self._candidates = tuple(candidates)
 
     @classmethod
-    def from_archive(cls, archive: ParetoArchive, feature_names: Sequence[str] | None) -> ParetoFront:
-        programs, losses = archive.population(), archive.nmse[archive.front()]
-        library = archive.library
-        expressions = [
-            Expression(
-                library, programs.tokens[i, : programs.lengths[i]], programs.constants[i], feature_names
-            )
-            for i in range(len(programs))
-        ]
-        return cls(
-            [Candidate(e.complexity, float(loss), e) for e, loss in zip(expressions, losses, strict=True)]
-        )
+    def from_expressions(
+        cls,
+        expressions: Sequence[Expression],
+        data: DataSet,
+        feature_names: Sequence[str] | None = None,
+        tolerance: float = 0.0,
+    ) -> ParetoFront:
+        """Return the expressions that no simpler one fits as well as, judged on `data`.
+
+        A loss of at most `tolerance` is exact: nothing more complex is on the front.
+        """
+        if not expressions:
+            return cls([])
+        losses = Population.from_expressions(expressions).nmse(data)
+        candidates: list[Candidate] = []
+        best = np.inf
+        for i in sorted(range(len(expressions)), key=lambda i: (expressions[i].complexity, losses[i])):
+            if losses[i] < (1.0 - _NOTICEABLE) * best and best > tolerance:
+                best = float(losses[i])
+                named = expressions[i].with_feature_names(feature_names)
+                candidates.append(Candidate(named.complexity, best, named))
+        return cls(candidates)
 
     def __len__(self) -> int:
         return len(self._candidates)
@@ -128,7 +148,13 @@ class ParetoFront(Sequence[Candidate]):
         return pandas.DataFrame(rows, columns=["complexity", "loss", "formula"])
 
 
-def select(front: ParetoFront, selection: str, tolerance: float) -> int:
+def select(
+    front: ParetoFront,
+    selection: str,
+    tolerance: float,
+    n_samples: float,
+    held_out: DataSet | None = None,
+) -> int:
     """Return the index of the chosen candidate.
 
     An exact fit, with a loss of at most `tolerance`, is chosen in any case, the simplest first.
@@ -136,19 +162,53 @@ def select(front: ParetoFront, selection: str, tolerance: float) -> int:
     Parameters
     ----------
     front : ParetoFront
-    selection : {"best", "accuracy"}
-        ``accuracy``: the lowest loss. ``best``: of the candidates within 1.5 times the lowest loss
-        the one whose loss falls the most for its complexity, -d log(loss) / d complexity, as PySR
-        does it.
+    selection : {"mdl", "bic", "score", "accuracy", "holdout"}
+        ``mdl``: the shortest description of formula and residuals together, in nats:
+        n/2 log(loss) + `description_length`. ``bic``: Bayes' information criterion over the fitted
+        constants, n log(loss) + k log(n). ``score``: of the candidates within 1.5 times the lowest
+        loss the one whose loss falls the most for its complexity, -d log(loss) / d complexity, as
+        PySR does it. ``accuracy``: the lowest loss. ``holdout``: the lowest loss on `held_out`.
     tolerance : float
+    n_samples : float
+        Rows the losses were computed on.
+    held_out : DataSet, optional
+        Rows that the candidates have not seen; none is as ``accuracy``.
+
+    References
+    ----------
+    Schwarz, 1978 (BIC); Rissanen, 1978 (minimum description length).
     """
     losses = np.array([candidate.loss for candidate in front])
     exact = np.flatnonzero(losses <= tolerance)
     if len(exact):
         return int(exact[0])
-    if selection == "accuracy" or len(front) == 1:
+    if selection == "holdout" and held_out is not None:
+        return int(np.argmin(Population.from_expressions([c.expression for c in front]).nmse(held_out)))
+    if selection in ("accuracy", "holdout") or len(front) == 1:
         return len(front) - 1
+    if selection == "mdl":
+        lengths = [description_length(candidate.expression) for candidate in front]
+        return int(np.argmin(0.5 * n_samples * np.log(losses) + lengths))
+    if selection == "bic":
+        n_constants = np.array([len(candidate.expression.constants) for candidate in front])
+        return int(np.argmin(n_samples * np.log(losses) + np.log(n_samples) * n_constants))
     complexities = np.array([candidate.complexity for candidate in front])
     scores = np.concatenate([[0.0], -np.diff(np.log(losses)) / np.diff(complexities)])
     eligible = np.flatnonzero(losses <= 1.5 * losses.min())
     return int(eligible[np.argmax(scores[eligible])])
+
+
+def description_length(expression: Expression) -> float:
+    """Nats it takes to write a formula down: log(n_tokens) for each token, and its constants' digits."""
+    tokens = expression.length * np.log(len(expression.library))
+    return float(tokens + sum(map(_number_length, expression.constants.tolist())))
+
+
+def _number_length(value: float) -> float:
+    """Nats of a number: as a fraction of small integers, or by its decimal digits, whichever is less."""
+    fraction = Fraction(value).limit_denominator(_LARGEST_DENOMINATOR)
+    digits = len(repr(abs(value)).split("e")[0].replace(".", "").strip("0"))
+    decimal = max(digits, 1) * math.log(10.0)
+    if abs(float(fraction) - value) <= 1e-15 * abs(value):
+        return min(decimal, math.log(1 + abs(fraction.numerator)) + math.log(fraction.denominator))
+    return decimal

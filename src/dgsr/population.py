@@ -18,14 +18,27 @@ class DataSet(NamedTuple):
 
     columns: np.ndarray  # (n_features, n_samples) float64, contiguous
     y: np.ndarray  # (n_samples,) float64
-    variance: float  # of y
+    weights: np.ndarray  # (n_samples,) float64, with a mean of 1
+    mean: float  # of y, weighted
+    variance: float  # of y, weighted
 
     @classmethod
-    def from_arrays(cls, X: np.ndarray, y: np.ndarray) -> DataSet:
-        """Build from `X` of shape (n_samples, n_features) and `y` of shape (n_samples,)."""
+    def from_arrays(cls, X: np.ndarray, y: np.ndarray, sample_weight: np.ndarray | None = None) -> DataSet:
+        """Build from `X` (n_samples, n_features), `y` and weights (n_samples,), not negative, not all 0."""
         y = np.ascontiguousarray(y, dtype=np.float64)
         columns = np.ascontiguousarray(np.asarray(X, dtype=np.float64).T)
-        return cls(columns, y, float(y.var()))
+        if sample_weight is None:
+            return cls(columns, y, np.ones(len(y)), float(y.mean()), float(y.var()))
+        weights = np.ascontiguousarray(sample_weight, dtype=np.float64)
+        weights = weights / weights.max()  # first, so that the mean cannot overflow
+        weights = weights / weights.mean()
+        mean = float(np.mean(weights * y))
+        return cls(columns, y, weights, mean, float(np.mean(weights * (y - mean) ** 2)))
+
+    @property
+    def n_effective(self) -> float:
+        """Number of equally weighted rows that tell as much (Kish, 1965): (sum w)**2 / sum w**2."""
+        return float(self.weights.sum() ** 2 / (self.weights**2).sum())
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,6 +83,17 @@ class Population:
             np.concatenate([p.constants for p in populations]),
         )
 
+    @classmethod
+    def from_expressions(cls, expressions: Sequence[Expression]) -> Population:
+        """Put expressions of one library, at least one, into arrays as wide as needed."""
+        tokens = np.zeros((len(expressions), max(e.length for e in expressions)), dtype=np.int64)
+        constants = np.ones((len(expressions), max(len(e.constants) for e in expressions)))
+        for i, expression in enumerate(expressions):
+            tokens[i, : expression.length] = expression.tokens
+            constants[i, : len(expression.constants)] = expression.constants
+        lengths = np.array([e.length for e in expressions], dtype=np.int64)
+        return cls(expressions[0].library, tokens, lengths, constants)
+
     def complexities(self) -> np.ndarray:
         """C(f) of every program (paper, appendix "Evaluation Metrics"): shape (n_programs,), int64."""
         per_token = self.library.table.complexity[self.tokens]
@@ -106,7 +130,14 @@ class Population:
             data = DataSet.from_arrays(X, y)
         table = self.library.table
         errors = squared_errors(
-            self.tokens, self.lengths, self.constants, table.opcode, table.argument, data.columns, data.y
+            self.tokens,
+            self.lengths,
+            self.constants,
+            table.opcode,
+            table.argument,
+            data.columns,
+            data.y,
+            data.weights,
         )
         with np.errstate(over="ignore"):  # an NMSE beyond a float is inf
             return errors / (len(data.y) * data.variance)

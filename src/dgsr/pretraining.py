@@ -22,16 +22,16 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from dgsr import objectives
-from dgsr.checkpoints import load_generator, save_generator, write_atomically
-from dgsr.exclusion import problem_values
+from dgsr.checkpoints import load_generator, refuse_user_operators, save_generator, write_atomically
+from dgsr.exclusion import benchmark_exclusions
 from dgsr.expressions.constraints import Constraints
 from dgsr.expressions.library import Library, get_library
 from dgsr.generator.config import CONFIGS, GeneratorConfig
 from dgsr.generator.generator import Generator
 from dgsr.kernels.random import new_state
 from dgsr.population import DataSet
-from dgsr.prior import DrawnDataSets, Prior
-from dgsr.validation import draw_validation_set, measure
+from dgsr.prior import DrawnDataSets, Exclusions, Prior
+from dgsr.validation import draw_validation_set, fitted_nmse, measure
 
 OBJECTIVES = ("cross-entropy", "vpg", "risk-seeking")
 
@@ -137,7 +137,7 @@ class Trainer:
     generator : Generator
     prior : Prior
     config : PretrainingConfig
-    excluded : tuple of ndarray
+    excluded : Exclusions
         Functions never trained on; see `Prior.draw`.
     seed : int
     """
@@ -147,7 +147,7 @@ class Trainer:
         generator: Generator,
         prior: Prior,
         config: PretrainingConfig,
-        excluded: tuple[np.ndarray, np.ndarray],
+        excluded: Exclusions,
         seed: int,
     ) -> None:
         self.generator = generator
@@ -169,9 +169,9 @@ class Trainer:
         n_samples = round(
             math.exp(rng.uniform(math.log(config.min_samples), math.log(config.max_samples + 1)))
         )
-        # Half of the time all variables, otherwise any number of them.
-        most = generator.library.n_variables
-        n_variables = most if rng.random() < 0.5 else int(rng.integers(1, most + 1))
+        # Any number of variables, the more the more often.
+        counts = np.arange(1, generator.library.n_variables + 1)
+        n_variables = int(rng.choice(counts, p=counts / counts.sum()))
         drawn = self.prior.draw(
             config.n_datasets,
             n_samples,
@@ -249,14 +249,13 @@ class Trainer:
         n_datasets = len(drawn.y)
         tokens = tokens.reshape(n_datasets, -1, tokens.shape[-1])
         lengths = lengths.reshape(n_datasets, -1)
-        return np.stack(
-            [
-                self.generator.population(tokens[j], lengths[j]).rewards(
-                    DataSet.from_arrays(drawn.X[j], drawn.y[j])
-                )
-                for j in range(n_datasets)
-            ]
-        )
+        nmse = [
+            fitted_nmse(
+                self.generator.population(tokens[j], lengths[j]), DataSet.from_arrays(drawn.X[j], drawn.y[j])
+            )
+            for j in range(n_datasets)
+        ]
+        return 1.0 / (1.0 + np.stack(nmse))
 
     def save(self, path: Path, curves: list[dict[str, float]], seconds: float) -> None:
         """Write everything `load` needs, in one file and one step."""
@@ -374,11 +373,13 @@ def pretrain(
         Folder for ``weights.safetensors`` and ``card.json``; and for
         ``training.safetensors``, from which the same call goes on after any interruption.
     config : str or GeneratorConfig
-        Sizes of the network, or the name of a preset: ``"base"``, ``"paper"``.
+        Sizes of the network, or the name of a preset: ``"base"``, ``"paper"``. By name, the target is
+        standardised where the library has constants.
     training : str or PretrainingConfig
         How to train, or the name of a preset: ``"base"``, ``"paper"``.
     prior : Prior, optional
-        Distribution of equations and inputs; the paper's by default.
+        Distribution of equations and inputs; `Prior.default_for` the library by default, which
+        without constants is the paper's.
     constraints : Constraints, optional
     start_from : str or Path, optional
         Name or folder of a generator whose weights to begin with, of the same library and sizes
@@ -414,9 +415,13 @@ def pretrain(
     """
     if isinstance(library, str):
         library = get_library(library, n_variables)
-    config = CONFIGS[config] if isinstance(config, str) else config
+    refuse_user_operators(library)
+    if isinstance(config, str):
+        config = CONFIGS[config]
+        if library.has_constants:
+            config = replace(config, target="standardised", input_encoding="moments")
     training = replace(PRETRAINING_CONFIGS[training] if isinstance(training, str) else training, **changes)
-    prior = prior or Prior()
+    prior = prior or Prior.default_for(library, n_variables)
     if start_from is not None:
         generator = load_generator(start_from, device)
         if generator.library != library.with_variables(n_variables):
@@ -430,10 +435,9 @@ def pretrain(
         )
     generator = generator.to(device).train()
 
-    points, known = problem_values(n_variables)
-    validation = draw_validation_set(generator, prior, (points, known), n_validation, random_state)
-    excluded = points, np.concatenate([known, validation.values(points)])
-    trainer = Trainer(generator, prior, training, excluded, random_state)
+    known = benchmark_exclusions(generator.library, generator.constraints)
+    validation = draw_validation_set(generator, prior, known, n_validation, random_state)
+    trainer = Trainer(generator, prior, training, validation.excluded(known), random_state)
 
     out = Path(out)
     out.mkdir(parents=True, exist_ok=True)

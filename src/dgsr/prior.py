@@ -9,8 +9,9 @@ from typing import NamedTuple
 import numpy as np
 
 from dgsr.expressions.constraints import Constraints
-from dgsr.expressions.library import OPERATORS, Library
-from dgsr.kernels.prior import PriorTable, draw_datasets
+from dgsr.expressions.library import Library
+from dgsr.kernels.canonical import OFFSET, SCALE, Rewriting
+from dgsr.kernels.prior import PriorTable, draw_datasets, scale_all_away
 from dgsr.population import Population
 
 _POWERS = ("pow2", "pow3", "pow4", "pow5")
@@ -21,6 +22,19 @@ PAPER_WEIGHTS: Mapping[str, float] = {
     "pow2": 4, "pow3": 2, "pow4": 1, "pow5": 1,
     "log": 4, "exp": 4, "sin": 4, "cos": 4,
 }  # fmt: skip
+
+#: The paper's, and weights of the operators it has not; ``square`` and ``cube`` stand for ``pow2`` and
+#: ``pow3`` where a library has them.
+DEFAULT_WEIGHTS: Mapping[str, float] = {
+    **PAPER_WEIGHTS,
+    "sqrt": 3, "square": 4, "cube": 1, "pow": 0.5, "neg": 0.5, "inv": 2,
+    "tanh": 0.5, "abs": 0.3, "arcsin": 0.3, "arccos": 0.3,
+}  # fmt: skip
+
+#: What ``pow`` is drawn with.
+_EXPONENTS = (-3, -2, -1.5, -0.5, 0.25, 1 / 3, 2 / 3, 0.75, 1.5, 2.5)
+
+CONSTANTS = ("uniform", "log-uniform")
 
 #: Intervals of the paper's benchmark tables, (low, high, weight).
 DEFAULT_DOMAINS = ((1.0, 5.0, 3.0), (-1.0, 1.0, 2.0), (0.0, 1.0, 2.0), (1.0, 3.0, 1.0), (0.0, 2.0, 1.0),
@@ -36,14 +50,58 @@ def comparison_points(n_variables: int) -> np.ndarray:
     return np.random.default_rng(20230501).uniform(1.0, 3.0, (n_variables, 6))
 
 
-def comparable(values: np.ndarray) -> np.ndarray:
+def comparable(values: np.ndarray, linear_scaling: bool = False) -> np.ndarray:
     """Return the rows of `values` (n_functions, n_points) functions can be told by, each once.
 
-    Values that are not finite become NaN, which is not compared.
+    Values that are not finite become NaN, which is not compared. With `linear_scaling` functions are
+    told apart but for scale and offset: the first two values become 0 and 1.
     """
+    least = _MIN_COMPARED
+    if linear_scaling:
+        values = np.array(values, dtype=np.float64)
+        scale_all_away(values)
+        least += 2
     values = np.where(np.isfinite(values), values, np.inf)  # not NaN, which is not equal to itself
-    rows = np.unique(values[np.isfinite(values).sum(axis=1) >= _MIN_COMPARED], axis=0)
+    rows = np.unique(values[np.isfinite(values).sum(axis=1) >= least], axis=0)
     return np.where(np.isfinite(rows), rows, np.nan)
+
+
+class Exclusions(NamedTuple):
+    """Equations that must not be drawn."""
+
+    points: np.ndarray  # (n_columns, n_points): where functions are compared
+    values: np.ndarray  # (n_functions, n_points): as `comparable` returns them
+    skeletons: np.ndarray = np.empty(0, dtype=np.uint64)  # ascending; see `dgsr.kernels.canonical`
+
+
+def rewriting(library: Library) -> Rewriting:
+    """Return what the rewriting of programs must know of `library`."""
+    names = [token.name for token in library.tokens]
+    fitted = np.zeros((len(names), 2, 4), dtype=np.int64)
+    for around in range(4):
+        offset, scale = around & OFFSET, around & SCALE
+        inside = dict.fromkeys(("mul", "div"), (scale, scale)) | dict.fromkeys(
+            ("add", "sub"), (offset, offset)
+        )
+        # The scale of f is one of its square; the offset of f is the scale of exp(f).
+        inside |= dict.fromkeys(("square", "cube", "sqrt", "abs", "inv", "pow"), (scale, 0))
+        inside |= {
+            "neg": (around, 0),
+            "exp": (OFFSET if scale else 0, 0),
+            "log": (SCALE if offset else 0, 0),
+        }
+        for name, children in inside.items():
+            if name in library.index:
+                fitted[library.index[name], :, around] = children
+    return Rewriting(
+        commutative=np.array([name in ("add", "mul") for name in names]),
+        fitted=fitted,
+        constant=library.index.get("const", -1),
+        **{
+            name: library.index.get(name, -1)
+            for name in ("add", "sub", "mul", "div", "neg", "inv", "square", "cube", "pow")
+        },
+    )
 
 
 class DrawnDataSets(NamedTuple):
@@ -63,22 +121,30 @@ class Prior:
     min_leaves, max_leaves : int
         Number of leaves of a tree, uniform between the two.
     weights : mapping of str to float
-        Unnormalised probability of each operator; ``pow2`` to ``pow5`` are written as products.
-        Names that are not in the library are ignored.
+        Unnormalised probability of each operator; ``pow2`` to ``pow5`` are written as products, or
+        with ``square`` and ``cube`` where the library has them. If it has these and there is a weight
+        for them, that of ``pow2`` and ``pow3`` does not count. Names that are not in the library are
+        ignored. ``pow`` is drawn with a number as exponent, and so in libraries with constants alone.
     variable_probability : float
         Chance that a leaf is a variable and not a number.
     max_integer : int
         Integer leaves are 1 .. max_integer, n with a weight of 1/n. In a library with constants
-        every such leaf is a ``const`` drawn uniformly from `constant_range`.
+        every such leaf is a ``const``.
+    constants : {"uniform", "log-uniform"}
+        Values of the ``const``: uniform in `constant_range`; or, three in ten negative, seven in ten
+        log-uniform from 0.1 to 10 and the others a whole number as above.
     constant_range : tuple of float
+    noise : tuple of (low, high, probability), optional
+        With this probability y of a data set gets Gaussian noise, of a standard deviation of y's own
+        times a log-uniform number between the two.
     domains : tuple of (low, high, weight)
         Intervals that inputs are drawn from.
 
     Raises
     ------
     ValueError
-        If the numbers of leaves are not ``1 <= min_leaves <= max_leaves``; on drawing, if no operator
-        of two children has a weight.
+        If the numbers of leaves are not ``1 <= min_leaves <= max_leaves``, `constants` is unknown or
+        `noise` is out of its range; on drawing, if no operator of two subtrees has a weight.
     """
 
     min_leaves: int = 3
@@ -86,7 +152,9 @@ class Prior:
     weights: Mapping[str, float] = field(default_factory=lambda: dict(PAPER_WEIGHTS))
     variable_probability: float = 0.8
     max_integer: int = 5
+    constants: str = "uniform"
     constant_range: tuple[float, float] = (-1.0, 1.0)
+    noise: tuple[float, float, float] | None = None
     domains: tuple[tuple[float, float, float], ...] = DEFAULT_DOMAINS
 
     def __post_init__(self) -> None:
@@ -96,28 +164,72 @@ class Prior:
                 "must satisfy 1 <= min_leaves <= max_leaves."
             )
 
+        if self.constants not in CONSTANTS:
+            raise ValueError(f"constants={self.constants!r} is unknown; choose from {', '.join(CONSTANTS)}.")
+        low, high, probability = self.noise or (1.0, 1.0, 0.0)
+        if not (0.0 < low <= high and 0.0 <= probability <= 1.0):
+            raise ValueError(f"noise={self.noise} must be 0 < low <= high and a probability, or None.")
+
+    @classmethod
+    def default_for(cls, library: Library, n_variables: int) -> Prior:
+        """Return what generators are trained on by default: without constants the paper's prior.
+
+        Parameters
+        ----------
+        library : Library
+        n_variables : int
+            Most variables of a data set; equations are long enough to have them all.
+        """
+        if not library.has_constants:
+            return cls()
+        return cls(
+            min_leaves=2,
+            max_leaves=max(5, n_variables + 3),
+            weights=dict(DEFAULT_WEIGHTS),
+            variable_probability=0.7,
+            constants="log-uniform",
+            noise=(0.001, 0.1, 0.5),
+        )
+
     def table(self, library: Library) -> PriorTable:
         """Return the prior over the tokens of `library`, as arrays."""
         operators = library.operators
-        if not any(self.weights.get(name, 0.0) > 0.0 for name in operators if OPERATORS[name].arity == 2):
+        weights = {name: self.weights.get(name, 0.0) for name in (*operators, *_POWERS)}
+        binary = [token.name for token in library.tokens if token.arity == 2 and token.name != "pow"]
+        if not any(weights[name] > 0.0 for name in binary):
             raise ValueError(
-                f"weights gives none to an operator of two children of library {library.name!r}; "
-                f"give one to any of {', '.join(name for name in OPERATORS if OPERATORS[name].arity == 2)}."
+                f"weights gives none to an operator of two subtrees of library {library.name!r}; "
+                f"give one to any of {', '.join(binary)}."
             )
-        powers = [self.weights.get(name, 0.0) if "mul" in operators else 0.0 for name in _POWERS]
+        for name, power in (("square", "pow2"), ("cube", "pow3")):
+            if name in operators and name in self.weights:
+                weights[power] = 0.0
+        if "mul" not in operators:
+            weights |= dict.fromkeys(_POWERS, 0.0)
+        if not library.has_constants and "pow" in operators:
+            weights["pow"] = 0.0
+        low, high, probability = self.noise or (1.0, 1.0, 0.0)
         return PriorTable(
-            weights=np.array([self.weights.get(name, 0.0) for name in operators] + powers, dtype=np.float64),
+            weights=np.array([weights[name] for name in (*operators, *_POWERS)], dtype=np.float64),
             n_operators=len(operators),
             add=library.index.get("add", -1),
             mul=library.index.get("mul", -1),
             div=library.index.get("div", -1),
-            commutative=np.array([token.name in ("add", "mul") for token in library.tokens]),
+            square=library.index.get("square", -1),
+            cube=library.index.get("cube", -1),
+            pow=library.index.get("pow", -1),
+            exponents=np.array(_EXPONENTS, dtype=np.float64),
+            rewriting=rewriting(library),
             variable_probability=self.variable_probability,
             integer_weights=1.0 / np.arange(1, self.max_integer + 1),
             min_leaves=self.min_leaves,
             max_leaves=self.max_leaves,
             constant_low=self.constant_range[0],
             constant_high=self.constant_range[1],
+            log_uniform=self.constants == "log-uniform",
+            noise_low=low,
+            noise_high=high,
+            noise_probability=probability,
             has_constants=library.has_constants,
             first_variable=library.first_variable,
         )
@@ -130,7 +242,7 @@ class Prior:
         library: Library,
         constraints: Constraints,
         state: np.ndarray,
-        excluded: tuple[np.ndarray, np.ndarray] | None = None,
+        excluded: Exclusions | None = None,
     ) -> DrawnDataSets:
         """Draw equations and evaluate each on random points.
 
@@ -143,9 +255,8 @@ class Prior:
         constraints : Constraints
         state : ndarray of 4 uint64
             From `dgsr.kernels.random.new_state`; advanced by the call.
-        excluded : tuple of ndarray of shape (n_variables of library, n_points) and (n_functions, n_points)
-            Points, and the values there of functions that must not be drawn; NaN where one is not
-            to be compared.
+        excluded : Exclusions, optional
+            What must not be drawn; its points are of as many variables as `library` has.
 
         Returns
         -------
@@ -158,7 +269,7 @@ class Prior:
         """
         if excluded is None:
             points = comparison_points(library.n_variables)
-            excluded = points, np.empty((0, points.shape[1]))
+            excluded = Exclusions(points, np.empty((0, points.shape[1])))
         table = library.table
         tokens, lengths, constants, X, y = draw_datasets(
             n_datasets,
@@ -169,8 +280,7 @@ class Prior:
             constraints.grammar(library, n_variables),
             self.table(library),
             np.array(self.domains, dtype=np.float64),
-            excluded[0],
-            excluded[1],
+            *excluded,
             state,
         )
         if not lengths.all():

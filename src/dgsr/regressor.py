@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Callable
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from numbers import Integral, Real
 from pathlib import Path
 from typing import Any, ClassVar
@@ -14,7 +15,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin, _fit_context
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from dgsr import search
 from dgsr.checkpoints import find_generator, load_generator
@@ -22,12 +23,17 @@ from dgsr.evolution import EvolutionConfig
 from dgsr.expressions.constraints import Constraints
 from dgsr.expressions.expression import Expression
 from dgsr.expressions.library import Library, get_library
+from dgsr.finishing import finish, rescaled
 from dgsr.generator.config import CONFIGS
 from dgsr.generator.generator import Generator
 from dgsr.pareto import SELECTIONS, Candidate, ParetoFront, select
+from dgsr.preparation import Prepared, prepare
 
 #: The library ``"auto"`` stands for.
-_DEFAULT_LIBRARY = "koza"
+_DEFAULT_LIBRARY = "physics"
+
+# Share of the rows that selection="holdout" chooses by.
+_HELD_OUT = 0.25
 
 # Between these, squares of the differences in y, summed over any number of rows, are normal floats.
 _SMALLEST_SPREAD, _LARGEST_SPREAD = 1e-140, 1e140
@@ -61,8 +67,8 @@ class DGSRRegressor(RegressorMixin, BaseEstimator):
     Parameters
     ----------
     library : str or Library, default="auto"
-        Token library: the name of a preset (``"koza"``, ``"koza-const"``, ``"synth"``), or a
-        `Library` over as many variables as `X` has columns. ``"auto"`` is ``"koza"``.
+        Token library: the name of a preset (``"koza"``, ``"koza-const"``, ``"synth"``, ``"physics"``),
+        or a `Library` of any number of variables. ``"auto"`` is ``"physics"``, which has constants.
     generator : str, path, Generator or None, default="auto"
         The pre-trained generator: a name of `dgsr.checkpoints.list_generators`, a folder, or the
         object. ``"auto"`` takes a shipped one for the library and the number of columns, and an
@@ -84,10 +90,13 @@ class DGSRRegressor(RegressorMixin, BaseEstimator):
     gp_generations : int, default=25
         Generations in a round; 0 leaves genetic programming out.
     min_length, max_length : int, default=1, 30
-        Tokens of an equation.
-    selection : {"best", "accuracy"}, default="best"
+        Tokens of an equation; of a library with constants before scale and offset.
+    max_rows : int or None, default=200
+        Rows the search evaluates equations on: a random sample of a larger data set. The front is
+        fitted on up to 2,000 and judged on all rows in any case.
+    selection : {"mdl", "bic", "score", "accuracy", "holdout"}, default="mdl"
         Which candidate of the front predicts, unless one fits exactly; see `dgsr.pareto.select`.
-    tolerance : float, default=1e-16
+    tolerance : float, default=1e-20
         NMSE at which a fit is exact and the search stops.
     random_state : int, RandomState instance or None, default=None
         The same integer gives the same result, whatever the number of threads.
@@ -133,6 +142,8 @@ class DGSRRegressor(RegressorMixin, BaseEstimator):
     x1*x2
     """
 
+    expression_: Expression
+
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "library": [str, Library],
         "generator": [str, Path, Generator, None],
@@ -145,6 +156,7 @@ class DGSRRegressor(RegressorMixin, BaseEstimator):
         "gp_generations": [Interval(Integral, 0, None, closed="left")],
         "min_length": [Interval(Integral, 1, None, closed="left")],
         "max_length": [Interval(Integral, 2, None, closed="left")],
+        "max_rows": [Interval(Integral, 2, None, closed="left"), None],
         "selection": [StrOptions(set(SELECTIONS))],
         "tolerance": [Interval(Real, 0, None, closed="left")],
         "random_state": ["random_state"],
@@ -166,8 +178,9 @@ class DGSRRegressor(RegressorMixin, BaseEstimator):
         gp_generations: int = 25,
         min_length: int = 1,
         max_length: int = 30,
-        selection: str = "best",
-        tolerance: float = 1e-16,
+        max_rows: int | None = 200,
+        selection: str = "mdl",
+        tolerance: float = 1e-20,
         random_state: int | np.random.RandomState | None = None,
         verbose: int = 0,
         callback: Callable[[SearchProgress], None] | None = None,
@@ -183,6 +196,7 @@ class DGSRRegressor(RegressorMixin, BaseEstimator):
         self.gp_generations = gp_generations
         self.min_length = min_length
         self.max_length = max_length
+        self.max_rows = max_rows
         self.selection = selection
         self.tolerance = tolerance
         self.random_state = random_state
@@ -190,7 +204,7 @@ class DGSRRegressor(RegressorMixin, BaseEstimator):
         self.callback = callback
 
     @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: Any) -> DGSRRegressor:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> DGSRRegressor:
         """Search for the formula behind the data.
 
         Parameters
@@ -199,6 +213,8 @@ class DGSRRegressor(RegressorMixin, BaseEstimator):
             Inputs, at least two rows, finite.
         y : array-like of shape (n_samples,)
             Target, finite.
+        sample_weight : array-like of shape (n_samples,), optional
+            Weights of the rows in every loss, not negative. A row of weight 2 counts as two equal rows.
 
         Returns
         -------
@@ -215,11 +231,16 @@ class DGSRRegressor(RegressorMixin, BaseEstimator):
             del self.expression_  # so that a failed fit leaves nothing of the one before
         X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True, ensure_min_samples=2)
         y = np.asarray(y, dtype=np.float64)
+        if sample_weight is not None:
+            sample_weight = _check_sample_weight(sample_weight, X, ensure_non_negative=True)
+            if not sample_weight.any():
+                raise ValueError("sample_weight is 0 in every row; give some row a weight above 0.")
         self._check_feature_names_differ()
         self.library_ = self._resolve_library(X.shape[1])
-        if y.min() == y.max():
-            return self._fit_constant(float(y[0]))
-        _check_spread(y)
+        kept = y if sample_weight is None else y[sample_weight > 0]
+        if kept.min() == kept.max():
+            return self._fit_constant(float(kept[0]))
+        _check_spread(kept)
         constraints = Constraints(min_length=self.min_length, max_length=self.max_length)
         seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
         generator = self._resolve_generator(constraints, seed)
@@ -232,17 +253,27 @@ class DGSRRegressor(RegressorMixin, BaseEstimator):
             refine=self.refine,
             evolution=EvolutionConfig(generations=int(self.gp_generations)),
         )
+        prepared = prepare(
+            X,
+            y,
+            sample_weight,
+            rescale=self.library_.has_constants,
+            max_rows=self.max_rows,
+            held_out=_HELD_OUT if self.selection == "holdout" else 0.0,
+            seed=seed,
+        )
         # Losses may overflow, whatever the caller has numpy do then.
         with _one_thread(), np.errstate(all="ignore"):
-            run = search.Search(X, y, self.library_, constraints, config, generator, self.gp, seed)
-            self._run(run)
+            run = search.Search(prepared.search, self.library_, constraints, config, generator, self.gp, seed)
+            self._run(run, prepared)
         return self
 
-    def _run(self, run: search.Search) -> None:
+    def _run(self, run: search.Search, prepared: Prepared) -> None:
         """Search, and leave a fitted estimator behind however it ends."""
         reason = "error"
         try:
-            reason = search.run(run, self._report if self.callback or self.verbose else None)
+            reported = self.callback or self.verbose
+            reason = search.run(run, partial(self._report, prepared) if reported else None)
         except KeyboardInterrupt:
             if not np.isfinite(run.archive.best_nmse()):
                 raise
@@ -250,17 +281,29 @@ class DGSRRegressor(RegressorMixin, BaseEstimator):
             warnings.warn("The search was interrupted; the best formulas so far are kept.", stacklevel=4)
         finally:
             if np.isfinite(run.archive.best_nmse()):
-                self._store(run, reason)
-        if not np.isfinite(run.archive.best_nmse()):
+                self._store(run, prepared, reason)
+        if not hasattr(self, "expression_"):
             raise ValueError(
                 f"None of {run.n_evaluations} equations had finite values on every row of X; raise "
                 "max_evaluations, or rescale the inputs."
             )
 
-    def _store(self, run: search.Search, reason: str) -> None:
-        self.pareto_front_ = ParetoFront.from_archive(run.archive, self._feature_names())
-        chosen = select(self.pareto_front_, self.selection, self.tolerance)
-        self.expression_ = self.pareto_front_[chosen].expression
+    def _store(self, run: search.Search, prepared: Prepared, reason: str) -> None:
+        programs = run.archive.population()
+        if self.library_.has_constants:
+            expressions = finish(
+                programs, prepared.column_scales, prepared.fitted, self.library_, self.tolerance
+            )
+        else:
+            expressions = [programs[i] for i in range(len(programs))]
+        front = ParetoFront.from_expressions(
+            expressions, prepared.data, self._feature_names(), self.tolerance
+        )
+        if len(front) == 0:  # finite on the rows of the search only
+            return
+        self.pareto_front_ = front
+        chosen = select(front, self.selection, self.tolerance, prepared.data.n_effective, prepared.held_out)
+        self.expression_ = front[chosen].expression
         self.n_evaluations_ = run.n_evaluations
         self.history_ = run.history
         self.stop_reason_ = reason
@@ -312,12 +355,7 @@ class DGSRRegressor(RegressorMixin, BaseEstimator):
 
     def _resolve_library(self, n_features: int) -> Library:
         if isinstance(self.library, Library):
-            if self.library.n_variables != n_features:
-                raise ValueError(
-                    f"library has {self.library.n_variables} variables and X {n_features} columns; "
-                    f"use library.with_variables({n_features})."
-                )
-            return self.library
+            return self.library.with_variables(n_features)
         return get_library(_DEFAULT_LIBRARY if self.library == "auto" else self.library, n_features)
 
     def _resolve_generator(self, constraints: Constraints, seed: int) -> Generator | None:
@@ -353,16 +391,12 @@ class DGSRRegressor(RegressorMixin, BaseEstimator):
             )
         return generator
 
-    def _report(self, run: search.Search) -> None:
+    def _report(self, prepared: Prepared, run: search.Search) -> None:
         if not np.isfinite(run.archive.best_nmse()):
             return
-        at = int(np.argmin(run.archive.nmse))
-        best = Expression(
-            self.library_,
-            run.archive.tokens[at, : run.archive.lengths[at]],
-            run.archive.constants[at],
-            self._feature_names(),
-        )
+        programs = run.archive.population()
+        best = rescaled(programs[len(programs) - 1], prepared.column_scales)
+        best = best.with_feature_names(self._feature_names())
         progress = SearchProgress(run.n_evaluations, run.seconds, run.archive.best_nmse(), best)
         if self.verbose:
             print(

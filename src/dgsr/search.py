@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,20 +13,28 @@ import torch
 from torch import Tensor
 
 from dgsr import objectives
-from dgsr.constants import fit_constants
+from dgsr.constants import Fit, fit_constants
 from dgsr.evolution import Engine, EvolutionConfig, get_engine, random_population
 from dgsr.expressions.constraints import Constraints
+from dgsr.expressions.expression import Expression
 from dgsr.expressions.library import Library
 from dgsr.generator.generator import Generator
 from dgsr.kernels.random import new_state
 from dgsr.pareto import ParetoArchive
 from dgsr.population import DataSet, Population
+from dgsr.scaling import N_CONSTANTS, N_TOKENS, written_out
 
 OBJECTIVES = ("pqt", "risk-seeking", "vpg")
 
 # Tokens times rows that are evaluated between two looks at the clock: a tenth of a second or so.
 _CHUNK = 20_000_000
 _USUAL_LENGTH = 15
+
+# Evaluations it takes to fit the constants of one program, more or less.
+_FIT_COST = 10
+
+# Steps of the constants of a program that enters the archive.
+_THOROUGH = 30
 
 
 @dataclass(frozen=True)
@@ -55,18 +63,31 @@ class SearchConfig:
         Of Adam.
     entropy_weight, entropy_decay : float
         Of the hierarchical entropy term.
-    patience : int
+    patience : int or None
         Rounds without a better program after which the search begins again: the decoder with its
-        pre-trained weights, queue and population empty, the Pareto front kept. 0 is never.
+        pre-trained weights, queue and population empty, the Pareto front kept. 0 is never; None is
+        3, or 1 in libraries with constants, whose rounds go on where the last one ended.
+    gain : float
+        Share by which a round must lower the NMSE to count as better, in libraries with constants.
     n_joined : int
         Best programs of the genetic programming that join the sampled ones.
+    fit_share : float
+        Share of the programs with constants, the best as they stand, whose constants are fitted.
+    fit_iterations, fit_starts : int
+        Steps of a fit, and starting points besides the constants a program has.
+    survivors : float
+        Share of a round's first generation that are the best of the last round's, in libraries with
+        constants: fitted constants are not sampled anew.
+    random_share : float
+        Share of the others that are random programs, in libraries with constants: they find what the
+        generator thinks unlikely. The rest are sampled.
     evolution : EvolutionConfig
         Of the genetic programming component.
     """
 
     max_evaluations: int = 2_000_000
     max_time: float | None = None
-    tolerance: float = 1e-16
+    tolerance: float = 1e-20
     batch_size: int = 500
     objective: str = "pqt"
     refine: bool = True
@@ -75,8 +96,14 @@ class SearchConfig:
     learning_rate: float = 1e-3
     entropy_weight: float = 0.003
     entropy_decay: float = 1.0
-    patience: int = 3
+    patience: int | None = None
     n_joined: int = 50
+    fit_share: float = 0.3
+    fit_iterations: int = 5
+    fit_starts: int = 0
+    gain: float = 0.1
+    survivors: float = 0.9
+    random_share: float = 0.5
     evolution: EvolutionConfig = field(default_factory=EvolutionConfig)
 
 
@@ -97,11 +124,10 @@ class Search:
 
     Parameters
     ----------
-    X : ndarray of shape (n_samples, n_features)
-    y : ndarray of shape (n_samples,)
-        Must vary.
+    data : DataSet
+        Its y must vary.
     library : Library
-        Over the features of `X`; its tokens are the first ones of the generator's.
+        Over the features of the data; its tokens are the first ones of the generator's.
     constraints : Constraints
     config : SearchConfig
     generator : Generator or None
@@ -114,8 +140,7 @@ class Search:
 
     def __init__(
         self,
-        X: np.ndarray,
-        y: np.ndarray,
+        data: DataSet,
         library: Library,
         constraints: Constraints,
         config: SearchConfig,
@@ -125,7 +150,7 @@ class Search:
     ) -> None:
         self.config = config
         self.library = library
-        self.data = DataSet.from_arrays(X, y)
+        self.data = data
         # Over the generator's tokens, which go on where the library's end.
         tokens_of = library if generator is None else generator.library
         self.grammar = constraints.grammar(tokens_of, library.n_variables)
@@ -140,7 +165,9 @@ class Search:
         self.generator = None
         if generator is not None:
             self.generator = generator.refinable_copy()
-            self.latents = generator.encode_dataset(X, y, seed).clone()  # outside inference mode
+            self.latents = generator.encode_dataset(
+                data.columns.T, data.y, seed
+            ).clone()  # outside inference mode
             self._pretrained = generator.decoder
             self._new_optimizer(self.generator)
         width = constraints.max_constants if library.has_constants else 0
@@ -150,10 +177,23 @@ class Search:
             np.zeros(0, np.int64),
             np.ones((0, width)),
         )
-        self.archive = ParetoArchive(nothing)
+        self.archive = ParetoArchive(
+            library,
+            constraints.max_length + (N_TOKENS if library.has_constants else 0),
+            width + (N_CONSTANTS if library.has_constants else 0),
+            config.tolerance,
+        )
+        if library.has_constants:
+            self._enter_constant()
         self.queue, self.queue_nmse = nothing, np.zeros(0)
         self.generation, self.generation_nmse = nothing, np.zeros(0)
         self.stale_rounds, self.n_restarts, self._best_since_restart = 0, 0, np.inf
+
+    def _enter_constant(self) -> None:
+        """Enter the mean of y in the archive: what every formula must beat."""
+        mean = Expression(self.library, [self.library.index["const"]], [self.data.mean])
+        constant = Population.from_expressions([mean])
+        self.archive.update(constant, constant.nmse(self.data))
 
     def _new_optimizer(self, generator: Generator) -> None:
         self.optimizer = torch.optim.Adam(generator.decoder.parameters(), lr=self.config.learning_rate)
@@ -174,7 +214,13 @@ class Search:
         return None
 
     def _should_stop(self) -> bool:
-        return self.stop_reason() is not None
+        """Whether a round should end before its last generation.
+
+        With fitted constants not for an exact fit: the first one is seldom the simplest, and those
+        that follow are bred from it.
+        """
+        reason = self.stop_reason()
+        return reason is not None and not (reason == "exact fit" and self.library.has_constants)
 
     def ask(self) -> Population:
         """Return the programs a round begins with: F_generator ~ p_theta(f|D)."""
@@ -183,10 +229,17 @@ class Search:
             if len(self.generation):
                 return self.generation
             return random_population(n, self.library, self.grammar, self.state)
-        samples = self.generator.sample_latents(self.latents, n, self.grammar, self.state)
-        return Population(
-            self.library, samples.tokens, samples.lengths, np.ones((n, self.archive.constants.shape[1]))
+        config, has_constants = self.config, self.library.has_constants
+        survivors, _ = best_unique(
+            self.generation, self.generation_nmse, int(config.survivors * n) if has_constants else 0
         )
+        n_fresh = n - len(survivors)
+        n_random = int(config.random_share * n_fresh) if has_constants else 0
+        samples = self.generator.sample_latents(self.latents, n_fresh - n_random, self.grammar, self.state)
+        constants = np.ones((n_fresh - n_random, self.queue.constants.shape[1]))
+        sampled = Population(self.library, samples.tokens, samples.lengths, constants)
+        random = random_population(n_random, self.library, self.grammar, self.state)
+        return Population.concatenate([sampled, random, survivors])
 
     def tell(self, sampled: Population) -> None:
         """Do the rest of a round: evaluate, evolve, and train the decoder on the best programs."""
@@ -208,9 +261,14 @@ class Search:
             if self.config.refine and len(self.queue):
                 self._refine(self.generator, train, train_nmse)
         best = min(self.queue_nmse.min(initial=np.inf), evolved_nmse.min(initial=np.inf))
-        self.stale_rounds = 0 if best < self._best_since_restart else self.stale_rounds + 1
+        # Fitted constants make a near miss a little better in every round.
+        enough = 1.0 - (self.config.gain if self.library.has_constants else 0.0)
+        self.stale_rounds = 0 if best < enough * self._best_since_restart else self.stale_rounds + 1
         self._best_since_restart = min(best, self._best_since_restart)
-        if self.stale_rounds == self.config.patience > 0:
+        patience = self.config.patience
+        if patience is None:
+            patience = 1 if self.library.has_constants else 3
+        if self.stale_rounds == patience > 0:
             self._restart()
         rewards = 1.0 / (1.0 + nmse)
         self.history.append(
@@ -243,26 +301,74 @@ class Search:
         """
         nmse = np.full(len(population), np.inf)
         n = min(len(population), self.config.max_evaluations - self.n_evaluations)
+        if self.library.has_constants:
+            nmse[:n] = self._evaluate_fitted(population[:n])
+            return nmse
+        for part in self._parts(n):
+            nmse[part] = population[part].nmse(self.data)
+            self._enter(population[part], nmse[part], population[part], nmse[part])
+        return nmse
+
+    def _parts(self, n: int, cost: int = 1) -> Iterator[slice]:
+        """Yield parts of n programs, each costing `cost` evaluations, while there is time."""
         n_features, n_samples = self.data.columns.shape
         # The second keeps reading the data from taking longer than running the programs.
-        at_once = max(_CHUNK // (n_samples * _USUAL_LENGTH), n_features // _USUAL_LENGTH, 1)
+        at_once = max(_CHUNK // (n_samples * _USUAL_LENGTH * cost), n_features // _USUAL_LENGTH, 1)
         max_time = np.inf if self.config.max_time is None else self.config.max_time
         done = 0
-        try:
-            while done < n and (done == 0 or self.seconds < max_time):
-                chunk = population[done : min(done + at_once, n)]
-                if self.library.has_constants:
-                    losses = fit_constants(chunk, self.data, self._should_stop)
-                else:
-                    losses = chunk.nmse(self.data)
-                nmse[done : done + len(chunk)] = losses
-                done += len(chunk)
-        finally:  # what was evaluated before Ctrl-C counts
-            if done:
-                self.n_evaluations += done
-                self.n_invalid += int(np.count_nonzero(np.isinf(nmse[:done])))
-                self.archive.update(population[:done], nmse[:done])
-        return nmse
+        while done < n and (done == 0 or self.seconds < max_time):
+            part = slice(done, min(done + at_once, n))
+            yield part
+            done = part.stop
+
+    def _enter(
+        self, evaluated: Population, nmse: np.ndarray, entries: Population, entry_nmse: np.ndarray
+    ) -> None:
+        self.n_evaluations += len(evaluated)
+        self.n_invalid += int(np.count_nonzero(np.isinf(nmse)))
+        self.archive.update(entries, entry_nmse)
+
+    def _evaluate_fitted(self, population: Population) -> np.ndarray:
+        """Scale all programs, and fit the constants of the promising ones."""
+        config, n = self.config, 0
+        fit = Fit(np.full(len(population), np.inf), np.zeros(len(population)), np.zeros(len(population)))
+        for part in self._parts(len(population)):
+            for array, values in zip(fit, fit_constants(population[part], self.data, n_iterations=0)):
+                array[part] = values
+            n = part.stop
+        is_constant = population.tokens == self.library.index["const"]
+        inside = np.arange(population.tokens.shape[1]) < population.lengths[:, None]
+        with_constants = np.flatnonzero((is_constant & inside)[:n].any(axis=1))
+        chosen = with_constants[np.argsort(fit.nmse[with_constants], kind="stable")]
+        chosen = chosen[: int(np.ceil(config.fit_share * len(chosen)))]
+        for part in self._parts(len(chosen), _FIT_COST):
+            at = chosen[part]
+            programs = population[at]
+            found = fit_constants(
+                programs,
+                self.data,
+                n_iterations=config.fit_iterations,
+                n_starts=config.fit_starts,
+                state=self.state,
+            )
+            population.constants[at] = programs.constants
+            for array, values in zip(fit, found):
+                array[at] = values
+        self._enter(population[:n], fit.nmse[:n], *self._entries(population, fit))
+        # Exact is exact: of two such programs the shorter is to win, not the better rounded one.
+        return np.maximum(fit.nmse, config.tolerance)
+
+    def _entries(self, population: Population, fit: Fit) -> tuple[Population, np.ndarray]:
+        """The programs that lower the loss at their complexity, scale written out, and their NMSE."""
+        best = np.minimum.accumulate(self.archive.nmse)
+        able = np.flatnonzero(fit.nmse < best[population.complexities()])
+        variants, nmse = written_out(population[able], Fit(*(a[able] for a in fit)), self.data)
+        entries = variants[np.flatnonzero(nmse < best[variants.complexities()])]
+        # Few, and the ones a person will see: these are fitted to the end.
+        found = fit_constants(
+            entries, self.data, scaled=False, n_iterations=_THOROUGH, n_starts=0, precision=1e-9
+        )
+        return entries, found.nmse
 
     def _refine(self, generator: Generator, train: Population, nmse: np.ndarray) -> None:
         """One step of Adam on the decoder's parameters phi."""

@@ -7,22 +7,26 @@ that ignores its data has a gap of zero, however good its samples look.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 import torch
 
+from dgsr.constants import fit_constants
 from dgsr.generator.generator import Generator
 from dgsr.kernels.evaluate import predictions
 from dgsr.kernels.random import new_state
-from dgsr.population import DataSet
-from dgsr.prior import DrawnDataSets, Prior, comparable
+from dgsr.population import DataSet, Population
+from dgsr.prior import DrawnDataSets, Exclusions, Prior, comparable
 
 #: Rows the encoder sees; equivalence is decided on all rows of the data set.
 N_SEEN, N_ROWS = 30, 100
 
 #: A sampled program is the true function when its NMSE on all rows is below this.
 EXACT = 1e-12
+#: The same for a program whose constants are fitted.
+EXACT_FITTED = 1e-10
 
 HIT_COUNTS = (1, 10, 100, 1000)
 
@@ -32,33 +36,42 @@ class ValidationSet(NamedTuple):
 
     drawn: DrawnDataSets
     n_variables: int
+    linear_scaling: bool = False
 
-    def values(self, points: np.ndarray) -> np.ndarray:
-        """Values of the equations on `points` (n_variables, n_points), as `Prior.draw` excludes them."""
+    def excluded(self, others: Exclusions) -> Exclusions:
+        """Return `others` and the equations of this set: with the constants they have, not with all."""
         programs = self.drawn.programs
         table = programs.library.table
-        return comparable(
-            predictions(
-                programs.tokens, programs.lengths, programs.constants, table.opcode, table.argument, points
-            )
-        )
+        arrays = programs.tokens, programs.lengths, programs.constants, table.opcode, table.argument
+        values = comparable(predictions(*arrays, others.points), self.linear_scaling)
+        return others._replace(values=np.concatenate([others.values, values]))
+
+
+def fitted_nmse(population: Population, data: DataSet) -> np.ndarray:
+    """NMSE of every program, its constants fitted where the library has any; `population` keeps its own."""
+    if not population.library.has_constants:
+        return population.nmse(data)
+    _, first, inverse = np.unique(population.tokens, axis=0, return_index=True, return_inverse=True)
+    distinct = population[first]  # a copy
+    return fit_constants(distinct, data).nmse[inverse.ravel()]
 
 
 def draw_validation_set(
-    generator: Generator, prior: Prior, excluded: tuple[np.ndarray, np.ndarray], n: int, seed: int
+    generator: Generator, prior: Prior, excluded: Exclusions, n: int, seed: int
 ) -> ValidationSet:
-    """Draw `n` equations that training must then exclude."""
+    """Draw `n` equations that training must then exclude, their data without noise."""
     n_variables = generator.library.n_variables
     state = new_state(seed, 2**32 - 1)
+    prior = replace(prior, noise=None)
     drawn = prior.draw(n, N_ROWS, n_variables, generator.library, generator.constraints, state, excluded)
-    return ValidationSet(drawn, n_variables)
+    return ValidationSet(drawn, n_variables, generator.grammar(n_variables).linear_scaling)
 
 
 @torch.inference_mode()
 def measure(
     generator: Generator, validation: ValidationSet, n_programs: int, n_datasets: int, seed: int = 0
 ) -> dict[str, float]:
-    """Conditioning gap and hit rates.
+    """Conditioning gap and hit rates; constants of the samples are fitted before they are judged.
 
     Parameters
     ----------
@@ -99,6 +112,7 @@ def measure(
         figures[f"log_likelihood_{name}"] = float(log_probs.mean())
 
     state = new_state(seed)
+    exact = EXACT_FITTED if generator.library.has_constants else EXACT
     # With another's data the first hundred samples are enough: the share of hits is small.
     counts = {"right": n_programs, "wrong": min(n_programs, 100)}
     rewards = {name: np.empty((n, count)) for name, count in counts.items()}
@@ -107,9 +121,9 @@ def measure(
         data = DataSet.from_arrays(drawn.X[j], drawn.y[j])
         for name, given in (("right", latents), ("wrong", others)):
             samples = generator.sample_latents(given[j : j + 1], counts[name], grammar, state)
-            nmse = generator.population(samples.tokens, samples.lengths).nmse(data)
+            nmse = fitted_nmse(generator.population(samples.tokens, samples.lengths), data)
             rewards[name][j] = 1.0 / (1.0 + nmse)
-            hits = np.flatnonzero(nmse < EXACT)
+            hits = np.flatnonzero(nmse < exact)
             if len(hits):
                 first_hit[name][j] = hits[0]
     for name, values in rewards.items():

@@ -13,6 +13,7 @@ import numpy as np
 
 from dgsr.expressions import syntax
 from dgsr.expressions.expression import Expression
+from dgsr.expressions.simple_numbers import recognised
 from dgsr.expressions.symbolic import from_sympy, to_sympy
 from dgsr.expressions.syntax import Tree
 from dgsr.problems import Problem
@@ -113,7 +114,7 @@ def _candidate(expression: Expression | str, problem: Problem) -> tuple[Tree, bo
         raise ValueError(
             f"expression has {expression.library.n_variables} variables; {problem.name} has {len(names)}."
         )
-    return expression.with_feature_names(names).tree, len(expression.constants) > 0
+    return recognised(expression.with_feature_names(names).tree), len(expression.constants) > 0
 
 
 # Numbers -----------------------------------------------------------------------------------------

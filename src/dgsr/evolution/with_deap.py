@@ -7,6 +7,7 @@ Fortin et al., "DEAP: evolutionary algorithms made easy", JMLR 2012.
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -19,7 +20,7 @@ import numpy as np
 from dgsr.evolution.engine import Evaluate, EvolutionConfig, ShouldStop, evaluate_changed, keep_elites
 from dgsr.expressions.constraints import Grammar
 from dgsr.expressions.library import Library
-from dgsr.kernels.evolve import ATTEMPTS, NEW_CONSTANT
+from dgsr.kernels.evolve import ATTEMPTS, CONSTANT_SPREAD, NEGATION, NEW_CONSTANT
 from dgsr.kernels.grammar import are_valid
 from dgsr.kernels.random import next_uint64
 from dgsr.population import Population
@@ -37,8 +38,9 @@ class DeapEvolution:
     configure : callable, optional
         Called with the toolbox and the primitive set before the evolution, to register operators of
         the user's own: ``select``, ``mate``, ``mutate``, ``clone``; or ``grow``, which makes the
-        subtrees of the uniform mutation, or one of the four ``mutate_uniform``,
-        ``mutate_replacement``, ``mutate_insertion``, ``mutate_shrink`` of which ``mutate`` calls one.
+        subtrees of the uniform mutation, or one of ``mutate_uniform``, ``mutate_replacement``,
+        ``mutate_insertion``, ``mutate_shrink`` and, for trees with constants, ``mutate_constant``, of
+        which ``mutate`` calls one.
         The constraints are put around ``mate`` and ``mutate`` afterwards, whoever wrote them.
 
     Notes
@@ -103,9 +105,13 @@ class DeapEvolution:
         toolbox.register("mutate_replacement", gp.mutNodeReplacement, pset=pset)
         toolbox.register("mutate_insertion", gp.mutInsert, pset=pset)
         toolbox.register("mutate_shrink", gp.mutShrink)
+        toolbox.register("mutate_constant", trees.mutate_constant)
 
         def mutate(individual):
-            kind = random.choice(("uniform", "replacement", "insertion", "shrink"))
+            kinds: tuple[str, ...] = ("uniform", "replacement", "insertion", "shrink")
+            if trees.constants_of(individual):
+                kinds = (*kinds, "constant")
+            kind = random.choice(kinds)
             return getattr(toolbox, f"mutate_{kind}")(individual)
 
         toolbox.register("mutate", mutate)
@@ -120,6 +126,9 @@ _NUMPY_NAMES = {
     "sub": "subtract",
     "mul": "multiply",
     "div": "divide",
+    "pow": "power",
+    "neg": "negative",
+    "inv": "reciprocal",
 }
 
 
@@ -187,6 +196,23 @@ class _Trees:
             constants[b, : len(values)] = values
         return Population(self._library, tokens, lengths, constants)
 
+    def constants_of(self, individual) -> list[int]:
+        """Return where the constants of a tree stand."""
+        tokens, _ = self._program(individual)
+        return [at for at, token in enumerate(tokens) if token == self._constant_token]
+
+    def mutate_constant(self, individual):
+        """Multiply a random constant by a log-normal number, or negate it."""
+        from deap import gp
+
+        at = random.choice(self.constants_of(individual))
+        old = individual[at].value
+        value = float(old) if isinstance(old, Real) else NEW_CONSTANT
+        negated = random.random() < NEGATION
+        value *= -1.0 if negated else math.exp(random.gauss(0.0, CONSTANT_SPREAD))
+        individual[at] = gp.Terminal(value, False, object)
+        return (individual,)
+
     def constrained(self, operator):
         """Decorate an operator: a child that breaks the constraints is tried again, then its parent."""
 
@@ -235,7 +261,7 @@ class _Trees:
 def primitive_set(library: Library, grammar: Grammar) -> gp.PrimitiveSet:
     """Return DEAP's primitive set of a library: its operators, and the leaves that `grammar` allows.
 
-    Names are those of the tokens. The set's functions are numpy's, so that `deap.gp.compile`
+    Names are those of the tokens. The set's functions are of arrays, so that `deap.gp.compile`
     works; the evolution itself does not call them.
     """
     from deap import gp
@@ -245,11 +271,20 @@ def primitive_set(library: Library, grammar: Grammar) -> gp.PrimitiveSet:
     pset.renameArguments(**{f"ARG{i}": name for i, name in enumerate(variables)})
     for token in library.tokens:
         if token.arity > 0:
-            function = getattr(np, _NUMPY_NAMES.get(token.name, token.name))
-            pset.addPrimitive(function, token.arity, name=token.name)
+            pset.addPrimitive(_array_function(token.name, library), token.arity, name=token.name)
     if grammar.is_constant.any() and grammar.max_constants > 0:
         pset.addTerminal(NEW_CONSTANT, name="const")
     return pset
+
+
+def _array_function(name: str, library: Library) -> Callable[..., Any]:
+    if name in library.functions:
+        return library.functions[name]
+    return _cube if name == "cube" else getattr(np, _NUMPY_NAMES.get(name, name))
+
+
+def _cube(a):
+    return a * a * a
 
 
 def _differ(population: Population, other: Population) -> np.ndarray:

@@ -3,6 +3,7 @@
 from dgsr.expressions.constraints import Constraints, Grammar
 from dgsr.expressions.expression import Expression
 from dgsr.expressions.library import OPERATORS, PRESETS, Library, Token, get_library
+from dgsr.expressions.user import UserOperator
 
 __all__ = [
     "OPERATORS",
@@ -12,5 +13,6 @@ __all__ = [
     "Grammar",
     "Library",
     "Token",
+    "UserOperator",
     "get_library",
 ]

@@ -13,7 +13,14 @@ import numpy as np
 
 from dgsr.expressions.library import Library
 
-_INVERSES = (("exp", "log"), ("log", "exp"))
+# Operators, and a child of each that it undoes or makes idle.
+_INVERSES = (
+    ("exp", "log"), ("log", "exp"), ("sqrt", "square"), ("square", "sqrt"), ("neg", "neg"), ("inv", "inv"),
+    ("sin", "arcsin"), ("arcsin", "sin"), ("cos", "arccos"), ("arccos", "cos"), ("abs", "abs"),
+    ("square", "neg"), ("square", "abs"), ("abs", "neg"), ("abs", "square"),
+)  # fmt: skip
+# Where a constant below the root is the scale or the offset of all else: parent and place of the child.
+_SCALED_AWAY = (("add", 0), ("add", 1), ("sub", 0), ("sub", 1), ("mul", 0), ("mul", 1), ("div", 1))
 _TRIGONOMETRIC = ("sin", "cos")
 
 
@@ -21,10 +28,13 @@ class Grammar(NamedTuple):
     """Constraints and token facts as arrays, for the compiled kernels."""
 
     arity: np.ndarray  # (n_tokens,) int64
+    weight: np.ndarray  # (n_tokens,) float64: how often random subtrees have the token
     is_variable: np.ndarray  # (n_tokens,) bool
     is_constant: np.ndarray  # (n_tokens,) bool
     is_trigonometric: np.ndarray  # (n_tokens,) bool
     forbidden_child: np.ndarray  # (n_tokens, n_tokens) bool: [parent, child]
+    scaled_away: np.ndarray  # (n_tokens, 2) bool: [root, place], where no constant may stand below the root
+    linear_scaling: bool  # whether constants are fitted, and scale and offset left to the fit
     min_length: int
     max_length: int
     max_constants: int
@@ -44,11 +54,16 @@ class Constraints:
         Most ``const`` tokens in one equation.
     length_loc, length_scale : float
         Soft length prior: where it is centred, and its width in tokens; a width of 0 means none.
+    linear_scaling : bool
+        In a library with constants: whether scale and offset of an equation are fitted around it, so
+        that it may not have a ``const`` as term or factor of its root. Without effect elsewhere.
 
     Notes
     -----
     Always in force besides these: at least one variable; the children of an operator are not all
-    constants; no exp under log nor log under exp; no trigonometric function anywhere under another.
+    constants; no sine or cosine anywhere under another; no operator directly under one that undoes
+    it (log under exp, square under sqrt, sin under arcsin and the reverse, neg under neg, inv under
+    inv) or makes it idle (neg and abs under square; neg, abs and square under abs).
 
     Raises
     ------
@@ -65,6 +80,7 @@ class Constraints:
     max_constants: int = 3
     length_loc: float = 10.0
     length_scale: float = 0.0
+    linear_scaling: bool = True
 
     def __post_init__(self) -> None:
         if not 1 <= self.min_length < self.max_length:
@@ -95,14 +111,22 @@ class Constraints:
         for parent, child in _INVERSES:
             if parent in library.index and child in library.index:
                 forbidden[library.index[parent], library.index[child]] = True
+        linear_scaling = self.linear_scaling and library.has_constants
+        scaled_away = np.zeros((len(names), 2), dtype=np.bool_)
+        for root, place in _SCALED_AWAY:
+            if linear_scaling and root in library.index:
+                scaled_away[library.index[root], place] = True
         return Grammar(
             arity=library.table.arity,
+            weight=np.array([token.weight for token in library.tokens]),
             is_variable=np.array(
                 [library.first_variable <= i < library.first_variable + used for i in range(len(names))]
             ),
             is_constant=np.array([name == "const" for name in names]),
             is_trigonometric=np.array([name in _TRIGONOMETRIC for name in names]),
             forbidden_child=forbidden,
+            scaled_away=scaled_away,
+            linear_scaling=linear_scaling,
             min_length=self.min_length,
             max_length=self.max_length,
             max_constants=self.max_constants,

@@ -11,11 +11,14 @@ import numpy as np
 from dgsr.expressions import syntax
 from dgsr.expressions.library import Library
 from dgsr.expressions.programs import from_program, to_program
+from dgsr.expressions.simple_numbers import recognised
 from dgsr.expressions.symbolic import to_sympy
 from dgsr.expressions.tidy import tidy
 
 if TYPE_CHECKING:
     import sympy as sympy_module
+
+    from dgsr.expressions.user import UserOperator
 
 
 class Expression:
@@ -86,7 +89,8 @@ class Expression:
             If the text cannot be read, or not be written with the tokens of the library.
         """
         names = _default_names(library) if feature_names is None else tuple(map(str, feature_names))
-        tree = syntax.rename(syntax.parse(text, names), dict(zip(names, _default_names(library))))
+        tree = syntax.parse(text, names, library.functions)
+        tree = syntax.rename(tree, dict(zip(names, _default_names(library))))
         tokens, constants = to_program(tree, library)
         return cls(library, tokens, constants, feature_names)
 
@@ -145,7 +149,7 @@ class Expression:
     @cached_property
     def sympy(self) -> sympy_module.Expr:
         """The sympy expression, of symbols named by `feature_names`."""
-        return to_sympy(self.tree)
+        return to_sympy(recognised(self.tree), functions=self.library.functions)
 
     @property
     def latex(self) -> str:
@@ -157,9 +161,12 @@ class Expression:
     def numpy_function(self) -> Callable[..., np.ndarray]:
         """Return the equation as a function of one array per variable, in numpy alone.
 
-        The arrays broadcast against each other. The function can be pickled.
+        The arrays broadcast against each other. The function can be pickled, if the operators of the
+        user's own in it can.
         """
-        return _ArrayFunction(self.tree, self.feature_names)
+        used = {self.library.tokens[token].name for token in self.tokens}
+        functions = {name: f for name, f in self.library.functions.items() if name in used}
+        return _ArrayFunction(self.tree, self.feature_names, functions)
 
     def __str__(self) -> str:
         return self.text
@@ -181,15 +188,16 @@ class Expression:
 
 
 class _ArrayFunction:
-    def __init__(self, tree: syntax.Tree, names: tuple[str, ...]) -> None:
+    def __init__(self, tree: syntax.Tree, names: tuple[str, ...], functions: dict[str, UserOperator]) -> None:
         self.tree = tree
         self.names = names
+        self.functions = functions
 
     def __call__(self, *arrays: np.ndarray) -> np.ndarray:
         if len(arrays) != len(self.names):
             raise TypeError(f"{len(arrays)} arrays given; one for each of {', '.join(self.names)} is needed.")
         values = [np.asarray(array, dtype=np.float64) for array in arrays]
-        result = syntax.evaluate(self.tree, dict(zip(self.names, values)))
+        result = syntax.evaluate(self.tree, dict(zip(self.names, values)), functions=self.functions)
         return np.array(np.broadcast_to(result, np.broadcast_shapes(*[value.shape for value in values])))
 
     def __repr__(self) -> str:

@@ -7,12 +7,15 @@ first tokens of the same library with more, and one generator serves both.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass, fields, replace
 from enum import IntEnum
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+
+from dgsr.expressions.user import UserOperator
 
 
 class Opcode(IntEnum):
@@ -28,6 +31,18 @@ class Opcode(IntEnum):
     LOG = 7
     SIN = 8
     COS = 9
+    SQRT = 10
+    SQUARE = 11
+    CUBE = 12
+    POW = 13
+    NEG = 14
+    INV = 15
+    TANH = 16
+    ABS = 17
+    ARCSIN = 18
+    ARCCOS = 19
+    USER_UNARY = 20
+    USER_BINARY = 21
 
 
 @dataclass(frozen=True)
@@ -41,15 +56,19 @@ class Token:
     arity : int
         Number of children: 0, 1 or 2.
     complexity : int
-        c(f_i) of the paper, appendix "Evaluation Metrics".
+        c(f_i) of the paper, appendix "Evaluation Metrics", which has those of the preset ``koza``.
     opcode : Opcode
         What the evaluator does.
+    weight : float
+        How often random subtrees have it, in proportion to others; genetic programming would else drown
+        in functions that laws seldom use.
     """
 
     name: str
     arity: int
     complexity: int
     opcode: Opcode
+    weight: float = 1.0
 
 
 OPERATORS = {
@@ -63,15 +82,27 @@ OPERATORS = {
         Token("log", 1, 4, Opcode.LOG),
         Token("sin", 1, 3, Opcode.SIN),
         Token("cos", 1, 3, Opcode.COS),
+        Token("sqrt", 1, 3, Opcode.SQRT, 0.5),
+        Token("square", 1, 2, Opcode.SQUARE, 0.7),
+        Token("cube", 1, 2, Opcode.CUBE, 0.2),
+        Token("pow", 2, 4, Opcode.POW, 0.1),
+        Token("neg", 1, 1, Opcode.NEG, 0.1),
+        Token("inv", 1, 2, Opcode.INV, 0.4),
+        Token("tanh", 1, 4, Opcode.TANH, 0.1),
+        Token("abs", 1, 2, Opcode.ABS, 0.05),
+        Token("arcsin", 1, 4, Opcode.ARCSIN, 0.05),
+        Token("arccos", 1, 4, Opcode.ARCCOS, 0.05),
     )
 }
 
 _KOZA = ("add", "sub", "mul", "div", "exp", "log", "sin", "cos")
+_PHYSICS = (*_KOZA, "sqrt", "square", "cube", "pow", "neg", "inv", "tanh", "abs", "arcsin", "arccos")
 
 #: Operators and whether there are fitted constants, by preset name.
 PRESETS: dict[str, tuple[tuple[str, ...], bool]] = {
     "koza": (_KOZA, False),
     "koza-const": (_KOZA, True),
+    "physics": (_PHYSICS, True),
     "synth": (("add", "sub", "mul", "div"), False),
 }
 
@@ -81,7 +112,7 @@ class TokenTable(NamedTuple):
 
     arity: np.ndarray  # (n_tokens,) int64
     opcode: np.ndarray  # (n_tokens,) int64
-    argument: np.ndarray  # (n_tokens,) int64: column of X for a variable, else 0
+    argument: np.ndarray  # (n_tokens,) int64: column of X, or address of a user's operator, else 0
     complexity: np.ndarray  # (n_tokens,) int64
 
 
@@ -94,11 +125,13 @@ class Library:
     name : str
         Preset name, or a name of the user's own.
     operators : tuple of str
-        Keys of `OPERATORS`.
+        Keys of `OPERATORS`, and names of `user_operators`.
     has_constants : bool
         Whether the token ``const``, a fitted number, is among the tokens.
     n_variables : int
         Number of input variables d.
+    user_operators : tuple of UserOperator
+        Operators of the user's own, which `with_operator` appends.
 
     Raises
     ------
@@ -110,21 +143,37 @@ class Library:
     operators: tuple[str, ...]
     has_constants: bool
     n_variables: int
+    user_operators: tuple[UserOperator, ...] = ()
 
     def __post_init__(self) -> None:
-        unknown = [name for name in self.operators if name not in OPERATORS]
+        known = (*OPERATORS, *self.functions)
+        unknown = [name for name in self.operators if name not in known]
         if unknown:
-            raise ValueError(f"operators={unknown} are unknown; choose from {', '.join(OPERATORS)}.")
+            raise ValueError(f"operators={unknown} are unknown; choose from {', '.join(known)}.")
         if len(set(self.operators)) != len(self.operators):
             raise ValueError(f"operators={self.operators} repeats a name; name each operator once.")
         if self.n_variables < 1:
             raise ValueError(f"n_variables={self.n_variables} must be at least 1.")
 
+    def __getstate__(self) -> dict[str, Any]:
+        # The fields alone: in another process the addresses in `table` are others.
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
+    @cached_property
+    def functions(self) -> dict[str, UserOperator]:
+        """Operators of the user's own by name."""
+        return {operator.name: operator for operator in self.user_operators}
+
     @cached_property
     def tokens(self) -> tuple[Token, ...]:
         constant = (Token("const", 0, 1, Opcode.CONSTANT),) if self.has_constants else ()
         variables = tuple(Token(f"x{i + 1}", 0, 1, Opcode.VARIABLE) for i in range(self.n_variables))
-        return tuple(OPERATORS[name] for name in self.operators) + constant + variables
+        kinds = {1: Opcode.USER_UNARY, 2: Opcode.USER_BINARY}
+        known = OPERATORS | {
+            name: Token(name, operator.arity, operator.complexity, kinds[operator.arity])
+            for name, operator in self.functions.items()
+        }
+        return tuple(known[name] for name in self.operators) + constant + variables
 
     @cached_property
     def index(self) -> dict[str, int]:
@@ -141,6 +190,8 @@ class Library:
 
     @cached_property
     def table(self) -> TokenTable:
+        """The library for the kernels; keep the library as long as the table is used."""
+
         def column(values: list[int]) -> np.ndarray:
             array = np.array(values, dtype=np.int64)
             array.setflags(write=False)
@@ -149,8 +200,59 @@ class Library:
         return TokenTable(
             column([token.arity for token in self.tokens]),
             column([int(token.opcode) for token in self.tokens]),
-            column([max(i - self.first_variable, 0) for i in range(len(self))]),
+            column([self._argument(i) for i in range(len(self))]),
             column([token.complexity for token in self.tokens]),
+        )
+
+    def _argument(self, token: int) -> int:
+        operator = self.functions.get(self.tokens[token].name)
+        return max(token - self.first_variable, 0) if operator is None else operator.address
+
+    def with_operator(
+        self,
+        name: str,
+        function: Callable[..., float],
+        sympy: Callable[..., Any] | None = None,
+        complexity: int = 3,
+        derivative: Callable[..., float] | tuple[Callable[..., float], ...] | None = None,
+    ) -> Library:
+        """Return the same library with one operator more, the last before ``const`` and the variables.
+
+        Parameters
+        ----------
+        name : str
+            What formulas call it: ``name(f)`` or ``name(f, g)``.
+        function : callable
+            A Python function of one or two floats that numba can compile. Where an operand is not finite
+            the operator's value is NaN, whatever the function says.
+        sympy : callable, optional
+            The same of sympy expressions; an undefined function of that name by default.
+        complexity : int
+            What it adds to an expression's complexity.
+        derivative : callable or tuple of callable, optional
+            Its derivative; of a function of two arguments a pair, by the first and by the second.
+            Central differences by default.
+
+        Raises
+        ------
+        ValueError
+            If the name cannot be used or is taken, or numba cannot compile a function.
+
+        Examples
+        --------
+        >>> import math
+        >>> library = get_library("koza", 1).with_operator("gauss", lambda x: math.exp(-x * x))
+        >>> library.operators[-1]
+        'gauss'
+        """
+        operator = UserOperator(name, function, sympy, complexity, derivative)
+        if name in self.operators:
+            raise ValueError(f"name={name!r} is an operator of the library already; choose another.")
+        _ = operator.address  # what cannot be compiled is told now
+        return replace(
+            self,
+            operators=(*self.operators, name),
+            user_operators=(*self.user_operators, operator),
         )
 
     def with_variables(self, n_variables: int) -> Library:
@@ -158,7 +260,7 @@ class Library:
         return self if n_variables == self.n_variables else replace(self, n_variables=n_variables)
 
 
-def get_library(name: str, n_variables: int) -> Library:
+def get_library(name: str, n_variables: int = 1) -> Library:
     """Return the preset `name` over `n_variables` variables.
 
     Raises

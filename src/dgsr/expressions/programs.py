@@ -62,8 +62,8 @@ def _whole_or_float(value: float) -> int | float:
 def to_program(tree: Tree, library: Library) -> tuple[np.ndarray, np.ndarray]:
     """Write a tree with the tokens of a library.
 
-    What the library lacks is written with what it has: whole powers as products, other powers and
-    roots with exp and log, tan with sin and cos, and so on. Numbers become ``const`` tokens, or,
+    What the library lacks is written with what it has: without ``pow``, whole powers as products, other
+    powers and roots with exp and log; tan with sin and cos, and so on. Numbers become ``const`` tokens, or,
     without constants, sums of x1 over sums of x1: 2/3 is (x1 + x1)/(x1 + x1 + x1).
 
     Parameters
@@ -104,10 +104,13 @@ _WRITTEN_OUT = {
     "cosh": _cosh,
     "tanh": lambda a: ("div", ("sub", ("exp", ("mul", 2, a)), 1), ("add", ("exp", ("mul", 2, a)), 1)),
     "sqrt": lambda a: ("pow", a, Fraction(1, 2)),
-    "square": lambda a: ("mul", a, a),
-    "cube": lambda a: ("mul", a, ("mul", a, a)),
+    "square": lambda a: ("pow", a, 2),
+    "cube": lambda a: ("pow", a, 3),
     "neg": lambda a: ("sub", 0, a),
 }
+
+
+_POWER_TOKENS = {2: "square", 3: "cube", Fraction(1, 2): "sqrt", -1: "inv"}
 
 
 class _Writer:
@@ -121,19 +124,19 @@ class _Writer:
 
     def write(self, tree: Tree) -> None:
         if isinstance(tree, str):
-            if tree not in self.index or not tree.startswith("x"):
+            if self.index.get(tree, -1) < self.library.first_variable:
                 self._fail(tree, f"the variables are x1 to x{self.library.n_variables}")
             self.tokens.append(self.index[tree])
         elif all(not isinstance(leaf, str) for leaf in leaves(tree)) and self.library.has_constants:
             self._constant(tree)
         elif not isinstance(tree, tuple):
             self._number(tree)
-        elif tree[0] == "pow" and "pow" not in self.index:
+        elif tree[0] == "pow":
             self._power(tree)
+        elif tree[0] == "div" and "inv" in self.index and is_number(tree[1]) and tree[1] == 1:
+            self._token("inv", tree[2])
         elif tree[0] in self.index:
-            self.tokens.append(self.index[tree[0]])
-            for child in tree[1:]:
-                self.write(child)
+            self._token(*tree)
         elif tree[0] == "neg" and is_number(tree[1]):
             self._number(-tree[1])
         elif tree[0] == "neg" and self.library.has_constants:
@@ -142,6 +145,11 @@ class _Writer:
             self._within(tree, _WRITTEN_OUT[tree[0]](*tree[1:]))
         else:
             self._fail(tree, "use a library that has it" + self._constants_hint(tree))
+
+    def _token(self, name: str, *children: Tree) -> None:
+        self.tokens.append(self.index[name])
+        for child in children:
+            self.write(child)
 
     def _constants_hint(self, tree: Tree) -> str:
         return ", or one with constants such as 'koza-const'" if tree == ("pi",) else ""
@@ -158,7 +166,7 @@ class _Writer:
         self.write(written_out)
 
     def _constant(self, tree: Tree) -> None:
-        value = float(evaluate(tree, {}))
+        value = float(evaluate(tree, {}, functions=self.library.functions))
         if not math.isfinite(value):
             self._fail(tree, "its value is not finite")
         self.tokens.append(self.index["const"])
@@ -186,7 +194,19 @@ class _Writer:
     def _power(self, tree: Tree) -> None:
         _, base, exponent = tree
         exponent = _folded(exponent)
-        if is_number(exponent) and exponent == int(exponent) and abs(exponent) <= _MAX_WRITTEN_OUT:
+        is_whole = is_number(exponent) and exponent == int(exponent) and abs(exponent) <= _MAX_WRITTEN_OUT
+        token = _POWER_TOKENS.get(exponent) if is_number(exponent) else None
+        if token in self.index:
+            self._token(str(token), base)
+        elif is_number(exponent) and exponent == 1:
+            self.write(base)
+        elif is_number(exponent) and exponent == -1 and "div" in self.index:
+            self.write(("div", 1, base))
+        elif is_number(exponent) and exponent == Fraction(-1, 2) and {"div", "sqrt"} <= set(self.index):
+            self.write(("div", 1, ("sqrt", base)))
+        elif "pow" in self.index and (self.library.has_constants or not is_whole):
+            self._token("pow", base, exponent)
+        elif is_whole:
             power = abs(int(exponent))
             if power == 0:
                 self.write(1)
@@ -195,8 +215,6 @@ class _Writer:
             for _ in range(power - 1):
                 product = ("mul", base, product)
             self._within(tree, product if exponent > 0 else ("div", 1, product))
-        elif exponent == Fraction(1, 2) and "sqrt" in self.index:
-            self.write(("sqrt", base))
         else:
             self._within(tree, ("exp", ("mul", exponent, ("log", base))))
 

@@ -11,8 +11,14 @@ from dgsr.expressions.syntax import ALIASES, FUNCTIONS, SHORT_NAMES, Tree
 if TYPE_CHECKING:
     import sympy
 
+    from dgsr.expressions.user import UserOperator
 
-def to_sympy(tree: Tree, symbols: Mapping[str, sympy.Symbol] | None = None) -> sympy.Expr:
+
+def to_sympy(
+    tree: Tree,
+    symbols: Mapping[str, sympy.Symbol] | None = None,
+    functions: Mapping[str, UserOperator] | None = None,
+) -> sympy.Expr:
     """Build the sympy expression of a tree: node by node, no text is read.
 
     Parameters
@@ -20,6 +26,8 @@ def to_sympy(tree: Tree, symbols: Mapping[str, sympy.Symbol] | None = None) -> s
     tree : tree
     symbols : mapping of str to sympy.Symbol, optional
         Plain symbols of the variables' names by default.
+    functions : mapping of str to UserOperator, optional
+        Operators of the user's own; those that are not given become undefined functions.
 
     Returns
     -------
@@ -37,7 +45,7 @@ def to_sympy(tree: Tree, symbols: Mapping[str, sympy.Symbol] | None = None) -> s
     name = tree[0]
     if name == "pi":
         return sympy.pi
-    a, *rest = [to_sympy(child, symbols) for child in tree[1:]]
+    a, *rest = [to_sympy(child, symbols, functions) for child in tree[1:]]
     if name in _SYMPY_BINARY:
         return _SYMPY_BINARY[name](a, rest[0])
     if name == "pow":
@@ -46,6 +54,9 @@ def to_sympy(tree: Tree, symbols: Mapping[str, sympy.Symbol] | None = None) -> s
         return -a
     if name in ("square", "cube"):
         return _sympy_power(a, sympy.Integer(2 if name == "square" else 3))
+    if name not in FUNCTIONS:
+        operator = (functions or {}).get(name)
+        return sympy.Function(name)(a, *rest) if operator is None else operator.to_sympy(a, *rest)
     function = getattr(sympy, "Abs" if name == "abs" else SHORT_NAMES.get(str(name), str(name)))
     if name in ("exp", "sinh", "cosh") and a.is_Float and abs(a) > _LARGEST_ARGUMENT:
         # What float64 makes of it: the exponential of exp(exp(9.5)) would fill the memory with digits.

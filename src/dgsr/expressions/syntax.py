@@ -1,24 +1,29 @@
 """Formulas as text and as syntax trees, and their values: one small grammar, no code is ever run.
 
 A syntax tree is a nested tuple ``(name, child, ...)``: the binary ``add sub mul div pow``, the unary
-``neg`` and the functions below, and ``("pi",)``. A leaf is the name of a variable (str) or a number:
-int, Fraction (a decimal of a text, exactly) or float (a fitted constant).
+``neg`` and the functions below, operators of the user's own, and ``("pi",)``. A leaf is the name of a
+variable (str) or a number: int, Fraction (a decimal of a text, exactly) or float (a fitted constant).
 
     expression := operand (operator operand)*     operators: + - * / ** (also ^), ** binds to the right
-    operand    := number | name | function "(" expression ")" | "(" expression ")" | ("-" | "+") operand
+    operand    := number | name | function "(" arguments ")" | "(" expression ")" | ("-" | "+") operand
+    arguments  := expression ("," expression)*    as many as the function has: one, two of some users' own
 """
 
 from __future__ import annotations
 
 import decimal
+import keyword
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from dgsr.expressions.user import UserOperator
 
 #: A nested tuple, a variable's name, or a number.
 Tree = Any
@@ -31,6 +36,10 @@ FUNCTIONS = (
 ALIASES = {"ln": "log", "asin": "arcsin", "acos": "arccos", "atan": "arctan"}
 # sympy, mpmath and SRBench know the inverse functions by the short name, numpy 1 by the long one.
 SHORT_NAMES = {"arcsin": "asin", "arccos": "acos", "arctan": "atan"}
+#: Names that no operator of the user's own can have, in small letters.
+RESERVED = frozenset(
+    ("add", "sub", "mul", "div", "pow", "neg", "inv", "const", "pi", *FUNCTIONS, *ALIASES, *keyword.kwlist)
+)
 
 # Deepest tree and nesting that is read: keeps every walk over a tree far from Python's recursion limit.
 MAX_DEPTH = 160
@@ -41,14 +50,18 @@ _MAX_EXPONENT = 400
 _MAX_MAGNITUDE = 10**400
 
 _TOKEN = re.compile(
-    r"\s*(?:(?P<number>(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)|(?P<name>[^\W\d]\w*)|(?P<operator>\*\*|[-+*/^()]))"
+    r"\s*(?:(?P<number>(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)|(?P<name>[^\W\d]\w*)|(?P<operator>\*\*|[-+*/^(),]))"
 )
 # Precedence of the binary operators; unary minus stands between product and power.
 _BINARY = {"+": ("add", 1), "-": ("sub", 1), "*": ("mul", 2), "/": ("div", 2), "**": ("pow", 4)}
 _NEGATION = 3
 
 
-def parse(text: str, variables: Sequence[str] | None = None) -> Tree:
+def parse(
+    text: str,
+    variables: Sequence[str] | None = None,
+    functions: Mapping[str, UserOperator] | None = None,
+) -> Tree:
     """Read a formula.
 
     Parameters
@@ -58,6 +71,8 @@ def parse(text: str, variables: Sequence[str] | None = None) -> Tree:
     variables : sequence of str, optional
         Names that may occur; any name that is not a function's when not given. Only a name given
         here takes ``pi`` from the constant.
+    functions : mapping of str to UserOperator, optional
+        Operators of the user's own, `Library.functions`.
 
     Returns
     -------
@@ -78,14 +93,17 @@ def parse(text: str, variables: Sequence[str] | None = None) -> Tree:
         raise ValueError(f"A formula must be a str, not {type(text).__name__}.")
     if len(text) > MAX_TEXT:
         raise ValueError(f"The formula has {len(text)} characters; shorten it to at most {MAX_TEXT}.")
-    return _Parser(text, variables).parse()
+    return _Parser(text, variables, functions or {}).parse()
 
 
 class _Parser:
     """Precedence climbing: two Python frames for each level of nesting."""
 
-    def __init__(self, text: str, variables: Sequence[str] | None) -> None:
+    def __init__(
+        self, text: str, variables: Sequence[str] | None, functions: Mapping[str, UserOperator]
+    ) -> None:
         self.text = text
+        self.arities = dict.fromkeys(FUNCTIONS, 1) | {name: f.arity for name, f in functions.items()}
         self.variables = None if variables is None else frozenset(variables)
         self.tokens = list(self._tokenise())
         self.at = 0
@@ -159,26 +177,45 @@ class _Parser:
 
     def _rest_of_parentheses(self, opened: int) -> tuple[Tree, int]:
         result = self._expression(0)
+        self._close(opened)
+        return result
+
+    def _close(self, opened: int) -> None:
         _, value, position = self.tokens[self.at]
         if value != ")":
             raise self._error(position, value, f"close the '(' of position {opened} or write an operator")
         self.at += 1
-        return result
+
+    def _arguments(self, function: str, opened: int) -> tuple[Tree, int]:
+        """Read what follows a function's '(': the function's tree and its depth."""
+        child, depth = self._expression(0)
+        children = [child]
+        while len(children) < self.arities[function]:
+            _, value, position = self.tokens[self.at]
+            if value != ",":
+                raise self._error(
+                    position, value, f"{function} takes {self.arities[function]} arguments; write ','"
+                )
+            self.at += 1
+            child, child_depth = self._expression(0)
+            children.append(child)
+            depth = max(depth, child_depth)
+        self._close(opened)
+        return (function, *children), depth + 1
 
     def _name(self, name: str, position: int) -> tuple[Tree, int]:
         if self.tokens[self.at][1] == "(":
             opened = self.tokens[self.at][2]
             function = ALIASES.get(name, name)
-            if function not in FUNCTIONS:
-                mend = f"not a function; write '*' before '(' or use one of {', '.join(FUNCTIONS)}"
+            if function not in self.arities:
+                mend = f"not a function; write '*' before '(' or use one of {', '.join(self.arities)}"
                 raise self._error(position, name, mend)
             self.at += 1
-            inner, depth = self._rest_of_parentheses(opened)
-            return (function, inner), depth + 1
+            return self._arguments(function, opened)
         if self.variables is None:
             if name == "pi":
                 return ("pi",), 1
-            if ALIASES.get(name, name) in FUNCTIONS:
+            if ALIASES.get(name, name) in self.arities:
                 raise self._error(position, name, "a function; write its argument in parentheses")
         elif name not in self.variables:
             if name == "pi":
@@ -225,7 +262,12 @@ def rename(tree: Tree, names: Mapping[str, str]) -> Tree:
 # Values ------------------------------------------------------------------------------------------
 
 
-def evaluate(tree: Tree, variables: Mapping[str, Any], module: ModuleType | Any = np) -> Any:
+def evaluate(
+    tree: Tree,
+    variables: Mapping[str, Any],
+    module: ModuleType | Any = np,
+    functions: Mapping[str, UserOperator] | None = None,
+) -> Any:
     """Evaluate a tree.
 
     Parameters
@@ -235,6 +277,8 @@ def evaluate(tree: Tree, variables: Mapping[str, Any], module: ModuleType | Any 
     module : module or mpmath context
         `numpy`, for arrays of float64 (undefined is NaN or inf, silently), or an mpmath context such
         as ``mpmath.mp``, for scalars at its precision.
+    functions : mapping of str to UserOperator, optional
+        Operators of the user's own, for arrays.
 
     Returns
     -------
@@ -244,13 +288,14 @@ def evaluate(tree: Tree, variables: Mapping[str, Any], module: ModuleType | Any 
     Raises
     ------
     ArithmeticError
-        In an mpmath context, where a part is undefined, not real, or beyond 1e400.
+        In an mpmath context, where a part is undefined, not real, or beyond 1e400, and where it is an
+        operator of the user's own, which float64 alone has values for.
     ValueError
-        If a variable has no value.
+        If a variable or a function has no value.
     """
     if module is np:
         with np.errstate(all="ignore"):
-            return _evaluate_arrays(tree, variables)
+            return _evaluate_arrays(tree, variables, functions or {})
     return _evaluate_precisely(tree, variables, module)
 
 
@@ -260,17 +305,20 @@ def _value_of(name: str, variables: Mapping[str, Any]) -> Any:
     return variables[name]
 
 
-def _evaluate_arrays(tree: Tree, variables: Mapping[str, Any]) -> Any:
+def _evaluate_arrays(tree: Tree, variables: Mapping[str, Any], functions: Mapping[str, UserOperator]) -> Any:
     if isinstance(tree, str):
         return _value_of(tree, variables)
     if not isinstance(tree, tuple):
         return np.float64(tree)
     if tree[0] == "pi":
         return np.float64(math.pi)
-    return _ARRAY_FUNCTIONS[tree[0]](*[_evaluate_arrays(child, variables) for child in tree[1:]])
+    function = _ARRAY_FUNCTIONS.get(tree[0]) or functions.get(tree[0])
+    if function is None:
+        raise ValueError(f"functions has no {tree[0]!r}, which the formula uses.")
+    return function(*[_evaluate_arrays(child, variables, functions) for child in tree[1:]])
 
 
-_ARRAY_FUNCTIONS = {
+_ARRAY_FUNCTIONS: dict[str, Callable[..., Any]] = {
     "add": np.add,
     "sub": np.subtract,
     "mul": np.multiply,
@@ -327,6 +375,8 @@ def _apply_precisely(name: str, values: list[Any], context: Any) -> Any:
         return a * a * a
     if name == "abs":
         return abs(a)
+    if name not in FUNCTIONS:
+        raise ArithmeticError(f"{name} has no value of more digits than float64's.")
     return getattr(context, SHORT_NAMES.get(name, name))(a)
 
 
@@ -368,7 +418,7 @@ def _text(tree: Tree) -> tuple[str, int]:
     if name in ("pow", "square", "cube"):
         exponent = children[1] if name == "pow" else 2 if name == "square" else 3
         return f"{_within(children[0], _ATOM)}**{_within(exponent, _POWER)}", _POWER
-    return f"{SHORT_NAMES.get(name, name)}({_text(children[0])[0]})", _ATOM
+    return f"{SHORT_NAMES.get(name, name)}({', '.join(_text(child)[0] for child in children)})", _ATOM
 
 
 def _within(tree: Tree, level: int, right: bool = False) -> str:

@@ -2,13 +2,14 @@
 
 Programs without constants write 2 as (x1 + x1)/x1 and cubes as products. Like terms and like factors
 are collected and numbers worked out; nothing is expanded, and the formula keeps its values wherever
-the program has one.
+the program has one. Floats that are 1/3 or 2*pi to rounding are written so.
 """
 
 from __future__ import annotations
 
 from fractions import Fraction
 
+from dgsr.expressions.simple_numbers import recognised
 from dgsr.expressions.syntax import Tree, is_number
 
 _VALUES = {("exp", 0): 1, ("log", 1): 0, ("sin", 0): 0, ("cos", 0): 1, ("sqrt", 0): 0, ("sqrt", 1): 1}
@@ -21,14 +22,22 @@ def tidy(tree: Tree) -> Tree:
     --------
     >>> tidy(("mul", ("div", ("add", "x1", "x1"), "x1"), ("mul", "x1", "x2")))
     ('mul', ('mul', 2, 'x1'), 'x2')
+    >>> tidy(("mul", 0.3333333333333333, "x1"))
+    ('div', 'x1', 3)
     """
+    return _tidied(recognised(tree))
+
+
+def _tidied(tree: Tree) -> Tree:
     if not isinstance(tree, tuple):
         return tree
-    name, children = tree[0], [tidy(child) for child in tree[1:]]
+    name, children = tree[0], [_tidied(child) for child in tree[1:]]
     tree = (name, *children)
     if name in ("add", "sub", "neg"):
         return _sum(_terms(tree))
-    if name in ("mul", "div", "pow", "square", "cube"):
+    if name == "pow" and is_number(tree[2]) and tree[2] == 0.5:
+        tree = ("sqrt", tree[1])
+    elif name in ("mul", "div", "pow", "square", "cube"):
         factors: dict[Tree, int] = {}
         coefficient = _collect(tree, 1, factors)
         return tree if coefficient is None else _product(coefficient, factors)

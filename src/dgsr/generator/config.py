@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
 
+INPUT_ENCODINGS = ("float", "bits", "moments")
+
 
 @dataclass(frozen=True)
 class GeneratorConfig:
@@ -11,9 +13,13 @@ class GeneratorConfig:
 
     Parameters
     ----------
-    input_encoding : {"float", "bits"}
-        How the encoder reads a number: the inverse hyperbolic sine of it, or besides that the 16
-        bits of its half-precision form (for data whose scale varies widely).
+    input_encoding : {"float", "bits", "moments"}
+        How the encoder reads a row: the inverse hyperbolic sine of its numbers; besides that the 16
+        bits of their half-precision form (for data whose scale varies widely); or besides that the
+        products of standardised inputs and target whose means are their correlations.
+    target : {"raw", "standardised"}
+        Whether the encoder reads y as it is, or less its mean over its standard deviation, as suits
+        programs whose scale and offset are fitted.
     encoder_width, encoder_heads, encoder_layers : int
         Set transformer: features, attention heads, induced set attention blocks.
     n_inducing : int
@@ -34,8 +40,8 @@ class GeneratorConfig:
     Raises
     ------
     ValueError
-        If `input_encoding` is unknown, a size is below 1 (layers: 0), or a width is not a multiple of its
-        heads.
+        If `input_encoding` or `target` is unknown, a size is below 1 (layers: 0), or a width is not a
+        multiple of its heads.
     """
 
     input_encoding: str = "bits"
@@ -53,14 +59,21 @@ class GeneratorConfig:
     decoder_layers: int = 3
     feedforward: int = 2
     max_length: int = 30
+    target: str = "raw"
 
     def __post_init__(self) -> None:
-        if self.input_encoding not in ("float", "bits"):
-            raise ValueError(f"input_encoding={self.input_encoding!r} must be 'float' or 'bits'.")
+        if self.input_encoding not in INPUT_ENCODINGS:
+            raise ValueError(
+                f"input_encoding={self.input_encoding!r} must be one of {', '.join(INPUT_ENCODINGS)}."
+            )
+        if self.target not in ("raw", "standardised"):
+            raise ValueError(f"target={self.target!r} must be 'raw' or 'standardised'.")
         for field in fields(self):
             least = 0 if field.name.endswith("_layers") else 1
             value = getattr(self, field.name)
-            if field.name != "input_encoding" and (not isinstance(value, int) or value < least):
+            if field.name not in ("input_encoding", "target") and (
+                not isinstance(value, int) or value < least
+            ):
                 raise ValueError(f"{field.name}={value!r} must be an integer of at least {least}.")
         for width, heads in (
             (self.encoder_width, self.encoder_heads),

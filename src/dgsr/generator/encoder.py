@@ -29,6 +29,46 @@ def encode_bits(values: Tensor) -> Tensor:
     return torch.cat([encode_floats(values), bits.float()], dim=-1)
 
 
+def standardise(y: Tensor) -> Tensor:
+    """(D, N) targets to mean 0 and standard deviation 1 each; zero where a target does not vary."""
+    centred = y - y.mean(-1, keepdim=True)
+    scale = centred.square().mean(-1, keepdim=True).sqrt()
+    varies = scale > 1e-12 * y.abs().amax(-1, keepdim=True)  # more than rounding
+    return torch.where(varies, centred / torch.where(varies, scale, 1.0), 0.0)
+
+
+def n_moments(n_variables: int) -> int:
+    """Number of features `moments` returns."""
+    return 4 * n_variables + n_variables * (n_variables - 1) // 2 + 3
+
+
+def moments(X: Tensor, y: Tensor, present: Tensor) -> Tensor:
+    """Products of standardised inputs z and target t: their means over the rows are correlations.
+
+    Parameters
+    ----------
+    X : Tensor of shape (D, N, C)
+    y : Tensor of shape (D, N)
+    present : Tensor of shape (C,)
+        1 for the columns the data have, 0 for the others.
+
+    Returns
+    -------
+    Tensor of shape (D, N, n_moments(C))
+        z, z t, (z**2 - 1) t, z (t**2 - 1), z_i z_j t for i < j, t, t**2 - 1 and t**3, within 10 of 0.
+
+    Notes
+    -----
+    What a set transformer has to find out first before it reads anything from a data set whose target
+    has lost its scale; given, it learns to read within a few hundred batches.
+    """
+    z = standardise(X.transpose(-1, -2)).transpose(-1, -2).float() * present  # (D, N, C)
+    t = standardise(y).unsqueeze(-1).float()  # (D, N, 1)
+    i, j = torch.triu_indices(X.shape[-1], X.shape[-1], offset=1, device=X.device)
+    products = [z, z * t, (z * z - present) * t, z * (t * t - 1.0), z[..., i] * z[..., j] * t]
+    return torch.cat([*products, t, t * t - 1.0, t * t * t], dim=-1).clamp(-10.0, 10.0)
+
+
 class Encoder(nn.Module):
     """Set transformer over the rows (x_i, y_i) of a data set.
 
@@ -40,10 +80,15 @@ class Encoder(nn.Module):
     def __init__(self, config: GeneratorConfig, n_variables: int) -> None:
         super().__init__()
         width, multiple = config.encoder_width, config.feedforward
+        self.standardised = config.target == "standardised"
+        self.with_moments = config.input_encoding == "moments"
         self.encode_numbers = encode_bits if config.input_encoding == "bits" else encode_floats
         per_number = 17 if config.input_encoding == "bits" else 1
         # One more feature per variable says whether the data have that variable at all.
-        self.embed = nn.Linear((n_variables + 1) * per_number + n_variables, width)
+        n_features = (n_variables + 1) * per_number + n_variables
+        if self.with_moments:
+            n_features += n_moments(n_variables)
+        self.embed = nn.Linear(n_features, width)
         self.blocks = nn.ModuleList(
             InducedSetAttention(width, config.encoder_heads, config.n_inducing, multiple)
             for _ in range(config.encoder_layers)
@@ -68,11 +113,15 @@ class Encoder(nn.Module):
         -------
         Tensor of shape (D, S, encoder_width)
         """
+        if self.standardised:
+            y = standardise(y)
         numbers = self.encode_numbers(torch.cat([X, y.unsqueeze(-1)], dim=-1))  # (D, N, C + 1, F)
         present = torch.zeros(X.shape[-1], device=X.device)
         present[:n_variables] = 1.0
         numbers = torch.cat([numbers[..., :-1, :] * present[:, None], numbers[..., -1:, :]], dim=-2)
         rows = torch.cat([numbers.flatten(-2), present.expand(*X.shape)], dim=-1)  # (D, N, (C+1)F + C)
+        if self.with_moments:
+            rows = torch.cat([rows, moments(X, y, present)], dim=-1)
         x = self.embed(rows)
         for block in self.blocks:
             x = block(x)

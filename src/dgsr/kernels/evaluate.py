@@ -9,17 +9,13 @@ not 0. Otherwise a formula like 1/(2 + x/log(0)) would fit without having a mean
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 from numba import njit
 
-from dgsr.kernels.elementary import exp, fill_sine
+from dgsr.kernels.operators import CONSTANT, DIV, VARIABLE, apply, is_binary
 
 # Rows evaluated together: every row of the workspace stays in the first-level cache.
 BLOCK = 128
-
-VARIABLE, CONSTANT, ADD, SUB, MUL, DIV, EXP, LOG, SIN, COS = range(10)  # as Opcode
 
 
 @njit(cache=True, error_model="numpy", fastmath={"contract"}, _nrt=False)
@@ -54,41 +50,17 @@ def _run(tokens, length, constants, opcode, argument, work, n_rows, stack, whole
                 work[row, j] = constants[next_constant]
             stack[top] = row
             continue
-        left = work[stack[top]]
-        if op <= DIV:
-            right = work[stack[top - 1]]
+        left = right = work[stack[top]]
+        first = second = stack[top]
+        if is_binary(op):
             top -= 1
-            row = n_variables + 2 * top
-            if stack[top] == row or stack[top + 1] == row:
-                row += 1
-            out = work[row]
-            if op == ADD:
-                for j in range(n_rows):
-                    out[j] = left[j] + right[j]
-            elif op == SUB:
-                for j in range(n_rows):
-                    out[j] = left[j] - right[j]
-            elif op == MUL:
-                for j in range(n_rows):
-                    out[j] = left[j] * right[j]
-            else:
-                for j in range(n_rows):
-                    out[j] = left[j] / right[j] + 0.0 * right[j]
-        else:
-            row = n_variables + 2 * top
-            if stack[top] == row:
-                row += 1
-            out = work[row]
-            if op == EXP:
-                for j in range(n_rows):
-                    out[j] = exp(left[j])
-            elif op == LOG:
-                for j in range(n_rows):
-                    out[j] = math.log(left[j])
-            elif op == SIN:
-                fill_sine(left, out, n_rows, 0)
-            else:
-                fill_sine(left, out, n_rows, 1)
+            second = stack[top]
+            right = work[second]
+        row = n_variables + 2 * top
+        if first == row or second == row:
+            row += 1
+        out = work[row]
+        apply(op, argument[token], left, right, out, n_rows)
         if not whole and op >= DIV:
             if not 0.0 * out[0] + 0.0 * out[n_rows // 2] + 0.0 * out[n_rows - 1] == 0.0:
                 return -1
@@ -103,8 +75,8 @@ def _workspace(n_variables, max_length):
 
 
 @njit(cache=True, error_model="numpy", nogil=True)
-def squared_errors(tokens, lengths, constants, opcode, argument, columns, y):
-    """Sum of squared residuals of every program.
+def squared_errors(tokens, lengths, constants, opcode, argument, columns, y, weights):
+    """Weighted sum of squared residuals of every program.
 
     Parameters
     ----------
@@ -115,7 +87,7 @@ def squared_errors(tokens, lengths, constants, opcode, argument, columns, y):
         From `Library.table`.
     columns : ndarray of shape (n_features, n_samples), float64
         The data, one row per variable.
-    y : ndarray of shape (n_samples,), float64
+    y, weights : ndarray of shape (n_samples,), float64
 
     Returns
     -------
@@ -130,6 +102,7 @@ def squared_errors(tokens, lengths, constants, opcode, argument, columns, y):
         n_rows = min(BLOCK, n_samples - start)
         work[:n_variables, :n_rows] = columns[:, start : start + n_rows]
         target = y[start : start + n_rows]
+        weight = weights[start : start + n_rows]
         for b in range(n_programs):
             if total[b] == np.inf:
                 continue
@@ -141,7 +114,7 @@ def squared_errors(tokens, lengths, constants, opcode, argument, columns, y):
             error = 0.0
             for j in range(n_rows):
                 residual = target[j] - values[j]
-                error += residual * residual
+                error += weight[j] * residual * residual
             total[b] = total[b] + error if np.isfinite(error) else np.inf
     return total
 

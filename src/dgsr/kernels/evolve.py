@@ -8,12 +8,13 @@ References
 ----------
 Fortin et al., "DEAP: evolutionary algorithms made easy", JMLR 2012 (``varAnd``, ``cxOnePoint``,
 ``mutUniform``, ``mutNodeReplacement``, ``mutInsert``, ``mutShrink``);
-Mundhenk et al., NeurIPS 2021 (equal shares of the four mutations, constraints kept by falling back
+Mundhenk et al., NeurIPS 2021 (equal shares of these four mutations, constraints kept by falling back
 to the parent).
 """
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -28,18 +29,21 @@ from dgsr.kernels.grammar import (
     push,
     reset,
 )
-from dgsr.kernels.random import integer, uniform
+from dgsr.kernels.random import integer, normal, uniform
 
 # Code that allocates nothing can do without numba's reference counts: atomic operations that else
 # take most of the time of functions as small as these.
 _leaf = njit(cache=True, _nrt=False)
 
-UNIFORM, REPLACEMENT, INSERTION, SHRINK = range(4)
+UNIFORM, REPLACEMENT, INSERTION, SHRINK, CONSTANT = range(5)
 
 # How often an operator may try again when its child breaks the constraints, the first try included.
 ATTEMPTS = 4
 # The value of a constant that no parent had.
 NEW_CONSTANT = 1.0
+# The mutation of a constant: chance of another sign, else the spread of the logarithm of its factor.
+NEGATION = 0.1
+CONSTANT_SPREAD = 0.5
 
 
 class Offspring(NamedTuple):
@@ -102,11 +106,27 @@ def _random_leaf(choices, state):
 
 
 @_leaf
-def _random_operator(choices, state):
-    k = integer(state, choices.counts[1] + choices.counts[2])
-    if k < choices.counts[1]:
-        return choices.tokens[1, k]
-    return choices.tokens[2, k - choices.counts[1]]
+def _drawn(first_arity, last_arity, but, choices, weight, state):
+    """Draw a token of an arity within the two by weight, another than `but`; -1 where there is none."""
+    total = 0.0
+    for arity in range(first_arity, last_arity + 1):
+        for i in range(choices.counts[arity]):
+            if choices.tokens[arity, i] != but:
+                total += weight[choices.tokens[arity, i]]
+    rest = uniform(state) * total
+    drawn = -1
+    for arity in range(first_arity, last_arity + 1):
+        for i in range(choices.counts[arity]):
+            token = choices.tokens[arity, i]
+            if token != but and rest >= 0.0:
+                drawn = token
+                rest -= weight[token]
+    return drawn
+
+
+@_leaf
+def _random_operator(choices, weight, state):
+    return _drawn(1, 2, -1, choices, weight, state)
 
 
 @_leaf
@@ -162,7 +182,11 @@ def _grow(height, full, draft, grammar, choices, state):
     """
     counters, counts = draft.counters, choices.counts
     n_operators = counts[1] + counts[2]
-    leaf_ratio = counts[0] / (counts[0] + n_operators)
+    operator_weight = 0.0
+    for arity in range(1, 3):
+        for i in range(counts[arity]):
+            operator_weight += grammar.weight[choices.tokens[arity, i]]
+    leaf_ratio = counts[0] / (counts[0] + operator_weight)
     root = counters[DEPTH]
     rest = counters[DANGLING] - 1
     while counters[DANGLING] > rest:
@@ -171,7 +195,7 @@ def _grow(height, full, draft, grammar, choices, state):
             leaf = uniform(state) < leaf_ratio
         appended = False
         for _ in range(ATTEMPTS):
-            token = _random_leaf(choices, state) if leaf else _random_operator(choices, state)
+            token = _random_leaf(choices, state) if leaf else _random_operator(choices, grammar.weight, state)
             if _append(token, NEW_CONSTANT, draft, grammar):
                 appended = True
                 break
@@ -220,6 +244,14 @@ def _random_operator_position(tokens, length, arity, state):
 
 
 @_leaf
+def _n_constants(tokens, length, grammar):
+    n_constants = 0
+    for i in range(length):
+        n_constants += grammar.is_constant[tokens[i]]
+    return n_constants
+
+
+@_leaf
 def mutate(kind, tokens, length, constants, max_depth, draft, grammar, choices, state):
     """Draft a mutated copy of one program; False where it breaks the constraints.
 
@@ -228,8 +260,9 @@ def mutate(kind, tokens, length, constants, max_depth, draft, grammar, choices, 
     kind : int
         UNIFORM (a random subtree gives way to a random full one of height 0 to `max_depth`),
         REPLACEMENT (another token of the same arity at a random node), INSERTION (a random operator
-        above a random subtree, a random leaf as its other child) or SHRINK (a random operator gives
-        way to one of its children).
+        above a random subtree, a random leaf as its other child), SHRINK (a random operator gives
+        way to one of its children) or CONSTANT (a random constant is multiplied by a log-normal
+        number, or negated).
     tokens, length, constants
         The program.
     max_depth : int
@@ -241,6 +274,14 @@ def mutate(kind, tokens, length, constants, max_depth, draft, grammar, choices, 
     """
     arity = grammar.arity
     reset(draft.counters)
+    if kind == CONSTANT:
+        n_constants = _n_constants(tokens, length, grammar)
+        if n_constants == 0 or not _append_slice(tokens, constants, 0, length, draft, grammar):
+            return False
+        negated = uniform(state) < NEGATION
+        factor = -1.0 if negated else math.exp(CONSTANT_SPREAD * normal(state))
+        draft.constants[integer(state, n_constants)] *= factor
+        return True
     if kind == SHRINK:
         start = _random_operator_position(tokens, length, arity, state)
         if start < 0:
@@ -258,18 +299,15 @@ def mutate(kind, tokens, length, constants, max_depth, draft, grammar, choices, 
             return False
     elif kind == REPLACEMENT:
         old = tokens[start]
-        n_others = choices.counts[arity[old]] - 1
-        if n_others < 1:
+        new = _drawn(arity[old], arity[old], old, choices, grammar.weight, state)
+        if new < 0:
             return False
-        new = choices.tokens[arity[old], integer(state, n_others)]
-        if new == old:
-            new = choices.tokens[arity[old], n_others]
         if not _append(new, NEW_CONSTANT, draft, grammar):
             return False
     elif kind == INSERTION:
         if choices.counts[1] + choices.counts[2] == 0:
             return False
-        new = _random_operator(choices, state)
+        new = _random_operator(choices, grammar.weight, state)
         if length + arity[new] > grammar.max_length or not _append(new, NEW_CONSTANT, draft, grammar):
             return False
         place = integer(state, arity[new])
@@ -345,8 +383,9 @@ def vary(
 
     As many parents as there are programs win a tournament each. Neighbours are crossed over with
     probability `crossover`: a subtree of one, never the whole, changes places with one of the other.
-    Then every child is mutated with probability `mutation`, by one of four mutations with equal
-    shares. A child that breaks the constraints is tried again a few times, then left as it was.
+    Then every child is mutated with probability `mutation`, by one of the mutations with equal
+    shares: four, and that of constants for a program that has any. A child that breaks the
+    constraints is tried again a few times, then left as it was.
 
     Parameters
     ----------
@@ -446,7 +485,10 @@ def _vary(
 
     for b in range(n_programs):
         if uniform(state) < mutation:
-            kind = integer(state, 4)
+            n_kinds = 4
+            if n_constants > 0 and _n_constants(child_tokens[b], child_lengths[b], grammar) > 0:
+                n_kinds = 5
+            kind = integer(state, n_kinds)
             for _ in range(ATTEMPTS):
                 if mutate(
                     kind,

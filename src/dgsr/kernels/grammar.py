@@ -87,6 +87,8 @@ def allowed(token, counters, stack, grammar):
     if grammar.arity[stack[PARENT, depth - 1]] == 1:
         return False
     first = stack[FIRST_CHILD, depth - 1]
+    if depth == 1 and grammar.scaled_away[stack[PARENT, 0], 0 if first < 0 else 1]:
+        return False
     return first < 0 or not grammar.is_constant[first]
 
 

@@ -2,8 +2,9 @@
 
 A tree is grown from its root: operators are drawn with the paper's weights and placed on a random
 open place until there are as many leaves as wanted, then the leaves are filled. It is written out
-as a program with powers as products and integers through ``x1/x1``, so that every equation is made
-of the library's own tokens, and put into one canonical order of its sums and products.
+as a program of the library's own tokens, without squares with powers as products and without
+constants with integers through ``x1/x1``, and put into one canonical order of its sums and products;
+with constants it is also rid of those that others make idle.
 
 References
 ----------
@@ -18,9 +19,10 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
+from dgsr.kernels.canonical import Rewriting, canonicalise, is_among, simplify, skeleton, subtree_ends
 from dgsr.kernels.evaluate import CONSTANT, _run, _workspace
-from dgsr.kernels.grammar import is_valid
-from dgsr.kernels.random import choice, integer, uniform
+from dgsr.kernels.grammar import N_CONSTANTS, is_valid
+from dgsr.kernels.random import choice, integer, log_uniform, normal, uniform
 
 _EMPTY = -1
 _INTEGER = -2  # kind of a leaf; its value stands in the first child's place
@@ -31,6 +33,10 @@ _MAX_NODES = 64
 # Equations drawn in vain after which there are taken to be none that meet all conditions.
 _MAX_TRIALS = 200_000
 
+# Constants of the log-uniform kind: chance of a whole number, of a negative one, range of the others.
+_WHOLE_SHARE, _NEGATIVE_SHARE = 0.3, 0.3
+_LEAST, _MOST = 0.1, 10.0
+
 
 class PriorTable(NamedTuple):
     """The prior as arrays; operators are the library's, then the powers 2 to 5."""
@@ -40,15 +46,29 @@ class PriorTable(NamedTuple):
     add: int  # token ids the powers and integers are written with
     mul: int
     div: int
-    commutative: np.ndarray  # (n_tokens,) bool
+    square: int
+    cube: int
+    pow: int  # drawn with a number as exponent alone
+    exponents: np.ndarray  # (n_exponents,) float64
+    rewriting: Rewriting
     variable_probability: float
     integer_weights: np.ndarray  # (max_integer,) float64
     min_leaves: int
     max_leaves: int
     constant_low: float
     constant_high: float
+    log_uniform: bool  # whether constants are of the log-uniform kind, and not between the two
+    noise_low: float
+    noise_high: float
+    noise_probability: float
     has_constants: bool
     first_variable: int
+
+
+@njit(cache=True)
+def _takes_two(operator, prior, grammar):
+    """Whether an operator has two subtrees; an exponent is a number and no subtree."""
+    return operator < prior.n_operators and grammar.arity[operator] == 2 and operator != prior.pow
 
 
 @njit(cache=True)
@@ -62,7 +82,7 @@ def _grow(n_variables, prior, grammar, kind, first, second, state):
     n_nodes, n_places = 1, 1
     while True:
         operator = choice(state, prior.weights)
-        binary = operator < prior.n_operators and grammar.arity[operator] == 2
+        binary = _takes_two(operator, prior, grammar)
         if binary and n_places == n_leaves:
             break
         at = integer(state, n_places)
@@ -94,7 +114,7 @@ def _grow(n_variables, prior, grammar, kind, first, second, state):
     for at in range(n_places):
         node = places[at]
         above = parent[node]
-        integer_allowed = above >= 0 and kind[above] < prior.n_operators and grammar.arity[kind[above]] == 2
+        integer_allowed = above >= 0 and _takes_two(kind[above], prior, grammar)
         if integer_allowed:
             sibling = first[above] + second[above] - node
             integer_allowed = kind[sibling] != _INTEGER
@@ -159,6 +179,35 @@ def _append_integer(texts, sizes, node, value, prior):
 
 
 @njit(cache=True)
+def _draw_constant(prior, state):
+    if not prior.log_uniform:
+        return prior.constant_low + (prior.constant_high - prior.constant_low) * uniform(state)
+    sign = -1.0 if uniform(state) < _NEGATIVE_SHARE else 1.0
+    if uniform(state) < _WHOLE_SHARE:
+        return sign * (1.0 + choice(state, prior.integer_weights))
+    return sign * log_uniform(state, _LEAST, _MOST)
+
+
+@njit(cache=True)
+def _append_power(texts, sizes, node, source, power, prior):
+    """Append a power of row `source`, 2 to 5, with square and cube where there are such tokens."""
+    if prior.square >= 0 and power == 2:
+        fits = _append_token(texts, sizes, node, prior.square)
+    elif prior.cube >= 0 and power == 3:
+        fits = _append_token(texts, sizes, node, prior.cube)
+    elif prior.square >= 0 and power >= 4:
+        fits = True
+        if power == 5:
+            fits = _append_token(texts, sizes, node, prior.mul)
+            fits = fits and _append(texts, sizes, node, source, sizes[source])
+        for _ in range(2):
+            fits = fits and _append_token(texts, sizes, node, prior.square)
+    else:
+        return _append_repeated(texts, sizes, node, prior.mul, source, power)
+    return fits and _append(texts, sizes, node, source, sizes[source])
+
+
+@njit(cache=True)
 def _write(n_nodes, kind, first, second, prior, grammar, texts, sizes, constants, n_constants, state):
     """Write every subtree of a tree in prefix order; the whole equation is then row 0.
 
@@ -178,24 +227,22 @@ def _write(n_nodes, kind, first, second, prior, grammar, texts, sizes, constants
             if prior.has_constants:
                 texts[node, 0] = prior.first_variable - 1
                 sizes[node] = 1
-                width = prior.constant_high - prior.constant_low
-                constants[node, 0] = prior.constant_low + width * uniform(state)
+                constants[node, 0] = _draw_constant(prior, state)
                 n_constants[node] = 1
             elif not _append_integer(texts, sizes, node, left, prior):
                 return False
             continue
         if k >= prior.n_operators:
             power = k - prior.n_operators + 2
-            if n_constants[left] > 0:
+            if not _append_power(texts, sizes, node, left, power, prior):
                 return False
-            if not _append_token(texts, sizes, node, prior.mul):
+            once = prior.cube >= 0 if power == 3 else prior.square >= 0 and power != 5
+            if n_constants[left] > 0 and not once:
                 return False
-            if not _append(texts, sizes, node, left, sizes[left]):
-                return False
-            if not _append_repeated(texts, sizes, node, prior.mul, left, power - 1):
-                return False
+            n_constants[node] = n_constants[left]
+            constants[node] = constants[left]
             continue
-        binary = grammar.arity[k] == 2
+        binary = _takes_two(k, prior, grammar)
         if binary and not prior.has_constants:
             if k == prior.mul and (kind[left] == _INTEGER or kind[right] == _INTEGER):
                 value, factor = (first[left], right) if kind[left] == _INTEGER else (first[right], left)
@@ -212,6 +259,8 @@ def _write(n_nodes, kind, first, second, prior, grammar, texts, sizes, constants
             return False
         if not _append(texts, sizes, node, left, sizes[left]):
             return False
+        if k == prior.pow and not _append_token(texts, sizes, node, prior.first_variable - 1):
+            return False
         n_left = n_constants[left]
         n_right = n_constants[right] if binary else 0
         if binary and not _append(texts, sizes, node, right, sizes[right]):
@@ -223,73 +272,12 @@ def _write(n_nodes, kind, first, second, prior, grammar, texts, sizes, constants
         for i in range(n_right):
             constants[node, n_left + i] = constants[right, i]
         n_constants[node] = n_left + n_right
+        if k == prior.pow:
+            if n_left == constants.shape[1]:
+                return False
+            constants[node, n_left] = prior.exponents[integer(state, len(prior.exponents))]
+            n_constants[node] += 1
     return True
-
-
-@njit(cache=True)
-def subtree_ends(tokens, length, arity, ends):
-    """Fill `ends` with where the subtree at each position ends (exclusive)."""
-    for i in range(length - 1, -1, -1):
-        end = i + 1
-        for _ in range(arity[tokens[i]]):
-            end = ends[end]
-        ends[i] = end
-
-
-@njit(cache=True)
-def _is_before(tokens, a, a_end, b, b_end):
-    """Whether span a sorts before span b: shorter first, then by tokens, variables first."""
-    if a_end - a != b_end - b:
-        return a_end - a < b_end - b
-    for i in range(a_end - a):
-        if tokens[a + i] != tokens[b + i]:
-            return tokens[a + i] < tokens[b + i]
-    return False
-
-
-@njit(cache=True)
-def canonicalise(tokens, length, arity, commutative):
-    """Sort the terms of every sum and the factors of every product, in place, as right-deep chains.
-
-    Equal functions that differ only in the order of their operands become one program. Programs
-    with fitted constants must not be passed: the constants would not follow.
-    """
-    ends = np.empty(length + 1, dtype=np.int64)
-    starts = np.empty(length, dtype=np.int64)
-    stops = np.empty(length, dtype=np.int64)
-    scratch = np.empty(length, dtype=np.int64)
-    for root in range(length - 1, -1, -1):
-        operator = tokens[root]
-        if not commutative[operator]:
-            continue
-        subtree_ends(tokens, length, arity, ends)
-        end = ends[root]
-        # The terms: subtrees of the chain of the same operator.
-        n_terms = 0
-        i = root
-        while i < end:
-            if tokens[i] == operator:
-                i += 1
-            else:
-                starts[n_terms], stops[n_terms] = i, ends[i]
-                n_terms += 1
-                i = ends[i]
-        for a in range(1, n_terms):
-            s, e = starts[a], stops[a]
-            b = a - 1
-            while b >= 0 and _is_before(tokens, s, e, starts[b], stops[b]):
-                starts[b + 1], stops[b + 1] = starts[b], stops[b]
-                b -= 1
-            starts[b + 1], stops[b + 1] = s, e
-        at = 0
-        for a in range(n_terms):
-            if a < n_terms - 1:
-                scratch[at] = operator
-                at += 1
-            for i in range(starts[a], stops[a]):
-                scratch[at] = tokens[i]
-                at += 1
-        tokens[root:end] = scratch[:at]
 
 
 @njit(cache=True)
@@ -297,6 +285,15 @@ def _equal(a, b):
     """Whether two rows of values are the same to rounding; rows with NaN never are."""
     for j in range(len(a)):
         if not abs(a[j] - b[j]) <= 1e-9 * (1.0 + abs(b[j])):
+            return False
+    return True
+
+
+@njit(cache=True)
+def _is_flat(a):
+    """Whether all values are the same to rounding."""
+    for j in range(len(a)):
+        if not abs(a[j] - a[0]) <= 1e-9 * abs(a[0]):
             return False
     return True
 
@@ -311,13 +308,47 @@ def _is_excluded(values, excluded):
 
 
 @njit(cache=True, error_model="numpy")
+def scale_away(values):
+    """Make values at some points those of the function's kin a*f + b too, in place: 0 and 1 at the first two.
+
+    Not a number, which is not compared, where the first two do not differ or are not finite.
+    """
+    low, span = values[0], values[1] - values[0]
+    if not abs(span) > 1e-9 * abs(low):
+        low = np.nan
+    for j in range(len(values)):
+        values[j] = (values[j] - low) / span
+
+
+@njit(cache=True)
+def scale_all_away(values):
+    """`scale_away` of every row."""
+    for row in values:
+        scale_away(row)
+
+
+@njit(cache=True, error_model="numpy")
 def _is_unwanted(
-    tokens, length, constants, opcode, argument, arity, points, excluded, ends, values, work, stack
+    tokens,
+    length,
+    constants,
+    opcode,
+    argument,
+    grammar,
+    has_constants,
+    points,
+    excluded,
+    ends,
+    values,
+    work,
+    stack,
 ):
     """Whether the program is an excluded function, or a part of it takes the value of a smaller part.
 
-    The second is what a computer algebra system would simplify: x1 + (x2 - x1), x2*(x1/x1).
+    The second is what a computer algebra system would simplify: x1 + (x2 - x1), x2*(x1/x1). In a
+    library with constants no part may have the same value everywhere either: x1/x1 is a constant.
     """
+    arity = grammar.arity
     n_columns, n_points = points.shape
     work[:n_columns, :n_points] = points
     subtree_ends(tokens, length, arity, ends)
@@ -333,9 +364,13 @@ def _is_unwanted(
         row = _run(tokens[i : ends[i]], ends[i] - i, here, opcode, argument, work, n_points, stack, True)
         values[i] = work[row, :n_points]
         if arity[tokens[i]] > 0:
+            if has_constants and _is_flat(values[i]):
+                return True
             for k in range(i + 1, ends[i]):
                 if _equal(values[i], values[k]):
                     return True
+    if grammar.linear_scaling:
+        scale_away(values[0])
     for e in range(excluded.shape[0]):
         if _is_excluded(values[0], excluded[e]):
             return True
@@ -343,7 +378,18 @@ def _is_unwanted(
 
 
 def draw_datasets(
-    n_datasets, n_samples, n_variables, opcode, argument, grammar, prior, domains, points, excluded, state
+    n_datasets,
+    n_samples,
+    n_variables,
+    opcode,
+    argument,
+    grammar,
+    prior,
+    domains,
+    points,
+    excluded,
+    skeletons,
+    state,
 ):
     """Draw equations from the prior and evaluate each on random points.
 
@@ -362,7 +408,10 @@ def draw_datasets(
     points : ndarray of shape (n_columns, n_points)
         Where equations are compared with `excluded`.
     excluded : ndarray of shape (n_excluded, n_points)
-        Values of functions that must not be drawn; NaN where a function is not to be compared.
+        Values of functions that must not be drawn; NaN where a function is not to be compared. With
+        linear scaling after `scale_away`.
+    skeletons : ndarray of uint64
+        Ascending hashes of programs that must not be drawn, whatever their constants.
     state : ndarray of 4 uint64
 
     Returns
@@ -374,17 +423,18 @@ def draw_datasets(
     X : ndarray of shape (n_datasets, n_samples, n_columns), float64
         Columns beyond `n_variables` are zero.
     y : ndarray of shape (n_datasets, n_samples), float64
-        Finite, and not constant.
+        Finite, and not constant; the values of the program, but for the noise of `prior`.
     """
     n_columns = points.shape[0]
     width = grammar.max_constants if prior.has_constants else 0
+    excluded = excluded, skeletons
     tokens = np.zeros((n_datasets, grammar.max_length), dtype=np.int64)
     lengths = np.zeros(n_datasets, dtype=np.int64)
     constants = np.ones((n_datasets, width))
     X = np.zeros((n_datasets, n_samples, n_columns))
     y = np.zeros((n_datasets, n_samples))
     drawn = tokens, lengths, constants, X, y
-    _draw_datasets(n_variables, opcode, argument, grammar, prior, domains, points, excluded, state, *drawn)
+    _draw_datasets(n_variables, opcode, argument, grammar, prior, domains, points, *excluded, state, *drawn)
     return drawn
 
 
@@ -398,6 +448,7 @@ def _draw_datasets(
     domains,
     points,
     excluded,
+    skeletons,
     state,
     tokens,
     lengths,
@@ -406,7 +457,7 @@ def _draw_datasets(
     y,
 ):
     n_datasets, n_samples, n_columns = X.shape
-    max_length, width = tokens.shape[1], constants.shape[1]
+    max_length = tokens.shape[1]
     kind = np.empty(_MAX_NODES, dtype=np.int64)
     first = np.empty(_MAX_NODES, dtype=np.int64)
     second = np.empty(_MAX_NODES, dtype=np.int64)
@@ -414,7 +465,8 @@ def _draw_datasets(
     values = np.empty((max_length, points.shape[1]))
     texts = np.zeros((_MAX_NODES, max_length), dtype=np.int64)
     sizes = np.zeros(_MAX_NODES, dtype=np.int64)
-    values_of = np.zeros((_MAX_NODES, width))
+    # Before it is simplified a program may have more constants than it is to have in the end.
+    values_of = np.zeros((_MAX_NODES, max_length if prior.has_constants else 0))
     n_constants = np.zeros(_MAX_NODES, dtype=np.int64)
     counters = np.zeros(5, dtype=np.int64)
     tree = np.zeros((4, max_length + 1), dtype=np.int64)
@@ -429,19 +481,26 @@ def _draw_datasets(
             continue
         length = sizes[0]
         tokens[b] = texts[0]
-        constants[b] = 1.0
-        constants[b, : n_constants[0]] = values_of[0, : n_constants[0]]
-        if n_constants[0] == 0:
-            canonicalise(tokens[b], length, grammar.arity, prior.commutative)
+        if prior.has_constants:
+            length = simplify(
+                tokens[b], length, values_of[0], grammar.arity, prior.rewriting, grammar.linear_scaling
+            )
+        else:
+            canonicalise(tokens[b], length, values_of[0], grammar.arity, prior.rewriting)
         if not is_valid(tokens[b], length, grammar, counters, tree):
             continue
+        if is_among(skeleton(tokens[b], length), skeletons):
+            continue
+        constants[b] = 1.0
+        constants[b, : counters[N_CONSTANTS]] = values_of[0, : counters[N_CONSTANTS]]
         if _is_unwanted(
             tokens[b],
             length,
             constants[b],
             opcode,
             argument,
-            grammar.arity,
+            grammar,
+            prior.has_constants,
             points,
             excluded,
             ends,
@@ -478,6 +537,10 @@ def _draw_datasets(
             variance += (y[b, j] - mean) ** 2 / n_samples
         if not variance > 1e-10 * (mean * mean + 1e-6):
             continue
+        if prior.noise_probability > 0.0 and uniform(state) < prior.noise_probability:
+            scale = np.sqrt(variance) * log_uniform(state, prior.noise_low, prior.noise_high)
+            for j in range(n_samples):
+                y[b, j] += scale * normal(state)
         tokens[b, length:] = 0
         lengths[b] = length
         b += 1

@@ -11,6 +11,8 @@ Steele, Lea & Flood, OOPSLA 2014 (splitmix64, used for seeding).
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from numba import njit
 
@@ -60,3 +62,16 @@ def choice(state, weights):
         if u < 0.0:
             return i
     return len(weights) - 1
+
+
+@njit(cache=True)
+def log_uniform(state, low, high):
+    """Return a float between `low` and `high`, its logarithm uniform."""
+    return low * math.exp(uniform(state) * math.log(high / low))
+
+
+@njit(cache=True)
+def normal(state):
+    """Return a standard normal float, by the method of Box and Muller."""
+    radius = math.sqrt(-2.0 * math.log(1.0 - uniform(state)))
+    return radius * math.cos(2.0 * math.pi * uniform(state))

@@ -109,7 +109,7 @@ def _srbench_problems() -> list[Problem]:
                 ),
                 n_samples=len(table) if is_table else _SRBENCH_ROWS,
                 sampling="table" if is_table else "split",
-                library="koza-const",
+                library="physics",
                 data_file=entry.get("file", ""),
             )
         )

@@ -1,0 +1,108 @@
+"""Other ways to write a formula, in which its constants may be simpler numbers.
+
+1.82 + x + x*(0.264... + x)*(1.136... + x) has the constants of x**3 + 1.4*x**2 + 1.3*x + 1.82, and
+0.262... + log(f) those of log(1.3*f). Which way is the simpler one shows only once constants are snapped.
+"""
+
+from __future__ import annotations
+
+import math
+
+from dgsr.expressions.syntax import Tree, is_number
+
+# More terms than this are no simpler than the product they come from.
+_MAX_TERMS = 8
+
+Terms = list[tuple[int, Tree]]
+
+
+def expanded(tree: Tree) -> Tree:
+    """Multiply out products and whole powers of sums, everywhere in the tree.
+
+    Examples
+    --------
+    >>> expanded(("mul", "x1", ("add", "x1", 2)))
+    ('add', ('mul', 'x1', 'x1'), ('mul', 'x1', 2))
+    """
+    return _added(_terms(tree))
+
+
+def _terms(tree: Tree) -> Terms:
+    """Return the signed terms of a tree; a product that has too many is left as one."""
+    if not isinstance(tree, tuple) or tree == ("pi",):
+        return [(1, tree)]
+    name = tree[0]
+    if name in ("add", "sub"):
+        sign = 1 if name == "add" else -1
+        return _terms(tree[1]) + [(sign * s, part) for s, part in _terms(tree[2])]
+    if name == "neg":
+        return [(-s, part) for s, part in _terms(tree[1])]
+    if name == "mul":
+        return _products(_terms(tree[1]), _terms(tree[2]))
+    if name == "square" or (name == "pow" and tree[2] == 2):
+        terms = _terms(tree[1])
+        if len(terms) > 1:
+            return _products(terms, terms)
+    if name == "div":
+        below = expanded(tree[2])
+        return [(s, ("div", part, below)) for s, part in _terms(tree[1])]
+    return [(1, (name, *(expanded(child) for child in tree[1:])))]
+
+
+def _products(left: Terms, right: Terms) -> Terms:
+    if len(left) * len(right) > _MAX_TERMS:
+        return [(1, ("mul", _added(left), _added(right)))]
+    return [(s * t, ("mul", a, b)) for s, a in left for t, b in right]
+
+
+def _added(terms: Terms) -> Tree:
+    sign, result = terms[0]
+    if sign < 0:
+        result = ("neg", result)
+    for sign, part in terms[1:]:
+        result = ("add" if sign > 0 else "sub", result, part)
+    return result
+
+
+def gathered(tree: Tree) -> Tree:
+    """Put the numbers and the logarithms that are added to a logarithm inside it.
+
+    Examples
+    --------
+    >>> gathered(("add", ("log", "x1"), ("log", "x2")))
+    ('log', ('mul', 'x1', 'x2'))
+    """
+    if not isinstance(tree, tuple) or tree == ("pi",):
+        return tree
+    if tree[0] not in ("add", "sub"):
+        return (tree[0], *(gathered(child) for child in tree[1:]))
+    logarithms, others, number = [], [], 0.0
+    for sign, part in _summands(tree):
+        part = gathered(part)
+        factor, rest = (part[1], part[2]) if _is_scaled(part) else (1, part)
+        if is_number(part):
+            number += sign * float(part)
+        elif isinstance(rest, tuple) and rest[0] == "log":
+            logarithms.append((sign * factor, rest[1]))
+        else:
+            others.append((sign, part))
+    if not logarithms or (len(logarithms) > 1 and any(abs(factor) != 1 for factor, _ in logarithms)):
+        return tree
+    # k log(f) + c is k log(exp(c/k) f).
+    k, inside = logarithms[0]
+    for factor, part in logarithms[1:]:
+        inside = ("mul" if factor == k else "div", inside, part)
+    if number != 0.0:
+        inside = ("mul", math.exp(number / k), inside)
+    return _added([(1, ("mul", k, ("log", inside)) if k != 1 else ("log", inside)), *others])
+
+
+def _is_scaled(tree: Tree) -> bool:
+    return isinstance(tree, tuple) and tree[0] == "mul" and is_number(tree[1])
+
+
+def _summands(tree: Tree) -> Terms:
+    if isinstance(tree, tuple) and tree[0] in ("add", "sub"):
+        sign = 1 if tree[0] == "add" else -1
+        return _summands(tree[1]) + [(sign * s, part) for s, part in _summands(tree[2])]
+    return [(1, tree)]

@@ -1,0 +1,218 @@
+"""A formula with the fewest fitted constants, their scales placed where a person would have them.
+
+c1*(c2*f + c3*g) has a constant too many. `normal_form` takes it out; here the formula is written again,
+and the scale of a product goes before it, into one of its sums, or below the line.
+"""
+
+from __future__ import annotations
+
+import itertools
+
+from dgsr.expressions.normal_form import (
+    ODD,
+    Call,
+    Node,
+    Number,
+    Product,
+    Sum,
+    clean,
+    normal_form,
+    over,
+    to_power,
+)
+from dgsr.expressions.simple_numbers import cost
+from dgsr.expressions.syntax import Tree, is_number
+
+#: Where the scale of a product of sums goes. ``leading``: before it, the leading coefficient of every
+#: sum is 1; ``number``: the same, but the number of a sum below the line is 1; ``inside``: into a sum;
+#: ``simplest``: wherever the numbers are simplest.
+PLACEMENTS = ("leading", "number", "inside", "inside-number", "simplest")
+
+
+def merge(tree: Tree, placement: str = "simplest") -> Tree:
+    """Return a tree of the same values with the fewest constants.
+
+    Parameters
+    ----------
+    tree : tree
+        Its floats are fitted constants.
+    placement : str
+        One of `PLACEMENTS`.
+
+    Raises
+    ------
+    ArithmeticError
+        Where a part is undefined, such as a division by 0, or beyond the largest float.
+
+    Examples
+    --------
+    >>> merge(("mul", 2.0, ("add", ("mul", 3.0, "x1"), 4.0)))
+    ('add', 8.0, ('mul', 6.0, 'x1'))
+    """
+    return _Writer(placement).tree(*normal_form(tree))
+
+
+def _weight(coefficient: Number) -> float:
+    """Return what a coefficient costs: itself, and two tokens."""
+    if coefficient == 1:
+        return 0.0
+    return 0.5 if coefficient == -1 else 2.0 + _cost(coefficient)
+
+
+def _cost(value: Number) -> float:
+    return 20.0 if isinstance(value, float) else cost(value)
+
+
+class _Writer:
+    """Writes scaled nodes as trees."""
+
+    def __init__(self, placement: str) -> None:
+        self.placement = placement
+
+    def tree(self, scale: Number, node: Node) -> Tree:
+        sign, tree = self.parts(scale, node)
+        return tree if sign > 0 else _negative(tree)
+
+    def parts(self, scale: Number, node: Node) -> tuple[int, Tree]:
+        """Return a sign and the tree of the rest."""
+        if node == 1:
+            return (1, scale) if scale >= 0 else (-1, -scale)
+        if isinstance(node, Sum):
+            return 1, self.sum(scale, node)
+        factors = node.factors if isinstance(node, Product) else ((node, 1),)
+        return self.product(scale, factors)
+
+    def sum(self, scale: Number, node: Sum) -> Tree:
+        """Write every term with its coefficient, or the scale before a parenthesis."""
+        terms = [(part, clean(scale * coefficient)) for part, coefficient in node.terms]
+        written_out = _terms_weight(terms)
+        rest = [pair for pair in node.terms if pair[0] != 1]
+        number = [pair for pair in terms if pair[0] == 1]
+        if len(rest) > 1 and _weight(scale) + _terms_weight([*rest, *number]) < written_out - 1e-9:
+            terms = [*number, (Sum(tuple(rest)), scale)]
+            return _chained(
+                [(1 if s > 0 else -1, self._outside(abs(s), part)) for part, s in terms],
+            )
+        return _chained([self.parts(coefficient, part) for part, coefficient in terms])
+
+    def _outside(self, scale: Number, node: Node) -> Tree:
+        if node == 1:
+            return scale
+        inside = _chained([self.parts(coefficient, part) for part, coefficient in node.terms])
+        return inside if scale == 1 else ("mul", scale, inside)
+
+    def product(self, scale: Number, factors: tuple[tuple[Node, int], ...]) -> tuple[int, Tree]:
+        scale, scales = self._placed(scale, factors)
+        above: list[Tree] = []
+        below: list[Tree] = []
+        for (base, power), inner in zip(factors, scales, strict=True):
+            if isinstance(base, Sum):
+                terms = [(part, clean(inner * coefficient)) for part, coefficient in base.terms]
+                tree = _chained([self.parts(coefficient, part) for part, coefficient in terms])
+            elif isinstance(base, Call):
+                tree = (base.name, *(self.tree(*argument) for argument in base.arguments))
+            else:
+                tree = base
+            (above if power > 0 else below).append(tree if abs(power) == 1 else ("pow", tree, abs(power)))
+        sign = 1 if scale > 0 else -1
+        if scale * sign != 1 or not above:
+            above.insert(0, scale * sign)
+        result = _multiplied(above)
+        return sign, ("div", result, _multiplied(below)) if below else result
+
+    def _placed(self, scale: Number, factors: tuple[tuple[Node, int], ...]) -> tuple[Number, list[Number]]:
+        """Return the scale of a product and a factor for the coefficients of each sum in it."""
+        sums = [
+            i for i, (base, power) in enumerate(factors) if isinstance(base, Sum) and abs(power) in (1, 2)
+        ]
+        scales: list[Number] = [1] * len(factors)
+        if self.placement == "simplest":
+            return self._simplest(scale, factors, sums)
+        if self.placement.endswith("number"):
+            for i in sums:
+                number = dict(factors[i][0].terms).get(1, 0)
+                if factors[i][1] < 0 and number != 0:
+                    scales[i] = over(1, number)
+                    scale = over(scale, to_power(scales[i], factors[i][1]))
+        inside = [i for i in sums if factors[i][1] == 1] or [i for i in sums if factors[i][1] == -1]
+        if self.placement.startswith("inside") and inside:
+            i, size = inside[0], abs(scale)
+            scales[i] = clean(scales[i] * (size if factors[i][1] == 1 else over(1, size)))
+            scale = 1 if scale > 0 else -1
+        return scale, scales
+
+    def _simplest(
+        self, scale: Number, factors: tuple[tuple[Node, int], ...], sums: list[int]
+    ) -> tuple[Number, list[Number]]:
+        options: list[list[Number]] = [
+            [1, *(over(1, coefficient) for _, coefficient in factors[i][0].terms)] for i in sums[:3]
+        ]
+        best: tuple[float, Number, list[Number]] | None = None
+        for chosen in itertools.islice(itertools.product(*options), 100):
+            scales: list[Number] = [1] * len(factors)
+            outer = scale
+            for i, inner in zip(sums, chosen):
+                scales[i] = inner
+                outer = over(outer, to_power(inner, factors[i][1]))
+            for into in [None, *(i for i in sums if abs(factors[i][1]) == 1)]:
+                tried, left = scales, outer
+                if into is not None:  # the rest of the scale goes into this sum
+                    tried = list(scales)
+                    tried[into] = clean(tried[into] * (outer if factors[into][1] == 1 else over(1, outer)))
+                    left = 1
+                weight = _weight(left) + sum(
+                    _terms_weight([(part, clean(tried[j] * c)) for part, c in factors[j][0].terms])
+                    for j in sums
+                )
+                if best is None or weight < best[0] - 1e-9:
+                    best = weight, left, tried
+        assert best is not None  # the first option is to leave all as it is
+        return best[1], best[2]
+
+
+def _terms_weight(terms: list[tuple[Node, Number]]) -> float:
+    # A sum without a positive term needs one more token.
+    weight = sum(_cost(scale) if node == 1 else _weight(scale) for node, scale in terms)
+    return weight + 2.0 * all(scale < 0 for _, scale in terms)
+
+
+def _chained(terms: list[tuple[int, Tree]]) -> Tree:
+    """Add up signed trees, a positive one first where there is one: b - a for -a + b."""
+    first = next((i for i, (sign, _) in enumerate(terms) if sign > 0), 0)
+    sign, result = terms[first]
+    result = result if sign > 0 else _negative(result)
+    for sign, tree in terms[:first] + terms[first + 1 :]:
+        result = ("add" if sign > 0 else "sub", result, tree)
+    return result
+
+
+def _multiplied(factors: list[Tree]) -> Tree:
+    result = factors[0]
+    for factor in factors[1:]:
+        result = ("mul", result, factor)
+    return result
+
+
+def _negative(tree: Tree) -> Tree:
+    turned = _turned(tree)
+    return ("neg", tree) if turned is None else turned
+
+
+def _turned(tree: Tree) -> Tree | None:
+    """Return -f in no more tokens than f, or None."""
+    if is_number(tree):
+        return -tree
+    if not isinstance(tree, tuple):
+        return None
+    if tree[0] == "sub":
+        return ("sub", tree[2], tree[1])
+    if tree[0] in ODD:
+        inside = tree[1]
+        return (tree[0], _turned(inside)) if isinstance(inside, tuple) and inside[0] == "sub" else None
+    if tree[0] in ("mul", "div"):
+        left, right = tree[1:]
+        if (turned := _turned(left)) is not None:
+            return (tree[0], turned, right)
+        if (turned := _turned(right)) is not None:
+            return (tree[0], left, turned)
+    return None

@@ -1,0 +1,340 @@
+"""The normal form of a formula: a number times a node that has no scale of its own.
+
+A node is a variable, 1, a `Sum` whose leading coefficient is 1, a `Product` of whole powers or a `Call`.
+There is one for every order of terms and factors, so what is alike meets and constants that others can
+take over are gone: a*(b*x) is (a*b)*x, exp(f + c)*d is a number times exp(f). Floats are fitted
+constants. Exact numbers, int and Fraction, stay exact as long as they meet no float.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from dgsr.expressions.syntax import FUNCTIONS, Tree, evaluate
+
+#: int, Fraction or float.
+Number = Any
+Node = Any
+Scaled = tuple[Number, Node]
+
+#: Functions with f(-x) = -f(x).
+ODD = ("sin", "tan", "cot", "sinh", "tanh", "arcsin", "arctan")
+_EVEN = ("cos", "cosh")
+# A float this close to 1 is 1, rounded.
+_ROUNDING = 1e-14
+_NEGLIGIBLE = 1e-12
+
+
+@dataclass(frozen=True)
+class Sum:
+    """Two terms or more; the leading coefficient is 1, the number is the coefficient of the node 1."""
+
+    terms: tuple[tuple[Node, Number], ...]
+
+
+@dataclass(frozen=True)
+class Product:
+    """Bases and their powers."""
+
+    factors: tuple[tuple[Node, int], ...]
+
+
+@dataclass(frozen=True)
+class Call:
+    """A function of scaled nodes."""
+
+    name: str
+    arguments: tuple[Scaled, ...]
+
+
+# Numbers -----------------------------------------------------------------------------------------
+
+
+def clean(value: Number) -> Number:
+    """Return whole fractions as int and floats that are 1 to rounding as 1."""
+    if isinstance(value, float):
+        if not math.isfinite(value):
+            raise OverflowError("A constant is beyond the largest float.")
+        if abs(abs(value) - 1) < _ROUNDING:
+            return 1 if value > 0 else -1
+        return value if value != 0 else 0
+    return value.numerator if value.denominator == 1 else value
+
+
+def over(a: Number, b: Number) -> Number:
+    """Return a/b, exact if both are."""
+    if isinstance(a, float) or isinstance(b, float):
+        return clean(float(a) / float(b))
+    return clean(Fraction(a) / b)
+
+
+def to_power(value: Number, power: Number) -> Number:
+    """Return value**power, exact if that is in reach."""
+    if isinstance(power, int) and not isinstance(value, float) and abs(power) <= 16:
+        return clean(Fraction(value) ** power)
+    return clean(float(value) ** float(power))
+
+
+def _is_unit(value: Number) -> bool:
+    return value in (1, -1)
+
+
+# Normal form -------------------------------------------------------------------------------------
+
+
+def normal_form(tree: Tree) -> Scaled:
+    """Return the scale and the node of a tree.
+
+    Raises
+    ------
+    ArithmeticError
+        Where a part is undefined, such as a division by 0, or beyond the largest float.
+    """
+    if isinstance(tree, str):
+        return 1, tree
+    if not isinstance(tree, tuple):
+        return clean(tree), 1
+    name, parts = tree[0], [normal_form(child) for child in tree[1:]]
+    if name == "pi":
+        return math.pi, 1
+    if name in ("add", "sub"):
+        sign = 1 if name == "add" else -1
+        return _sum([parts[0], (sign * parts[1][0], parts[1][1])])
+    if name == "neg":
+        return -parts[0][0], parts[0][1]
+    if name in ("mul", "div"):
+        return _product([(parts[0], 1), (parts[1], 1 if name == "mul" else -1)])
+    if name in ("square", "cube", "inv"):
+        return _product([(parts[0], {"square": 2, "cube": 3, "inv": -1}[name])])
+    return _call(name, parts)
+
+
+def _order(node: Node) -> tuple[int, str]:
+    text = repr(node)
+    return (0 if node == 1 else 1 + text.count("("), text)
+
+
+def _sum(parts: list[Scaled]) -> Scaled:
+    terms: dict[Node, Number] = {}
+    for scale, node in parts:
+        if not isinstance(node, Sum):
+            terms[node] = terms.get(node, 0) + scale
+    for scale, node in parts:
+        if isinstance(node, Sum):
+            _add_sum(terms, scale, node)
+    _merge_logarithms(terms)
+    pairs = {node: clean(scale) for node, scale in terms.items()}
+    ordered = sorted(((n, s) for n, s in pairs.items() if s != 0), key=lambda pair: _order(pair[0]))
+    if not ordered:
+        return 0, 1
+    if len(ordered) == 1:
+        return ordered[0][1], ordered[0][0]
+    largest = max(abs(scale) for _, scale in ordered)
+    lead = next((s for n, s in ordered if n != 1 and abs(s) > _NEGLIGIBLE * largest), ordered[0][1])
+    return lead, Sum(tuple(_free_of_inner_scale(node, over(scale, lead)) for node, scale in ordered))
+
+
+def _add_sum(terms: dict[Node, Number], scale: Number, node: Sum) -> None:
+    """Add scale*node to `terms`, without parentheses unless they save a constant."""
+    inner = dict(node.terms)
+    number = inner.pop(1, 0)
+    terms[1] = terms.get(1, 0) + scale * number
+    n_constants = sum(not _is_unit(coefficient) for coefficient in inner.values())
+    overlaps = any(part in terms for part in inner)
+    if _is_unit(scale) or overlaps or n_constants >= len(inner) - 1:
+        for part, coefficient in inner.items():
+            terms[part] = terms.get(part, 0) + scale * coefficient
+    else:
+        own, rest = _sum([(coefficient, part) for part, coefficient in inner.items()])
+        terms[rest] = terms.get(rest, 0) + scale * own
+
+
+def _merge_logarithms(terms: dict[Node, Number]) -> None:
+    """Write log(c*f) as log(f) + log(c) where there is another number to add log(c) to."""
+    scaled = [node for node in terms if _is_call(node, "log") and not _is_unit(node.arguments[0][0])]
+    if len(scaled) + (terms.get(1, 0) != 0) < 2:
+        return
+    for node in scaled:
+        coefficient = terms.pop(node)
+        inside, argument = node.arguments[0]
+        bare = Call("log", ((1 if inside > 0 else -1, argument),))
+        terms[1] = terms.get(1, 0) + coefficient * math.log(abs(inside))
+        terms[bare] = terms.get(bare, 0) + coefficient
+
+
+def _free_of_inner_scale(node: Node, scale: Number) -> tuple[Node, Number]:
+    """Return a term with one scale: c*sqrt(d*f) has two."""
+    if _is_unit(scale) or node == 1 or isinstance(node, Sum):
+        return node, scale
+    scale, node = _product([((scale, node), 1)])
+    return node, scale
+
+
+def _is_call(node: Node, *names: str) -> bool:
+    return isinstance(node, Call) and node.name in names
+
+
+def _product(parts: list[tuple[Scaled, int]]) -> Scaled:
+    """Return the product of (part, whole power) pairs."""
+    coefficient: Number = 1
+    factors: dict[Node, int] = {}
+    for (scale, node), power in parts:
+        coefficient = coefficient * to_power(scale, power)
+        for base, inner_power in node.factors if isinstance(node, Product) else ((node, 1),):
+            if base != 1:
+                factors[base] = factors.get(base, 0) + power * inner_power
+    factors = {base: power for base, power in factors.items() if power != 0}
+    even = [base for base, power in factors.items() if power % 2 == 0 and _is_call(base, "sqrt", "abs")]
+    if even:  # sqrt(f)**2 is f, abs(f)**2 is f**2
+        inner = [(base.arguments[0], factors.pop(base) // (2 if base.name == "sqrt" else 1)) for base in even]
+        return _product([((coefficient, 1), 1), *inner, *(((1, base), p) for base, p in factors.items())])
+    factors = _merge_exponentials(factors)
+    n_scales = (not _is_unit(coefficient)) + sum(_has_inner_scale(base) for base in factors)
+    if n_scales > 1:
+        bare: dict[Node, int] = {}
+        for base, power in factors.items():
+            scale, node = _without_inner_scale(base)
+            coefficient = coefficient * to_power(scale, power)
+            if node != 1:
+                bare[node] = bare.get(node, 0) + power
+        factors = {base: power for base, power in bare.items() if power != 0}
+    coefficient = clean(coefficient)
+    if coefficient == 0 or not factors:
+        return coefficient, 1
+    if list(factors.values()) == [1]:
+        return coefficient, next(iter(factors))
+    return coefficient, Product(tuple(sorted(factors.items(), key=lambda pair: _order(pair[0]))))
+
+
+def _merge_exponentials(factors: dict[Node, int]) -> dict[Node, int]:
+    """Write exp(f)*exp(g) as exp(f + g), exp(f)**3 as exp(3*f) and 1/exp(-2*f) as exp(2*f)."""
+    found = [base for base in factors if _is_call(base, "exp")]
+    if len(found) == 1 and abs(factors[found[0]]) == 1:
+        scale, node = found[0].arguments[0]
+        if factors[found[0]] == 1 or scale > 0 or isinstance(node, Sum):
+            return factors
+    if not found:
+        return factors
+    exponent = _sum([(factors[e] * e.arguments[0][0], e.arguments[0][1]) for e in found])
+    rest = {base: power for base, power in factors.items() if base not in found}
+    if exponent == (0, 1):
+        return rest
+    rest[Call("exp", (exponent,))] = 1
+    return rest
+
+
+def _has_inner_scale(node: Node) -> bool:
+    return _without_inner_scale(node)[0] != 1
+
+
+def _without_inner_scale(node: Node) -> Scaled:
+    """Return sqrt(c)*sqrt(f) for sqrt(c*f), and the like."""
+    if not isinstance(node, Call):
+        return 1, node
+    inside, argument = node.arguments[0]
+    if node.name == "exp":
+        scale = _number_of(inside, argument)
+        if scale == 0 or abs(scale) > 300:
+            return 1, node
+        return math.exp(scale), Call("exp", (_sum([(inside, argument), (-scale, 1)]),))
+    if node.name == "sqrt":
+        power: Number = Fraction(1, 2)
+    elif node.name == "pow" and node.arguments[1][1] == 1:
+        power = node.arguments[1][0]
+    else:
+        return 1, node
+    if argument == 1 or _is_unit(inside):
+        return 1, node
+    sign = 1 if inside > 0 else -1
+    return to_power(abs(inside), power), Call(node.name, ((sign, argument), *node.arguments[1:]))
+
+
+def _number_of(scale: Number, node: Node) -> Number:
+    """Return the number that a sum adds to its terms."""
+    if node == 1:
+        return scale
+    return clean(scale * dict(node.terms).get(1, 0)) if isinstance(node, Sum) else 0
+
+
+def _call(name: str, parts: list[Scaled]) -> Scaled:
+    if (name in FUNCTIONS or name == "pow") and all(node == 1 for _, node in parts):
+        value = float(evaluate((name, *(scale for scale, _ in parts)), {}))
+        return clean(int(value) if math.isfinite(value) and value == int(value) else value), 1
+    if name == "pow":
+        return _power(*parts)
+    if len(parts) != 1:
+        return 1, Call(name, tuple(parts))
+    scale, node = parts[0]
+    if name == "exp":
+        return _exponential(scale, node)
+    if name == "log" and scale == 1 and _is_call(node, "exp"):
+        return node.arguments[0]
+    if name == "abs":
+        return abs(scale), Call("abs", ((1, node),))
+    if (
+        name == "sqrt"
+        and scale > 0
+        and isinstance(node, Product)
+        and all(p % 2 == 0 for _, p in node.factors)
+    ):
+        root = 1 if scale == 1 else to_power(scale, Fraction(1, 2))
+        sizes = [(_call("abs", [(1, base)]), power // 2) for base, power in node.factors]
+        return _product([((root, 1), 1), *sizes])  # sqrt(f**2) is abs(f)
+    if name in ("sin", "cos"):
+        return _wave(name, scale, node)
+    if name in ODD and scale < 0:
+        return -1, Call(name, ((-scale, node),))
+    if name in _EVEN:
+        scale = abs(scale)
+    return 1, Call(name, ((scale, node),))
+
+
+def _power(base: Scaled, exponent: Scaled) -> Scaled:
+    power, node = exponent
+    if base == (1, 1):
+        return base
+    if base[1] == 1 and isinstance(base[0], float) and base[0] > 0:
+        return _call("exp", [_product([((math.log(base[0]), 1), 1), (exponent, 1)])])
+    if node == 1:
+        if power == int(power) and abs(power) <= 64:
+            return _product([(base, int(power))])
+        if power == 0.5:
+            return _call("sqrt", [base])
+        if base[0] == 1 and _is_call(base[1], "exp"):
+            inside, argument = base[1].arguments[0]
+            return _call("exp", [_product([((power, 1), 1), ((inside, argument), 1)])])
+    return 1, Call("pow", (base, exponent))
+
+
+def _exponential(scale: Number, node: Node) -> Scaled:
+    """Return f**c for exp(c*log(f))."""
+    if _is_call(node, "log"):
+        return _power(node.arguments[0], (scale, 1))
+    return 1, Call("exp", ((scale, node),))
+
+
+def _wave(name: str, scale: Number, node: Node) -> Scaled:
+    """Return a sine or cosine with a positive argument and its phase between -pi and pi."""
+    sign = 1
+    if scale < 0:
+        scale, sign = -scale, -1 if name == "sin" else 1
+    phase = _number_of(scale, node)
+    quarters = round(float(phase) / (math.pi / 2))
+    is_exact = quarters != 0 and abs(float(phase) - quarters * (math.pi / 2)) <= 4 * math.ulp(float(phase))
+    if is_exact:  # sin(f + pi/2) is cos(f)
+        scale, node = _sum([(scale, node), (-phase, 1)])
+        if name == "cos":
+            quarters += 1
+        quarters %= 4
+        sign = sign * (1 if quarters < 2 else -1)
+        turned, turned_node = _wave("sin" if quarters % 2 == 0 else "cos", scale, node)
+        return sign * turned, turned_node
+    if isinstance(phase, float) and abs(phase) > math.pi:
+        turns = round(phase / (2 * math.pi))
+        scale, node = _sum([(scale, node), (-turns * 2 * math.pi, 1)])
+        if scale < 0:
+            scale, sign = -scale, -sign if name == "sin" else sign
+    return sign, Call(name, ((scale, node),))

@@ -1,0 +1,161 @@
+"""Numbers a person would write: how simple one is, which are near a measured value, and their names.
+
+A program holds floats. 1/3 and 2*pi are the floats nearest to them there, and `recognise` names them.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left, bisect_right
+from fractions import Fraction
+from functools import cache
+from typing import NamedTuple
+
+from dgsr.expressions.syntax import Tree, evaluate, is_number, map_leaves
+
+# What a float of no short form costs: about its digits.
+_ANY_FLOAT = 20.0
+# Two digits in steps of 5 and three in steps of 25 cost hardly more than a digit less: 2.5, 0.75, 1.25.
+_ROUND_STEPS = ((2, 5), (3, 25))
+
+
+class _Named(NamedTuple):
+    """A positive number that is no short decimal."""
+
+    value: float
+    tree: Tree
+    cost: float
+
+
+@cache
+def _named() -> tuple[list[float], list[_Named]]:
+    """Return the named numbers in rising order: their values, and they."""
+    pi = ("pi",)
+    found: dict[float, _Named] = {}
+
+    def add(tree: Tree, cost: float) -> None:
+        value = float(evaluate(tree, {}))
+        if value not in found or found[value].cost > cost:
+            found[value] = _Named(value, tree, cost)
+
+    # Each dearer than a decimal that says less: with noise 0.33 is as good as 1/3, 6.3 as 2*pi, and a
+    # reader takes 1/3 and 2*pi for more than they are.
+    for q, extra in ((3, 1.6), (6, 2.0), (7, 3.0), (9, 3.0)):
+        for p in range(1, 100):
+            if math.gcd(p, q) == 1:
+                add(("div", p, q), len(str(p)) + extra)
+    for q in (1, 2, 3, 4, 6, 8):
+        for p in range(1, 13):
+            if math.gcd(p, q) == 1:
+                cost = 3.2 + 0.5 * (p > 1) + 0.2 * (p > 4) + 0.5 * (q > 1) + 0.3 * (q > 4)
+                multiple = pi if p == 1 else ("mul", p, pi)
+                add(multiple if q == 1 else ("div", multiple, q), cost)
+                add(("div", p, pi if q == 1 else ("mul", q, pi)), cost + 0.5)
+    for inside in (2, 3, 5, 6, 7, 10, pi, ("mul", 2, pi)):
+        add(("sqrt", inside), 3.6)
+        add(("div", 1, ("sqrt", inside)), 3.8)
+    add(("pow", pi, 2), 3.8)
+    add(("exp", 1), 3.6)
+    for inside in (2, 10):  # exp(log(2)*x) is 2**x
+        add(("log", inside), 3.6)
+    numbers = sorted(found.values())
+    return [number.value for number in numbers], numbers
+
+
+def _find(value: float) -> _Named | None:
+    """Return the named number within one unit in the last place of |value|, or None."""
+    values, numbers = _named()
+    at = bisect_left(values, abs(value))
+    for number in numbers[max(at - 1, 0) : at + 1]:
+        if abs(abs(value) - number.value) <= math.ulp(number.value):
+            return number
+    return None
+
+
+def recognise(value: int | float | Fraction) -> Tree:
+    """Return the tree of a number: 1/3 and 2*pi for the floats nearest to them, others as they are.
+
+    Examples
+    --------
+    >>> recognise(0.3333333333333333)
+    ('div', 1, 3)
+    >>> recognise(0.25)
+    0.25
+    """
+    if not isinstance(value, float):
+        return value
+    number = _find(value)
+    if number is None:
+        return value
+    return number.tree if value > 0 else _negated(number.tree)
+
+
+def _negated(tree: Tree) -> Tree:
+    if isinstance(tree, tuple) and tree[0] in ("div", "mul") and is_number(tree[1]):
+        return (tree[0], -tree[1], *tree[2:])
+    return ("neg", tree)
+
+
+def recognised(tree: Tree) -> Tree:
+    """Return the tree with every float that has a name as what it is."""
+    return map_leaves(tree, lambda leaf: recognise(leaf) if isinstance(leaf, float) else leaf)
+
+
+def exact(value: float) -> int | Fraction:
+    """Return the number a person means by a float: 1/3, 1/10; the float's own value for 2*pi."""
+    number = _find(value)
+    if number is None:
+        fraction = Fraction(repr(float(value)))
+    elif all(is_number(part) for part in number.tree[1:]) and number.tree[0] == "div":
+        fraction = Fraction(number.tree[1], number.tree[2]) * (1 if value > 0 else -1)
+    else:
+        fraction = Fraction(value)
+    return fraction.numerator if fraction.denominator == 1 else fraction
+
+
+def cost(value: float | int | Fraction) -> float:
+    """Return how hard a number is to write: 0 for 1, about its digits for the others; 0 itself drops out.
+
+    Where the decimal point is does not count: 2.5e9 is as simple as 2.5, so that other units of a column
+    leave the form of a formula as it is.
+    """
+    value = float(value)
+    if value in (0.0, 1.0, -1.0):
+        return 0.0 if value != 0 else -1.0
+    number = _find(value)
+    if number is not None:
+        return number.cost
+    digits = f"{abs(value):.14e}".partition("e")[0].replace(".", "").rstrip("0")
+    if len(digits) > 13:
+        return _ANY_FLOAT
+    is_round = any(len(digits) == n and int(digits) % step == 0 for n, step in _ROUND_STEPS)
+    return len(digits) - 0.8 * is_round
+
+
+def simple_numbers(value: float, half_width: float, max_digits: int) -> list[float]:
+    """Return simple numbers within `half_width` of `value`, the simplest first.
+
+    Parameters
+    ----------
+    value : float
+    half_width : float
+        May be inf.
+    max_digits : int
+        Significant digits a decimal may have.
+    """
+    found = {number for number in (0.0, 1.0, -1.0) if abs(number - value) <= half_width}
+    if math.isfinite(half_width):
+        mantissa, _, exponent = f"{value:.15e}".partition("e")
+        nearby = [float(f"{value:.{digits - 1}e}") for digits in range(1, max_digits + 1)]
+        for digits, step in _ROUND_STEPS:
+            shift = digits - 1
+            nearest = step * round(float(mantissa) * 10**shift / step)
+            nearby.append(float(f"{nearest}e{int(exponent) - shift}"))
+        found |= {
+            number for number in nearby if abs(number - value) <= half_width and cost(number) < _ANY_FLOAT
+        }
+        values, numbers = _named()
+        first = bisect_left(values, abs(value) - half_width)
+        last = bisect_right(values, abs(value) + half_width)
+        found |= {math.copysign(number.value, value) for number in numbers[first:last]}
+    return sorted(found, key=lambda number: (cost(number), abs(number - value)))

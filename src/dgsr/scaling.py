@@ -1,0 +1,65 @@
+"""Linear scaling written out: from a program f and its fit a f(x) + b to whole programs."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dgsr.constants import Fit, fit_constants
+from dgsr.population import DataSet, Population
+
+#: Tokens and constants that scale and offset add to a program.
+N_TOKENS, N_CONSTANTS = 4, 2
+
+# (has a slope, has an offset): f, a*f, f + b, a*f + b.
+_VARIANTS = ((False, False), (True, False), (False, True), (True, True))
+
+
+_STEPS = 5
+
+
+def written_out(population: Population, fit: Fit, data: DataSet) -> tuple[Population, np.ndarray]:
+    """Return f, a*f, f + b and a*f + b of every program as programs, and their NMSE.
+
+    Where the law has no scale or offset the shorter variant fits as well, and wins by its length.
+
+    Parameters
+    ----------
+    population : Population
+        Of a library with ``add``, ``mul`` and ``const``.
+    fit : Fit
+        Of `population` on `data`, scaled.
+    data : DataSet
+
+    Returns
+    -------
+    Population
+        Four times as many programs, arrays wider by `N_TOKENS` and `N_CONSTANTS`.
+    ndarray of shape (4 n_programs,)
+    """
+    index = population.library.index
+    add, mul, const = index["add"], index["mul"], index["const"]
+    n, width = population.tokens.shape
+    own_constants = np.sum(
+        (population.tokens == const) & (np.arange(width) < population.lengths[:, None]), axis=1
+    )
+    variants = []
+    for has_slope, has_offset in _VARIANTS:
+        prefix = [add] * has_offset + [mul, const] * has_slope
+        at = len(prefix)
+        tokens = np.zeros((n, width + N_TOKENS), dtype=np.int64)
+        tokens[:, :at] = prefix
+        tokens[:, at : at + width] = population.tokens
+        lengths = population.lengths + at
+        constants = np.ones((n, population.constants.shape[1] + N_CONSTANTS))
+        constants[:, has_slope : has_slope + population.constants.shape[1]] = population.constants
+        if has_slope:
+            constants[:, 0] = fit.slope
+        if has_offset:
+            tokens[np.arange(n), lengths] = const
+            constants[np.arange(n), own_constants + has_slope] = fit.intercept
+            lengths = lengths + 1
+        variants.append(Population(population.library, tokens, lengths, constants))
+    programs = Population.concatenate(variants)
+    # Without slope or offset other constants are best.
+    losses = fit_constants(programs, data, scaled=False, n_iterations=_STEPS, n_starts=0)
+    return programs, losses.nmse

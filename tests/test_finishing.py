@@ -1,0 +1,646 @@
+"""What a search ends with becomes what a person would write, and fits as well."""
+
+from __future__ import annotations
+
+import math
+import re
+import warnings
+from fractions import Fraction
+
+import mpmath
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import least_squares
+
+from dgsr.expressions import Expression, get_library
+from dgsr.expressions.expansion import expanded, gathered
+from dgsr.expressions.library import Library
+from dgsr.expressions.merging import PLACEMENTS, merge
+from dgsr.expressions.programs import to_program
+from dgsr.expressions.simple_numbers import cost, recognise, simple_numbers
+from dgsr.expressions.syntax import evaluate, leaves, map_leaves, parse, to_text
+from dgsr.expressions.tidy import tidy
+from dgsr.finishing import finish
+from dgsr.population import DataSet, Population
+
+LIBRARY = get_library("koza-const", 2)
+POINT = {"x1": 0.7, "x2": 1.9}
+
+
+def refit_on(data, library=LIBRARY):
+    """Scipy's least squares in the place of the compiled ones."""
+    row_weights = np.sqrt(data.weights / (len(data.y) * data.variance))
+
+    def refit(tokens, constants, free):
+        def residuals(values):
+            trial = np.array(constants)
+            trial[free] = values
+            program = Population(library, tokens[None], np.array([len(tokens)]), trial[None])
+            residual = (program.predict(data.columns.T)[0] - data.y) * row_weights
+            return np.where(np.isfinite(residual), residual, 1e10)
+
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            try:
+                found = least_squares(
+                    residuals,
+                    constants[free],
+                    x_scale="jac",
+                    jac="3-point",
+                    ftol=1e-15,
+                    xtol=1e-15,
+                    gtol=1e-15,
+                )
+            except ValueError:  # a derivative that is not finite
+                return constants, math.inf
+        fitted = np.array(constants)
+        fitted[free] = found.x
+        return fitted, 2 * found.cost
+
+    return refit
+
+
+def population_of(texts, library=LIBRARY):
+    """Programs of texts, as they stand: every decimal is a constant of its own."""
+    trees = [map_leaves(parse(text), lambda v: float(v) if isinstance(v, Fraction) else v) for text in texts]
+    programs = [to_program(tree, library) for tree in trees]
+    lengths = np.array([len(tokens) for tokens, _ in programs])
+    tokens = np.zeros((len(programs), lengths.max()), dtype=np.int64)
+    constants = np.ones((len(programs), max(len(values) for _, values in programs)))
+    for i, (program, values) in enumerate(programs):
+        tokens[i, : len(program)] = program
+        constants[i, : len(values)] = values
+    return Population(library, tokens, lengths, constants)
+
+
+def finished(truth, program, noise=0.0, scales=(1.0, 1.0), seed=1, n=200, refit=None):
+    """Fit `program` to data of `truth` in scaled variables, as a search does, and finish it.
+
+    `refit` makes of the data the fit that `finish` uses; the compiled one by default.
+    """
+    rng = np.random.default_rng(seed)
+    scales = np.array(scales)
+    X = rng.uniform(0.2, 4.0, (n, 2)) * scales
+    y = Expression.from_text(truth, LIBRARY)(X)
+    y = y + noise * y.std() * rng.standard_normal(n)
+    data = DataSet.from_arrays(X, y)
+    population = population_of([program])
+    n_constants = int((population.tokens[0] == LIBRARY.index["const"]).sum())
+    fit_scaled = refit_on(DataSet.from_arrays(X / scales, y))
+    fitted, _ = fit_scaled(population.tokens[0], population.constants[0], np.ones(n_constants, dtype=bool))
+    population.constants[0] = fitted
+    refit = None if refit is None else refit(data)
+    (expression,) = finish(population, scales, data, LIBRARY, 1e-16, refit)
+    return expression, float(np.mean((expression(X) - y) ** 2) / y.var())
+
+
+LAWS = [
+    (
+        "20 - x1 - x1*x2/(1 + 0.5*x1**2)",
+        "20.1*(1.1 - 0.05*(1.1*x1)) - 1.1*x1*x2/(1.1 + 0.5*(x1*(1.01*x1))) + 0.1",
+        "20 - x1 - x1*x2/(1 + 0.5*x1**2)",
+    ),
+    (
+        "0.5*sin(x1 - x2) - sin(x1)",
+        "0.7*(0.6*sin(x2*0.9 - 1.1*x1) + 1.3*sin(x1)) + 0.1",
+        "0.5*sin(x1 - x2) - sin(x1)",
+    ),
+    (
+        "x2*(x1/(1 + x1) - 0.075*x2)",
+        "1.1*(x2*(1.5*x1/(1.2 + 1.3*x1) - 0.1*x2)) + 0.2",
+        "x2*(x1/(1 + x1) - 0.075*x2)",
+    ),
+    ("2*pi*x1", "6.1*x1 + 0.1", "2*pi*x1"),
+    ("x1/3", "0.31*x1 + 0.1", "x1/3"),
+    ("3*x1/(1 + 0.7*x1)", "1.1*x1/(0.3 + 0.2*x1) + 0.1", "3*x1/(1 + 0.7*x1)"),
+    ("x2 + 2.5*exp(-x1**2/2)", "1.5*exp(-0.4*x1*(1.1*x1) + 0.1) + 1.2*x2 + 0.1", "x2 + 2.5*exp(-0.5*x1**2)"),
+    ("cos(x1) + 0.1*x2", "0.9*sin(1.02*x1 + 1.5) + 0.11*x2 + 0.1", "0.1*x2 + cos(x1)"),
+    ("1 + 2*log(x1)", "1.1*log(1.2*x1) + 1.1 + 0.001*x2", "1 + 2*log(x1)"),
+    ("0.2 + 1.38*x1**2", "1.1*exp(1.9*log(1.1*x1)) + 0.1", "0.2 + 1.38*x1**2"),
+    ("x1/(x1 + x2)", "1.1*(1.2*x1/(0.9*x1 + 1.3*x2 + 0.1)) + 0.01", "x1/(x1 + x2)"),
+    ("1.5 + x1*x2/4", "1.01*(0.3*x1*(1.2*x2) + 0.1) + 1.1", "1.5 + 0.25*x1*x2"),
+]
+
+
+@pytest.mark.parametrize(("truth", "program", "expected"), LAWS)
+def test_a_law_is_finished_to_what_a_person_writes(truth, program, expected):
+    expression, nmse = finished(truth, program)
+    assert str(expression) == expected
+    assert nmse < 1e-28
+
+
+@pytest.mark.parametrize(("truth", "program", "expected"), LAWS[:4])
+def test_a_law_is_finished_with_any_least_squares(truth, program, expected):
+    expression, nmse = finished(truth, program, refit=refit_on)
+    assert str(expression) == expected
+    assert nmse < 1e-28
+
+
+# Where a decimal that noise cannot tell from a multiple of pi is written instead.
+ROUNDED = {"2*pi*x1": "6.28*x1"}
+
+
+@pytest.mark.parametrize(("truth", "program", "expected"), LAWS)
+def test_a_law_is_found_in_noise(truth, program, expected):
+    """Every constant is right with a chance of 95%: most of the time the law is."""
+    found = [finished(truth, program, 0.01, seed=seed) for seed in range(1, 6)]
+    assert sum(str(expression) in (expected, ROUNDED.get(expected)) for expression, _ in found) >= 3
+    for expression, nmse in found:
+        assert nmse < 1.4e-4
+        assert not re.search(r"\d\.\d{5}", str(expression))  # no long decimals
+
+
+@pytest.mark.parametrize("scales", [(1e9, 1.0), (1.0, 1e-9), (1e9, 1e-9), (1e-9, 1e9)])
+def test_scaled_columns_come_back_in_their_own_units(scales):
+    product, nmse = finished("3*x1*x2", "0.5*((x1*1.1 + 0.1)*(1.2*x2 + 0.1)) + 0.2", scales=scales)
+    assert str(product) == "3*x1*x2"
+    assert nmse < 1e-28
+    a, b = (repr(1 / scale) for scale in scales)
+    expression, nmse = finished(
+        f"2*sin({a}*x1) + 0.5*{b}*x2", "1.9*sin(1.01*x1) + 0.3*x2 + 0.1", scales=scales
+    )
+    assert nmse < 1e-25
+    assert len(str(expression)) < 40
+
+
+def test_a_needless_constant_is_dropped():
+    for noise in (0.0, 0.01, 0.3):
+        expression, _ = finished("x1*x2", "0.9*(x1 + 0.1)*(x2 + 0.1) + 0.1", noise)
+        assert str(expression) == "x1*x2"
+        assert len(expression.constants) == 0
+
+
+def test_a_constant_that_is_no_simple_number_is_kept_whole():
+    expression, nmse = finished("1.8384776310850235*x1 + x2", "1.5*x1 + 1.1*x2 + 0.1")
+    assert re.fullmatch(r"1\.838477631085\d+\*x1 \+ x2", str(expression))
+    assert nmse < 1e-28
+
+
+def test_a_fit_that_ended_early_is_finished_too():
+    X = np.random.default_rng(0).uniform(0.2, 4.0, (200, 2))
+    data = DataSet.from_arrays(X, X[:, 0] * X[:, 1] / 3)
+    programs = population_of(["0.33333333337*x1*(1.0000000002*x2) + 0.0000000001"])
+    (expression,) = finish(
+        programs, np.ones(2), data, LIBRARY, 1e-16, lambda _, constants, __: (constants, 0.0)
+    )
+    assert str(expression) == "x1*x2/3"
+
+
+def test_order_and_number_of_programs_are_kept():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(0.2, 4, (100, 2))
+    data = DataSet.from_arrays(X, 2 * X[:, 0] + 0.5 * X[:, 1] ** 2)
+    programs = population_of(["5.1", "2.1*x1 + 0.5", "2.1*x1 + 0.4*x2*(1.1*x2) + 0.1", "x1 + x2", "x2 - x2"])
+    expressions = finish(programs, np.ones(2), data, LIBRARY, 1e-16)
+    assert len(expressions) == len(programs)
+    assert str(expressions[2]) == "2*x1 + 0.5*x2**2"
+    assert str(expressions[3]) == "x1 + x2"
+    assert all(expression.library is LIBRARY for expression in expressions)
+
+
+@pytest.mark.parametrize("refit", [None, refit_on])
+def test_weights_decide_which_rows_count(refit):
+    rng = np.random.default_rng(0)
+    X = rng.uniform(0.2, 4, (200, 2))
+    first = np.arange(200) < 100
+    y = np.where(first, 2 * X[:, 0], 3 * X[:, 0])
+    programs = population_of(["2.4*x1"])
+    for weights, expected in [(first, "2*x1"), (~first, "3*x1")]:
+        data = DataSet.from_arrays(X, y, weights)
+        (expression,) = finish(
+            programs, np.ones(2), data, LIBRARY, 1e-16, None if refit is None else refit(data)
+        )
+        assert str(expression) == expected
+
+
+def test_programs_without_constants_stay_or_become_shorter():
+    library = get_library("koza", 2)
+    X = np.random.default_rng(0).uniform(0.2, 4, (100, 2))
+    data = DataSet.from_arrays(X, X[:, 0] + X[:, 1])
+    programs = population_of(["x1*x2 + sin(x1)", "x1 + x2 - x1"], library)
+    expressions = finish(programs, np.ones(2), data, library, 1e-16)
+    assert [str(expression) for expression in expressions] == ["sin(x1) + x1*x2", "x2"]
+    with pytest.raises(ValueError, match="koza"):
+        finish(programs, np.array([1e9, 1.0]), data, library, 1e-16)
+
+
+def finished_by_hand(text, X, library=None, noise=0.0):
+    """Finish the program that `text` is, on its own values and noise."""
+    library = get_library("physics", X.shape[1]) if library is None else library
+    programs = population_of([text], library)
+    y = programs.predict(X)[0]
+    y = y + noise * y.std() * np.random.default_rng(1).standard_normal(len(y))
+    (expression,) = finish(programs, np.ones(X.shape[1]), DataSet.from_arrays(X, y), library, 1e-16)
+    return expression
+
+
+POSITIVE = np.random.default_rng(0).uniform(0.2, 4.0, (200, 2))
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.01])
+@pytest.mark.parametrize(
+    ("program", "expected"),
+    [
+        ("x2*abs(x1)/(1 + x2)", "x1*x2/(1 + x2)"),
+        ("3*x1*x2/(0.7 + sqrt(x2**2))", "3*x1*x2/(0.7 + x2)"),
+        ("sqrt(square(x2 - 5))*x1", "x1*(5 - x2)"),
+        ("sqrt(x2)**2 + x1", "x1 + x2"),
+        ("x1*sqrt(x1 + x2)**2", "x1*(x1 + x2)"),
+        ("x1 + abs(1/x2**2)", "x1 + 1/x2**2"),
+        ("x2 + 1.0**x1", "1 + x2"),
+        ("x2 + 2*x1**1.0", "2*x1 + x2"),
+        ("x2*exp(1.5*log(x1))", "x2*x1**1.5"),
+        ("x2*log(exp(x1*x2))", "x1*x2**2"),
+        ("x2*exp(log(x1))", "x1*x2"),
+        ("x1 + 0.223130160148429828933**x2", "x1 + exp(-1.5*x2)"),
+    ],
+)
+def test_functions_that_change_nothing_on_the_data_go(program, expected, noise):
+    assert str(finished_by_hand(program, POSITIVE, noise=noise)) == expected
+
+
+def test_a_power_of_two_is_written_so():
+    assert str(finished_by_hand("x1 + 1.0*2.0**x2", POSITIVE)) == "x1 + 2**x2"
+
+
+@pytest.mark.parametrize("library", ["physics", "koza-const"])
+def test_functions_that_change_something_stay(library):
+    X = np.random.default_rng(0).uniform(-2.0, 2.0, (200, 2))
+    library = get_library(library, 2)
+    program = "abs(x1) + x2" if "abs" in library.index else "exp(0.5*log(x1*x1)) + x2"
+    expression = finished_by_hand(program, X, library)
+    assert len(expression.tokens) <= len(population_of([program], library).tokens[0])
+    np.testing.assert_allclose(expression(X), np.abs(X[:, 0]) + X[:, 1], rtol=1e-12)
+
+
+def test_a_library_without_the_function_merging_writes_says_it_with_what_it_has():
+    no_cosine = Library("sine", ("add", "sub", "mul", "sin"), True, 2)
+    text = "1.0*sin(x1 + 1.5707963267948966) + 0.5*x2 + 0.5*x2"
+    expression = finished_by_hand(text, POSITIVE, no_cosine)
+    assert len(expression.tokens) == 6  # + x2 sin + c x1
+    no_exp = Library("powers", ("add", "sub", "mul", "pow"), True, 2)
+    text = "0.5**x1 + 0.5*x2 + 0.5*x2"
+    assert len(finished_by_hand(text, POSITIVE, no_exp).tokens) == 5  # + x2 pow c x1
+
+
+def in_units(tree, units):
+    """The program with x_i/unit_i for x_i, all times the unit of y."""
+    *columns, target = units
+    tree = map_leaves(tree, lambda v: float(v) if isinstance(v, Fraction) else v)
+    names = {f"x{i + 1}": ("mul", 1 / unit, f"x{i + 1}") for i, unit in enumerate(columns) if unit != 1}
+    tree = map_leaves(tree, lambda leaf: names.get(leaf, leaf) if isinstance(leaf, str) else leaf)
+    return tree if target == 1 else ("mul", target, tree)
+
+
+UNITS = [
+    (1e9, 1.0, 1.0),
+    (1e-9, 1.0, 1.0),
+    (1.0, 1e9, 1.0),
+    (1.0, 1e-9, 1.0),
+    (1.0, 1.0, 1e9),
+    (1.0, 1.0, 1e-9),
+]
+
+
+@pytest.mark.parametrize("units", UNITS)
+@pytest.mark.parametrize("noise", [0.0, 0.01])
+@pytest.mark.parametrize(
+    "law",
+    [
+        "4*x1*x2/(0.7 + x2)",
+        "3*x1/(0.7 + x2)",
+        "2.5*x1/(0.7 + x2)",
+        "1.5 + 0.3*x1*x2**2",
+        "2*sin(3*x1) + 0.5*x2",
+        "4*x1*exp(-0.3*x2)",
+        "6*x1/(2*x1 + 0.7*x2 + 5)",
+    ],
+)
+def test_the_form_is_the_same_in_other_units(law, noise, units):
+    def in_these(units):
+        tree = in_units(parse(law), units)
+        tokens, constants = to_program(tree, library)
+        X = POSITIVE * np.array(units[:2])
+        programs = Population(library, tokens[None], np.array([len(tokens)]), constants[None])
+        y = programs.predict(X)[0]
+        y = y + noise * y.std() * np.random.default_rng(1).standard_normal(len(y))
+        return finish(programs, np.ones(2), DataSet.from_arrays(X, y), library, 1e-16)[0]
+
+    library = get_library("physics", 2)
+    plain, expression = in_these((1.0, 1.0, 1.0)), in_these(units)
+    assert expression.tokens.tolist() == plain.tokens.tolist(), f"{plain} and {expression}"
+
+
+@pytest.mark.parametrize(
+    ("units", "expected"),
+    [
+        ((1.0, 1.0, 1.0), "x1*x2/(1 + x2)"),
+        ((1.0, 1e9, 1.0), "x1*x2/(1000000000 + x2)"),
+        ((1.0, 1.0, 1e9), "1000000000*x1*x2/(1 + x2)"),
+    ],
+)
+def test_a_factor_of_one_becomes_the_unit(units, expected):
+    library = get_library("physics", 2)
+    tokens, constants = to_program(in_units(parse("x1*x2/(1 + x2)"), units), library)
+    programs = Population(library, tokens[None], np.array([len(tokens)]), constants[None])
+    X = POSITIVE * np.array(units[:2])
+    data = DataSet.from_arrays(X, programs.predict(X)[0])
+    assert str(finish(programs, np.ones(2), data, library, 1e-16)[0]) == expected
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.01])
+@pytest.mark.parametrize(
+    ("program", "expected"),
+    [
+        ("2*sin(1.5*x1 + 1.57079632679) + x2", "x2 + 2*cos(1.5*x1)"),
+        ("2*cos(1.5*x1 - 1.57079632679) + x2", "x2 + 2*sin(1.5*x1)"),
+        ("2*sin(1.5*x1 + 3.14159265359) + x2", "x2 - 2*sin(1.5*x1)"),
+        ("sin(-x1)*x2", "-x2*sin(x1)"),
+    ],
+)
+def test_a_phase_of_quarter_turns_goes(program, expected, noise):
+    assert str(finished_by_hand(program, POSITIVE, noise=noise)) == expected
+
+
+@pytest.mark.parametrize(
+    ("program", "expected"),
+    [
+        ("2*sin(1.5*x1 + 63.53185307179586) + x2", "x2 + 2*sin(0.7 + 1.5*x1)"),
+        ("2*cos(0.6 - 1.5*x1 + 62.83185307179586) + x2", "x2 + 2*cos(1.5*x1 - 0.6)"),
+    ],
+)
+def test_a_phase_has_no_whole_turns(program, expected):
+    assert str(finished_by_hand(program, POSITIVE)) == expected
+
+
+def test_whole_turns_that_a_fit_adds_are_taken_off():
+    def refit(tokens, constants, free):
+        return np.where(np.abs(constants - 0.69) < 0.02, 0.7 + 3584 * math.pi, constants), 0.0
+
+    y = 2 * np.sin(1.5 * POSITIVE[:, 0] + 0.7) + POSITIVE[:, 1]
+    programs = population_of(["2.0*sin(1.5*x1 + 0.69) + x2"], library := get_library("physics", 2))
+    (expression,) = finish(programs, np.ones(2), DataSet.from_arrays(POSITIVE, y), library, 1e-16, refit)
+    assert str(expression) == "x2 + 2*sin(0.7 + 1.5*x1)"
+
+
+# Merging -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "merged"),
+    [
+        ("2.5*(1.5*x)", "3.75*x"),
+        ("(2.5*x)/0.5", "5.0*x"),
+        ("x/(-2.5*y)", "-0.4*x/y"),
+        ("1.25*(x + y + 0.5) + 2.25", "2.875 + 1.25*(x + y)"),
+        ("1.5*exp(x + 0.5)*y", "2.4730819060501923*y*exp(x)"),
+        ("2.5*log(2.5*x) + 0.5", "2.7907268296853878 + 2.5*log(x)"),
+        ("log(3.5*x)", "log(3.5*x)"),
+        ("1.5*sqrt(2.25*x)", "2.25*sqrt(x)"),
+        ("sqrt(2.25*x)", "sqrt(2.25*x)"),
+        ("square(1.5*x)", "2.25*x**2"),
+        ("abs(-2.5*x)", "2.5*abs(x)"),
+        ("1.5*exp(1.5*log(2.25*x))", "5.0625*x**1.5"),
+        ("exp(1.5*x)*exp(2.25*x)", "exp(3.75*x)"),
+        ("x/exp(-1.5*x)", "x*exp(1.5*x)"),
+        ("sin(-1.5*x)", "-sin(1.5*x)"),
+        ("cos(1.5*y - 2.5*x)", "cos(2.5*x - 1.5*y)"),
+        ("0.5*x - 0.5*x + y", "y"),
+        ("x*y/(y*x)", "1"),
+        ("sqrt(x + y)**2", "x + y"),
+        ("x*sqrt(y)**4", "x*y**2"),
+        ("sqrt(x**2*y**4)", "y**2*abs(x)"),
+        ("abs(x)**2*y", "x**2*y"),
+        ("1**x + y", "1 + y"),
+        ("0.5**x", "exp(-0.6931471805599453*x)"),
+        ("2.5*0.5**(x + 1.5)*y", "0.8838834764831844*y*exp(-0.6931471805599453*x)"),
+    ],
+)
+def test_constants_are_merged(text, merged):
+    tree = map_leaves(parse(text), lambda v: float(v) if isinstance(v, Fraction) else v)
+    assert to_text(merge(tree, "leading")) == merged
+
+
+def test_the_scale_of_a_quotient_goes_where_it_is_wanted():
+    tree = ("div", ("mul", 3.0, "x"), ("add", 2.0, ("mul", 4.0, "y")))
+    assert to_text(merge(tree, "leading")) == "0.75*x/(0.5 + y)"
+    assert to_text(merge(tree, "number")) == "1.5*x/(1 + 2.0*y)"
+    # Of exact numbers the simplest are taken.
+    half = Fraction(1, 2)
+    assert to_text(merge(("div", ("mul", 2, "x"), ("add", 2, "y")))) == "x/(1 + 0.5*y)"
+    assert to_text(merge(("div", ("mul", half, "x"), ("add", half, ("mul", 2, "y"))))) == "x/(1 + 4*y)"
+    seven = Fraction(7, 10)
+    above, below = ("add", ("mul", seven, "x"), 2 * seven), ("add", 2, "y")
+    assert to_text(merge(("div", above, below))) == "0.7*(2 + x)/(2 + y)"
+
+
+def test_undefined_parts_are_refused():
+    for text in ("x/(x - x)", "log(x - x)", "exp(exp(9.5))*x + exp(1000)"):
+        with pytest.raises(ArithmeticError):
+            merge(parse(text))
+
+
+variables = st.sampled_from(["x1", "x2"])
+fitted = st.floats(-5, 5, allow_subnormal=False).filter(lambda value: abs(value) > 0.01)
+leaf = st.one_of(variables, fitted, st.integers(-3, 3))
+UNARY = ["neg", "exp", "log", "sin", "cos", "sqrt", "square", "cube", "abs", "tanh"]
+
+
+def _branches(children, unary, binary):
+    return st.one_of(
+        st.tuples(st.sampled_from(unary), children), st.tuples(st.sampled_from(binary), children, children)
+    )
+
+
+float_trees = st.recursive(
+    leaf, lambda c: _branches(c, UNARY, ["add", "sub", "mul", "div", "pow"]), max_leaves=10
+)
+koza_trees = st.recursive(
+    leaf, lambda c: _branches(c, ["exp", "log", "sin", "cos"], ["add", "sub", "mul", "div"]), max_leaves=10
+)
+
+rational_trees = st.recursive(
+    leaf, lambda c: _branches(c, ["neg", "square"], ["add", "sub", "mul", "div"]), max_leaves=10
+)
+
+
+def precisely(tree):
+    """Evaluate with 50 digits; None where undefined."""
+    with mpmath.workdps(50):
+        try:
+            return evaluate(tree, {name: mpmath.mpf(value) for name, value in POINT.items()}, mpmath.mp)
+        except ArithmeticError:
+            return None
+
+
+def _is_well_conditioned(tree):
+    """Whether every part stays near 1 in size, so that rounding is not magnified."""
+    value = precisely(tree)
+    is_near_1 = value is not None and 1e-2 < abs(value) < 50
+    if isinstance(tree, tuple) and tree[0] == "pow" and not (precisely(tree[1]) or 0.0) > 0.0:
+        return False  # (-1)**(0.06/0.06) has no value when the quotient is rounded
+    return is_near_1 and (not isinstance(tree, tuple) or all(map(_is_well_conditioned, tree[1:])))
+
+
+@settings(deadline=None)
+@given(float_trees)
+def test_tidy_keeps_the_value_of_trees_with_floats(tree):
+    if _is_well_conditioned(tree):
+        assert math.isclose(precisely(tidy(tree)), precisely(tree), rel_tol=1e-9)
+
+
+@settings(deadline=None, max_examples=300)
+@given(float_trees, st.sampled_from(PLACEMENTS))
+def test_merging_keeps_the_value(tree, placement):
+    if not _is_well_conditioned(tree):
+        return
+    try:
+        merged = merge(tree, placement)
+    except ArithmeticError:
+        return
+    assert math.isclose(precisely(merged), precisely(tree), rel_tol=1e-8)
+
+
+@settings(deadline=None, max_examples=200)
+@given(rational_trees)
+def test_merging_never_adds_a_fitted_constant(tree):
+    def n_fitted(tree):
+        return sum(isinstance(leaf, float) for leaf in leaves(tree))
+
+    try:
+        merged = merge(tree, "leading")
+    except ArithmeticError:
+        return
+    numbers = sum(not isinstance(leaf, str) for leaf in leaves(tree))
+    assert n_fitted(merged) <= numbers
+
+
+programs_of_libraries = st.one_of(
+    st.tuples(st.just("koza-const"), koza_trees), st.tuples(st.just("physics"), float_trees)
+)
+
+
+@settings(deadline=None, max_examples=60)
+@given(programs_of_libraries, st.sampled_from([0.0, 0.05]), st.integers(0, 100))
+def test_finishing_never_raises_and_fits_as_well(of_library, noise, seed):
+    name, tree = of_library
+    library = get_library(name, 2)
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(0.5, 2.0, (60, 2))
+    try:
+        tokens, constants = to_program(tree, library)
+    except ValueError:
+        return
+    program = Population(
+        library, tokens[None], np.array([len(tokens)]), constants[None].reshape(1, len(constants))
+    )
+    y = program.predict(X)[0]
+    if not (np.isfinite(y).all() and 1e-3 < y.std() < 1e3):
+        y = X[:, 0] * X[:, 1]
+    y = y + noise * y.std() * rng.standard_normal(len(y))
+    data = DataSet.from_arrays(X, y)
+    before = program.nmse(X, y)[0]
+    (expression,) = finish(program, np.ones(2), data, library, 1e-16)
+    after = np.mean((expression(X) - y) ** 2) / y.var()
+    if np.isfinite(before):
+        n_snapped = max(len(constants), 1)
+        assert len(y) * math.log(max(after, 1e-20) / max(before, 1e-20)) < 4 * n_snapped
+
+
+# Numbers -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (1 / 3, "1/3"),
+        (-2 / 3, "-2/3"),
+        (math.pi, "pi"),
+        (2 * math.pi, "2*pi"),
+        (-math.pi, "-pi"),
+        (math.pi / 4, "pi/4"),
+        (1 / (4 * math.pi), "1/(4*pi)"),
+        (math.sqrt(2), "sqrt(2)"),
+        (0.25, "0.25"),
+        (0.1, "0.1"),
+        (0.333, "0.333"),
+        (3.14159, "3.14159"),
+    ],
+)
+def test_floats_are_named_where_they_have_a_name(value, text):
+    assert to_text(recognise(value)) == text
+    assert math.isclose(evaluate(recognise(value), {}), value, rel_tol=4e-16)
+
+
+def test_a_formula_prints_the_names_of_its_numbers():
+    library = LIBRARY
+    tokens = [library.index[name] for name in ("add", "mul", "const", "x1", "mul", "const", "x2")]
+    assert str(Expression(library, tokens, [1 / 3, 2 * math.pi])) == "x1/3 + 2*pi*x2"
+
+
+@pytest.mark.parametrize(
+    ("value", "half_width", "simplest"),
+    [
+        (0.001, 0.002, 0.0),
+        (1.01, 0.02, 1.0),
+        (2.98, 0.05, 3.0),
+        (0.499, 0.01, 0.5),
+        (0.3333, 0.001, 1 / 3),
+        (3.1413, 0.001, math.pi),
+        (6.674e-11, 5e-14, 6.67e-11),
+        (299792458.0, 0.1, 299792458.0),
+        (5.0, math.inf, 0.0),
+        (2.27e-9, 2.5e-11, 2.25e-9),
+        (7.44e8, 8e6, 7.5e8),
+        (0.6931472, 1e-7, math.log(2)),
+    ],
+)
+def test_the_simplest_number_in_an_interval(value, half_width, simplest):
+    assert simple_numbers(value, half_width, 9)[0] == simplest
+
+
+@given(st.floats(-1e6, 1e6, allow_subnormal=False), st.floats(1e-12, 10))
+def test_simple_numbers_are_in_the_interval_and_in_order(value, half_width):
+    numbers = simple_numbers(value, half_width, 9)
+    assert all(abs(number - value) <= half_width for number in numbers)
+    assert sorted(map(cost, numbers)) == list(map(cost, numbers))
+
+
+@given(st.integers(1, 99_999), st.integers(-200, 200))
+def test_a_decimal_costs_its_digits_wherever_the_point_is(digits, exponent):
+    if cost(float(f"{digits}e{exponent}")) > 0:
+        assert cost(float(f"{digits}e{exponent}")) == cost(float(f"{digits}e-250"))
+
+
+# --- rewriting ------------------------------------------------------------------------------------
+
+
+@settings(deadline=None, max_examples=300)
+@given(float_trees, st.sampled_from([expanded, gathered]))
+def test_rewriting_keeps_the_value(tree, rewrite):
+    value = precisely(tree)
+    rewritten = precisely(rewrite(tree))
+    if _is_well_conditioned(tree) and rewritten is not None:
+        assert math.isclose(rewritten, value, rel_tol=1e-8, abs_tol=1e-9)
+
+
+def test_products_of_sums_are_multiplied_out():
+    tree = parse("(x1 - 2)*(x2 + 3)**2")
+    assert to_text(tidy(expanded(tree))).count("*(") == 0
+    values = {"x1": 0.7, "x2": 1.3}
+    assert evaluate(expanded(tree), values) == pytest.approx(evaluate(tree, values))
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        "log(1.82 + x1 + x1*(0.2641101056459321 + x1)*(1.135889894354068 + x1))",
+        "0.2623642644674909 + log(1.4 + x1 + 0.7692307692307697*x1**2*(1.4 + x1))",
+    ],
+)
+def test_a_way_of_writing_with_simpler_constants_is_found(program):
+    library = get_library("koza-const", 1)
+    found = finished_by_hand(program, POSITIVE[:, :1], library)
+    assert str(found) == "log(1.82 + 1.3*x1 + 1.4*x1**2 + x1**3)"

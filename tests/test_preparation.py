@@ -1,0 +1,143 @@
+"""What a search sees of the data: equal rows once, a sample of many, columns near 1."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dgsr.population import DataSet
+from dgsr.preparation import prepare
+
+
+def data(n_samples=40, seed=0):
+    rng = np.random.default_rng(seed)
+    return rng.uniform(0.5, 2.0, (n_samples, 2)), rng.normal(size=n_samples)
+
+
+def prepared(X, y, weight=None, *, rescale=True, max_rows=None, seed=0):
+    return prepare(X, y, weight, rescale=rescale, max_rows=max_rows, seed=seed)
+
+
+def assert_equal(one, other):
+    for name, a, b in zip(DataSet._fields, one, other, strict=True):
+        np.testing.assert_array_equal(a, b, err_msg=name)
+
+
+def rows(dataset):
+    """The rows of a data set, in its order."""
+    return [tuple(row) for row in np.column_stack([*dataset.columns, dataset.y])]
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.lists(st.integers(0, 3), min_size=12, max_size=12).filter(any), st.integers(0, 99))
+def test_repeated_rows_in_any_order_are_weights_exactly(weights, seed):
+    X, y = data(12, seed)
+    at = np.random.default_rng(seed).permutation(np.repeat(np.arange(12), weights))
+    one, other = prepared(X, y, weights), prepared(X[at], y[at])
+    assert_equal(one.data, other.data)
+    assert_equal(one.search, other.search)
+
+
+def test_the_data_are_all_rows_of_a_weight_each_once():
+    X, y = data()
+    weight = np.random.default_rng(1).uniform(0.5, 2.0, 40)
+    weight[:5] = 0.0
+    both = prepared(np.concatenate([X, X]), np.concatenate([y, y]), np.concatenate([weight, 2 * weight]))
+    expected = {(*X[i], y[i]): weight[i] for i in range(5, 40)}
+    assert sorted(rows(both.data)) == sorted(expected)
+    shares = both.data.weights / both.data.weights.sum()
+    np.testing.assert_allclose(shares, [expected[row] / weight.sum() for row in rows(both.data)], rtol=1e-12)
+
+
+def test_rows_that_differ_in_y_alone_stay_two():
+    dataset = prepared(np.ones((3, 1)), np.array([1.0, 2.0, 2.0])).data
+    assert rows(dataset) == [(1.0, 1.0), (1.0, 2.0)]
+    np.testing.assert_allclose(dataset.weights, [2 / 3, 4 / 3])
+
+
+@pytest.mark.parametrize(("max_rows", "n"), [(2, 2), (39, 39), (40, 40), (41, 40), (None, 40)])
+def test_the_search_has_a_sample_of_so_many_rows(max_rows, n):
+    X, y = data()
+    weight = np.random.default_rng(1).uniform(0.5, 2.0, 40)
+    result = prepared(X, y, weight, max_rows=max_rows)
+    assert len(result.data.y) == 40
+    assert len(result.search.y) == len(set(rows(result.search))) == n
+    weights = dict(zip(rows(result.data), result.data.weights, strict=True))
+    of_each = [weights[row] for row in rows(result.search)]
+    np.testing.assert_allclose(result.search.weights, of_each / np.mean(of_each), rtol=1e-12)
+
+
+def test_the_sample_is_of_the_seed():
+    X, y = data()
+    samples = [rows(prepared(X, y, max_rows=20, seed=seed).search) for seed in (0, 0, 1)]
+    assert samples[0] == samples[1] != samples[2]
+
+
+def test_each_row_is_as_likely_in_the_sample():
+    X, y = data()
+    drawn = [row for seed in range(400) for row in rows(prepared(X, y, max_rows=10, seed=seed).search)]
+    counts = np.array([drawn.count((*X[i], y[i])) for i in range(40)])
+    assert np.all(np.abs(counts - 100) < 5 * np.sqrt(400 * 0.25 * 0.75))
+
+
+@pytest.mark.parametrize(
+    ("factor", "scale"),
+    [
+        (1.0, 1.0), (5e2, 1.0), (1e-2, 1.0), (1e4, 1e4), (1e9, 1e9), (1e-9, 1e-9), (-1e9, 1e9),
+        (1e300, 1e300), (1e-300, 1e-300), (5e307, 1e300), (1e-307, 1e-300), (1e-320, 1e-300),
+    ],
+)  # fmt: skip
+def test_a_column_of_extreme_scale_is_divided_by_a_power_of_ten(factor, scale):
+    X, y = data()
+    moved = X * [factor, 1.0]
+    result = prepared(moved, y)
+    np.testing.assert_allclose(result.column_scales, [scale, 1.0], rtol=1e-12)
+    assert np.isfinite(1.0 / result.column_scales).all()
+    np.testing.assert_allclose(
+        result.search.columns[0] * scale, result.data.columns[0], rtol=1e-12, atol=1e-323
+    )
+    assert sorted(result.data.columns[0]) == sorted(moved[:, 0])  # as given
+    if 1e-300 <= abs(factor) <= 1e300:
+        assert 1e-3 <= np.sqrt(np.mean(result.search.columns[0] ** 2)) <= 1e3
+
+
+def test_columns_are_left_alone_where_no_constant_can_undo_it_or_all_are_zero():
+    X, y = data()
+    np.testing.assert_array_equal(prepared(X * 1e9, y, rescale=False).column_scales, 1.0)
+    result = prepared(X * [0.0, 1.0], y)
+    np.testing.assert_array_equal(result.column_scales, 1.0)
+    np.testing.assert_array_equal(result.search.columns[0], 0.0)
+
+
+# A data set -----------------------------------------------------------------------------------------
+
+
+def test_a_data_set_has_weighted_moments():
+    X, y = data()
+    weight = np.random.default_rng(1).uniform(0.0, 2.0, 40)
+    dataset = DataSet.from_arrays(X, y, weight)
+    np.testing.assert_allclose(dataset.weights, weight / weight.mean())
+    assert dataset.mean == pytest.approx(np.average(y, weights=weight))
+    assert dataset.variance == pytest.approx(np.average((y - dataset.mean) ** 2, weights=weight))
+    plain = DataSet.from_arrays(X, y)
+    assert (plain.mean, plain.variance) == (y.mean(), y.var())
+
+
+@pytest.mark.parametrize("factor", [1e-300, 1e300])
+def test_weights_of_any_scale_are_shares(factor):
+    X, y = data()
+    weight = np.random.default_rng(1).uniform(0.5, 2.0, 40)
+    dataset, scaled = DataSet.from_arrays(X, y, weight), DataSet.from_arrays(X, y, weight * factor)
+    np.testing.assert_allclose(scaled.weights, dataset.weights)
+    assert scaled.variance == pytest.approx(dataset.variance)
+
+
+def test_the_effective_number_of_rows():
+    X, y = data()
+    assert DataSet.from_arrays(X, y).n_effective == pytest.approx(40)
+    assert DataSet.from_arrays(X, y, np.full(40, 7.0)).n_effective == pytest.approx(40)
+    assert DataSet.from_arrays(X, y, np.arange(40) < 10).n_effective == pytest.approx(10)
+    # Of two weights, Kish's formula by hand: (10*3 + 30)**2 / (10*9 + 30).
+    assert DataSet.from_arrays(X, y, np.where(np.arange(40) < 10, 3.0, 1.0)).n_effective == pytest.approx(30)
