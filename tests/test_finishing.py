@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import re
 import warnings
@@ -23,43 +24,30 @@ from dgsr.expressions.simple_numbers import cost, recognise, simple_numbers
 from dgsr.expressions.syntax import evaluate, leaves, map_leaves, parse, to_text
 from dgsr.expressions.tidy import tidy
 from dgsr.finishing import finish
+from dgsr.finishing.fits import Fits
+from dgsr.finishing.programs import FreeProgram
 from dgsr.population import DataSet, Population
 
 LIBRARY = get_library("koza-const", 2)
 POINT = {"x1": 0.7, "x2": 1.9}
 
 
-def refit_on(data, library=LIBRARY):
-    """Scipy's least squares in the place of the compiled ones."""
-    row_weights = np.sqrt(data.weights / (len(data.y) * data.variance))
+def scipys_least_squares(fits, program):
+    """`Fits.least_squares` by scipy."""
 
-    def refit(tokens, constants, free):
-        def residuals(values):
-            trial = np.array(constants)
-            trial[free] = values
-            program = Population(library, tokens[None], np.array([len(tokens)]), trial[None])
-            residual = (program.predict(data.columns.T)[0] - data.y) * row_weights
-            return np.where(np.isfinite(residual), residual, 1e10)
+    def residuals(values):
+        trial = program.constants.copy()
+        trial[program.free] = values
+        residual = (fits.predicted(program.tokens, trial[None])[0] - fits.data.y) * fits.row_weights
+        return np.where(np.isfinite(residual), residual, 1e10)
 
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            try:
-                found = least_squares(
-                    residuals,
-                    constants[free],
-                    x_scale="jac",
-                    jac="3-point",
-                    ftol=1e-15,
-                    xtol=1e-15,
-                    gtol=1e-15,
-                )
-            except ValueError:  # a derivative that is not finite
-                return constants, math.inf
-        fitted = np.array(constants)
-        fitted[free] = found.x
-        return fitted, 2 * found.cost
-
-    return refit
+    precise = {"ftol": 1e-15, "xtol": 1e-15, "gtol": 1e-15}
+    fitted = program.constants.copy()
+    with warnings.catch_warnings(), contextlib.suppress(ValueError):  # a derivative that is not finite
+        warnings.simplefilter("ignore")
+        start = program.constants[program.free]
+        fitted[program.free] = least_squares(residuals, start, x_scale="jac", jac="3-point", **precise).x
+    return fitted
 
 
 def population_of(texts, library=LIBRARY):
@@ -75,11 +63,8 @@ def population_of(texts, library=LIBRARY):
     return Population(library, tokens, lengths, constants)
 
 
-def finished(truth, program, noise=0.0, scales=(1.0, 1.0), seed=1, n=200, refit=None):
-    """Fit `program` to data of `truth` in scaled variables, as a search does, and finish it.
-
-    `refit` makes of the data the fit that `finish` uses; the compiled one by default.
-    """
+def finished(truth, program, noise=0.0, scales=(1.0, 1.0), seed=1, n=200):
+    """Fit `program` to data of `truth` in scaled variables, as a search does, and finish it."""
     rng = np.random.default_rng(seed)
     scales = np.array(scales)
     X = rng.uniform(0.2, 4.0, (n, 2)) * scales
@@ -88,11 +73,11 @@ def finished(truth, program, noise=0.0, scales=(1.0, 1.0), seed=1, n=200, refit=
     data = DataSet.from_arrays(X, y)
     population = population_of([program])
     n_constants = int((population.tokens[0] == LIBRARY.index["const"]).sum())
-    fit_scaled = refit_on(DataSet.from_arrays(X / scales, y))
-    fitted, _ = fit_scaled(population.tokens[0], population.constants[0], np.ones(n_constants, dtype=bool))
-    population.constants[0] = fitted
-    refit = None if refit is None else refit(data)
-    (expression,) = finish(population, scales, data, LIBRARY, 1e-16, refit)
+    program = FreeProgram(population.tokens[0], population.constants[0], np.ones(n_constants, dtype=bool))
+    population.constants[0] = scipys_least_squares(
+        Fits(DataSet.from_arrays(X / scales, y), LIBRARY, 1e-16), program
+    )
+    (expression,) = finish(population, scales, data, LIBRARY, 1e-16)
     return expression, float(np.mean((expression(X) - y) ** 2) / y.var())
 
 
@@ -132,8 +117,9 @@ def test_a_law_is_finished_to_what_a_person_writes(truth, program, expected):
 
 
 @pytest.mark.parametrize(("truth", "program", "expected"), LAWS[:4])
-def test_a_law_is_finished_with_any_least_squares(truth, program, expected):
-    expression, nmse = finished(truth, program, refit=refit_on)
+def test_a_law_is_finished_with_any_least_squares(truth, program, expected, monkeypatch):
+    monkeypatch.setattr(Fits, "least_squares", scipys_least_squares)
+    expression, nmse = finished(truth, program)
     assert str(expression) == expected
     assert nmse < 1e-28
 
@@ -178,13 +164,12 @@ def test_a_constant_that_is_no_simple_number_is_kept_whole():
     assert nmse < 1e-28
 
 
-def test_a_fit_that_ended_early_is_finished_too():
+def test_a_fit_that_ended_early_is_finished_too(monkeypatch):
+    monkeypatch.setattr(Fits, "least_squares", lambda fits, program: program.constants)
     X = np.random.default_rng(0).uniform(0.2, 4.0, (200, 2))
     data = DataSet.from_arrays(X, X[:, 0] * X[:, 1] / 3)
     programs = population_of(["0.33333333337*x1*(1.0000000002*x2) + 0.0000000001"])
-    (expression,) = finish(
-        programs, np.ones(2), data, LIBRARY, 1e-16, lambda _, constants, __: (constants, 0.0)
-    )
+    (expression,) = finish(programs, np.ones(2), data, LIBRARY, 1e-16)
     assert str(expression) == "x1*x2/3"
 
 
@@ -200,8 +185,9 @@ def test_order_and_number_of_programs_are_kept():
     assert all(expression.library is LIBRARY for expression in expressions)
 
 
-@pytest.mark.parametrize("refit", [None, refit_on])
-def test_weights_decide_which_rows_count(refit):
+@pytest.mark.parametrize("least_squares", [Fits.least_squares, scipys_least_squares])
+def test_weights_decide_which_rows_count(least_squares, monkeypatch):
+    monkeypatch.setattr(Fits, "least_squares", least_squares)
     rng = np.random.default_rng(0)
     X = rng.uniform(0.2, 4, (200, 2))
     first = np.arange(200) < 100
@@ -209,9 +195,7 @@ def test_weights_decide_which_rows_count(refit):
     programs = population_of(["2.4*x1"])
     for weights, expected in [(first, "2*x1"), (~first, "3*x1")]:
         data = DataSet.from_arrays(X, y, weights)
-        (expression,) = finish(
-            programs, np.ones(2), data, LIBRARY, 1e-16, None if refit is None else refit(data)
-        )
+        (expression,) = finish(programs, np.ones(2), data, LIBRARY, 1e-16)
         assert str(expression) == expected
 
 
@@ -375,13 +359,15 @@ def test_a_phase_has_no_whole_turns(program, expected):
     assert str(finished_by_hand(program, POSITIVE)) == expected
 
 
-def test_whole_turns_that_a_fit_adds_are_taken_off():
-    def refit(tokens, constants, free):
-        return np.where(np.abs(constants - 0.69) < 0.02, 0.7 + 3584 * math.pi, constants), 0.0
+def test_whole_turns_that_a_fit_adds_are_taken_off(monkeypatch):
+    def many_turns_on(fits, program):
+        constants = program.constants
+        return np.where(np.abs(constants - 0.69) < 0.02, 0.7 + 3584 * math.pi, constants)
 
+    monkeypatch.setattr(Fits, "least_squares", many_turns_on)
     y = 2 * np.sin(1.5 * POSITIVE[:, 0] + 0.7) + POSITIVE[:, 1]
     programs = population_of(["2.0*sin(1.5*x1 + 0.69) + x2"], library := get_library("physics", 2))
-    (expression,) = finish(programs, np.ones(2), DataSet.from_arrays(POSITIVE, y), library, 1e-16, refit)
+    (expression,) = finish(programs, np.ones(2), DataSet.from_arrays(POSITIVE, y), library, 1e-16)
     assert str(expression) == "x2 + 2*sin(0.7 + 1.5*x1)"
 
 

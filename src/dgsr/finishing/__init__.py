@@ -1,0 +1,84 @@
+"""Turn the programs a search ends with into formulas a person would write.
+
+Each program is put back into the raw variables, functions that change nothing on the data (the abs of what
+is positive) are left out and redundant constants merged (`forms`), and the constants that are left become
+simple numbers (`snapping`), as far as the data allow (`fits`).
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+
+from dgsr.expressions.expression import Expression
+from dgsr.expressions.library import Library, Opcode
+from dgsr.expressions.programs import to_program
+from dgsr.expressions.syntax import Tree, map_leaves
+from dgsr.finishing.fits import Fits
+from dgsr.finishing.forms import forms, plain
+from dgsr.finishing.programs import FreeProgram, score, tree_of
+from dgsr.finishing.snapping import snapped
+from dgsr.population import DataSet, Population
+
+
+def finish(
+    programs: Population, column_scales: np.ndarray, data: DataSet, library: Library, tolerance: float
+) -> list[Expression]:
+    """Return each program as the formula a person would write for it.
+
+    Parameters
+    ----------
+    programs : Population
+        In the scaled variables x_i / column_scales[i].
+    column_scales : ndarray of shape (n_features,)
+    data : DataSet
+        All rows, in the raw variables.
+    library : Library
+        Of the programs and of the result.
+    tolerance : float
+        NMSE that counts as exact.
+
+    Returns
+    -------
+    list of Expression
+        One for each program, in their order. The fit of each is as good as the program's, within what
+        chance explains: n log(NMSE) grows by less than 4 for each constant made simpler.
+
+    Raises
+    ------
+    ValueError
+        If a program needs a column scale and `library` has no constants to write it.
+    """
+    fits = Fits(data, library, tolerance)
+    return [
+        _finished(programs.tokens[i, : programs.lengths[i]], programs.constants[i], column_scales, fits)
+        for i in range(len(programs))
+    ]
+
+
+def rescaled(expression: Expression, column_scales: np.ndarray) -> Expression:
+    """Return an expression of the scaled variables over the raw ones, as it stands."""
+    tokens, constants = to_program(_unscaled(expression.tree, column_scales), expression.library)
+    return Expression(expression.library, tokens, constants)
+
+
+def _finished(tokens: np.ndarray, constants: np.ndarray, column_scales: np.ndarray, fits: Fits) -> Expression:
+    library = fits.library
+    n_constants = int(np.sum(library.table.opcode[tokens] == Opcode.CONSTANT))
+    program = FreeProgram(tokens, constants[:n_constants], np.ones(n_constants, dtype=bool))
+    start = fits.refitted(plain(_unscaled(tree_of(program, library), column_scales), fits))
+    finished = [snapped(form, start.nmse, fits) for form in forms(start, fits)]
+    # The simplest, and of the equally simple the one that fits best.
+    best = min(finished, key=lambda f: (round(score(f.program, library), 6), f.nmse))
+    return Expression(library, best.program.tokens, best.program.constants)
+
+
+def _unscaled(tree: Tree, column_scales: np.ndarray) -> Tree:
+    """Write x_i / s_i for every x_i of another scale than 1."""
+    scaled = {
+        f"x{i + 1}": ("mul", 1 / Fraction(repr(float(scale))), f"x{i + 1}")
+        for i, scale in enumerate(column_scales)
+        if scale != 1
+    }
+    return map_leaves(tree, lambda leaf: scaled.get(leaf, leaf) if isinstance(leaf, str) else leaf)

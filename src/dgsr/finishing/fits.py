@@ -1,0 +1,148 @@
+"""How well a program fits, what its constants are worth, and which losses are alike."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from dgsr.constants import fit_constants
+from dgsr.expressions.library import Library
+from dgsr.finishing.programs import FreeProgram, groups_of
+from dgsr.population import DataSet, Population
+
+#: A snapped constant may cost so much of n log(NMSE): two standard deviations, squared.
+SIGNIFICANT = 4.0
+
+# An NMSE below this is rounding noise, and one as good as another.
+_ROUNDING_NMSE = 1e-20
+# A change of the predictions by this share of the standard deviation of y is none.
+_NEGLIGIBLE_EFFECT = 1e-11
+# Relative singular value below which a direction of constants has no effect.
+_RANK = 1e-8
+
+
+@dataclass(frozen=True)
+class FittedProgram:
+    """A program and its NMSE."""
+
+    program: FreeProgram
+    nmse: float
+
+
+class Fits:
+    """Fits of programs to one data set.
+
+    Parameters
+    ----------
+    data : DataSet
+    library : Library
+        Of the programs.
+    tolerance : float
+        NMSE that counts as exact.
+    """
+
+    def __init__(self, data: DataSet, library: Library, tolerance: float) -> None:
+        self.data = data
+        self.library = library
+        self.tolerance = tolerance
+        self.n_rows = data.n_effective
+        self.n_refits = 0
+        # The root of each row's share of the NMSE: weighted residuals squared add up to it.
+        self.row_weights = np.sqrt(data.weights / (len(data.y) * data.variance))
+        self.floor = min(_ROUNDING_NMSE, tolerance)
+
+    def predicted(self, tokens: np.ndarray, constants: np.ndarray) -> np.ndarray:
+        """Return the program's values, a row for each row of `constants`."""
+        n = len(constants)
+        programs = Population(
+            self.library, np.tile(tokens, (n, 1)), np.full(n, len(tokens), dtype=np.int64), constants
+        )
+        with np.errstate(all="ignore"):
+            return programs.predict(self.data.columns.T)
+
+    def _residuals(self, tokens: np.ndarray, constants: np.ndarray) -> np.ndarray:
+        """Return weighted residuals for each row of `constants`; their squares add up to the NMSE."""
+        with np.errstate(all="ignore"):
+            return (self.predicted(tokens, constants) - self.data.y) * self.row_weights
+
+    def nmse(self, program: FreeProgram) -> float:
+        residuals = self._residuals(program.tokens, program.constants[None])[0]
+        with np.errstate(all="ignore"):
+            nmse = float(residuals @ residuals)
+        return nmse if math.isfinite(nmse) else math.inf
+
+    def least_squares(self, program: FreeProgram) -> np.ndarray:
+        """Return the constants that fit best, from those of the program; exact ones stay."""
+        single = Population(
+            self.library,
+            np.asarray(program.tokens, dtype=np.int64)[None],
+            np.array([len(program.tokens)]),
+            program.constants[None].copy(),
+        )
+        fit_constants(
+            single, self.data, scaled=False, free=program.free[None], n_iterations=50, precision=1e-9
+        )
+        return single.constants[0]
+
+    def refitted(self, program: FreeProgram, copies: bool = False) -> FittedProgram:
+        """Fit the free constants; with `copies` those that start equal stay equal."""
+        nmse = self.nmse(program)
+        if not program.free.any():
+            return FittedProgram(program, nmse)
+        self.n_refits += 1
+        constants = self.least_squares(program)
+        constants = np.where(program.free, constants, program.constants)
+        is_phase = are_phases(program.tokens, self.library) & program.free
+        constants[is_phase] -= 2 * math.pi * np.round(constants[is_phase] / (2 * math.pi))
+        for group in groups_of(program) if copies else []:
+            constants[group] = constants[group].mean()
+        fitted = replace(program, constants=constants)
+        new_nmse = self.nmse(fitted)
+        return FittedProgram(fitted, new_nmse) if new_nmse < nmse else FittedProgram(program, nmse)
+
+    def is_as_good(self, nmse: float, limit: float, allowed: float = SIGNIFICANT) -> bool:
+        """Whether n log(NMSE) has grown by less than `allowed`."""
+        if not (math.isfinite(nmse) and math.isfinite(limit)):
+            return math.isfinite(nmse)
+        return self.n_rows * math.log(max(nmse, self.floor) / max(limit, self.floor)) < allowed
+
+    def half_widths(self, fit: FittedProgram, groups: list[np.ndarray]) -> np.ndarray:
+        """Return two standard errors of each group of constants; inf where the data say nothing."""
+        program = fit.program
+        steps = np.array([6e-6 * abs(program.constants[group[0]]) or 1e-6 for group in groups])
+        moved = np.tile(program.constants, (2 * len(groups), 1))  # (2k, n_constants)
+        for i, group in enumerate(groups):
+            moved[2 * i, group] += steps[i]
+            moved[2 * i + 1, group] -= steps[i]
+        residuals = self._residuals(program.tokens, moved)
+        with np.errstate(all="ignore"):
+            jacobian = ((residuals[::2] - residuals[1::2]) / (2 * steps[:, None])).T  # (n_rows, k)
+            jacobian[~np.isfinite(jacobian)] = 0.0
+            norms = np.sqrt((jacobian**2).sum(axis=0))  # (k,)
+            unit = jacobian / np.where(norms > 0, norms, 1.0)
+            _, singular, directions = np.linalg.svd(unit, full_matrices=False)
+            is_seen = singular > _RANK * singular.max()
+            inverse = np.where(is_seen, 1.0 / singular, 0.0)
+            variances = ((directions * inverse[:, None]) ** 2).sum(axis=0)
+            n_rows = max(self.n_rows - len(groups), 1)
+            half = 2.0 * np.sqrt(variances * fit.nmse / n_rows) / norms
+            # A fit that ended a little early, 1.0000000002*x: all of its residuals may be the constant's.
+            early = 3.0 * math.sqrt(fit.nmse) if fit.nmse <= self.tolerance else 0.0
+            half = np.maximum(half, max(_NEGLIGIBLE_EFFECT, early) / norms)
+        is_lost = (np.abs(directions[~is_seen]) > 1e-3).any(axis=0)
+        return np.where(is_lost | (norms == 0), np.inf, half)
+
+
+def are_phases(tokens: np.ndarray, library: Library) -> np.ndarray:
+    """Return for each constant whether it is a term of the argument of a sine or cosine."""
+    phases: list[bool] = []
+    is_term = [False]  # of the nodes to come, the next one last
+    for token in tokens:
+        entry, inside = library.tokens[token], is_term.pop()
+        if entry.name == "const":
+            phases.append(inside)
+        leads_on = entry.name in ("sin", "cos") or (inside and entry.name in ("add", "sub", "neg"))
+        is_term += [leads_on] * entry.arity
+    return np.array(phases, dtype=bool)

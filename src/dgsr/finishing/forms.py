@@ -1,0 +1,85 @@
+"""The ways to write one fitted program: without what changes nothing on the data, constants merged."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import partial
+
+import numpy as np
+
+from dgsr.expressions.expansion import expanded, gathered
+from dgsr.expressions.merging import PLACEMENTS, merge
+from dgsr.expressions.syntax import Tree
+from dgsr.expressions.tidy import tidy
+from dgsr.finishing.fits import Fits, FittedProgram
+from dgsr.finishing.programs import FreeProgram, complexity, tree_of, written
+
+
+def plain(tree: Tree, fits: Fits) -> FreeProgram:
+    """Write a tree without the functions that change nothing on the data."""
+    program, plainer = written(tree, fits.library), _without_needless(tree, fits)
+    if plainer == tree:
+        return program
+    shorter = written(plainer, fits.library)
+    return shorter if fits.is_as_good(fits.nmse(shorter), fits.nmse(program)) else program
+
+
+def _without_needless(tree: Tree, fits: Fits) -> Tree:
+    """Return f or -f for abs(f) where f has one sign on the data, and exp(c*f) for b**f."""
+    if not isinstance(tree, tuple):
+        return tree
+    name, *children = tree
+    children = [_without_needless(child, fits) for child in children]
+    if name == "abs":
+        sign = _sign(children[0], fits)
+        if sign != 0:
+            return children[0] if sign > 0 else ("neg", children[0])
+    if name == "pow" and isinstance(children[0], float) and children[0] > 0 and "exp" in fits.library.index:
+        return ("exp", ("mul", math.log(children[0]), children[1]))
+    return (name, *children)
+
+
+def _sign(tree: Tree, fits: Fits) -> int:
+    """Return 1 or -1 where the values on all rows have one sign, 0 where they have not."""
+    program = written(tree, fits.library)
+    values = fits.predicted(program.tokens, program.constants[None])[0]
+    return int(np.all(values >= 0)) or -int(np.all(values <= 0))
+
+
+def merged(tree: Tree, fits: Fits, placement: str = "simplest") -> FreeProgram:
+    """Merge the constants, also those that are alike on the data only."""
+    tree = merge(tree, placement)
+    plainer = _without_needless(tree, fits)
+    return written(tree if plainer == tree else merge(plainer, placement), fits.library)
+
+
+def _rewritten(tree: Tree, fits: Fits, rewrite: Callable[[Tree], Tree]) -> FreeProgram:
+    return written(rewrite(merge(tree, PLACEMENTS[0])), fits.library)
+
+
+def forms(start: FittedProgram, fits: Fits) -> list[FittedProgram]:
+    """Return the ways to place the constants, refitted; the program itself where none is simpler."""
+    tree = tree_of(start.program, fits.library)
+    found: dict[tuple, FittedProgram] = {}
+    ways = [partial(merged, tree, fits, placement) for placement in PLACEMENTS[:-1]]
+    ways += [partial(_rewritten, tree, fits, rewrite) for rewrite in (_expanded, _gathered)]
+    for way in ways:
+        try:
+            program = way()
+        except (ValueError, ArithmeticError):
+            continue
+        key = (program.tokens.tobytes(), program.free.tobytes())
+        if key not in found:
+            found[key] = fits.refitted(program, copies=True)
+    kept = [form for form in found.values() if fits.is_as_good(form.nmse, start.nmse)]
+    simplest = min((complexity(form.program, fits.library) for form in kept), default=math.inf)
+    return kept if simplest <= complexity(start.program, fits.library) else [*kept, start]
+
+
+def _expanded(tree: Tree) -> Tree:
+    return merge(expanded(tree), PLACEMENTS[0])
+
+
+def _gathered(tree: Tree) -> Tree:
+    return tidy(expanded(gathered(tree)))  # merging would take the number out of the logarithm again
