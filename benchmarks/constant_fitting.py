@@ -58,13 +58,13 @@ def main() -> None:
     ways = {
         "BFGS (scipy), from 1.0": lambda p, d: bfgs.fit_constants(p, d),
         "compiled, from 1.0": lambda p, d: (
-            fit_constants(p, d, scaled=False, n_iterations=100, n_starts=0, precision=1e-8).nmse
+            fit_constants(p, d, scaled=False, n_iterations=100, precision=1e-8).nmse
         ),
         "compiled, from 1.0 and two random starts": lambda p, d: (
             fit_constants(p, d, scaled=False, n_iterations=100, n_starts=3, precision=1e-8).nmse
         ),
         "compiled, scaled, as in the search": lambda p, d: (
-            fit_constants(p, d, n_iterations=used.fit_iterations, n_starts=used.fit_starts).nmse
+            fit_constants(p, d, n_iterations=used.fit_iterations).nmse
         ),
     }
     population = programs(arguments.programs, seed=1)

@@ -26,7 +26,7 @@ def fit_constants(
     scaled: bool = True,
     free: np.ndarray | None = None,
     n_iterations: int = 20,
-    n_starts: int = 2,
+    n_starts: int = 0,
     precision: float = 1e-6,
     state: np.ndarray | None = None,
 ) -> Fit:
@@ -44,8 +44,8 @@ def fit_constants(
     n_iterations : int
         Steps tried from a starting point; 0 leaves the constants as they are.
     n_starts : int
-        Further starting points: the paper's 1.0 for every constant, then random ones of either sign
-        between 0.1 and 10.
+        Starting points besides the constants a program has: the paper's 1.0 for every constant, then
+        random ones of either sign between 0.1 and 10.
     precision : float
         Stop when a step lowers the NMSE by less than this share of it.
     state : ndarray of 4 uint64, optional
@@ -61,7 +61,8 @@ def fit_constants(
     (the start at 1.0).
     """
     shape = population.constants.shape
-    result = fit_programs(
+    result = np.empty((len(population), 3))
+    fit_programs(
         population.tokens,
         population.lengths,
         population.constants,
@@ -70,11 +71,12 @@ def fit_constants(
         data.columns,
         data.y - data.mean if scaled else data.y,
         data.weights,
-        scaled=scaled,
-        n_iterations=n_iterations,
-        n_starts=n_starts,
-        precision=precision,
-        state=new_state(0) if state is None else state,
+        scaled,
+        n_iterations,
+        n_starts,
+        precision,
+        new_state(0) if state is None else state,
+        result,
     )
     intercept = result[:, 2] + data.mean if scaled else result[:, 2]
     with np.errstate(over="ignore"):

@@ -13,7 +13,7 @@ N_TOKENS, N_CONSTANTS = 4, 2
 # (has a slope, has an offset): f, a*f, f + b, a*f + b.
 _VARIANTS = ((False, False), (True, False), (False, True), (True, True))
 
-
+# Of the fit of each variant: those that enter the archive are fitted to the end there.
 _STEPS = 5
 
 
@@ -61,5 +61,5 @@ def written_out(population: Population, fit: Fit, data: DataSet) -> tuple[Popula
         variants.append(Population(population.library, tokens, lengths, constants))
     programs = Population.concatenate(variants)
     # Without slope or offset other constants are best.
-    losses = fit_constants(programs, data, scaled=False, n_iterations=_STEPS, n_starts=0)
+    losses = fit_constants(programs, data, scaled=False, n_iterations=_STEPS)
     return programs, losses.nmse

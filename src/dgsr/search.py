@@ -73,8 +73,8 @@ class SearchConfig:
         Best programs of the genetic programming that join the sampled ones.
     fit_share : float
         Share of the programs with constants, the best as they stand, whose constants are fitted.
-    fit_iterations, fit_starts : int
-        Steps of a fit, and starting points besides the constants a program has.
+    fit_iterations : int
+        Steps of a fit, from the constants a program has.
     survivors : float
         Share of a round's first generation that are the best of the last round's, in libraries with
         constants: fitted constants are not sampled anew.
@@ -100,7 +100,6 @@ class SearchConfig:
     n_joined: int = 50
     fit_share: float = 0.3
     fit_iterations: int = 5
-    fit_starts: int = 0
     gain: float = 0.1
     survivors: float = 0.9
     random_share: float = 0.5
@@ -165,9 +164,8 @@ class Search:
         self.generator = None
         if generator is not None:
             self.generator = generator.refinable_copy()
-            self.latents = generator.encode_dataset(
-                data.columns.T, data.y, seed
-            ).clone()  # outside inference mode
+            # A copy, because what was computed in inference mode can't be refined through.
+            self.latents = generator.encode_dataset(data.columns.T, data.y, seed).clone()
             self._pretrained = generator.decoder
             self._new_optimizer(self.generator)
         width = constraints.max_constants if library.has_constants else 0
@@ -344,13 +342,7 @@ class Search:
         for part in self._parts(len(chosen), _FIT_COST):
             at = chosen[part]
             programs = population[at]
-            found = fit_constants(
-                programs,
-                self.data,
-                n_iterations=config.fit_iterations,
-                n_starts=config.fit_starts,
-                state=self.state,
-            )
+            found = fit_constants(programs, self.data, n_iterations=config.fit_iterations)
             population.constants[at] = programs.constants
             for array, values in zip(fit, found):
                 array[at] = values
@@ -365,9 +357,7 @@ class Search:
         variants, nmse = written_out(population[able], Fit(*(a[able] for a in fit)), self.data)
         entries = variants[np.flatnonzero(nmse < best[variants.complexities()])]
         # Few, and the ones a person will see: these are fitted to the end.
-        found = fit_constants(
-            entries, self.data, scaled=False, n_iterations=_THOROUGH, n_starts=0, precision=1e-9
-        )
+        found = fit_constants(entries, self.data, scaled=False, n_iterations=_THOROUGH, precision=1e-9)
         return entries, found.nmse
 
     def _refine(self, generator: Generator, train: Population, nmse: np.ndarray) -> None:

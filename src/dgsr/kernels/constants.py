@@ -231,6 +231,7 @@ def _solve(matrix, vector, damping, k, factor, step):
     return True
 
 
+@njit(cache=True, error_model="numpy", nogil=True)
 def fit_programs(
     tokens,
     lengths,
@@ -240,12 +241,12 @@ def fit_programs(
     columns,
     y,
     weights,
-    *,
     scaled,
     n_iterations,
     n_starts,
     precision,
     state,
+    result,
 ):
     """Fit the constants of every program by least squares.
 
@@ -272,39 +273,11 @@ def fit_programs(
         Stop when a step lowers the squared error by less than this share.
     state : ndarray of 4 uint64
         Random state; advanced where random starting points are used.
-
-    Returns
-    -------
-    ndarray of shape (n_programs, 3)
-        Weighted sum of squared residuals (`inf` where a value is not finite), slope, intercept.
+    result : ndarray of shape (n_programs, 3), float64
+        Receives the weighted sum of squared residuals (`inf` where a value is not finite), slope and
+        intercept.
     """
-    result = np.empty((len(lengths), 3))
-    _fit_programs(
-        tokens, lengths, constants, free, table.arity, table.opcode, table.argument, columns, y, weights,
-        scaled, n_iterations, n_starts, precision, state, result,
-    )  # fmt: skip
-    return result
-
-
-@njit(cache=True, error_model="numpy", nogil=True)
-def _fit_programs(
-    tokens,
-    lengths,
-    constants,
-    free,
-    arity,
-    opcode,
-    argument,
-    columns,
-    y,
-    weights,
-    scaled,
-    n_iterations,
-    n_starts,
-    precision,
-    state,
-    result,
-):
+    arity, opcode, argument = table.arity, table.opcode, table.argument
     n_variables, n_samples = columns.shape
     width, n_constants = tokens.shape[1], constants.shape[1]
     total, power = weights.sum(), _dot(weights, y, y, n_samples)
