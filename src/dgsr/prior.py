@@ -163,7 +163,6 @@ class Prior:
                 f"min_leaves={self.min_leaves} and max_leaves={self.max_leaves} "
                 "must satisfy 1 <= min_leaves <= max_leaves."
             )
-
         if self.constants not in CONSTANTS:
             raise ValueError(f"constants={self.constants!r} is unknown; choose from {', '.join(CONSTANTS)}.")
         low, high, probability = self.noise or (1.0, 1.0, 0.0)
@@ -270,18 +269,25 @@ class Prior:
         if excluded is None:
             points = comparison_points(library.n_variables)
             excluded = Exclusions(points, np.empty((0, points.shape[1])))
-        table = library.table
-        tokens, lengths, constants, X, y = draw_datasets(
-            n_datasets,
-            n_samples,
+        grammar = constraints.grammar(library, n_variables)
+        tokens = np.zeros((n_datasets, grammar.max_length), dtype=np.int64)
+        lengths = np.zeros(n_datasets, dtype=np.int64)
+        constants = np.ones((n_datasets, grammar.max_constants if library.has_constants else 0))
+        X = np.zeros((n_datasets, n_samples, library.n_variables))
+        y = np.zeros((n_datasets, n_samples))
+        draw_datasets(
             n_variables,
-            table.opcode,
-            table.argument,
-            constraints.grammar(library, n_variables),
+            library.table,
+            grammar,
             self.table(library),
             np.array(self.domains, dtype=np.float64),
-            *excluded,
+            excluded,
             state,
+            tokens,
+            lengths,
+            constants,
+            X,
+            y,
         )
         if not lengths.all():
             raise ValueError(

@@ -377,85 +377,35 @@ def _is_unwanted(
     return False
 
 
+@njit(cache=True, error_model="numpy", nogil=True)
 def draw_datasets(
-    n_datasets,
-    n_samples,
-    n_variables,
-    opcode,
-    argument,
-    grammar,
-    prior,
-    domains,
-    points,
-    excluded,
-    skeletons,
-    state,
+    n_variables, table, grammar, prior, domains, excluded, state, tokens, lengths, constants, X, y
 ):
     """Draw equations from the prior and evaluate each on random points.
 
     Parameters
     ----------
-    n_datasets, n_samples : int
     n_variables : int
-        Variables an equation may use; the arrays have as many columns as `points` has rows.
-    opcode, argument : ndarray
-        From `Library.table`.
+        Variables an equation may use; the arrays have as many columns as the library variables.
+    table : TokenTable
     grammar : Grammar
     prior : PriorTable
     domains : ndarray of shape (n_domains, 3)
         Low, high and weight of the intervals inputs are drawn from; three times in four all
         variables share one.
-    points : ndarray of shape (n_columns, n_points)
-        Where equations are compared with `excluded`.
-    excluded : ndarray of shape (n_excluded, n_points)
-        Values of functions that must not be drawn; NaN where a function is not to be compared. With
-        linear scaling after `scale_away`.
-    skeletons : ndarray of uint64
-        Ascending hashes of programs that must not be drawn, whatever their constants.
+    excluded : Exclusions
+        What must not be drawn.
     state : ndarray of 4 uint64
-
-    Returns
-    -------
     tokens : ndarray of shape (n_datasets, max_length), int64
     lengths : ndarray of shape (n_datasets,), int64
-        Zero from the first data set on for which no equation was found.
+        Zeros; they stay so from the first data set on for which no equation is found.
     constants : ndarray of shape (n_datasets, max_constants), float64
     X : ndarray of shape (n_datasets, n_samples, n_columns), float64
-        Columns beyond `n_variables` are zero.
+        Zeros, as columns beyond `n_variables` stay.
     y : ndarray of shape (n_datasets, n_samples), float64
-        Finite, and not constant; the values of the program, but for the noise of `prior`.
+        Receives finite values that are not constant: the program's, but for the noise of `prior`.
     """
-    n_columns = points.shape[0]
-    width = grammar.max_constants if prior.has_constants else 0
-    excluded = excluded, skeletons
-    tokens = np.zeros((n_datasets, grammar.max_length), dtype=np.int64)
-    lengths = np.zeros(n_datasets, dtype=np.int64)
-    constants = np.ones((n_datasets, width))
-    X = np.zeros((n_datasets, n_samples, n_columns))
-    y = np.zeros((n_datasets, n_samples))
-    drawn = tokens, lengths, constants, X, y
-    _draw_datasets(n_variables, opcode, argument, grammar, prior, domains, points, *excluded, state, *drawn)
-    return drawn
-
-
-@njit(cache=True, error_model="numpy", nogil=True)
-def _draw_datasets(
-    n_variables,
-    opcode,
-    argument,
-    grammar,
-    prior,
-    domains,
-    points,
-    excluded,
-    skeletons,
-    state,
-    tokens,
-    lengths,
-    constants,
-    X,
-    y,
-):
+    opcode, argument, points = table.opcode, table.argument, excluded.points
     n_datasets, n_samples, n_columns = X.shape
     max_length = tokens.shape[1]
     kind = np.empty(_MAX_NODES, dtype=np.int64)
@@ -489,7 +439,7 @@ def _draw_datasets(
             canonicalise(tokens[b], length, values_of[0], grammar.arity, prior.rewriting)
         if not is_valid(tokens[b], length, grammar, counters, tree):
             continue
-        if is_among(skeleton(tokens[b], length), skeletons):
+        if is_among(skeleton(tokens[b], length), excluded.skeletons):
             continue
         constants[b] = 1.0
         constants[b, : counters[N_CONSTANTS]] = values_of[0, : counters[N_CONSTANTS]]
@@ -502,7 +452,7 @@ def _draw_datasets(
             grammar,
             prior.has_constants,
             points,
-            excluded,
+            excluded.values,
             ends,
             values,
             work,
