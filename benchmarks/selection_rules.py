@@ -37,6 +37,10 @@ def run(name: str, noise: float, seed: int, max_time: float) -> dict[str, Any]:
         ]
         if rule == "mdl":
             record["oracle"] = any(verdicts)
+            record["front"] = [
+                {"complexity": candidate.complexity, "loss": candidate.loss, "recovered": verdict}
+                for candidate, verdict in zip(model.pareto_front_, verdicts, strict=True)
+            ]
             n = len(data.y_train)
             for name_of_rule in SELECTIONS:
                 if name_of_rule != "holdout":
