@@ -22,8 +22,9 @@ from dgsr.evolution import (
 from dgsr.expressions.constraints import Constraints
 from dgsr.expressions.library import get_library
 from dgsr.kernels import evolve as kernel
-from dgsr.kernels.evolve import Offspring, random_programs, vary
+from dgsr.kernels.evolve import Offspring, vary
 from dgsr.kernels.grammar import are_valid
+from dgsr.kernels.growth import choices_of, new_draft, random_programs
 from dgsr.kernels.random import new_state
 from dgsr.population import DataSet, Population
 
@@ -298,8 +299,8 @@ def test_the_constants_of_children_are_those_of_parents_or_new(seed):
 def mutants(library, grammar, text, kind, n=3000):
     """Every result of one mutation of one program."""
     population = written(library, grammar, text)
-    choices = kernel._choices(grammar, population.constants.shape[1])
-    draft = kernel._new_draft(grammar.max_length, population.constants.shape[1])
+    choices = choices_of(grammar, population.constants.shape[1])
+    draft = new_draft(grammar.max_length, population.constants.shape[1])
     state = new_state(kind)
     result = {}
     arguments = population.tokens[0], population.lengths[0], population.constants[0], 3, draft, grammar
@@ -365,7 +366,7 @@ def test_uniform_mutation_grows_full_trees_up_to_the_given_height():
 def test_the_mutation_of_constants_changes_one_of_them_and_nothing_else():
     library, grammar = setting("koza-const", max_constants=2)
     population = written(library, grammar, "exp mul const sin add const x1", constants=[[2.0, 3.0]])
-    choices, draft = kernel._choices(grammar, 2), kernel._new_draft(grammar.max_length, 2)
+    choices, draft = choices_of(grammar, 2), new_draft(grammar.max_length, 2)
     arguments = population.tokens[0], population.lengths[0], population.constants[0], 3, draft, grammar
     state = new_state(0)
     factors = np.ones((4000, 2))

@@ -7,7 +7,8 @@ import numpy as np
 from dgsr.evolution.engine import Evaluate, EvolutionConfig, ShouldStop, evaluate_changed, keep_elites
 from dgsr.expressions.constraints import Grammar
 from dgsr.expressions.library import Library
-from dgsr.kernels.evolve import random_programs, vary
+from dgsr.kernels.evolve import vary
+from dgsr.kernels.growth import random_programs
 from dgsr.population import Population
 
 

@@ -20,8 +20,9 @@ import numpy as np
 from dgsr.evolution.engine import Evaluate, EvolutionConfig, ShouldStop, evaluate_changed, keep_elites
 from dgsr.expressions.constraints import Grammar
 from dgsr.expressions.library import Library
-from dgsr.kernels.evolve import ATTEMPTS, CONSTANT_SPREAD, NEGATION, NEW_CONSTANT
+from dgsr.kernels.evolve import CONSTANT_SPREAD, NEGATION
 from dgsr.kernels.grammar import are_valid
+from dgsr.kernels.growth import ATTEMPTS, NEW_CONSTANT
 from dgsr.kernels.random import next_uint64
 from dgsr.population import Population
 
