@@ -71,12 +71,14 @@ def sampler(name: str, generator: Generator) -> dict:
     }
 
 
-def search(name: str | None, budget: int) -> dict:
+def search(library: str, name: str | None, budget: int) -> dict:
     """Seconds for a whole budget; `tolerance=0` keeps the search going."""
     X, y = data_set()
     start = time.perf_counter()
-    regressor = DGSRRegressor(generator=name, max_evaluations=budget, tolerance=0.0, random_state=0).fit(X, y)
+    regressor = DGSRRegressor(library, name, max_evaluations=budget, tolerance=0.0, random_state=0)
+    regressor.fit(X, y)
     return {
+        "library": library,
         "generator": regressor.generator_,
         "evaluations": regressor.n_evaluations_,
         "seconds": time.perf_counter() - start,
@@ -108,11 +110,15 @@ def main() -> None:
             f"{row['generator']:<22}  {row['parameters']:>10,}  {row['mean_length']:>11.1f}"
             f"  {row['milliseconds']:>6.0f}  {row['network_share']:>13.0%}"
         )
-    search("auto", 20_000)  # compiles what is not yet compiled
-    searches = [search(name, arguments.budget) for name in ("auto", "untrained", None)]
-    print("\nsearch                 evaluations  seconds")
+    searches = []
+    for name in ("koza", "physics"):
+        search(name, "auto", 20_000)  # compiles what is not yet compiled
+        searches += [search(name, generator, arguments.budget) for generator in ("auto", "untrained", None)]
+    print("\nlibrary   generator     evaluations  seconds")
     for row in searches:
-        print(f"{row['generator']:<22}  {row['evaluations']:>10,}  {row['seconds']:>7.1f}")
+        print(
+            f"{row['library']:<8}  {row['generator']:<12}  {row['evaluations']:>11,}  {row['seconds']:>7.1f}"
+        )
     if arguments.out:
         result = {
             "machine": platform.machine(),
