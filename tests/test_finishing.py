@@ -11,7 +11,7 @@ from fractions import Fraction
 import mpmath
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy.optimize import least_squares
 
@@ -171,6 +171,14 @@ def test_a_fit_that_ended_early_is_finished_too(monkeypatch):
     programs = population_of(["0.33333333337*x1*(1.0000000002*x2) + 0.0000000001"])
     (expression,) = finish(programs, np.ones(2), data, LIBRARY, 1e-16)
     assert str(expression) == "x1*x2/3"
+
+
+def test_a_fit_without_any_error_is_finished_whatever_the_tolerance():
+    X = np.random.default_rng(0).uniform(0.2, 4.0, (20, 2))
+    data = DataSet.from_arrays(X, 2.0 * X[:, 0])
+    programs = population_of(["2.0*x1", "1.0*x1 + 1.0*x1"])
+    for expression in finish(programs, np.ones(2), data, LIBRARY, tolerance=0.0):
+        assert str(expression) == "2*x1"
 
 
 def test_order_and_number_of_programs_are_kept():
@@ -509,6 +517,7 @@ programs_of_libraries = st.one_of(
 
 
 @settings(deadline=None, max_examples=60)
+@example(("physics", ("div", ("neg", -1), "x1")), 0.0, 0)  # a constant that is 1 and free
 @given(programs_of_libraries, st.sampled_from([0.0, 0.05]), st.integers(0, 100))
 def test_finishing_never_raises_and_fits_as_well(of_library, noise, seed):
     name, tree = of_library

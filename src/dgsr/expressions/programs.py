@@ -133,7 +133,7 @@ class _Writer:
             self._number(tree)
         elif tree[0] == "pow":
             self._power(tree)
-        elif tree[0] == "div" and "inv" in self.index and is_number(tree[1]) and tree[1] == 1:
+        elif tree[0] == "div" and "inv" in self.index and _is_exactly_one(tree[1]):
             self._token("inv", tree[2])
         elif tree[0] in self.index:
             self._token(*tree)
@@ -237,3 +237,8 @@ def _operators(*trees: Tree) -> set[str]:
         if isinstance(tree, tuple):
             names |= {tree[0]} | _operators(*tree[1:])
     return names
+
+
+def _is_exactly_one(tree: Tree) -> bool:
+    """Whether it is the number 1, and not a float, which is a constant that may change."""
+    return is_number(tree) and not isinstance(tree, float) and tree == 1

@@ -51,7 +51,7 @@ class Fits:
         self.n_refits = 0
         # The root of each row's share of the NMSE: weighted residuals squared add up to it.
         self.row_weights = np.sqrt(data.weights / (len(data.y) * data.variance))
-        self.floor = min(_ROUNDING_NMSE, tolerance)
+        self.floor = max(min(_ROUNDING_NMSE, tolerance), np.finfo(np.float64).tiny)  # it has a logarithm
 
     def predicted(self, tokens: np.ndarray, constants: np.ndarray) -> np.ndarray:
         """Return the program's values, a row for each row of `constants`."""
