@@ -7,6 +7,8 @@ import math
 import pickle
 import random
 import re
+import subprocess
+import sys
 import time
 import warnings
 
@@ -509,6 +511,39 @@ def test_max_time_is_read_at_fit_and_honoured(library):
     model.fit(X, y)
     assert 0.5 <= time.monotonic() - started < 2.5
     assert model.stop_reason_ == "max_time"
+
+
+def test_compiling_is_not_counted_as_searching(monkeypatch):
+    monkeypatch.setattr("dgsr.regressor.compile_kernels", lambda has_constants: time.sleep(1.5))
+    X, y = data()
+    model = small(max_evaluations=2_000, max_time=1.0, tolerance=0.0).fit(X, y)
+    assert model.stop_reason_ == "max_evaluations"
+    assert model.history_[-1]["seconds"] < 1.0
+
+
+def test_kernels_are_compiled_before_a_search_starts_its_clock():
+    """In a process of its own, with nothing compiled: the search itself compiles next to nothing."""
+    script = """
+import numpy as np
+from dgsr.compiling import compile_kernels
+from numba.core import event
+
+class Compilations(event.Listener):
+    names = []
+    def on_start(self, e):
+        self.names.append(e.data["dispatcher"].py_func.__qualname__)
+    def on_end(self, e):
+        pass
+
+compile_kernels(True)
+event.register("numba:compile", Compilations())
+from dgsr import DGSRRegressor
+X = np.random.default_rng(0).uniform(0.5, 2.0, (30, 2))
+DGSRRegressor(max_evaluations=3000, tolerance=0.0, random_state=0).fit(X, X[:, 0] * np.exp(X[:, 1]))
+print(Compilations.names)
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
 
 
 def test_history_goes_up_and_down_as_it_should():

@@ -19,6 +19,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 
 from dgsr import search
 from dgsr.checkpoints import find_generator, load_generator
+from dgsr.compiling import compile_kernels
 from dgsr.evolution import EvolutionConfig
 from dgsr.expressions.constraints import Constraints
 from dgsr.expressions.expression import Expression
@@ -77,7 +78,8 @@ class DGSRRegressor(RegressorMixin, BaseEstimator):
     max_evaluations : int, default=2_000_000
         Equations to evaluate at most.
     max_time : float or None, default=None
-        Seconds to search at most. Read when `fit` is called.
+        Seconds to search at most. Compiling, which takes half a minute once after an installation, is
+        done before; so is finishing the front after it.
     batch_size : int, default=500
         Programs sampled in a round.
     objective : {"pqt", "risk-seeking", "vpg"}, default="pqt"
@@ -264,6 +266,7 @@ class DGSRRegressor(RegressorMixin, BaseEstimator):
         )
         # Losses may overflow, whatever the caller has numpy do then.
         with _one_thread(), np.errstate(all="ignore"):
+            compile_kernels(self.library_.has_constants)
             run = search.Search(prepared.search, self.library_, constraints, config, generator, self.gp, seed)
             self._run(run, prepared)
         return self

@@ -340,7 +340,7 @@ def fit_programs(
                                 at += 1
                         if _evaluate(
                             program, length, trial, free[b], opcode, argument, columns, second, moves, work,
-                            adjoints, rows, trial_values, trial_jacobian, True,
+                            adjoints, rows, trial_values, trial_jacobian, fits,
                         ):  # fmt: skip
                             trial_loss = _scale(
                                 trial_values,
