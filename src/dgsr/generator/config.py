@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields, replace
 
 INPUT_ENCODINGS = ("float", "bits", "moments")
+ENCODERS = ("rows", "columns")
 
 
 @dataclass(frozen=True)
@@ -14,16 +15,22 @@ class GeneratorConfig:
     Parameters
     ----------
     input_encoding : {"float", "bits", "moments"}
-        How the encoder reads a row: the inverse hyperbolic sine of its numbers; besides that the 16
-        bits of their half-precision form (for data whose scale varies widely); or besides that the
-        products of standardised inputs and target whose means are their correlations.
+        How the encoder ``"rows"`` reads a row: the inverse hyperbolic sine of its numbers; besides that
+        the 16 bits of their half-precision form (for data whose scale varies widely); or besides that
+        the products of standardised inputs and target whose means are their correlations.
+    encoder : {"rows", "columns"}
+        Whether the encoder is the paper's set transformer over the rows, with a place for every variable,
+        or reads the table as a set of rows and of columns; the decoder then chooses a variable by its
+        column, and one generator serves any number of them.
+    n_orders : int
+        Places in the order of the columns that ``"columns"`` tells apart.
     target : {"raw", "standardised"}
         Whether the encoder reads y as it is, or less its mean over its standard deviation, as suits
         programs whose scale and offset are fitted.
     encoder_width, encoder_heads, encoder_layers : int
-        Set transformer: features, attention heads, induced set attention blocks.
+        Features, attention heads, and blocks: of induced set attention, or of table layers.
     n_inducing : int
-        Inducing points of each block.
+        Inducing points of each block of ``"rows"``.
     n_latents : int
         Vectors the data set is summarised in (seeds of the pooling attention).
     max_rows : int
@@ -40,8 +47,8 @@ class GeneratorConfig:
     Raises
     ------
     ValueError
-        If `input_encoding` or `target` is unknown, a size is below 1 (layers: 0), or a width is not a
-        multiple of its heads.
+        If `input_encoding`, `encoder` or `target` is unknown, a size is below 1 (layers: 0), or a width
+        is not a multiple of its heads.
     """
 
     input_encoding: str = "bits"
@@ -60,18 +67,22 @@ class GeneratorConfig:
     feedforward: int = 2
     max_length: int = 30
     target: str = "raw"
+    encoder: str = "rows"
+    n_orders: int = 16
 
     def __post_init__(self) -> None:
         if self.input_encoding not in INPUT_ENCODINGS:
             raise ValueError(
                 f"input_encoding={self.input_encoding!r} must be one of {', '.join(INPUT_ENCODINGS)}."
             )
+        if self.encoder not in ENCODERS:
+            raise ValueError(f"encoder={self.encoder!r} must be one of {', '.join(ENCODERS)}.")
         if self.target not in ("raw", "standardised"):
             raise ValueError(f"target={self.target!r} must be 'raw' or 'standardised'.")
         for field in fields(self):
             least = 0 if field.name.endswith("_layers") else 1
             value = getattr(self, field.name)
-            if field.name not in ("input_encoding", "target") and (
+            if field.name not in ("input_encoding", "target", "encoder") and (
                 not isinstance(value, int) or value < least
             ):
                 raise ValueError(f"{field.name}={value!r} must be an integer of at least {least}.")
@@ -103,5 +114,5 @@ CONFIGS = {
         decoder_layers=2,
         feedforward=2,
     ),
-    "base": GeneratorConfig(),
+    "base": GeneratorConfig(encoder="columns", encoder_width=64, encoder_layers=4),
 }

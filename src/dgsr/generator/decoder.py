@@ -9,13 +9,27 @@ adds that linear map: the same function at a fraction of the work.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import torch
 from torch import Tensor, nn
 
 from dgsr.generator.config import GeneratorConfig
 from dgsr.generator.layers import Attention, CausalSelfAttention, feedforward
 
-Memory = list[tuple[Tensor, Tensor]]
+
+class Memory(NamedTuple):
+    """What the decoder knows of D data sets, computed once for all steps."""
+
+    keys_values: list[tuple[Tensor, Tensor]]  # of each layer, (D, H, S, width / H)
+    tokens: Tensor  # (D, n_tokens + 1, width): what a token is read as
+    siblings: Tensor  # (D, n_tokens + 1, E)
+    outputs: Tensor  # (D, n_tokens, width): what a token is chosen by
+
+    def of(self, rows: Tensor) -> Memory:
+        """The data sets `rows`, in their order, as often as they occur."""
+        keys_values = [(k[rows], v[rows]) for k, v in self.keys_values]
+        return Memory(keys_values, self.tokens[rows], self.siblings[rows], self.outputs[rows])
 
 
 class DecoderLayer(nn.Module):
@@ -53,27 +67,60 @@ class Decoder(nn.Module):
     "no sibling". There is no stop token: a program ends when its tree is whole.
     """
 
-    def __init__(self, config: GeneratorConfig, n_tokens: int) -> None:
+    def __init__(self, config: GeneratorConfig, n_tokens: int, first_variable: int) -> None:
         super().__init__()
         width, tree_width = config.decoder_width, 2 * config.tree_embedding
         self.n_tokens = n_tokens
-        self.tokens = nn.Embedding(n_tokens + 1, width)
+        self.n_latents = config.n_latents
+        self.points = config.encoder == "columns"
+        n_fixed = first_variable if self.points else n_tokens
+        self.tokens = nn.Embedding(n_fixed + 1, width)
         self.positions = nn.Embedding(config.max_length, width)
-        self.parents = nn.Embedding(n_tokens + 1, config.tree_embedding)
-        self.siblings = nn.Embedding(n_tokens + 1, config.tree_embedding)
+        self.parents = nn.Embedding(n_fixed + 1, config.tree_embedding)
+        self.siblings = nn.Embedding(n_fixed + 1, config.tree_embedding)
         self.tree_positions = nn.Embedding(config.max_length, tree_width)
         self.tree_layers = nn.ModuleList(TreeLayer(config) for _ in range(config.tree_layers))
         self.layers = nn.ModuleList(DecoderLayer(config) for _ in range(config.decoder_layers))
         self.norm = nn.LayerNorm(width)
-        self.out = nn.Linear(width, n_tokens)
+        self.out = nn.Linear(width, n_fixed)
         for embedding in (self.tokens, self.positions, self.parents, self.siblings, self.tree_positions):
             nn.init.normal_(embedding.weight, std=0.1)
         nn.init.normal_(self.out.weight, std=0.01)
         nn.init.zeros_(self.out.bias)
+        if self.points:
+            self.column_tokens = nn.Linear(config.encoder_width, width)
+            self.column_siblings = nn.Linear(config.encoder_width, config.tree_embedding)
+            self.column_outputs = nn.Linear(config.encoder_width, width + 1)
+            nn.init.normal_(self.column_outputs.weight, std=0.01)
 
     def memory(self, latents: Tensor) -> Memory:
-        """Keys and values of the data sets, once for all steps: latents (D, S, encoder_width)."""
-        return [layer.attention.keys_values(latents) for layer in self.layers]
+        """What all steps need of the data sets: latents (D, S, encoder_width)."""
+        keys_values = [layer.attention.keys_values(latents) for layer in self.layers]
+        columns = latents[:, self.n_latents :] if self.points else None
+        n_datasets = len(latents)
+
+        def table(fixed: Tensor, of_columns: nn.Linear | None, n_last: int) -> Tensor:
+            """Rows of the fixed tokens, of the columns, and the last ones of the fixed."""
+            rows = fixed.expand(n_datasets, -1, -1)
+            if columns is None or of_columns is None:
+                return rows
+            n_first = rows.shape[1] - n_last
+            n_unused = self.n_tokens - n_first - columns.shape[1]
+            unused = rows.new_zeros(n_datasets, n_unused, rows.shape[2])
+            return torch.cat([rows[:, :n_first], of_columns(columns), unused, rows[:, n_first:]], dim=1)
+
+        chosen_by = torch.cat([self.out.weight, self.out.bias[:, None]], dim=1)
+        return Memory(
+            keys_values,
+            table(self.tokens.weight, self.column_tokens if self.points else None, 1),
+            table(self.siblings.weight, self.column_siblings if self.points else None, 1),
+            table(chosen_by, self.column_outputs if self.points else None, 0),
+        )
+
+    def _logits(self, x: Tensor, outputs: Tensor) -> Tensor:
+        """x (D, N, width), outputs (D, n_tokens, width + 1): (D, N, n_tokens)."""
+        weight, bias = outputs[..., :-1], outputs[..., -1]
+        return torch.baddbmm(bias.unsqueeze(1), self.norm(x), weight.transpose(1, 2))
 
     def forward(self, previous: Tensor, parents: Tensor, siblings: Tensor, memory: Memory) -> Tensor:
         """Teacher-forced pass.
@@ -92,17 +139,22 @@ class Decoder(nn.Module):
         """
         d, k, length = previous.shape
         at = torch.arange(length, device=previous.device)
-        tree = torch.cat([self.parents(parents), self.siblings(siblings)], dim=-1)
+        of = torch.arange(d, device=previous.device)[:, None, None]
+        tree = torch.cat([self._parents(parents), memory.siblings[of, siblings]], dim=-1)
         tree = (tree + self.tree_positions(at)).flatten(0, 1)  # (D K, L, 2E)
         for layer in self.tree_layers:
             tree = layer.self_attention(tree)
             tree = tree + layer.feedforward(tree)
         tree = tree.view(d, k * length, -1)
-        x = (self.tokens(previous) + self.positions(at)).flatten(0, 1)  # (D K, L, width)
-        for layer, keys_values in zip(self.layers, memory, strict=True):
+        x = (memory.tokens[of, previous] + self.positions(at)).flatten(0, 1)  # (D K, L, width)
+        for layer, keys_values in zip(self.layers, memory.keys_values, strict=True):
             x = layer.self_attention(x).view(d, k * length, -1)
             x = layer.attend(x, tree, keys_values).view(d * k, length, -1)
-        return self.out(self.norm(x)).view(d, k, length, -1)
+        return self._logits(x.view(d, k * length, -1), memory.outputs).view(d, k, length, -1)
+
+    def _parents(self, parents: Tensor) -> Tensor:
+        """Embed parents, which are operators, or "none"."""
+        return self.parents(parents.clamp_max(self.parents.num_embeddings - 1))
 
     def new_cache(self, n_programs: int, max_length: int, like: Tensor) -> list[Tensor]:
         """Empty key-value caches of the tree layers, then of the decoder's own."""
@@ -126,20 +178,24 @@ class Decoder(nn.Module):
         `previous`, `parents`, `siblings` have shape (B,); `memory` is of one data set, or of one
         per program.
         """
-        tree = torch.cat([self.parents(parents), self.siblings(siblings)], dim=-1)
+        shared = len(memory.tokens) == 1
+        of = torch.zeros_like(previous) if shared else torch.arange(len(previous), device=previous.device)
+        tree = torch.cat([self._parents(parents), memory.siblings[of, siblings]], dim=-1)
         tree = (tree + self.tree_positions.weight[t]).unsqueeze(1)  # (B, 1, 2E)
         n_tree = len(self.tree_layers)
         for layer, layer_cache in zip(self.tree_layers, cache[:n_tree], strict=True):
             tree = layer.self_attention.step(tree, layer_cache, t)
             tree = tree + layer.feedforward(tree)
-        x = (self.tokens(previous) + self.positions.weight[t]).unsqueeze(1)  # (B, 1, width)
-        shared = len(memory[0][0]) == 1
+        x = (memory.tokens[of, previous] + self.positions.weight[t]).unsqueeze(1)  # (B, 1, width)
         if shared:
             tree = tree.transpose(0, 1)
-        for layer, keys_values, layer_cache in zip(self.layers, memory, cache[n_tree:], strict=True):
+        for layer, keys_values, layer_cache in zip(
+            self.layers, memory.keys_values, cache[n_tree:], strict=True
+        ):
             x = layer.self_attention.step(x, layer_cache, t)
             if shared:  # (1, B, width): all programs are queries of the one data set
                 x = layer.attend(x.transpose(0, 1), tree, keys_values).transpose(0, 1)
             else:
                 x = layer.attend(x, tree, keys_values)
-        return self.out(self.norm(x[:, 0]))
+        x = x.transpose(0, 1) if shared else x  # (1, B, width) or (B, 1, width)
+        return self._logits(x, memory.outputs).view(len(previous), -1)

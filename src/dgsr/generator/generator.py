@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from dgsr.expressions.constraints import Constraints, Grammar
 from dgsr.expressions.library import Library
+from dgsr.generator.columns import ColumnEncoder
 from dgsr.generator.config import GeneratorConfig
 from dgsr.generator.decoder import Decoder
 from dgsr.generator.encoder import Encoder
@@ -58,8 +59,10 @@ class Generator(nn.Module):
         self.library = library
         self.config = config
         self.constraints = constraints
-        self.encoder = Encoder(config, library.n_variables)
-        self.decoder = Decoder(config, len(library))
+        self.encoder = (
+            ColumnEncoder(config) if config.encoder == "columns" else Encoder(config, library.n_variables)
+        )
+        self.decoder = Decoder(config, len(library), library.first_variable)
 
     @classmethod
     def untrained(
@@ -72,7 +75,7 @@ class Generator(nn.Module):
 
     @property
     def device(self) -> torch.device:
-        return self.decoder.out.weight.device
+        return self.decoder.positions.weight.device
 
     def n_parameters(self) -> int:
         return sum(parameter.numel() for parameter in self.parameters())

@@ -58,7 +58,7 @@ def sample_programs(
     memory = decoder.memory(latents)
     if n_datasets > 1:
         of_program = torch.arange(n_datasets, device=device).repeat_interleave(n_per_dataset)
-        memory = [(k[of_program], v[of_program]) for k, v in memory]
+        memory = memory.of(of_program)
     cache = decoder.new_cache(n_programs, max_length, like=latents)
     active = np.arange(n_programs)
     inputs = np.full((3, n_programs), n_tokens)  # previous token, parent, sibling; at first none
@@ -89,7 +89,7 @@ def sample_programs(
             rows = torch.from_numpy(kept).to(device)
             cache = [_rows_of_cache(c, rows, t + 1) for c in cache]
             if n_datasets > 1:
-                memory = [(k[rows], v[rows]) for k, v in memory]
+                memory = memory.of(rows)
     return Samples(tokens, tree.counters[:, LENGTH].copy(), log_probs)
 
 

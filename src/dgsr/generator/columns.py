@@ -1,0 +1,155 @@
+"""The encoder that reads a table as a set of rows and a set of columns, of any number each."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from dgsr.generator.config import GeneratorConfig
+from dgsr.generator.encoder import standardise
+from dgsr.generator.layers import Attention, merge_heads, split_heads
+
+# What `cells` and `pairs` return for each cell and each pair of columns.
+N_CELL_FEATURES, N_PAIR_FEATURES = 14, 4
+
+
+def cells(X: Tensor, y: Tensor, with_scale: bool) -> Tensor:
+    """Features of every cell x_ij and its row's target: (D, C, N, N_CELL_FEATURES).
+
+    Products of standardised input z and target t have means over the rows that are correlations: what a
+    network has to find out first before it reads anything from a target that has lost its scale.
+    """
+    x = X.transpose(-1, -2)  # (D, C, N)
+    z = standardise(x).float()
+    t = standardise(y).float().unsqueeze(1).expand_as(z)
+    scale = torch.stack([torch.asinh(y), y.abs().clamp_min(1e-6).log() / 3.0]).float() * float(with_scale)
+    numbers = [torch.asinh(x), x.abs().clamp_min(1e-6).log() / 3.0, x.sin(), x.cos()]
+    z2, t2 = z * z - 1.0, t * t - 1.0
+    features = [*(f.float() for f in numbers), z, z2, z * t, z2 * t, z * t2, z2 * t2, t, t2]
+    features += [*scale.unsqueeze(2).expand(-1, *z.shape)]
+    return torch.stack(features, dim=-1).clamp(-10.0, 10.0)
+
+
+def pairs(X: Tensor, y: Tensor) -> Tensor:
+    """Mean products over the rows for every two columns: (D, C, C, N_PAIR_FEATURES)."""
+    z = standardise(X.transpose(-1, -2)).float().clamp(-10.0, 10.0)  # (D, C, N)
+    t = standardise(y).float().clamp(-10.0, 10.0).unsqueeze(1)
+    z2 = z * z - 1.0
+    n = z.shape[-1]
+    products = [(z * t, z), (z2 * t, z2), (z2 * t, z), (z * (t * t - 1.0), z)]
+    means = [a @ b.transpose(-1, -2) / n for a, b in products]
+    return torch.stack(means, dim=-1).clamp(-10.0, 10.0)
+
+
+class ColumnAttention(nn.Module):
+    """Self-attention among the columns of a table, told which pairs of columns act together."""
+
+    def __init__(self, width: int, heads: int) -> None:
+        super().__init__()
+        self.heads = heads
+        self.norm = nn.LayerNorm(width)
+        self.qkv = nn.Linear(width, 3 * width)
+        self.bias = nn.Linear(N_PAIR_FEATURES, heads)
+        self.out = nn.Linear(width, width)
+
+    def forward(self, x: Tensor, related: Tensor) -> Tensor:
+        """x (D, C, width), related (D, C, C, N_PAIR_FEATURES): x's shape."""
+        q, k, v = (split_heads(part, self.heads) for part in self.qkv(self.norm(x)).chunk(3, dim=-1))
+        bias = self.bias(related).permute(0, 3, 1, 2)  # (D, H, C, C)
+        return x + self.out(merge_heads(functional.scaled_dot_product_attention(q, k, v, attn_mask=bias)))
+
+
+class TableBlock(nn.Module):
+    """Every cell is told the mean of its column and that of its row, and multiplies itself with them.
+
+    The means are over features of the cells, so that those of a column are its moments with the target;
+    columns attend to each other before theirs go back.
+    """
+
+    def __init__(self, width: int, heads: int) -> None:
+        super().__init__()
+        self.norm = nn.LayerNorm(width)
+        self.into = nn.Linear(width, 2 * width)
+        self.columns = ColumnAttention(width, heads)
+        self.of_column = nn.Linear(width, width)
+        self.of_row = nn.Linear(width, width)
+        self.out = nn.Linear(width, width)
+
+    def forward(self, x: Tensor, related: Tensor) -> Tensor:
+        """x (D, C, N, width), related (D, C, C, N_PAIR_FEATURES): x's shape."""
+        u, v = self.into(self.norm(x)).chunk(2, dim=-1)
+        u = functional.gelu(u)
+        column = self.of_column(self.columns(u.mean(2), related)).unsqueeze(2)  # (D, C, 1, width)
+        row = self.of_row(u.mean(1)).unsqueeze(1)  # (D, 1, N, width)
+        return x + self.out(u * (v + column + row))
+
+
+class ColumnEncoder(nn.Module):
+    """Cells hear of their columns and rows block by block; then the table is summed up, and each column.
+
+    The order of the rows does not matter; that of the columns only through a number each column is told,
+    since programs name the first of two like columns first.
+
+    References
+    ----------
+    Hartford et al., ICML 2018 (layers equivariant to the orders of rows and columns); Lee et al., ICML 2019
+    (pooling by attention).
+    """
+
+    def __init__(self, config: GeneratorConfig) -> None:
+        super().__init__()
+        width, heads, multiple = config.encoder_width, config.encoder_heads, config.feedforward
+        self.with_scale = config.target == "raw"
+        self.embed = nn.Linear(N_CELL_FEATURES, width)
+        self.related = nn.Sequential(nn.Linear(N_PAIR_FEATURES, width), nn.GELU(), nn.Linear(width, width))
+        self.blocks = nn.ModuleList(TableBlock(width, heads) for _ in range(config.encoder_layers))
+        self.norm = nn.LayerNorm(width)
+        self.pool = Attention(width, heads, width)
+        self.seed = nn.Parameter(torch.randn(1, 1, width) * width**-0.5)
+        self.seeds = nn.Parameter(torch.randn(1, config.n_latents, width) * width**-0.5)
+        self.order = nn.Embedding(config.n_orders, width)
+        self.mix = nn.ModuleList(
+            nn.TransformerEncoderLayer(
+                width, heads, multiple * width, 0.0, nn.GELU(), batch_first=True, norm_first=True
+            )
+            for _ in range(2)
+        )
+        self.out_norm = nn.LayerNorm(width)
+        nn.init.normal_(self.order.weight, std=0.1)
+
+    def forward(self, X: Tensor, y: Tensor, n_variables: int) -> Tensor:
+        """Encode data sets.
+
+        Parameters
+        ----------
+        X : Tensor of shape (D, N, C), float64
+            Columns from `n_variables` on are not read.
+        y : Tensor of shape (D, N), float64
+        n_variables : int
+
+        Returns
+        -------
+        Tensor of shape (D, S + n_variables, encoder_width)
+            S vectors of the data set, then one of each column.
+        """
+        X = X[..., :n_variables]
+        n_datasets, n_rows, n_columns = X.shape
+        related = pairs(X, y)
+        x = self.embed(cells(X, y, self.with_scale))  # (D, C, N, width)
+        x = x + self.related(related).sum(2).unsqueeze(2)
+        for block in self.blocks:
+            x = block(x, related)
+        keys, values = self.pool.keys_values(self.norm(x).flatten(1, 2))  # (D, H, C N, width / H)
+        seeds = self.seeds.expand(n_datasets, -1, -1)
+        table = seeds + self.pool(seeds, keys, values)
+        seed = self.seed.expand(n_datasets * n_columns, -1, -1)
+        of_columns = [
+            t.unflatten(2, (n_columns, n_rows)).transpose(1, 2).flatten(0, 1) for t in (keys, values)
+        ]
+        columns = (seed + self.pool(seed, *of_columns)).view(n_datasets, n_columns, -1)
+        at = torch.arange(n_columns, device=X.device).clamp_max(self.order.num_embeddings - 1)
+        latents = torch.cat([table, columns + self.order(at)], dim=1)
+        for layer in self.mix:
+            latents = layer(latents)
+        return self.out_norm(latents)
