@@ -376,6 +376,8 @@ def test_pretrain_passes_on_what_was_given_and_nothing_else(monkeypatch, tmp_pat
         "out": tmp_path,
         "steps": 9,
         "max_time": None,
+        "device": "cpu",
+        "n_workers": 0,
         "random_state": 0,
         "resume": True,
     }

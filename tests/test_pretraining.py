@@ -28,6 +28,7 @@ from dgsr.pretraining import (
     Trainer,
     pretrain,
 )
+from dgsr.pretraining import trainer as trainer_module
 from dgsr.prior import DrawnDataSets, Exclusions, Prior
 from dgsr.problems import list_sets, load_problem, load_set
 from dgsr.validation import draw_validation_set, measure
@@ -131,7 +132,14 @@ def test_the_policy_gradient_is_that_of_its_objective_on_its_own_samples():
     with torch.no_grad():
         generator.decoder.out.weight.mul_(50.0)
     settings = PretrainingConfig(
-        "vpg", steps=10, n_datasets=3, n_programs=7, entropy_weight=0.5, entropy_decay=0.7, baseline_alpha=0.5
+        "vpg",
+        steps=10,
+        n_datasets=3,
+        n_groups=1,
+        n_programs=7,
+        entropy_weight=0.5,
+        entropy_decay=0.7,
+        baseline_alpha=0.5,
     )
     trainer = Trainer(generator, PRIOR, settings, NOTHING, 0)
     trainer.baseline.value = 0.9
@@ -162,7 +170,7 @@ def test_the_policy_gradient_is_that_of_its_objective_on_its_own_samples():
 @pytest.mark.parametrize("n_datasets", [3, 70])
 def test_the_cross_entropy_gradient_does_not_depend_on_how_it_is_divided(n_datasets):
     generator = Generator.untrained(LIBRARY, TINY, Constraints(1, 8), 0)
-    trainer = Trainer(generator, PRIOR, PretrainingConfig(steps=1), NOTHING, 0)
+    trainer = Trainer(generator, PRIOR, PretrainingConfig(steps=1, n_groups=1), NOTHING, 0)
     drawn = PRIOR.draw(n_datasets, 15, 2, LIBRARY, generator.constraints, new_state(1))
     loss = trainer._cross_entropy(drawn, 2)
     gradient = [parameter.grad.clone() for parameter in generator.parameters()]
@@ -338,7 +346,7 @@ def test_a_run_that_was_interrupted_and_resumed_equals_one_that_was_not(tmp_path
 def test_an_interruption_in_the_midst_of_a_step_loses_that_step_alone(tmp_path, monkeypatch, where):
     whole = run(tmp_path / "whole", objective="vpg")
     module, name = where.rsplit(".", 1)
-    owner = torch.nn.utils if module.startswith("torch") else pretraining.objectives
+    owner = torch.nn.utils if module.startswith("torch") else trainer_module.objectives
     real, calls = getattr(owner, name), itertools.count(1)
 
     def interrupt(*args, **kwargs):

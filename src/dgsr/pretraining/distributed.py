@@ -1,0 +1,64 @@
+"""Several processes that train one generator: what they must agree on, and nothing where there is one.
+
+``torchrun --nproc-per-node=2 --no-python dgsr pretrain ...`` starts them; torch's process group carries
+the sums.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+
+import torch
+from torch import distributed, nn
+
+
+@contextmanager
+def process_group(device: str) -> Iterator[None]:
+    """Join the processes that torchrun has started, if it has."""
+    if int(os.environ.get("WORLD_SIZE", "1")) == 1 or distributed.is_initialized():
+        yield
+        return
+    distributed.init_process_group("nccl" if device.startswith("cuda") else "gloo")
+    try:
+        yield
+    finally:
+        distributed.destroy_process_group()
+
+
+def rank() -> int:
+    """Which process this is; 0 does the writing."""
+    return distributed.get_rank() if distributed.is_initialized() else 0
+
+
+def n_processes() -> int:
+    return distributed.get_world_size() if distributed.is_initialized() else 1
+
+
+def add_up(loss: float, parameters: Iterable[nn.Parameter]) -> float:
+    """Add up the gradients of all processes in place, and return the sum of their losses."""
+    if n_processes() == 1:
+        return loss
+    parameters = list(parameters)
+    for parameter in parameters:
+        if parameter.grad is None:  # none of this process's groups used it
+            parameter.grad = torch.zeros_like(parameter)
+    flat = torch.cat([parameter.grad.flatten() for parameter in parameters if parameter.grad is not None])
+    flat = torch.cat([flat, flat.new_tensor([loss])])
+    distributed.all_reduce(flat)
+    at = 0
+    for parameter in parameters:
+        n = parameter.numel()
+        parameter.grad = flat[at : at + n].view_as(parameter).clone()
+        at += n
+    return float(flat[-1])
+
+
+def any_of(reason: bool) -> bool:
+    """Whether it is true in any process: they must end together."""
+    if n_processes() == 1:
+        return reason
+    flag = torch.tensor([float(reason)], device="cuda" if distributed.get_backend() == "nccl" else "cpu")
+    distributed.all_reduce(flag)
+    return bool(flag.item())

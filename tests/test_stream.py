@@ -1,0 +1,107 @@
+"""The stream of training data, and several processes on one training."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import torch
+
+from dgsr.exclusion import benchmark_exclusions
+from dgsr.expressions import get_library
+from dgsr.expressions.constraints import Constraints
+from dgsr.pretraining import PretrainingConfig
+from dgsr.pretraining.stream import Stream
+from dgsr.prior import Prior
+
+torch.set_num_threads(1)
+
+LIBRARY, CONSTRAINTS = get_library("koza", 3), Constraints(1, 12)
+
+
+@pytest.fixture(scope="module")
+def stream():
+    config = PretrainingConfig(n_datasets=24, n_groups=3, min_samples=5, max_samples=40)
+    return Stream(LIBRARY, CONSTRAINTS, Prior(), config, benchmark_exclusions(LIBRARY, CONSTRAINTS), seed=4)
+
+
+def same(one, other):
+    return (
+        one.n_variables == other.n_variables
+        and np.array_equal(one.drawn.X, other.drawn.X)
+        and np.array_equal(one.drawn.y, other.drawn.y)
+        and np.array_equal(one.drawn.programs.tokens, other.drawn.programs.tokens)
+    )
+
+
+@pytest.mark.parametrize("n_workers", [0, 2])
+def test_a_batch_depends_on_its_number_alone(stream, n_workers):
+    numbers = [5, 0, 11, 3]
+    batches = list(stream.batches(numbers, n_workers))
+    assert all(same(batch, stream[number]) for batch, number in zip(batches, numbers, strict=True))
+    assert not same(batches[0], batches[1])
+
+
+def test_the_groups_of_a_mini_batch_differ_in_rows_and_variables(stream):
+    batches = [stream[number] for number in range(60)]
+    assert all(len(batch.drawn.y) == 8 for batch in batches)
+    assert {batch.n_variables for batch in batches} == {1, 2, 3}
+    rows = [batch.drawn.y.shape[1] for batch in batches]
+    assert 5 <= min(rows) < 8
+    assert 25 < max(rows) <= 40
+    for batch in batches:  # no equation has a variable its data do not
+        used = batch.drawn.programs.tokens - LIBRARY.first_variable
+        inside = np.arange(used.shape[1]) < batch.drawn.programs.lengths[:, None]
+        assert used[inside].max() < batch.n_variables
+
+
+TRAINING = """
+import sys, torch
+from pathlib import Path
+from dgsr.generator.config import GeneratorConfig
+from dgsr.pretraining import pretrain
+
+torch.set_num_threads(1)
+config = GeneratorConfig(
+    encoder="columns", encoder_width=8, encoder_heads=2, encoder_layers=1, n_latents=2, tree_embedding=4,
+    decoder_width=8, decoder_heads=2, decoder_layers=1, max_length=10,
+)
+pretrain("koza", 2, Path(sys.argv[1]), config=config, steps=int(sys.argv[2]), n_datasets=12, n_groups=3,
+         n_validation=4, random_state=3, save_every=0.0, n_workers=int(sys.argv[3]))
+"""
+
+
+def weights(folder):
+    from safetensors.torch import load_file
+
+    return load_file(folder / "weights.safetensors")
+
+
+def train(folder, steps, n_workers=0, processes=1):
+    command = [sys.executable, "-c", TRAINING]
+    if processes > 1:
+        script = folder.parent / "train.py"
+        script.write_text(TRAINING)
+        command = [
+            sys.executable,
+            "-m",
+            "torch.distributed.run",
+            "--standalone",
+            f"--nproc-per-node={processes}",
+        ]
+        command.append(str(script))
+    done = subprocess.run([*command, str(folder), str(steps), str(n_workers)], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-3000:]
+    return weights(folder)
+
+
+def test_two_processes_train_what_one_does_and_go_on_from_its_files(tmp_path):
+    """Three groups a mini-batch: one process has two of them, the other one."""
+    alone = train(tmp_path / "alone", 6)
+    together = train(tmp_path / "together", 3, processes=2)
+    assert not torch.equal(together["decoder.out.weight"], alone["decoder.out.weight"])
+    together = train(tmp_path / "together", 6, n_workers=1, processes=2)
+    for name, tensor in alone.items():
+        torch.testing.assert_close(together[name], tensor, atol=2e-5, rtol=1e-3)
