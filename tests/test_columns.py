@@ -108,9 +108,8 @@ def test_the_first_pair_feature_is_the_correlation_of_a_product_with_the_target(
 
 
 def test_a_generator_serves_more_columns_than_it_was_made_for(generator):
-    """Nothing in the weights counts the columns: those of one library load into another's."""
-    wide = Generator.untrained(get_library("physics", 7), generator.config, Constraints(), 1)
-    wide.load_state_dict(generator.state_dict())
+    wide = generator.with_variables(7)
+    assert generator.library.n_variables == 4  # itself unchanged
     X, y = tables(n_columns=7)
     with torch.no_grad():
         latents = wide.encode(X, y, 7)
@@ -119,6 +118,22 @@ def test_a_generator_serves_more_columns_than_it_was_made_for(generator):
     assert wide.library.first_variable + 6 in used
     scored = wide.log_probs(latents, samples.tokens, samples.lengths, wide.grammar(7)).programs
     np.testing.assert_allclose(scored.detach().numpy().ravel(), samples.log_probs, atol=1e-4)
+
+
+def test_on_its_own_columns_a_widened_generator_is_the_same(generator):
+    X, y = tables()
+    wide = generator.with_variables(9)
+    latents = encoded(generator, X, y)
+    assert torch.equal(encoded(wide, X, y), latents)
+    one, other = (g.sample_latents(latents, 50, g.grammar(4), new_state(1)).tokens for g in (generator, wide))
+    np.testing.assert_array_equal(one, other)
+
+
+def test_an_encoder_with_places_for_its_variables_is_not_widened():
+    narrow = Generator.untrained(get_library("koza", 2), CONFIGS["paper"], Constraints(), 0)
+    assert narrow.with_variables(1) is narrow
+    with pytest.raises(ValueError, match="knows 2 columns and X has 3"):
+        narrow.with_variables(3)
 
 
 def test_a_variable_is_chosen_by_its_column_and_not_by_its_place(generator):

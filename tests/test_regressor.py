@@ -739,7 +739,7 @@ BAD_PARAMETERS = {
     ),
     "too few variables": (
         {"generator": tiny_generator(n_variables=1), "max_length": 12},
-        "X has 2 columns, the generator 'given' knows 1; set generator='untrained'",
+        "The generator knows 1 columns and X has 2; set generator='untrained'",
     ),
     "too long": (
         {"generator": tiny_generator(), "max_length": 13},

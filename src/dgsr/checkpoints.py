@@ -201,14 +201,21 @@ def list_generators() -> list[GeneratorInfo]:
 def find_generator(library: Library, max_length: int) -> str | None:
     """Return the name of the shipped generator for `library` and programs of `max_length` tokens.
 
-    Of several the one for the fewest variables; None where there is none.
+    Of several the one for the fewest variables; where all are for fewer than `library` has, the one for the
+    most that reads any number; None where there is none.
     """
-    fitting = [
-        (info.card["library"]["n_variables"], info.name)
+    known: dict[str, int] = {
+        info.name: info.card["library"]["n_variables"]
         for info in list_generators()
         if info.card["library"]["has_constants"] == library.has_constants
         and info.card["config"]["max_length"] >= max_length
         and tuple(info.card["library"]["operators"]) == library.operators
-        and info.card["library"]["n_variables"] >= library.n_variables
-    ]
-    return min(fitting)[1] if fitting else None
+        and (
+            info.card["library"]["n_variables"] >= library.n_variables
+            or info.card["config"].get("encoder") == "columns"
+        )
+    }
+    enough = [name for name, n_variables in known.items() if n_variables >= library.n_variables]
+    if enough:
+        return min(enough, key=lambda name: known[name])
+    return max(known, key=lambda name: known[name], default=None)

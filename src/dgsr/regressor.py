@@ -382,17 +382,12 @@ class DGSRRegressor(RegressorMixin, BaseEstimator):
                 f"The generator {self.generator_!r} is for the library {of.name!r}, the search uses "
                 f"{self.library_.name!r}; set library={of.name!r}, or choose another generator."
             )
-        if self.library_.n_variables > of.n_variables:
-            raise ValueError(
-                f"X has {self.library_.n_variables} columns, the generator {self.generator_!r} knows "
-                f"{of.n_variables}; set generator='untrained', or leave columns out."
-            )
         if self.max_length > generator.config.max_length:
             raise ValueError(
                 f"max_length={self.max_length} is more than the {generator.config.max_length} tokens the "
                 f"generator {self.generator_!r} can write; lower it, or set generator='untrained'."
             )
-        return generator
+        return generator.with_variables(self.library_.n_variables)
 
     def _report(self, prepared: Prepared, run: search.Search) -> None:
         if not np.isfinite(run.archive.best_nmse()):

@@ -88,8 +88,9 @@ class TableBlock(nn.Module):
 class ColumnEncoder(nn.Module):
     """Cells hear of their columns and rows block by block; then the table is summed up, and each column.
 
-    The order of the rows does not matter; that of the columns only through a number each column is told,
-    since programs name the first of two like columns first.
+    The order of the rows does not matter; that of the columns only through the place each column is told,
+    since programs name the first of two like columns first. More columns than it was made for share the
+    last place.
 
     References
     ----------
@@ -97,7 +98,7 @@ class ColumnEncoder(nn.Module):
     (pooling by attention).
     """
 
-    def __init__(self, config: GeneratorConfig) -> None:
+    def __init__(self, config: GeneratorConfig, n_variables: int) -> None:
         super().__init__()
         width, heads, multiple = config.encoder_width, config.encoder_heads, config.feedforward
         self.with_scale = config.target == "raw"
@@ -108,7 +109,7 @@ class ColumnEncoder(nn.Module):
         self.pool = Attention(width, heads, width)
         self.seed = nn.Parameter(torch.randn(1, 1, width) * width**-0.5)
         self.seeds = nn.Parameter(torch.randn(1, config.n_latents, width) * width**-0.5)
-        self.order = nn.Embedding(config.n_orders, width)
+        self.order = nn.Embedding(n_variables, width)
         self.mix = nn.ModuleList(
             nn.TransformerEncoderLayer(
                 width, heads, multiple * width, 0.0, nn.GELU(), batch_first=True, norm_first=True

@@ -22,8 +22,6 @@ class GeneratorConfig:
         Whether the encoder is the paper's set transformer over the rows, with a place for every variable,
         or reads the table as a set of rows and of columns; the decoder then chooses a variable by its
         column, and one generator serves any number of them.
-    n_orders : int
-        Places in the order of the columns that ``"columns"`` tells apart.
     target : {"raw", "standardised"}
         Whether the encoder reads y as it is, or less its mean over its standard deviation, as suits
         programs whose scale and offset are fitted.
@@ -68,7 +66,6 @@ class GeneratorConfig:
     max_length: int = 30
     target: str = "raw"
     encoder: str = "rows"
-    n_orders: int = 16
 
     def __post_init__(self) -> None:
         if self.input_encoding not in INPUT_ENCODINGS:

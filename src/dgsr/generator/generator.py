@@ -34,7 +34,8 @@ class Generator(nn.Module):
     Parameters
     ----------
     library : Library
-        Its variables are the most the generator can read; data with fewer use the first ones.
+        Its variables are the most the generator reads; data with fewer use the first ones. With the
+        encoder ``"columns"``, `with_variables` reads more.
     config : GeneratorConfig
     constraints : Constraints
         Limits programs are sampled under; they belong to the distribution.
@@ -59,9 +60,8 @@ class Generator(nn.Module):
         self.library = library
         self.config = config
         self.constraints = constraints
-        self.encoder = (
-            ColumnEncoder(config) if config.encoder == "columns" else Encoder(config, library.n_variables)
-        )
+        encoder = ColumnEncoder if config.encoder == "columns" else Encoder
+        self.encoder = encoder(config, library.n_variables)
         self.decoder = Decoder(config, len(library), library.first_variable)
 
     @classmethod
@@ -85,6 +85,28 @@ class Generator(nn.Module):
         twin = copy.copy(self)
         twin._modules = dict(self._modules)
         twin.decoder = copy.deepcopy(self.decoder)
+        return twin
+
+    def with_variables(self, n_variables: int) -> Generator:
+        """Return this generator, weights shared, for data of another number of columns (P3 of the paper).
+
+        Raises
+        ------
+        ValueError
+            If its encoder has a place for every variable, and fewer than `n_variables`.
+        """
+        if n_variables <= self.library.n_variables:
+            return self
+        if self.config.encoder != "columns":
+            raise ValueError(
+                f"The generator knows {self.library.n_variables} columns and X has {n_variables}; set "
+                "generator='untrained', leave columns out, or pretrain one with more variables."
+            )
+        twin = copy.copy(self)
+        twin._modules = dict(self._modules)
+        twin.library = self.library.with_variables(n_variables)
+        twin.decoder = copy.copy(self.decoder)
+        twin.decoder.n_tokens = len(twin.library)
         return twin
 
     def grammar(self, n_variables: int) -> Grammar:
