@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 
 import pytest
+import torch
 
 from dgsr.benchmarking import METHODS, read_records, run_one, run_set, summarise, to_markdown, wilson_interval
 from dgsr.expressions import Expression, get_library
+from dgsr.problems import load_problem
 
 
 class Oracle:
@@ -164,3 +166,26 @@ def test_the_interval_is_wilsons():
     # Newcombe, Statistics in Medicine 17, 1998, table I: 81 of 263 and 0 of 20.
     assert wilson_interval(81, 263) == pytest.approx((0.2553, 0.3662), abs=5e-5)
     assert wilson_interval(0, 20) == pytest.approx((0.0, 0.1611), abs=5e-5)
+
+
+def test_the_misled_method_is_shown_other_data_and_searches_on_the_right_ones():
+    problem = load_problem("Nguyen-1")
+    data = problem.sample(0)
+    encodings = {}
+    for method in ("dgsr", "misled"):
+        regressor = METHODS[method](library="koza", max_evaluations=600, random_state=0, tolerance=0.0)
+        seen = encodings.setdefault(method, [])
+        spied = regressor._resolve_generator
+
+        def spy(constraints, seed, spied=spied, seen=seen):
+            generator = spied(constraints, seed)
+            seen += [generator.encode_dataset(data.X_train * k, data.y_train * k) for k in (1.0, 3.0)]
+            return generator
+
+        regressor._resolve_generator = spy
+        regressor.fit(data.X_train, data.y_train)
+        assert regressor.pareto_front_[-1].loss < 0.5
+    right, misled = encodings["dgsr"], encodings["misled"]
+    assert not torch.equal(right[0], right[1])
+    assert torch.equal(misled[0], misled[1])
+    assert not torch.equal(right[0], misled[0])

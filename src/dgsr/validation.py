@@ -32,7 +32,7 @@ HIT_COUNTS = (1, 10, 100, 1000)
 
 
 class ValidationSet(NamedTuple):
-    """Held-out equations with a data set each, all over all of the generator's variables."""
+    """Held-out equations with a data set each, all over the same number of variables."""
 
     drawn: DrawnDataSets
     n_variables: int
@@ -57,10 +57,18 @@ def fitted_nmse(population: Population, data: DataSet) -> np.ndarray:
 
 
 def draw_validation_set(
-    generator: Generator, prior: Prior, excluded: Exclusions, n: int, seed: int
+    generator: Generator,
+    prior: Prior,
+    excluded: Exclusions,
+    n: int,
+    seed: int,
+    n_variables: int | None = None,
 ) -> ValidationSet:
-    """Draw `n` equations that training must then exclude, their data without noise."""
-    n_variables = generator.library.n_variables
+    """Draw `n` equations that training must then exclude, their data without noise.
+
+    They are over `n_variables`; by default over all of the generator's.
+    """
+    n_variables = n_variables or generator.library.n_variables
     state = new_state(seed, 2**32 - 1)
     prior = replace(prior, noise=None)
     drawn = prior.draw(n, N_ROWS, n_variables, generator.library, generator.constraints, state, excluded)

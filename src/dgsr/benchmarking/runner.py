@@ -24,11 +24,18 @@ def _dgsr_regressor(**parameters):
     return DGSRRegressor(**parameters)
 
 
+def _misled_regressor(**parameters):
+    from dgsr.baselines.misled import MisledRegressor
+
+    return MisledRegressor(**parameters)
+
+
 #: What a method's name stands for: a function that makes an unfitted regressor from `library`,
 #: `max_evaluations`, `max_length`, `random_state` and the options of the run. The regressor has
 #: `fit`, `predict` and afterwards `expression_`, `n_evaluations_` and `stop_reason_`.
 METHODS: dict[str, Callable[..., Any]] = {
     "dgsr": partial(_dgsr_regressor, generator="auto"),
+    "misled": _misled_regressor,
     "untrained": partial(_dgsr_regressor, generator="untrained"),
     "gp": partial(_dgsr_regressor, generator=None),
 }
