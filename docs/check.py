@@ -1,10 +1,12 @@
-"""Check the pages: every link to a file of the project leads somewhere, every Python block parses."""
+"""Check the pages: every link to a file of the project leads somewhere, every Python block parses, and
+the page of the generators says what their cards say."""
 
 from __future__ import annotations
 
 import sys
 from pathlib import Path
 
+import models
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
@@ -35,6 +37,8 @@ def main() -> None:
     """Print what is wrong with the pages and exit with 1 if anything is."""
     pages = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("examples/**/*.md")])
     found = [line for page in pages for line in problems(page)]
+    if models.PAGE.read_text(encoding="utf-8") != models.page():
+        found.append("docs/models.md is not what the cards say; run python docs/models.py")
     print("\n".join(found) or f"{len(pages)} pages are in order")
     sys.exit(bool(found))
 

@@ -6,13 +6,14 @@ import itertools
 import json
 from dataclasses import replace
 from types import SimpleNamespace
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
 import torch
 
 from dgsr import pretraining, validation
-from dgsr.checkpoints import CARD, load_generator
+from dgsr.checkpoints import CARD, CURVES, load_generator
 from dgsr.constants import Fit
 from dgsr.exclusion import benchmark_exclusions
 from dgsr.expressions.constraints import Constraints
@@ -610,3 +611,27 @@ def with_few_samples(monkeypatch):
         return real(generator, held_out, min(n_programs, 3), n_datasets)
 
     monkeypatch.setattr(pretraining, "measure", with_few_programs)
+
+
+def test_the_curves_are_drawn_as_the_training_goes(tmp_path):
+    class Enough(Exception):
+        pass
+
+    def stop_at_the_first_figures(progress):
+        if progress.validation is not None and progress.step > 1:
+            raise Enough
+
+    def lines():
+        plot = ElementTree.parse(tmp_path / CURVES).getroot()
+        return [element.get("points").split() for element in plot.iter() if element.tag.endswith("polyline")]
+
+    with pytest.raises(Enough):
+        run(tmp_path, steps=40, callback=stop_at_the_first_figures)
+    assert len(lines()) == 5  # three likelihoods; two shares, of the first and the first ten samples
+    (tmp_path / CURVES).unlink()
+    run(tmp_path, steps=40)
+    curves = json.loads((tmp_path / CARD).read_text())["curves"]
+    assert {len(line) for line in lines()} == {len(curves)}
+    assert all(0.0 <= point["waited"] < 1.0 for point in curves)
+    heights = [float(point.split(",")[1]) for point in lines()[0]]
+    assert np.argmin(heights) == np.argmax([point["log_likelihood_right"] for point in curves])

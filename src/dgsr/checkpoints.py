@@ -23,7 +23,7 @@ from dgsr.generator.config import GeneratorConfig
 from dgsr.generator.generator import Generator
 
 FORMAT_VERSION = 1
-WEIGHTS, CARD = "weights.safetensors", "card.json"
+WEIGHTS, CARD, CURVES = "weights.safetensors", "card.json", "curves.svg"
 
 # A generator is a few megabytes; a file or a size beyond these is not one of ours.
 _MAX_WEIGHTS_BYTES = 1 << 30

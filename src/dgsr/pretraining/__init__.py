@@ -12,7 +12,13 @@ from typing import Any
 import numpy as np
 import torch
 
-from dgsr.checkpoints import load_generator, refuse_user_operators, save_generator
+from dgsr.checkpoints import (
+    CURVES,
+    load_generator,
+    refuse_user_operators,
+    save_generator,
+    write_atomically,
+)
 from dgsr.exclusion import benchmark_exclusions
 from dgsr.expressions.constraints import Constraints
 from dgsr.expressions.library import Library, get_library
@@ -20,6 +26,7 @@ from dgsr.generator.config import CONFIGS, GeneratorConfig
 from dgsr.generator.generator import Generator
 from dgsr.pretraining import distributed
 from dgsr.pretraining.config import OBJECTIVES, PRETRAINING_CONFIGS, PretrainingConfig
+from dgsr.pretraining.curves import to_svg
 from dgsr.pretraining.trainer import Trainer
 from dgsr.prior import Prior
 from dgsr.validation import ValidationSet, draw_validation_set, measure
@@ -70,8 +77,8 @@ def pretrain(
     n_variables : int
         Most variables a data set may have.
     out : str or Path
-        Folder for ``weights.safetensors`` and ``card.json``; and for
-        ``training.safetensors``, from which the same call goes on after any interruption.
+        Folder for ``weights.safetensors`` and ``card.json``; for ``curves.svg``, which shows how it goes;
+        and for ``training.safetensors``, from which the same call goes on after any interruption.
     config : str or GeneratorConfig
         Sizes of the network, or the name of a preset: ``"base"``, ``"paper"``. By name, the target is
         standardised where the library has constants.
@@ -226,6 +233,8 @@ class _Run:
         point = {"step": trainer.step, "seconds": self.seconds, "loss": float(np.mean(losses))}
         waited = trainer.seconds_waited / max(time.perf_counter() - self.started, 1e-9)
         self.curves.append({**point, "waited": waited, **figures})
+        svg = to_svg(self.curves, trainer.config.n_datasets)
+        write_atomically(self.path.with_name(CURVES), lambda path: path.write_text(svg, encoding="utf-8"))
         return figures
 
     def card(self, n_validation: int) -> dict[str, Any]:
