@@ -24,7 +24,7 @@ class Memory(NamedTuple):
     keys_values: list[tuple[Tensor, Tensor]]  # of each layer, (D, H, S, width / H)
     tokens: Tensor  # (D, n_tokens + 1, width): what a token is read as
     siblings: Tensor  # (D, n_tokens + 1, E)
-    outputs: Tensor  # (D, n_tokens, width): what a token is chosen by
+    outputs: Tensor  # (D, n_tokens, width + 1): what a token is chosen by, weights and bias
 
     def of(self, rows: Tensor) -> Memory:
         """The data sets `rows`, in their order, as often as they occur."""
@@ -64,7 +64,8 @@ class Decoder(nn.Module):
     """Logits of the next token given the tokens so far, their tree states and the data set.
 
     Token ids are the library's; one more, `n_tokens`, stands for the start and for "no parent" or
-    "no sibling". There is no stop token: a program ends when its tree is whole.
+    "no sibling". There is no stop token: a program ends when its tree is whole. With an encoder of
+    columns, variables have no weights of their own: they are read and chosen by their columns' vectors.
     """
 
     def __init__(self, config: GeneratorConfig, n_tokens: int, first_variable: int) -> None:
@@ -96,26 +97,26 @@ class Decoder(nn.Module):
     def memory(self, latents: Tensor) -> Memory:
         """What all steps need of the data sets: latents (D, S, encoder_width)."""
         keys_values = [layer.attention.keys_values(latents) for layer in self.layers]
-        columns = latents[:, self.n_latents :] if self.points else None
-        n_datasets = len(latents)
-
-        def table(fixed: Tensor, of_columns: nn.Linear | None, n_last: int) -> Tensor:
-            """Rows of the fixed tokens, of the columns, and the last ones of the fixed."""
-            rows = fixed.expand(n_datasets, -1, -1)
-            if columns is None or of_columns is None:
-                return rows
-            n_first = rows.shape[1] - n_last
-            n_unused = self.n_tokens - n_first - columns.shape[1]
-            unused = rows.new_zeros(n_datasets, n_unused, rows.shape[2])
-            return torch.cat([rows[:, :n_first], of_columns(columns), unused, rows[:, n_first:]], dim=1)
-
         chosen_by = torch.cat([self.out.weight, self.out.bias[:, None]], dim=1)
-        return Memory(
-            keys_values,
-            table(self.tokens.weight, self.column_tokens if self.points else None, 1),
-            table(self.siblings.weight, self.column_siblings if self.points else None, 1),
-            table(chosen_by, self.column_outputs if self.points else None, 0),
-        )
+        tables = [
+            rows.expand(len(latents), -1, -1)
+            for rows in (self.tokens.weight, self.siblings.weight, chosen_by)
+        ]
+        if self.points:
+            columns = latents[:, self.n_latents :]
+            of_columns = self.column_tokens, self.column_siblings, self.column_outputs
+            tables = [
+                self._with_columns(table, linear(columns))
+                for table, linear in zip(tables, of_columns, strict=True)
+            ]
+        return Memory(keys_values, *tables)
+
+    def _with_columns(self, table: Tensor, columns: Tensor) -> Tensor:
+        """Put the columns' rows behind those of the fixed tokens and before that of the start."""
+        n_fixed = self.out.out_features
+        n_unused = self.n_tokens - n_fixed - columns.shape[1]
+        unused = table.new_zeros(len(table), n_unused, table.shape[2])
+        return torch.cat([table[:, :n_fixed], columns, unused, table[:, n_fixed:]], dim=1)
 
     def _logits(self, x: Tensor, outputs: Tensor) -> Tensor:
         """x (D, N, width), outputs (D, n_tokens, width + 1): (D, N, n_tokens)."""
@@ -130,8 +131,8 @@ class Decoder(nn.Module):
         previous, parents, siblings : Tensor of shape (D, K, L), int64
             Token before each position, and the tree state there, of K programs for each of D data
             sets.
-        memory : list of (keys, values)
-            From `memory`, of the D data sets.
+        memory : Memory
+            Of the D data sets.
 
         Returns
         -------
