@@ -4,10 +4,9 @@ Prints a table and writes JSON::
 
     python benchmarks/search_speed.py --out search_speed.json
 
-One thread. The sampler draws 500 programs from networks with random weights (paper's sizes and ours) and
-from the shipped generator; "network" is the time inside the decoder's steps, the rest is masks,
-drawing and moving caches. The search spends its whole budget on a data set that no short equation
-fits exactly.
+One thread. The sampler draws 25 and 500 programs from networks with random weights (paper's sizes and ours)
+and from shipped generators, with compiled steps and with torch's in turn. The search spends its whole budget
+on a data set that no short equation fits exactly.
 """
 
 from __future__ import annotations
@@ -24,11 +23,12 @@ import torch
 from dgsr import DGSRRegressor, list_generators, load_generator
 from dgsr.expressions.constraints import Constraints
 from dgsr.expressions.library import get_library
+from dgsr.generator import sampling
 from dgsr.generator.config import CONFIGS
 from dgsr.generator.generator import Generator
 from dgsr.kernels.random import new_state
 
-N_PROGRAMS = 500
+N_PROGRAMS = (25, 500)
 REPEATS = 9
 
 
@@ -38,37 +38,27 @@ def data_set(n_rows: int = 20) -> tuple[np.ndarray, np.ndarray]:
     return X, X[:, 0] * X[:, 1] + np.sin(X[:, 0]) + 0.1 * random.normal(size=n_rows)
 
 
-def sampler(name: str, generator: Generator) -> dict:
-    """Median milliseconds for N_PROGRAMS programs, and the share of it inside the network."""
+def sampler(name: str, generator: Generator, n_programs: int) -> dict:
+    """Median milliseconds for some programs: with the compiled steps, and with torch's."""
     X, y = data_set()
-    state, grammar = new_state(0), generator.grammar(2)
+    grammar = generator.grammar(2)
     latents = generator.encode_dataset(X, y)
-    generator.sample_latents(latents, N_PROGRAMS, grammar, state)
-    inside = 0.0
-    step = generator.decoder.step
-
-    def timed_step(*arguments):
-        nonlocal inside
-        start = time.perf_counter()
-        result = step(*arguments)
-        inside += time.perf_counter() - start
-        return result
-
-    generator.decoder.step = timed_step
-    seconds, lengths = [], []
-    for _ in range(REPEATS):
-        start = time.perf_counter()
-        samples = generator.sample_latents(latents, N_PROGRAMS, grammar, state)
-        seconds.append(time.perf_counter() - start)
-        lengths.append(samples.lengths.mean())
-    del generator.decoder.step
-    return {
+    row = {
         "generator": name,
         "parameters": generator.n_parameters(),
-        "mean_length": float(np.mean(lengths)),
-        "milliseconds": 1e3 * float(np.median(seconds)),
-        "network_share": inside / sum(seconds),
+        "programs": n_programs,
     }
+    compiled = sampling._draw_compiled
+    seconds: dict[str, list[float]] = {"compiled": [], "torch": []}
+    for repeat in range(REPEATS + 1):  # the first compiles
+        for way, draw in (("compiled", compiled), ("torch", sampling._draw_with_torch)):
+            sampling._draw_compiled = draw
+            start = time.perf_counter()
+            samples = generator.sample_latents(latents, n_programs, grammar, new_state(repeat))
+            seconds[way].append(time.perf_counter() - start)
+    sampling._draw_compiled = compiled
+    milliseconds = {way: 1e3 * float(np.median(times[1:])) for way, times in seconds.items()}
+    return row | {"mean_length": float(np.mean(samples.lengths)), "milliseconds": milliseconds}
 
 
 def search(library: str, name: str | None, budget: int) -> dict:
@@ -95,20 +85,20 @@ def main() -> None:
     torch.set_num_threads(1)
 
     library, constraints = get_library("koza", 2), Constraints()
-    samplers = [
-        sampler(f"{name}, random weights", Generator.untrained(library, config, constraints, 0))
+    networks = {
+        f"{name}, random weights": Generator.untrained(library, config, constraints, 0)
         for name, config in CONFIGS.items()
-    ]
-    samplers += [
-        sampler(info.name, load_generator(info.name))
-        for info in list_generators()
-        if info.card["library"]["n_variables"] == 2
-    ]
-    print(f"{N_PROGRAMS} programs         parameters  mean length      ms  in the network")
+    }
+    for info in list_generators():
+        if info.card["library"]["name"] == library.name:
+            networks[info.name] = load_generator(info.name)
+    samplers = [sampler(name, network, n) for name, network in networks.items() for n in N_PROGRAMS]
+    print("sampler                parameters  programs  mean length  compiled, ms  torch, ms  ratio")
     for row in samplers:
+        ours, theirs = row["milliseconds"]["compiled"], row["milliseconds"]["torch"]
         print(
-            f"{row['generator']:<22}  {row['parameters']:>10,}  {row['mean_length']:>11.1f}"
-            f"  {row['milliseconds']:>6.0f}  {row['network_share']:>13.0%}"
+            f"{row['generator']:<22} {row['parameters']:>10,}  {row['programs']:>8}"
+            f"  {row['mean_length']:>11.1f}  {ours:>12.1f}  {theirs:>9.1f}  {theirs / ours:>5.1f}"
         )
     searches = []
     for name in ("koza", "physics"):

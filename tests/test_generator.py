@@ -12,9 +12,11 @@ from scipy.stats import chisquare
 
 from dgsr.expressions.constraints import Constraints
 from dgsr.expressions.library import Library, get_library
+from dgsr.generator import sampling
 from dgsr.generator.config import CONFIGS, GeneratorConfig
 from dgsr.generator.encoder import moments, n_moments, standardise
 from dgsr.generator.generator import Generator
+from dgsr.kernels.decoding import BLOCK
 from dgsr.kernels.grammar import are_valid
 from dgsr.kernels.random import new_state
 
@@ -71,6 +73,20 @@ def test_the_sampler_reports_the_log_probabilities_of_the_training_pass(generato
     again = scored(generator, latents, samples.tokens, samples.lengths)
     assert samples.log_probs.std() > 1.0
     np.testing.assert_allclose(again.ravel(), samples.log_probs, atol=1e-4)
+
+
+@pytest.mark.parametrize("n", [BLOCK, 7])
+def test_the_compiled_steps_are_those_of_torch(generator, n, monkeypatch):
+    """The same random numbers give the same programs, one block at a time."""
+    latents = generator.encode(*datasets(1), 2).detach()
+    grammar = generator.grammar(2)
+    compiled = generator.sample_latents(latents, n, grammar, new_state(5))
+    monkeypatch.setattr(sampling, "_draw_compiled", sampling._draw_with_torch)
+    by_torch = generator.sample_latents(latents, n, grammar, new_state(5))
+    np.testing.assert_array_equal(compiled.tokens, by_torch.tokens)
+    np.testing.assert_array_equal(compiled.lengths, by_torch.lengths)
+    np.testing.assert_allclose(compiled.log_probs, by_torch.log_probs, atol=1e-4)
+    assert len(np.unique(compiled.tokens, axis=0)) > n // 3
 
 
 def test_sampler_and_training_pass_agree_with_constants_and_a_length_prior():

@@ -73,6 +73,7 @@ class Decoder(nn.Module):
         width, tree_width = config.decoder_width, 2 * config.tree_embedding
         self.n_tokens = n_tokens
         self.n_latents = config.n_latents
+        self.heads, self.tree_heads = config.decoder_heads, config.tree_heads
         self.points = config.encoder == "columns"
         n_fixed = first_variable if self.points else n_tokens
         self.tokens = nn.Embedding(n_fixed + 1, width)

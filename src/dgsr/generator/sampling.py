@@ -1,4 +1,4 @@
-"""Draw programs from the decoder, all of a batch at once, step by step with a key-value cache."""
+"""Draw programs from the decoder: compiled steps on a processor, torch's on any other device."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ from torch import Tensor
 
 from dgsr.expressions.constraints import Grammar
 from dgsr.generator.decoder import Decoder
-from dgsr.kernels.grammar import LENGTH, new_tree_state
+from dgsr.generator.packing import pack_attention, pack_layers, pack_tables
+from dgsr.kernels.decoding import decode
+from dgsr.kernels.grammar import LENGTH, TreeState, new_tree_state
 from dgsr.kernels.sampling import draw_tokens
 
 # Finished programs leave the batch once they are more than this share of it: moving the others'
@@ -47,14 +49,61 @@ def sample_programs(
     -------
     Samples
     """
+    n_programs = len(latents) * n_per_dataset
+    tree = new_tree_state(n_programs, grammar.max_length)
+    tokens = np.zeros((n_programs, grammar.max_length), dtype=np.int64)
+    log_probs = np.zeros(n_programs)
+    draw = _draw_compiled if latents.device.type == "cpu" else _draw_with_torch
+    draw(decoder, latents, n_per_dataset, grammar, state, tree, tokens, log_probs)
+    return Samples(tokens, tree.counters[:, LENGTH].copy(), log_probs)
+
+
+def _draw_compiled(
+    decoder: Decoder,
+    latents: Tensor,
+    n_per_dataset: int,
+    grammar: Grammar,
+    state: np.ndarray,
+    tree: TreeState,
+    tokens: np.ndarray,
+    log_probs: np.ndarray,
+) -> None:
+    """Draw the programs of one data set after the other with `dgsr.kernels.decoding`."""
+    memory = decoder.memory(latents)
+    layers = pack_layers(decoder.layers, decoder.positions.embedding_dim)
+    tree_layers = pack_layers(decoder.tree_layers, decoder.tree_positions.embedding_dim)
+    for j in range(len(latents)):
+        own = slice(j * n_per_dataset, (j + 1) * n_per_dataset)
+        decode(
+            pack_tables(decoder, memory, j),
+            tree_layers,
+            layers,
+            pack_attention(decoder.layers, memory, j),
+            decoder.tree_heads,
+            decoder.heads,
+            tree.counters[own],
+            tree.stack[own],
+            grammar,
+            tokens[own],
+            log_probs[own],
+            state,
+        )
+
+
+def _draw_with_torch(
+    decoder: Decoder,
+    latents: Tensor,
+    n_per_dataset: int,
+    grammar: Grammar,
+    state: np.ndarray,
+    tree: TreeState,
+    tokens: np.ndarray,
+    log_probs: np.ndarray,
+) -> None:
+    """Draw all programs at once, step by step with a key-value cache."""
     device = latents.device
     n_datasets, n_tokens = len(latents), decoder.n_tokens
-    n_programs = n_datasets * n_per_dataset
-    max_length = grammar.max_length
-    tree = new_tree_state(n_programs, max_length)
-    tokens = np.zeros((n_programs, max_length), dtype=np.int64)
-    log_probs = np.zeros(n_programs)
-
+    n_programs, max_length = tokens.shape
     memory = decoder.memory(latents)
     if n_datasets > 1:
         of_program = torch.arange(n_datasets, device=device).repeat_interleave(n_per_dataset)
@@ -90,7 +139,6 @@ def sample_programs(
             cache = [_rows_of_cache(c, rows, t + 1) for c in cache]
             if n_datasets > 1:
                 memory = memory.of(rows)
-    return Samples(tokens, tree.counters[:, LENGTH].copy(), log_probs)
 
 
 def _rows_of_cache(cache: Tensor, rows: Tensor, n_steps: int) -> Tensor:
