@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 import numpy as np
 import pytest
@@ -12,6 +12,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 import dgsr.checkpoints as checkpoints
+from dgsr import DGSRRegressor
 from dgsr.checkpoints import (
     CARD,
     FORMAT_VERSION,
@@ -25,7 +26,7 @@ from dgsr.checkpoints import (
 )
 from dgsr.expressions.constraints import Constraints
 from dgsr.expressions.library import Library, get_library
-from dgsr.generator.config import GeneratorConfig
+from dgsr.generator.config import CONFIGS, GeneratorConfig
 from dgsr.generator.generator import Generator
 from dgsr.pretraining import pretrain
 
@@ -289,6 +290,23 @@ def test_an_unknown_name_is_refused_where_nothing_is_shipped(monkeypatch):
 )
 def test_the_generator_of_the_fewest_variables_that_fits_is_found(shipped, library, max_length, found):
     assert find_generator(library, max_length) == found
+
+
+def test_wider_data_get_the_widest_generator_that_reads_columns(tmp_path, monkeypatch):
+    for name, n_variables in (("narrow", 2), ("wide", 3)):
+        library, config = get_library("koza", n_variables), replace(CONFIGS["base"], max_length=12)
+        generator = Generator.untrained(library, config, Constraints(1, 12), 0)
+        description = {key: getattr(library, key) for key in ("name", "operators", "has_constants")}
+        card = {"library": {**description, "n_variables": n_variables}, "config": asdict(config)}
+        save_generator(generator, tmp_path / name, card)
+    monkeypatch.setattr(checkpoints, "_shipped_folders", lambda: [tmp_path])
+    found = {d: find_generator(get_library("koza", d), 12) for d in (1, 2, 3, 4, 12)}
+    assert found == {1: "narrow", 2: "narrow", 3: "wide", 4: "wide", 12: "wide"}
+    assert find_generator(get_library("koza", 4), 13) is None
+    rng = np.random.default_rng(0)
+    X = rng.uniform(1.0, 2.0, (20, 7))
+    model = DGSRRegressor("koza", max_evaluations=600, max_length=12, random_state=0)
+    assert model.fit(X, X[:, 5] * np.exp(X[:, 6])).generator_ == "wide"
 
 
 def test_a_write_that_fails_leaves_the_old_file(tmp_path):

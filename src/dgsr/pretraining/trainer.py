@@ -85,6 +85,7 @@ class Trainer:
         try:
             loss = 0.0
             for number in self._own_groups(step):
+                # Another seed than the stream's, whose numbers the data are drawn with.
                 loss += self._train_on(self._next_batch(), new_state(self.seed + 1, number))
             loss = distributed.add_up(loss, generator.parameters()) / config.n_groups
             torch.nn.utils.clip_grad_norm_(generator.parameters(), config.gradient_clip)
