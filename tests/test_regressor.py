@@ -481,10 +481,11 @@ def test_a_generator_of_more_variables_serves_fewer_columns():
     assert {symbol.name for symbol in model.sympy_expr_.free_symbols} <= {"x1"}
 
 
-def test_more_columns_than_any_shipped_generator_are_searched_with_an_untrained_one():
+@pytest.mark.parametrize(("library", "name"), [("auto", "physics-d5"), ("koza-const", "untrained")])
+def test_more_columns_than_any_generator_was_trained_with_need_one_that_reads_columns(library, name):
     X, y = data(n_features=40)
-    model = small(generator="auto", max_evaluations=300, batch_size=100).fit(X, y)
-    assert model.generator_ == "untrained"
+    model = small(library=library, generator="auto", max_evaluations=300, batch_size=100).fit(X, y)
+    assert model.generator_ == name
     assert np.isfinite(model.predict(X)).all()
 
 
