@@ -88,20 +88,3 @@ PRETRAINING_CONFIGS = {
     ),
     "base": PretrainingConfig(),
 }
-
-
-#: The settings of the paper, appendix "Dataset Generation and Training", and those we ship with.
-PRETRAINING_CONFIGS = {
-    "paper": PretrainingConfig(
-        objective="vpg",
-        steps=2_000,
-        n_datasets=5,
-        n_groups=1,
-        n_programs=500,
-        min_samples=20,
-        max_samples=20,
-        warmup=1,
-        weight_decay=0.0,
-    ),
-    "base": PretrainingConfig(),
-}
