@@ -42,7 +42,7 @@ def sampler(name: str, generator: Generator, n_programs: int) -> dict:
     """Median milliseconds for some programs: with the compiled steps, and with torch's."""
     X, y = data_set()
     grammar = generator.grammar(2)
-    latents = generator.encode_dataset(X, y)
+    encoding = generator.encode_dataset(X, y)
     row = {
         "generator": name,
         "parameters": generator.n_parameters(),
@@ -54,7 +54,7 @@ def sampler(name: str, generator: Generator, n_programs: int) -> dict:
         for way, draw in (("compiled", compiled), ("torch", sampling._draw_with_torch)):
             sampling._draw_compiled = draw
             start = time.perf_counter()
-            samples = generator.sample_latents(latents, n_programs, grammar, new_state(repeat))
+            samples = generator.sample_encoded(encoding, n_programs, grammar, new_state(repeat))
             seconds[way].append(time.perf_counter() - start)
     sampling._draw_compiled = compiled
     milliseconds = {way: 1e3 * float(np.median(times[1:])) for way, times in seconds.items()}

@@ -44,14 +44,19 @@ def lively(library, config, constraints=None, seed=0):
 
 def datasets(n, n_rows=20, n_variables=2, seed=0):
     rng = np.random.default_rng(seed)
-    return torch.from_numpy(rng.normal(size=(n, n_rows, n_variables))), torch.from_numpy(
-        rng.normal(size=(n, n_rows)) * np.arange(1, n + 1)[:, None]
-    )
+    return rng.normal(size=(n, n_rows, n_variables)), rng.normal(size=(n, n_rows)) * np.arange(1, n + 1)[
+        :, None
+    ]
 
 
-def scored(generator, latents, tokens, lengths, n_variables=2):
+def latents(generator, X, y, n_variables=2):
     with torch.no_grad():
-        result = generator.log_probs(latents, tokens, lengths, generator.grammar(n_variables))
+        return generator.encode(X, y, n_variables).latents
+
+
+def scored(generator, encoding, tokens, lengths, n_variables=2):
+    with torch.no_grad():
+        result = generator.log_probs(encoding, tokens, lengths, generator.grammar(n_variables))
     return result.programs.numpy()
 
 
@@ -68,9 +73,9 @@ def tiny():
 @pytest.mark.parametrize("n_datasets", [1, 3])
 def test_the_sampler_reports_the_log_probabilities_of_the_training_pass(generator, n_datasets):
     with torch.no_grad():
-        latents = generator.encode(*datasets(n_datasets), 2)
-    samples = generator.sample_latents(latents, 60, generator.grammar(2), new_state(1))
-    again = scored(generator, latents, samples.tokens, samples.lengths)
+        encoding = generator.encode(*datasets(n_datasets), 2)
+    samples = generator.sample_encoded(encoding, 60, generator.grammar(2), new_state(1))
+    again = scored(generator, encoding, samples.tokens, samples.lengths)
     assert samples.log_probs.std() > 1.0
     np.testing.assert_allclose(again.ravel(), samples.log_probs, atol=1e-4)
 
@@ -78,11 +83,11 @@ def test_the_sampler_reports_the_log_probabilities_of_the_training_pass(generato
 @pytest.mark.parametrize("n", [BLOCK, 7])
 def test_the_compiled_steps_are_those_of_torch(generator, n, monkeypatch):
     """The same random numbers give the same programs, one block at a time."""
-    latents = generator.encode(*datasets(1), 2).detach()
+    encoding = generator.encode(*datasets(1), 2).detached()
     grammar = generator.grammar(2)
-    compiled = generator.sample_latents(latents, n, grammar, new_state(5))
+    compiled = generator.sample_encoded(encoding, n, grammar, new_state(5))
     monkeypatch.setattr(sampling, "_draw_compiled", sampling._draw_with_torch)
-    by_torch = generator.sample_latents(latents, n, grammar, new_state(5))
+    by_torch = generator.sample_encoded(encoding, n, grammar, new_state(5))
     np.testing.assert_array_equal(compiled.tokens, by_torch.tokens)
     np.testing.assert_array_equal(compiled.lengths, by_torch.lengths)
     np.testing.assert_allclose(compiled.log_probs, by_torch.log_probs, atol=1e-4)
@@ -93,9 +98,9 @@ def test_sampler_and_training_pass_agree_with_constants_and_a_length_prior():
     constraints = Constraints(4, 20, 3, length_loc=8.0, length_scale=3.0)
     generator = lively(get_library("koza-const", 3), CONFIGS["base"], constraints)
     with torch.no_grad():
-        latents = generator.encode(*datasets(2, n_variables=3), 3)
-    samples = generator.sample_latents(latents, 100, generator.grammar(3), new_state(1))
-    again = scored(generator, latents, samples.tokens, samples.lengths, 3)
+        encoding = generator.encode(*datasets(2, n_variables=3), 3)
+    samples = generator.sample_encoded(encoding, 100, generator.grammar(3), new_state(1))
+    again = scored(generator, encoding, samples.tokens, samples.lengths, 3)
     np.testing.assert_allclose(again.ravel(), samples.log_probs, atol=1e-4)
 
 
@@ -103,43 +108,43 @@ def test_programs_are_sampled_for_the_data_set_in_whose_place_they_stand(generat
     """Scored with another data set, a program has another probability; with its own, the sampler's."""
     n, k = 4, 25
     with torch.no_grad():
-        latents = generator.encode(*datasets(n), 2)
-    samples = generator.sample_latents(latents, k, generator.grammar(2), new_state(2))
+        encoding = generator.encode(*datasets(n), 2)
+    samples = generator.sample_encoded(encoding, k, generator.grammar(2), new_state(2))
     tokens, lengths = samples.tokens.reshape(n, k, -1), samples.lengths.reshape(n, k)
     order = np.array([2, 0, 3, 1])
     permuted = scored(
-        generator, latents[order], tokens[order].reshape(n * k, -1), lengths[order].reshape(n * k)
+        generator, encoding.of(order), tokens[order].reshape(n * k, -1), lengths[order].reshape(n * k)
     )
     np.testing.assert_allclose(permuted, samples.log_probs.reshape(n, k)[order], atol=1e-4)
-    wrong = scored(generator, latents[order], samples.tokens, samples.lengths)
+    wrong = scored(generator, encoding.of(order), samples.tokens, samples.lengths)
     assert (np.abs(wrong - samples.log_probs.reshape(n, k)) > 1e-3).mean() > 0.9
     tiled = np.arange(n * k).reshape(k, n).T.ravel()  # data set 0, 1, 2, 3, 0, 1, ...: the defect
-    tiled = scored(generator, latents, samples.tokens[tiled], samples.lengths[tiled])
+    tiled = scored(generator, encoding, samples.tokens[tiled], samples.lengths[tiled])
     assert (np.abs(tiled - samples.log_probs.reshape(k, n).T) > 1e-3).mean() > 0.6
 
 
 def test_each_data_set_gets_its_own_distribution_from_one_call(tiny):
     with torch.no_grad():
-        latents = tiny.encode(*datasets(3), 2)
+        encoding = tiny.encode(*datasets(3), 2)
     grammar = tiny.grammar(2)
-    together = tiny.sample_latents(latents, 4000, grammar, new_state(0)).tokens.reshape(3, 4000, -1)
+    together = tiny.sample_encoded(encoding, 4000, grammar, new_state(0)).tokens.reshape(3, 4000, -1)
     for j in range(3):
-        alone = tiny.sample_latents(latents[j : j + 1], 4000, grammar, new_state(9)).tokens
+        alone = tiny.sample_encoded(encoding.of(np.array([j])), 4000, grammar, new_state(9)).tokens
         shares = [np.bincount(t[:, 0], minlength=10) / 4000 for t in (together[j], alone)]
         np.testing.assert_allclose(*shares, atol=0.04)
 
 
 def test_what_stands_after_the_end_changes_neither_value_nor_gradient(generator):
     with torch.no_grad():
-        latents = generator.encode(*datasets(2), 2)
-    samples = generator.sample_latents(latents, 30, generator.grammar(2), new_state(3))
+        encoding = generator.encode(*datasets(2), 2)
+    samples = generator.sample_encoded(encoding, 30, generator.grammar(2), new_state(3))
     after = np.arange(samples.tokens.shape[1]) >= samples.lengths[:, None]
     assert after[:, : samples.lengths.max()].any()
     garbage = np.where(after, np.random.default_rng(0).integers(0, 10, after.shape), samples.tokens)
 
     def value_and_gradient(tokens):
         generator.zero_grad()
-        result = generator.log_probs(latents, tokens, samples.lengths, generator.grammar(2))
+        result = generator.log_probs(encoding, tokens, samples.lengths, generator.grammar(2))
         (result.programs.sum() + result.entropies.sum()).backward()
         gradient = torch.cat([p.grad.ravel() for p in generator.decoder.parameters()])
         return result.programs.detach().numpy(), result.entropies.detach().numpy(), gradient.numpy()
@@ -151,20 +156,20 @@ def test_what_stands_after_the_end_changes_neither_value_nor_gradient(generator)
 
 def test_a_short_program_is_scored_the_same_beside_a_long_one(generator):
     with torch.no_grad():
-        latents = generator.encode(*datasets(1), 2)
-    samples = generator.sample_latents(latents, 40, generator.grammar(2), new_state(4))
-    together = scored(generator, latents, samples.tokens, samples.lengths)[0]
+        encoding = generator.encode(*datasets(1), 2)
+    samples = generator.sample_encoded(encoding, 40, generator.grammar(2), new_state(4))
+    together = scored(generator, encoding, samples.tokens, samples.lengths)[0]
     for b in np.argsort(samples.lengths)[[0, 1, 20]]:
-        alone = scored(generator, latents, samples.tokens[b : b + 1], samples.lengths[b : b + 1])
+        alone = scored(generator, encoding, samples.tokens[b : b + 1], samples.lengths[b : b + 1])
         assert alone[0, 0] == pytest.approx(together[b], abs=1e-4)
 
 
 def test_entropies_are_those_of_the_choices_and_zero_after_the_end(tiny):
     with torch.no_grad():
-        latents = tiny.encode(*datasets(1), 2)
+        encoding = tiny.encode(*datasets(1), 2)
         grammar = tiny.grammar(2)
-        samples = tiny.sample_latents(latents, 20000, grammar, new_state(4))
-        entropies = tiny.log_probs(latents, samples.tokens, samples.lengths, grammar).entropies[0].numpy()
+        samples = tiny.sample_encoded(encoding, 20000, grammar, new_state(4))
+        entropies = tiny.log_probs(encoding, samples.tokens, samples.lengths, grammar).entropies[0].numpy()
     inside = np.arange(entropies.shape[1]) < samples.lengths[:, None]
     assert (entropies[~inside] == 0).all()
     assert (entropies[inside] >= -1e-5).all()
@@ -178,7 +183,7 @@ def test_later_tokens_and_tree_states_do_not_reach_earlier_positions(generator):
     n_tokens, length, changed = 10, 9, 5
     rng = np.random.default_rng(0)
     with torch.no_grad():
-        memory = generator.decoder.memory(generator.encode(*datasets(2), 2))
+        memory = generator.decoder.memory(generator.encode(*datasets(2), 2).latents)
     n_kinds = (n_tokens + 1, generator.library.first_variable, n_tokens + 1)  # a variable is no parent
     inputs = [torch.from_numpy(rng.integers(0, n, (2, 3, length))) for n in n_kinds]
     before = generator.decoder(*inputs, memory)
@@ -194,7 +199,7 @@ def test_earlier_tokens_and_tree_states_do_reach_later_positions():
     """Through the attention of the tree-state encoder too, which a mask could have cut."""
     generator = lively(get_library("koza", 2), CONFIGS["paper"])
     with torch.no_grad():
-        memory = generator.decoder.memory(generator.encode(*datasets(1), 2))
+        memory = generator.decoder.memory(generator.encode(*datasets(1), 2).latents)
         inputs = [torch.zeros((1, 1, 6), dtype=torch.int64) for _ in range(3)]
         before = generator.decoder(*inputs, memory)
         for i in range(3):
@@ -205,49 +210,46 @@ def test_earlier_tokens_and_tree_states_do_reach_later_positions():
 
 def test_the_encoding_does_not_depend_on_the_order_of_the_rows(generator):
     X, y = datasets(2, n_rows=37)
-    order = torch.randperm(37, generator=torch.Generator().manual_seed(0))
-    with torch.no_grad():
-        before, after = generator.encode(X, y, 2), generator.encode(X[:, order], y[:, order], 2)
-        torch.testing.assert_close(after, before, atol=1e-4, rtol=1e-4)
-        shuffled = generator.encode(X, y[:, order], 2)
+    order = np.random.default_rng(0).permutation(37)
+    before, after = latents(generator, X, y), latents(generator, X[:, order], y[:, order])
+    torch.testing.assert_close(after, before, atol=1e-4, rtol=1e-4)
+    shuffled = latents(generator, X, y[:, order])
     assert (shuffled - before).abs().max() > 1e-2  # which y belongs to which x does matter
 
 
 def test_a_data_set_is_encoded_the_same_alone_and_beside_others(generator):
     X, y = datasets(3)
-    with torch.no_grad():
-        together = generator.encode(X, y, 2)
+    together = latents(generator, X, y)
     for j in range(3):
-        alone = generator.encode_dataset(X[j].numpy(), y[j].numpy())
+        alone = generator.encode_dataset(X[j], y[j]).latents
         torch.testing.assert_close(alone[0], together[j], atol=1e-4, rtol=1e-4)
 
 
 def test_every_row_and_column_of_the_data_changes_the_encoding(generator):
     X, y = datasets(1)
-    with torch.no_grad():
-        before = generator.encode(X, y, 2)
-        for column in range(3):
-            Z = torch.cat([X, y[..., None]], dim=-1)
-            Z[0, 7, column] += 1.0
-            assert (generator.encode(Z[..., :2], Z[..., 2], 2) - before).abs().max() > 1e-4
+    before = latents(generator, X, y)
+    for column in range(3):
+        Z = np.concatenate([X, y[..., None]], axis=-1)
+        Z[0, 7, column] += 1.0
+        assert (latents(generator, Z[..., :2], Z[..., 2]) - before).abs().max() > 1e-4
 
 
 def test_columns_that_do_not_count_are_not_read(generator):
     X, y = datasets(1)
-    others = X.clone()
+    others = X.copy()
     others[..., 1] = 1e3
-    with torch.no_grad():
-        torch.testing.assert_close(generator.encode(others, y, 1), generator.encode(X, y, 1))
-        n = generator.config.n_latents
-        one, two = (generator.encode(X, y, n_columns)[:, :n] for n_columns in (1, 2))
-        assert (one - two).abs().max() > 1e-4
+    torch.testing.assert_close(latents(generator, others, y, 1), latents(generator, X, y, 1))
+    n = generator.config.n_latents
+    one, two = (latents(generator, X, y, n_columns)[:, :n] for n_columns in (1, 2))
+    assert (one - two).abs().max() > 1e-4
 
 
 @pytest.mark.parametrize("scale", [1e-300, 1e-8, 1e8, 1e300])
 def test_data_of_any_scale_are_encoded_to_finite_numbers(generator, scale):
     X, y = datasets(1)
-    with torch.no_grad():
-        assert torch.isfinite(generator.encode(X * scale, y * scale, 2)).all()
+    assert torch.isfinite(latents(generator, X * scale, y * scale)).all()
+    population = generator.sample(X[0] * scale, y[0] * scale, 20)
+    assert np.isfinite(generator.log_prob(population, X[0] * scale, y[0] * scale)).all()
 
 
 @pytest.mark.parametrize("n_samples", [1, 7, 1000])
@@ -273,8 +275,8 @@ def test_log_prob_of_a_sample_is_that_of_its_data():
     generator = lively(get_library("koza", 2), TINY)
     X, y = np.random.default_rng(0).normal(size=(30, 2)), np.arange(30.0)
     population = generator.sample(X, y, 50, random_state=3)
-    latents = generator.encode_dataset(X, y)
-    samples = generator.sample_latents(latents, 50, generator.grammar(2), new_state(3))
+    encoding = generator.encode_dataset(X, y)
+    samples = generator.sample_encoded(encoding, 50, generator.grammar(2), new_state(3))
     np.testing.assert_array_equal(population.tokens, samples.tokens)
     np.testing.assert_allclose(generator.log_prob(population, X, y), samples.log_probs, atol=1e-4)
     assert np.abs(generator.log_prob(population, X, -y) - samples.log_probs).max() > 0.01
@@ -301,9 +303,9 @@ def test_probabilities_of_all_programs_sum_to_one(max_length, length_scale, n_va
     for config in (TINY, CONFIGS["paper"]):
         generator = lively(library, config, constraints, seed=max_length)
         with torch.no_grad():
-            latents = generator.encode(*datasets(2), n_variables)
+            encoding = generator.encode(*datasets(2), n_variables)
         tokens, lengths = enumerated(library, constraints, n_variables)
-        log_probs = scored(generator, latents, np.tile(tokens, (2, 1)), np.tile(lengths, 2), n_variables)
+        log_probs = scored(generator, encoding, np.tile(tokens, (2, 1)), np.tile(lengths, 2), n_variables)
         np.testing.assert_allclose(np.exp(log_probs).sum(axis=1), 1.0, rtol=1e-5)
 
 
@@ -313,10 +315,10 @@ def test_programs_are_sampled_as_often_as_their_probability_says():
     generator = lively(library, TINY, constraints)
     tokens, lengths = enumerated(library, constraints, 2)
     with torch.no_grad():
-        latents = generator.encode(*datasets(2), 2)
-    log_probs = scored(generator, latents, np.tile(tokens, (2, 1)), np.tile(lengths, 2))
+        encoding = generator.encode(*datasets(2), 2)
+    log_probs = scored(generator, encoding, np.tile(tokens, (2, 1)), np.tile(lengths, 2))
     expected = n * np.exp(log_probs.astype(np.float64))
-    samples = generator.sample_latents(latents, n, generator.grammar(2), new_state(0)).tokens
+    samples = generator.sample_encoded(encoding, n, generator.grammar(2), new_state(0)).tokens
     index = {tuple(row): i for i, row in enumerate(tokens)}
     assert len(index) == len(tokens) > 15
     distances = []
@@ -349,7 +351,7 @@ def test_more_columns_than_the_generator_knows_are_refused_with_the_mend(tiny):
 def test_rows_beyond_the_most_that_are_read_are_sampled_by_seed(tiny):
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(1000, 2)), rng.normal(size=1000)
-    first, again, other = (tiny.encode_dataset(X, y, seed) for seed in (0, 0, 1))
+    first, again, other = (tiny.encode_dataset(X, y, seed).latents for seed in (0, 0, 1))
     assert torch.equal(first, again)
     assert not torch.equal(first, other)
 
@@ -373,10 +375,10 @@ def test_a_refinable_copy_shares_the_encoder_and_not_the_decoder(tiny):
     before = {name: parameter.clone() for name, parameter in tiny.state_dict().items()}
     X, y = np.random.default_rng(0).normal(size=(30, 2)), np.arange(30.0)
     population = twin.sample(X, y, 20)
-    latents = twin.encode_dataset(X, y).clone()
+    encoding = twin.encode_dataset(X, y).detached()
     optimizer = torch.optim.Adam(twin.decoder.parameters(), lr=1e-3)
     grammar = twin.grammar(2)
-    (-twin.log_probs(latents, population.tokens, population.lengths, grammar).programs.mean()).backward()
+    (-twin.log_probs(encoding, population.tokens, population.lengths, grammar).programs.mean()).backward()
     optimizer.step()
     assert all(torch.equal(parameter, before[name]) for name, parameter in tiny.state_dict().items())
     assert (twin.log_prob(population, X, y) > tiny.log_prob(population, X, y)).mean() > 0.5
@@ -441,12 +443,14 @@ def test_a_standardised_target_is_read_the_same_in_any_unit():
     rng = np.random.default_rng(0)
     X = rng.uniform(-1.0, 3.0, (20, 2))
     y = X[:, 0] * X[:, 1]
-    own = generator.encode_dataset(X, y)
+    own = generator.encode_dataset(X, y).latents
     for scale, offset in ((3.0, 7.0), (1e6, -1e5), (1e-7, 0.0)):
-        torch.testing.assert_close(generator.encode_dataset(X, scale * y + offset), own, atol=1e-5, rtol=1e-5)
-    assert not torch.allclose(generator.encode_dataset(X, -y), own, atol=1e-3)
+        again = generator.encode_dataset(X, scale * y + offset).latents
+        torch.testing.assert_close(again, own, atol=1e-5, rtol=1e-5)
+    assert not torch.allclose(generator.encode_dataset(X, -y).latents, own, atol=1e-3)
     raw = lively(get_library("koza-const", 2), CONFIGS["base"], Constraints())
-    assert not torch.allclose(raw.encode_dataset(X, 3.0 * y), raw.encode_dataset(X, y), atol=1e-3)
+    one, other = (raw.encode_dataset(X, target).latents for target in (y, 3.0 * y))
+    assert not torch.allclose(one, other, atol=1e-3)
 
 
 def test_moments_are_the_products_their_names_say():
@@ -472,9 +476,9 @@ def test_a_standardised_encoding_depends_neither_on_the_order_of_rows_nor_on_uni
     rng = np.random.default_rng(0)
     X, y = rng.uniform(1.0, 5.0, (30, 2)), rng.normal(size=30)
     order = rng.permutation(30)
-    latents = generator.encode_dataset(X, y)
-    np.testing.assert_allclose(latents, generator.encode_dataset(X[order], y[order]), atol=1e-4)
-    np.testing.assert_allclose(latents, generator.encode_dataset(X, 1e9 * y - 5.0), atol=1e-4)
+    latents = generator.encode_dataset(X, y).latents
+    for again in (generator.encode_dataset(X[order], y[order]), generator.encode_dataset(X, 1e9 * y - 5.0)):
+        np.testing.assert_allclose(latents, again.latents, atol=1e-4)
 
 
 def test_a_standardised_target_that_does_not_vary_is_zero():

@@ -19,6 +19,7 @@ from dgsr.exclusion import benchmark_exclusions
 from dgsr.expressions.constraints import Constraints
 from dgsr.expressions.library import Library, get_library
 from dgsr.generator.config import GeneratorConfig
+from dgsr.generator.encoding import Encoding
 from dgsr.generator.generator import Generator
 from dgsr.kernels.random import new_state
 from dgsr.population import DataSet, Population
@@ -88,8 +89,8 @@ def answers_after_training(assign=None, steps=150, k=40, seed=0, wrong_latents=F
         trainer._policy_gradient(drawn, 1, new_state(seed, step))
         trainer.optimizer.step()
     with torch.no_grad():
-        latents = generator.encode(torch.from_numpy(X), torch.from_numpy(y), 1)
-        log_probs = generator.log_probs(latents, truths.tokens, truths.lengths, generator.grammar(1))
+        encoding = generator.encode(X, y, 1)
+        log_probs = generator.log_probs(encoding, truths.tokens, truths.lengths, generator.grammar(1))
     return log_probs.programs.exp().ravel().numpy()
 
 
@@ -149,14 +150,15 @@ def test_the_policy_gradient_is_that_of_its_objective_on_its_own_samples():
     gradient = [parameter.grad.clone() for parameter in generator.parameters()]
 
     generator.zero_grad()
-    X, y = torch.from_numpy(drawn.X), torch.from_numpy(drawn.y)
     grammar = generator.grammar(2)
-    samples = generator.sample_latents(generator.encode(X, y, 2).detach(), 7, grammar, new_state(5))
+    samples = generator.sample_encoded(
+        generator.encode(drawn.X, drawn.y, 2).detached(), 7, grammar, new_state(5)
+    )
     terms, rewards = [], []
     for j, i in itertools.product(range(3), range(7)):
         b = slice(7 * j + i, 7 * j + i + 1)
-        latents = generator.encode(X[j : j + 1], y[j : j + 1], 2)
-        scored = generator.log_probs(latents, samples.tokens[b], samples.lengths[b], grammar)
+        encoding = generator.encode(drawn.X[j : j + 1], drawn.y[j : j + 1], 2)
+        scored = generator.log_probs(encoding, samples.tokens[b], samples.lengths[b], grammar)
         program = generator.population(samples.tokens[b], samples.lengths[b])
         rewards.append(float(program.rewards(drawn.X[j], drawn.y[j])[0]))
         entropy = sum(0.7**t * h for t, h in enumerate(scored.entropies[0, 0]))
@@ -173,12 +175,12 @@ def test_the_cross_entropy_gradient_does_not_depend_on_how_it_is_divided(n_datas
     generator = Generator.untrained(LIBRARY, TINY, Constraints(1, 8), 0)
     trainer = Trainer(generator, PRIOR, PretrainingConfig(steps=1, n_groups=1), NOTHING, 0)
     drawn = PRIOR.draw(n_datasets, 15, 2, LIBRARY, generator.constraints, new_state(1))
-    loss = trainer._cross_entropy(drawn, 2)
+    loss = trainer._cross_entropy(drawn, 2, blind=False)
     gradient = [parameter.grad.clone() for parameter in generator.parameters()]
     generator.zero_grad()
-    latents = generator.encode(torch.from_numpy(drawn.X), torch.from_numpy(drawn.y), 2)
     programs = drawn.programs
-    scored = generator.log_probs(latents, programs.tokens, programs.lengths, generator.grammar(2))
+    encoding = generator.encode(drawn.X, drawn.y, 2)
+    scored = generator.log_probs(encoding, programs.tokens, programs.lengths, generator.grammar(2))
     whole = -scored.programs.mean()
     whole.backward()
     assert loss == pytest.approx(whole.item(), rel=1e-5)
@@ -485,20 +487,20 @@ def test_the_figures_are_those_of_a_generator_that_knows_the_answers(trained, mo
     generator = Generator.untrained(LIBRARY, TINY, Constraints(1, 8), 0)
     drawn = trained.held_out.drawn
     numbers = torch.arange(40.0).view(40, 1, 1)
-    monkeypatch.setattr(generator, "encode", lambda X, y, d: numbers)
+    monkeypatch.setattr(generator, "encode", lambda X, y, d: Encoding(numbers))
 
-    def answer(latents, n, grammar, state):
-        j = int(latents.item())
+    def answer(encoding, n, grammar, state):
+        j = int(encoding.latents.item())
         return SimpleNamespace(
             tokens=np.repeat(drawn.programs.tokens[j : j + 1], n, axis=0),
             lengths=np.repeat(drawn.programs.lengths[j : j + 1], n),
         )
 
-    def log_probs(latents, tokens, lengths, grammar):
-        right = latents.view(-1) == torch.arange(40.0)
+    def log_probs(encoding, tokens, lengths, grammar):
+        right = encoding.latents.view(-1) == torch.arange(40.0)
         return SimpleNamespace(programs=torch.where(right, -0.5, -7.0).view(40, 1))
 
-    monkeypatch.setattr(generator, "sample_latents", answer)
+    monkeypatch.setattr(generator, "sample_encoded", answer)
     monkeypatch.setattr(generator, "log_probs", log_probs)
     figures = measure(generator, trained.held_out, 10, 40)
     assert figures["log_likelihood_right"] == -0.5
@@ -561,20 +563,20 @@ def test_a_sample_of_the_right_form_is_a_hit_once_its_constants_are_fitted(monke
     held_out = draw_validation_set(generator, Prior.default_for(CONST, 2), NOTHING, 3, seed=0)
     truths = held_out.drawn.programs
     numbers = torch.arange(3.0).view(3, 1, 1)
-    monkeypatch.setattr(generator, "encode", lambda X, y, d: numbers)
+    monkeypatch.setattr(generator, "encode", lambda X, y, d: Encoding(numbers))
 
-    def answer(latents, n, grammar, state):
-        at = np.full(n, int(latents.item()))
+    def answer(encoding, n, grammar, state):
+        at = np.full(n, int(encoding.latents.item()))
         return SimpleNamespace(tokens=truths.tokens[at], lengths=truths.lengths[at])
 
     def fit(programs, data):
         programs.constants[:] = truths.constants[(truths.tokens == programs.tokens[0]).all(axis=1)][0]
         return fit_of(programs.nmse(data) + 1e-11)
 
-    monkeypatch.setattr(generator, "sample_latents", answer)
+    monkeypatch.setattr(generator, "sample_encoded", answer)
     monkeypatch.setattr(validation, "fit_constants", fit)
     monkeypatch.setattr(
-        generator, "log_probs", lambda latents, *rest: SimpleNamespace(programs=torch.zeros(3, 1))
+        generator, "log_probs", lambda encoding, *rest: SimpleNamespace(programs=torch.zeros(3, 1))
     )
     figures = measure(generator, held_out, 10, 3)
     assert figures["hit_1"] == 1.0

@@ -631,8 +631,7 @@ def test_without_constants_every_round_is_sampled_anew():
     rounds(search, 1)
     state = search.state.copy()
     asked = search.ask()
-    latents, grammar = search.latents, search.grammar
-    samples = search.generator.sample_latents(latents, 60, grammar, state)
+    samples = search.generator.sample_encoded(search.encoding, 60, search.grammar, state)
     np.testing.assert_array_equal(asked.tokens, samples.tokens)
 
 

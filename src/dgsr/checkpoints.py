@@ -104,7 +104,8 @@ def _build(path: Path, header: Mapping[str, str], shapes: Mapping[str, tuple[int
             least = 1 if cls is GeneratorConfig and not counts_modules else 0
             most = _MAX_MODULES if counts_modules or name == "n_variables" else _MAX_SIZE
             is_known_type = isinstance(value, (str, int, float, list))
-            if not is_known_type or (isinstance(value, int) and not least <= value <= most):
+            is_count = isinstance(value, int) and not isinstance(value, bool)
+            if not is_known_type or (is_count and not least <= value <= most):
                 raise ValueError(f"{key}.{name} is out of range")
         return given
 

@@ -165,7 +165,7 @@ class Search:
         if generator is not None:
             self.generator = generator.refinable_copy()
             # A copy, because what was computed in inference mode can't be refined through.
-            self.latents = generator.encode_dataset(data.columns.T, data.y, seed).clone()
+            self.encoding = generator.encode_dataset(data.columns.T, data.y, seed).detached()
             self._pretrained = generator.decoder
             self._new_optimizer(self.generator)
         width = constraints.max_constants if library.has_constants else 0
@@ -233,7 +233,7 @@ class Search:
         )
         n_fresh = n - len(survivors)
         n_random = int(config.random_share * n_fresh) if has_constants else 0
-        samples = self.generator.sample_latents(self.latents, n_fresh - n_random, self.grammar, self.state)
+        samples = self.generator.sample_encoded(self.encoding, n_fresh - n_random, self.grammar, self.state)
         constants = np.ones((n_fresh - n_random, self.queue.constants.shape[1]))
         sampled = Population(self.library, samples.tokens, samples.lengths, constants)
         random = random_population(n_random, self.library, self.grammar, self.state)
@@ -369,7 +369,7 @@ class Search:
         elif config.objective == "risk-seeking":
             kept = rewards >= np.quantile(rewards, 1.0 - config.epsilon)
             train, rewards = train[kept], rewards[kept]
-        log_probs = generator.log_probs(self.latents, train.tokens, train.lengths, self.grammar)
+        log_probs = generator.log_probs(self.encoding, train.tokens, train.lengths, self.grammar)
         loss = self._loss(log_probs.programs, torch.from_numpy(rewards[None]).float())
         entropy = objectives.hierarchical_entropy(log_probs.entropies, config.entropy_decay)
         self.optimizer.zero_grad(set_to_none=True)

@@ -104,17 +104,15 @@ def measure(
     drawn, d = validation.drawn, validation.n_variables
     n = min(n_datasets, len(drawn.y))
     grammar = generator.grammar(d)
-    X = torch.from_numpy(drawn.X[:n, :N_SEEN]).to(generator.device)
-    y = torch.from_numpy(drawn.y[:n, :N_SEEN]).to(generator.device)
-    latents = generator.encode(X, y, d)
+    encoding = generator.encode(drawn.X[:n, :N_SEEN], drawn.y[:n, :N_SEEN], d)
     programs = drawn.programs[np.arange(n)]
-    others = latents.roll(-1, dims=0)
+    others = encoding.of(np.roll(np.arange(n), -1))
 
     figures: dict[str, float] = {"n_equations": n}
     for name, given in (
-        ("right", latents),
+        ("right", encoding),
         ("wrong", others),
-        ("none", latents.mean(0, keepdim=True).expand_as(latents)),
+        ("none", encoding.blurred()),
     ):
         log_probs = generator.log_probs(given, programs.tokens, programs.lengths, grammar).programs
         figures[f"log_likelihood_{name}"] = float(log_probs.mean())
@@ -127,8 +125,8 @@ def measure(
     first_hit = {name: np.full(n, np.inf) for name in counts}
     for j in range(n):
         data = DataSet.from_arrays(drawn.X[j], drawn.y[j])
-        for name, given in (("right", latents), ("wrong", others)):
-            samples = generator.sample_latents(given[j : j + 1], counts[name], grammar, state)
+        for name, given in (("right", encoding), ("wrong", others)):
+            samples = generator.sample_encoded(given.of(np.array([j])), counts[name], grammar, state)
             nmse = fitted_nmse(generator.population(samples.tokens, samples.lengths), data)
             rewards[name][j] = 1.0 / (1.0 + nmse)
             hits = np.flatnonzero(nmse < exact)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import copy
 
 import numpy as np
-from torch import Tensor
 
 from dgsr.expressions.constraints import Constraints
+from dgsr.generator.encoding import Encoding
 from dgsr.generator.generator import Generator
 from dgsr.kernels.random import new_state
 from dgsr.prior import Prior
@@ -29,7 +29,7 @@ def misled(generator: Generator, n_variables: int, seed: int) -> Generator:
     prior = Prior.default_for(library, n_variables)
     drawn = prior.draw(1, 30, n_variables, library, generator.constraints, new_state(seed))
 
-    def encode_dataset(X: np.ndarray, y: np.ndarray, seed: int = 0) -> Tensor:
+    def encode_dataset(X: np.ndarray, y: np.ndarray, seed: int = 0) -> Encoding:
         return generator.encode_dataset(drawn.X[0], drawn.y[0], seed)
 
     twin = copy.copy(generator)

@@ -41,6 +41,11 @@ class GeneratorConfig:
         Hidden features of every feed-forward block, as a multiple of the block's width.
     max_length : int
         Longest program.
+    remainders : bool
+        Whether the decoder is told, at every token, what the rest of the program has to be; see
+        `dgsr.kernels.remainders`. With the encoder ``"columns"`` alone.
+    reader_width : int
+        Features it reads a column's part of that in.
 
     Raises
     ------
@@ -66,6 +71,8 @@ class GeneratorConfig:
     max_length: int = 30
     target: str = "raw"
     encoder: str = "rows"
+    remainders: bool = False
+    reader_width: int = 32
 
     def __post_init__(self) -> None:
         if self.input_encoding not in INPUT_ENCODINGS:
@@ -79,10 +86,12 @@ class GeneratorConfig:
         for field in fields(self):
             least = 0 if field.name.endswith("_layers") else 1
             value = getattr(self, field.name)
-            if field.name not in ("input_encoding", "target", "encoder") and (
+            if field.name not in ("input_encoding", "target", "encoder", "remainders") and (
                 not isinstance(value, int) or value < least
             ):
                 raise ValueError(f"{field.name}={value!r} must be an integer of at least {least}.")
+        if self.remainders and self.encoder != "columns":
+            raise ValueError("remainders=True needs encoder='columns'; set both, or remainders=False.")
         for width, heads in (
             (self.encoder_width, self.encoder_heads),
             (2 * self.tree_embedding, self.tree_heads),
@@ -111,5 +120,5 @@ CONFIGS = {
         decoder_layers=2,
         feedforward=2,
     ),
-    "base": GeneratorConfig(encoder="columns", encoder_width=64, encoder_layers=4),
+    "base": GeneratorConfig(encoder="columns", encoder_width=64, encoder_layers=4, remainders=True),
 }

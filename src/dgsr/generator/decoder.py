@@ -13,9 +13,11 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
 from dgsr.generator.config import GeneratorConfig
 from dgsr.generator.layers import Attention, CausalSelfAttention, feedforward
+from dgsr.generator.reader import Reader
 
 
 class Memory(NamedTuple):
@@ -68,7 +70,9 @@ class Decoder(nn.Module):
     columns, variables have no weights of their own: they are read and chosen by their columns' vectors.
     """
 
-    def __init__(self, config: GeneratorConfig, n_tokens: int, first_variable: int) -> None:
+    def __init__(
+        self, config: GeneratorConfig, n_tokens: int, first_variable: int, description: tuple[int, int]
+    ) -> None:
         super().__init__()
         width, tree_width = config.decoder_width, 2 * config.tree_embedding
         self.n_tokens = n_tokens
@@ -94,6 +98,7 @@ class Decoder(nn.Module):
             self.column_siblings = nn.Linear(config.encoder_width, config.tree_embedding)
             self.column_outputs = nn.Linear(config.encoder_width, width + 1)
             nn.init.normal_(self.column_outputs.weight, std=0.01)
+        self.reader = Reader(config, *description) if config.remainders else None
 
     def memory(self, latents: Tensor) -> Memory:
         """What all steps need of the data sets: latents (D, S, encoder_width)."""
@@ -119,12 +124,26 @@ class Decoder(nn.Module):
         unused = table.new_zeros(len(table), n_unused, table.shape[2])
         return torch.cat([table[:, :n_fixed], columns, unused, table[:, n_fixed:]], dim=1)
 
-    def _logits(self, x: Tensor, outputs: Tensor) -> Tensor:
+    def _logits(self, x: Tensor, outputs: Tensor, read: tuple[Tensor, Tensor] | None) -> Tensor:
         """x (D, N, width), outputs (D, n_tokens, width + 1): (D, N, n_tokens)."""
         weight, bias = outputs[..., :-1], outputs[..., -1]
-        return torch.baddbmm(bias.unsqueeze(1), self.norm(x), weight.transpose(1, 2))
+        x = self.norm(x)
+        logits = torch.baddbmm(bias.unsqueeze(1), x, weight.transpose(1, 2))
+        if read is not None:
+            assert self.reader is not None
+            scores = self.reader.scores(x, read[1])
+            n_fixed = self.out.out_features
+            logits = logits + functional.pad(scores, (n_fixed, self.n_tokens - n_fixed - scores.shape[-1]))
+        return logits
 
-    def forward(self, previous: Tensor, parents: Tensor, siblings: Tensor, memory: Memory) -> Tensor:
+    def forward(
+        self,
+        previous: Tensor,
+        parents: Tensor,
+        siblings: Tensor,
+        memory: Memory,
+        described: tuple[Tensor, Tensor] | None = None,
+    ) -> Tensor:
         """Teacher-forced pass.
 
         Parameters
@@ -134,6 +153,8 @@ class Decoder(nn.Module):
             sets.
         memory : Memory
             Of the D data sets.
+        described : tuple of Tensor of shape (D, K L, n_moments) and (D, K L, C, n_by_column), optional
+            The remainders of the positions.
 
         Returns
         -------
@@ -149,10 +170,14 @@ class Decoder(nn.Module):
             tree = tree + layer.feedforward(tree)
         tree = tree.view(d, k * length, -1)
         x = (memory.tokens[of, previous] + self.positions(at)).flatten(0, 1)  # (D K, L, width)
+        read = None
+        if self.reader is not None and described is not None:
+            read = self.reader(*described)
+            x = x + read[0].view_as(x)
         for layer, keys_values in zip(self.layers, memory.keys_values, strict=True):
             x = layer.self_attention(x).view(d, k * length, -1)
             x = layer.attend(x, tree, keys_values).view(d * k, length, -1)
-        return self._logits(x.view(d, k * length, -1), memory.outputs).view(d, k, length, -1)
+        return self._logits(x.view(d, k * length, -1), memory.outputs, read).view(d, k, length, -1)
 
     def _parents(self, parents: Tensor) -> Tensor:
         """Embed parents, which are operators, or "none"."""
@@ -174,6 +199,7 @@ class Decoder(nn.Module):
         siblings: Tensor,
         memory: Memory,
         cache: list[Tensor],
+        described: tuple[Tensor, Tensor] | None = None,
     ) -> Tensor:
         """Logits (B, n_tokens) at position `t` of B programs.
 
@@ -189,6 +215,11 @@ class Decoder(nn.Module):
             tree = layer.self_attention.step(tree, layer_cache, t)
             tree = tree + layer.feedforward(tree)
         x = (memory.tokens[of, previous] + self.positions.weight[t]).unsqueeze(1)  # (B, 1, width)
+        read = None
+        if self.reader is not None and described is not None:  # (B, n_moments), (B, C, n_by_column)
+            of_token, of_columns = self.reader(*described)
+            x = x + of_token.unsqueeze(1)
+            read = of_token, of_columns.unsqueeze(0 if shared else 1)
         if shared:
             tree = tree.transpose(0, 1)
         for layer, keys_values, layer_cache in zip(
@@ -200,4 +231,4 @@ class Decoder(nn.Module):
             else:
                 x = layer.attend(x, tree, keys_values)
         x = x.transpose(0, 1) if shared else x  # (1, B, width) or (B, 1, width)
-        return self._logits(x, memory.outputs).view(len(previous), -1)
+        return self._logits(x, memory.outputs, read).view(len(previous), -1)

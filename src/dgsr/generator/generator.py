@@ -15,9 +15,14 @@ from dgsr.generator.columns import ColumnEncoder
 from dgsr.generator.config import GeneratorConfig
 from dgsr.generator.decoder import Decoder
 from dgsr.generator.encoder import Encoder
+from dgsr.generator.encoding import Encoding
 from dgsr.generator.sampling import Samples, sample_programs
+from dgsr.kernels.descriptions import n_by_column, n_moments
+from dgsr.kernels.dictionary import MOST_ROWS, new_tables
 from dgsr.kernels.grammar import walk
+from dgsr.kernels.inverses import ways_to_look
 from dgsr.kernels.random import new_state
+from dgsr.kernels.remainders import describe_programs
 from dgsr.population import Population
 
 
@@ -62,7 +67,9 @@ class Generator(nn.Module):
         self.constraints = constraints
         encoder = ColumnEncoder if config.encoder == "columns" else Encoder
         self.encoder = encoder(config, library.n_variables)
-        self.decoder = Decoder(config, len(library), library.first_variable)
+        n_ways = len(ways_to_look(library.table.opcode))
+        description = n_moments(n_ways), n_by_column(n_ways)
+        self.decoder = Decoder(config, len(library), library.first_variable, description)
 
     @classmethod
     def untrained(
@@ -113,12 +120,19 @@ class Generator(nn.Module):
         """Return the constraints for data with `n_variables` columns."""
         return self.constraints.grammar(self.library, n_variables)
 
-    def encode(self, X: Tensor, y: Tensor, n_variables: int) -> Tensor:
-        """Encode D data sets of arrays (D, N, C) and (D, N): (D, S, encoder_width)."""
-        return self.encoder(X, y, n_variables)
+    def encode(self, X: np.ndarray, y: np.ndarray, n_variables: int) -> Encoding:
+        """Encode D data sets of arrays (D, N, C) and (D, N), float64."""
+        latents = self.encoder(
+            torch.from_numpy(X).to(self.device), torch.from_numpy(y).to(self.device), n_variables
+        )
+        if not self.config.remainders:
+            return Encoding(latents)
+        n = min(y.shape[1], MOST_ROWS)
+        rows = np.arange(n) * y.shape[1] // n  # from all over the table, which may be sorted
+        return Encoding(latents, new_tables(X[:, rows, :n_variables].transpose(0, 2, 1), y[:, rows]))
 
     @torch.inference_mode()
-    def encode_dataset(self, X: np.ndarray, y: np.ndarray, seed: int = 0) -> Tensor:
+    def encode_dataset(self, X: np.ndarray, y: np.ndarray, seed: int = 0) -> Encoding:
         """Encode one data set of the user's.
 
         Parameters
@@ -130,7 +144,7 @@ class Generator(nn.Module):
 
         Returns
         -------
-        Tensor of shape (1, S, encoder_width)
+        Encoding
 
         Raises
         ------
@@ -149,17 +163,17 @@ class Generator(nn.Module):
             X, y = X[rows], y[rows]
         padded = np.zeros((1, len(y), known))
         padded[0, :, :n_features] = X
-        target = torch.from_numpy(y[None].astype(np.float64))
-        return self.encode(torch.from_numpy(padded).to(self.device), target.to(self.device), n_features)
+        return self.encode(padded, y[None].astype(np.float64), n_features)
 
     def log_probs(
-        self, latents: Tensor, tokens: np.ndarray, lengths: np.ndarray, grammar: Grammar
+        self, encoding: Encoding, tokens: np.ndarray, lengths: np.ndarray, grammar: Grammar
     ) -> LogProbs:
         """Log-probabilities of K programs for each of D data sets, in one pass with gradients.
 
         Parameters
         ----------
-        latents : Tensor of shape (D, S, encoder_width)
+        encoding : Encoding
+            Of the D data sets.
         tokens : ndarray of shape (D K, max_length), int64
             Data set by data set, in the order `Samples` has.
         lengths : ndarray of shape (D K,), int64
@@ -169,7 +183,7 @@ class Generator(nn.Module):
         -------
         LogProbs
         """
-        n_datasets, n_tokens = len(latents), len(self.library)
+        n_datasets, n_tokens = len(encoding), len(self.library)
         longest = int(lengths.max())
         parents, siblings, masks = walk(tokens, lengths, grammar)
         inside = np.arange(longest) < lengths[:, None]
@@ -181,17 +195,23 @@ class Generator(nn.Module):
             tensor = torch.from_numpy(array).to(self.device)
             return tensor.view(n_datasets, -1, *array.shape[1:])
 
-        memory = self.decoder.memory(latents)
-        logits = self.decoder(by_dataset(previous), by_dataset(parents), by_dataset(siblings), memory)
+        described = None
+        if encoding.tables is not None:
+            of = np.arange(n_datasets).repeat(len(lengths) // n_datasets)
+            arrays = describe_programs(tokens, lengths, of, self.library.table, encoding.tables)
+            described = tuple(by_dataset(array).flatten(1, 2) for array in arrays)
+        memory = self.decoder.memory(encoding.latents)
+        inputs = by_dataset(previous), by_dataset(parents), by_dataset(siblings)
+        logits = self.decoder(*inputs, memory, described)
         log_p = torch.log_softmax(logits + by_dataset(masks), dim=-1)  # (D, K, L, n_tokens)
         kept = by_dataset(inside)
         of_tokens = log_p.gather(-1, by_dataset(chosen).unsqueeze(-1)).squeeze(-1)
         terms = log_p.exp() * log_p.clamp_min(-1e4)  # 0 where a token is not allowed, not 0 * -inf
         return LogProbs(torch.where(kept, of_tokens, 0.0).sum(-1), torch.where(kept, -terms.sum(-1), 0.0))
 
-    def sample_latents(self, latents: Tensor, n: int, grammar: Grammar, state: np.ndarray) -> Samples:
+    def sample_encoded(self, encoding: Encoding, n: int, grammar: Grammar, state: np.ndarray) -> Samples:
         """Draw `n` programs for each encoded data set; see `sample_programs`."""
-        return sample_programs(self.decoder, latents, n, grammar, state)
+        return sample_programs(self.decoder, encoding, n, grammar, self.library.table, state)
 
     def population(self, tokens: np.ndarray, lengths: np.ndarray) -> Population:
         """Wrap sampled arrays; constants start at 1.0."""
@@ -214,16 +234,14 @@ class Generator(nn.Module):
         """
         X, y = np.asarray(X, dtype=np.float64), np.asarray(y, dtype=np.float64)
         state = new_state(random_state)
-        latents = self.encode_dataset(X, y, random_state)
-        samples = self.sample_latents(latents, n, self.grammar(X.shape[1]), state)
+        encoding = self.encode_dataset(X, y, random_state)
+        samples = self.sample_encoded(encoding, n, self.grammar(X.shape[1]), state)
         return self.population(samples.tokens, samples.lengths)
 
     @torch.inference_mode()
     def log_prob(self, population: Population, X: np.ndarray, y: np.ndarray) -> np.ndarray:
         """Log-probability of every program given a data set: shape (n_programs,)."""
         X, y = np.asarray(X, dtype=np.float64), np.asarray(y, dtype=np.float64)
-        latents = self.encode_dataset(X, y)
-        grammar = self.grammar(X.shape[1])
-        return (
-            self.log_probs(latents, population.tokens, population.lengths, grammar).programs[0].cpu().numpy()
-        )
+        encoding = self.encode_dataset(X, y)
+        arguments = population.tokens, population.lengths, self.grammar(X.shape[1])
+        return self.log_probs(encoding, *arguments).programs[0].cpu().numpy()

@@ -9,10 +9,11 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from dgsr.kernels.decoding import Attending, StackedLayers, Tables
+from dgsr.kernels.decoding import Attending, ReaderWeights, StackedLayers, Tables
 
 if TYPE_CHECKING:
     from dgsr.generator.decoder import Decoder, Memory
+    from dgsr.generator.reader import Reader
 
 
 def _array(tensor: Tensor) -> np.ndarray:
@@ -79,3 +80,11 @@ def pack_tables(decoder: Decoder, memory: Memory, j: int) -> Tables:
         outputs=_array(memory.outputs[j, :, :-1].T),
         outputs_bias=_array(memory.outputs[j, :, -1]),
     )
+
+
+def pack_reader(reader: Reader | None) -> ReaderWeights:
+    """Return the weights of a reader; without one, arrays that are not read."""
+    if reader is None:
+        return ReaderWeights(*(np.zeros((0, 0) if i % 2 == 0 else 0, dtype=np.float32) for i in range(8)))
+    linears = reader.column, reader.widen, reader.narrow, reader.query
+    return ReaderWeights(*(_array(part) for linear in linears for part in (linear.weight.T, linear.bias)))

@@ -9,10 +9,14 @@ import torch
 from torch import Tensor
 
 from dgsr.expressions.constraints import Grammar
+from dgsr.expressions.library import TokenTable
 from dgsr.generator.decoder import Decoder
-from dgsr.generator.packing import pack_attention, pack_layers, pack_tables
+from dgsr.generator.encoding import Encoding
+from dgsr.generator.packing import pack_attention, pack_layers, pack_reader, pack_tables
 from dgsr.kernels.decoding import decode
+from dgsr.kernels.dictionary import no_tables
 from dgsr.kernels.grammar import LENGTH, TreeState, new_tree_state
+from dgsr.kernels.remainders import Remainders
 from dgsr.kernels.sampling import draw_tokens
 
 # Finished programs leave the batch once they are more than this share of it: moving the others'
@@ -30,15 +34,20 @@ class Samples(NamedTuple):
 
 @torch.inference_mode()
 def sample_programs(
-    decoder: Decoder, latents: Tensor, n_per_dataset: int, grammar: Grammar, state: np.ndarray
+    decoder: Decoder,
+    encoding: Encoding,
+    n_per_dataset: int,
+    grammar: Grammar,
+    table: TokenTable,
+    state: np.ndarray,
 ) -> Samples:
     """Draw programs from p_theta(f|D).
 
     Parameters
     ----------
     decoder : Decoder
-    latents : Tensor of shape (D, S, encoder_width)
-        Encodings of D data sets; rows ``j * n_per_dataset`` to ``(j + 1) * n_per_dataset`` of the
+    encoding : Encoding
+        Of D data sets; rows ``j * n_per_dataset`` to ``(j + 1) * n_per_dataset`` of the
         result were drawn for data set j.
     n_per_dataset : int
     grammar : Grammar
@@ -49,29 +58,33 @@ def sample_programs(
     -------
     Samples
     """
-    n_programs = len(latents) * n_per_dataset
+    n_programs = len(encoding) * n_per_dataset
     tree = new_tree_state(n_programs, grammar.max_length)
     tokens = np.zeros((n_programs, grammar.max_length), dtype=np.int64)
     log_probs = np.zeros(n_programs)
-    draw = _draw_compiled if latents.device.type == "cpu" else _draw_with_torch
-    draw(decoder, latents, n_per_dataset, grammar, state, tree, tokens, log_probs)
+    draw = _draw_compiled if encoding.latents.device.type == "cpu" else _draw_with_torch
+    draw(decoder, encoding, n_per_dataset, grammar, table, state, tree, tokens, log_probs)
     return Samples(tokens, tree.counters[:, LENGTH].copy(), log_probs)
 
 
 def _draw_compiled(
     decoder: Decoder,
-    latents: Tensor,
+    encoding: Encoding,
     n_per_dataset: int,
     grammar: Grammar,
+    table: TokenTable,
     state: np.ndarray,
     tree: TreeState,
     tokens: np.ndarray,
     log_probs: np.ndarray,
 ) -> None:
     """Draw the programs of one data set after the other with `dgsr.kernels.decoding`."""
+    latents = encoding.latents
     memory = decoder.memory(latents)
     layers = pack_layers(decoder.layers, decoder.positions.embedding_dim)
     tree_layers = pack_layers(decoder.tree_layers, decoder.tree_positions.embedding_dim)
+    reader = pack_reader(decoder.reader)
+    remainders = no_tables() if encoding.tables is None else encoding.tables
     for j in range(len(latents)):
         own = slice(j * n_per_dataset, (j + 1) * n_per_dataset)
         decode(
@@ -79,6 +92,10 @@ def _draw_compiled(
             tree_layers,
             layers,
             pack_attention(decoder.layers, memory, j),
+            reader,
+            table,
+            remainders,
+            j,
             decoder.tree_heads,
             decoder.heads,
             tree.counters[own],
@@ -92,15 +109,17 @@ def _draw_compiled(
 
 def _draw_with_torch(
     decoder: Decoder,
-    latents: Tensor,
+    encoding: Encoding,
     n_per_dataset: int,
     grammar: Grammar,
+    table: TokenTable,
     state: np.ndarray,
     tree: TreeState,
     tokens: np.ndarray,
     log_probs: np.ndarray,
 ) -> None:
     """Draw all programs at once, step by step with a key-value cache."""
+    latents, tables = encoding.latents, encoding.tables
     device = latents.device
     n_datasets, n_tokens = len(latents), decoder.n_tokens
     n_programs, max_length = tokens.shape
@@ -109,12 +128,20 @@ def _draw_with_torch(
         of_program = torch.arange(n_datasets, device=device).repeat_interleave(n_per_dataset)
         memory = memory.of(of_program)
     cache = decoder.new_cache(n_programs, max_length, like=latents)
+    remainders = None
+    if tables is not None:
+        remainders = Remainders(tables, table, np.arange(n_datasets).repeat(n_per_dataset), max_length)
     active = np.arange(n_programs)
     inputs = np.full((3, n_programs), n_tokens)  # previous token, parent, sibling; at first none
     finished = np.zeros(n_programs, dtype=np.bool_)  # of the programs still in the batch
     for t in range(max_length):
         previous, parents, siblings = torch.from_numpy(inputs).to(device)
-        logits = decoder.step(t, previous, parents, siblings, memory, cache).float().cpu().numpy()
+        described = None
+        if remainders is not None:
+            moments, by_column = remainders.describe(active)
+            described = torch.from_numpy(moments).to(device), torch.from_numpy(by_column).to(device)
+        step = decoder.step(t, previous, parents, siblings, memory, cache, described)
+        logits = step.float().cpu().numpy()
         draw_tokens(
             logits,
             active,
@@ -128,6 +155,8 @@ def _draw_with_torch(
             inputs,
             finished,
         )
+        if remainders is not None:
+            remainders.append(tokens[:, t], active)
         n_finished = np.count_nonzero(finished)
         if n_finished == len(active):
             break

@@ -12,7 +12,10 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
+from dgsr.kernels.descriptions import n_by_column, n_moments, new_scratch
 from dgsr.kernels.elementary import exp
+from dgsr.kernels.inverses import ways_to_look
+from dgsr.kernels.remainders import append, describe_next, new_holes
 from dgsr.kernels.sampling import draw_tokens
 
 #: Programs that go through the steps together: their keys and values have to stay in the cache.
@@ -63,6 +66,19 @@ class Tables(NamedTuple):
     norm: np.ndarray  # (2, width)
     outputs: np.ndarray  # (width, n_tokens)
     outputs_bias: np.ndarray  # (n_tokens,)
+
+
+class ReaderWeights(NamedTuple):
+    """Weights of `dgsr.generator.reader.Reader`; matrices are (in, out). Float32."""
+
+    column: np.ndarray  # (n_by_column, hidden)
+    column_bias: np.ndarray  # (hidden,)
+    widen: np.ndarray  # (n_moments + 2 hidden, wide)
+    widen_bias: np.ndarray  # (wide,)
+    narrow: np.ndarray  # (wide, width)
+    narrow_bias: np.ndarray  # (width,)
+    query: np.ndarray  # (width, hidden)
+    query_bias: np.ndarray  # (hidden,)
 
 
 @_compiled
@@ -182,11 +198,53 @@ def _attention_to_data(x, tree, n, at, heads, attending, scores, normed, queries
 
 
 @_compiled
+def _read(n, weights, moments, by_column, columns, together, wide, x):
+    """Add to the first n rows of x what the reader makes of descriptions; fill `columns` (n C, hidden)."""
+    n_columns = len(by_column) // len(x)
+    n_moments, hidden = moments.shape[1], columns.shape[1]
+    _linear(by_column, n * n_columns, weights.column, weights.column_bias, columns)
+    _gelu(columns, n * n_columns)
+    for a in range(n):
+        for j in range(n_moments):
+            together[a, j] = moments[a, j]
+        for j in range(hidden):
+            mean, highest = np.float32(0.0), np.float32(-np.inf)
+            for c in range(a * n_columns, (a + 1) * n_columns):
+                mean += columns[c, j]
+                highest = max(highest, columns[c, j])
+            together[a, n_moments + j] = mean / n_columns
+            together[a, n_moments + hidden + j] = highest
+    _linear(together, n, weights.widen, weights.widen_bias, wide)
+    _gelu(wide, n)
+    out = np.dot(wide[:n], weights.narrow)
+    for a in range(n):
+        for j in range(x.shape[1]):
+            x[a, j] += out[a, j] + weights.narrow_bias[j]
+
+
+@_compiled
+def _score_columns(n, weights, normed, columns, first_variable, logits):
+    """Add to the logits of the variables what speaks for their columns."""
+    queries = np.dot(normed[:n], weights.query)
+    n_columns = len(columns) // len(normed)
+    for a in range(n):
+        for c in range(n_columns):
+            score = np.float32(0.0)
+            for j in range(columns.shape[1]):
+                score += (queries[a, j] + weights.query_bias[j]) * columns[a * n_columns + c, j]
+            logits[a, first_variable + c] += score
+
+
+@_compiled
 def decode(
     tables,
     tree_layers,
     layers,
     attending,
+    reader,
+    library,
+    remainders,
+    dataset,
     tree_heads,
     heads,
     counters,
@@ -203,6 +261,12 @@ def decode(
     tables : Tables
     tree_layers, layers : StackedLayers
     attending : Attending
+    reader : ReaderWeights
+    library : TokenTable
+    remainders : dgsr.kernels.dictionary.Tables
+        Of no data sets, if the decoder is not told of remainders.
+    dataset : int
+        Which of them the programs are for.
     tree_heads, heads : int
     counters, stack : ndarray
         New tree states, one for each program; see `dgsr.kernels.grammar.TreeState`.
@@ -234,6 +298,18 @@ def decode(
     tree_values = np.empty_like(tree_keys)
     scores = np.empty(max(max_length, attending.keys.shape[1]), dtype=np.float32)
     logits = np.empty((BLOCK, n_tokens), dtype=np.float32)
+    reads = len(remainders.y) > 0
+    opcode, argument = library.opcode, library.argument
+    ways = ways_to_look(opcode)
+    n_columns, n_rows = remainders.columns.shape[1:]
+    holes = new_holes(BLOCK if reads else 0, max_length, n_rows)
+    scratch = new_scratch(n_columns, n_rows, len(ways))
+    moments = np.empty((BLOCK, n_moments(len(ways))), dtype=np.float32)
+    by_column = np.empty((BLOCK, n_columns, n_by_column(len(ways))), dtype=np.float32)
+    by_column_flat = by_column.reshape(BLOCK * n_columns, by_column.shape[2])
+    read_columns = np.empty((BLOCK * n_columns, reader.column.shape[1]), dtype=np.float32)
+    together = np.empty((BLOCK, reader.widen.shape[0]), dtype=np.float32)
+    wide = np.empty((BLOCK, reader.widen.shape[1]), dtype=np.float32)
     rows = np.empty(BLOCK, dtype=np.int64)
     active = np.empty(BLOCK, dtype=np.int64)
     inputs = np.empty((3, BLOCK), dtype=np.int64)
@@ -244,6 +320,8 @@ def decode(
             rows[a], active[a] = a, start + a
             inputs[:, a] = n_tokens
             finished[a] = False
+        if reads:
+            holes.depths[:] = 0
         for t in range(max_length):
             for a in range(n):
                 parent = min(inputs[1, a], last_parent)
@@ -254,6 +332,11 @@ def decode(
                     tree[a, embedding + j] = (
                         tables.siblings[inputs[2, a], j] + tables.tree_positions[t, embedding + j]
                     )
+            if reads:
+                for a in range(n):
+                    r = rows[a]
+                    describe_next(r, dataset, remainders, ways, holes, scratch, moments[a], by_column[a])
+                _read(n, reader, moments, by_column_flat, read_columns, together, wide, x)
             for at in range(n_tree):
                 _self_attention(
                     tree, n, rows, t, at, tree_heads, tree_layers, tree_keys, tree_values, scores,
@@ -266,6 +349,8 @@ def decode(
                 _feed_forward(x, n, at, layers, normed, hidden)
             _normalise(x, n, tables.norm, normed)
             _linear(normed, n, tables.outputs, tables.outputs_bias, logits)
+            if reads:
+                _score_columns(n, reader, normed, read_columns, last_parent, logits)
             draw_tokens(
                 logits[:n], active[:n], t, counters, stack, grammar, tokens, log_probs, state, inputs,
                 finished,
@@ -273,6 +358,9 @@ def decode(
             n_left = 0
             for a in range(n):
                 if not finished[a]:
+                    if reads:
+                        token = tokens[active[a], t]
+                        append(token, rows[a], dataset, opcode, argument, remainders, holes, scratch)
                     rows[n_left], active[n_left] = rows[a], active[a]
                     inputs[:, n_left] = inputs[:, a]
                     finished[n_left] = False

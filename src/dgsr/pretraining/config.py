@@ -22,6 +22,9 @@ class PretrainingConfig:
         Data sets in a mini-batch: t of the paper.
     n_groups : int
         Equal parts of the mini-batch, each with its own number of rows and of variables.
+    blind_share : float
+        Share of the groups in which ``cross-entropy`` shows none of the data, so that the generator knows
+        the prior as well.
     n_programs : int
         Programs sampled for each by the policy gradients: k of the paper.
     min_samples, max_samples : int
@@ -47,6 +50,7 @@ class PretrainingConfig:
     steps: int = 20_000
     n_datasets: int = 64
     n_groups: int = 2
+    blind_share: float = 0.03
     n_programs: int = 500
     min_samples: int = 8
     max_samples: int = 60

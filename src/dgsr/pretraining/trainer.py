@@ -23,7 +23,7 @@ from torch import Tensor
 from dgsr import objectives
 from dgsr.checkpoints import write_atomically
 from dgsr.generator.generator import Generator
-from dgsr.kernels.random import new_state
+from dgsr.kernels.random import new_state, uniform
 from dgsr.population import DataSet
 from dgsr.pretraining import distributed
 from dgsr.pretraining.config import PretrainingConfig
@@ -120,7 +120,8 @@ class Trainer:
     def _train_on(self, batch: Batch, state: np.ndarray) -> float:
         """Add the gradient of a group to that of its mini-batch; return its loss."""
         if self.config.objective == "cross-entropy":
-            return self._cross_entropy(batch.drawn, batch.n_variables)
+            blind = uniform(state) < self.config.blind_share
+            return self._cross_entropy(batch.drawn, batch.n_variables, blind)
         return self._policy_gradient(batch.drawn, batch.n_variables, state)
 
     def _schedule(self) -> float:
@@ -129,11 +130,7 @@ class Trainer:
         done = (self.step - self.config.warmup) / max(1, self.config.steps - self.config.warmup)
         return 0.01 + 0.99 * 0.5 * (1.0 + math.cos(math.pi * min(1.0, done)))
 
-    def _tensors(self, drawn: DrawnDataSets, rows: np.ndarray) -> tuple[Tensor, Tensor]:
-        device = self.generator.device
-        return torch.from_numpy(drawn.X[rows]).to(device), torch.from_numpy(drawn.y[rows]).to(device)
-
-    def _cross_entropy(self, drawn: DrawnDataSets, n_variables: int) -> float:
+    def _cross_entropy(self, drawn: DrawnDataSets, n_variables: int, blind: bool) -> float:
         """Accumulate the gradient over programs of similar length, so that little is padding."""
         generator = self.generator
         grammar = generator.grammar(n_variables)
@@ -143,8 +140,10 @@ class Trainer:
         at_once = _MICRO_BATCH if generator.device.type == "cpu" else len(order)
         for start in range(0, len(order), at_once):
             rows = order[start : start + at_once]
-            latents = generator.encode(*self._tensors(drawn, rows), n_variables)
-            log_probs = generator.log_probs(latents, programs.tokens[rows], programs.lengths[rows], grammar)
+            encoding = generator.encode(drawn.X[rows], drawn.y[rows], n_variables)
+            if blind:
+                encoding = encoding.blurred()
+            log_probs = generator.log_probs(encoding, programs.tokens[rows], programs.lengths[rows], grammar)
             loss = objectives.priority_queue_training(log_probs.programs) * (len(rows) / len(order))
             (loss / self.config.n_groups).backward()
             total += float(loss.detach())
@@ -153,12 +152,11 @@ class Trainer:
     def _policy_gradient(self, drawn: DrawnDataSets, n_variables: int, state: np.ndarray) -> float:
         generator, config = self.generator, self.config
         grammar = generator.grammar(n_variables)
-        rows = np.arange(len(drawn.y))
-        latents = generator.encode(*self._tensors(drawn, rows), n_variables)
+        encoding = generator.encode(drawn.X, drawn.y, n_variables)
         with torch.no_grad():
-            samples = generator.sample_latents(latents.detach(), config.n_programs, grammar, state)
+            samples = generator.sample_encoded(encoding.detached(), config.n_programs, grammar, state)
         rewards = self.rewards(samples.tokens, samples.lengths, drawn)
-        log_probs = generator.log_probs(latents, samples.tokens, samples.lengths, grammar)
+        log_probs = generator.log_probs(encoding, samples.tokens, samples.lengths, grammar)
         given = torch.from_numpy(rewards).to(log_probs.programs)
         if config.objective == "vpg":
             loss = objectives.vanilla_policy_gradient(log_probs.programs, given, self.baseline.update(given))

@@ -1,0 +1,114 @@
+"""Operators undone: what their operands must be for them to have given values."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numba import njit
+
+from dgsr.kernels.operators import (
+    ADD,
+    ARCCOS,
+    ARCSIN,
+    COS,
+    CUBE,
+    DIV,
+    EXP,
+    INV,
+    LOG,
+    MUL,
+    NEG,
+    SIN,
+    SQRT,
+    SQUARE,
+    SUB,
+    TANH,
+)
+
+_INVERTIBLE = (EXP, LOG, SIN, COS, SQRT, SQUARE, CUBE, INV, TANH, ARCSIN, ARCCOS)
+
+
+@njit(cache=True)
+def ways_to_look(opcodes):
+    """Return the operators taken off on trial: those of a library that have an inverse, and exp and 1/x."""
+    ways = np.empty(len(_INVERTIBLE), dtype=np.int64)
+    n = 0
+    for op in _INVERTIBLE:
+        present = op == EXP or op == INV
+        for opcode in opcodes:
+            present = present or opcode == op
+        if present:
+            ways[n] = op
+            n += 1
+    return ways[:n]
+
+
+@njit(cache=True, error_model="numpy")
+def take_off(op, values, out):
+    """Write the operand of a unary operator: the principal one of several, NaN where there is none.
+
+    Of exp it is log|x|, which is what a product of positive factors looks like whatever its sign.
+    """
+    n = len(values)
+    if op == EXP:
+        for j in range(n):
+            out[j] = math.log(abs(values[j]))
+    elif op == LOG:
+        for j in range(n):
+            out[j] = math.exp(min(values[j], 300.0))
+    elif op == SIN:
+        for j in range(n):
+            out[j] = math.asin(values[j]) if abs(values[j]) <= 1.0 else np.nan
+    elif op == COS:
+        for j in range(n):
+            out[j] = math.acos(values[j]) if abs(values[j]) <= 1.0 else np.nan
+    elif op == SQRT:
+        for j in range(n):
+            out[j] = values[j] * values[j]
+    elif op == SQUARE:
+        for j in range(n):
+            out[j] = math.sqrt(values[j])
+    elif op == CUBE:
+        for j in range(n):
+            out[j] = np.cbrt(values[j])
+    elif op == TANH:
+        for j in range(n):
+            out[j] = math.atanh(values[j]) if abs(values[j]) < 1.0 else np.nan
+    elif op == INV:
+        for j in range(n):
+            out[j] = 1.0 / values[j]
+    elif op == NEG:
+        for j in range(n):
+            out[j] = -values[j]
+    elif op == ARCSIN:
+        for j in range(n):
+            out[j] = math.sin(values[j])
+    elif op == ARCCOS:
+        for j in range(n):
+            out[j] = math.cos(values[j])
+    else:
+        out[:] = np.nan
+        return False
+    return True
+
+
+@njit(cache=True, error_model="numpy")
+def second_operand(op, values, first, out):
+    """Write the second operand of an operator with these values; False if that is not known."""
+    n = len(values)
+    if op == ADD:
+        for j in range(n):
+            out[j] = values[j] - first[j]
+    elif op == SUB:
+        for j in range(n):
+            out[j] = first[j] - values[j]
+    elif op == MUL:
+        for j in range(n):
+            out[j] = values[j] / first[j]
+    elif op == DIV:
+        for j in range(n):
+            out[j] = first[j] / values[j]
+    else:
+        return False
+    return True

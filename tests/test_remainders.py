@@ -1,0 +1,341 @@
+"""What the rest of a program has to be: against the values its subtrees really have."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dgsr.expressions import get_library
+from dgsr.expressions.constraints import Constraints
+from dgsr.expressions.library import Library
+from dgsr.kernels.descriptions import N_MOMENTS, n_by_column, n_moments
+from dgsr.kernels.dictionary import (
+    MOST_ROWS,
+    N_BASES,
+    N_FACTORS,
+    N_NESTED,
+    N_NESTED_PAIRS,
+    N_PAIRS,
+    new_tables,
+)
+from dgsr.kernels.inverses import ways_to_look
+from dgsr.kernels.operators import COS, EXP, INV, LOG, SIN, SQUARE
+from dgsr.kernels.random import new_state
+from dgsr.kernels.remainders import Remainders, describe_programs
+from dgsr.population import Population
+from dgsr.prior import Prior
+
+KOZA = get_library("koza", 2)
+ROWS = 40
+_DOUBT, _FOLDED = range(2)
+
+
+def table(n_columns=2, n_rows=ROWS, seed=0, low=0.2, high=3.0):
+    return np.random.default_rng(seed).uniform(low, high, (n_columns, n_rows))
+
+
+def ids(library, text):
+    return np.array([[library.index[name] for name in text.split()]], dtype=np.int64)
+
+
+def steps(library, text, columns, y):
+    """Remainder, doubts and description before every token of a program."""
+    tokens = ids(library, text)
+    remainders = Remainders(
+        new_tables(columns[None], y[None]), library.table, np.zeros(1, dtype=np.int64), tokens.shape[1]
+    )
+    active, result = np.array([0]), []
+    for t in range(tokens.shape[1]):
+        moments, by_column = remainders.describe(active)
+        holes = remainders.holes
+        result.append((holes.remainders[0].copy(), holes.doubts[0].copy(), moments[0], by_column[0]))
+        remainders.append(tokens[:, t], active)
+    return result
+
+
+def values(library, tokens, columns):
+    """Values of a program without constants."""
+    program = Population(library, tokens[None], np.array([len(tokens)]), np.ones((1, 0)))
+    return program.predict(columns.T)[0]
+
+
+def subtree(tokens, library, start):
+    """Where the subtree at `start` ends."""
+    open_places, at = 1, start
+    while open_places:
+        open_places += library.table.arity[tokens[at]] - 1
+        at += 1
+    return at
+
+
+@settings(max_examples=60, deadline=None)
+@given(seed=st.integers(0, 10**6))
+def test_a_remainder_beyond_doubt_is_what_the_subtree_really_is(seed):
+    """For programs of the prior, every undoubted remainder equals the values of the subtree that follows."""
+    prior, constraints = Prior(), Constraints(1, 20)
+    drawn = prior.draw(1, ROWS, 2, KOZA, constraints, new_state(seed))
+    length = int(drawn.programs.lengths[0])
+    tokens = drawn.programs.tokens[0, :length]
+    columns = np.ascontiguousarray(drawn.X[0].T)
+    text = " ".join(KOZA.tokens[t].name for t in tokens)
+    found = steps(KOZA, text, columns, drawn.y[0])
+    assert found[0][1].tolist() == [0, 0]
+    for t, (remainder, doubts, *_) in enumerate(found):
+        if doubts.any():
+            continue
+        truth = values(KOZA, tokens[t : subtree(tokens, KOZA, t)], columns)
+        # What is subtracted or divided away takes digits with it.
+        size = np.abs(drawn.y[0]).max() + np.abs(truth).max() + 1.0
+        close = np.abs(remainder - truth) <= 1e-6 * size
+        assert close.mean() > 0.9 or not np.isfinite(remainder).all()
+
+
+def test_remainders_of_a_known_program():
+    x1, x2 = columns = table()
+    y = x1 * np.exp(x2 - x1) + x2
+    found = steps(KOZA, "add x2 mul x1 exp sub x2 x1", columns, y)
+    expected = [
+        (y, 0),
+        (y, 1),  # x2 or all of y: the second term is not written yet
+        (y - x2, 0),
+        (y - x2, 1),
+        ((y - x2) / x1, 0),
+        (x2 - x1, 0),
+        (x2 - x1, 1),
+        (x1, 0),
+    ]
+    for (remainder, doubts, moments, _), (truth, doubt) in zip(found, expected, strict=True):
+        np.testing.assert_allclose(remainder, truth, rtol=1e-9, atol=1e-9)
+        assert doubts.tolist() == [doubt, 0]
+        assert moments[:2].tolist() == [float(doubt == 0), doubt / 4]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("sub x1 x2", lambda x, y: x - y),
+        ("div x1 x2", lambda x, y: x / y),
+        ("mul x1 x2", lambda x, y: y / x),
+    ],
+)
+def test_second_operands(text, expected):
+    columns = table()
+    y = table(1, seed=3)[0]
+    remainder = steps(KOZA, text, columns, y)[-1][0]
+    np.testing.assert_allclose(remainder, expected(columns[0], y))
+
+
+@pytest.mark.parametrize(
+    "name", ["sqrt", "square", "cube", "inv", "neg", "tanh", "arcsin", "arccos", "exp", "log"]
+)
+def test_operators_are_undone(name):
+    library = get_library("physics", 1)
+    columns = table(1, low=0.05, high=0.95)
+    y = values(library, ids(library, f"{name} x1")[0], columns)
+    remainder, doubts, *_ = steps(library, f"{name} x1", columns, y)[-1]
+    np.testing.assert_allclose(remainder, columns[0], rtol=1e-6)
+    assert doubts.tolist() == [0, 0]
+
+
+def test_under_sine_the_remainder_is_folded_and_stays_so():
+    columns = table()
+    y = np.sin(columns[0] + columns[1])
+    found = steps(KOZA, "sin add x1 x2", columns, y)
+    assert [doubts[_FOLDED] for _, doubts, *_ in found] == [0, 1, 1, 1]
+    inside = columns[0] + columns[1] < 0.5 * np.pi
+    np.testing.assert_allclose(found[1][0][inside], (columns[0] + columns[1])[inside])
+
+
+def test_a_program_that_cannot_fit_shows_it():
+    columns = table()
+    y = columns[0] - 2.0  # of both signs
+    moments = steps(KOZA, "exp x1", columns, y)[-1][2]
+    assert 0.0 < moments[3] < 1.0  # share of the rows that have a remainder
+    assert steps(KOZA, "log x1", columns, y)[-1][2][3] == 1.0
+
+
+def test_an_unknown_constant_stands_for_the_neutral_element_in_doubt():
+    library = get_library("koza-const", 2)
+    columns = table()
+    y = 3.0 * columns[0]
+    for operator, expected in (("mul", y), ("add", y), ("sub", -y), ("div", 1.0 / y)):
+        remainder, doubts, *_ = steps(library, f"{operator} const x1", columns, y)[-1]
+        np.testing.assert_allclose(remainder, expected)
+        assert doubts[_DOUBT] == 1
+
+
+def test_an_operator_of_the_users_own_leaves_the_remainder_in_doubt():
+    library = Library("own", ("add",), False, 1).with_operator("bump", lambda x: math.exp(-x * x))
+    columns = table(1)
+    y = np.exp(-(columns[0] ** 2)) + columns[0]
+    found = steps(library, "add x1 bump x1", columns, y)
+    np.testing.assert_allclose(found[-1][0], y - columns[0])
+    assert [doubts[_DOUBT] for _, doubts, *_ in found] == [0, 1, 0, 1]
+    found = steps(library, "add bump x1 x1", columns, y)
+    np.testing.assert_allclose(found[-1][0], columns[0], rtol=1e-6)  # its values are known all the same
+
+
+def test_ways_to_look_are_the_librarys_and_two_more():
+    assert ways_to_look(KOZA.table.opcode).tolist() == [EXP, LOG, SIN, COS, INV]
+    assert ways_to_look(Library("own", ("add", "square"), False, 1).table.opcode).tolist() == [
+        EXP,
+        SQUARE,
+        INV,
+    ]
+
+
+def described(y, columns, library=KOZA):
+    _, _, moments, by_column = steps(library, "x1", columns, y)[0]
+    assert moments.shape == (n_moments(len(ways_to_look(library.table.opcode))),)
+    assert by_column.shape == (len(columns), n_by_column(len(ways_to_look(library.table.opcode))))
+    return moments, by_column
+
+
+def test_moments_are_those_of_the_remainder():
+    columns = table()
+    y = np.random.default_rng(1).normal(size=ROWS)
+    moments, _ = described(y, columns)
+    assert moments[4] == pytest.approx((y < 0).mean())
+    assert moments[5] == pytest.approx((np.abs(y) <= 1).mean())
+    assert moments[6] == pytest.approx(np.arcsinh(y.mean()) / 3)
+    assert moments[7] == pytest.approx(np.arcsinh(y.min()) / 3)
+    assert moments[8] == pytest.approx(np.arcsinh(y.max()) / 3)
+    assert moments[11] == 1.0
+    assert moments[12] == 0.0
+
+
+@pytest.mark.parametrize("number", [0, 1, 5, -2, 2.5])
+def test_a_constant_remainder_is_named(number):
+    moments, by_column = described(np.full(ROWS, float(number)), table())
+    assert moments[12] == 1.0
+    assert moments[13] == float(number == int(number))
+    assert np.flatnonzero(moments[14:20]).tolist() == ([number] if number in range(6) else [])
+    assert moments[20] == float(number < 0)
+    assert not by_column.any()  # nothing else is to be seen
+
+
+def test_correlations_are_those_of_numpy():
+    x1, x2 = columns = table()
+    y = x1**2 + 0.3 * np.random.default_rng(1).normal(size=ROWS)
+    _, by_column = described(y, columns)
+    assert by_column[0, 1] == pytest.approx(np.corrcoef(x1, y)[0, 1], abs=1e-5)
+    own = 2 + 4 * N_BASES + N_FACTORS + 2 * 5 + N_NESTED + N_NESTED_PAIRS
+    functions = [lambda x: x, np.log, np.square, np.exp, np.sin, np.cos, np.reciprocal]
+    for c, x in enumerate(columns):
+        for b, function in enumerate(functions):
+            r = np.corrcoef(function(x), y)[0, 1]
+            nines = -np.sign(r) * np.log10(1.0 - r**2) / 6
+            assert by_column[c, own + b] == pytest.approx(nines, abs=1e-4)
+    pairs = [np.corrcoef(pair, y)[0, 1] for pair in (x1 + x2, x1 - x2, x1 * x2, x1 / x2, x2 / x1)]
+    nines = [-np.sign(r) * np.log10(1.0 - r**2) / 6 for r in pairs]
+    quotient = max(nines[3:], key=abs)
+    np.testing.assert_allclose(
+        by_column[0, own + N_BASES : own + N_BASES + N_PAIRS - 1], [*nines[:3], quotient], atol=1e-4
+    )
+    np.testing.assert_allclose(
+        by_column[1, own + N_BASES : own + N_BASES + N_PAIRS - 1],
+        [nines[0], -nines[1], nines[2], quotient],
+        atol=1e-4,
+    )
+
+
+def test_coefficients_are_those_of_least_squares():
+    x1, x2 = columns = table()
+    y = 2.0 * x1 - np.sin(x2) + 1.0
+    moments, by_column = described(y, columns)
+    assert moments[21] > 1.5  # explained to nine digits and more
+    expected = np.zeros((2, N_BASES))
+    expected[0, 0], expected[1, 4] = 2.0, -1.0
+    np.testing.assert_allclose(by_column[:, 2 : 2 + N_BASES], expected, atol=1e-4)
+    y = x1**2 / x2 * np.exp(x2)
+    moments, by_column = described(y, columns)
+    assert moments[22] > 1.5
+    expected = np.zeros((2, N_FACTORS))
+    expected[0, 0], expected[1, 0], expected[1, 1] = 2.0, -1.0, 1.0
+    np.testing.assert_allclose(by_column[:, 2 + N_BASES : 2 + N_BASES + N_FACTORS], expected, atol=1e-4)
+
+
+def test_how_much_all_terms_explain_is_that_of_least_squares():
+    columns = table()
+    y = np.random.default_rng(1).normal(size=ROWS)
+    moments, _ = described(y, columns)
+    x1, x2 = columns
+    terms = [
+        f(x)
+        for x in (x1, x2)
+        for f in (lambda x: x, np.log, np.square, np.exp, np.sin, np.cos, np.reciprocal)
+    ]
+    for at, design in ((N_MOMENTS + 1, [x1, x2]), (N_MOMENTS + 2, terms)):
+        A = np.stack([np.ones(ROWS), *design], axis=1)
+        rest = y - A @ np.linalg.lstsq(A, y, rcond=None)[0]
+        assert moments[at] == pytest.approx(-np.log10(rest.var() / y.var()) / 6, abs=1e-3)
+
+
+def test_one_operator_taken_off_shows_what_is_under_it():
+    x1, x2 = columns = table(low=0.2, high=0.7)
+    plain = N_MOMENTS + 2  # how much of it the terms explain
+    exp, log, sin, cos, inv = (plain + 4 * (1 + w) for w in range(5))
+    under = x1 + x2**2
+    for function, at in ((np.exp, exp), (np.log, log), (np.sin, sin), (np.cos, cos), (np.reciprocal, inv)):
+        moments, _ = described(function(under), columns)
+        assert moments[at] > 0.9
+        assert moments[at] > moments[plain] + 0.1
+
+
+def test_a_column_taken_off_shows_what_is_left():
+    x1, x2, x3 = columns = table(3)
+    at = 2 + N_BASES + N_FACTORS
+    _, by_column = described(x2 * (x1 + np.sin(x3)), columns)
+    quotients = by_column[:, at + 1]  # by x itself: explained by the terms
+    assert quotients[1] > 0.9
+    assert quotients[[0, 2]].max() < 0.7
+    _, by_column = described(x2 + x1 * np.exp(x3), columns)
+    differences = by_column[:, at + 2]  # explained by the factors
+    assert differences[1] > 0.9
+    assert differences[[0, 2]].max() < 0.7
+
+
+def test_columns_in_another_order_are_described_in_that_order():
+    columns = table(3)
+    y = np.sin(columns[0]) * columns[1] + columns[2]
+    moments, by_column = described(y, columns)
+    order = [2, 0, 1]
+    again, moved = described(y, columns[order])
+    np.testing.assert_allclose(again, moments, atol=1e-3)
+    np.testing.assert_allclose(moved, by_column[order], atol=1e-3)
+
+
+@pytest.mark.parametrize("scale", [0.0, 1e-300, 1e-8, 1e8, 1e300])
+@pytest.mark.parametrize("n_rows", [1, 2, 3, 9, MOST_ROWS])
+def test_descriptions_are_finite_whatever_the_data(scale, n_rows):
+    rng = np.random.default_rng(0)
+    columns, y = rng.normal(size=(3, n_rows)), rng.normal(size=n_rows)
+    library = get_library("physics", 3)
+    for X, target in ((scale * columns, y), (columns, scale * y), (scale * columns, scale * y)):
+        for text in ("add mul x1 sin x2 exp x3", "square sub log x1 inv x2", "div x1 tanh x1"):
+            for *_, moments, by_column in steps(library, text, X, target):
+                assert np.abs(moments).max() <= 3.0
+                assert np.abs(by_column).max() <= 3.0
+
+
+def test_one_pass_describes_what_the_steps_describe():
+    rng = np.random.default_rng(0)
+    columns, y = rng.uniform(0.5, 2.0, (3, 2, 30)), rng.normal(size=(3, 30))
+    tables = new_tables(columns, y)
+    drawn = Prior().draw(12, 30, 2, KOZA, Constraints(1, 20), new_state(0)).programs
+    of = np.arange(12) % 3
+    moments, by_column = describe_programs(drawn.tokens, drawn.lengths, of, KOZA.table, tables)
+    remainders = Remainders(tables, KOZA.table, of, drawn.tokens.shape[1])
+    for t in range(moments.shape[1]):
+        active = np.flatnonzero(drawn.lengths > t)
+        now = remainders.describe(active)
+        np.testing.assert_allclose(now[0], moments[active, t], atol=1e-5)
+        np.testing.assert_allclose(now[1], by_column[active, t], atol=1e-5)
+        ended = np.flatnonzero(drawn.lengths <= t)
+        assert not moments[ended, t].any()
+        assert not by_column[ended, t].any()
+        remainders.append(drawn.tokens[:, t], active)
