@@ -18,7 +18,7 @@ from dgsr.constants import Fit
 from dgsr.exclusion import benchmark_exclusions
 from dgsr.expressions.constraints import Constraints
 from dgsr.expressions.library import Library, get_library
-from dgsr.generator.config import GeneratorConfig
+from dgsr.generator.config import CONFIGS, GeneratorConfig
 from dgsr.generator.encoding import Encoding
 from dgsr.generator.generator import Generator
 from dgsr.kernels.random import new_state
@@ -186,6 +186,20 @@ def test_the_cross_entropy_gradient_does_not_depend_on_how_it_is_divided(n_datas
     assert loss == pytest.approx(whole.item(), rel=1e-5)
     for parameter, expected in zip(generator.parameters(), gradient):
         torch.testing.assert_close(parameter.grad, expected, atol=1e-5, rtol=1e-3)
+
+
+def test_a_blind_batch_says_nothing_of_any_one_data_set():
+    """With the data sets in another order, programs are as likely as before; seeing, they are not."""
+    generator = Generator.untrained(LIBRARY, replace(CONFIGS["base"], max_length=8), Constraints(1, 8), 0)
+    trainer = Trainer(generator, PRIOR, PretrainingConfig(steps=1, n_groups=1), NOTHING, 0)
+    drawn = PRIOR.draw(6, 15, 2, LIBRARY, generator.constraints, new_state(1))
+    moved = drawn._replace(X=drawn.X[::-1].copy(), y=drawn.y[::-1].copy())
+    with torch.no_grad():
+        for parameter in generator.parameters():
+            parameter.add_(0.1 * torch.randn(parameter.shape, generator=torch.Generator().manual_seed(1)))
+    losses = {blind: [trainer._cross_entropy(d, 2, blind) for d in (drawn, moved)] for blind in (True, False)}
+    assert losses[True][0] == pytest.approx(losses[True][1], abs=1e-4)
+    assert abs(losses[False][0] - losses[False][1]) > 1e-2
 
 
 # Settings.

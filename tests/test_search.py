@@ -100,6 +100,34 @@ def test_run_reports_after_every_round_and_says_why_it_ended(generator):
     assert reported == [entry["evaluations"] for entry in search.history]
 
 
+def with_the_law(population):
+    """The same programs, but one is x1*x2."""
+    index = population.library.index
+    population.tokens[7], population.lengths[7] = 0, 3
+    population.tokens[7, :3] = index["mul"], index["x1"], index["x2"]
+    return population
+
+
+def test_a_law_that_the_generator_thinks_of_first_takes_a_glance(monkeypatch):
+    search = small(y=X[:, 0] * X[:, 1])
+    drawn = with_the_law(draw(9))
+    asked = []
+    monkeypatch.setattr(search, "_sample", lambda generator, n: asked.append(n) or drawn)
+    assert run(search) == "exact fit"
+    assert asked == [50]
+    assert search.n_evaluations == 9
+    assert len(search.history) == 1
+    assert str(search.archive.population()[-1]) == "x1*x2"
+
+
+def test_a_round_whose_samples_hold_the_law_breeds_no_more():
+    search = small(y=X[:, 0] * X[:, 1])
+    search.engine = None  # would fail if it were asked
+    search.tell(with_the_law(draw(300)))
+    assert search.stop_reason() == "exact fit"
+    assert search.n_evaluations == 300
+
+
 def test_evaluations_are_counted_one_by_one(monkeypatch):
     counted = 0
     nmse = Population.nmse

@@ -34,8 +34,8 @@ def compile_kernels(has_constants: bool) -> None:
         max_evaluations=200, batch_size=20, tolerance=0.0, evolution=EvolutionConfig(generations=2)
     )
     sizes = GeneratorConfig(
-        input_encoding="float", encoder_width=4, encoder_heads=1, encoder_layers=1, n_inducing=2, n_latents=1,
-        tree_embedding=4, decoder_width=4, decoder_heads=1, decoder_layers=1, max_length=8,
+        encoder="columns", encoder_width=4, encoder_heads=1, encoder_layers=1, n_latents=1, tree_embedding=4,
+        decoder_width=4, decoder_heads=1, decoder_layers=1, max_length=8, remainders=True, reader_width=4,
     )  # fmt: skip
     generator = Generator.untrained(library, sizes, constraints, 0)
     X = np.linspace(0.5, 2.0, 8)[:, None]

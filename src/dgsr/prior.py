@@ -137,10 +137,6 @@ class Prior:
     noise : tuple of (low, high, probability), optional
         With this probability y of a data set gets Gaussian noise, of a standard deviation of y's own
         times a log-uniform number between the two.
-    scales : tuple of (low, high), optional
-        What y of a data set is multiplied by: log-uniform between the two, half of the time negative; half of
-        the time it gets an offset too, of up to some standard deviations. As suits programs whose scale and
-        offset are fitted: those of a user's data may be any.
     domains : tuple of (low, high, weight)
         Intervals that inputs are drawn from.
 
@@ -148,7 +144,7 @@ class Prior:
     ------
     ValueError
         If the numbers of leaves are not ``1 <= min_leaves <= max_leaves``, `constants` is unknown or
-        `noise` or `scales` is out of its range; on drawing, if no operator of two subtrees has a weight.
+        `noise` is out of its range; on drawing, if no operator of two subtrees has a weight.
     """
 
     min_leaves: int = 3
@@ -159,7 +155,6 @@ class Prior:
     constants: str = "uniform"
     constant_range: tuple[float, float] = (-1.0, 1.0)
     noise: tuple[float, float, float] | None = None
-    scales: tuple[float, float] | None = None
     domains: tuple[tuple[float, float, float], ...] = DEFAULT_DOMAINS
 
     def __post_init__(self) -> None:
@@ -173,8 +168,6 @@ class Prior:
         low, high, probability = self.noise or (1.0, 1.0, 0.0)
         if not (0.0 < low <= high and 0.0 <= probability <= 1.0):
             raise ValueError(f"noise={self.noise} must be 0 < low <= high and a probability, or None.")
-        if self.scales is not None and not 0.0 < self.scales[0] <= self.scales[1]:
-            raise ValueError(f"scales={self.scales} must be 0 < low <= high, or None.")
 
     @classmethod
     def default_for(cls, library: Library, n_variables: int) -> Prior:
@@ -195,7 +188,6 @@ class Prior:
             variable_probability=0.7,
             constants="log-uniform",
             noise=(0.001, 0.1, 0.5),
-            scales=(0.01, 100.0),
         )
 
     def table(self, library: Library) -> PriorTable:
@@ -237,8 +229,6 @@ class Prior:
             noise_low=low,
             noise_high=high,
             noise_probability=probability,
-            scale_low=0.0 if self.scales is None else self.scales[0],
-            scale_high=0.0 if self.scales is None else self.scales[1],
             has_constants=library.has_constants,
             first_variable=library.first_variable,
         )

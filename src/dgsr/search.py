@@ -33,6 +33,9 @@ _USUAL_LENGTH = 15
 # Evaluations it takes to fit the constants of one program, more or less.
 _FIT_COST = 10
 
+# Programs of the generator looked at before the first round.
+_GLANCE = 50
+
 # Steps of the constants of a program that enters the archive.
 _THOROUGH = 30
 
@@ -119,7 +122,7 @@ class Search:
     """One search for the equation behind one data set, round by round.
 
     ``while not search.stop_reason(): search.tell(search.ask())`` is the whole of it; budgets,
-    progress and resuming are loops around the two calls.
+    progress and resuming are loops around the two calls. `run` takes a glance first.
 
     Parameters
     ----------
@@ -220,6 +223,20 @@ class Search:
         reason = self.stop_reason()
         return reason is not None and not (reason == "exact fit" and self.library.has_constants)
 
+    def glance(self) -> None:
+        """Evaluate a few programs of the generator: often the law is among them, and all is done."""
+        assert self.generator is not None
+        programs = self._sample(self.generator, min(_GLANCE, self.config.batch_size))
+        nmse = self.evaluate(programs)
+        self.queue, self.queue_nmse = best_unique(programs, nmse, self.config.queue_size)
+        self._record(nmse)
+
+    def _sample(self, generator: Generator, n: int) -> Population:
+        """Draw programs for the data; constants start at 1."""
+        samples = generator.sample_encoded(self.encoding, n, self.grammar, self.state)
+        constants = np.ones((n, self.queue.constants.shape[1]))
+        return Population(self.library, samples.tokens, samples.lengths, constants)
+
     def ask(self) -> Population:
         """Return the programs a round begins with: F_generator ~ p_theta(f|D)."""
         n = self.config.batch_size
@@ -233,9 +250,7 @@ class Search:
         )
         n_fresh = n - len(survivors)
         n_random = int(config.random_share * n_fresh) if has_constants else 0
-        samples = self.generator.sample_encoded(self.encoding, n_fresh - n_random, self.grammar, self.state)
-        constants = np.ones((n_fresh - n_random, self.queue.constants.shape[1]))
-        sampled = Population(self.library, samples.tokens, samples.lengths, constants)
+        sampled = self._sample(self.generator, n_fresh - n_random)
         random = random_population(n_random, self.library, self.grammar, self.state)
         return Population.concatenate([sampled, random, survivors])
 
@@ -243,9 +258,11 @@ class Search:
         """Do the rest of a round: evaluate, evolve, and train the decoder on the best programs."""
         carried_on = sampled is self.generation and len(sampled) > 0
         nmse = self.generation_nmse if carried_on else self.evaluate(sampled)
-        evolved, evolved_nmse = self.engine.evolve(
-            sampled, nmse, self.evaluate, self.grammar, self.state, self._should_stop
-        )
+        evolved, evolved_nmse = sampled, nmse
+        if not self._should_stop():
+            evolved, evolved_nmse = self.engine.evolve(
+                sampled, nmse, self.evaluate, self.grammar, self.state, self._should_stop
+            )
         self.generation, self.generation_nmse = evolved, evolved_nmse
         if self.generator is not None:
             joined, joined_nmse = best_unique(evolved, evolved_nmse, self.config.n_joined)
@@ -268,6 +285,10 @@ class Search:
             patience = 1 if self.library.has_constants else 3
         if self.stale_rounds == patience > 0:
             self._restart()
+        self._record(nmse)
+
+    def _record(self, nmse: np.ndarray) -> None:
+        """Add an entry to the history; `nmse` is that of the programs sampled."""
         rewards = 1.0 / (1.0 + nmse)
         self.history.append(
             {
@@ -440,6 +461,10 @@ class Search:
 
 def run(search: Search, callback: Callable[[Search], None] | None = None) -> str:
     """Run rounds until there is a reason to stop, and return it; `callback` is called after each."""
+    if search.generator is not None and search.n_evaluations == 0:
+        search.glance()
+        if callback is not None:
+            callback(search)
     while (reason := search.stop_reason()) is None:
         search.tell(search.ask())
         if callback is not None:

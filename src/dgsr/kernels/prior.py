@@ -61,8 +61,6 @@ class PriorTable(NamedTuple):
     noise_low: float
     noise_high: float
     noise_probability: float
-    scale_low: float  # of what y is multiplied by; 0 if by nothing
-    scale_high: float
     has_constants: bool
     first_variable: int
 
@@ -405,8 +403,7 @@ def draw_datasets(
     X : ndarray of shape (n_datasets, n_samples, n_columns), float64
         Zeros, as columns beyond `n_variables` stay.
     y : ndarray of shape (n_datasets, n_samples), float64
-        Receives finite values that are not constant: the program's, but for the scale, the offset and the
-        noise of `prior`.
+        Receives finite values that are not constant: the program's, but for the noise of `prior`.
     """
     opcode, argument, points = table.opcode, table.argument, excluded.points
     n_datasets, n_samples, n_columns = X.shape
@@ -490,16 +487,6 @@ def draw_datasets(
             variance += (y[b, j] - mean) ** 2 / n_samples
         if not variance > 1e-10 * (mean * mean + 1e-6):
             continue
-        if prior.scale_low > 0.0:
-            scale = log_uniform(state, prior.scale_low, prior.scale_high)
-            offset = 0.0
-            if uniform(state) < 0.5:
-                scale = -scale
-            if uniform(state) < 0.5:
-                offset = normal(state) * log_uniform(state, 0.1, 10.0) * np.sqrt(variance) * scale
-            for j in range(n_samples):
-                y[b, j] = scale * y[b, j] + offset
-            variance *= scale * scale
         if prior.noise_probability > 0.0 and uniform(state) < prior.noise_probability:
             scale = np.sqrt(variance) * log_uniform(state, prior.noise_low, prior.noise_high)
             for j in range(n_samples):

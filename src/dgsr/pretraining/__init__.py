@@ -80,8 +80,8 @@ def pretrain(
         Folder for ``weights.safetensors`` and ``card.json``; for ``curves.svg``, which shows how it goes;
         and for ``training.safetensors``, from which the same call goes on after any interruption.
     config : str or GeneratorConfig
-        Sizes of the network, or the name of a preset: ``"base"``, ``"paper"``. By name, the target is
-        standardised where the library has constants.
+        Sizes of the network, or the name of a preset: ``"base"``, ``"paper"``. By name, where the library
+        has constants, the target is standardised and the decoder is not told of remainders.
     training : str or PretrainingConfig
         How to train, or the name of a preset: ``"base"``, ``"paper"``.
     prior : Prior, optional
@@ -134,7 +134,8 @@ def pretrain(
     if isinstance(config, str):
         config = CONFIGS[config]
         if library.has_constants:
-            config = replace(config, target="standardised")
+            # With scale and offset unknown, next to no remainder is beyond doubt.
+            config = replace(config, target="standardised", remainders=False)
         if library.has_constants and config.encoder == "rows":
             config = replace(config, input_encoding="moments")
     training = replace(PRETRAINING_CONFIGS[training] if isinstance(training, str) else training, **changes)

@@ -1,0 +1,158 @@
+"""Draw again every equation a generator was trained on, and look for the benchmark problems among them.
+
+    python benchmarks/unseen_problems.py [NAME ...] --out FILE.json
+
+A training's stream follows from the seed and the settings in its card. Every equation of it is compared
+with all problems of all sets, under every assignment of their variables to the columns, at points of its
+own (other ones than training leaves them out by): values equal to nine digits are a hit, in libraries with
+fitted scale and offset but for these; and in libraries with constants so is the same skeleton, whatever the
+constants.
+Prints the hits, which should be none, and how many problems each generator could have met.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import time
+from itertools import permutations
+from pathlib import Path
+
+import numpy as np
+from scipy.spatial import cKDTree
+
+from dgsr.checkpoints import CARD, list_generators, load_generator
+from dgsr.exclusion import benchmark_exclusions, problem_skeletons
+from dgsr.expressions.constraints import Constraints
+from dgsr.kernels.canonical import skeletons
+from dgsr.kernels.evaluate import predictions
+from dgsr.pretraining import PretrainingConfig
+from dgsr.pretraining.stream import Stream
+from dgsr.prior import Prior, rewriting
+from dgsr.problems import list_sets, load_set
+from dgsr.validation import draw_validation_set
+
+N_POINTS = 16
+DIGITS = 1e-9
+# Values a problem must have at the points to be compared: with scale and offset free, two say nothing.
+LEAST = 4
+_MOST_ASSIGNMENTS = 5040
+
+
+def fingerprints(values: np.ndarray, scaled: bool) -> np.ndarray:
+    """Rows of values as points that are near where functions are equal; NaN where a value is not finite."""
+    values = np.where(np.isfinite(values), values, np.nan)
+    if scaled:
+        first, spread = values[:, :1], values[:, 1:2] - values[:, :1]
+        values = (values - first) / np.where(spread == 0.0, np.nan, spread)
+    return np.arcsinh(values)
+
+
+def problem_fingerprints(n_columns: int, points: np.ndarray, scaled: bool) -> tuple[np.ndarray, list[str]]:
+    """All problems with at most as many variables, under every assignment of these to the columns."""
+    rows, names = [], []
+    for problem in (problem for name in list_sets() for problem in load_set(name)):
+        d = problem.n_variables
+        if d > n_columns:
+            continue
+        among = n_columns if math.perm(n_columns, d) <= _MOST_ASSIGNMENTS else d
+        orders = (
+            permutations(range(among), d) if math.factorial(d) <= _MOST_ASSIGNMENTS else [tuple(range(d))]
+        )
+        for order in orders:
+            with np.errstate(all="ignore"):
+                rows.append(problem.target(points[list(order)].T))
+            names.append(problem.name)
+    return fingerprints(np.array(rows), scaled), names
+
+
+def same_where_defined(ours: np.ndarray, theirs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Which of our rows equal which of theirs wherever theirs are finite."""
+    defined = np.isfinite(theirs)
+    far = ~(np.abs(ours[:, None] - theirs[None]) < DIGITS)  # also where ours is not finite
+    return np.nonzero(~(far & defined).any(axis=-1))
+
+
+def check(name: str) -> dict:
+    """Replay the training of a generator."""
+    generator = load_generator(name)
+    known = {info.name: info.path for info in list_generators()}
+    card = json.loads((Path(known.get(name, name)) / CARD).read_text(encoding="utf-8"))
+    library, constraints = generator.library, Constraints(**card["constraints"])
+    settings = {k: v for k, v in card["training"].items() if k not in ("seed", "start_from")}
+    config, seed = PretrainingConfig(**settings), card["training"]["seed"]
+    prior = Prior(**card["prior"])
+    excluded = benchmark_exclusions(library, constraints)
+    held_out = draw_validation_set(generator, prior, excluded, card["validation"]["n_equations"], seed)
+    stream = Stream(library, constraints, prior, config, held_out.excluded(excluded), seed)
+
+    scaled = constraints.grammar(library).linear_scaling
+    points = np.random.default_rng(1).uniform(1.05, 2.95, (library.n_variables, N_POINTS))
+    theirs, names = problem_fingerprints(library.n_variables, points, scaled)
+    n_values = np.isfinite(theirs).sum(axis=1)
+    whole = np.flatnonzero(n_values == N_POINTS)
+    partial = np.flatnonzero((n_values >= LEAST) & (n_values < N_POINTS))
+    tree = cKDTree(theirs[whole])
+    known_skeletons = (
+        np.array(sorted(problem_skeletons(library, scaled)), dtype=np.uint64)
+        if (library.has_constants)
+        else np.empty(0, dtype=np.uint64)
+    )
+    table, hits, n_equations = library.table, [], 0
+    for number in range(card["steps_done"] * config.n_groups):
+        programs = stream[number].drawn.programs
+        arrays = programs.tokens, programs.lengths, programs.constants, table.opcode, table.argument
+        ours = fingerprints(predictions(*arrays, points), scaled)
+        usable = np.flatnonzero(np.isfinite(ours).all(axis=1))
+        distance, nearest = tree.query(ours[usable])
+        hits += [
+            {"problem": names[whole[nearest[i]]], "equation": str(programs[int(usable[i])])}
+            for i in np.flatnonzero(distance < DIGITS)
+        ]
+        hits += [
+            {"problem": names[partial[j]], "equation": str(programs[int(i)])}
+            for i, j in zip(*same_where_defined(ours, theirs[partial]))
+        ]
+        if len(known_skeletons):
+            copies = programs.tokens.copy(), programs.lengths, programs.constants.copy()
+            found = skeletons(*copies, table.arity, rewriting(library), scaled)
+            hits += [
+                {"problem": "a skeleton", "equation": str(programs[int(i)])}
+                for i in np.flatnonzero(np.isin(found, known_skeletons))
+            ]
+        n_equations += len(programs)
+    compared = {names[i] for i in (*whole, *partial)}
+    return {
+        "generator": Path(name).name,
+        "equations": n_equations,
+        "problems": len(compared),
+        "not_compared": sorted(set(names) - compared),
+        "hits": hits,
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("names", nargs="*", default=[info.name for info in list_generators()])
+    parser.add_argument("--out", type=Path, required=True)
+    arguments = parser.parse_args()
+    rows = []
+    for name in arguments.names:
+        start = time.perf_counter()
+        rows.append(check(name))
+        arguments.out.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
+        row = rows[-1]
+        print(
+            f"{row['generator']}: {row['equations']:,} equations, {row['problems']} problems, "
+            f"{len(row['hits'])} hits, {time.perf_counter() - start:.0f} s",
+            flush=True,
+        )
+        for hit in row["hits"][:20]:
+            print("   ", hit["problem"], hit["equation"])
+
+
+if __name__ == "__main__":
+    main()
