@@ -35,7 +35,8 @@ def compile_kernels(has_constants: bool) -> None:
     )
     sizes = GeneratorConfig(
         encoder="columns", encoder_width=4, encoder_heads=1, encoder_layers=1, n_latents=1, tree_embedding=4,
-        decoder_width=4, decoder_heads=1, decoder_layers=1, max_length=8, remainders=True, reader_width=4,
+        decoder_width=4, decoder_heads=1, decoder_layers=1, max_length=8, remainders=not has_constants,
+        reader_width=4,
     )  # fmt: skip
     generator = Generator.untrained(library, sizes, constraints, 0)
     X = np.linspace(0.5, 2.0, 8)[:, None]

@@ -82,9 +82,7 @@ def pack_tables(decoder: Decoder, memory: Memory, j: int) -> Tables:
     )
 
 
-def pack_reader(reader: Reader | None) -> ReaderWeights:
-    """Return the weights of a reader; without one, arrays that are not read."""
-    if reader is None:
-        return ReaderWeights(*(np.zeros((0, 0) if i % 2 == 0 else 0, dtype=np.float32) for i in range(8)))
+def pack_reader(reader: Reader) -> ReaderWeights:
+    """Return the weights of a reader."""
     linears = reader.column, reader.widen, reader.narrow, reader.query
     return ReaderWeights(*(_array(part) for linear in linears for part in (linear.weight.T, linear.bias)))

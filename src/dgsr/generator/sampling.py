@@ -14,7 +14,6 @@ from dgsr.generator.decoder import Decoder
 from dgsr.generator.encoding import Encoding
 from dgsr.generator.packing import pack_attention, pack_layers, pack_reader, pack_tables
 from dgsr.kernels.decoding import decode
-from dgsr.kernels.dictionary import no_tables
 from dgsr.kernels.grammar import LENGTH, TreeState, new_tree_state
 from dgsr.kernels.remainders import Remainders
 from dgsr.kernels.sampling import draw_tokens
@@ -83,8 +82,7 @@ def _draw_compiled(
     memory = decoder.memory(latents)
     layers = pack_layers(decoder.layers, decoder.positions.embedding_dim)
     tree_layers = pack_layers(decoder.tree_layers, decoder.tree_positions.embedding_dim)
-    reader = pack_reader(decoder.reader)
-    remainders = no_tables() if encoding.tables is None else encoding.tables
+    reader = None if decoder.reader is None or encoding.tables is None else pack_reader(decoder.reader)
     for j in range(len(latents)):
         own = slice(j * n_per_dataset, (j + 1) * n_per_dataset)
         decode(
@@ -94,7 +92,7 @@ def _draw_compiled(
             pack_attention(decoder.layers, memory, j),
             reader,
             table,
-            remainders,
+            encoding.tables,
             j,
             decoder.tree_heads,
             decoder.heads,

@@ -261,10 +261,10 @@ def decode(
     tables : Tables
     tree_layers, layers : StackedLayers
     attending : Attending
-    reader : ReaderWeights
+    reader : ReaderWeights or None
     library : TokenTable
-    remainders : dgsr.kernels.dictionary.Tables
-        Of no data sets, if the decoder is not told of remainders.
+    remainders : dgsr.kernels.dictionary.Tables or None
+        None if the decoder is not told of remainders.
     dataset : int
         Which of them the programs are for.
     tree_heads, heads : int
@@ -298,18 +298,18 @@ def decode(
     tree_values = np.empty_like(tree_keys)
     scores = np.empty(max(max_length, attending.keys.shape[1]), dtype=np.float32)
     logits = np.empty((BLOCK, n_tokens), dtype=np.float32)
-    reads = len(remainders.y) > 0
-    opcode, argument = library.opcode, library.argument
-    ways = ways_to_look(opcode)
-    n_columns, n_rows = remainders.columns.shape[1:]
-    holes = new_holes(BLOCK if reads else 0, max_length, n_rows)
-    scratch = new_scratch(n_columns, n_rows, len(ways))
-    moments = np.empty((BLOCK, n_moments(len(ways))), dtype=np.float32)
-    by_column = np.empty((BLOCK, n_columns, n_by_column(len(ways))), dtype=np.float32)
-    by_column_flat = by_column.reshape(BLOCK * n_columns, by_column.shape[2])
-    read_columns = np.empty((BLOCK * n_columns, reader.column.shape[1]), dtype=np.float32)
-    together = np.empty((BLOCK, reader.widen.shape[0]), dtype=np.float32)
-    wide = np.empty((BLOCK, reader.widen.shape[1]), dtype=np.float32)
+    if remainders is not None:  # else the compiler leaves these parts out
+        opcode, argument = library.opcode, library.argument
+        ways = ways_to_look(opcode)
+        n_columns, n_rows = remainders.columns.shape[1:]
+        holes = new_holes(BLOCK, max_length, n_rows)
+        scratch = new_scratch(n_columns, n_rows, len(ways))
+        moments = np.empty((BLOCK, n_moments(len(ways))), dtype=np.float32)
+        by_column = np.empty((BLOCK, n_columns, n_by_column(len(ways))), dtype=np.float32)
+        by_column_flat = by_column.reshape(BLOCK * n_columns, by_column.shape[2])
+        read_columns = np.empty((BLOCK * n_columns, reader.column.shape[1]), dtype=np.float32)
+        together = np.empty((BLOCK, reader.widen.shape[0]), dtype=np.float32)
+        wide = np.empty((BLOCK, reader.widen.shape[1]), dtype=np.float32)
     rows = np.empty(BLOCK, dtype=np.int64)
     active = np.empty(BLOCK, dtype=np.int64)
     inputs = np.empty((3, BLOCK), dtype=np.int64)
@@ -320,7 +320,7 @@ def decode(
             rows[a], active[a] = a, start + a
             inputs[:, a] = n_tokens
             finished[a] = False
-        if reads:
+        if remainders is not None:
             holes.depths[:] = 0
         for t in range(max_length):
             for a in range(n):
@@ -332,7 +332,7 @@ def decode(
                     tree[a, embedding + j] = (
                         tables.siblings[inputs[2, a], j] + tables.tree_positions[t, embedding + j]
                     )
-            if reads:
+            if remainders is not None:
                 for a in range(n):
                     r = rows[a]
                     describe_next(r, dataset, remainders, ways, holes, scratch, moments[a], by_column[a])
@@ -349,7 +349,7 @@ def decode(
                 _feed_forward(x, n, at, layers, normed, hidden)
             _normalise(x, n, tables.norm, normed)
             _linear(normed, n, tables.outputs, tables.outputs_bias, logits)
-            if reads:
+            if remainders is not None:
                 _score_columns(n, reader, normed, read_columns, last_parent, logits)
             draw_tokens(
                 logits[:n], active[:n], t, counters, stack, grammar, tokens, log_probs, state, inputs,
@@ -358,7 +358,7 @@ def decode(
             n_left = 0
             for a in range(n):
                 if not finished[a]:
-                    if reads:
+                    if remainders is not None:
                         token = tokens[active[a], t]
                         append(token, rows[a], dataset, opcode, argument, remainders, holes, scratch)
                     rows[n_left], active[n_left] = rows[a], active[a]

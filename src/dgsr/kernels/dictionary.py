@@ -287,8 +287,3 @@ def new_tables(columns, y):
     )
     _fill_tables(tables)
     return tables
-
-
-def no_tables():
-    """Return the `Tables` of no data sets."""
-    return new_tables(np.zeros((0, 1, 1)), np.zeros((0, 1)))
