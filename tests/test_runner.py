@@ -179,7 +179,8 @@ def test_the_misled_method_is_shown_other_data_and_searches_on_the_right_ones():
 
         def spy(constraints, seed, spied=spied, seen=seen):
             generator = spied(constraints, seed)
-            seen += [generator.encode_dataset(data.X_train * k, data.y_train * k) for k in (1.0, 3.0)]
+            for k in (1.0, 3.0):
+                seen.append(generator.encode_dataset(data.X_train * k, data.y_train * k).latents)
             return generator
 
         regressor._resolve_generator = spy
