@@ -45,7 +45,8 @@ def fingerprints(values: np.ndarray, scaled: bool) -> np.ndarray:
     values = np.where(np.isfinite(values), values, np.nan)
     if scaled:
         first, spread = values[:, :1], values[:, 1:2] - values[:, :1]
-        values = (values - first) / np.where(spread == 0.0, np.nan, spread)
+        with np.errstate(over="ignore"):
+            values = (values - first) / np.where(spread == 0.0, np.nan, spread)
     return np.arcsinh(values)
 
 
