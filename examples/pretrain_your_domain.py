@@ -2,8 +2,7 @@
 
 The field here is networks of resistors, lenses and springs: sums, products and quotients of up to four
 positive quantities, and roots of them. A library says which operators its laws have, a prior how often, and
-over which inputs; a few minutes on one core are enough to find laws of the kind in far fewer evaluations. Run
-again, it goes on from where it was.
+over which inputs; then it is compared with searches without it. Run again, it goes on from where it was.
 
 Run from anywhere: python examples/pretrain_your_domain.py [--minutes 6] [--laws 20] [--out FOLDER]
 """
