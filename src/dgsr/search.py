@@ -224,7 +224,10 @@ class Search:
         return reason is not None and not (reason == "exact fit" and self.library.has_constants)
 
     def glance(self) -> None:
-        """Evaluate a few programs of the generator: often the law is among them, and all is done."""
+        """Evaluate a few programs of the generator: often the law is among them, and all is done.
+
+        Only for a search with a generator.
+        """
         assert self.generator is not None
         programs = self._sample(self.generator, min(_GLANCE, self.config.batch_size))
         nmse = self.evaluate(programs)

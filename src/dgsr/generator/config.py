@@ -50,8 +50,8 @@ class GeneratorConfig:
     Raises
     ------
     ValueError
-        If `input_encoding`, `encoder` or `target` is unknown, a size is below 1 (layers: 0), or a width
-        is not a multiple of its heads.
+        If `input_encoding`, `encoder` or `target` is unknown, a size is below 1 (layers: 0), a width is
+        not a multiple of its heads, or `remainders` are asked for with the encoder ``"rows"``.
     """
 
     input_encoding: str = "bits"

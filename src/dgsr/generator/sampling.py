@@ -50,6 +50,8 @@ def sample_programs(
         result were drawn for data set j.
     n_per_dataset : int
     grammar : Grammar
+    table : TokenTable
+        Of the library.
     state : ndarray of 4 uint64
         Random state, advanced by the call.
 
