@@ -430,6 +430,8 @@ def test_programs_longer_than_the_network_can_read_are_refused():
         ({"encoder_heads": 0}, "encoder_heads=0"),
         ({"decoder_layers": -1}, "decoder_layers=-1"),
         ({"max_length": 2.5}, "max_length=2.5"),
+        ({"remainders": True}, "remainders=True needs encoder='columns'"),
+        ({"reader_width": 0}, "reader_width=0"),
     ],
 )
 def test_sizes_that_do_not_fit_are_refused(changes, match):

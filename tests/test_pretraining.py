@@ -223,9 +223,18 @@ def test_an_unknown_objective_lists_the_known_ones():
 
 
 @pytest.mark.parametrize(
-    "changes", [{"steps": 0}, {"n_datasets": 0}, {"n_programs": 0}, {"min_samples": 0}, {"max_samples": 7}]
+    "changes",
+    [
+        {"steps": 0},
+        {"n_datasets": 0},
+        {"n_programs": 0},
+        {"min_samples": 0},
+        {"max_samples": 7},
+        {"blind_share": 1.5},
+        {"blind_share": -0.1},
+    ],
 )
-def test_counts_that_are_too_small_are_refused(changes):
+def test_settings_out_of_their_range_are_refused(changes):
     with pytest.raises(ValueError, match=next(iter(changes))):
         PretrainingConfig(**changes)
 

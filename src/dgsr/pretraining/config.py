@@ -43,7 +43,8 @@ class PretrainingConfig:
     Raises
     ------
     ValueError
-        If `objective` is unknown, a count is below 1, or `n_datasets` is not a multiple of `n_groups`.
+        If `objective` is unknown, a count is below 1, `n_datasets` is not a multiple of `n_groups`,
+        `max_samples` is below `min_samples`, or `blind_share` is not from 0 to 1.
     """
 
     objective: str = "cross-entropy"
@@ -71,6 +72,8 @@ class PretrainingConfig:
                 raise ValueError(f"{name}={getattr(self, name)} must be at least 1.")
         if self.n_datasets % self.n_groups:
             raise ValueError(f"n_datasets={self.n_datasets} must be a multiple of n_groups={self.n_groups}.")
+        if not 0.0 <= self.blind_share <= 1.0:
+            raise ValueError(f"blind_share={self.blind_share} is a share: give a number from 0 to 1.")
         if self.max_samples < self.min_samples:
             raise ValueError(
                 f"max_samples={self.max_samples} must be at least min_samples={self.min_samples}."
