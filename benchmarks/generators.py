@@ -4,8 +4,9 @@
 
 For each number of variables, equations of the generator's prior that no training of ours has seen (a seed of
 their own, and nothing that is drawn is excluded but the benchmark problems): nats of the true program
-given its own data, another equation's, and none; share of the samples that are valid; and the share of the
-equations whose function is among the first 1, 10, 100, 1,000 samples, and the first 100 with another's data.
+given its own data, another equation's, and none; share of the samples that are valid; of the equations that
+are looked up whole (`dgsr.kernels.covers`, one cover), for which the generator need only copy; and of those
+whose function is among the first 1, 10, 100, 1,000 samples, and the first 100 with another's data.
 Names are of shipped generators, or folders.
 """
 
@@ -62,7 +63,7 @@ def main() -> None:
             rows.append(row(name, d, arguments.equations))
             arguments.out.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
     print(
-        f"{'generator':<16} {'d':>2} {'right':>6} {'wrong':>6} {'none':>6} {'valid':>6}"
+        f"{'generator':<16} {'d':>2} {'right':>6} {'wrong':>6} {'none':>6} {'valid':>6} {'whole':>6}"
         f" {'1':>5} {'10':>5} {'100':>5} {'1000':>5} {'wrong':>5}"
     )
     for r in rows:
@@ -71,7 +72,7 @@ def main() -> None:
         print(
             f"{r['generator']:<16} {r['n_variables']:>2} "
             + " ".join(f"{value:>6.1f}" for value in likelihoods)
-            + f" {r['valid']:>6.0%} "
+            + f" {r['valid']:>6.0%} {r.get('looked_up', 0.0):>6.0%} "
             + " ".join(f"{value:>5.0%}" for value in hits)
         )
 

@@ -86,7 +86,7 @@ def check(name: str) -> dict:
     prior = Prior(**card["prior"])
     excluded = benchmark_exclusions(library, constraints)
     held_out = draw_validation_set(generator, prior, excluded, card["validation"]["n_equations"], seed)
-    stream = Stream(library, constraints, prior, config, held_out.excluded(excluded), seed)
+    stream = Stream(library, constraints, prior, config, held_out.excluded(excluded), seed, remainders=False)
 
     scaled = constraints.grammar(library).linear_scaling
     points = np.random.default_rng(1).uniform(1.05, 2.95, (library.n_variables, N_POINTS))

@@ -13,9 +13,23 @@ INTRODUCTION = """# Shipped generators
 Made by `python docs/models.py` from the cards in [pretrained](../pretrained), which hold every setting.
 The *conditioning gap* is what the true program of a held-out equation gains in likelihood from its own
 data over another equation's. "Found" is the share of the held-out equations whose function is among the
-first samples, constants fitted; every one uses the most variables the generator was trained with. For other
-numbers of variables see [benchmarks](benchmarks.md).
+first samples, constants fitted; every one uses the most variables the generator was trained with. "Looked up"
+is the share for which the whole program is found in a catalogue of short ones before anything is sampled
+([decisions](decisions.md)); the generator need only copy it. For other numbers of variables see
+[benchmarks](benchmarks.md).
 """
+
+COLUMNS = (
+    "nats of the truth: own data",
+    "another's",
+    "none",
+    "looked up",
+    "found in 1",
+    "10",
+    "100",
+    "1,000",
+    "100, another's data",
+)
 
 
 def section(card: dict) -> str:
@@ -29,6 +43,7 @@ def section(card: dict) -> str:
     plot = (
         f"\n![curves of the training](../pretrained/{card['name']}/curves.svg)\n" if picture.exists() else ""
     )
+    looked_up = f"{figures['looked_up']:.0%}" if "looked_up" in figures else "-"
     tokens = " ".join(library["operators"]) + (" const" if library["has_constants"] else "")
     how = (
         f"{training['objective']} on {card['equations_seen']:,} equations, {card['seconds'] / 60:.0f} minutes"
@@ -41,9 +56,9 @@ Library `{library["name"]}` ({tokens}), 1 to {library["n_variables"]} variables,
 programs of up to {card["constraints"]["max_length"]} tokens.
 {card["n_parameters"]:,} parameters, encoder of {encoder}; {how}.
 
-| nats of the truth: own data | another's | none | found in 1 | 10 | 100 | 1,000 | 100, another's data |
-|---|---|---|---|---|---|---|---|
-| {likelihoods} | {hits} |
+| {" | ".join(COLUMNS)} |
+|{"---|" * len(COLUMNS)}
+| {likelihoods} | {looked_up} | {hits} |
 {plot}"""
 
 

@@ -30,6 +30,10 @@ def test_a_generator_is_shipped_for_koza_with_any_number_of_variables():
     assert find_generator(get_library("koza", 2), max_length=31) is None
 
 
+def test_a_generator_is_shipped_for_synth_with_up_to_twelve_variables():
+    assert {find_generator(get_library("synth", d), max_length=30) for d in (1, 2, 5, 12)} == {"synth-d12"}
+
+
 @pytest.mark.parametrize("library", ["koza-const", "physics"])
 def test_a_generator_is_shipped_for_constants_and_up_to_five_variables(library):
     names = {find_generator(get_library(library, d), max_length=30) for d in range(1, 6)}
@@ -41,8 +45,9 @@ def test_a_generator_is_shipped_for_constants_and_up_to_five_variables(library):
 
 #: Least gains by the right data: nats over none, mean reward and top reward over another's, and hits.
 BOUNDS = {
-    "koza-d2": (5.0, 0.2, 0.3, 0.15),
-    "koza-d5": (5.0, 0.15, 0.25, 0.1),
+    "koza-d2": (5.0, 0.2, 0.3, 0.6),
+    "koza-d5": (5.0, 0.15, 0.25, 0.5),
+    "synth-d12": (5.0, 0.15, 0.25, 0.5),
     "koza-const-d5": (2.5, 0.05, 0.05, 0.1),
     "physics-d5": (2.0, 0.05, 0.04, 0.08),
 }

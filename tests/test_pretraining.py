@@ -31,6 +31,7 @@ from dgsr.pretraining import (
     pretrain,
 )
 from dgsr.pretraining import trainer as trainer_module
+from dgsr.pretraining.stream import Batch
 from dgsr.prior import DrawnDataSets, Exclusions, Prior
 from dgsr.problems import list_sets, load_problem, load_set
 from dgsr.validation import draw_validation_set, measure
@@ -175,7 +176,7 @@ def test_the_cross_entropy_gradient_does_not_depend_on_how_it_is_divided(n_datas
     generator = Generator.untrained(LIBRARY, TINY, Constraints(1, 8), 0)
     trainer = Trainer(generator, PRIOR, PretrainingConfig(steps=1, n_groups=1), NOTHING, 0)
     drawn = PRIOR.draw(n_datasets, 15, 2, LIBRARY, generator.constraints, new_state(1))
-    loss = trainer._cross_entropy(drawn, 2, blind=False)
+    loss = trainer._cross_entropy(Batch(2, drawn, blind=False))
     gradient = [parameter.grad.clone() for parameter in generator.parameters()]
     generator.zero_grad()
     programs = drawn.programs
@@ -192,12 +193,16 @@ def test_a_blind_batch_says_nothing_of_any_one_data_set():
     """With the data sets in another order, programs are as likely as before; seeing, they are not."""
     generator = Generator.untrained(LIBRARY, replace(CONFIGS["base"], max_length=8), Constraints(1, 8), 0)
     trainer = Trainer(generator, PRIOR, PretrainingConfig(steps=1, n_groups=1), NOTHING, 0)
-    drawn = PRIOR.draw(6, 15, 2, LIBRARY, generator.constraints, new_state(1))
+    drawn = PRIOR.draw(
+        6, 7, 2, LIBRARY, generator.constraints, new_state(1)
+    )  # too few rows to look anything up
     moved = drawn._replace(X=drawn.X[::-1].copy(), y=drawn.y[::-1].copy())
     with torch.no_grad():
         for parameter in generator.parameters():
             parameter.add_(0.1 * torch.randn(parameter.shape, generator=torch.Generator().manual_seed(1)))
-    losses = {blind: [trainer._cross_entropy(d, 2, blind) for d in (drawn, moved)] for blind in (True, False)}
+    losses = {
+        blind: [trainer._cross_entropy(Batch(2, d, blind)) for d in (drawn, moved)] for blind in (True, False)
+    }
     assert losses[True][0] == pytest.approx(losses[True][1], abs=1e-4)
     assert abs(losses[False][0] - losses[False][1]) > 1e-2
 
@@ -232,6 +237,7 @@ def test_an_unknown_objective_lists_the_known_ones():
         {"max_samples": 7},
         {"blind_share": 1.5},
         {"blind_share": -0.1},
+        {"looked_up_share": 1.1},
     ],
 )
 def test_settings_out_of_their_range_are_refused(changes):
@@ -510,7 +516,7 @@ def test_the_figures_are_those_of_a_generator_that_knows_the_answers(trained, mo
     generator = Generator.untrained(LIBRARY, TINY, Constraints(1, 8), 0)
     drawn = trained.held_out.drawn
     numbers = torch.arange(40.0).view(40, 1, 1)
-    monkeypatch.setattr(generator, "encode", lambda X, y, d: Encoding(numbers))
+    monkeypatch.setattr(generator, "encode", lambda X, y, d, most_covers: Encoding(numbers))
 
     def answer(encoding, n, grammar, state):
         j = int(encoding.latents.item())
@@ -586,7 +592,7 @@ def test_a_sample_of_the_right_form_is_a_hit_once_its_constants_are_fitted(monke
     held_out = draw_validation_set(generator, Prior.default_for(CONST, 2), NOTHING, 3, seed=0)
     truths = held_out.drawn.programs
     numbers = torch.arange(3.0).view(3, 1, 1)
-    monkeypatch.setattr(generator, "encode", lambda X, y, d: Encoding(numbers))
+    monkeypatch.setattr(generator, "encode", lambda X, y, d, most_covers: Encoding(numbers))
 
     def answer(encoding, n, grammar, state):
         at = np.full(n, int(encoding.latents.item()))

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from dgsr.expressions import get_library
 from dgsr.expressions.constraints import Constraints
 from dgsr.expressions.library import Library
-from dgsr.kernels.descriptions import N_MOMENTS, n_by_column, n_moments
+from dgsr.kernels.catalogue import new_catalogue
+from dgsr.kernels.descriptions import N_MOMENTS
 from dgsr.kernels.dictionary import (
     MOST_ROWS,
     N_BASES,
@@ -25,7 +26,7 @@ from dgsr.kernels.dictionary import (
 from dgsr.kernels.inverses import ways_to_look
 from dgsr.kernels.operators import COS, EXP, INV, LOG, SIN, SQUARE
 from dgsr.kernels.random import new_state
-from dgsr.kernels.remainders import Remainders, describe_programs
+from dgsr.kernels.remainders import Remainders, describe_programs, description_sizes
 from dgsr.population import Population
 from dgsr.prior import Prior
 
@@ -42,12 +43,21 @@ def ids(library, text):
     return np.array([[library.index[name] for name in text.split()]], dtype=np.int64)
 
 
+def tables_of(library, columns, y, looking=False):
+    """Tables of data sets, in which nothing is looked up unless asked for, and the catalogue."""
+    wide = library.with_variables(max(library.n_variables, columns.shape[1])).table
+    catalogue = new_catalogue(wide.opcode, wide.argument, columns.shape[1])
+    tables = new_tables(columns, y, catalogue, 30)
+    if not looking:
+        tables.plans[:] = tables.short_slots[:] = -1
+    return tables, catalogue
+
+
 def steps(library, text, columns, y):
     """Remainder, doubts and description before every token of a program."""
     tokens = ids(library, text)
-    remainders = Remainders(
-        new_tables(columns[None], y[None]), library.table, np.zeros(1, dtype=np.int64), tokens.shape[1]
-    )
+    tables = tables_of(library, columns[None], y[None])
+    remainders = Remainders(*tables, library.table, np.zeros(1, dtype=np.int64), tokens.shape[1])
     active, result = np.array([0]), []
     for t in range(tokens.shape[1]):
         moments, by_column = remainders.describe(active)
@@ -190,8 +200,10 @@ def test_ways_to_look_are_the_librarys_and_two_more():
 
 def described(y, columns, library=KOZA):
     _, _, moments, by_column = steps(library, "x1", columns, y)[0]
-    assert moments.shape == (n_moments(len(ways_to_look(library.table.opcode))),)
-    assert by_column.shape == (len(columns), n_by_column(len(ways_to_look(library.table.opcode))))
+    assert (len(moments), by_column.shape) == (
+        description_sizes(library.table.opcode)[0],
+        (len(columns), description_sizes(library.table.opcode)[1]),
+    )
     return moments, by_column
 
 
@@ -325,11 +337,11 @@ def test_descriptions_are_finite_whatever_the_data(scale, n_rows):
 def test_one_pass_describes_what_the_steps_describe():
     rng = np.random.default_rng(0)
     columns, y = rng.uniform(0.5, 2.0, (3, 2, 30)), rng.normal(size=(3, 30))
-    tables = new_tables(columns, y)
+    tables, catalogue = tables_of(KOZA, columns, y, looking=True)
     drawn = Prior().draw(12, 30, 2, KOZA, Constraints(1, 20), new_state(0)).programs
     of = np.arange(12) % 3
-    moments, by_column = describe_programs(drawn.tokens, drawn.lengths, of, KOZA.table, tables)
-    remainders = Remainders(tables, KOZA.table, of, drawn.tokens.shape[1])
+    moments, by_column = describe_programs(drawn.tokens, drawn.lengths, of, KOZA.table, tables, catalogue)
+    remainders = Remainders(tables, catalogue, KOZA.table, of, drawn.tokens.shape[1])
     for t in range(moments.shape[1]):
         active = np.flatnonzero(drawn.lengths > t)
         now = remainders.describe(active)

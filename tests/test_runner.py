@@ -129,11 +129,14 @@ def test_unknown_names_are_refused_before_anything_runs():
     assert Oracle.fits == 0
 
 
-def test_the_methods_of_the_package_differ_in_the_generator_alone():
-    assert {name: METHODS[name].keywords for name in ("dgsr", "untrained", "gp")} == {
+def test_the_methods_of_the_package_differ_in_the_generator_and_the_look_ups_alone():
+    assert {name: method.keywords for name, method in METHODS.items() if hasattr(method, "keywords")} == {
         "dgsr": {"generator": "auto"},
-        "untrained": {"generator": "untrained"},
-        "gp": {"generator": None},
+        "sampled": {"generator": "auto", "look_up": False},
+        "look-up": {"generator": None},
+        "misled": {"look_up": False},
+        "untrained": {"generator": "untrained", "look_up": False},
+        "gp": {"generator": None, "look_up": False},
     }
 
 

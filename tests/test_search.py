@@ -110,6 +110,7 @@ def with_the_law(population):
 
 def test_a_law_that_the_generator_thinks_of_first_takes_a_glance(monkeypatch):
     search = small(y=X[:, 0] * X[:, 1])
+    search.look_up = None
     drawn = with_the_law(draw(9))
     asked = []
     monkeypatch.setattr(search, "_sample", lambda generator, n: asked.append(n) or drawn)
@@ -384,7 +385,7 @@ def _tokens(population):
 
 
 def test_the_queue_holds_the_best_different_programs_of_all_rounds(monkeypatch):
-    search = small(queue_size=10, generations=0)
+    search = small(queue_size=10, generations=0, patience=0)
     seen = {}
     for _ in range(4):
         asked = search.ask()
@@ -659,8 +660,9 @@ def test_without_constants_every_round_is_sampled_anew():
     rounds(search, 1)
     state = search.state.copy()
     asked = search.ask()
-    samples = search.generator.sample_encoded(search.encoding, 60, search.grammar, state)
-    np.testing.assert_array_equal(asked.tokens, samples.tokens)
+    samples = search.generator.sample_encoded(search.encoding, 6, search.grammar, state)
+    np.testing.assert_array_equal(asked.tokens[:6], samples.tokens)
+    assert len(asked) == 60  # the others are random
 
 
 def test_the_mean_of_y_is_the_first_entry_of_the_archive():

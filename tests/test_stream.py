@@ -12,6 +12,8 @@ import torch
 from dgsr.exclusion import benchmark_exclusions
 from dgsr.expressions import get_library
 from dgsr.expressions.constraints import Constraints
+from dgsr.kernels.covers import are_looked_up
+from dgsr.lookup import catalogue_of
 from dgsr.pretraining import PretrainingConfig
 from dgsr.pretraining.stream import Stream
 from dgsr.prior import Prior
@@ -24,7 +26,12 @@ LIBRARY, CONSTRAINTS = get_library("koza", 3), Constraints(1, 12)
 @pytest.fixture(scope="module")
 def stream():
     config = PretrainingConfig(n_datasets=24, n_groups=3, min_samples=5, max_samples=40)
-    return Stream(LIBRARY, CONSTRAINTS, Prior(), config, benchmark_exclusions(LIBRARY, CONSTRAINTS), seed=4)
+    return new_stream(config)
+
+
+def new_stream(config, remainders=False):
+    excluded = benchmark_exclusions(LIBRARY, CONSTRAINTS)
+    return Stream(LIBRARY, CONSTRAINTS, Prior(), config, excluded, seed=4, remainders=remainders)
 
 
 def same(one, other):
@@ -55,6 +62,24 @@ def test_the_groups_of_a_mini_batch_differ_in_rows_and_variables(stream):
         used = batch.drawn.programs.tokens - LIBRARY.first_variable
         inside = np.arange(used.shape[1]) < batch.drawn.programs.lengths[:, None]
         assert used[inside].max() < batch.n_variables
+
+
+def test_equations_that_are_looked_up_are_seldom_trained_on():
+    settings = {"n_datasets": 60, "n_groups": 1, "min_samples": 8, "max_samples": 40, "blind_share": 0.0}
+    everything = new_stream(PretrainingConfig(**settings, looked_up_share=1.0), remainders=True)
+    rest = new_stream(PretrainingConfig(**settings, looked_up_share=0.0), remainders=True)
+    blind = new_stream(PretrainingConfig(**settings | {"blind_share": 1.0}), remainders=True)
+    for number in range(5):
+        all_of_it, hard = everything[number].drawn, rest[number].drawn
+        columns = all_of_it.X[:, :, : everything[number].n_variables].transpose(0, 2, 1)
+        catalogue = catalogue_of(LIBRARY, columns.shape[1])
+        known = are_looked_up(np.ascontiguousarray(columns), all_of_it.y, catalogue, 12)
+        assert 10 < known.sum() < 55
+        known[0] = False  # at least one is kept
+        np.testing.assert_array_equal(hard.y, all_of_it.y[~known])
+        np.testing.assert_array_equal(hard.programs.tokens, all_of_it.programs.tokens[~known])
+        assert blind[number].blind
+        assert len(blind[number].drawn.y) == 60  # the prior is learned from all of it
 
 
 TRAINING = """

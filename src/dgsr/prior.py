@@ -111,6 +111,10 @@ class DrawnDataSets(NamedTuple):
     X: np.ndarray  # (n_datasets, n_samples, n_columns), float64, zero in unused columns
     y: np.ndarray  # (n_datasets, n_samples), float64
 
+    def of(self, rows: np.ndarray) -> DrawnDataSets:
+        """The data sets `rows`, in their order."""
+        return DrawnDataSets(self.programs[rows], self.X[rows], self.y[rows])
+
 
 @dataclass(frozen=True)
 class Prior:

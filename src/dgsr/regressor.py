@@ -86,6 +86,9 @@ class DGSRRegressor(RegressorMixin, BaseEstimator):
         What the decoder is refined on: priority queue training or a policy gradient.
     refine : bool, default=True
         Whether the decoder is refined at all.
+    look_up : bool, default=True
+        Whether a law of exact data is looked up in a catalogue of short formulas, and what makes a near
+        miss exact; in libraries without fitted constants.
     gp : {"compiled", "deap"} or object, default="compiled"
         Engine of the genetic programming; an object needs the method `evolve` of
         `dgsr.evolution.Engine`.
@@ -154,6 +157,7 @@ class DGSRRegressor(RegressorMixin, BaseEstimator):
         "batch_size": [Interval(Integral, 2, None, closed="left")],
         "objective": [StrOptions(set(search.OBJECTIVES))],
         "refine": ["boolean"],
+        "look_up": ["boolean"],
         "gp": [StrOptions({"compiled", "deap"}), HasMethods("evolve")],
         "gp_generations": [Interval(Integral, 0, None, closed="left")],
         "min_length": [Interval(Integral, 1, None, closed="left")],
@@ -176,6 +180,7 @@ class DGSRRegressor(RegressorMixin, BaseEstimator):
         batch_size: int = 500,
         objective: str = "pqt",
         refine: bool = True,
+        look_up: bool = True,
         gp: Any = "compiled",
         gp_generations: int = 25,
         min_length: int = 1,
@@ -194,6 +199,7 @@ class DGSRRegressor(RegressorMixin, BaseEstimator):
         self.batch_size = batch_size
         self.objective = objective
         self.refine = refine
+        self.look_up = look_up
         self.gp = gp
         self.gp_generations = gp_generations
         self.min_length = min_length
@@ -253,6 +259,7 @@ class DGSRRegressor(RegressorMixin, BaseEstimator):
             batch_size=int(self.batch_size),
             objective=self.objective,
             refine=self.refine,
+            look_up=self.look_up,
             evolution=EvolutionConfig(generations=int(self.gp_generations)),
         )
         prepared = prepare(

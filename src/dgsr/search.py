@@ -20,6 +20,7 @@ from dgsr.expressions.expression import Expression
 from dgsr.expressions.library import Library
 from dgsr.generator.generator import Generator
 from dgsr.kernels.random import new_state
+from dgsr.lookup import LookUp
 from dgsr.pareto import ParetoArchive
 from dgsr.population import DataSet, Population
 from dgsr.scaling import N_CONSTANTS, N_TOKENS, written_out
@@ -81,9 +82,12 @@ class SearchConfig:
     survivors : float
         Share of a round's first generation that are the best of the last round's, in libraries with
         constants: fitted constants are not sampled anew.
-    random_share : float
-        Share of the others that are random programs, in libraries with constants: they find what the
-        generator thinks unlikely. The rest are sampled.
+    look_up : bool
+        Whether the law is looked up, and what makes near misses exact, in libraries without fitted
+        constants.
+    random_share : float or None
+        Share of the others that are random programs: they find what the generator thinks unlikely, and take
+        no time. The rest are sampled. None is 0.5 in libraries with constants, else 0.8.
     evolution : EvolutionConfig
         Of the genetic programming component.
     """
@@ -105,7 +109,8 @@ class SearchConfig:
     fit_iterations: int = 5
     gain: float = 0.1
     survivors: float = 0.9
-    random_share: float = 0.5
+    random_share: float | None = None
+    look_up: bool = True
     evolution: EvolutionConfig = field(default_factory=EvolutionConfig)
 
 
@@ -164,11 +169,14 @@ class Search:
         self._started = time.perf_counter()
         self._earlier_seconds = 0.0
 
+        looks_up = config.look_up and not library.has_constants
+        self.look_up = LookUp(library, data, self.grammar) if looks_up else None
         self.generator = None
         if generator is not None:
             self.generator = generator.refinable_copy()
+            encoding = generator.encode_dataset(data.columns.T, data.y, seed, most_covers=0)
             # A copy, because what was computed in inference mode can't be refined through.
-            self.encoding = generator.encode_dataset(data.columns.T, data.y, seed).detached()
+            self.encoding = encoding.detached()
             self._pretrained = generator.decoder
             self._new_optimizer(self.generator)
         width = constraints.max_constants if library.has_constants else 0
@@ -224,15 +232,18 @@ class Search:
         return reason is not None and not (reason == "exact fit" and self.library.has_constants)
 
     def glance(self) -> None:
-        """Evaluate a few programs of the generator: often the law is among them, and all is done.
-
-        Only for a search with a generator.
-        """
-        assert self.generator is not None
-        programs = self._sample(self.generator, min(_GLANCE, self.config.batch_size))
-        nmse = self.evaluate(programs)
-        self.queue, self.queue_nmse = best_unique(programs, nmse, self.config.queue_size)
-        self._record(nmse)
+        """Look the law up, and at a few programs of the generator: often it is there, and all is done."""
+        nmse = np.zeros(0)
+        if self.look_up is not None:
+            nmse = self.evaluate(self.look_up.whole(most_covers=1))
+        if self.generator is not None and not self._should_stop():
+            programs = self._sample(self.generator, min(_GLANCE, self.config.batch_size))
+            nmse = self.evaluate(programs)
+            self.queue, self.queue_nmse = best_unique(programs, nmse, self.config.queue_size)
+        if self.look_up is not None and not self._should_stop():
+            nmse = np.concatenate([nmse, self.evaluate(self.look_up.whole(most_covers=2))])
+        if len(nmse):
+            self._record(nmse)
 
     def _sample(self, generator: Generator, n: int) -> Population:
         """Draw programs for the data; constants start at 1."""
@@ -252,7 +263,10 @@ class Search:
             self.generation, self.generation_nmse, int(config.survivors * n) if has_constants else 0
         )
         n_fresh = n - len(survivors)
-        n_random = int(config.random_share * n_fresh) if has_constants else 0
+        share = config.random_share
+        if share is None:
+            share = 0.5 if has_constants else 0.8
+        n_random = int(share * n_fresh)
         sampled = self._sample(self.generator, n_fresh - n_random)
         random = random_population(n_random, self.library, self.grammar, self.state)
         return Population.concatenate([sampled, random, survivors])
@@ -266,6 +280,9 @@ class Search:
             evolved, evolved_nmse = self.engine.evolve(
                 sampled, nmse, self.evaluate, self.grammar, self.state, self._should_stop
             )
+            if self.look_up is not None and not self._should_stop():
+                near_misses, _ = best_unique(evolved, evolved_nmse, self.config.n_joined)
+                self.evaluate(self.look_up.repaired(near_misses))
         self.generation, self.generation_nmse = evolved, evolved_nmse
         if self.generator is not None:
             joined, joined_nmse = best_unique(evolved, evolved_nmse, self.config.n_joined)
@@ -464,9 +481,9 @@ class Search:
 
 def run(search: Search, callback: Callable[[Search], None] | None = None) -> str:
     """Run rounds until there is a reason to stop, and return it; `callback` is called after each."""
-    if search.generator is not None and search.n_evaluations == 0:
+    if search.n_evaluations == 0:
         search.glance()
-        if callback is not None:
+        if callback is not None and search.n_evaluations > 0:
             callback(search)
     while (reason := search.stop_reason()) is None:
         search.tell(search.ask())

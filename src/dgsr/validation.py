@@ -94,18 +94,21 @@ def measure(
     Returns
     -------
     dict
-        ``log_likelihood_right``, ``_wrong``, ``_none``: nats of the true program given its own
-        data, the next equation's, and the mean encoding of all. ``reward_right``, ``reward_wrong``
+        ``log_likelihood_right``, ``_wrong``, ``_none``: nats of the true program, written as
+        `Generator.completed` does, given its own data, the next equation's, and the mean encoding of
+        all. ``reward_right``, ``reward_wrong``
         and ``top_reward_right``, ``top_reward_wrong``: mean reward of all and of the best 2% of
-        (at most) 100 samples drawn with that data. ``valid``: share of the samples that evaluate.
+        (at most) 100 samples drawn with that data. ``valid``: share of the samples that evaluate;
+        ``looked_up``: of the equations that are looked up whole, with remainders.
         ``hit_1``, ``hit_10``, ...: share of equations whose function is among the first samples;
         ``hit_100_wrong`` with another's data.
     """
     drawn, d = validation.drawn, validation.n_variables
     n = min(n_datasets, len(drawn.y))
     grammar = generator.grammar(d)
-    encoding = generator.encode(drawn.X[:n, :N_SEEN], drawn.y[:n, :N_SEEN], d)
+    encoding = generator.encode(drawn.X[:n, :N_SEEN], drawn.y[:n, :N_SEEN], d, most_covers=1)
     programs = drawn.programs[np.arange(n)]
+    truth = generator.completed(encoding, programs.tokens, programs.lengths, grammar)
     others = encoding.of(np.roll(np.arange(n), -1))
 
     figures: dict[str, float] = {"n_equations": n}
@@ -114,7 +117,7 @@ def measure(
         ("wrong", others),
         ("none", encoding.blurred()),
     ):
-        log_probs = generator.log_probs(given, programs.tokens, programs.lengths, grammar).programs
+        log_probs = generator.log_probs(given, *truth, grammar).programs
         figures[f"log_likelihood_{name}"] = float(log_probs.mean())
 
     state = new_state(seed)
@@ -137,6 +140,8 @@ def measure(
         top = max(1, round(0.02 * compared.shape[1]))
         figures[f"reward_{name}"] = float(compared.mean())
         figures[f"top_reward_{name}"] = float(compared[:, -top:].mean())
+    if encoding.tables is not None:
+        figures["looked_up"] = float((encoding.tables.plans[:, 0] >= 0).mean())
     figures["valid"] = float((rewards["right"] > 0.0).mean())
     for count in HIT_COUNTS:
         if count <= n_programs:

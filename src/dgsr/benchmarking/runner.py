@@ -35,9 +35,11 @@ def _misled_regressor(**parameters):
 #: `fit`, `predict` and afterwards `expression_`, `n_evaluations_` and `stop_reason_`.
 METHODS: dict[str, Callable[..., Any]] = {
     "dgsr": partial(_dgsr_regressor, generator="auto"),
-    "misled": _misled_regressor,
-    "untrained": partial(_dgsr_regressor, generator="untrained"),
-    "gp": partial(_dgsr_regressor, generator=None),
+    "sampled": partial(_dgsr_regressor, generator="auto", look_up=False),
+    "misled": partial(_misled_regressor, look_up=False),
+    "untrained": partial(_dgsr_regressor, generator="untrained", look_up=False),
+    "gp": partial(_dgsr_regressor, generator=None, look_up=False),
+    "look-up": partial(_dgsr_regressor, generator=None),
 }
 
 # What tells one run from another.

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from torch import Tensor
 
+from dgsr.kernels.catalogue import Catalogue
 from dgsr.kernels.dictionary import Tables
 
 
@@ -20,10 +21,13 @@ class Encoding:
         The encoder's vectors.
     tables : Tables, optional
         What remainders are compared with; without them the decoder is told of none.
+    catalogue : Catalogue, optional
+        The short programs `tables` has the values of.
     """
 
     latents: Tensor
     tables: Tables | None = None
+    catalogue: Catalogue | None = None
 
     def __len__(self) -> int:
         return len(self.latents)
@@ -31,7 +35,7 @@ class Encoding:
     def of(self, rows: np.ndarray) -> Encoding:
         """The data sets `rows`, in their order, as often as they occur."""
         tables = None if self.tables is None else Tables(*(array[rows] for array in self.tables))
-        return Encoding(self.latents[rows], tables)
+        return Encoding(self.latents[rows], tables, self.catalogue)
 
     def blurred(self) -> Encoding:
         """What can be said without looking at any of them: the mean encoding, and no remainders."""
@@ -39,4 +43,4 @@ class Encoding:
 
     def detached(self) -> Encoding:
         """A copy no gradient goes through."""
-        return Encoding(self.latents.detach().clone(), self.tables)
+        return replace(self, latents=self.latents.detach().clone())

@@ -17,12 +17,11 @@ from dgsr.generator.decoder import Decoder
 from dgsr.generator.encoder import Encoder
 from dgsr.generator.encoding import Encoding
 from dgsr.generator.sampling import Samples, sample_programs
-from dgsr.kernels.descriptions import n_by_column, n_moments
-from dgsr.kernels.dictionary import MOST_ROWS, new_tables
-from dgsr.kernels.grammar import walk
-from dgsr.kernels.inverses import ways_to_look
+from dgsr.kernels.dictionary import new_tables, rows_to_look_at
+from dgsr.kernels.grammar import are_valid, walk
 from dgsr.kernels.random import new_state
-from dgsr.kernels.remainders import describe_programs
+from dgsr.kernels.remainders import complete_programs, describe_programs, description_sizes
+from dgsr.lookup import catalogue_of
 from dgsr.population import Population
 
 
@@ -67,8 +66,7 @@ class Generator(nn.Module):
         self.constraints = constraints
         encoder = ColumnEncoder if config.encoder == "columns" else Encoder
         self.encoder = encoder(config, library.n_variables)
-        n_ways = len(ways_to_look(library.table.opcode))
-        description = n_moments(n_ways), n_by_column(n_ways)
+        description = description_sizes(library.table.opcode)
         self.decoder = Decoder(config, len(library), library.first_variable, description)
 
     @classmethod
@@ -120,19 +118,27 @@ class Generator(nn.Module):
         """Return the constraints for data with `n_variables` columns."""
         return self.constraints.grammar(self.library, n_variables)
 
-    def encode(self, X: np.ndarray, y: np.ndarray, n_variables: int) -> Encoding:
-        """Encode D data sets of arrays (D, N, C) and (D, N), float64."""
+    def encode(self, X: np.ndarray, y: np.ndarray, n_variables: int, most_covers: int = 0) -> Encoding:
+        """Encode D data sets of arrays (D, N, C) and (D, N), float64.
+
+        With `most_covers`, whole programs are looked up that training has not the time for; see
+        `dgsr.kernels.covers.complete_whole`.
+        """
         latents = self.encoder(
             torch.from_numpy(X).to(self.device), torch.from_numpy(y).to(self.device), n_variables
         )
         if not self.config.remainders:
             return Encoding(latents)
-        n = min(y.shape[1], MOST_ROWS)
-        rows = np.arange(n) * y.shape[1] // n  # from all over the table, which may be sorted
-        return Encoding(latents, new_tables(X[:, rows, :n_variables].transpose(0, 2, 1), y[:, rows]))
+        rows = rows_to_look_at(y.shape[1])
+        catalogue = catalogue_of(self.library, n_variables)
+        columns = X[:, rows, :n_variables].transpose(0, 2, 1)
+        tables = new_tables(columns, y[:, rows], catalogue, self.constraints.max_length, most_covers)
+        return Encoding(latents, tables, catalogue)
 
     @torch.inference_mode()
-    def encode_dataset(self, X: np.ndarray, y: np.ndarray, seed: int = 0) -> Encoding:
+    def encode_dataset(
+        self, X: np.ndarray, y: np.ndarray, seed: int = 0, *, most_covers: int = 1
+    ) -> Encoding:
         """Encode one data set of the user's.
 
         Parameters
@@ -141,6 +147,8 @@ class Generator(nn.Module):
         y : ndarray of shape (n_samples,)
         seed : int
             Chooses the rows that are read, where there are more than `config.max_rows`.
+        most_covers : int
+            As of `encode`.
 
         Returns
         -------
@@ -163,7 +171,7 @@ class Generator(nn.Module):
             X, y = X[rows], y[rows]
         padded = np.zeros((1, len(y), known))
         padded[0, :, :n_features] = X
-        return self.encode(padded, y[None].astype(np.float64), n_features)
+        return self.encode(padded, y[None].astype(np.float64), n_features, most_covers)
 
     def log_probs(
         self, encoding: Encoding, tokens: np.ndarray, lengths: np.ndarray, grammar: Grammar
@@ -198,7 +206,9 @@ class Generator(nn.Module):
         described = None
         if encoding.tables is not None:
             of = np.arange(n_datasets).repeat(len(lengths) // n_datasets)
-            arrays = describe_programs(tokens, lengths, of, self.library.table, encoding.tables)
+            arrays = describe_programs(
+                tokens, lengths, of, self.library.table, encoding.tables, encoding.catalogue
+            )
             described = tuple(by_dataset(array).flatten(1, 2) for array in arrays)
         memory = self.decoder.memory(encoding.latents)
         inputs = by_dataset(previous), by_dataset(parents), by_dataset(siblings)
@@ -208,6 +218,32 @@ class Generator(nn.Module):
         of_tokens = log_p.gather(-1, by_dataset(chosen).unsqueeze(-1)).squeeze(-1)
         terms = log_p.exp() * log_p.clamp_min(-1e4)  # 0 where a token is not allowed, not 0 * -inf
         return LogProbs(torch.where(kept, of_tokens, 0.0).sum(-1), torch.where(kept, -terms.sum(-1), 0.0))
+
+    def completed(
+        self, encoding: Encoding, tokens: np.ndarray, lengths: np.ndarray, grammar: Grammar
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Write programs as this generator would, which looks up what completes them.
+
+        Parameters
+        ----------
+        encoding : Encoding
+            Of D data sets, each the values of its program.
+        tokens : ndarray of shape (D, max_length), int64
+        lengths : ndarray of shape (D,), int64
+        grammar : Grammar
+
+        Returns
+        -------
+        tokens, lengths : ndarray
+            Of the same values; as they were where nothing is looked up, or what is does not meet the
+            constraints.
+        """
+        if encoding.tables is None:
+            return tokens, lengths
+        arguments = np.arange(len(lengths)), self.library.table, encoding.tables, encoding.catalogue
+        completed, n_completed = complete_programs(tokens, lengths, *arguments)
+        valid = are_valid(completed, n_completed, grammar)
+        return np.where(valid[:, None], completed, tokens), np.where(valid, n_completed, lengths)
 
     def sample_encoded(self, encoding: Encoding, n: int, grammar: Grammar, state: np.ndarray) -> Samples:
         """Draw `n` programs for each encoded data set; see `sample_programs`."""

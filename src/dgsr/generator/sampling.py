@@ -95,6 +95,7 @@ def _draw_compiled(
             reader,
             table,
             encoding.tables,
+            encoding.catalogue,
             j,
             decoder.tree_heads,
             decoder.heads,
@@ -130,7 +131,9 @@ def _draw_with_torch(
     cache = decoder.new_cache(n_programs, max_length, like=latents)
     remainders = None
     if tables is not None:
-        remainders = Remainders(tables, table, np.arange(n_datasets).repeat(n_per_dataset), max_length)
+        remainders = Remainders(
+            tables, encoding.catalogue, table, np.arange(n_datasets).repeat(n_per_dataset), max_length
+        )
     active = np.arange(n_programs)
     inputs = np.full((3, n_programs), n_tokens)  # previous token, parent, sibling; at first none
     finished = np.zeros(n_programs, dtype=np.bool_)  # of the programs still in the batch

@@ -12,9 +12,8 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from dgsr.kernels.descriptions import n_by_column, n_moments, new_scratch
+from dgsr.kernels.descriptions import new_scratch
 from dgsr.kernels.elementary import exp
-from dgsr.kernels.inverses import ways_to_look
 from dgsr.kernels.remainders import append, describe_next, new_holes
 from dgsr.kernels.sampling import draw_tokens
 
@@ -244,6 +243,7 @@ def decode(
     reader,
     library,
     remainders,
+    catalogue,
     dataset,
     tree_heads,
     heads,
@@ -265,6 +265,8 @@ def decode(
     library : TokenTable
     remainders : dgsr.kernels.dictionary.Tables or None
         None if the decoder is not told of remainders.
+    catalogue : dgsr.kernels.catalogue.Catalogue or None
+        Likewise.
     dataset : int
         Which of them the programs are for.
     tree_heads, heads : int
@@ -300,14 +302,14 @@ def decode(
     logits = np.empty((BLOCK, n_tokens), dtype=np.float32)
     if remainders is not None:  # else the compiler leaves these parts out
         opcode, argument = library.opcode, library.argument
-        ways = ways_to_look(opcode)
         n_columns, n_rows = remainders.columns.shape[1:]
         holes = new_holes(BLOCK, max_length, n_rows)
-        scratch = new_scratch(n_columns, n_rows, len(ways))
-        moments = np.empty((BLOCK, n_moments(len(ways))), dtype=np.float32)
-        by_column = np.empty((BLOCK, n_columns, n_by_column(len(ways))), dtype=np.float32)
+        scratch = new_scratch(n_columns, n_rows, len(catalogue.ways))
+        hidden_columns = reader.column.shape[1]
+        moments = np.empty((BLOCK, len(reader.widen) - 2 * hidden_columns), dtype=np.float32)
+        by_column = np.empty((BLOCK, n_columns, len(reader.column)), dtype=np.float32)
         by_column_flat = by_column.reshape(BLOCK * n_columns, by_column.shape[2])
-        read_columns = np.empty((BLOCK * n_columns, reader.column.shape[1]), dtype=np.float32)
+        read_columns = np.empty((BLOCK * n_columns, hidden_columns), dtype=np.float32)
         together = np.empty((BLOCK, reader.widen.shape[0]), dtype=np.float32)
         wide = np.empty((BLOCK, reader.widen.shape[1]), dtype=np.float32)
     rows = np.empty(BLOCK, dtype=np.int64)
@@ -335,7 +337,7 @@ def decode(
             if remainders is not None:
                 for a in range(n):
                     r = rows[a]
-                    describe_next(r, dataset, remainders, ways, holes, scratch, moments[a], by_column[a])
+                    describe_next(r, dataset, remainders, catalogue, holes, scratch, moments[a], by_column[a])
                 _read(n, reader, moments, by_column_flat, read_columns, together, wide, x)
             for at in range(n_tree):
                 _self_attention(

@@ -98,13 +98,12 @@ def describe(values, d, tables, ways, scratch, moments, by_column):
     ways : ndarray of int64
         From `dgsr.kernels.inverses.ways_to_look`.
     scratch : Scratch
-    moments : ndarray of shape (n_moments,), float32
-        All are written but the first `N_ORIGIN`.
-    by_column : ndarray of shape (C, n_by_column), float32
+    moments : ndarray of shape (at least n_moments,), float32
+        Zeros; all are written but the first `N_ORIGIN`.
+    by_column : ndarray of shape (C, at least n_by_column), float32
+        Zeros.
     """
     n_columns, n = tables.columns.shape[1:]
-    moments[N_ORIGIN:] = 0.0
-    by_column[:] = 0.0
     size = _describe_as_a_whole(values, moments)
     if moments[11] == 0.0 or moments[12] == 1.0:
         return  # not finite in all rows; or a constant, and the rest would be rounding

@@ -8,6 +8,9 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
+from dgsr.kernels.catalogue import new_short
+from dgsr.kernels.covers import look_up_whole
+
 #: Rows of a data set that remainders are looked at in.
 MOST_ROWS = 64
 
@@ -38,6 +41,11 @@ class Tables(NamedTuple):
     term_weights: np.ndarray  # (D, C N_BASES, C N_BASES): from products with `terms` to coefficients
     factors: np.ndarray  # (D, C N_FACTORS, n)
     factor_weights: np.ndarray  # (D, C N_FACTORS, C N_FACTORS)
+    short_values: np.ndarray  # of the catalogue's programs: as `Short` has them
+    short_at_first: np.ndarray
+    short_slots: np.ndarray
+    short_sieve: np.ndarray
+    plans: np.ndarray  # (D, max_length) int64: what is looked up whole, -1 after its end
 
 
 @njit(cache=True)
@@ -258,13 +266,25 @@ def _sine(values, shift, out):
         out[j] = math.sin(values[j] + shift) if abs(values[j]) < 1e5 else np.nan
 
 
-def new_tables(columns, y):
+def rows_to_look_at(n):
+    """Rows of a table of n that remainders are looked at in: from all over it, for it may be sorted."""
+    most = min(n, MOST_ROWS)
+    return np.arange(most) * n // most
+
+
+def new_tables(columns, y, catalogue, max_length, most_covers=0):
     """Return the `Tables` of D data sets.
 
     Parameters
     ----------
     columns : ndarray of shape (D, C, n), float64
     y : ndarray of shape (D, n), float64
+    catalogue : dgsr.kernels.catalogue.Catalogue
+        The short programs over these columns.
+    max_length : int
+        Most tokens of a program that is looked up whole.
+    most_covers : int
+        See `dgsr.kernels.covers.complete_whole`.
     """
     n_datasets, n_columns, n = columns.shape
     k, f, p = n_columns * N_BASES, n_columns * N_FACTORS, n_columns * (n_columns - 1) // 2 * N_PAIRS
@@ -272,6 +292,7 @@ def new_tables(columns, y):
     def zeros(*shape):
         return np.zeros((n_datasets, *shape))
 
+    short = new_short(n_datasets, catalogue)
     tables = Tables(
         columns=np.ascontiguousarray(columns),
         y=np.ascontiguousarray(y),
@@ -284,6 +305,9 @@ def new_tables(columns, y):
         term_weights=zeros(k, k),
         factors=zeros(f, n),
         factor_weights=zeros(f, f),
+        **{f"short_{name}": array for name, array in short._asdict().items()},
+        plans=np.empty((n_datasets, max_length), dtype=np.int64),
     )
     _fill_tables(tables)
+    look_up_whole(tables.columns, tables.y, catalogue, short, most_covers, tables.plans)
     return tables

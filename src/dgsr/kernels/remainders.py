@@ -14,6 +14,8 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
+from dgsr.kernels.catalogue import Short
+from dgsr.kernels.completion import complete
 from dgsr.kernels.descriptions import describe, n_by_column, n_moments, new_scratch
 from dgsr.kernels.inverses import second_operand, take_off, ways_to_look
 from dgsr.kernels.operators import CONSTANT, COS, DIV, EXP, MUL, SIN, VARIABLE, apply, is_binary
@@ -33,6 +35,8 @@ class Holes(NamedTuple):
     target_doubts: np.ndarray  # (B, max depth, 2) int64
     first: np.ndarray  # (B, max depth) int64: state of the first operand, as below
     firsts: np.ndarray  # (B, max depth, n): its values; the neutral element if they are not known
+    plans: np.ndarray  # (B, max length) int64: the rest of the subtree, where it is looked up
+    planned: np.ndarray  # (B, 2) int64: the next token of the plan, and its end
 
 
 _DOUBT, _FOLDED = range(2)
@@ -52,12 +56,16 @@ def new_holes(n_programs, max_length, n_rows):
         np.zeros((n_programs, max_length, 2), dtype=np.int64),
         np.zeros((n_programs, max_length), dtype=np.int64),
         np.zeros((n_programs, max_length, n_rows)),
+        np.zeros((n_programs, max_length), dtype=np.int64),
+        np.zeros((n_programs, 2), dtype=np.int64),
     )
 
 
 @njit(cache=True, error_model="numpy")
-def describe_next(b, d, tables, ways, holes, scratch, moments, by_column):
+def describe_next(b, d, tables, catalogue, holes, scratch, moments, by_column):
     """Describe the remainder of program b's next token.
+
+    Where the rest of the subtree can be looked up, the description is its next token.
 
     Parameters
     ----------
@@ -65,14 +73,34 @@ def describe_next(b, d, tables, ways, holes, scratch, moments, by_column):
     d : int
         The data set the program is for.
     tables : Tables
-    ways : ndarray of int64
-        From `ways_to_look`.
+    catalogue : Catalogue
     holes : Holes
     scratch : Scratch
     moments : ndarray of shape (n_moments,), float32
     by_column : ndarray of shape (C, n_by_column), float32
         Receive the description.
     """
+    look_up(b, d, tables, catalogue, holes)
+    doubts = holes.doubts[b]
+    first_variable = len(moments) - n_moments(len(catalogue.ways))
+    moments[:] = 0.0
+    by_column[:] = 0.0
+    moments[0], moments[1] = doubts[_DOUBT] == 0, min(doubts[_DOUBT], _MOST_DOUBT) / _MOST_DOUBT
+    moments[2] = doubts[_FOLDED]
+    at, end = holes.planned[b]
+    if at == end:
+        describe(holes.remainders[b], d, tables, catalogue.ways, scratch, moments, by_column)
+        return
+    token = holes.plans[b, at]
+    if token < first_variable:
+        moments[len(moments) - first_variable + token] = 1.0
+    else:
+        by_column[token - first_variable, by_column.shape[1] - 1] = 1.0
+
+
+@njit(cache=True, error_model="numpy")
+def look_up(b, d, tables, catalogue, holes):
+    """Compute the remainder of program b's next token, and look up what completes it."""
     top = holes.depths[b] - 1
     remainder, doubts = holes.remainders[b], holes.doubts[b]
     if top < 0:
@@ -95,9 +123,17 @@ def describe_next(b, d, tables, ways, holes, scratch, moments, by_column):
                         remainder[j] = np.nan
         if not known:
             remainder[:] = target
-    moments[0], moments[1] = doubts[_DOUBT] == 0, min(doubts[_DOUBT], _MOST_DOUBT) / _MOST_DOUBT
-    moments[2] = doubts[_FOLDED]
-    describe(remainder, d, tables, ways, scratch, moments, by_column)
+    if top < 0:
+        holes.planned[b] = 0
+        most = min(holes.plans.shape[1], tables.plans.shape[1])
+        while holes.planned[b, 1] < most and tables.plans[d, holes.planned[b, 1]] >= 0:
+            holes.plans[b, holes.planned[b, 1]] = tables.plans[d, holes.planned[b, 1]]
+            holes.planned[b, 1] += 1
+    elif holes.planned[b, 0] == holes.planned[b, 1] and doubts[_DOUBT] == 0:
+        values, at_first = tables.short_values[d], tables.short_at_first[d]
+        short = Short(values, at_first, tables.short_slots[d], tables.short_sieve[d])
+        holes.planned[b, 0] = 0
+        holes.planned[b, 1] = complete(remainder, short, catalogue, doubts[_FOLDED] > 0, holes.plans[b])
 
 
 @njit(cache=True, error_model="numpy")
@@ -109,6 +145,9 @@ def _evaluate(op, address, first, second, out):
 def append(token, b, d, opcode, argument, tables, holes, scratch):
     """Append a token to program b, whose remainder `describe_next` has just written."""
     op = opcode[token]
+    at, end = holes.planned[b]
+    if at < end:  # a token other than planned ends the plan
+        holes.planned[b, 0] = at + 1 if token == holes.plans[b, at] else end
     depth = holes.depths[b]
     work, other = scratch.work, scratch.other
     if op != VARIABLE and op != CONSTANT:
@@ -143,16 +182,23 @@ def append(token, b, d, opcode, argument, tables, holes, scratch):
     holes.depths[b] = depth
 
 
+def description_sizes(opcode):
+    """Numbers of a description: on a remainder as a whole, and on it and one column."""
+    n_ways = len(ways_to_look(opcode))
+    first_variable = int(np.flatnonzero(opcode == VARIABLE)[0])
+    return n_moments(n_ways) + first_variable, n_by_column(n_ways) + 1  # with one each for the token planned
+
+
 @njit(cache=True, error_model="numpy")
-def _describe_all(tokens, lengths, of, opcode, argument, tables, ways, holes, scratch, moments, by_column):
+def _describe_all(tokens, lengths, of, table, tables, catalogue, holes, scratch, moments, by_column):
     for b in range(len(lengths)):
         holes.depths[0] = 0
         for t in range(lengths[b]):
-            describe_next(0, of[b], tables, ways, holes, scratch, moments[b, t], by_column[b, t])
-            append(tokens[b, t], 0, of[b], opcode, argument, tables, holes, scratch)
+            describe_next(0, of[b], tables, catalogue, holes, scratch, moments[b, t], by_column[b, t])
+            append(tokens[b, t], 0, of[b], table.opcode, table.argument, tables, holes, scratch)
 
 
-def describe_programs(tokens, lengths, of, table, tables):
+def describe_programs(tokens, lengths, of, table, tables, catalogue):
     """Describe the remainders of all tokens of programs, for one teacher-forced pass.
 
     Parameters
@@ -162,6 +208,7 @@ def describe_programs(tokens, lengths, of, table, tables):
         Length of each program and the data set it is for.
     table : TokenTable
     tables : Tables
+    catalogue : Catalogue
 
     Returns
     -------
@@ -169,15 +216,61 @@ def describe_programs(tokens, lengths, of, table, tables):
     by_column : ndarray of shape (B, longest, C, n_by_column), float32
         Zero after the end.
     """
-    ways = ways_to_look(table.opcode)
     n_columns, n = tables.columns.shape[1:]
     longest = int(lengths.max())
-    moments = np.zeros((len(lengths), longest, n_moments(len(ways))), dtype=np.float32)
-    by_column = np.zeros((len(lengths), longest, n_columns, n_by_column(len(ways))), dtype=np.float32)
-    holes, scratch = new_holes(1, tokens.shape[1], n), new_scratch(n_columns, n, len(ways))
-    arguments = table.opcode, table.argument, tables, ways, holes, scratch, moments, by_column
+    n_moments, n_by_column = description_sizes(table.opcode)
+    moments = np.zeros((len(lengths), longest, n_moments), dtype=np.float32)
+    by_column = np.zeros((len(lengths), longest, n_columns, n_by_column), dtype=np.float32)
+    holes, scratch = new_holes(1, tokens.shape[1], n), new_scratch(n_columns, n, len(catalogue.ways))
+    arguments = table, tables, catalogue, holes, scratch, moments, by_column
     _describe_all(tokens, lengths, of, *arguments)
     return moments, by_column
+
+
+def complete_programs(tokens, lengths, of, table, tables, catalogue):
+    """Write programs as they are completed: whatever can be looked up, as it is found.
+
+    Parameters
+    ----------
+    tokens, lengths, of, table, tables, catalogue
+        As of `describe_programs`.
+
+    Returns
+    -------
+    tokens : ndarray of shape (B, max_length), int64
+        Of the same values; a program that would be too long is as it was.
+    lengths : ndarray of shape (B,), int64
+    """
+    n_columns, n = tables.columns.shape[1:]
+    tokens, lengths = tokens.copy(), lengths.copy()
+    holes, scratch = new_holes(1, tokens.shape[1], n), new_scratch(n_columns, n, len(catalogue.ways))
+    _complete_all(tokens, lengths, of, table, tables, catalogue, holes, scratch)
+    return tokens, lengths
+
+
+@njit(cache=True, error_model="numpy")
+def _complete_all(tokens, lengths, of, table, tables, catalogue, holes, scratch):
+    most = tokens.shape[1]
+    program = np.empty(most, dtype=np.int64)
+    for b in range(len(lengths)):
+        holes.depths[0] = 0
+        t = 0
+        while t < lengths[b]:
+            look_up(0, of[b], tables, catalogue, holes)
+            at, end = holes.planned[0]
+            if at == 0 and end > 0:
+                after, n_open = t, 1
+                while n_open > 0:
+                    n_open += table.arity[tokens[b, after]] - 1
+                    after += 1
+                n_after = lengths[b] - after
+                if t + end + n_after <= most:
+                    program[:n_after] = tokens[b, after : lengths[b]]
+                    tokens[b, t : t + end] = holes.plans[0, :end]
+                    tokens[b, t + end : t + end + n_after] = program[:n_after]
+                    lengths[b] = t + end + n_after
+            append(tokens[b, t], 0, of[b], table.opcode, table.argument, tables, holes, scratch)
+            t += 1
 
 
 class Remainders:
@@ -186,25 +279,26 @@ class Remainders:
     Parameters
     ----------
     tables : Tables
+    catalogue : Catalogue
     table : TokenTable
     of : ndarray of shape (B,), int64
         The data set each program is for.
     max_length : int
     """
 
-    def __init__(self, tables, table, of, max_length):
-        self.tables, self.table, self.of = tables, table, of
-        self.ways = ways_to_look(table.opcode)
+    def __init__(self, tables, catalogue, table, of, max_length):
+        self.tables, self.catalogue, self.table, self.of = tables, catalogue, table, of
+        self.sizes = description_sizes(table.opcode)
         self.n_columns, n = tables.columns.shape[1:]
         self.holes = new_holes(len(of), max_length, n)
-        self.scratch = new_scratch(self.n_columns, n, len(self.ways))
+        self.scratch = new_scratch(self.n_columns, n, len(catalogue.ways))
 
     def describe(self, active):
         """Describe those of the programs `active`: (n_active, n_moments) and (n_active, C, n_by_column)."""
-        n_ways = len(self.ways)
-        moments = np.zeros((len(active), n_moments(n_ways)), dtype=np.float32)
-        by_column = np.zeros((len(active), self.n_columns, n_by_column(n_ways)), dtype=np.float32)
-        arguments = self.tables, self.ways, self.holes, self.scratch, moments, by_column
+        n_moments, n_by_column = self.sizes
+        moments = np.zeros((len(active), n_moments), dtype=np.float32)
+        by_column = np.zeros((len(active), self.n_columns, n_by_column), dtype=np.float32)
+        arguments = self.tables, self.catalogue, self.holes, self.scratch, moments, by_column
         _describe_active(active, self.of, *arguments)
         return moments, by_column
 
@@ -216,9 +310,9 @@ class Remainders:
 
 
 @njit(cache=True, error_model="numpy")
-def _describe_active(active, of, tables, ways, holes, scratch, moments, by_column):
+def _describe_active(active, of, tables, catalogue, holes, scratch, moments, by_column):
     for a, b in enumerate(active):
-        describe_next(b, of[b], tables, ways, holes, scratch, moments[a], by_column[a])
+        describe_next(b, of[b], tables, catalogue, holes, scratch, moments[a], by_column[a])
 
 
 @njit(cache=True, error_model="numpy")

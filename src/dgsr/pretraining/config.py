@@ -25,6 +25,8 @@ class PretrainingConfig:
     blind_share : float
         Share of the groups in which ``cross-entropy`` shows none of the data, so that the generator knows
         the prior as well.
+    looked_up_share : float
+        Share that is trained on of the equations a generator with remainders looks up whole.
     n_programs : int
         Programs sampled for each by the policy gradients: k of the paper.
     min_samples, max_samples : int
@@ -44,7 +46,7 @@ class PretrainingConfig:
     ------
     ValueError
         If `objective` is unknown, a count is below 1, `n_datasets` is not a multiple of `n_groups`,
-        `max_samples` is below `min_samples`, or `blind_share` is not from 0 to 1.
+        `max_samples` is below `min_samples`, or a share is not from 0 to 1.
     """
 
     objective: str = "cross-entropy"
@@ -52,6 +54,7 @@ class PretrainingConfig:
     n_datasets: int = 64
     n_groups: int = 2
     blind_share: float = 0.03
+    looked_up_share: float = 0.1
     n_programs: int = 500
     min_samples: int = 8
     max_samples: int = 60
@@ -72,8 +75,9 @@ class PretrainingConfig:
                 raise ValueError(f"{name}={getattr(self, name)} must be at least 1.")
         if self.n_datasets % self.n_groups:
             raise ValueError(f"n_datasets={self.n_datasets} must be a multiple of n_groups={self.n_groups}.")
-        if not 0.0 <= self.blind_share <= 1.0:
-            raise ValueError(f"blind_share={self.blind_share} is a share: give a number from 0 to 1.")
+        for name in ("blind_share", "looked_up_share"):
+            if not 0.0 <= getattr(self, name) <= 1.0:
+                raise ValueError(f"{name}={getattr(self, name)} is a share: give a number from 0 to 1.")
         if self.max_samples < self.min_samples:
             raise ValueError(
                 f"max_samples={self.max_samples} must be at least min_samples={self.min_samples}."

@@ -12,7 +12,10 @@ from torch.utils.data import DataLoader, Dataset
 
 from dgsr.expressions.constraints import Constraints
 from dgsr.expressions.library import Library
+from dgsr.kernels.covers import are_looked_up
+from dgsr.kernels.dictionary import rows_to_look_at
 from dgsr.kernels.random import new_state
+from dgsr.lookup import catalogue_of
 from dgsr.pretraining.config import PretrainingConfig
 from dgsr.prior import DrawnDataSets, Exclusions, Prior
 
@@ -22,6 +25,7 @@ class Batch(NamedTuple):
 
     n_variables: int
     drawn: DrawnDataSets
+    blind: bool  # whether ``cross-entropy`` is to show none of the data
 
 
 class Stream(Dataset):
@@ -36,6 +40,8 @@ class Stream(Dataset):
     excluded : Exclusions
         Functions that are not drawn.
     seed : int
+    remainders : bool
+        Whether the generator looks up what completes a program.
     """
 
     def __init__(
@@ -46,6 +52,7 @@ class Stream(Dataset):
         config: PretrainingConfig,
         excluded: Exclusions,
         seed: int,
+        remainders: bool,
     ) -> None:
         self.library = library
         self.constraints = constraints
@@ -53,6 +60,7 @@ class Stream(Dataset):
         self.config = config
         self.excluded = excluded
         self.seed = seed
+        self.remainders = remainders
 
     def __getitem__(self, number: int) -> Batch:
         config = self.config
@@ -65,7 +73,21 @@ class Stream(Dataset):
         n = config.n_datasets // config.n_groups
         state = new_state(self.seed, number)
         arguments = n, n_samples, n_variables, self.library, self.constraints, state, self.excluded
-        return Batch(n_variables, self.prior.draw(*arguments))
+        drawn = self.prior.draw(*arguments)
+        blind = bool(rng.random() < config.blind_share)
+        if self.remainders and not blind and config.looked_up_share < 1.0:
+            drawn = drawn.of(self._to_learn_from(drawn, n_variables, rng))
+        return Batch(n_variables, drawn, blind)
+
+    def _to_learn_from(self, drawn: DrawnDataSets, n_variables: int, rng: np.random.Generator) -> np.ndarray:
+        """Rows of the data sets to train on: few of those whose program is looked up."""
+        rows = rows_to_look_at(drawn.y.shape[1])
+        columns = np.ascontiguousarray(drawn.X[:, rows, :n_variables].transpose(0, 2, 1))
+        catalogue = catalogue_of(self.library, n_variables)
+        known = are_looked_up(columns, drawn.y[:, rows], catalogue, self.constraints.max_length)
+        kept = ~known | (rng.random(len(known)) < self.config.looked_up_share)
+        kept[0] = True
+        return np.flatnonzero(kept)
 
     def batches(self, numbers: Sequence[int], n_workers: int) -> Iterator[Batch]:
         """Yield the batches of these numbers, in order, drawn ahead by worker processes if there are any."""

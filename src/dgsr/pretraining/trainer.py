@@ -23,7 +23,7 @@ from torch import Tensor
 from dgsr import objectives
 from dgsr.checkpoints import write_atomically
 from dgsr.generator.generator import Generator
-from dgsr.kernels.random import new_state, uniform
+from dgsr.kernels.random import new_state
 from dgsr.population import DataSet
 from dgsr.pretraining import distributed
 from dgsr.pretraining.config import PretrainingConfig
@@ -66,7 +66,15 @@ class Trainer:
         self.config = config
         self.seed = seed
         self.n_workers = n_workers
-        self.stream = Stream(generator.library, generator.constraints, prior, config, excluded, seed)
+        self.stream = Stream(
+            generator.library,
+            generator.constraints,
+            prior,
+            config,
+            excluded,
+            seed,
+            generator.config.remainders,
+        )
         self.step = 0
         self.seconds_waited = 0.0
         self._batches: Iterator[Batch] | None = None
@@ -120,8 +128,7 @@ class Trainer:
     def _train_on(self, batch: Batch, state: np.ndarray) -> float:
         """Add the gradient of a group to that of its mini-batch; return its loss."""
         if self.config.objective == "cross-entropy":
-            blind = uniform(state) < self.config.blind_share
-            return self._cross_entropy(batch.drawn, batch.n_variables, blind)
+            return self._cross_entropy(batch)
         return self._policy_gradient(batch.drawn, batch.n_variables, state)
 
     def _schedule(self) -> float:
@@ -130,9 +137,10 @@ class Trainer:
         done = (self.step - self.config.warmup) / max(1, self.config.steps - self.config.warmup)
         return 0.01 + 0.99 * 0.5 * (1.0 + math.cos(math.pi * min(1.0, done)))
 
-    def _cross_entropy(self, drawn: DrawnDataSets, n_variables: int, blind: bool) -> float:
+    def _cross_entropy(self, batch: Batch) -> float:
         """Accumulate the gradient over programs of similar length, so that little is padding."""
         generator = self.generator
+        n_variables, drawn, blind = batch
         grammar = generator.grammar(n_variables)
         programs = drawn.programs
         order = np.argsort(programs.lengths, kind="stable")
@@ -143,7 +151,8 @@ class Trainer:
             encoding = generator.encode(drawn.X[rows], drawn.y[rows], n_variables)
             if blind:
                 encoding = encoding.blurred()
-            log_probs = generator.log_probs(encoding, programs.tokens[rows], programs.lengths[rows], grammar)
+            truth = generator.completed(encoding, programs.tokens[rows], programs.lengths[rows], grammar)
+            log_probs = generator.log_probs(encoding, *truth, grammar)
             loss = objectives.priority_queue_training(log_probs.programs) * (len(rows) / len(order))
             (loss / self.config.n_groups).backward()
             total += float(loss.detach())

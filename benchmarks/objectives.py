@@ -1,0 +1,133 @@
+"""What to train a generator for: the paper's objective and others, with equal time on the same equations.
+
+    python benchmarks/objectives.py [OBJECTIVE ...] [--minutes 4] [--work FOLDER] --out FILE.json
+
+`untrained` is the network as it begins; `vpg` trains it from scratch by vanilla policy gradient on the reward
+of sampled programs, as the paper does, and `paper` does so with the paper's network and settings;
+`cross-entropy` by the likelihood of the true program; `then-vpg` and `then-risk-seeking` go on from there by
+the reward, for as long again; `twice` by likelihood. Each is measured on fresh equations with 1 to 12
+variables, trained with at most 5, and in the search: Feynman d=2, budgets of 300,000 evaluations, 3 seeds.
+Trainings go on from FOLDER, and finished measurements stay.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from dgsr.benchmarking import is_recovered
+from dgsr.checkpoints import load_generator
+from dgsr.exclusion import benchmark_exclusions
+from dgsr.generator.generator import Generator
+from dgsr.pretraining import PRETRAINING_CONFIGS, pretrain
+from dgsr.prior import Prior
+from dgsr.problems import load_set
+from dgsr.regressor import DGSRRegressor
+from dgsr.validation import draw_validation_set, measure
+
+LIBRARY, N_VARIABLES = "koza", 5
+SEED = 20_261_121  # of the equations measured on
+VARIABLES = (1, 2, 3, 5, 9, 12)
+SEEDS, BUDGET = (0, 1, 2), 300_000
+
+_BY_REWARD = {"n_datasets": 8, "n_groups": 2, "n_programs": 100}
+_GOING_ON = {"learning_rate": 1e-4, "warmup": 20}
+#: Settings by name, and which training each goes on from.
+OBJECTIVES: dict[str, tuple[dict[str, Any], str | None]] = {
+    "untrained": ({"max_time": 0.0}, None),
+    "paper": ({"config": "paper", "training": replace(PRETRAINING_CONFIGS["paper"], steps=10**6)}, None),
+    "vpg": ({"objective": "vpg", **_BY_REWARD}, None),
+    "cross-entropy": ({}, None),
+    "then-vpg": ({"objective": "vpg", **_BY_REWARD, **_GOING_ON}, "cross-entropy"),
+    "then-risk-seeking": ({"objective": "risk-seeking", **_BY_REWARD, **_GOING_ON}, "cross-entropy"),
+    "twice": (_GOING_ON, "cross-entropy"),
+}
+
+
+def train(name: str, minutes: float, work: Path) -> Generator:
+    settings, start = OBJECTIVES[name]
+    out = work / name
+    if start is not None:
+        train(start, minutes, work)
+        settings = {**settings, "start_from": work / start}
+    if not (out / "card.json").exists():
+        pretrain(LIBRARY, N_VARIABLES, out, **{"max_time": 60.0 * minutes, "n_validation": 16} | settings)
+    return load_generator(out)
+
+
+def hits(generator: Generator, n_variables: int, n_equations: int) -> dict[str, float]:
+    prior = Prior.default_for(generator.library, N_VARIABLES)
+    generator = generator.with_variables(n_variables)
+    excluded = benchmark_exclusions(generator.library, generator.constraints)
+    held_out = draw_validation_set(generator, prior, excluded, n_equations, SEED, n_variables)
+    return {"n_variables": n_variables, **measure(generator, held_out, 1000, n_equations)}
+
+
+def in_the_search(generator: Generator) -> dict[str, Any]:
+    evaluations = []
+    for problem in load_set("feynman_d2"):
+        for seed in SEEDS:
+            data = problem.sample(seed)
+            regressor = DGSRRegressor(
+                problem.library,
+                generator,
+                max_evaluations=BUDGET,
+                max_length=problem.max_length,
+                random_state=seed,
+            ).fit(data.X_train, data.y_train)
+            found = is_recovered(regressor.expression_, problem, confirm=False).recovered
+            evaluations.append(regressor.n_evaluations_ if found else BUDGET)
+    return {
+        "runs": len(evaluations),
+        "recovered": sum(n < BUDGET for n in evaluations),
+        "median": float(np.median(evaluations)),
+        "mean": float(np.mean(evaluations)),
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("names", nargs="*", default=list(OBJECTIVES), choices=[*OBJECTIVES, []])
+    parser.add_argument("--minutes", type=float, default=4.0)
+    parser.add_argument("--equations", type=int, default=32)
+    parser.add_argument("--work", type=Path, default=Path("objectives"))
+    parser.add_argument("--out", type=Path, required=True)
+    arguments = parser.parse_args()
+    torch.set_num_threads(1)
+    rows = json.loads(arguments.out.read_text(encoding="utf-8")) if arguments.out.exists() else {}
+    for name in arguments.names:
+        row = rows.setdefault(name, {"minutes": arguments.minutes, "equations": arguments.equations})
+        generator = train(name, arguments.minutes, arguments.work)
+        reads_any = generator.config.encoder == "columns"
+        counts = [d for d in VARIABLES if d <= N_VARIABLES or reads_any]
+        row.setdefault("hits", [])
+        for d in counts[len(row["hits"]) :]:
+            row["hits"].append(hits(generator, d, arguments.equations))
+            arguments.out.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
+        if "search" not in row:
+            row["search"] = in_the_search(generator)
+            arguments.out.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
+    for name, row in rows.items():
+        print(name, {key: round(value) for key, value in row["search"].items()})
+        for figures in row["hits"]:
+            likelihoods = [figures[f"log_likelihood_{given}"] for given in ("right", "wrong", "none")]
+            found = [figures[f"hit_{count}"] for count in (1, 10, 100, 1000)]
+            print(
+                f"  d={figures['n_variables']:<2} nats "
+                + " ".join(f"{value:6.1f}" for value in likelihoods)
+                + f"  looked up {figures.get('looked_up', 0.0):.0%}  valid {figures['valid']:.0%}  found "
+                + " ".join(f"{value:4.0%}" for value in found)
+                + f"  with wrong data {figures['hit_100_wrong']:.0%}"
+            )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,129 @@
+"""Near misses put right, in compiled code: one subtree is exchanged for what makes the whole exact.
+
+Where all of a program but one subtree is known, so are the values the subtree must have; what has them is
+looked up. Of sine, cosine and even powers the operand that gives a value is the one nearest to what is there.
+
+References
+----------
+Pawlak, Wieloch, Krawiec, IEEE Transactions on Evolutionary Computation 19(3), 2015: semantic backpropagation.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numba import njit
+
+from dgsr.kernels.canonical import subtree_ends
+from dgsr.kernels.catalogue import N_POINTS
+from dgsr.kernels.completion import complete
+from dgsr.kernels.inverses import second_operand, take_off
+from dgsr.kernels.operators import ADD, COS, DIV, MUL, SIN, SQUARE, SUB, VARIABLE, apply, is_binary
+
+_compiled = njit(cache=True, error_model="numpy")
+
+
+@_compiled
+def _nearest(op, value, now):
+    """The operand of a sine, a cosine or a square that gives a value, nearest to what it is now."""
+    if op == SQUARE:
+        return math.copysign(math.sqrt(value), now)
+    if not abs(value) <= 1.0:
+        return np.nan
+    turn = 2.0 * math.pi
+    angle = math.asin(value) if op == SIN else math.acos(value)
+    other = math.pi - angle if op == SIN else -angle
+    angle += turn * round((now - angle) / turn)
+    other += turn * round((now - other) / turn)
+    return angle if abs(angle - now) < abs(other - now) else other
+
+
+@_compiled
+def _first_operand(op, values, second, out):
+    """Write the first operand of an operator with these values; False if that is not known."""
+    for j in range(N_POINTS):
+        if op == ADD:
+            out[j] = values[j] - second[j]
+        elif op == SUB:
+            out[j] = values[j] + second[j]
+        elif op == MUL:
+            out[j] = values[j] / second[j]
+        elif op == DIV:
+            out[j] = values[j] * second[j]
+        else:
+            return False
+    return True
+
+
+@_compiled
+def repair(tokens, lengths, table, points, target, short, catalogue, repaired, n_repaired):
+    """Look up what makes programs exact, at every place of every program but the root.
+
+    Parameters
+    ----------
+    tokens : ndarray of shape (B, max_length), int64
+    lengths : ndarray of shape (B,), int64
+    table : TokenTable
+    points : ndarray of shape (C, N_POINTS), float64
+        The columns at the points of the catalogue.
+    target : ndarray of shape (N_POINTS,), float64
+    short : Short
+    catalogue : Catalogue
+    repaired : ndarray of shape (most, max_length), int64
+    n_repaired : ndarray of shape (most,), int64
+        Receive the programs, and their lengths; that they meet a grammar is not certain.
+
+    Returns
+    -------
+    int
+        Number of programs.
+    """
+    most = tokens.shape[1]
+    ends = np.empty(most + 1, dtype=np.int64)
+    values, wanted = np.empty((most, N_POINTS)), np.empty((most, N_POINTS))
+    known, folded = np.empty(most, dtype=np.bool_), np.empty(most, dtype=np.bool_)
+    program = np.empty(most, dtype=np.int64)
+    count = 0
+    for b in range(len(lengths)):
+        length = lengths[b]
+        subtree_ends(tokens[b], length, table.arity, ends)
+        for i in range(length - 1, -1, -1):
+            op, address = table.opcode[tokens[b, i]], table.argument[tokens[b, i]]
+            if op == VARIABLE:
+                values[i] = points[address]
+            else:
+                second = ends[i + 1] if is_binary(op) else i + 1
+                apply(op, address, values[i + 1], values[second], values[i], N_POINTS)
+        known[:] = False
+        known[0], folded[0], wanted[0] = True, False, target
+        for i in range(length):
+            op = table.opcode[tokens[b, i]]
+            if not known[i] or op == VARIABLE:
+                continue
+            first = i + 1
+            folded[first] = folded[i] or op == SIN or op == COS
+            if is_binary(op):
+                second = ends[first]
+                folded[second] = folded[i]
+                known[first] = _first_operand(op, wanted[i], values[second], wanted[first])
+                known[second] = second_operand(op, wanted[i], values[first], wanted[second])
+            elif op == SIN or op == COS or op == SQUARE:
+                known[first] = True
+                for j in range(N_POINTS):
+                    wanted[first, j] = _nearest(op, wanted[i, j], values[first, j])
+            else:
+                known[first] = take_off(op, wanted[i], wanted[first])
+        for i in range(1, length):
+            if not known[i] or count == len(repaired):
+                continue
+            n = complete(wanted[i], short, catalogue, folded[i], program)
+            rest = length - ends[i]
+            if n == 0 or i + n + rest > most:
+                continue
+            repaired[count, :i] = tokens[b, :i]
+            repaired[count, i : i + n] = program[:n]
+            repaired[count, i + n : i + n + rest] = tokens[b, ends[i] : length]
+            n_repaired[count] = i + n + rest
+            count += 1
+    return count

@@ -1,0 +1,313 @@
+"""What completes a program is looked up: against enumeration, and against the values it must have."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dgsr import DGSRRegressor
+from dgsr.expressions import get_library
+from dgsr.expressions.constraints import Constraints
+from dgsr.expressions.library import Library
+from dgsr.generator.config import CONFIGS
+from dgsr.generator.generator import Generator
+from dgsr.kernels.catalogue import N_POINTS, evaluate, fill_short, new_catalogue, new_short, short_of
+from dgsr.kernels.completion import complete
+from dgsr.kernels.covers import complete_whole
+from dgsr.kernels.grammar import are_valid
+from dgsr.kernels.random import new_state
+from dgsr.kernels.remainders import Remainders
+from dgsr.lookup import LookUp
+from dgsr.population import DataSet, Population
+from dgsr.prior import Prior
+
+KOZA = get_library("koza", 2)
+ROWS = 40
+
+
+def catalogue_of(library, n_columns=None):
+    table = library.table
+    return new_catalogue(table.opcode, table.argument, n_columns or library.n_variables)
+
+
+CATALOGUE = catalogue_of(KOZA)
+
+
+def table(n_columns=2, seed=0, low=0.3, high=3.0):
+    return np.random.default_rng(seed).uniform(low, high, (n_columns, ROWS))
+
+
+def short_programs(columns, catalogue):
+    short = new_short(1, catalogue)
+    one = short_of.py_func(short, 0)
+    fill_short(columns, catalogue, *one)
+    return one
+
+
+def looked_up(library, y, columns, *, whole=False, covers=0, without=False, most=30):
+    """Tokens of what completes y, None if that is nothing."""
+    catalogue = CATALOGUE if library is KOZA else catalogue_of(library)
+    short = short_programs(columns, catalogue)
+    program = np.zeros(most, dtype=np.int64)
+    if whole:
+        n = complete_whole(y, short, catalogue, covers, program)
+    else:
+        n = complete(y, short, catalogue, without, program)
+    return program[:n] if n else None
+
+
+def values(library, tokens, columns):
+    program = Population(library, tokens[None], np.array([len(tokens)]), np.ones((1, 0)))
+    return program.predict(columns.T)[0]
+
+
+def names(library, tokens):
+    return " ".join(library.tokens[t].name for t in tokens)
+
+
+def test_the_catalogue_has_every_function_of_few_nodes():
+    """All of at most two operators over a small library, by brute force."""
+    library = Library("small", ("add", "mul", "sin"), False, 2)
+    x1, x2 = columns = table()
+    catalogue = catalogue_of(library)
+    short = short_programs(columns, catalogue)
+    listed = np.stack([short.values[i] for i in range(catalogue.n_kept)])
+    rows = np.arange(N_POINTS) * ROWS // N_POINTS
+    of_one = [x1, x2]
+    of_two = [np.sin(x) for x in of_one] + [x**k for x in of_one for k in (2, 3, 4, 5)]
+    of_three = [f(a, b) for a, b in itertools.product(of_one, of_one) for f in (np.add, np.multiply)]
+    of_three += [np.sin(x**k) for x in of_one for k in (2, 3, 4, 5)]
+    for function in of_one + of_two + of_three:
+        assert np.isclose(listed, function[rows], rtol=1e-9).all(axis=1).any()
+
+
+def test_no_two_of_the_catalogue_are_the_same_function():
+    columns = table()
+    short = short_programs(columns, CATALOGUE)
+    rounded = {tuple(np.round(row, 7)) for row in short.values}
+    assert len(rounded) > 0.995 * CATALOGUE.n_kept  # but for such as differ by less
+
+
+def test_every_program_of_the_catalogue_is_what_its_tokens_compute():
+    """Written out, found by its value at the first point, and all its values: through the interpreter."""
+    columns = table()
+    short = short_programs(columns, CATALOGUE)
+    rows = np.arange(N_POINTS) * ROWS // N_POINTS
+    own = np.empty(N_POINTS)
+    checked = 0
+    for i in np.random.default_rng(1).choice(len(CATALOGUE.token), 300, replace=False):
+        evaluate(i, CATALOGUE, short.values, own)
+        size = np.abs(own)
+        if CATALOGUE.length[i] > 30 or not ((size > 1e-6) & (size < 1e6)).all():
+            continue
+        y = np.full(ROWS, np.nan)
+        y[rows] = own
+        found = looked_up(KOZA, y, columns)
+        np.testing.assert_allclose(values(KOZA, found, columns)[rows], own, rtol=1e-6)
+        assert len(found) <= max(CATALOGUE.length[i], 12)
+        checked += 1
+    assert checked > 150
+
+
+@pytest.mark.parametrize(
+    ("function", "text"),
+    [
+        (lambda a, b: a, "x1"),
+        (lambda a, b: np.exp(b) * np.sin(a), "mul exp x2 sin x1"),
+        (lambda a, b: np.exp(a) - np.log(b) * a, "sub exp x1 mul x1 log x2"),
+        (lambda a, b: np.log(a + np.exp(b)), "log add x1 exp x2"),
+        (lambda a, b: (a + np.sin(b)) ** 2, "mul add x1 sin x2 add x1 sin x2"),
+        (lambda a, b: (np.sin(a) - b) ** 3, "mul sub sin x1 x2 mul sub sin x1 x2 sub sin x1 x2"),
+        (lambda a, b: a**5, "mul x1 mul x1 mul x1 mul x1 x1"),
+        (lambda a, b: b / (a + b), "div x2 add x1 x2"),
+        (lambda a, b: a * 0 + 3.0, "div add x1 add x1 x1 x1"),
+    ],
+)
+def test_programs_that_are_looked_up(function, text):
+    columns = table()
+    y = function(*columns)
+    found = looked_up(KOZA, y, columns)
+    np.testing.assert_allclose(values(KOZA, found, columns), y, rtol=1e-9)
+    assert len(found) <= len(text.split())
+    assert names(KOZA, looked_up(KOZA, columns[0], columns)) == "x1"
+
+
+@pytest.mark.parametrize("function", [np.sin, np.cos])
+def test_what_is_under_a_sine_is_found_beyond_the_first_turn(function):
+    x1, x2 = columns = table(low=1.0, high=3.0)
+    for inside in (x1 * x2, x1 + x2**2, 5.0 * x1 - x2):
+        assert np.abs(inside).max() > np.pi
+        found = looked_up(KOZA, function(inside), columns)
+        np.testing.assert_allclose(values(KOZA, found, columns), function(inside), atol=1e-9)
+        assert looked_up(KOZA, function(inside), columns, without=True) is None
+
+
+def test_more_is_looked_up_under_covers():
+    x1, x2 = columns = table()
+    for y in (np.exp(np.cos(np.exp(x1) - np.log(x2))), x1 + np.log(x2) * np.cos(x1 * x2)):
+        assert looked_up(KOZA, y, columns, whole=True) is None
+        found = looked_up(KOZA, y, columns, whole=True, covers=2)
+        np.testing.assert_allclose(values(KOZA, found, columns), y, rtol=1e-7)
+
+
+def test_what_is_taken_off_may_not_drown_the_rest():
+    """y - f of an enormous f is f again to all its digits, whatever y is."""
+    columns = table(low=3.0, high=4.0)
+    y = np.random.default_rng(5).normal(size=ROWS)
+    assert looked_up(KOZA, y, columns, whole=True, covers=2) is None
+
+
+def test_noise_is_not_completed():
+    columns = table()
+    for seed in range(20):
+        y = columns[0] + 1e-4 * np.random.default_rng(seed).normal(size=ROWS)
+        assert looked_up(KOZA, y, columns, whole=True) is None
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, 1e300])
+def test_values_that_are_none_are_not_completed(bad):
+    columns = table()
+    y = columns[0].copy()
+    y[0] = bad
+    assert looked_up(KOZA, y, columns, whole=True, covers=2) is None
+
+
+def test_fewer_rows_than_points_complete_nothing():
+    columns = table()[:, : N_POINTS - 1]
+    assert looked_up(KOZA, columns[0].copy(), columns, whole=True, covers=2) is None
+    columns = table()[:, :N_POINTS]
+    assert names(KOZA, looked_up(KOZA, columns[0].copy(), columns)) == "x1"
+
+
+def test_a_completion_has_room():
+    columns = table()
+    y = (columns[0] + np.sin(columns[1])) ** 4  # 19 tokens
+    assert looked_up(KOZA, y, columns, most=18) is None
+    assert len(looked_up(KOZA, y, columns, most=19)) == 19
+
+
+def test_libraries_of_all_kinds():
+    x1, x2 = columns = table()
+    sums = Library("sums", ("add", "sub"), False, 2)
+    found = looked_up(sums, x1 + x1 - x2, columns)
+    np.testing.assert_allclose(values(sums, found, columns), x1 + x1 - x2)
+    squares = Library("squares", ("square", "sqrt", "sub"), False, 2)
+    y = np.sqrt((x1 - x2) ** 2)
+    np.testing.assert_allclose(values(squares, looked_up(squares, y, columns), columns), y)
+    own = Library("own", ("add",), False, 2).with_operator("bump", lambda x: np.exp(-x * x))
+    assert names(own, looked_up(own, x1 + np.exp(-(x2**2)), columns)) == "add x1 bump x2"
+    one = Library("one", ("sin",), False, 2)
+    assert looked_up(one, x1 + x2, columns) is None
+
+
+def test_columns_that_are_all_alike():
+    columns = np.ones((2, ROWS))
+    found = looked_up(KOZA, columns[0].copy(), columns, whole=True, covers=2)
+    np.testing.assert_allclose(values(KOZA, found, columns), 1.0)
+
+
+@settings(max_examples=40, deadline=None)
+@given(seed=st.integers(0, 10**6), d=st.integers(1, 3))
+def test_completed_programs_are_the_same_functions(seed, d):
+    library, constraints = get_library("koza", d), Constraints(1, 30)
+    drawn = Prior().draw(6, 100, d, library, constraints, new_state(seed))
+    generator = Generator.untrained(library, CONFIGS["base"], constraints, 0)
+    grammar = generator.grammar(d)
+    encoding = generator.encode(drawn.X[:, :30], drawn.y[:, :30], d)
+    programs = drawn.programs
+    tokens, lengths = generator.completed(encoding, programs.tokens, programs.lengths, grammar)
+    for b in range(6):
+        one = generator.population(tokens[b : b + 1], lengths[b : b + 1])
+        assert one.nmse(DataSet.from_arrays(drawn.X[b], drawn.y[b]))[0] < 1e-10
+
+
+def test_a_plan_is_told_token_by_token_and_given_up_when_not_followed():
+    x1, x2 = columns = table()
+    y = x2 / x1 * np.log(x1 + x2) + np.exp(x2) * np.sin(x1) - x1**3
+    generator = Generator.untrained(KOZA, CONFIGS["base"], Constraints(1, 30), 0)
+    encoding = generator.encode(columns.T[None], y[None], 2)
+    first_variable = KOZA.first_variable
+    remainders = Remainders(encoding.tables, encoding.catalogue, KOZA.table, np.zeros(1, dtype=np.int64), 30)
+    active = np.array([0])
+
+    def told():
+        moments, by_column = remainders.describe(active)
+        operator = np.flatnonzero(moments[0, len(moments[0]) - first_variable :])
+        column = np.flatnonzero(by_column[0, :, -1])
+        assert len(operator) + len(column) <= 1
+        if len(operator):
+            return KOZA.tokens[operator[0]].name
+        return f"x{column[0] + 1}" if len(column) else None
+
+    def append(name):
+        remainders.append(np.array([KOZA.index[name]]), active)
+
+    heard = []
+    for name in ["add", "mul", "div", "x2", "x1", "log", "add", "x1", "x2"]:
+        heard.append(told())
+        append(name)
+    assert heard == [None] * 9  # too long to be looked up, or in doubt
+    for name in ["sub", "mul", "exp", "x2", "sin", "x1", "mul"]:
+        assert told() == name
+        append(name)
+    assert told() == "x1"  # of x1^3
+    append("exp")  # otherwise than planned: x1^3/exp(...) is to follow
+    assert told() != "x1"
+
+
+def look_up_in(columns, y, library=KOZA, constraints=None):
+    data = DataSet.from_arrays(columns.T, y)
+    return LookUp(library, data, (constraints or Constraints(1, 30)).grammar(library))
+
+
+@pytest.mark.parametrize(
+    ("text", "function"),
+    [
+        # One subtree is wrong, one of them under a sine beyond its first turn.
+        ("add mul x1 exp x2 div x1 add x2 x2", lambda a, b: a * np.exp(b) + a / (b + np.log(a))),
+        ("mul sin x1 exp sub x2 x1", lambda a, b: np.cos(a * b) * np.exp(b - a)),
+        ("div exp x1 add x1 sin mul x2 x1", lambda a, b: np.exp(a) / (a + np.sin(b * a))),
+        ("sub log x2 exp mul x1 x2", lambda a, b: np.log(b) - np.exp(a * b) * b),
+    ],
+)
+def test_a_near_miss_is_repaired(text, function):
+    columns = table(low=1.0, high=3.0)
+    y = function(*columns)
+    tokens = np.zeros((1, 30), dtype=np.int64)
+    written = [KOZA.index[name] for name in text.split()]
+    tokens[0, : len(written)] = written
+    population = Population(KOZA, tokens, np.array([len(written)]), np.ones((1, 0)))
+    repaired = look_up_in(columns, y).repaired(population)
+    assert len(repaired) > 0
+    nmse = repaired.nmse(DataSet.from_arrays(columns.T, y))
+    assert nmse.min() < 1e-20
+    assert (nmse < 1e-10).all()  # what is looked up is right
+
+
+def test_what_is_found_meets_the_constraints():
+    x1, x2 = columns = table()
+    y = np.exp(x1) * x2 + x1
+    everything = look_up_in(columns, y).whole(1)
+    assert everything.nmse(DataSet.from_arrays(columns.T, y))[0] < 1e-20
+    shorter = Constraints(1, int(everything.lengths[0]) - 1)
+    assert len(look_up_in(columns, y, constraints=shorter).whole(2)) == 0
+    for seed in range(5):
+        random = Prior().draw(20, 30, 2, KOZA, Constraints(1, 20), new_state(seed)).programs
+        found = look_up_in(columns, np.sin(y), constraints=Constraints(1, 20)).repaired(random)
+        assert are_valid(found.tokens, found.lengths, Constraints(1, 20).grammar(KOZA)).all()
+
+
+@pytest.mark.parametrize("generator", [None, "untrained"])
+def test_a_law_that_is_looked_up_takes_one_evaluation(generator):
+    X = np.random.default_rng(0).uniform(1.0, 3.0, (25, 3))
+    y = X[:, 0] * (np.exp(X[:, 1] / X[:, 2]) - 1.0)
+    settings = {"library": "koza", "generator": generator, "random_state": 0, "max_evaluations": 2_000}
+    regressor = DGSRRegressor(**settings).fit(X, y)
+    assert regressor.n_evaluations_ == 1
+    assert regressor.stop_reason_ == "exact fit"
+    np.testing.assert_allclose(regressor.predict(X), y, rtol=1e-9)
+    assert DGSRRegressor(**settings, look_up=False).fit(X, y).n_evaluations_ > 1
