@@ -15,7 +15,15 @@ from dgsr.expressions.constraints import Constraints
 from dgsr.expressions.library import Library
 from dgsr.generator.config import CONFIGS
 from dgsr.generator.generator import Generator
-from dgsr.kernels.catalogue import N_POINTS, evaluate, fill_short, new_catalogue, new_short, short_of
+from dgsr.kernels.catalogue import (
+    N_POINTS,
+    evaluate,
+    fill_short,
+    new_catalogue,
+    new_short,
+    row_of,
+    short_of,
+)
 from dgsr.kernels.completion import complete
 from dgsr.kernels.covers import complete_whole
 from dgsr.kernels.grammar import are_valid
@@ -76,7 +84,7 @@ def test_the_catalogue_has_every_function_of_few_nodes():
     catalogue = catalogue_of(library)
     short = short_programs(columns, catalogue)
     listed = np.stack([short.values[i] for i in range(catalogue.n_kept)])
-    rows = np.arange(N_POINTS) * ROWS // N_POINTS
+    rows = [row_of.py_func(j, ROWS) for j in range(N_POINTS)]
     of_one = [x1, x2]
     of_two = [np.sin(x) for x in of_one] + [x**k for x in of_one for k in (2, 3, 4, 5)]
     of_three = [f(a, b) for a, b in itertools.product(of_one, of_one) for f in (np.add, np.multiply)]
@@ -96,7 +104,7 @@ def test_every_program_of_the_catalogue_is_what_its_tokens_compute():
     """Written out, found by its value at the first point, and all its values: through the interpreter."""
     columns = table()
     short = short_programs(columns, CATALOGUE)
-    rows = np.arange(N_POINTS) * ROWS // N_POINTS
+    rows = [row_of.py_func(j, ROWS) for j in range(N_POINTS)]
     own = np.empty(N_POINTS)
     checked = 0
     for i in np.random.default_rng(1).choice(len(CATALOGUE.token), 300, replace=False):
@@ -311,3 +319,15 @@ def test_a_law_that_is_looked_up_takes_one_evaluation(generator):
     assert regressor.stop_reason_ == "exact fit"
     np.testing.assert_allclose(regressor.predict(X), y, rtol=1e-9)
     assert DGSRRegressor(**settings, look_up=False).fit(X, y).n_evaluations_ > 1
+
+
+def test_a_table_that_begins_with_zeros_is_looked_up():
+    columns = np.stack([np.linspace(0.0, 3.0, ROWS), np.linspace(0.0, 1.0, ROWS) ** 2])
+    y = np.sin(columns[0] * columns[1]) + columns[0]
+    np.testing.assert_allclose(values(KOZA, looked_up(KOZA, y, columns), columns), y, atol=1e-12)
+
+
+def test_points_are_rows_of_their_own():
+    for n in range(N_POINTS, 40):
+        assert len({row_of.py_func(j, n) for j in range(N_POINTS)}) == N_POINTS
+        assert max(row_of.py_func(j, n) for j in range(N_POINTS)) < n

@@ -227,6 +227,12 @@ def short_of(short, d):
     return Short(short.values[d], short.at_first[d], short.slots[d], short.sieve[d])
 
 
+@njit(inline="always")
+def row_of(j, n):
+    """Which of n rows is point j. The first one is from the middle: tables often begin with zeros."""
+    return (2 * ((j + N_POINTS // 2) % N_POINTS) + 1) * n // (2 * N_POINTS)
+
+
 @_compiled
 def fill_short(columns, catalogue, values, at_first, slots, sieve):
     """Evaluate the short programs on a data set, and make them found by their values.
@@ -247,7 +253,7 @@ def fill_short(columns, catalogue, values, at_first, slots, sieve):
         op = catalogue.opcode[i]
         if op == VARIABLE:
             for j in range(N_POINTS):
-                values[i, j] = columns[i, j * n // N_POINTS]
+                values[i, j] = columns[i, row_of(j, n)]
         else:
             f, s = catalogue.first[i], catalogue.second[i]
             apply(op, catalogue.address[i], values[f], values[s], values[i], N_POINTS)

@@ -12,12 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from dgsr.kernels.catalogue import (
-    LARGEST_POWER,
-    N_POINTS,
-    evaluate,
-    look,
-)
+from dgsr.kernels.catalogue import LARGEST_POWER, N_POINTS, evaluate, look, row_of
 from dgsr.kernels.inverses import take_off
 from dgsr.kernels.operators import COS, EXP, SIN, SQUARE, VARIABLE, apply, is_binary
 
@@ -53,6 +48,7 @@ class _Wanted(NamedTuple):
 
 @_compiled
 def new_wanted():
+    """Room for a search."""
     row = np.empty(N_POINTS)
     found = np.empty((_MOST_FOUND, 3), dtype=np.int64)
     return _Wanted(row, row.copy(), row.copy(), row.copy(), np.empty(64), found)
@@ -60,6 +56,7 @@ def new_wanted():
 
 @njit(inline="always")
 def made_of(kind, f, g):
+    """What f and g make."""
     if kind == ADDED:
         return f + g
     if kind == LESS_SECOND:
@@ -127,6 +124,7 @@ class _Found(NamedTuple):
 
 @_compiled
 def evaluate_found(found, catalogue, values, work, out):
+    """Write the values of a completion, computed forwards."""
     evaluate(found.second, catalogue, values, work)
     for j in range(N_POINTS):
         work[j] = made_of(found.kind, values[found.first, j], work[j])
@@ -146,6 +144,7 @@ def put_under(way, power, catalogue, values, out):
 
 @_compiled
 def are_close(values, target, close):
+    """Whether values are as near to others as they must be."""
     for j in range(N_POINTS):
         if not abs(values[j] - target[j]) <= close[j]:
             return False
@@ -236,8 +235,9 @@ def find(wanted, short, catalogue, without, most_firsts, most, most_nodes):
 
 @_compiled
 def take_points(values, out):
+    """Write the values at the points of the catalogue."""
     for j in range(N_POINTS):
-        out[j] = values[j * len(values) // N_POINTS]
+        out[j] = values[row_of(j, len(values))]
 
 
 @_compiled

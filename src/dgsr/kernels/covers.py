@@ -33,7 +33,7 @@ from dgsr.kernels.completion import (
     take_points,
     write,
     write_short,
-)  # fmt: skip
+)
 from dgsr.kernels.inverses import take_off
 from dgsr.kernels.operators import COS, EXP, SIN
 
