@@ -78,6 +78,7 @@ def in_the_search(generator: Generator) -> dict[str, Any]:
                 problem.library,
                 generator,
                 max_evaluations=BUDGET,
+                look_up=False,
                 max_length=problem.max_length,
                 random_state=seed,
             ).fit(data.X_train, data.y_train)
