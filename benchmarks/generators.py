@@ -5,7 +5,7 @@
 For each number of variables, equations of the generator's prior that no training of ours has seen (a seed of
 their own, and nothing that is drawn is excluded but the benchmark problems): nats of the true program
 given its own data, another equation's, and none; share of the samples that are valid; of the equations that
-are looked up whole (`dgsr.kernels.covers`, one cover), for which the generator need only copy; and of those
+are looked up whole (`dgsr.kernels.wholes`, depth 2), for which the generator need only copy; and of those
 whose function is among the first 1, 10, 100, 1,000 samples, and the first 100 with another's data.
 Names are of shipped generators, or folders.
 """

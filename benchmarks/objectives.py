@@ -96,15 +96,18 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("names", nargs="*", default=list(OBJECTIVES), choices=[*OBJECTIVES, []])
+    parser.add_argument("names", nargs="*", metavar="OBJECTIVE", help=", ".join(OBJECTIVES))
     parser.add_argument("--minutes", type=float, default=4.0)
     parser.add_argument("--equations", type=int, default=32)
     parser.add_argument("--work", type=Path, default=Path("objectives"))
     parser.add_argument("--out", type=Path, required=True)
     arguments = parser.parse_args()
+    unknown = set(arguments.names) - set(OBJECTIVES)
+    if unknown:
+        parser.error(f"no such objective: {', '.join(sorted(unknown))}; there are {', '.join(OBJECTIVES)}")
     torch.set_num_threads(1)
     rows = json.loads(arguments.out.read_text(encoding="utf-8")) if arguments.out.exists() else {}
-    for name in arguments.names:
+    for name in arguments.names or OBJECTIVES:
         row = rows.setdefault(name, {"minutes": arguments.minutes, "equations": arguments.equations})
         generator = train(name, arguments.minutes, arguments.work)
         reads_any = generator.config.encoder == "columns"

@@ -16,20 +16,23 @@ from dgsr.expressions.library import Library
 from dgsr.generator.config import CONFIGS
 from dgsr.generator.generator import Generator
 from dgsr.kernels.catalogue import (
+    LARGE,
     N_POINTS,
+    SMALL,
+    choose_rows,
     evaluate,
     fill_short,
     new_catalogue,
     new_short,
-    row_of,
     short_of,
 )
 from dgsr.kernels.completion import complete
-from dgsr.kernels.covers import complete_whole
+from dgsr.kernels.covers import cover_with, n_covers, uncover
 from dgsr.kernels.grammar import are_valid
 from dgsr.kernels.operators import COS, SIN
 from dgsr.kernels.random import new_state
 from dgsr.kernels.remainders import Remainders
+from dgsr.kernels.wholes import complete_whole
 from dgsr.lookup import LookUp
 from dgsr.population import DataSet, Population
 from dgsr.prior import Prior
@@ -38,12 +41,11 @@ KOZA = get_library("koza", 2)
 ROWS = 40
 
 
-def catalogue_of(library, n_columns=None):
-    table = library.table
-    return new_catalogue(table.opcode, table.argument, n_columns or library.n_variables)
+def catalogue_of(library, size=SMALL):
+    return new_catalogue(library.table.opcode, library.table.argument, library.n_variables, size)
 
 
-CATALOGUE = catalogue_of(KOZA)
+CATALOGUE, LARGE_CATALOGUE = catalogue_of(KOZA), catalogue_of(KOZA, LARGE)
 
 
 def table(n_columns=2, seed=0, low=0.3, high=3.0):
@@ -57,13 +59,15 @@ def short_programs(columns, catalogue):
     return one
 
 
-def looked_up(library, y, columns, *, whole=False, covers=0, without=False, most=30):
+def looked_up(library, y, columns, *, whole=False, depth=0, without=False, most=30):
     """Tokens of what completes y, None if that is nothing."""
-    catalogue = CATALOGUE if library is KOZA else catalogue_of(library)
+    catalogue = catalogue_of(library, LARGE if depth else SMALL)
+    if library is KOZA:
+        catalogue = LARGE_CATALOGUE if depth else CATALOGUE
     short = short_programs(columns, catalogue)
     program = np.zeros(most, dtype=np.int64)
     if whole:
-        n = complete_whole(y, short, catalogue, covers, program)
+        n = complete_whole(y, short, catalogue, depth, program)
     else:
         n = complete(y, short, catalogue, without, program)
     return program[:n] if n else None
@@ -85,7 +89,7 @@ def test_the_catalogue_has_every_function_of_few_nodes():
     catalogue = catalogue_of(library)
     short = short_programs(columns, catalogue)
     listed = np.stack([short.values[i] for i in range(catalogue.n_kept)])
-    rows = [row_of.py_func(j, ROWS) for j in range(N_POINTS)]
+    rows = short.rows
     of_one = [x1, x2]
     of_two = [np.sin(x) for x in of_one] + [x**k for x in of_one for k in (2, 3, 4, 5)]
     of_three = [f(a, b) for a, b in itertools.product(of_one, of_one) for f in (np.add, np.multiply)]
@@ -105,7 +109,7 @@ def test_every_program_of_the_catalogue_is_what_its_tokens_compute():
     """Written out, found by its value at the first point, and all its values: through the interpreter."""
     columns = table()
     short = short_programs(columns, CATALOGUE)
-    rows = [row_of.py_func(j, ROWS) for j in range(N_POINTS)]
+    rows = short.rows
     own = np.empty(N_POINTS)
     checked = 0
     for i in np.random.default_rng(1).choice(len(CATALOGUE.token), 400, replace=False):
@@ -162,15 +166,59 @@ def test_more_is_looked_up_under_covers():
     x1, x2 = columns = table()
     for y in (np.exp(np.cos(np.exp(x1) - np.log(x2))), x1 + np.log(x2) * np.cos(x1 * x2)):
         assert looked_up(KOZA, y, columns, whole=True) is None
-        found = looked_up(KOZA, y, columns, whole=True, covers=2)
+        found = looked_up(KOZA, y, columns, whole=True, depth=2)
         np.testing.assert_allclose(values(KOZA, found, columns), y, rtol=1e-7)
+
+
+@pytest.mark.parametrize(
+    ("function", "low", "high"),
+    [
+        (lambda a, b: np.exp(a) * np.cos(b) / (b**2 + np.sin(a)), 0.3, 3.0),  # all pairs
+        (lambda a, b: a * b - np.log(a + b) + np.exp(b / a) * a, 0.3, 3.0),  # one cover of three nodes
+        (lambda a, b: np.sin(a + b + 1 + 1 / b), 0.3, 3.0),  # a cover within a sine
+        (lambda a, b: 2 * a + np.cos((b - 1 / a) ** 2), 0.3, 3.0),  # around it
+        (lambda a, b: np.exp(np.sin(a**3 + b**2 - b / (a + 1))), 0.3, 2.0),
+        (lambda a, b: np.sin(2 * a - 4 * b) ** 2, 2.0, 6.0),  # of either sign
+        (lambda a, b: a - np.log(np.exp(b) + a * b**2), 0.3, 2.0),
+    ],
+)
+def test_what_a_deep_look_finds(function, low, high):
+    columns = table(seed=3, low=low, high=high)
+    y = function(*columns)
+    found = looked_up(KOZA, y, columns, whole=True, depth=2)
+    np.testing.assert_allclose(values(KOZA, found, columns), y, rtol=1e-6, atol=1e-9)
+
+
+def test_a_deep_look_at_noise_finds_nothing():
+    columns = table()
+    for seed in range(3):
+        y = np.sin(np.random.default_rng(seed).normal(size=ROWS))
+        assert looked_up(KOZA, y, columns, whole=True, depth=2) is None
+
+
+def test_covers_come_off_as_they_go_on():
+    """Every cover there is, over values of either sign."""
+    columns = table()
+    short = short_programs(columns, LARGE_CATALOGUE)
+    under = np.random.default_rng(2).normal(size=N_POINTS)
+    over, again = np.empty(N_POINTS), np.empty(N_POINTS)
+    n = 0
+    for cover in range(n_covers(40, LARGE_CATALOGUE)):
+        cover_with(cover, LARGE_CATALOGUE, short.values, under, over)
+        if not np.isfinite(over).all() or not uncover(cover, LARGE_CATALOGUE, short.values, over, again):
+            continue
+        n += 1
+        even = len(LARGE_CATALOGUE.ways) <= cover < n_covers(0, LARGE_CATALOGUE) and np.all(over >= 0.0)
+        expected = np.abs(under) if even else under
+        np.testing.assert_allclose(again, expected, rtol=1e-6, atol=1e-9)
+    assert n > 200
 
 
 def test_what_is_taken_off_may_not_drown_the_rest():
     """y - f of an enormous f is f again to all its digits, whatever y is."""
     columns = table(low=3.0, high=4.0)
     y = np.random.default_rng(5).normal(size=ROWS)
-    assert looked_up(KOZA, y, columns, whole=True, covers=2) is None
+    assert looked_up(KOZA, y, columns, whole=True, depth=2) is None
 
 
 def test_noise_is_not_completed():
@@ -184,13 +232,13 @@ def test_noise_is_not_completed():
 def test_values_that_are_none_are_not_completed(bad):
     columns = table()
     y = columns[0].copy()
-    y[row_of.py_func(0, ROWS)] = bad
-    assert looked_up(KOZA, y, columns, whole=True, covers=2) is None
+    y[first_row(columns)] = bad
+    assert looked_up(KOZA, y, columns, whole=True, depth=2) is None
 
 
 def test_fewer_rows_than_points_complete_nothing():
     columns = table()[:, : N_POINTS - 1]
-    assert looked_up(KOZA, columns[0].copy(), columns, whole=True, covers=2) is None
+    assert looked_up(KOZA, columns[0].copy(), columns, whole=True, depth=2) is None
     columns = table()[:, :N_POINTS]
     assert names(KOZA, looked_up(KOZA, columns[0].copy(), columns)) == "x1"
 
@@ -218,7 +266,7 @@ def test_libraries_of_all_kinds():
 
 def test_columns_that_are_all_alike():
     columns = np.ones((2, ROWS))
-    found = looked_up(KOZA, columns[0].copy(), columns, whole=True, covers=2)
+    found = looked_up(KOZA, columns[0].copy(), columns, whole=True, depth=2)
     np.testing.assert_allclose(values(KOZA, found, columns), 1.0)
 
 
@@ -239,7 +287,7 @@ def test_completed_programs_are_the_same_functions(seed, d):
 
 def test_a_plan_is_told_token_by_token_and_given_up_when_not_followed():
     x1, x2 = columns = table()
-    y = x2 / x1 * np.log(x1 + x2) + np.exp(x2) * np.sin(x1) - x1**3
+    y = x2 / x1 * np.log(x1 + x2) + np.exp(x2) * x1 - x1**3
     generator = Generator.untrained(KOZA, CONFIGS["base"], Constraints(1, 30), 0)
     encoding = generator.encode(columns.T[None], y[None], 2)
     first_variable = KOZA.first_variable
@@ -263,7 +311,7 @@ def test_a_plan_is_told_token_by_token_and_given_up_when_not_followed():
         heard.append(told())
         append(name)
     assert heard == [None] * 9  # too long to be looked up, or in doubt
-    for name in ["sub", "mul", "exp", "x2", "sin", "x1", "mul"]:
+    for name in ["sub", "mul", "x1", "exp", "x2", "mul"]:
         assert told() == name
         append(name)
     assert told() == "x1"  # of x1^3
@@ -316,7 +364,7 @@ def test_what_is_found_meets_the_constraints():
 @pytest.mark.parametrize("generator", [None, "untrained"])
 def test_a_law_that_is_looked_up_takes_one_evaluation(generator):
     X = np.random.default_rng(0).uniform(1.0, 3.0, (25, 3))
-    y = X[:, 0] * (np.exp(X[:, 1] / X[:, 2]) - 1.0)
+    y = X[:, 0] * np.exp(X[:, 1] / X[:, 2])
     settings = {"library": "koza", "generator": generator, "random_state": 0, "max_evaluations": 2_000}
     regressor = DGSRRegressor(**settings).fit(X, y)
     assert regressor.n_evaluations_ == 1
@@ -325,13 +373,39 @@ def test_a_law_that_is_looked_up_takes_one_evaluation(generator):
     assert DGSRRegressor(**settings, look_up=False).fit(X, y).n_evaluations_ > 1
 
 
+def test_a_law_that_is_looked_up_at_length_takes_no_round():
+    X = np.random.default_rng(0).uniform(1.0, 3.0, (25, 3))
+    y = X[:, 0] * (np.exp(X[:, 1] / X[:, 2]) - np.sin(X[:, 1])) + 2.0
+    settings = {"library": "koza", "generator": "untrained", "random_state": 0, "max_evaluations": 2_000}
+    regressor = DGSRRegressor(**settings).fit(X, y)
+    assert regressor.n_evaluations_ <= 51  # the glance at fifty samples came first
+    np.testing.assert_allclose(regressor.predict(X), y, rtol=1e-9)
+
+
 def test_a_table_that_begins_with_zeros_is_looked_up():
     columns = np.stack([np.linspace(0.0, 3.0, ROWS), np.linspace(0.0, 1.0, ROWS) ** 2])
     y = np.sin(columns[0] * columns[1]) + columns[0]
     np.testing.assert_allclose(values(KOZA, looked_up(KOZA, y, columns), columns), y, atol=1e-12)
 
 
-def test_points_are_rows_of_their_own():
-    for n in range(N_POINTS, 40):
-        assert len({row_of.py_func(j, n) for j in range(N_POINTS)}) == N_POINTS
-        assert max(row_of.py_func(j, n) for j in range(N_POINTS)) < n
+def first_row(columns):
+    rows = np.empty(N_POINTS, dtype=np.int64)
+    choose_rows(columns, rows)
+    return rows[0]
+
+
+@settings(max_examples=30, deadline=None)
+@given(n=st.integers(N_POINTS, 70), seed=st.integers(0, 10**6), zeros=st.booleans())
+def test_points_are_rows_of_their_own(n, seed, zeros):
+    columns = np.random.default_rng(seed).normal(size=(2, n)) * (0.0 if zeros else 3.0)
+    rows = np.empty(N_POINTS, dtype=np.int64)
+    choose_rows(columns, rows)
+    assert len(set(rows)) == N_POINTS
+    assert ((rows >= 0) & (rows < n)).all()
+
+
+def test_the_first_point_is_not_where_all_programs_meet():
+    columns = np.ones((2, ROWS))
+    columns[:, ROWS // 2 :] = 0.0
+    columns[:, 7] = 0.7, 1.3
+    assert first_row(columns) == 7

@@ -516,7 +516,7 @@ def test_the_figures_are_those_of_a_generator_that_knows_the_answers(trained, mo
     generator = Generator.untrained(LIBRARY, TINY, Constraints(1, 8), 0)
     drawn = trained.held_out.drawn
     numbers = torch.arange(40.0).view(40, 1, 1)
-    monkeypatch.setattr(generator, "encode", lambda X, y, d, most_covers: Encoding(numbers))
+    monkeypatch.setattr(generator, "encode", lambda X, y, d, depth: Encoding(numbers))
 
     def answer(encoding, n, grammar, state):
         j = int(encoding.latents.item())
@@ -592,7 +592,7 @@ def test_a_sample_of_the_right_form_is_a_hit_once_its_constants_are_fitted(monke
     held_out = draw_validation_set(generator, Prior.default_for(CONST, 2), NOTHING, 3, seed=0)
     truths = held_out.drawn.programs
     numbers = torch.arange(3.0).view(3, 1, 1)
-    monkeypatch.setattr(generator, "encode", lambda X, y, d, most_covers: Encoding(numbers))
+    monkeypatch.setattr(generator, "encode", lambda X, y, d, depth: Encoding(numbers))
 
     def answer(encoding, n, grammar, state):
         at = np.full(n, int(encoding.latents.item()))

@@ -12,7 +12,7 @@ import torch
 from dgsr.exclusion import benchmark_exclusions
 from dgsr.expressions import get_library
 from dgsr.expressions.constraints import Constraints
-from dgsr.kernels.covers import are_looked_up
+from dgsr.kernels.wholes import are_looked_up
 from dgsr.lookup import catalogue_of
 from dgsr.pretraining import PretrainingConfig
 from dgsr.pretraining.stream import Stream

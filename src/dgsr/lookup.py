@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, cached_property
 
 import numpy as np
 
 from dgsr.expressions.constraints import Grammar
 from dgsr.expressions.library import Library
-from dgsr.kernels.catalogue import N_POINTS, Catalogue, Short, fill_short, new_catalogue, new_short
-from dgsr.kernels.covers import complete_whole
+from dgsr.kernels.catalogue import (
+    LARGE,
+    N_POINTS,
+    SMALL,
+    Catalogue,
+    Short,
+    choose_rows,
+    fill_short,
+    new_catalogue,
+    new_short,
+)
+from dgsr.kernels.dictionary import rows_to_look_at
 from dgsr.kernels.grammar import are_valid
 from dgsr.kernels.repair import repair
+from dgsr.kernels.wholes import complete_whole
 from dgsr.population import DataSet, Population
 
 #: Repaired programs of one call at most.
@@ -19,9 +30,15 @@ _MOST = 200
 
 
 @cache
-def catalogue_of(library: Library, n_variables: int) -> Catalogue:
+def catalogue_of(library: Library, n_variables: int, size: int = SMALL) -> Catalogue:
     """The short programs of a library over so many columns."""
-    return new_catalogue(library.table.opcode, library.table.argument, n_variables)
+    return new_catalogue(library.table.opcode, library.table.argument, n_variables, size)
+
+
+def _short(points: np.ndarray, catalogue: Catalogue) -> Short:
+    short = Short(*(array[0] for array in new_short(1, catalogue)))
+    fill_short(points, catalogue, *short)
+    return short
 
 
 class LookUp:
@@ -39,29 +56,37 @@ class LookUp:
     def __init__(self, library: Library, data: DataSet, grammar: Grammar) -> None:
         self.library = library
         self.grammar = grammar
-        n = len(data.y)
-        rows = np.arange(N_POINTS) * n // N_POINTS
-        self._works = n >= N_POINTS
+        self._works = len(data.y) >= N_POINTS
+        rows = rows_to_look_at(len(data.y))
+        if self._works:
+            points = np.empty(N_POINTS, dtype=np.int64)
+            choose_rows(np.ascontiguousarray(data.columns[:, rows]), points)
+            rows = rows[points]
         self._catalogue = catalogue_of(library, library.n_variables)
         self._points = np.ascontiguousarray(data.columns[:, rows])
         self._target = data.y[rows].astype(np.float64)
-        short = new_short(1, self._catalogue)
-        self._short = Short(*(array[0] for array in short))
-        fill_short(self._points, self._catalogue, *self._short)
+        self._short = _short(self._points, self._catalogue)
 
-    def whole(self, most_covers: int) -> Population:
+    def whole(self, depth: int) -> Population:
         """The law, if it can be looked up; else no programs.
 
         Parameters
         ----------
-        most_covers : int
-            See `dgsr.kernels.covers.complete_whole`.
+        depth : int
+            See `dgsr.kernels.wholes.complete_whole`.
         """
         tokens = np.zeros((1, self.grammar.max_length), dtype=np.int64)
         n = 0
         if self._works:
-            n = complete_whole(self._target, self._short, self._catalogue, most_covers, tokens[0])
+            n = complete_whole(self._target, self._short, self._catalogue, 0, tokens[0])
+            if n == 0 and depth > 0:
+                n = complete_whole(self._target, *self._large, depth, tokens[0])
         return self._population(tokens[: n > 0], np.array([n] if n > 0 else [], dtype=np.int64))
+
+    @cached_property
+    def _large(self) -> tuple[Short, Catalogue]:
+        catalogue = catalogue_of(self.library, self.library.n_variables, LARGE)
+        return _short(self._points, catalogue), catalogue
 
     def repaired(self, population: Population) -> Population:
         """Programs that are some of these but for one subtree, and exact at a few rows."""
@@ -70,8 +95,7 @@ class LookUp:
         n = 0
         if self._works:
             programs = population.tokens[:, :width], population.lengths, self.library.table
-            arguments = self._points, self._target, self._short, self._catalogue, tokens, lengths
-            n = repair(*programs, *arguments)
+            n = repair(*programs, self._points, self._target, *self._large, tokens, lengths)
         return self._population(tokens[:n], lengths[:n])
 
     def _population(self, tokens: np.ndarray, lengths: np.ndarray) -> Population:

@@ -36,6 +36,8 @@ _FIT_COST = 10
 
 # Programs of the generator looked at before the first round.
 _GLANCE = 50
+# Seconds that must be left for the longest look-up, which can't be interrupted.
+_LONG_LOOK = 5.0
 
 # Steps of the constants of a program that enters the archive.
 _THOROUGH = 30
@@ -174,7 +176,7 @@ class Search:
         self.generator = None
         if generator is not None:
             self.generator = generator.refinable_copy()
-            encoding = generator.encode_dataset(data.columns.T, data.y, seed, most_covers=0)
+            encoding = generator.encode_dataset(data.columns.T, data.y, seed, depth=0)
             # A copy, because what was computed in inference mode can't be refined through.
             self.encoding = encoding.detached()
             self._pretrained = generator.decoder
@@ -235,13 +237,15 @@ class Search:
         """Look the law up, and at a few programs of the generator: often it is there, and all is done."""
         nmse = np.zeros(0)
         if self.look_up is not None:
-            nmse = self.evaluate(self.look_up.whole(most_covers=1))
+            nmse = self.evaluate(self.look_up.whole(depth=0))
         if self.generator is not None and not self._should_stop():
             programs = self._sample(self.generator, min(_GLANCE, self.config.batch_size))
             nmse = self.evaluate(programs)
             self.queue, self.queue_nmse = best_unique(programs, nmse, self.config.queue_size)
-        if self.look_up is not None and not self._should_stop():
-            nmse = np.concatenate([nmse, self.evaluate(self.look_up.whole(most_covers=2))])
+        for depth in (1, 2) if self.look_up is not None else ():
+            in_time = self.config.max_time is None or self.seconds + _LONG_LOOK < self.config.max_time
+            if not self._should_stop() and (depth == 1 or in_time):
+                nmse = np.concatenate([nmse, self.evaluate(self.look_up.whole(depth))])
         if len(nmse):
             self._record(nmse)
 

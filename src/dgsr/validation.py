@@ -106,7 +106,7 @@ def measure(
     drawn, d = validation.drawn, validation.n_variables
     n = min(n_datasets, len(drawn.y))
     grammar = generator.grammar(d)
-    encoding = generator.encode(drawn.X[:n, :N_SEEN], drawn.y[:n, :N_SEEN], d, most_covers=1)
+    encoding = generator.encode(drawn.X[:n, :N_SEEN], drawn.y[:n, :N_SEEN], d, depth=2)
     programs = drawn.programs[np.arange(n)]
     truth = generator.completed(encoding, programs.tokens, programs.lengths, grammar)
     others = encoding.of(np.roll(np.arange(n), -1))

@@ -17,10 +17,12 @@ from dgsr.generator.decoder import Decoder
 from dgsr.generator.encoder import Encoder
 from dgsr.generator.encoding import Encoding
 from dgsr.generator.sampling import Samples, sample_programs
+from dgsr.kernels.catalogue import LARGE
 from dgsr.kernels.dictionary import new_tables, rows_to_look_at
 from dgsr.kernels.grammar import are_valid, walk
 from dgsr.kernels.random import new_state
 from dgsr.kernels.remainders import complete_programs, describe_programs, description_sizes
+from dgsr.kernels.wholes import look_up_more
 from dgsr.lookup import catalogue_of
 from dgsr.population import Population
 
@@ -118,11 +120,11 @@ class Generator(nn.Module):
         """Return the constraints for data with `n_variables` columns."""
         return self.constraints.grammar(self.library, n_variables)
 
-    def encode(self, X: np.ndarray, y: np.ndarray, n_variables: int, most_covers: int = 0) -> Encoding:
+    def encode(self, X: np.ndarray, y: np.ndarray, n_variables: int, depth: int = 0) -> Encoding:
         """Encode D data sets of arrays (D, N, C) and (D, N), float64.
 
-        With `most_covers`, whole programs are looked up that training has not the time for; see
-        `dgsr.kernels.covers.complete_whole`.
+        With `depth`, whole programs are looked up that training has not the time for; see
+        `dgsr.kernels.wholes.complete_whole`.
         """
         latents = self.encoder(
             torch.from_numpy(X).to(self.device), torch.from_numpy(y).to(self.device), n_variables
@@ -132,13 +134,13 @@ class Generator(nn.Module):
         rows = rows_to_look_at(y.shape[1])
         catalogue = catalogue_of(self.library, n_variables)
         columns = X[:, rows, :n_variables].transpose(0, 2, 1)
-        tables = new_tables(columns, y[:, rows], catalogue, self.constraints.max_length, most_covers)
+        tables = new_tables(columns, y[:, rows], catalogue, self.constraints.max_length)
+        if depth > 0:
+            look_up_more(tables, catalogue_of(self.library, n_variables, LARGE), depth)
         return Encoding(latents, tables, catalogue)
 
     @torch.inference_mode()
-    def encode_dataset(
-        self, X: np.ndarray, y: np.ndarray, seed: int = 0, *, most_covers: int = 1
-    ) -> Encoding:
+    def encode_dataset(self, X: np.ndarray, y: np.ndarray, seed: int = 0, *, depth: int = 1) -> Encoding:
         """Encode one data set of the user's.
 
         Parameters
@@ -147,7 +149,7 @@ class Generator(nn.Module):
         y : ndarray of shape (n_samples,)
         seed : int
             Chooses the rows that are read, where there are more than `config.max_rows`.
-        most_covers : int
+        depth : int
             As of `encode`.
 
         Returns
@@ -171,7 +173,7 @@ class Generator(nn.Module):
             X, y = X[rows], y[rows]
         padded = np.zeros((1, len(y), known))
         padded[0, :, :n_features] = X
-        return self.encode(padded, y[None].astype(np.float64), n_features, most_covers)
+        return self.encode(padded, y[None].astype(np.float64), n_features, depth)
 
     def log_probs(
         self, encoding: Encoding, tokens: np.ndarray, lengths: np.ndarray, grammar: Grammar

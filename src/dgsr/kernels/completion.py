@@ -12,20 +12,23 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from dgsr.kernels.catalogue import LARGEST_POWER, N_POINTS, evaluate, look, row_of
+from dgsr.kernels.catalogue import N_POINTS, evaluate, look
 from dgsr.kernels.inverses import take_off
+from dgsr.kernels.listing import LARGEST_POWER
 from dgsr.kernels.operators import COS, EXP, SIN, SQUARE, VARIABLE, apply, is_binary
 
-# Of two, the first has at most so many nodes: where the operator above them has one operand that gives a
-# value, and where it has many.
-_NODES_OF_FIRST, _NODES_OF_FIRST_OF_MANY = 3, 2
-#: And at most so many are tried.
-MOST_FIRST_BELOW = 128
-_MOST_FOUND = 256  # candidates for a value, by the first point
+# Programs tried as the first of two, at most.
+_MOST_FIRST = 128
+# Gone through at a time, and candidates for a value, by the first point, that are looked at of these; and of
+# those in a large catalogue.
+_AT_A_TIME, _MOST_FOUND = 128, 256
+MOST_FOUND_OF_MANY = 4096
 # Values this close, by their own size and by that of the largest, are the same.
 _CLOSE, _CLOSE_BY_LARGEST = 1e-7, 1e-10
-# Operands of sines and cosines are looked for up to this size.
-_FARTHEST = 20.0
+#: Of two that are added, neither is smaller than so much of the other: any would do that is lost in it.
+MOST_DROWNED = 1e-7
+#: Operands of sines and cosines are looked for up to this size.
+FARTHEST = 20.0
 
 # How a value is made of f and g: f + g, f - g, g - f, f g, f/g, g/f, g.
 ADDED, LESS_SECOND, LESS_FIRST, MULTIPLIED, BY_SECOND, BY_FIRST, ALONE = range(7)
@@ -43,14 +46,14 @@ class _Wanted(NamedTuple):
     work: np.ndarray  # (N_POINTS,)
     made: np.ndarray  # (N_POINTS,)
     operands: np.ndarray  # (64,)
-    found: np.ndarray  # (_MOST_FOUND, 3) int64
+    found: np.ndarray  # (most_found, 3) int64
 
 
 @_compiled
-def new_wanted():
-    """Room for a search."""
+def new_wanted(most_found):
+    """Room for a search, and for so many candidates at a time."""
     row = np.empty(N_POINTS)
-    found = np.empty((_MOST_FOUND, 3), dtype=np.int64)
+    found = np.empty((most_found, 3), dtype=np.int64)
     return _Wanted(row, row.copy(), row.copy(), row.copy(), np.empty(64), found)
 
 
@@ -81,14 +84,16 @@ def join_of(kind):
 
 
 @_lean
-def _sift(r, n_firsts, at_first, slots, sieve, found):
+def sift(r, start, stop, near, at_first, slots, sieve, found):
     """Find what may make a value, going by the first point alone.
 
     Parameters
     ----------
     r : float
-    n_firsts : int
-        How many are tried as the first of two.
+    start, stop : int
+        Programs that are tried as the first of two; with the very first also what is it alone.
+    near : float
+        Of a `Catalogue`.
     at_first, slots, sieve : ndarray
         Of a `Short`.
     found : ndarray of shape (most, 3), int64
@@ -99,19 +104,20 @@ def _sift(r, n_firsts, at_first, slots, sieve, found):
     int
         How many there are.
     """
-    n = look(r, 0, ALONE, at_first, slots, sieve, found, 0)
-    for f in range(n_firsts):
+    n = look(r, 0, ALONE, near, at_first, slots, sieve, found, 0) if start == 0 else 0
+    for f in range(start, stop):
         x = at_first[f]
-        n = look(r - x, f, ADDED, at_first, slots, sieve, found, n)
-        n = look(x - r, f, LESS_SECOND, at_first, slots, sieve, found, n)
-        n = look(r + x, f, LESS_FIRST, at_first, slots, sieve, found, n)
-        n = look(r / x, f, MULTIPLIED, at_first, slots, sieve, found, n)
-        n = look(x / r, f, BY_SECOND, at_first, slots, sieve, found, n)
-        n = look(r * x, f, BY_FIRST, at_first, slots, sieve, found, n)
+        if MOST_DROWNED * max(abs(r), abs(x)) < min(abs(r), abs(x)):
+            n = look(r - x, f, ADDED, near, at_first, slots, sieve, found, n)
+            n = look(x - r, f, LESS_SECOND, near, at_first, slots, sieve, found, n)
+            n = look(r + x, f, LESS_FIRST, near, at_first, slots, sieve, found, n)
+        n = look(r / x, f, MULTIPLIED, near, at_first, slots, sieve, found, n)
+        n = look(x / r, f, BY_SECOND, near, at_first, slots, sieve, found, n)
+        n = look(r * x, f, BY_FIRST, near, at_first, slots, sieve, found, n)
     return n
 
 
-class _Found(NamedTuple):
+class Found(NamedTuple):
     """A completion: f and g, joined, in a power or under an operator."""
 
     nodes: int  # NONE if there is none
@@ -126,8 +132,10 @@ class _Found(NamedTuple):
 def evaluate_found(found, catalogue, values, work, out):
     """Write the values of a completion, computed forwards."""
     evaluate(found.second, catalogue, values, work)
-    for j in range(N_POINTS):
-        work[j] = made_of(found.kind, values[found.first, j], work[j])
+    if found.kind != ALONE:
+        evaluate(found.first, catalogue, values, out)
+        for j in range(N_POINTS):
+            work[j] = made_of(found.kind, out[j], work[j])
     put_under(found.way, found.power, catalogue, work, out)
 
 
@@ -165,7 +173,7 @@ def fill_close(target, close):
 
 
 @_compiled
-def find(wanted, short, catalogue, without, most_firsts, most, most_nodes):
+def find(wanted, short, catalogue, without, plain, n_firsts, most, most_nodes):
     """Find the simplest completion.
 
     Parameters
@@ -176,21 +184,26 @@ def find(wanted, short, catalogue, without, most_firsts, most, most_nodes):
     catalogue : Catalogue
     without : bool
         Whether sines and cosines are not allowed.
-    most_firsts, most, most_nodes : int
-        Programs tried as the first of two; tokens, and nodes, it may have.
+    plain : bool
+        Whether only short programs and two joined are looked for, not these under an operator or in a power.
+    n_firsts : tuple of int
+        Programs tried as the first of two: where the operator above them has one operand that gives a
+        value, and where it has many.
+    most, most_nodes : int
+        Tokens, and nodes, it may have.
 
     Returns
     -------
-    _Found
+    Found
     """
-    best = _Found(NONE, -1, 1, ALONE, 0, 0)
+    best = Found(NONE, -1, 1, ALONE, 0, 0)
     target, operands, found = wanted.values, wanted.operands, wanted.found
     if not fill_close(target, wanted.close):
         return best
     least, largest = target.min(), target.max()
     nodes, length, trigonometric = catalogue.nodes, catalogue.length, catalogue.trigonometric
     n_ways = len(catalogue.ways)
-    for at in range(1 + n_ways + LARGEST_POWER - 1):
+    for at in range(1 if plain else n_ways + LARGEST_POWER):
         way, power, above, bare = -1, 1, 0, without
         operands[0], n_operands = target[0], 1
         if 0 < at <= n_ways:
@@ -200,21 +213,21 @@ def find(wanted, short, catalogue, without, most_firsts, most, most_nodes):
             if catalogue.way_tokens[way] < 0 or (folds and (without or max(-least, largest) > 1.0)):
                 continue
             bare = without or folds
-            n_operands = _operands(op, target[:1], operands)
+            n_operands = operands_of(op, target[:1], FARTHEST, operands)
         elif at > n_ways:
             power, above = at - n_ways + 1, 1
             if catalogue.joins[2] < 0 or (power % 2 == 0 and least < 0.0):
                 continue
             n_operands = _roots(target[0], power, operands)
-        n_firsts = catalogue.n_up_to[
-            _NODES_OF_FIRST if n_operands == 1 and power == 1 else _NODES_OF_FIRST_OF_MANY
-        ]
+        stop = n_firsts[0] if n_operands == 1 and power == 1 else n_firsts[1]
         most_tokens = (most - (power - 1)) // power - (way >= 0)
-        for o in range(n_operands):
-            if not abs(operands[o]) < 1e100:
+        n_parts = (stop - 1) // _AT_A_TIME + 1
+        for part in range(n_operands * n_parts):
+            operand, start = operands[part // n_parts], part % n_parts * _AT_A_TIME
+            if not abs(operand) < 1e100:
                 continue
-            arguments = short.at_first, short.slots, short.sieve, found
-            for p in range(_sift(operands[o], min(n_firsts, most_firsts), *arguments)):
+            arguments = catalogue.near, short.at_first, short.slots, short.sieve, found
+            for p in range(sift(operand, start, min(start + _AT_A_TIME, stop), *arguments)):
                 f, kind, g = found[p]
                 n_nodes, n_tokens = above + nodes[g], length[g]
                 if kind != ALONE:
@@ -226,7 +239,7 @@ def find(wanted, short, catalogue, without, most_firsts, most, most_nodes):
                     continue
                 if bare and trigonometric[g]:
                     continue
-                candidate = _Found(n_nodes, way, power, kind, f, g)
+                candidate = Found(n_nodes, way, power, kind, f, g)
                 evaluate_found(candidate, catalogue, short.values, wanted.work, wanted.made)
                 if are_close(wanted.made, target, wanted.close):
                     best = candidate
@@ -234,10 +247,10 @@ def find(wanted, short, catalogue, without, most_firsts, most, most_nodes):
 
 
 @_compiled
-def take_points(values, out):
-    """Write the values at the points of the catalogue."""
+def take_points(values, short, out):
+    """Write the values at the points of a data set."""
     for j in range(N_POINTS):
-        out[j] = values[row_of(j, len(values))]
+        out[j] = values[short.rows[j]]
 
 
 @_compiled
@@ -263,15 +276,16 @@ def complete(values, short, catalogue, without, program):
     """
     if len(values) < N_POINTS:
         return 0
-    wanted = new_wanted()
-    take_points(values, wanted.values)
-    found = find(wanted, short, catalogue, without, MOST_FIRST_BELOW, len(program), NONE)
+    wanted = new_wanted(_MOST_FOUND)
+    take_points(values, short, wanted.values)
+    n_firsts = min(catalogue.n_up_to[3], _MOST_FIRST), min(catalogue.n_up_to[2], _MOST_FIRST)
+    found = find(wanted, short, catalogue, without, False, n_firsts, len(program), NONE)
     return 0 if found.nodes == NONE else write(found, catalogue, program, 0)
 
 
 @_compiled
-def _operands(op, value, out):
-    """Write what an operator may have been given for a value; return how many there are."""
+def operands_of(op, value, farthest, out):
+    """Write what an operator may have been given for a value, of a sine up to a size; return how many."""
     if op != SIN and op != COS:
         take_off(op, value, out[:1])
         if op == EXP and value[0] <= 0.0:
@@ -285,8 +299,8 @@ def _operands(op, value, out):
     n = 0
     for k in range(2):
         start = angle if k == 0 else (math.pi - angle if op == SIN else -angle)
-        start -= turn * math.floor((start + _FARTHEST) / turn)
-        while start < _FARTHEST:
+        start -= turn * math.floor((start + farthest) / turn)
+        while start < farthest:
             out[n] = start
             n += 1
             start += turn

@@ -9,7 +9,7 @@ import numpy as np
 from numba import njit
 
 from dgsr.kernels.catalogue import new_short
-from dgsr.kernels.covers import look_up_whole
+from dgsr.kernels.wholes import look_up_whole
 
 #: Rows of a data set that remainders are looked at in.
 MOST_ROWS = 64
@@ -43,6 +43,7 @@ class Tables(NamedTuple):
     factor_weights: np.ndarray  # (D, C N_FACTORS, C N_FACTORS)
     short_values: np.ndarray  # of the catalogue's programs: as `Short` has them
     short_at_first: np.ndarray
+    short_rows: np.ndarray
     short_slots: np.ndarray
     short_sieve: np.ndarray
     plans: np.ndarray  # (D, max_length) int64: what is looked up whole, -1 after its end
@@ -272,7 +273,7 @@ def rows_to_look_at(n):
     return np.arange(most) * n // most
 
 
-def new_tables(columns, y, catalogue, max_length, most_covers=0):
+def new_tables(columns, y, catalogue, max_length):
     """Return the `Tables` of D data sets.
 
     Parameters
@@ -283,8 +284,6 @@ def new_tables(columns, y, catalogue, max_length, most_covers=0):
         The short programs over these columns.
     max_length : int
         Most tokens of a program that is looked up whole.
-    most_covers : int
-        See `dgsr.kernels.covers.complete_whole`.
     """
     n_datasets, n_columns, n = columns.shape
     k, f, p = n_columns * N_BASES, n_columns * N_FACTORS, n_columns * (n_columns - 1) // 2 * N_PAIRS
@@ -309,5 +308,5 @@ def new_tables(columns, y, catalogue, max_length, most_covers=0):
         plans=np.empty((n_datasets, max_length), dtype=np.int64),
     )
     _fill_tables(tables)
-    look_up_whole(tables.columns, tables.y, catalogue, short, most_covers, tables.plans)
+    look_up_whole(tables.columns, tables.y, catalogue, short, 0, tables.plans)
     return tables

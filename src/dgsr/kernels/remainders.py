@@ -130,8 +130,8 @@ def look_up(b, d, tables, catalogue, holes):
             holes.plans[b, holes.planned[b, 1]] = tables.plans[d, holes.planned[b, 1]]
             holes.planned[b, 1] += 1
     elif holes.planned[b, 0] == holes.planned[b, 1] and doubts[_DOUBT] == 0:
-        values, at_first = tables.short_values[d], tables.short_at_first[d]
-        short = Short(values, at_first, tables.short_slots[d], tables.short_sieve[d])
+        values, at_first, rows = tables.short_values[d], tables.short_at_first[d], tables.short_rows[d]
+        short = Short(values, at_first, rows, tables.short_slots[d], tables.short_sieve[d])
         holes.planned[b, 0] = 0
         holes.planned[b, 1] = complete(remainder, short, catalogue, doubts[_FOLDED] > 0, holes.plans[b])
 
