@@ -33,7 +33,7 @@ def row(name: str, n_variables: int, n_equations: int) -> dict:
     prior = Prior.default_for(generator.library, known)
     excluded = benchmark_exclusions(generator.library, generator.constraints)
     held_out = draw_validation_set(generator, prior, excluded, n_equations, SEED, n_variables)
-    figures = measure(generator, held_out, n_programs=1000, n_datasets=n_equations)
+    figures = measure(generator, held_out, n_programs=1000, n_datasets=n_equations, depth=2)
     return {
         "generator": Path(name).name,
         "n_variables": n_variables,

@@ -6,7 +6,8 @@
 of sampled programs, as the paper does, and `paper` does so with the paper's network and settings;
 `cross-entropy` by the likelihood of the true program; `then-vpg` and `then-risk-seeking` go on from there by
 the reward, for as long again; `twice` by likelihood. Each is measured on fresh equations with 1 to 12
-variables, trained with at most 5, and in the search: Feynman d=2, budgets of 300,000 evaluations, 3 seeds.
+variables, trained with at most 5 (whole programs looked up no further than in training), and in the search
+without its look-ups: Feynman d=2, budgets of 300,000 evaluations, 3 seeds.
 Trainings go on from FOLDER, and finished measurements stay.
 """
 

@@ -242,10 +242,11 @@ class Search:
             programs = self._sample(self.generator, min(_GLANCE, self.config.batch_size))
             nmse = self.evaluate(programs)
             self.queue, self.queue_nmse = best_unique(programs, nmse, self.config.queue_size)
-        for depth in (1, 2) if self.look_up is not None else ():
-            in_time = self.config.max_time is None or self.seconds + _LONG_LOOK < self.config.max_time
-            if not self._should_stop() and (depth == 1 or in_time):
-                nmse = np.concatenate([nmse, self.evaluate(self.look_up.whole(depth))])
+        if self.look_up is not None and not self._should_stop():
+            nmse = np.concatenate([nmse, self.evaluate(self.look_up.whole(depth=1))])
+        in_time = self.config.max_time is None or self.seconds + _LONG_LOOK < self.config.max_time
+        if self.look_up is not None and in_time and not self._should_stop():
+            nmse = np.concatenate([nmse, self.evaluate(self.look_up.whole(depth=2))])
         if len(nmse):
             self._record(nmse)
 

@@ -77,7 +77,13 @@ def draw_validation_set(
 
 @torch.inference_mode()
 def measure(
-    generator: Generator, validation: ValidationSet, n_programs: int, n_datasets: int, seed: int = 0
+    generator: Generator,
+    validation: ValidationSet,
+    n_programs: int,
+    n_datasets: int,
+    seed: int = 0,
+    *,
+    depth: int = 0,
 ) -> dict[str, float]:
     """Conditioning gap and hit rates; constants of the samples are fitted before they are judged.
 
@@ -90,6 +96,9 @@ def measure(
     n_datasets : int
         How many of the validation set's equations to use.
     seed : int
+    depth : int
+        How far whole programs are looked up, see `dgsr.kernels.wholes.complete_whole`; by default as in
+        training.
 
     Returns
     -------
@@ -106,7 +115,7 @@ def measure(
     drawn, d = validation.drawn, validation.n_variables
     n = min(n_datasets, len(drawn.y))
     grammar = generator.grammar(d)
-    encoding = generator.encode(drawn.X[:n, :N_SEEN], drawn.y[:n, :N_SEEN], d, depth=2)
+    encoding = generator.encode(drawn.X[:n, :N_SEEN], drawn.y[:n, :N_SEEN], d, depth)
     programs = drawn.programs[np.arange(n)]
     truth = generator.completed(encoding, programs.tokens, programs.lengths, grammar)
     others = encoding.of(np.roll(np.arange(n), -1))

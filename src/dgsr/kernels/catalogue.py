@@ -86,7 +86,7 @@ def new_catalogue(opcode, argument, n_columns, size=SMALL):
     Catalogue
     """
     listed = list_programs(opcode, argument, n_columns, size)
-    n = int(listed.count[0])
+    n = int(listed.total[0])
     token, nodes = listed.token[:n].copy(), listed.nodes[:n].copy()
     ways = ways_to_look(opcode)
     tokens_of = {int(op): t for t, op in enumerate(opcode)}

@@ -33,9 +33,9 @@ _compiled = njit(cache=True, error_model="numpy")
 
 
 class Listed(NamedTuple):
-    """Programs by their first token and operands; simplest first. The first `count[0]` are there."""
+    """Programs by their first token and operands; simplest first. The first `total[0]` are there."""
 
-    count: np.ndarray  # (1,) int64
+    total: np.ndarray  # (1,) int64
     token: np.ndarray  # (S,) int64
     first: np.ndarray  # (S,) int64: number of the operand; of a column, its own
     second: np.ndarray  # (S,) int64: 0 if there is none
@@ -63,8 +63,8 @@ def list_programs(opcode, argument, n_columns, size):
     integers = [np.zeros(size, dtype=np.int64) for _ in range(5)]
     flags = [np.zeros(size, dtype=np.bool_) for _ in range(2)]
     slots = np.full(1 << (2 * size - 1).bit_length(), -1, dtype=np.int32)
-    count = np.zeros(1, dtype=np.int64)
-    listed = Listed(count, *integers, *flags, np.empty((size, _N_REFERENCE)), slots)
+    total = np.zeros(1, dtype=np.int64)
+    listed = Listed(total, *integers, *flags, np.empty((size, _N_REFERENCE)), slots)
     first_variable = int(np.flatnonzero(opcode == VARIABLE)[0])
     operators = [t for t in range(first_variable) if opcode[t] != CONSTANT]
     tokens_of = {int(opcode[t]): t for t in operators}
@@ -77,15 +77,15 @@ def list_programs(opcode, argument, n_columns, size):
             if k > 1:
                 multiple = _add(tokens_of[ADD], 0, multiple, 1, opcode, argument, listed)
             _add(tokens_of[DIV], multiple, 0, 1, opcode, argument, listed)
-    starts = [0, 0, int(count[0])]  # of the levels: those of one node, of two, ...
+    starts = [0, 0, int(total[0])]  # of the levels: those of one node, of two, ...
     while True:
         nodes = len(starts) - 1
         kinds = _kinds_of_level(opcode, operators, tokens_of, starts)
         _add_level(np.array(kinds, dtype=np.int64).reshape(-1, 5), nodes, opcode, argument, listed)
-        starts.append(int(count[0]))
+        starts.append(int(total[0]))
         # Where all operators have two operands, every other level is empty.
         goes_on = starts[-1] > starts[-3] and nodes < _MOST_NODES
-        if not goes_on or count[0] > size - LARGEST_POWER:
+        if not goes_on or total[0] > size - LARGEST_POWER:
             return listed
 
 
@@ -120,7 +120,7 @@ def _add_level(kinds, nodes, opcode, argument, listed):
         step += 1
     at = 0
     for _ in range(total):
-        if listed.count[0] > len(listed.token) - LARGEST_POWER:
+        if listed.total[0] > len(listed.token) - LARGEST_POWER:
             return
         at = (at + step) % total
         rest, k = at, 0
@@ -186,9 +186,9 @@ def _keep(token, f, s, length, nodes, trigonometric, values, listed):
         if same:
             return slots[at]
         at = (at + 1) & (len(slots) - 1)
-    i = listed.count[0]
+    i = listed.total[0]
     slots[at] = i
-    listed.count[0] += 1
+    listed.total[0] += 1
     listed.token[i], listed.first[i], listed.second[i] = token, f, s
     listed.length[i], listed.nodes[i] = length, nodes
     listed.trigonometric[i], listed.constant[i] = trigonometric, alike
