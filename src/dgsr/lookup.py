@@ -66,6 +66,7 @@ class LookUp:
         self._points = np.ascontiguousarray(data.columns[:, rows])
         self._target = data.y[rows].astype(np.float64)
         self._short = _short(self._points, self._catalogue)
+        self._deepest = self._short, self._catalogue  # of what has been made so far
 
     def whole(self, depth: int) -> Population:
         """The law, if it can be looked up; else no programs.
@@ -80,6 +81,7 @@ class LookUp:
         if self._works:
             n = complete_whole(self._target, self._short, self._catalogue, 0, tokens[0])
             if n == 0 and depth > 0:
+                self._deepest = self._large
                 n = complete_whole(self._target, *self._large, depth, tokens[0])
         return self._population(tokens[: n > 0], np.array([n] if n > 0 else [], dtype=np.int64))
 
@@ -95,7 +97,7 @@ class LookUp:
         n = 0
         if self._works:
             programs = population.tokens[:, :width], population.lengths, self.library.table
-            n = repair(*programs, self._points, self._target, *self._large, tokens, lengths)
+            n = repair(*programs, self._points, self._target, *self._deepest, tokens, lengths)
         return self._population(tokens[:n], lengths[:n])
 
     def _population(self, tokens: np.ndarray, lengths: np.ndarray) -> Population:

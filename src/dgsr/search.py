@@ -36,7 +36,7 @@ _FIT_COST = 10
 
 # Programs of the generator looked at before the first round.
 _GLANCE = 50
-# Seconds that must be left for the longest look-up, which can't be interrupted.
+# Seconds that must be left for a look into the large catalogue, which may take some.
 _LONG_LOOK = 5.0
 
 # Steps of the constants of a program that enters the archive.
@@ -129,7 +129,7 @@ class Search:
     """One search for the equation behind one data set, round by round.
 
     ``while not search.stop_reason(): search.tell(search.ask())`` is the whole of it; budgets,
-    progress and resuming are loops around the two calls. `run` takes a glance first.
+    progress and resuming are loops around the two calls. `run` takes a glance first, and looks further.
 
     Parameters
     ----------
@@ -242,11 +242,15 @@ class Search:
             programs = self._sample(self.generator, min(_GLANCE, self.config.batch_size))
             nmse = self.evaluate(programs)
             self.queue, self.queue_nmse = best_unique(programs, nmse, self.config.queue_size)
-        if self.look_up is not None and not self._should_stop():
-            nmse = np.concatenate([nmse, self.evaluate(self.look_up.whole(depth=1))])
+        if len(nmse):
+            self._record(nmse)
+
+    def look_further(self) -> None:
+        """Look the law up in a million short programs, if there is time."""
         in_time = self.config.max_time is None or self.seconds + _LONG_LOOK < self.config.max_time
-        if self.look_up is not None and in_time and not self._should_stop():
-            nmse = np.concatenate([nmse, self.evaluate(self.look_up.whole(depth=2))])
+        if self.look_up is None or not in_time or self._should_stop():
+            return
+        nmse = self.evaluate(self.look_up.whole(depth=2))
         if len(nmse):
             self._record(nmse)
 
@@ -487,9 +491,11 @@ class Search:
 def run(search: Search, callback: Callable[[Search], None] | None = None) -> str:
     """Run rounds until there is a reason to stop, and return it; `callback` is called after each."""
     if search.n_evaluations == 0:
-        search.glance()
-        if callback is not None and search.n_evaluations > 0:
-            callback(search)
+        for look in (search.glance, search.look_further):
+            before = search.n_evaluations
+            look()
+            if callback is not None and search.n_evaluations > before:
+                callback(search)
     while (reason := search.stop_reason()) is None:
         search.tell(search.ask())
         if callback is not None:

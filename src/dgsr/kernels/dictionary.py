@@ -308,5 +308,5 @@ def new_tables(columns, y, catalogue, max_length):
         plans=np.empty((n_datasets, max_length), dtype=np.int64),
     )
     _fill_tables(tables)
-    look_up_whole(tables.columns, tables.y, catalogue, short, 0, tables.plans)
+    look_up_whole(tables.columns, tables.y, catalogue, short, tables.plans)
     return tables

@@ -8,10 +8,12 @@ every turn of it is tried, and what is found is computed forwards at all points.
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 from numba import njit
 
-from dgsr.kernels.catalogue import N_POINTS, fill_short, new_short, short_of
+from dgsr.kernels.catalogue import N_POINTS, Short, fill_short, new_short, short_of
 from dgsr.kernels.completion import (
     ADDED,
     ALONE,
@@ -31,6 +33,7 @@ from dgsr.kernels.completion import (
     operands_of,
     sift,
     take_points,
+    write,
 )
 from dgsr.kernels.covers import (
     cover_with,
@@ -57,9 +60,10 @@ _FARTHEST = 200.0
 _compiled = njit(cache=True, error_model="numpy")
 
 
-@_compiled
 def complete_whole(values, short, catalogue, depth, program):
     """Look a whole program up, as `complete` does its rest.
+
+    Not compiled, so that it can be interrupted between its stages.
 
     Parameters
     ----------
@@ -68,41 +72,55 @@ def complete_whole(values, short, catalogue, depth, program):
     depth : int
         How far to look: 0 for a short program or two joined, also under an operator or in a power, which
         takes a millisecond by a large catalogue; 1 for these under one cover too, some hundred; 2 for all
-        pairs of short programs, what is under two covers, and what is under a sine and covers, a second.
+        pairs of short programs, what is under two covers, and what is under a sine and covers: seconds.
 
     Returns
     -------
     int
         Number of tokens; 0 if nothing is found.
     """
-    if len(values) < N_POINTS:
-        return 0
-    most = len(program)
-    wanted = new_wanted(MOST_FOUND_OF_MANY)
-    target, close = np.empty(N_POINTS), np.empty(N_POINTS)
+    n = _complete(values, short, catalogue, program)
+    if n > 0 or depth == 0 or len(values) < N_POINTS:
+        return n
+    target, close, wanted = np.empty(N_POINTS), np.empty(N_POINTS), new_wanted(MOST_FOUND_OF_MANY)
     take_points(values, short, target)
     if not fill_close(target, close):
         return 0
-    wanted.values[:] = target
+    arguments = target, close, short, catalogue, len(program), wanted
+    up_to = [int(n) for n in catalogue.n_up_to]
+    some, simplest = min(up_to[2], _MOST_COVERING), min(up_to[1], _MOST_COVERING_TWICE)
+    stages = [partial(_find_covered, 1, some, False)]
+    if depth >= 2:
+        stages.append(_find_pair)
+        for n_covering in (up_to[1], some, min(up_to[4], catalogue.n_kept)):
+            stages.append(partial(_find_covered, 1, n_covering, True))
+        stages.append(_find_folded)
+        stages += [partial(_find_covered, 2, simplest, plain) for plain in (True, False)]
+    for stage in stages:
+        found, covers = stage(*arguments)
+        if found.nodes < NONE:
+            return write_covered(found, covers, catalogue, program)
+    return 0
+
+
+@_compiled
+def _complete(values, short, catalogue, program):
+    """`complete_whole` at depth 0."""
+    if len(values) < N_POINTS:
+        return 0
+    wanted = new_wanted(MOST_FOUND_OF_MANY)
+    take_points(values, short, wanted.values)
     n_firsts = min(catalogue.n_up_to[3], _MOST_FIRST), min(catalogue.n_up_to[2], _MOST_FIRST)
-    found = find(wanted, short, catalogue, False, False, n_firsts, most, NONE)
-    covers, up_to = (-1, -1, -1), catalogue.n_up_to
-    arguments = target, close, short, catalogue, most, wanted
-    if found.nodes == NONE and depth >= 1:
-        found, covers = _find_covered(1, min(up_to[2], _MOST_COVERING), False, *arguments)
-    if found.nodes == NONE and depth >= 2:
-        wanted.values[:] = target
-        n_firsts = len(catalogue.token), up_to[4]
-        found, covers = find(wanted, short, catalogue, False, False, n_firsts, most, NONE), (-1, -1, -1)
-        for n_covering in (up_to[1], min(up_to[2], _MOST_COVERING), min(up_to[4], catalogue.n_kept)):
-            if found.nodes == NONE:
-                found, covers = _find_covered(1, n_covering, True, *arguments)
-        if found.nodes == NONE:
-            found, covers = _find_folded(*arguments)
-        for plain in (True, False):
-            if found.nodes == NONE:
-                found, covers = _find_covered(2, min(up_to[1], _MOST_COVERING_TWICE), plain, *arguments)
-    return 0 if found.nodes == NONE else write_covered(found, covers, catalogue, program)
+    found = find(wanted, short, catalogue, False, False, n_firsts, len(program), NONE)
+    return 0 if found.nodes == NONE else write(found, catalogue, program, 0)
+
+
+@_compiled
+def _find_pair(target, close, short, catalogue, most, wanted):
+    """Find the simplest of all pairs of short programs: itself, and no covers."""
+    wanted.values[:] = target
+    n_firsts = len(catalogue.token), catalogue.n_up_to[4]
+    return find(wanted, short, catalogue, False, False, n_firsts, most, NONE), (-1, -1, -1)
 
 
 @_compiled
@@ -271,15 +289,17 @@ def look_up_more(tables, catalogue, depth):
     depth : int
         See `complete_whole`.
     """
-    missing = np.flatnonzero(tables.plans[:, 0] < 0)
-    plans = tables.plans[missing]
-    arguments = tables.columns[missing], tables.y[missing], catalogue, new_short(1, catalogue)
-    look_up_whole(*arguments, depth, plans)
-    tables.plans[missing] = plans
+    short = Short(*(array[0] for array in new_short(1, catalogue)))
+    program = np.empty(tables.plans.shape[1], dtype=np.int64)
+    for d in np.flatnonzero(tables.plans[:, 0] < 0):
+        fill_short(tables.columns[d], catalogue, *short)
+        n = complete_whole(tables.y[d], short, catalogue, depth, program)
+        tables.plans[d, :n] = program[:n]
 
 
-def look_up_whole(columns, y, catalogue, short, depth, plans):
-    """Look whole programs up, of D data sets.
+@_compiled
+def look_up_whole(columns, y, catalogue, short, plans):
+    """Look whole programs up at depth 0, of D data sets.
 
     Parameters
     ----------
@@ -288,26 +308,20 @@ def look_up_whole(columns, y, catalogue, short, depth, plans):
     catalogue : Catalogue
     short : Short
         Of D data sets, or of one as room to work in; receives their values.
-    depth : int
-        See `complete_whole`.
     plans : ndarray of shape (D, most), int64
         Receives the programs, -1 after their end.
     """
     plans[:] = -1
-    _look_all_up(columns, y, catalogue, short, depth, np.empty(plans.shape[1], dtype=np.int64), plans)
-
-
-@_compiled
-def _look_all_up(columns, y, catalogue, short, depth, program, plans):
+    program = np.empty(plans.shape[1], dtype=np.int64)
     for d in range(len(y)):
         own = short_of(short, min(d, len(short.slots) - 1))
         fill_short(columns[d], catalogue, own.values, own.at_first, own.rows, own.slots, own.sieve)
-        n = complete_whole(y[d], own, catalogue, depth, program)
+        n = _complete(y[d], own, catalogue, program)
         plans[d, :n] = program[:n]
 
 
 def are_looked_up(columns, y, catalogue, max_length):
     """Which data sets are the values of a program that is looked up whole: a ndarray of bool."""
     plans = np.empty((len(y), max_length), dtype=np.int64)
-    look_up_whole(columns, y, catalogue, new_short(1, catalogue), 0, plans)
+    look_up_whole(columns, y, catalogue, new_short(1, catalogue), plans)
     return plans[:, 0] >= 0
