@@ -409,3 +409,14 @@ def test_the_first_point_is_not_where_all_programs_meet():
     columns[:, ROWS // 2 :] = 0.0
     columns[:, 7] = 0.7, 1.3
     assert first_row(columns) == 7
+
+
+def test_data_of_more_columns_than_the_catalogue_has_room_for():
+    library = get_library("koza", 3000)
+    catalogue = new_catalogue(library.table.opcode, library.table.argument, 3000, size=1024)
+    columns = np.random.default_rng(0).uniform(0.3, 3.0, (3000, ROWS))
+    short = short_programs(columns, catalogue)
+    program = np.zeros(30, dtype=np.int64)
+    assert len(catalogue.token) <= 1024
+    assert complete_whole(columns[7] * columns[3], short, catalogue, 2, program) == 3
+    assert complete_whole(np.sin(columns[2900]), short, catalogue, 2, program) == 0

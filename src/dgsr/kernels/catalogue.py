@@ -85,6 +85,7 @@ def new_catalogue(opcode, argument, n_columns, size=SMALL):
     -------
     Catalogue
     """
+    n_columns = min(n_columns, size // 2)  # of very wide data the first
     listed = list_programs(opcode, argument, n_columns, size)
     n = int(listed.total[0])
     token, nodes = listed.token[:n].copy(), listed.nodes[:n].copy()
@@ -103,7 +104,7 @@ def new_catalogue(opcode, argument, n_columns, size=SMALL):
         nodes,
         listed.trigonometric[:n].copy(),
         np.searchsorted(nodes, np.arange(5), side="right"),
-        min(n, size // 16 if size <= SMALL else size // 128),
+        min(n, max(size // 16 if size <= SMALL else size // 128, n_columns)),
         _NEAR if size <= SMALL else _NEARER,
     )
 

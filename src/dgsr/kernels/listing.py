@@ -55,6 +55,7 @@ def list_programs(opcode, argument, n_columns, size):
     opcode, argument : ndarray of shape (n_tokens,), int64
         As in `dgsr.expressions.library.TokenTable`.
     n_columns, size : int
+        Half as many columns as programs at most.
 
     Returns
     -------

@@ -87,12 +87,12 @@ def complete_whole(values, short, catalogue, depth, program):
     if not fill_close(target, close):
         return 0
     arguments = target, close, short, catalogue, len(program), wanted
-    up_to = [int(n) for n in catalogue.n_up_to]
+    up_to = [min(int(n), catalogue.n_kept) for n in catalogue.n_up_to]  # covers are of these
     some, simplest = min(up_to[2], _MOST_COVERING), min(up_to[1], _MOST_COVERING_TWICE)
     stages = [partial(_find_covered, 1, some, False)]
     if depth >= 2:
         stages.append(_find_pair)
-        for n_covering in (up_to[1], some, min(up_to[4], catalogue.n_kept)):
+        for n_covering in (up_to[1], some, up_to[4]):
             stages.append(partial(_find_covered, 1, n_covering, True))
         stages.append(_find_folded)
         stages += [partial(_find_covered, 2, simplest, plain) for plain in (True, False)]
@@ -191,10 +191,10 @@ def _find_folded(target, close, short, catalogue, most, wanted):
     """Find the simplest completion under a sine or cosine and a cover: itself, and these."""
     best, best_covers, nodes = Found(NONE, -1, 1, ALONE, 0, 0), (-1, -1, -1), NONE
     between, operands = np.empty(N_POINTS), np.empty(160)
-    n_bare, n_few = n_covers(0, catalogue), n_covers(catalogue.n_up_to[1], catalogue)
-    n_some = n_covers(min(catalogue.n_up_to[3], _MOST_COVERING), catalogue)
-    n_all = n_covers(min(catalogue.n_up_to[3], _MOST_WITHIN), catalogue)
-    n_without = n_covers(min(catalogue.n_up_to[4], _MOST_WITHOUT), catalogue)
+    n_bare, n_few = n_covers(0, catalogue), n_covers(_n_covering(1, _MOST_COVERING, catalogue), catalogue)
+    n_some = n_covers(_n_covering(3, _MOST_COVERING, catalogue), catalogue)
+    n_all = n_covers(_n_covering(3, _MOST_WITHIN, catalogue), catalogue)
+    n_without = n_covers(_n_covering(4, _MOST_WITHOUT, catalogue), catalogue)
     # With few covers in the sine at first, then with many: there is not always time for all of them.
     for start, stop in ((-1, n_few), (n_few, n_all)):
         n_left = _MOST_LOOKS // (ALONE * _LEAST_FIRST)
@@ -230,6 +230,12 @@ def _find_folded(target, close, short, catalogue, most, wanted):
         if nodes < NONE:
             break
     return best, best_covers
+
+
+@_compiled
+def _n_covering(nodes, most, catalogue):
+    """How many short programs of so many nodes can be part of a cover: all their values are needed."""
+    return min(catalogue.n_up_to[nodes], most, catalogue.n_kept)
 
 
 @_compiled
