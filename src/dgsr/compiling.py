@@ -12,8 +12,9 @@ from dgsr.expressions.library import Library
 from dgsr.finishing import finish
 from dgsr.generator.config import GeneratorConfig
 from dgsr.generator.generator import Generator
+from dgsr.lookup import LookUp
 from dgsr.population import DataSet
-from dgsr.search import Search, SearchConfig, run
+from dgsr.search import LONG_LOOK, Search, SearchConfig, run
 
 
 @cache
@@ -31,7 +32,11 @@ def compile_kernels(has_constants: bool) -> None:
     library = Library("compiling", ("add", "mul", "div", "sin"), has_constants, 1)
     constraints = Constraints(max_length=8)
     config = SearchConfig(
-        max_evaluations=200, batch_size=20, tolerance=0.0, evolution=EvolutionConfig(generations=2)
+        max_evaluations=200,
+        max_time=LONG_LOOK,  # too short to list a million programs
+        batch_size=20,
+        tolerance=0.0,
+        evolution=EvolutionConfig(generations=2),
     )
     sizes = GeneratorConfig(
         encoder="columns", encoder_width=4, encoder_heads=1, encoder_layers=1, n_latents=1, tree_embedding=4,
@@ -43,5 +48,7 @@ def compile_kernels(has_constants: bool) -> None:
     data = DataSet.from_arrays(X, np.exp(X[:, 0]))
     search = Search(data, library, constraints, config, generator)
     run(search)
+    if not has_constants:
+        LookUp(library, data, search.grammar, size=256).whole(depth=2)
     if has_constants:
         finish(search.archive.population(), np.ones(1), data, library, config.tolerance)

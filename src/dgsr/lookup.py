@@ -51,10 +51,12 @@ class LookUp:
     data : DataSet
     grammar : Grammar
         What is found and does not meet it, is left out.
+    size : int
+        Of the catalogue that is for the whole law.
     """
 
-    def __init__(self, library: Library, data: DataSet, grammar: Grammar) -> None:
-        self.library = library
+    def __init__(self, library: Library, data: DataSet, grammar: Grammar, size: int = LARGE) -> None:
+        self.library, self.size = library, size
         self.grammar = grammar
         self._works = len(data.y) >= N_POINTS
         rows = rows_to_look_at(len(data.y))
@@ -87,7 +89,7 @@ class LookUp:
 
     @cached_property
     def _large(self) -> tuple[Short, Catalogue]:
-        catalogue = catalogue_of(self.library, self.library.n_variables, LARGE)
+        catalogue = catalogue_of(self.library, self.library.n_variables, self.size)
         return _short(self._points, catalogue), catalogue
 
     def repaired(self, population: Population) -> Population:

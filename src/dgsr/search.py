@@ -36,8 +36,8 @@ _FIT_COST = 10
 
 # Programs of the generator looked at before the first round.
 _GLANCE = 50
-# Seconds that must be left for a look into the large catalogue, which may take some.
-_LONG_LOOK = 5.0
+#: Seconds that must be left for a look into the large catalogue, which may take some.
+LONG_LOOK = 5.0
 
 # Steps of the constants of a program that enters the archive.
 _THOROUGH = 30
@@ -247,7 +247,7 @@ class Search:
 
     def look_further(self) -> None:
         """Look the law up in a million short programs, if there is time."""
-        in_time = self.config.max_time is None or self.seconds + _LONG_LOOK < self.config.max_time
+        in_time = self.config.max_time is None or self.seconds + LONG_LOOK < self.config.max_time
         if self.look_up is None or not in_time or self._should_stop():
             return
         nmse = self.evaluate(self.look_up.whole(depth=2))
