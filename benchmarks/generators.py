@@ -5,7 +5,7 @@
 For each number of variables, equations of the generator's prior that no training of ours has seen (a seed of
 their own, and nothing that is drawn is excluded but the benchmark problems): nats of the true program
 given its own data, another equation's, and none; share of the samples that are valid; of the equations that
-are looked up whole (`dgsr.kernels.wholes`, depth 2), for which the generator need only copy; and of those
+are looked up whole (`dgsr.kernels.wholes`), for which the generator need only copy; and of those
 whose function is among the first 1, 10, 100, 1,000 samples, and the first 100 with another's data.
 Names are of shipped generators, or folders.
 """
@@ -20,6 +20,7 @@ import torch
 
 from dgsr.checkpoints import list_generators, load_generator
 from dgsr.exclusion import benchmark_exclusions
+from dgsr.kernels.wholes import DEEPEST
 from dgsr.prior import Prior
 from dgsr.validation import draw_validation_set, measure
 
@@ -33,7 +34,7 @@ def row(name: str, n_variables: int, n_equations: int) -> dict:
     prior = Prior.default_for(generator.library, known)
     excluded = benchmark_exclusions(generator.library, generator.constraints)
     held_out = draw_validation_set(generator, prior, excluded, n_equations, SEED, n_variables)
-    figures = measure(generator, held_out, n_programs=1000, n_datasets=n_equations, depth=2)
+    figures = measure(generator, held_out, n_programs=1000, n_datasets=n_equations, depth=DEEPEST)
     return {
         "generator": Path(name).name,
         "n_variables": n_variables,

@@ -26,13 +26,13 @@ from dgsr.kernels.catalogue import (
     new_short,
     short_of,
 )
-from dgsr.kernels.completion import complete
+from dgsr.kernels.completion import MOST_FIRST, complete
 from dgsr.kernels.covers import cover_with, n_covers, uncover
 from dgsr.kernels.grammar import are_valid
 from dgsr.kernels.operators import COS, SIN
 from dgsr.kernels.random import new_state
 from dgsr.kernels.remainders import Remainders
-from dgsr.kernels.wholes import complete_whole
+from dgsr.kernels.wholes import DEEPEST, SHALLOW, complete_whole
 from dgsr.lookup import LookUp
 from dgsr.population import DataSet, Population
 from dgsr.prior import Prior
@@ -67,9 +67,10 @@ def looked_up(library, y, columns, *, whole=False, depth=0, without=False, most=
     short = short_programs(columns, catalogue)
     program = np.zeros(most, dtype=np.int64)
     if whole:
-        n = complete_whole(y, short, catalogue, depth, program)
+        grammar = Constraints(1, most).grammar(library)
+        n = complete_whole(y, short, catalogue, grammar, depth, program)
     else:
-        n = complete(y, short, catalogue, without, program)
+        n = complete(y, short, catalogue, without, MOST_FIRST, program)
     return program[:n] if n else None
 
 
@@ -166,7 +167,7 @@ def test_more_is_looked_up_under_covers():
     x1, x2 = columns = table()
     for y in (np.exp(np.cos(np.exp(x1) - np.log(x2))), x1 + np.log(x2) * np.cos(x1 * x2)):
         assert looked_up(KOZA, y, columns, whole=True) is None
-        found = looked_up(KOZA, y, columns, whole=True, depth=2)
+        found = looked_up(KOZA, y, columns, whole=True, depth=DEEPEST)
         np.testing.assert_allclose(values(KOZA, found, columns), y, rtol=1e-7)
 
 
@@ -185,15 +186,36 @@ def test_more_is_looked_up_under_covers():
 def test_what_a_deep_look_finds(function, low, high):
     columns = table(seed=3, low=low, high=high)
     y = function(*columns)
-    found = looked_up(KOZA, y, columns, whole=True, depth=2)
+    found = looked_up(KOZA, y, columns, whole=True, depth=DEEPEST)
     np.testing.assert_allclose(values(KOZA, found, columns), y, rtol=1e-6, atol=1e-9)
+
+
+def test_what_the_constraints_forbid_is_passed_over():
+    """Found before some pairs is the logarithm of an exponential of them, which nothing may write."""
+    x1, x2 = columns = table(low=1.0, high=4.9)
+    y = np.cos(np.exp(x2)) * np.cos(x1 + x1**2)
+    found = looked_up(KOZA, y, columns, whole=True, depth=DEEPEST)
+    assert are_valid(found[None], np.array([len(found)]), Constraints(1, 30).grammar(KOZA)).all()
+    np.testing.assert_allclose(values(KOZA, found, columns), y, rtol=1e-7)
+
+
+def test_a_look_in_steps_finds_what_one_does():
+    columns = table(low=0.1, high=0.9)
+    data = DataSet.from_arrays(columns.T, np.cos(4.0 * np.exp(columns[0]) + 4.0) - columns.sum(axis=0) ** 2)
+    look_up = LookUp(KOZA, data, Constraints(1, 30).grammar(KOZA))
+    at_once = look_up.whole(DEEPEST)
+    in_steps = [look_up.whole(depth, depth) for depth in range(DEEPEST + 1)]
+    first = next(found for found in in_steps if len(found))
+    assert not len(in_steps[0])
+    assert at_once.tokens.tolist() == first.tokens.tolist()
+    assert at_once.nmse(data)[0] < 1e-20
 
 
 def test_a_deep_look_at_noise_finds_nothing():
     columns = table()
-    for seed in range(3):
+    for seed, depth in enumerate((DEEPEST, SHALLOW, SHALLOW)):  # the deep one takes ten seconds
         y = np.sin(np.random.default_rng(seed).normal(size=ROWS))
-        assert looked_up(KOZA, y, columns, whole=True, depth=2) is None
+        assert looked_up(KOZA, y, columns, whole=True, depth=depth) is None
 
 
 def test_covers_come_off_as_they_go_on():
@@ -218,7 +240,7 @@ def test_what_is_taken_off_may_not_drown_the_rest():
     """y - f of an enormous f is f again to all its digits, whatever y is."""
     columns = table(low=3.0, high=4.0)
     y = np.random.default_rng(5).normal(size=ROWS)
-    assert looked_up(KOZA, y, columns, whole=True, depth=2) is None
+    assert looked_up(KOZA, y, columns, whole=True, depth=DEEPEST) is None
 
 
 def test_noise_is_not_completed():
@@ -233,12 +255,12 @@ def test_values_that_are_none_are_not_completed(bad):
     columns = table()
     y = columns[0].copy()
     y[first_row(columns)] = bad
-    assert looked_up(KOZA, y, columns, whole=True, depth=2) is None
+    assert looked_up(KOZA, y, columns, whole=True, depth=DEEPEST) is None
 
 
 def test_fewer_rows_than_points_complete_nothing():
     columns = table()[:, : N_POINTS - 1]
-    assert looked_up(KOZA, columns[0].copy(), columns, whole=True, depth=2) is None
+    assert looked_up(KOZA, columns[0].copy(), columns, whole=True, depth=DEEPEST) is None
     columns = table()[:, :N_POINTS]
     assert names(KOZA, looked_up(KOZA, columns[0].copy(), columns)) == "x1"
 
@@ -266,7 +288,7 @@ def test_libraries_of_all_kinds():
 
 def test_columns_that_are_all_alike():
     columns = np.ones((2, ROWS))
-    found = looked_up(KOZA, columns[0].copy(), columns, whole=True, depth=2)
+    found = looked_up(KOZA, columns[0].copy(), columns, whole=True, depth=DEEPEST)
     np.testing.assert_allclose(values(KOZA, found, columns), 1.0)
 
 
@@ -360,7 +382,7 @@ def test_what_is_found_meets_the_constraints():
     everything = look_up_in(columns, y).whole(1)
     assert everything.nmse(DataSet.from_arrays(columns.T, y))[0] < 1e-20
     shorter = Constraints(1, int(everything.lengths[0]) - 1)
-    assert len(look_up_in(columns, y, constraints=shorter).whole(2)) == 0
+    assert len(look_up_in(columns, y, constraints=shorter).whole(DEEPEST)) == 0
     for seed in range(5):
         random = Prior().draw(20, 30, 2, KOZA, Constraints(1, 20), new_state(seed)).programs
         found = look_up_in(columns, np.sin(y), constraints=Constraints(1, 20)).repaired(random)
@@ -423,6 +445,7 @@ def test_data_of_more_columns_than_the_catalogue_has_room_for():
     columns = np.random.default_rng(0).uniform(0.3, 3.0, (3000, ROWS))
     short = short_programs(columns, catalogue)
     program = np.zeros(30, dtype=np.int64)
+    arguments = short, catalogue, Constraints(1, 30).grammar(library), DEEPEST, program
     assert len(catalogue.token) <= 1024
-    assert complete_whole(columns[7] * columns[3], short, catalogue, 2, program) == 3
-    assert complete_whole(np.sin(columns[2900]), short, catalogue, 2, program) == 0
+    assert complete_whole(columns[7] * columns[3], *arguments) == 3
+    assert complete_whole(np.sin(columns[2900]), *arguments) == 0

@@ -12,6 +12,7 @@ from dgsr.expressions.library import Library
 from dgsr.finishing import finish
 from dgsr.generator.config import GeneratorConfig
 from dgsr.generator.generator import Generator
+from dgsr.kernels.wholes import DEEPEST
 from dgsr.lookup import LookUp
 from dgsr.population import DataSet
 from dgsr.search import LONG_LOOK, Search, SearchConfig, run
@@ -49,6 +50,6 @@ def compile_kernels(has_constants: bool) -> None:
     search = Search(data, library, constraints, config, generator)
     run(search)
     if not has_constants:
-        LookUp(library, data, search.grammar, size=256).whole(depth=2)
+        LookUp(library, data, search.grammar, size=256).whole(DEEPEST)
     if has_constants:
         finish(search.archive.population(), np.ones(1), data, library, config.tolerance)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cache, cached_property
+from functools import cache, cached_property, lru_cache
 
 import numpy as np
 
@@ -11,7 +11,6 @@ from dgsr.expressions.library import Library
 from dgsr.kernels.catalogue import (
     LARGE,
     N_POINTS,
-    SMALL,
     Catalogue,
     Short,
     choose_rows,
@@ -30,8 +29,14 @@ _MOST = 200
 
 
 @cache
-def catalogue_of(library: Library, n_variables: int, size: int = SMALL) -> Catalogue:
+def catalogue_of(library: Library, n_variables: int) -> Catalogue:
     """The short programs of a library over so many columns."""
+    return new_catalogue(library.table.opcode, library.table.argument, n_variables)
+
+
+@lru_cache(maxsize=2)  # one is 57 MB
+def large_catalogue_of(library: Library, n_variables: int, size: int = LARGE) -> Catalogue:
+    """The same, and many more."""
     return new_catalogue(library.table.opcode, library.table.argument, n_variables, size)
 
 
@@ -70,26 +75,27 @@ class LookUp:
         self._short = _short(self._points, self._catalogue)
         self._deepest = self._short, self._catalogue  # of what has been made so far
 
-    def whole(self, depth: int) -> Population:
+    def whole(self, depth: int, start: int = 0) -> Population:
         """The law, if it can be looked up; else no programs.
 
         Parameters
         ----------
-        depth : int
-            See `dgsr.kernels.wholes.complete_whole`.
+        depth, start : int
+            See `dgsr.kernels.wholes.complete_whole`; 0 is in the small catalogue, more in the large one.
         """
         tokens = np.zeros((1, self.grammar.max_length), dtype=np.int64)
         n = 0
         if self._works:
-            n = complete_whole(self._target, self._short, self._catalogue, 0, tokens[0])
+            if start == 0:
+                n = complete_whole(self._target, self._short, self._catalogue, self.grammar, 0, tokens[0])
             if n == 0 and depth > 0:
                 self._deepest = self._large
-                n = complete_whole(self._target, *self._large, depth, tokens[0])
+                n = complete_whole(self._target, *self._large, self.grammar, depth, tokens[0], start)
         return self._population(tokens[: n > 0], np.array([n] if n > 0 else [], dtype=np.int64))
 
     @cached_property
     def _large(self) -> tuple[Short, Catalogue]:
-        catalogue = catalogue_of(self.library, self.library.n_variables, self.size)
+        catalogue = large_catalogue_of(self.library, self.library.n_variables, self.size)
         return _short(self._points, catalogue), catalogue
 
     def repaired(self, population: Population) -> Population:

@@ -20,6 +20,7 @@ from dgsr.expressions.expression import Expression
 from dgsr.expressions.library import Library
 from dgsr.generator.generator import Generator
 from dgsr.kernels.random import new_state
+from dgsr.kernels.wholes import DEEPEST, SHALLOW
 from dgsr.lookup import LookUp
 from dgsr.pareto import ParetoArchive
 from dgsr.population import DataSet, Population
@@ -173,10 +174,11 @@ class Search:
 
         looks_up = config.look_up and not library.has_constants
         self.look_up = LookUp(library, data, self.grammar) if looks_up else None
+        self._depth = 0  # how far it has been looked up
         self.generator = None
         if generator is not None:
             self.generator = generator.refinable_copy()
-            encoding = generator.encode_dataset(data.columns.T, data.y, seed, depth=0)
+            encoding = generator.encode_dataset(data.columns.T, data.y, seed)
             # A copy, because what was computed in inference mode can't be refined through.
             self.encoding = encoding.detached()
             self._pretrained = generator.decoder
@@ -237,7 +239,7 @@ class Search:
         """Look the law up, and at a few programs of the generator: often it is there, and all is done."""
         nmse = np.zeros(0)
         if self.look_up is not None:
-            nmse = self.evaluate(self.look_up.whole(depth=0))
+            nmse = self.evaluate(self.look_up.whole(0))
         if self.generator is not None and not self._should_stop():
             programs = self._sample(self.generator, min(_GLANCE, self.config.batch_size))
             nmse = self.evaluate(programs)
@@ -246,11 +248,13 @@ class Search:
             self._record(nmse)
 
     def look_further(self) -> None:
-        """Look the law up in a million short programs, if there is time."""
+        """Look the law up in a million short programs, at the next length, if there is time."""
         in_time = self.config.max_time is None or self.seconds + LONG_LOOK < self.config.max_time
-        if self.look_up is None or not in_time or self._should_stop():
+        if self.look_up is None or self._depth == DEEPEST or not in_time or self._should_stop():
             return
-        nmse = self.evaluate(self.look_up.whole(depth=2))
+        depth = SHALLOW if self._depth == 0 else self._depth + 1
+        nmse = self.evaluate(self.look_up.whole(depth, self._depth + (self._depth > 0)))
+        self._depth = depth
         if len(nmse):
             self._record(nmse)
 
@@ -440,6 +444,7 @@ class Search:
             "state": self.state.copy(),
             "n_evaluations": self.n_evaluations,
             "n_invalid": self.n_invalid,
+            "depth": self._depth,
             "stale_rounds": self.stale_rounds,
             "n_restarts": self.n_restarts,
             "best_since_restart": self._best_since_restart,
@@ -468,6 +473,7 @@ class Search:
         self.state[:] = state["state"]
         self.n_evaluations = state["n_evaluations"]
         self.n_invalid = state["n_invalid"]
+        self._depth = state["depth"]
         self.stale_rounds = state["stale_rounds"]
         self.n_restarts = state["n_restarts"]
         self._best_since_restart = state["best_since_restart"]
@@ -498,6 +504,7 @@ def run(search: Search, callback: Callable[[Search], None] | None = None) -> str
                 callback(search)
     while (reason := search.stop_reason()) is None:
         search.tell(search.ask())
+        search.look_further()
         if callback is not None:
             callback(search)
     return reason

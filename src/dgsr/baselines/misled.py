@@ -29,8 +29,8 @@ def misled(generator: Generator, n_variables: int, seed: int) -> Generator:
     prior = Prior.default_for(library, n_variables)
     drawn = prior.draw(1, 30, n_variables, library, generator.constraints, new_state(seed))
 
-    def encode_dataset(X: np.ndarray, y: np.ndarray, seed: int = 0, *, depth: int = 1) -> Encoding:
-        return generator.encode_dataset(drawn.X[0], drawn.y[0], seed, depth=depth)
+    def encode_dataset(X: np.ndarray, y: np.ndarray, seed: int = 0) -> Encoding:
+        return generator.encode_dataset(drawn.X[0], drawn.y[0], seed)
 
     twin = copy.copy(generator)
     twin.encode_dataset = encode_dataset  # type: ignore[method-assign]

@@ -17,13 +17,12 @@ from dgsr.generator.decoder import Decoder
 from dgsr.generator.encoder import Encoder
 from dgsr.generator.encoding import Encoding
 from dgsr.generator.sampling import Samples, sample_programs
-from dgsr.kernels.catalogue import LARGE
 from dgsr.kernels.dictionary import new_tables, rows_to_look_at
 from dgsr.kernels.grammar import are_valid, walk
 from dgsr.kernels.random import new_state
 from dgsr.kernels.remainders import complete_programs, describe_programs, description_sizes
 from dgsr.kernels.wholes import look_up_more
-from dgsr.lookup import catalogue_of
+from dgsr.lookup import catalogue_of, large_catalogue_of
 from dgsr.population import Population
 
 
@@ -136,11 +135,12 @@ class Generator(nn.Module):
         columns = X[:, rows, :n_variables].transpose(0, 2, 1)
         tables = new_tables(columns, y[:, rows], catalogue, self.constraints.max_length)
         if depth > 0:
-            look_up_more(tables, catalogue_of(self.library, n_variables, LARGE), depth)
+            large = large_catalogue_of(self.library, n_variables)
+            look_up_more(tables, large, self.grammar(n_variables), depth)
         return Encoding(latents, tables, catalogue)
 
     @torch.inference_mode()
-    def encode_dataset(self, X: np.ndarray, y: np.ndarray, seed: int = 0, *, depth: int = 1) -> Encoding:
+    def encode_dataset(self, X: np.ndarray, y: np.ndarray, seed: int = 0) -> Encoding:
         """Encode one data set of the user's.
 
         Parameters
@@ -149,8 +149,6 @@ class Generator(nn.Module):
         y : ndarray of shape (n_samples,)
         seed : int
             Chooses the rows that are read, where there are more than `config.max_rows`.
-        depth : int
-            As of `encode`.
 
         Returns
         -------
@@ -173,7 +171,7 @@ class Generator(nn.Module):
             X, y = X[rows], y[rows]
         padded = np.zeros((1, len(y), known))
         padded[0, :, :n_features] = X
-        return self.encode(padded, y[None].astype(np.float64), n_features, depth)
+        return self.encode(padded, y[None].astype(np.float64), n_features)
 
     def log_probs(
         self, encoding: Encoding, tokens: np.ndarray, lengths: np.ndarray, grammar: Grammar

@@ -86,7 +86,7 @@ def new_catalogue(opcode, argument, n_columns, size=SMALL):
     Catalogue
     """
     n_columns = min(n_columns, size // 2)  # of very wide data the first
-    listed = list_programs(opcode, argument, n_columns, size)
+    listed = list_programs(opcode, argument, n_columns, size, of_one=size > SMALL)
     n = int(listed.total[0])
     token, nodes = listed.token[:n].copy(), listed.nodes[:n].copy()
     ways = ways_to_look(opcode)

@@ -17,12 +17,10 @@ from dgsr.kernels.inverses import take_off
 from dgsr.kernels.listing import LARGEST_POWER
 from dgsr.kernels.operators import COS, EXP, SIN, SQUARE, VARIABLE, apply, is_binary
 
-# Programs tried as the first of two, at most.
-_MOST_FIRST = 128
-# Gone through at a time, and candidates for a value, by the first point, that are looked at of these; and of
-# those in a large catalogue.
-_AT_A_TIME, _MOST_FOUND = 128, 256
-MOST_FOUND_OF_MANY = 4096
+#: Programs tried as the first of two, at most, where what completes one is looked for at every token.
+MOST_FIRST = 128
+# Gone through at a time, and candidates for a value, by the first point, that are looked at of these.
+_AT_A_TIME, _MOST_FOUND = 128, 4096
 # Values this close, by their own size and by that of the largest, are the same.
 _CLOSE, _CLOSE_BY_LARGEST = 1e-7, 1e-10
 #: Of two that are added, neither is smaller than so much of the other: any would do that is lost in it.
@@ -46,14 +44,14 @@ class _Wanted(NamedTuple):
     work: np.ndarray  # (N_POINTS,)
     made: np.ndarray  # (N_POINTS,)
     operands: np.ndarray  # (64,)
-    found: np.ndarray  # (most_found, 3) int64
+    found: np.ndarray  # (_MOST_FOUND, 3) int64
 
 
 @_compiled
-def new_wanted(most_found):
-    """Room for a search, and for so many candidates at a time."""
+def new_wanted():
+    """Room for a search."""
     row = np.empty(N_POINTS)
-    found = np.empty((most_found, 3), dtype=np.int64)
+    found = np.empty((_MOST_FOUND, 3), dtype=np.int64)
     return _Wanted(row, row.copy(), row.copy(), row.copy(), np.empty(64), found)
 
 
@@ -219,7 +217,7 @@ def find(wanted, short, catalogue, without, plain, n_firsts, most, most_nodes):
             if catalogue.joins[2] < 0 or (power % 2 == 0 and least < 0.0):
                 continue
             n_operands = _roots(target[0], power, operands)
-        stop = n_firsts[0] if n_operands == 1 and power == 1 else n_firsts[1]
+        stop = n_firsts[0 if n_operands == 1 and power == 1 else 1]
         most_tokens = (most - (power - 1)) // power - (way >= 0)
         n_parts = (stop - 1) // _AT_A_TIME + 1
         for part in range(n_operands * n_parts):
@@ -254,7 +252,7 @@ def take_points(values, short, out):
 
 
 @_compiled
-def complete(values, short, catalogue, without, program):
+def complete(values, short, catalogue, without, most_first, program):
     """Look the rest of a program up.
 
     Parameters
@@ -266,6 +264,8 @@ def complete(values, short, catalogue, without, program):
     catalogue : Catalogue
     without : bool
         Whether sines and cosines are not allowed.
+    most_first : int
+        Programs tried as the first of two, at most.
     program : ndarray of shape (most,), int64
         Receives the tokens, of the simplest of what is found.
 
@@ -276,9 +276,9 @@ def complete(values, short, catalogue, without, program):
     """
     if len(values) < N_POINTS:
         return 0
-    wanted = new_wanted(_MOST_FOUND)
+    wanted = new_wanted()
     take_points(values, short, wanted.values)
-    n_firsts = min(catalogue.n_up_to[3], _MOST_FIRST), min(catalogue.n_up_to[2], _MOST_FIRST)
+    n_firsts = min(catalogue.n_up_to[3], most_first), min(catalogue.n_up_to[2], most_first)
     found = find(wanted, short, catalogue, without, False, n_firsts, len(program), NONE)
     return 0 if found.nodes == NONE else write(found, catalogue, program, 0)
 

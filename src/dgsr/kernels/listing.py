@@ -47,7 +47,7 @@ class Listed(NamedTuple):
     slots: np.ndarray  # int32: numbers of programs by their values; -1 elsewhere
 
 
-def list_programs(opcode, argument, n_columns, size):
+def list_programs(opcode, argument, n_columns, size, of_one=False):
     """List the short programs of a library, at most `size`.
 
     Parameters
@@ -56,6 +56,8 @@ def list_programs(opcode, argument, n_columns, size):
         As in `dgsr.expressions.library.TokenTable`.
     n_columns, size : int
         Half as many columns as programs at most.
+    of_one : bool
+        Whether functions of the number 1, such as exp(1), are programs too, beside integers.
 
     Returns
     -------
@@ -82,7 +84,7 @@ def list_programs(opcode, argument, n_columns, size):
     while True:
         nodes = len(starts) - 1
         kinds = _kinds_of_level(opcode, operators, tokens_of, starts)
-        _add_level(np.array(kinds, dtype=np.int64).reshape(-1, 5), nodes, opcode, argument, listed)
+        _add_level(np.array(kinds, dtype=np.int64).reshape(-1, 5), nodes, of_one, opcode, argument, listed)
         starts.append(int(total[0]))
         # Where all operators have two operands, every other level is empty.
         goes_on = starts[-1] > starts[-3] and nodes < _MOST_NODES
@@ -109,7 +111,7 @@ def _kinds_of_level(opcode, operators, tokens_of, starts):
 
 
 @_compiled
-def _add_level(kinds, nodes, opcode, argument, listed):
+def _add_level(kinds, nodes, of_one, opcode, argument, listed):
     """Add the programs of so many nodes, in an order that is all over them: there may not be room for all."""
     total = 0
     for kind in kinds:
@@ -134,7 +136,7 @@ def _add_level(kinds, nodes, opcode, argument, listed):
             if is_binary(op):
                 if f <= s or (op != ADD and op != MUL):
                     _add(token, f, s, nodes, opcode, argument, listed)
-            elif not listed.constant[f]:
+            elif not listed.constant[f] or (of_one and nodes == 2 and listed.values[f, 0] == 1.0):
                 _add(token, f, 0, nodes, opcode, argument, listed)
         elif not listed.constant[f]:
             multiply = 0
@@ -155,7 +157,7 @@ def _add(token, f, s, nodes, opcode, argument, listed):
         trigonometric |= listed.trigonometric[s]
         length += listed.length[s]
         constant &= listed.constant[s]
-    if (own and trigonometric) or (constant and nodes > 1):
+    if (own and trigonometric) or (constant and is_binary(op) and nodes > 1):
         return -1
     values = np.empty(_N_REFERENCE)
     apply(op, argument[token], listed.values[f], listed.values[s], values, _N_REFERENCE)

@@ -15,7 +15,7 @@ import numpy as np
 from numba import njit
 
 from dgsr.kernels.catalogue import Short
-from dgsr.kernels.completion import complete
+from dgsr.kernels.completion import MOST_FIRST, complete
 from dgsr.kernels.descriptions import describe, n_by_column, n_moments, new_scratch
 from dgsr.kernels.inverses import second_operand, take_off, ways_to_look
 from dgsr.kernels.operators import CONSTANT, COS, DIV, EXP, MUL, SIN, VARIABLE, apply, is_binary
@@ -133,7 +133,8 @@ def look_up(b, d, tables, catalogue, holes):
         values, at_first, rows = tables.short_values[d], tables.short_at_first[d], tables.short_rows[d]
         short = Short(values, at_first, rows, tables.short_slots[d], tables.short_sieve[d])
         holes.planned[b, 0] = 0
-        holes.planned[b, 1] = complete(remainder, short, catalogue, doubts[_FOLDED] > 0, holes.plans[b])
+        without = doubts[_FOLDED] > 0
+        holes.planned[b, 1] = complete(remainder, short, catalogue, without, MOST_FIRST, holes.plans[b])
 
 
 @njit(cache=True, error_model="numpy")

@@ -17,7 +17,7 @@ from numba import njit
 
 from dgsr.kernels.canonical import subtree_ends
 from dgsr.kernels.catalogue import N_POINTS
-from dgsr.kernels.completion import complete
+from dgsr.kernels.completion import MOST_FIRST, complete
 from dgsr.kernels.inverses import second_operand, take_off
 from dgsr.kernels.operators import ADD, COS, DIV, MUL, SIN, SQUARE, SUB, VARIABLE, apply, is_binary
 
@@ -117,7 +117,7 @@ def repair(tokens, lengths, table, points, target, short, catalogue, repaired, n
         for i in range(1, length):
             if not known[i] or count == len(repaired):
                 continue
-            n = complete(wanted[i], short, catalogue, folded[i], program)
+            n = complete(wanted[i], short, catalogue, folded[i], MOST_FIRST, program)
             rest = length - ends[i]
             if n == 0 or i + n + rest > most:
                 continue

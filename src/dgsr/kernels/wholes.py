@@ -1,9 +1,9 @@
 """Whole programs looked up, in compiled code: two short programs joined, under one or more covers.
 
-Looked up is what `complete` finds, at more length: all pairs of short programs, pairs under one or two covers
-(`dgsr.kernels.covers`), and under a sine or cosine that may have covers without and within. What is within a
-sine is known but for its turn, and that differs from row to row: so there the first point alone is gone by,
-every turn of it is tried, and what is found is computed forwards at all points.
+Looked up is what `complete` finds, at more length, in stages: all pairs of short programs, pairs under one or
+two covers (`dgsr.kernels.covers`), and under a sine or cosine that may have covers around it and in it. What
+is in a sine is known but for its turn, and that differs from row to row: so there the first point alone is
+gone by, every turn of it is tried, and what is found is computed forwards at all points.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from dgsr.kernels.completion import (
     BY_FIRST,
     FARTHEST,
     LESS_FIRST,
-    MOST_FOUND_OF_MANY,
     MULTIPLIED,
     NONE,
     Found,
     are_close,
+    complete,
     evaluate_found,
     fill_close,
     find,
@@ -33,7 +33,6 @@ from dgsr.kernels.completion import (
     operands_of,
     sift,
     take_points,
-    write,
 )
 from dgsr.kernels.covers import (
     cover_with,
@@ -44,23 +43,25 @@ from dgsr.kernels.covers import (
     uncover,
     write_covered,
 )
+from dgsr.kernels.grammar import are_valid
 from dgsr.kernels.listing import LARGEST_POWER
 from dgsr.kernels.operators import COS, SIN
 
-# How often a stage of the search looks a value up, about: some tenths of a second.
-_MOST_LOOKS = 20_000_000
-# Programs tried as the first of two: before any covers, and at least and within a sine.
-_MOST_FIRST, _LEAST_FIRST = 512, 64
-# Short programs that are part of a cover: in general, of two, and of one around a sine and one in it.
-_MOST_COVERING, _MOST_COVERING_TWICE = 150, 30
-_MOST_WITHOUT, _MOST_WITHIN = 1024, 512
-# What is under a bare sine is looked for up to this size, with few covers; else up to `FARTHEST`.
-_FARTHEST = 200.0
+#: Stages of the search: those it begins with, and all.
+SHALLOW, DEEPEST = 8, 23
+# How often a stage of the search looks a value up, about: half a second.
+_MOST_LOOKS = 60_000_000
+# Programs tried as the first of two: before any covers, and at least.
+_MOST_FIRST, _FEW = 512, 64
+# What is under a sine with few covers is looked for up to these sizes, else up to `FARTHEST`.
+_FAR, _FARTHEST = 60.0, 200.0
+# There are four at most: one around a sine, the sine, and two in it.
+_NO_COVERS = -1, -1, -1, -1
 
 _compiled = njit(cache=True, error_model="numpy")
 
 
-def complete_whole(values, short, catalogue, depth, program):
+def complete_whole(values, short, catalogue, grammar, depth, program, start=0):
     """Look a whole program up, as `complete` does its rest.
 
     Not compiled, so that it can be interrupted between its stages.
@@ -69,50 +70,76 @@ def complete_whole(values, short, catalogue, depth, program):
     ----------
     values, short, catalogue, program
         As of `complete`.
-    depth : int
-        How far to look: 0 for a short program or two joined, also under an operator or in a power, which
-        takes a millisecond by a large catalogue; 1 for these under one cover too, some hundred; 2 for all
-        pairs of short programs, what is under two covers, and what is under a sine and covers: seconds.
+    grammar : Grammar
+        A program that does not meet it is passed over.
+    depth, start : int
+        Stages of the search to go to, and from: 0 is `complete`, the last is `DEEPEST`. Of a large catalogue
+        the first takes milliseconds, all up to `SHALLOW` a second, and each of the others up to one.
 
     Returns
     -------
     int
         Number of tokens; 0 if nothing is found.
     """
-    n = _complete(values, short, catalogue, program)
-    if n > 0 or depth == 0 or len(values) < N_POINTS:
-        return n
-    target, close, wanted = np.empty(N_POINTS), np.empty(N_POINTS), new_wanted(MOST_FOUND_OF_MANY)
+    target, close, wanted = np.empty(N_POINTS), np.empty(N_POINTS), new_wanted()
+    if len(values) < N_POINTS:
+        return 0
     take_points(values, short, target)
     if not fill_close(target, close):
         return 0
-    arguments = target, close, short, catalogue, len(program), wanted
-    up_to = [min(int(n), catalogue.n_kept) for n in catalogue.n_up_to]  # covers are of these
-    some, simplest = min(up_to[2], _MOST_COVERING), min(up_to[1], _MOST_COVERING_TWICE)
-    stages = [partial(_find_covered, 1, some, False)]
-    if depth >= 2:
-        stages.append(_find_pair)
-        for n_covering in (up_to[1], some, up_to[4]):
-            stages.append(partial(_find_covered, 1, n_covering, True))
-        stages.append(_find_folded)
-        stages += [partial(_find_covered, 2, simplest, plain) for plain in (True, False)]
-    for stage in stages:
-        found, covers = stage(*arguments)
+    if start == 0:
+        n = complete(values, short, catalogue, False, _MOST_FIRST, program)
+        if n > 0 and _is_valid(program, n, grammar):
+            return n
+    for stage in _stages(catalogue)[max(start - 1, 0) : depth]:
+        found, covers = stage(target, close, short, catalogue, len(program), wanted)
         if found.nodes < NONE:
-            return write_covered(found, covers, catalogue, program)
+            n = write_covered(found, covers, catalogue, program)
+            if _is_valid(program, n, grammar):
+                return n
     return 0
 
 
-@_compiled
-def _complete(values, short, catalogue, program):
-    """`complete_whole` at depth 0."""
-    if len(values) < N_POINTS:
-        return 0
-    wanted = new_wanted(MOST_FOUND_OF_MANY)
-    take_points(values, short, wanted.values)
-    n_firsts = min(catalogue.n_up_to[3], _MOST_FIRST), min(catalogue.n_up_to[2], _MOST_FIRST)
-    found = find(wanted, short, catalogue, False, False, n_firsts, len(program), NONE)
-    return 0 if found.nodes == NONE else write(found, catalogue, program, 0)
+def _is_valid(program, n, grammar):
+    return are_valid(program[None], np.array([n]), grammar)[0]
+
+
+def _stages(catalogue):
+    """What is looked for after `complete`, in this order: there is not time for all covers of all."""
+    bare, one, two, three, four = (
+        int(n_covers(min(n, catalogue.n_kept), catalogue)) for n in catalogue.n_up_to
+    )
+    few = min(_FEW, len(catalogue.token))
+    some, many = (int(n) for n in catalogue.n_up_to[3:])
+    none = -1, 0
+    stages = [
+        partial(_find_covered, two, none, False),
+        _find_pair,
+        partial(_find_covered, one, none, True),
+        partial(_find_covered, two, none, True),
+        partial(_find_folded, 0, none, none, many, _FARTHEST),
+        partial(_find_folded, 0, (-1, one), none, few, _FARTHEST),
+        partial(_find_folded, 0, (0, two), none, some, FARTHEST),
+        partial(_find_folded, two, none, none, few, _FARTHEST),
+        # Those after SHALLOW.
+        partial(_find_covered, three, none, True),
+        partial(_find_folded, four, none, none, few, FARTHEST),
+        partial(_find_folded, three, (0, bare), none, few, FARTHEST),
+        partial(_find_folded, two, (0, one), none, few, FARTHEST),
+        partial(_find_covered, bare, (0, two), True),
+        partial(_find_covered, four, none, True),
+        partial(_find_covered, two, (0, two), True),
+        partial(_find_covered, three, (0, bare), True),
+        partial(_find_folded, bare, (one, three), none, few, FARTHEST),
+        partial(_find_folded, bare, (0, two), (0, bare), few, FARTHEST),
+        partial(_find_folded, 0, (0, one), (bare, two), few, FARTHEST),
+        partial(_find_folded, 0, (0, one), (0, bare), some, FARTHEST),
+        partial(_find_folded, 0, (0, bare), none, many, _FAR),
+        partial(_find_folded, three, (0, bare), none, few, _FARTHEST),
+        partial(_find_covered, one, (0, one), False),
+    ]
+    assert len(stages) == DEEPEST
+    return stages
 
 
 @_compiled
@@ -120,7 +147,7 @@ def _find_pair(target, close, short, catalogue, most, wanted):
     """Find the simplest of all pairs of short programs: itself, and no covers."""
     wanted.values[:] = target
     n_firsts = len(catalogue.token), catalogue.n_up_to[4]
-    return find(wanted, short, catalogue, False, False, n_firsts, most, NONE), (-1, -1, -1)
+    return find(wanted, short, catalogue, False, False, n_firsts, most, NONE), _NO_COVERS
 
 
 @_compiled
@@ -135,28 +162,32 @@ def _is_right(found, covers, target, close, short, catalogue, under):
 
 
 @_compiled
-def _find_covered(n, n_covering, plain, target, close, short, catalogue, most, wanted):
-    """Find the simplest completion under n covers, one or two, of so many short programs: itself, and these.
+def _find_covered(n_outer, inner, plain, target, close, short, catalogue, most, wanted):
+    """Find the simplest completion under one of so many covers, and one of a range: itself, and these.
 
-    As many pairs are tried as there is time for; `plain` as of `find`.
+    As many pairs are tried as there is time for; -1 is no cover, `plain` as of `find`.
     """
-    best, best_covers, nodes = Found(NONE, -1, 1, ALONE, 0, 0), (-1, -1, -1), NONE
+    best, best_covers, nodes = Found(NONE, -1, 1, ALONE, 0, 0), _NO_COVERS, NONE
     under, between = np.empty((2, N_POINTS)), np.empty(N_POINTS)
-    stop = n_covers(n_covering, catalogue)
-    n_finds = (stop if n == 1 else stop * stop // 2) * (1 if plain else len(catalogue.ways) + LARGEST_POWER)
-    n_firsts, up_to = max(_LEAST_FIRST, _MOST_LOOKS // (ALONE * n_finds)), catalogue.n_up_to
+    n_ways, up_to = 1 if plain else len(catalogue.ways) + LARGEST_POWER, catalogue.n_up_to
+    n_finds = n_outer * (inner[1] - inner[0])
+    n_firsts = max(_FEW, _MOST_LOOKS // (ALONE * n_ways * n_finds))
+    n_left = _MOST_LOOKS // (ALONE * n_ways * min(n_firsts, len(catalogue.token)))
     n_firsts_of_both = min(up_to[4 if plain else 3], n_firsts), min(up_to[2], n_firsts)
-    for outer in range(stop):
-        if not uncover(outer, catalogue, short.values, target, between):
+    for i in range(n_outer):
+        if not uncover(i, catalogue, short.values, target, between):
             continue
-        for inner in range(-1, 0) if n == 1 else range(stop):
-            if 0 <= inner < outer and _commute(outer, inner, catalogue):
+        for k in range(inner[0], inner[1]):
+            if 0 <= k < min(i, n_outer) and _commute(i, k, catalogue):
                 continue
-            covers = outer, inner, -1
-            if n == 1:
+            covers = i, k, -1, -1
+            if k < 0:
                 wanted.values[:] = between
-            elif not uncover(inner, catalogue, short.values, between, wanted.values):
+            elif not uncover(k, catalogue, short.values, between, wanted.values):
                 continue
+            n_left -= 1
+            if n_left < 0:
+                return best, best_covers
             left = nodes - _nodes_of(covers, catalogue)
             if left <= 1:
                 continue
@@ -187,55 +218,51 @@ def _nodes_of(covers, catalogue):
 
 
 @_compiled
-def _find_folded(target, close, short, catalogue, most, wanted):
-    """Find the simplest completion under a sine or cosine and a cover: itself, and these."""
-    best, best_covers, nodes = Found(NONE, -1, 1, ALONE, 0, 0), (-1, -1, -1), NONE
+def _find_folded(
+    n_outer, inner, innermost, n_firsts, farthest, target, close, short, catalogue, most, wanted
+):
+    """Find the simplest completion under a sine or cosine with covers around it and in it: itself, and these.
+
+    So many covers are tried around it, none first, and in it those of the ranges `inner` and `innermost`, -1
+    for none. What is under the sine is looked for up to the size `farthest`.
+    """
+    best, best_covers, nodes = Found(NONE, -1, 1, ALONE, 0, 0), _NO_COVERS, NONE
     between, operands = np.empty(N_POINTS), np.empty(160)
-    n_bare, n_few = n_covers(0, catalogue), n_covers(_n_covering(1, _MOST_COVERING, catalogue), catalogue)
-    n_some = n_covers(_n_covering(3, _MOST_COVERING, catalogue), catalogue)
-    n_all = n_covers(_n_covering(3, _MOST_WITHIN, catalogue), catalogue)
-    n_without = n_covers(_n_covering(4, _MOST_WITHOUT, catalogue), catalogue)
-    # With few covers in the sine at first, then with many: there is not always time for all of them.
-    for start, stop in ((-1, n_few), (n_few, n_all)):
-        n_left = _MOST_LOOKS // (ALONE * _LEAST_FIRST)
-        for outer in range(-1, n_without):
-            signs, n_within = 1, n_all
-            between[:] = target
-            if outer >= 0:
-                if not uncover(outer, catalogue, short.values, target, between):
-                    continue
-                _, power, kind, _ = parts(outer, catalogue)
-                signs, n_within = 1 + (power % 2 == 0), n_some if kind == ALONE else n_bare
-            farthest = _FARTHEST if outer < 0 and start < 0 else FARTHEST
-            if n_within <= start or not np.abs(between).max() <= 1.0:
+    n_left = _MOST_LOOKS // (ALONE * n_firsts)
+    for outer in range(-1, n_outer):
+        signs = 1
+        between[:] = target
+        if outer >= 0:
+            if not uncover(outer, catalogue, short.values, target, between):
                 continue
-            value = between[0]
-            for turn in range(2 * signs):
-                op, between[0] = SIN if turn % 2 == 0 else COS, value if turn < 2 else -value
-                fold = _way_of(op, catalogue)
-                n_operands = operands_of(op, between[:1], farthest, operands) if fold >= 0 else 0
-                for o in range(n_operands):
-                    for inner in range(start, min(stop, n_within)):
-                        if _has_sine(inner, catalogue):
+            _, power, _, _ = parts(outer, catalogue)
+            signs = 1 + (power % 2 == 0)
+        if not np.abs(between).max() <= 1.0:
+            continue
+        value = between[0]
+        for turn in range(2 * signs):
+            op, between[0] = SIN if turn % 2 == 0 else COS, value if turn < 2 else -value
+            fold = _way_of(op, catalogue)
+            n_operands = operands_of(op, between[:1], farthest, operands) if fold >= 0 else 0
+            for o in range(n_operands):
+                for i in range(inner[0], inner[1]):
+                    if _has_sine(i, catalogue):
+                        continue
+                    for k in range(innermost[0], innermost[1]):
+                        if k >= 0 and (_has_sine(k, catalogue) or (k < i and _commute(i, k, catalogue))):
                             continue
                         n_left -= 1
-                        covers = outer, fold, inner
+                        if n_left < 0:
+                            return best, best_covers
+                        covers = outer, fold, i, k
                         left = nodes - _nodes_of(covers, catalogue)
-                        if n_left < 0 or left <= 1:
+                        if left <= 1:
                             continue
-                        arguments = target, close, short, catalogue, most, left, wanted
+                        arguments = n_firsts, target, close, short, catalogue, most, left, wanted
                         found = _find_within(operands[o], covers, *arguments)
                         if found.nodes < NONE:
                             best, best_covers, nodes = found, covers, found.nodes + nodes - left
-        if nodes < NONE:
-            break
     return best, best_covers
-
-
-@_compiled
-def _n_covering(nodes, most, catalogue):
-    """How many short programs of so many nodes can be part of a cover: all their values are needed."""
-    return min(catalogue.n_up_to[nodes], most, catalogue.n_kept)
 
 
 @_compiled
@@ -248,14 +275,16 @@ def _way_of(op, catalogue):
 
 
 @_compiled
-def _find_within(operand, covers, target, close, short, catalogue, most, most_nodes, wanted):
+def _find_within(operand, covers, n_firsts, target, close, short, catalogue, most, most_nodes, wanted):
     """Find the simplest completion under covers, given the first value of what is under the last but one."""
     best, nodes = Found(NONE, -1, 1, ALONE, 0, 0), most_nodes
     under, one = np.empty((2, N_POINTS)), wanted.work[:2]
-    one[0], one[1] = operand, operand
-    if covers[2] >= 0 and not uncover(covers[2], catalogue, short.values, one[:1], one[1:]):
-        return best
-    value, n_firsts = one[1], min(catalogue.n_up_to[3], _LEAST_FIRST)
+    one[1] = operand
+    for cover in covers[2:]:
+        one[0] = one[1]
+        if cover >= 0 and not uncover(cover, catalogue, short.values, one[:1], one[1:]):
+            return best
+    value = one[1]
     if not abs(value) < 1e100:
         return best
     arguments = catalogue.near, short.at_first, short.slots, short.sieve, wanted.found
@@ -283,7 +312,7 @@ def _has_sine(cover, catalogue):
     return kind != ALONE and catalogue.trigonometric[f]
 
 
-def look_up_more(tables, catalogue, depth):
+def look_up_more(tables, catalogue, grammar, depth):
     """Look whole programs up that are not found in a small catalogue.
 
     Parameters
@@ -292,20 +321,21 @@ def look_up_more(tables, catalogue, depth):
         Its `plans` receive them.
     catalogue : Catalogue
         Another one, over the same columns.
+    grammar : Grammar
     depth : int
-        See `complete_whole`.
+        As of `complete_whole`.
     """
     short = Short(*(array[0] for array in new_short(1, catalogue)))
     program = np.empty(tables.plans.shape[1], dtype=np.int64)
     for d in np.flatnonzero(tables.plans[:, 0] < 0):
         fill_short(tables.columns[d], catalogue, *short)
-        n = complete_whole(tables.y[d], short, catalogue, depth, program)
+        n = complete_whole(tables.y[d], short, catalogue, grammar, depth, program)
         tables.plans[d, :n] = program[:n]
 
 
 @_compiled
 def look_up_whole(columns, y, catalogue, short, plans):
-    """Look whole programs up at depth 0, of D data sets.
+    """Look whole programs up as `complete` does, of D data sets.
 
     Parameters
     ----------
@@ -322,7 +352,7 @@ def look_up_whole(columns, y, catalogue, short, plans):
     for d in range(len(y)):
         own = short_of(short, min(d, len(short.slots) - 1))
         fill_short(columns[d], catalogue, own.values, own.at_first, own.rows, own.slots, own.sieve)
-        n = _complete(y[d], own, catalogue, program)
+        n = complete(y[d], own, catalogue, False, _MOST_FIRST, program)
         plans[d, :n] = program[:n]
 
 
