@@ -222,7 +222,10 @@ def describe_programs(tokens, lengths, of, table, tables, catalogue):
     n_moments, n_by_column = description_sizes(table.opcode)
     moments = np.zeros((len(lengths), longest, n_moments), dtype=np.float32)
     by_column = np.zeros((len(lengths), longest, n_columns, n_by_column), dtype=np.float32)
-    holes, scratch = new_holes(1, tokens.shape[1], n), new_scratch(n_columns, n, len(catalogue.ways))
+    holes, scratch = (
+        new_holes.py_func(1, tokens.shape[1], n),
+        new_scratch.py_func(n_columns, n, len(catalogue.ways)),
+    )
     arguments = table, tables, catalogue, holes, scratch, moments, by_column
     _describe_all(tokens, lengths, of, *arguments)
     return moments, by_column
@@ -244,7 +247,10 @@ def complete_programs(tokens, lengths, of, table, tables, catalogue):
     """
     n_columns, n = tables.columns.shape[1:]
     tokens, lengths = tokens.copy(), lengths.copy()
-    holes, scratch = new_holes(1, tokens.shape[1], n), new_scratch(n_columns, n, len(catalogue.ways))
+    holes, scratch = (
+        new_holes.py_func(1, tokens.shape[1], n),
+        new_scratch.py_func(n_columns, n, len(catalogue.ways)),
+    )
     _complete_all(tokens, lengths, of, table, tables, catalogue, holes, scratch)
     return tokens, lengths
 
@@ -291,8 +297,8 @@ class Remainders:
         self.tables, self.catalogue, self.table, self.of = tables, catalogue, table, of
         self.sizes = description_sizes(table.opcode)
         self.n_columns, n = tables.columns.shape[1:]
-        self.holes = new_holes(len(of), max_length, n)
-        self.scratch = new_scratch(self.n_columns, n, len(catalogue.ways))
+        self.holes = new_holes.py_func(len(of), max_length, n)
+        self.scratch = new_scratch.py_func(self.n_columns, n, len(catalogue.ways))
 
     def describe(self, active):
         """Describe those of the programs `active`: (n_active, n_moments) and (n_active, C, n_by_column)."""

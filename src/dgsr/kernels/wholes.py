@@ -33,6 +33,7 @@ from dgsr.kernels.completion import (
     operands_of,
     sift,
     take_points,
+    write,
 )
 from dgsr.kernels.covers import (
     cover_with,
@@ -81,22 +82,16 @@ def complete_whole(values, short, catalogue, grammar, depth, program, start=0):
     int
         Number of tokens; 0 if nothing is found.
     """
-    target, close, wanted = np.empty(N_POINTS), np.empty(N_POINTS), new_wanted()
-    if len(values) < N_POINTS:
-        return 0
-    take_points(values, short, target)
-    if not fill_close(target, close):
-        return 0
     if start == 0:
         n = complete(values, short, catalogue, False, _MOST_FIRST, program)
         if n > 0 and _is_valid(program, n, grammar):
             return n
+    if len(values) < N_POINTS:
+        return 0
     for stage in _stages(catalogue)[max(start - 1, 0) : depth]:
-        found, covers = stage(target, close, short, catalogue, len(program), wanted)
-        if found.nodes < NONE:
-            n = write_covered(found, covers, catalogue, program)
-            if _is_valid(program, n, grammar):
-                return n
+        n = stage(values, short, catalogue, program)
+        if n > 0 and _is_valid(program, n, grammar):
+            return n
     return 0
 
 
@@ -113,41 +108,71 @@ def _stages(catalogue):
     some, many = (int(n) for n in catalogue.n_up_to[3:])
     none = -1, 0
     stages = [
-        partial(_find_covered, two, none, False),
-        _find_pair,
-        partial(_find_covered, one, none, True),
-        partial(_find_covered, two, none, True),
-        partial(_find_folded, 0, none, none, many, _FARTHEST),
-        partial(_find_folded, 0, (-1, one), none, few, _FARTHEST),
-        partial(_find_folded, 0, (0, two), none, some, FARTHEST),
-        partial(_find_folded, two, none, none, few, _FARTHEST),
+        partial(_look_covered, two, none, False),
+        _look_pair,
+        partial(_look_covered, one, none, True),
+        partial(_look_covered, two, none, True),
+        partial(_look_folded, 0, none, none, many, _FARTHEST),
+        partial(_look_folded, 0, (-1, one), none, few, _FARTHEST),
+        partial(_look_folded, 0, (0, two), none, some, FARTHEST),
+        partial(_look_folded, two, none, none, few, _FARTHEST),
         # Those after SHALLOW.
-        partial(_find_covered, three, none, True),
-        partial(_find_folded, four, none, none, few, FARTHEST),
-        partial(_find_folded, three, (0, bare), none, few, FARTHEST),
-        partial(_find_folded, two, (0, one), none, few, FARTHEST),
-        partial(_find_covered, bare, (0, two), True),
-        partial(_find_covered, four, none, True),
-        partial(_find_covered, two, (0, two), True),
-        partial(_find_covered, three, (0, bare), True),
-        partial(_find_folded, bare, (one, three), none, few, FARTHEST),
-        partial(_find_folded, bare, (0, two), (0, bare), few, FARTHEST),
-        partial(_find_folded, 0, (0, one), (bare, two), few, FARTHEST),
-        partial(_find_folded, 0, (0, one), (0, bare), some, FARTHEST),
-        partial(_find_folded, 0, (0, bare), none, many, _FAR),
-        partial(_find_folded, three, (0, bare), none, few, _FARTHEST),
-        partial(_find_covered, one, (0, one), False),
+        partial(_look_covered, three, none, True),
+        partial(_look_folded, four, none, none, few, FARTHEST),
+        partial(_look_folded, three, (0, bare), none, few, FARTHEST),
+        partial(_look_folded, two, (0, one), none, few, FARTHEST),
+        partial(_look_covered, bare, (0, two), True),
+        partial(_look_covered, four, none, True),
+        partial(_look_covered, two, (0, two), True),
+        partial(_look_covered, three, (0, bare), True),
+        partial(_look_folded, bare, (one, three), none, few, FARTHEST),
+        partial(_look_folded, bare, (0, two), (0, bare), few, FARTHEST),
+        partial(_look_folded, 0, (0, one), (bare, two), few, FARTHEST),
+        partial(_look_folded, 0, (0, one), (0, bare), some, FARTHEST),
+        partial(_look_folded, 0, (0, bare), none, many, _FAR),
+        partial(_look_folded, three, (0, bare), none, few, _FARTHEST),
+        partial(_look_covered, one, (0, one), False),
     ]
     assert len(stages) == DEEPEST
     return stages
 
 
+# A compiled function that Python calls returns a number: were it a named tuple, Ctrl-C while that is made
+# would end the process.
+
+
 @_compiled
-def _find_pair(target, close, short, catalogue, most, wanted):
-    """Find the simplest of all pairs of short programs: itself, and no covers."""
-    wanted.values[:] = target
+def _look_pair(values, short, catalogue, program):
+    """Write the simplest of all pairs of short programs; return its length, or 0."""
+    wanted = new_wanted()
+    take_points(values, short, wanted.values)
     n_firsts = len(catalogue.token), catalogue.n_up_to[4]
-    return find(wanted, short, catalogue, False, False, n_firsts, most, NONE), _NO_COVERS
+    found = find(wanted, short, catalogue, False, False, n_firsts, len(program), NONE)
+    return 0 if found.nodes == NONE else write(found, catalogue, program, 0)
+
+
+@_compiled
+def _look_covered(n_outer, inner, plain, values, short, catalogue, program):
+    """Write what `_find_covered` finds; return its length, or 0."""
+    target, close, wanted = np.empty(N_POINTS), np.empty(N_POINTS), new_wanted()
+    take_points(values, short, target)
+    if not fill_close(target, close):
+        return 0
+    arguments = target, close, short, catalogue, len(program), wanted
+    found, covers = _find_covered(n_outer, inner, plain, *arguments)
+    return 0 if found.nodes == NONE else write_covered(found, covers, catalogue, program)
+
+
+@_compiled
+def _look_folded(n_outer, inner, innermost, n_firsts, farthest, values, short, catalogue, program):
+    """Write what `_find_folded` finds; return its length, or 0."""
+    target, close, wanted = np.empty(N_POINTS), np.empty(N_POINTS), new_wanted()
+    take_points(values, short, target)
+    if not fill_close(target, close):
+        return 0
+    arguments = target, close, short, catalogue, len(program), wanted
+    found, covers = _find_folded(n_outer, inner, innermost, n_firsts, farthest, *arguments)
+    return 0 if found.nodes == NONE else write_covered(found, covers, catalogue, program)
 
 
 @_compiled
