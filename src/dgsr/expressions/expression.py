@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dgsr.expressions import syntax
+from dgsr.expressions import exports, syntax, typesetting
 from dgsr.expressions.library import Library
 from dgsr.expressions.programs import from_program, to_program
 from dgsr.expressions.simple_numbers import recognised
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     import sympy as sympy_module
 
     from dgsr.expressions.user import UserOperator
+    from dgsr.torch_export import FormulaModule
 
 
 class Expression:
@@ -126,6 +127,11 @@ class Expression:
         """Return the same equation with other names of its variables."""
         return Expression(self.library, self.tokens, self.constants, feature_names)
 
+    def shortened(self, digits: int = 5) -> Expression:
+        """Return the equation with constants of so many digits, for people to read."""
+        constants = [float(f"{value:.{digits}g}") for value in self.constants]
+        return Expression(self.library, self.tokens, constants, self.feature_names)
+
     @property
     def length(self) -> int:
         """Number of tokens."""
@@ -153,10 +159,59 @@ class Expression:
 
     @property
     def latex(self) -> str:
-        """The sympy expression in LaTeX."""
-        import sympy
+        """The sympy expression in LaTeX, its floats shortened to 5 digits."""
+        return typesetting.to_latex(self.sympy)
 
-        return sympy.latex(self.sympy)
+    @property
+    def mathml(self) -> str:
+        """The sympy expression in presentation MathML, its floats shortened to 5 digits."""
+        return typesetting.to_mathml(self.sympy)
+
+    def to_python(self, name: str = "formula") -> str:
+        """Return the source text of a Python module that needs numpy alone.
+
+        Parameters
+        ----------
+        name : str
+            Of its one function, which takes an array for each feature; they broadcast. Features whose
+            names are no Python words get similar ones, which the function's docstring tells.
+
+        Raises
+        ------
+        ValueError
+            If `name` is no word of Python that is free, or the formula has an operator of the user's own
+            without sympy form.
+        """
+        return exports.to_python(self._tree, self.feature_names, self.library.functions, name)
+
+    def to_c(self, name: str = "formula") -> str:
+        """Return the source text of a C99 function of one double for each feature, which returns a double.
+
+        Parameters
+        ----------
+        name : str
+            Of the function.
+
+        Raises
+        ------
+        ValueError
+            If `name` is no word of C that is free, or the formula has an operator of the user's own
+            without sympy form.
+        """
+        return exports.to_c(self._tree, self.feature_names, self.library.functions, name)
+
+    def to_torch(self) -> FormulaModule:
+        """Return a torch module that predicts as this does, its constants parameters to train on.
+
+        Raises
+        ------
+        ValueError
+            If the formula has an operator of the user's own without sympy form.
+        """
+        # Here, not above: expressions know nothing of torch.
+        from dgsr.torch_export import FormulaModule
+
+        return FormulaModule(self)
 
     def numpy_function(self) -> Callable[..., np.ndarray]:
         """Return the equation as a function of one array per variable, in numpy alone.
@@ -197,7 +252,7 @@ class _ArrayFunction:
         if len(arrays) != len(self.names):
             raise TypeError(f"{len(arrays)} arrays given; one for each of {', '.join(self.names)} is needed.")
         values = [np.asarray(array, dtype=np.float64) for array in arrays]
-        result = syntax.evaluate(self.tree, dict(zip(self.names, values)), functions=self.functions)
+        result = exports.values(self.tree, dict(zip(self.names, values)), self.functions)
         return np.array(np.broadcast_to(result, np.broadcast_shapes(*[value.shape for value in values])))
 
     def __repr__(self) -> str:

@@ -1,0 +1,155 @@
+"""Formulas typeset: LaTeX and MathML, with constants of five digits and names of any characters."""
+
+from __future__ import annotations
+
+import html
+import math
+import re
+import unicodedata
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from dgsr.expressions.exports import spelled
+
+if TYPE_CHECKING:
+    import sympy as sympy_module
+
+_DIGITS = 5
+
+_PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9]*(?:_[A-Za-z0-9]+)*")
+# What LaTeX reads otherwise, in mathematics.
+_LATEX = {c: f"\\{c}" for c in "%#&$_{}"} | {c: f"{{{c}}}" for c in "+-*/=<>,;:|!?()[]"}
+_LATEX |= {" ": r"\ ", "\\": r"{\backslash}", "^": r"{\wedge}", "~": r"{\sim}", '"': "''", "`": "'"}
+
+
+def to_latex(expression: sympy_module.Expr) -> str:
+    """Write a sympy expression in LaTeX: floats of 5 digits, and names of any characters."""
+    return _latex_printer()().doprint(expression)
+
+
+def to_mathml(expression: sympy_module.Expr) -> str:
+    """Write a sympy expression in presentation MathML, an element ``math``: ASCII, floats of 5 digits.
+
+    Names stand as they are, escaped; Greek ones and a letter with digits are set as such.
+    """
+    # Side by side, words read as one word.
+    has_words = any(not _is_letter(_latin(symbol.name)) for symbol in expression.free_symbols)
+    text = _mathml_printer()({"mul_symbol": "dot" if has_words else None}).doprint(expression)
+    text = text.replace("<mn>-", "<mn>&#8722;").replace("<mo>-</mo>", "<mo>&#8722;</mo>")
+    text = text.replace("&ExponentialE;", "e")  # the double-struck letter of this entity is in few fonts
+    # XML has no names for characters but its own five.
+    text = re.sub(r"&(?!amp;|lt;|gt;)[A-Za-z]+;", lambda match: html.unescape(match[0]), text)
+    text = text.encode("ascii", "xmlcharrefreplace").decode()
+    return f'<math xmlns="http://www.w3.org/1998/Math/MathML">{text}</math>'
+
+
+@cache
+def _latex_printer() -> type:
+    # sympy takes half a second to import, and most who make expressions need none of it.
+    import sympy
+    from sympy.printing.latex import LatexPrinter, translate
+
+    class Printer(LatexPrinter):
+        def _print_Float(self, number):
+            return super()._print_Float(sympy.Float(number, _DIGITS))
+
+        def _print_Symbol(self, symbol, style="plain"):
+            name = _latin(symbol.name)
+            if _PLAIN.fullmatch(name):
+                return super()._print_Symbol(sympy.Symbol(name), style)
+            letters = [
+                f"{{{translate(spelled(c))}}}" if spelled(c) != c else _LATEX.get(c, c)
+                for c in _visible(name)
+            ]
+            return rf"\mathrm{{{''.join(letters)}}}"
+
+    return Printer
+
+
+@cache
+def _mathml_printer() -> type:
+    import sympy
+    from sympy.printing.mathml import MathMLPresentationPrinter
+    from sympy.printing.precedence import PRECEDENCE
+
+    class Printer(MathMLPresentationPrinter):
+        """sympy's printer, which writes what it is given unescaped and splits names at underscores."""
+
+        def _as_ordered_terms(self, expr, order=None):
+            # 5 - x rather than -x + 5.
+            terms = super()._as_ordered_terms(expr, order=order)
+            return sorted(terms, key=lambda term: term.could_extract_minus_sign())
+
+        def _print_Symbol(self, symbol, style="plain"):
+            name = _latin(symbol.name)
+            if _is_letter(name):
+                return super()._print_Symbol(sympy.Symbol(name), style)
+            return self._element("mi", _visible(symbol.name))
+
+        _print_Dummy = _print_Symbol
+
+        def _print_Float(self, number):
+            mantissa, _, exponent = _shortened(number).partition("e")
+            if not exponent:
+                return self._element("mn", mantissa)
+            power = self.dom.createElement("msup")
+            power.appendChild(self._element("mn", "10"))
+            power.appendChild(self._element("mn", str(int(exponent))))
+            row = self.dom.createElement("mrow")
+            row.appendChild(self._element("mn", mantissa))
+            row.appendChild(self._element("mo", "\N{MULTIPLICATION SIGN}"))
+            row.appendChild(power)
+            return row
+
+        def parenthesize(self, item, level, strict=False):
+            # (2*10^-7)^x: to sympy every number is an atom.
+            if item.is_Float and level >= PRECEDENCE["Pow"] and "e" in _shortened(item):
+                brackets = self.dom.createElement("mrow")
+                brackets.appendChild(self._element("mo", "("))
+                brackets.appendChild(self._print(item))
+                brackets.appendChild(self._element("mo", ")"))
+                return brackets
+            return super().parenthesize(item, level, strict)
+
+        def emptyPrinter(self, expr):
+            return self._element("mtext", str(expr))
+
+        def _element(self, name, text):
+            element = self.dom.createElement(name)
+            # sympy's document writes text as it is.
+            element.appendChild(self.dom.createTextNode(html.escape(text, quote=False)))
+            return element
+
+    return Printer
+
+
+def _shortened(number: Any) -> str:
+    value = float(number)
+    if math.isinf(value) or (value == 0 and number != 0):
+        return str(number.n(_DIGITS))  # beyond a float
+    if value.is_integer() and abs(value) < 1e6:
+        return str(int(value))
+    return f"{value:.{_DIGITS}g}"
+
+
+def _is_letter(name: str) -> bool:
+    """Whether a name is a Latin or Greek letter, or one with an index."""
+    from sympy.printing.latex import tex_greek_dictionary
+    from sympy.printing.pretty.pretty_symbology import greek_letters
+
+    indexed = re.fullmatch(r"([A-Za-z]+)(?:_?\d+)?", name)
+    if indexed is None:
+        return False
+    letter = indexed[1]
+    return len(letter) == 1 or letter.lower() in greek_letters or letter in tex_greek_dictionary
+
+
+def _latin(name: str) -> str:
+    """Return a name that is one Greek letter, with numbers or subscripts, with that letter spelled."""
+    name = unicodedata.normalize("NFKC", name)
+    return spelled(name[0]) + name[1:] if re.fullmatch(r".\d*(?:_[A-Za-z0-9]+)*", name) else name
+
+
+def _visible(name: str) -> str:
+    """Return a name without control characters and halves of characters, which XML must not have."""
+    return "".join(" " if unicodedata.category(c) in ("Cc", "Cs", "Cn", "Zl", "Zp") else c for c in name)
