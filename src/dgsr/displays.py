@@ -1,0 +1,338 @@
+"""Plots of a fit with matplotlib, in the way of scikit-learn's displays."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from matplotlib.lines import Line2D
+    from matplotlib.text import Annotation
+
+    from dgsr.pareto import ParetoFront
+
+# Formulas written beside the front, and their characters, at most.
+_N_LABELS = 5
+_LABEL_LENGTH = 44
+
+# Where the losses are drawn when all of them are 0.
+_FLOOR_OF_ZEROS = 1e-16
+
+# Offsets of a label from its point in points of type, and its alignment; the first that is free is taken.
+_LABEL_PLACES = (
+    (8, 6, "left", "bottom"),
+    (8, -6, "left", "top"),
+    (-8, -6, "right", "top"),
+    (-8, 6, "right", "bottom"),
+    (0, 10, "center", "bottom"),
+    (0, -10, "center", "top"),
+)
+
+
+class LogLosses(NamedTuple):
+    """Losses as they are drawn on a logarithmic axis, which has no place for 0."""
+
+    values: np.ndarray  # of the losses' shape, all positive
+    floor: float | None  # where losses of 0 are drawn; None if there is none
+
+
+def log_losses(losses: Sequence[float] | np.ndarray) -> LogLosses:
+    """Put losses of exactly 0 a decade below the smallest other one, so that a log axis can show them.
+
+    Parameters
+    ----------
+    losses : array-like of shape (n,)
+        Finite, not negative.
+    """
+    losses = np.asarray(losses, dtype=np.float64)
+    zero = losses == 0
+    if not zero.any():
+        return LogLosses(losses.copy(), None)
+    positive = losses[~zero]
+    floor = max(float(positive.min()) / 10, 1e-300) if len(positive) else _FLOOR_OF_ZEROS
+    return LogLosses(np.where(zero, floor, losses), floor)
+
+
+def chosen_index(front: ParetoFront, expression: Any) -> int:
+    """Return where on the front the formula is that predicts.
+
+    Raises
+    ------
+    ValueError
+        If it is not on the front.
+    """
+    for i, candidate in enumerate(front):
+        if candidate.expression == expression:
+            return i
+    raise ValueError("expression_ is not on pareto_front_; set it to the expression of a candidate.")
+
+
+class ParetoFrontDisplay:
+    """The Pareto front of a fit: loss against complexity, the chosen formula marked.
+
+    Parameters
+    ----------
+    complexity : array-like of shape (n_candidates,)
+        In rising order.
+    loss : array-like of shape (n_candidates,)
+        NMSE of each.
+    formulas : sequence of str, of length n_candidates
+    chosen : int
+        The candidate that predicts.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+    figure_ : matplotlib Figure
+    line_ : matplotlib Line2D
+        The steps of the front; a loss of exactly 0 is drawn a decade below the smallest other one, at a
+        tick that says 0.
+    chosen_ : matplotlib Line2D
+        The mark of the chosen candidate.
+    labels_ : list of matplotlib Annotation
+        The formulas that have room: of the chosen candidate, and of those the loss falls the most at.
+
+    Examples
+    --------
+    >>> import matplotlib
+    >>> matplotlib.use("Agg")
+    >>> from dgsr.displays import ParetoFrontDisplay
+    >>> display = ParetoFrontDisplay([1, 3], [0.5, 0.0], ["x", "2*x"], chosen=1).plot()
+    >>> [label.get_text() for label in display.labels_]
+    ['2*x', 'x']
+    """
+
+    def __init__(
+        self, complexity: Sequence[int], loss: Sequence[float], formulas: Sequence[str], *, chosen: int
+    ) -> None:
+        self.complexity = complexity
+        self.loss = loss
+        self.formulas = formulas
+        self.chosen = chosen
+
+    @classmethod
+    def from_estimator(cls, estimator: Any, *, ax: Axes | None = None) -> ParetoFrontDisplay:
+        """Plot the front of a fitted `DGSRRegressor`.
+
+        Parameters
+        ----------
+        estimator : DGSRRegressor
+        ax : matplotlib Axes, optional
+            Where to plot; on a new figure by default.
+
+        Raises
+        ------
+        ImportError
+            If matplotlib is not installed.
+        sklearn.exceptions.NotFittedError
+            If `estimator` is not fitted.
+        """
+        check_is_fitted(estimator, "pareto_front_")
+        front = estimator.pareto_front_
+        display = cls(
+            [candidate.complexity for candidate in front],
+            [candidate.loss for candidate in front],
+            [candidate.expression.text for candidate in front],
+            chosen=chosen_index(front, estimator.expression_),
+        )
+        return display.plot(ax=ax)
+
+    def plot(self, *, ax: Axes | None = None) -> ParetoFrontDisplay:
+        """Plot on `ax`, or on a new figure.
+
+        Raises
+        ------
+        ImportError
+            If matplotlib is not installed.
+        """
+        ax = _axes(ax)
+        from matplotlib.ticker import MaxNLocator
+
+        self.ax_, self.figure_ = ax, _figure(ax)
+        losses = log_losses(self.loss)
+        (self.line_,) = ax.step(
+            self.complexity, losses.values, where="post", marker="o", markersize=4, linewidth=1.2
+        )
+        (self.chosen_,) = ax.plot(
+            [self.complexity[self.chosen]],
+            [losses.values[self.chosen]],
+            linestyle="none",
+            marker="D",
+            markersize=8,
+            markerfacecolor="none",
+            markeredgewidth=1.8,
+            color="C1",
+            label="chosen",
+        )
+        ax.margins(x=0.12, y=0.12)
+        _scale_losses(ax, losses)
+        ax.xaxis.set_major_locator(MaxNLocator(integer=True))
+        ax.set(xlabel="complexity", ylabel="loss (NMSE)")
+        ax.legend(loc="upper right", frameon=False)
+        self.labels_ = self._label(losses.values)
+        return self
+
+    def _label(self, losses: np.ndarray) -> list[Annotation]:
+        """Write formulas where they cover neither each other nor points."""
+        from matplotlib.transforms import Bbox
+
+        falls = np.concatenate([[0.0], -np.diff(np.log(losses))])
+        others = [i for i in np.argsort(-falls, kind="stable").tolist() if i != self.chosen]
+        corners = self.ax_.transData.transform(np.column_stack([self.complexity, losses]))
+        points = _along_steps(corners)
+        legend = self.ax_.get_legend()
+        taken = [] if legend is None else [legend.get_window_extent()]
+        inside = self.ax_.get_window_extent()
+        labels: list[Annotation] = []
+        for i in [self.chosen, *others]:
+            if len(labels) == _N_LABELS:
+                break
+            for right, up, horizontal, vertical in _LABEL_PLACES:
+                label = self.ax_.annotate(
+                    _shortened(self.formulas[i]),
+                    (self.complexity[i], losses[i]),
+                    xytext=(right, up),
+                    textcoords="offset points",
+                    horizontalalignment=horizontal,
+                    verticalalignment=vertical,
+                    fontsize="small",
+                    color="C1" if i == self.chosen else None,
+                )
+                label.set_parse_math(False)  # a dollar in a column's name is a dollar
+                box = label.get_window_extent()
+                is_free = (
+                    inside.containsx(box.x0) and inside.containsx(box.x1) and not box.count_contains(points)
+                )
+                if is_free and not box.count_overlaps(taken):
+                    taken.append(Bbox(box))
+                    labels.append(label)
+                    break
+                label.remove()
+        return labels
+
+
+class SearchHistoryDisplay:
+    """The lowest loss so far over the course of a search.
+
+    Parameters
+    ----------
+    best_nmse : array-like of shape (n_rounds,)
+        Not finite before there is a formula.
+    progress : array-like of shape (n_rounds,)
+        Seconds or evaluations after each round.
+    x : {"seconds", "evaluations"}
+        Which of the two.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+    figure_ : matplotlib Figure
+    line_ : matplotlib Line2D
+        The steps; a loss of exactly 0 is drawn a decade below the smallest other one, at a tick that
+        says 0. Empty where there was no search.
+    """
+
+    def __init__(self, best_nmse: Sequence[float], progress: Sequence[float], *, x: str = "seconds") -> None:
+        self.best_nmse = best_nmse
+        self.progress = progress
+        self.x = x
+
+    @classmethod
+    def from_estimator(
+        cls, estimator: Any, *, ax: Axes | None = None, x: str = "seconds"
+    ) -> SearchHistoryDisplay:
+        """Plot the search of a fitted `DGSRRegressor`.
+
+        Parameters
+        ----------
+        estimator : DGSRRegressor
+        ax : matplotlib Axes, optional
+            Where to plot; on a new figure by default.
+        x : {"seconds", "evaluations"}, default="seconds"
+            What the search is measured by.
+
+        Raises
+        ------
+        ImportError
+            If matplotlib is not installed.
+        sklearn.exceptions.NotFittedError
+            If `estimator` is not fitted.
+        ValueError
+            If `x` is neither of the two.
+        """
+        check_is_fitted(estimator, "history_")
+        if x not in ("seconds", "evaluations"):
+            raise ValueError(f"x is {x!r}; give 'seconds' or 'evaluations'.")
+        history = estimator.history_
+        display = cls([entry["best_nmse"] for entry in history], [entry[x] for entry in history], x=x)
+        return display.plot(ax=ax)
+
+    def plot(self, *, ax: Axes | None = None) -> SearchHistoryDisplay:
+        """Plot on `ax`, or on a new figure.
+
+        Raises
+        ------
+        ImportError
+            If matplotlib is not installed.
+        """
+        ax = _axes(ax)
+        self.ax_, self.figure_ = ax, _figure(ax)
+        nmse = np.asarray(self.best_nmse, dtype=np.float64)
+        drawn = np.isfinite(nmse)
+        losses = log_losses(nmse[drawn])
+        progress = np.asarray(self.progress, dtype=np.float64)[drawn]
+        marker = "o" if len(progress) == 1 else None  # steps of one point cannot be seen
+        self.line_: Line2D
+        (self.line_,) = ax.step(progress, losses.values, where="post", marker=marker, markersize=4)
+        if len(progress):
+            _scale_losses(ax, losses)
+        else:
+            ax.text(0.5, 0.5, "no search", transform=ax.transAxes, ha="center", va="center")
+        ax.set(xlabel=self.x, ylabel="lowest loss so far (NMSE)")
+        return self
+
+
+def _along_steps(corners: np.ndarray) -> np.ndarray:
+    """Return points every few pixels on the steps through `corners`, of shape (n, 2)."""
+    path = [corners[0]]
+    for before, after in pairwise(corners):
+        path += [np.array([after[0], before[1]]), after]
+    pieces = [
+        np.linspace(start, end, 2 + int(np.abs(end - start).max() / 3)) for start, end in pairwise(path)
+    ]
+    return np.concatenate([corners, *pieces])
+
+
+def _scale_losses(ax: Axes, losses: LogLosses) -> None:
+    """Make the axis logarithmic, with a tick "0" where losses of 0 are drawn."""
+    ax.set_yscale("log")
+    if losses.floor is None:
+        return
+    low, high = ax.get_ylim()
+    ticks = [tick for tick in ax.get_yticks() if max(low, 2 * losses.floor) <= tick <= high]
+    ax.set_yticks([losses.floor, *ticks], ["0", *(f"{tick:g}" for tick in ticks)])
+    ax.set_yticks([], minor=True)
+    ax.set_ylim(low, high)
+
+
+def _shortened(formula: str) -> str:
+    return formula if len(formula) <= _LABEL_LENGTH else formula[: _LABEL_LENGTH - 1] + "…"
+
+
+def _axes(ax: Axes | None) -> Axes:
+    try:
+        from matplotlib import pyplot
+    except ImportError:
+        raise ImportError("Plots need matplotlib; install it with pip install dgsr[plot].") from None
+    return pyplot.subplots()[1] if ax is None else ax
+
+
+def _figure(ax: Axes) -> Figure:
+    figure: Any = ax.figure
+    return figure

@@ -1,0 +1,167 @@
+"""The plots of a report that do not depend on the candidate, as SVG; `assets/report.js` draws the others."""
+
+from __future__ import annotations
+
+import html
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from dgsr.displays import log_losses
+from dgsr.pareto import ParetoFront
+from dgsr.reporting.numbers import counted, number
+
+#: Size of every plot and the part of it inside the axes, in units of the SVG; report.js has the same.
+WIDTH, HEIGHT = 480, 330
+LEFT, RIGHT, TOP, BOTTOM = 66, 466, 14, 278
+
+_MAX_TICKS = 6
+
+
+class Axis(NamedTuple):
+    """Values from `low` to `high` on a line from `start` to `end`."""
+
+    low: float
+    high: float
+    start: float
+    end: float
+    ticks: list[tuple[float, str]]
+    is_log: bool = False
+
+    def place(self, value: float) -> float:
+        low, high = (math.log10(self.low), math.log10(self.high)) if self.is_log else (self.low, self.high)
+        at = math.log10(value) if self.is_log else value
+        return round(self.start + (at - low) / (high - low) * (self.end - self.start), 2)
+
+
+def front_chart(front: ParetoFront, chosen: int) -> str:
+    """Draw loss against complexity; each candidate is a group with its number in ``data-candidate``."""
+    losses = log_losses([candidate.loss for candidate in front])
+    complexities = [candidate.complexity for candidate in front]
+    x = _linear_axis(min(complexities) - 1, max(complexities) + 1, LEFT, RIGHT)
+    x = x._replace(ticks=[tick for tick in x.ticks if tick[0] == int(tick[0])])  # complexities are whole
+    y = _log_axis(losses.values, losses.floor, BOTTOM, TOP)
+    at = [(x.place(c), y.place(loss)) for c, loss in zip(complexities, losses.values.tolist())]
+    points = []
+    for i, (candidate, (right, down)) in enumerate(zip(front, at)):
+        what = (
+            f"complexity {candidate.complexity}, NMSE {number(candidate.loss)}: {candidate.expression.text}"
+        )
+        # The diamond says without colour which candidate predicts.
+        mark = f'<path class="ring" d="M{right} {down - 11}l11 11-11 11-11-11z"/>' if i == chosen else ""
+        points.append(
+            f'<g class="point" data-candidate="{i}" data-x="{right}" data-y="{down}">'
+            f"<title>{html.escape(what)}</title>{mark}"
+            f'<circle class="dot" cx="{right}" cy="{down}" r="5"/></g>'
+        )
+    return _plot(
+        f"Pareto front of {counted(len(front), 'candidate')}: loss against complexity",
+        "front-chart",
+        _frame(x, y, "complexity", "NMSE")
+        + f'<path class="line" d="{_steps(at)}"/>'
+        + f'<g class="points">{"".join(points)}</g>',
+        role="group",
+    )
+
+
+def history_chart(history: Sequence[dict[str, Any]]) -> str:
+    """Draw the lowest loss after every round; empty if no round has a finite one."""
+    rounds = [entry for entry in history if math.isfinite(entry["best_nmse"])]
+    if not rounds:
+        return ""
+    losses = log_losses([entry["best_nmse"] for entry in rounds])
+    x = _linear_axis(0.0, max(rounds[-1]["seconds"], 1e-6), LEFT, RIGHT)
+    y = _log_axis(losses.values, losses.floor, BOTTOM, TOP)
+    at = [(x.place(entry["seconds"]), y.place(loss)) for entry, loss in zip(rounds, losses.values.tolist())]
+    last = rounds[-1]
+    label = (
+        f"Lowest NMSE over the search: {number(rounds[0]['best_nmse'])} at first, "
+        f"{number(last['best_nmse'])} after {number(last['seconds'])} seconds"
+    )
+    dots = "".join(f'<circle class="small dot" cx="{right}" cy="{down}" r="2.5"/>' for right, down in at)
+    return _plot(
+        label,
+        "history-chart",
+        _frame(x, y, "seconds", "lowest NMSE") + f'<path class="line" d="{_steps(at)}"/>' + dots,
+    )
+
+
+def _plot(label: str, name: str, inside: str, role: str = "img") -> str:
+    return (
+        f'<svg id="{name}" class="plot" viewBox="0 0 {WIDTH} {HEIGHT}" role="{role}" '
+        f'aria-label="{html.escape(label)}">{inside}</svg>'
+    )
+
+
+def _steps(points: Sequence[tuple[float, float]]) -> str:
+    """Return the path of steps: a loss holds until a better one comes."""
+    (right, down), *rest = points
+    return f"M{right} {down}" + "".join(f"H{right}V{down}" for right, down in rest)
+
+
+def _frame(x: Axis, y: Axis, x_name: str, y_name: str) -> str:
+    """Draw axes, grid, ticks and names."""
+    parts = []
+    for value, label in x.ticks:
+        at = x.place(value)
+        parts.append(f'<path class="grid" d="M{at} {TOP}V{BOTTOM}"/>')
+        parts.append(f'<text class="tick" x="{at}" y="{BOTTOM + 18}" text-anchor="middle">{label}</text>')
+    for value, label in y.ticks:
+        at = y.place(value)
+        parts.append(f'<path class="grid" d="M{LEFT} {at}H{RIGHT}"/>')
+        parts.append(
+            f'<text class="tick" x="{LEFT - 8}" y="{at}" dy=".35em" text-anchor="end">{label}</text>'
+        )
+    parts.append(f'<path class="axis" d="M{LEFT} {TOP}V{BOTTOM}H{RIGHT}"/>')
+    middle = (TOP + BOTTOM) / 2
+    parts.append(
+        f'<text class="name" x="{(LEFT + RIGHT) / 2}" y="{HEIGHT - 8}" text-anchor="middle">{x_name}</text>'
+    )
+    parts.append(
+        f'<text class="name" transform="translate(14 {middle}) rotate(-90)" text-anchor="middle">'
+        f"{y_name}</text>"
+    )
+    return f'<g aria-hidden="true">{"".join(parts)}</g>'
+
+
+def _linear_axis(low: float, high: float, start: float, end: float) -> Axis:
+    return Axis(low, high, start, end, [(tick, number(tick, 6)) for tick in _round_ticks(low, high)])
+
+
+def _log_axis(values: np.ndarray, floor: float | None, start: float, end: float) -> Axis:
+    """Return an axis for `values`, all positive; losses of 0 stand at `floor`, and its tick says so."""
+    # Within these, the ends of the axis and their ratio are floats.
+    low, high = max(float(values.min()), 1e-150), min(float(values.max()), 1e150)
+    margin = max((high / low) ** 0.06, 1.15)
+    low, high = low / margin, high * margin
+    lowest = low if floor is None else floor * 2
+    ticks = [(tick, number(tick)) for tick in _log_ticks(lowest, high)]
+    if floor is not None:
+        ticks = [(floor, "0")] + ticks
+    return Axis(low, high, start, end, ticks, is_log=True)
+
+
+def _log_ticks(low: float, high: float) -> list[float]:
+    """Return powers of ten; where these are less than two, their multiples too, or just round numbers."""
+    if high <= low:
+        return []
+    exponents = range(math.ceil(math.log10(low)), math.floor(math.log10(high)) + 1)
+    every = max(math.ceil(len(exponents) / _MAX_TICKS), 1)
+    ticks = [float(f"1e{exponent}") for exponent in exponents if exponent % every == 0]
+    if len(ticks) >= 2:
+        return ticks
+    first = math.floor(math.log10(low))
+    multiples = [float(f"{digit}e{first + i}") for i in range(3) for digit in (1, 2, 5)]
+    ticks = [tick for tick in multiples if low <= tick <= high]
+    return ticks if len(ticks) >= 3 else _round_ticks(low, high)
+
+
+def _round_ticks(low: float, high: float) -> list[float]:
+    """Return at most six multiples of 1, 2 or 5 times a power of ten between two numbers."""
+    rough = (high - low) / (_MAX_TICKS - 1)
+    power = 10.0 ** math.floor(math.log10(rough))
+    step = next(factor * power for factor in (1, 2, 5, 10) if factor * power >= rough * (1 - 1e-9))
+    first = math.ceil(low / step - 1e-9)
+    return [i * step for i in range(first, math.floor(high / step + 1e-9) + 1)]

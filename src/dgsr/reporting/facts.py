@@ -1,0 +1,149 @@
+"""What a report says of a fit: its candidates on the rows shown, and the settings to fit again."""
+
+from __future__ import annotations
+
+import inspect
+import math
+import platform
+from importlib import metadata
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from dgsr.pareto import Candidate
+from dgsr.reporting.numbers import counted
+
+#: Rows whose values are written into the report, at most.
+MAX_ROWS = 1_000
+
+# Beyond this a value cannot be placed on an axis: the width of the axis would overflow.
+_LARGEST = 1e300
+
+_PACKAGES = ("numpy", "torch", "scikit-learn")
+
+# They change what a fit says on the way and not what comes out.
+_WITHOUT_EFFECT = ("verbose", "callback")
+
+
+class Judged(NamedTuple):
+    """A candidate and how it does on the rows of the report."""
+
+    candidate: Candidate
+    r2: float | None  # None where it does not exist
+    rmse: float | None
+    n_undefined: int  # rows without a finite prediction
+    residuals: np.ndarray  # (n_rows,) measured minus predicted; not finite where undefined
+
+
+def judged(candidate: Candidate, X: np.ndarray, y: np.ndarray, weights: np.ndarray) -> Judged:
+    """Compare the predictions of a candidate with `y`.
+
+    Parameters
+    ----------
+    candidate : Candidate
+    X : ndarray of shape (n_rows, n_features)
+    y : ndarray of shape (n_rows,)
+    weights : ndarray of shape (n_rows,)
+        Not all 0. R² and root mean square are weighted; there is neither if the prediction of a row that
+        has weight is not finite.
+    """
+    with np.errstate(all="ignore"):
+        predictions = np.asarray(candidate.expression(X), dtype=np.float64)
+        residuals = y - predictions
+        residuals[~(np.abs(residuals) < _LARGEST) | ~(np.abs(predictions) < _LARGEST)] = np.nan
+        weighted = weights > 0
+        share = weights[weighted] / weights[weighted].sum()
+        mean_square = float(share @ residuals[weighted] ** 2)
+        variance = float(share @ (y[weighted] - share @ y[weighted]) ** 2)
+    rmse = math.sqrt(mean_square) if math.isfinite(mean_square) else None
+    r2 = None
+    if rmse is not None and y[weighted].min() < y[weighted].max():
+        r2 = 1 - mean_square / variance if variance > 0 else None
+    elif rmse == 0:
+        r2 = 1.0  # a constant that is met: what scikit-learn's r2_score says of it
+    return Judged(candidate, r2, rmse, int(np.sum(~np.isfinite(residuals))), residuals)
+
+
+def sampled_rows(n_rows: int) -> np.ndarray:
+    """Return which rows are written into the report: all, or always the same random ones, in order."""
+    if n_rows <= MAX_ROWS:
+        return np.arange(n_rows)
+    return np.sort(np.random.default_rng(0).choice(n_rows, MAX_ROWS, replace=False))
+
+
+def snippet(estimator: Any, *, weighted: bool) -> str:
+    """Return Python that fits again: the parameters of `estimator` that are not defaults.
+
+    What cannot be written down, a `Library` for example, stands as ``...`` with a comment.
+    """
+    name = type(estimator).__name__
+    module = "dgsr" if type(estimator).__module__.startswith("dgsr.") else type(estimator).__module__
+    defaults = {
+        parameter.name: parameter.default
+        for parameter in inspect.signature(type(estimator)).parameters.values()
+    }
+    lines = []
+    for parameter, value in estimator.get_params(deep=False).items():
+        default = defaults.get(parameter, inspect.Parameter.empty)
+        if parameter in _WITHOUT_EFFECT or value is default or _equal(value, default):
+            continue
+        lines.append(f"    {parameter}={_source(value)}\n")
+    arguments = "".join(lines)
+    if arguments:
+        arguments = f"\n{arguments}"
+    fitted = "X, y, sample_weight=sample_weight" if weighted else "X, y"
+    return f"from {module} import {name}\n\nregressor = {name}({arguments})\nregressor.fit({fitted})\n"
+
+
+def caveats(estimator: Any) -> list[str]:
+    """Say why another fit with the same settings may come out differently."""
+    found: list[str] = []
+    if estimator.stop_reason_ == "constant target":
+        return found
+    if not isinstance(getattr(estimator, "random_state", None), int | np.integer):
+        found.append("random_state is no integer, so another fit draws other numbers.")
+    if estimator.stop_reason_ == "max_time":
+        found.append("The search ended by max_time, which depends on the machine.")
+    if estimator.stop_reason_ in ("interrupted", "error"):
+        found.append("The search was broken off before its budget was spent.")
+    return found
+
+
+def particulars(estimator: Any, n_rows: int) -> list[tuple[str, str]]:
+    """Return the circumstances of the fit as pairs of a name and a text."""
+    seconds = estimator.history_[-1]["seconds"] if estimator.history_ else 0.0
+    return [
+        ("Data of this report", f"{counted(n_rows, 'row')}, {counted(estimator.n_features_in_, 'feature')}"),
+        ("Search ended by", estimator.stop_reason_),
+        ("Equations evaluated", f"{estimator.n_evaluations_:,}"),
+        ("Seconds of search", f"{seconds:,.2f}"),
+        ("Library", estimator.library_.name),
+        ("Generator", estimator.generator_),
+        ("Chosen by", estimator.selection),
+        ("Versions", ", ".join(f"{name} {version}" for name, version in _versions())),
+    ]
+
+
+def _versions() -> list[tuple[str, str]]:
+    import dgsr
+
+    found = [("dgsr", dgsr.__version__), ("Python", platform.python_version())]
+    return found + [(package, metadata.version(package)) for package in _PACKAGES]
+
+
+def _equal(value: Any, default: Any) -> bool:
+    return type(value) is type(default) and isinstance(value, str | int | float) and value == default
+
+
+def _source(value: Any) -> str:
+    """Write a parameter as Python, with the comma after it."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, Path):
+        value = str(value)
+    if value is None or isinstance(value, bool | int | float | str):
+        return f"{value!r},"
+    what = " ".join(repr(value).split())  # a comment ends with its line
+    what = what if len(what) <= 60 else f"{what[:59]}…"
+    return f"...,  # {what}"

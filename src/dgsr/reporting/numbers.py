@@ -1,0 +1,51 @@
+"""Numbers as a reader expects them: few digits, powers of ten, a real minus sign."""
+
+from __future__ import annotations
+
+import math
+
+_SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+
+_TIMES, _MINUS = "\N{MULTIPLICATION SIGN}", "\N{MINUS SIGN}"
+
+#: Stands for a value that does not exist.
+MISSING = "\N{EN DASH}"
+
+
+def number(value: float | None, digits: int = 3, *, keep_zeros: bool = False) -> str:
+    """Write a number to `digits` significant digits: 0.00703, 1.2×10⁻⁹.
+
+    None and values that are not finite are a dash. Zeros at the end are left out unless `keep_zeros`, for
+    columns of numbers.
+    """
+    if value is None or not math.isfinite(value):
+        return MISSING
+    mantissa, exponent = f"{value:.{digits - 1}e}".split("e")
+    power = int(exponent)
+    if value != 0 and not -4 <= power < 6:
+        mantissa = _without_zeros(mantissa)
+        text = f"{mantissa}{_TIMES}10{str(power).translate(_SUPERSCRIPTS)}"
+        if mantissa in ("1", "-1"):
+            text = text.replace(f"1{_TIMES}", "", 1)
+    else:
+        text = f"{value:.{max(digits - 1 - power, 0)}f}"
+        text = text if keep_zeros and value != 0 else _without_zeros(text)
+    return text.replace("-", _MINUS)
+
+
+def share_explained(r2: float | None) -> str:
+    """Write an R² so that an almost exact fit does not read as an exact one: 1 − 3×10⁻⁹."""
+    if r2 is not None and 0 < 1 - r2 < 5e-5:
+        return f"1 {_MINUS} {number(1 - r2, 2)}"
+    if r2 is None or not math.isfinite(r2):
+        return MISSING
+    return f"{r2:.4f}".replace("-", _MINUS) if -1000 < r2 < 1 else number(r2, 4)
+
+
+def _without_zeros(text: str) -> str:
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def counted(n: int, thing: str) -> str:
+    """Write ``1 row``, ``1,503 rows``."""
+    return f"{n:,} {thing}{'' if n == 1 else 's'}"

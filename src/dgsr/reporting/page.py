@@ -1,0 +1,275 @@
+"""One HTML file that shows a fit: formula, front, predictions, search and settings."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import html
+import json
+import math
+import re
+from importlib import resources
+from pathlib import Path
+from string import Template
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+
+from dgsr.displays import chosen_index
+from dgsr.reporting.charts import front_chart, history_chart
+from dgsr.reporting.facts import Judged, caveats, judged, particulars, sampled_rows, snippet
+from dgsr.reporting.numbers import counted, number, share_explained
+
+# What each selection goes by, in words.
+_REASONS = {
+    "mdl": "the shortest description of formula and residuals together",
+    "bic": "the lowest Bayes information criterion",
+    "score": "the steepest fall of the loss for its complexity",
+    "accuracy": "the lowest loss",
+    "holdout": "the lowest loss on rows held out of the fit",
+}
+
+
+def write_report(
+    estimator: Any,
+    path: str | Path,
+    X: Any,
+    y: Any,
+    *,
+    sample_weight: Any = None,
+    target: str = "y",
+    title: str | None = None,
+) -> Path:
+    """Write a fit as one HTML file, which needs no network and can be read without JavaScript.
+
+    Parameters
+    ----------
+    estimator : DGSRRegressor
+        Fitted.
+    path : str or Path
+        The file to write; one that is there is replaced.
+    X : array-like of shape (n_samples, n_features)
+        Rows to show the candidates on: those of the fit, or others.
+    y : array-like of shape (n_samples,)
+        The target measured there.
+    sample_weight : array-like of shape (n_samples,), optional
+        Weights of the rows in R² and the root mean square of the residuals.
+    target : str, default="y"
+        Name of the target.
+    title : str, optional
+        Heading of the page.
+
+    Returns
+    -------
+    Path
+        The file. The same fit and data write the same bytes.
+
+    Raises
+    ------
+    sklearn.exceptions.NotFittedError
+        If `estimator` is not fitted.
+    TypeError
+        If `estimator` is something else, a pipeline for example.
+    ValueError
+        If `X`, `y` or `sample_weight` do not go with the fit.
+    OSError
+        If the file cannot be written.
+    """
+    if not hasattr(type(estimator), "sympy_expr_"):
+        raise TypeError(
+            f"A report is of a DGSRRegressor, not of a {type(estimator).__name__}; give the last step of a "
+            "pipeline with the X it is given, and best_estimator_ of a search."
+        )
+    check_is_fitted(estimator)
+    X, y = validate_data(estimator, X, y, reset=False, dtype=np.float64, y_numeric=True)
+    y = np.asarray(y, dtype=np.float64)
+    weights = _check_sample_weight(sample_weight, X, ensure_non_negative=True)
+    if not weights.any():
+        raise ValueError("sample_weight is 0 in every row; give some row a weight above 0.")
+    path = Path(path)
+    page = _page(estimator, X, y, weights, sample_weight is not None, target, title)
+    path.write_text(page, encoding="utf-8", newline="\n")
+    return path
+
+
+def _page(
+    estimator: Any,
+    X: np.ndarray,
+    y: np.ndarray,
+    weights: np.ndarray,
+    weighted: bool,
+    target: str,
+    title: str | None,
+) -> str:
+    front = estimator.pareto_front_
+    chosen = chosen_index(front, estimator.expression_)
+    candidates = [judged(candidate, X, y, weights) for candidate in front]
+    rows = sampled_rows(len(y))
+    style, script = _asset("report.css"), _asset("report.js")
+    shown = _described(candidates[chosen], target)
+    values = {
+        "title": _escaped(title or f"A formula for {target}"),
+        "target": _escaped(target),
+        "lead": _escaped(_lead(estimator, len(y), target)),
+        "policy": f"default-src 'none'; style-src {_hash(style)}; script-src {_hash(script)}",
+        "style": style,
+        "script": script,
+        "formula": shown["mathml"],
+        "text": _breakable(shown["text"]),
+        "complexity": _escaped(str(front[chosen].complexity)),
+        "nmse": _escaped(shown["nmse"]),
+        "r2": _escaped(shown["r2"]),
+        "rmse": _escaped(shown["rmse"]),
+        "note": _escaped(shown["note"]),
+        "standing": _standing(estimator),
+        "front_hint": _front_hint(len(front)),
+        "front_chart": front_chart(front, chosen),
+        "front_note": _front_note(candidates),
+        "rows": "\n".join(_table_row(i, shown, i == chosen) for i, shown in enumerate(candidates)),
+        "sample": _sample_note(len(rows), len(y)),
+        "history": _history(estimator),
+        "snippet": _escaped(snippet(estimator, weighted=weighted)),
+        "caveats": "".join(f"<li>{_escaped(caveat)}</li>" for caveat in caveats(estimator)),
+        "particulars": "\n".join(
+            f"<div><dt>{_escaped(name)}</dt><dd>{_escaped(text)}</dd></div>"
+            for name, text in particulars(estimator, len(y))
+        ),
+        "data": _json(
+            {
+                "target": target,
+                "chosen": chosen,
+                "rows": (rows + 1).tolist(),
+                "measured": _values(y[rows], 9),
+                "candidates": [
+                    {**_described(candidate, target), "residuals": _values(candidate.residuals[rows], 5)}
+                    for candidate in candidates
+                ],
+            }
+        ),
+    }
+    return Template(_asset("report.html")).substitute(values)
+
+
+def _described(shown: Judged, target: str) -> dict[str, Any]:
+    """Return what the page says of a candidate, as text."""
+    candidate = shown.candidate
+    note = ""
+    if shown.n_undefined:
+        note = f"Undefined on {counted(shown.n_undefined, 'row')}, which the plots leave out."
+    equation = f"<mi>{html.escape(target)}</mi><mo>=</mo>{_inside(candidate.expression.mathml)}"
+    return {
+        "mathml": f'<math display="block"><mrow>{equation}</mrow></math>',
+        "text": candidate.expression.text,
+        "complexity": str(candidate.complexity),
+        "nmse": number(candidate.loss, keep_zeros=True),
+        "r2": share_explained(shown.r2),
+        "rmse": number(shown.rmse, keep_zeros=True),
+        "note": note,
+    }
+
+
+def _table_row(i: int, shown: Judged, is_chosen: bool) -> str:
+    candidate = shown.candidate
+    formula = f"<code>{_breakable(candidate.expression.text)}</code>"
+    checked, classes, badge = "", "", ""
+    if is_chosen:
+        checked, classes, badge = " checked", ' class="chosen selected"', ' <span class="badge">chosen</span>'
+    return (
+        f'<tr data-candidate="{i}"{classes}>'
+        f'<td class="pick"><input type="radio" name="candidate" id="candidate-{i}" value="{i}" '
+        f'autocomplete="off"{checked}></td>'
+        f'<td class="number">{candidate.complexity}</td>'
+        f'<td class="number">{number(candidate.loss, keep_zeros=True)}</td>'
+        f'<td class="number r2">{share_explained(shown.r2)}</td>'
+        f'<td class="formula"><label for="candidate-{i}">{formula}</label>'
+        f"{badge}</td></tr>"
+    )
+
+
+def _lead(estimator: Any, n_rows: int, target: str) -> str:
+    features = counted(estimator.n_features_in_, "feature")
+    lead = f"Symbolic regression of {target} on {features}, shown on {counted(n_rows, 'row')}."
+    if estimator.n_evaluations_ == 0:
+        return lead
+    n_candidates = len(estimator.pareto_front_)
+    verb = "is" if n_candidates == 1 else "are"
+    tried = counted(estimator.n_evaluations_, "equation")
+    return f"{lead} Of {tried} tried, {n_candidates} {verb} on the front."
+
+
+def _standing(estimator: Any) -> str:
+    """Say why the chosen formula is the one that predicts."""
+    if estimator.stop_reason_ == "constant target":
+        return "The target is the same in every row of the fit, so this is all there is to say."
+    if estimator.stop_reason_ == "exact fit":
+        return "The formula that predicts: an exact fit."
+    return f"The formula that predicts: {_REASONS[estimator.selection]}."
+
+
+def _front_hint(n_candidates: int) -> str:
+    if n_candidates == 1:
+        return "There is one candidate."
+    return (
+        f"{n_candidates} candidates, each a better fit than all simpler ones; the diamond marks the chosen "
+        "one. "
+        '<span class="script">Select one, in the plot or the table, to see it above and below.</span>'
+    )
+
+
+def _front_note(candidates: list[Judged]) -> str:
+    note = "NMSE is of the fit, R² of the rows of this report."
+    if any(shown.candidate.loss == 0 for shown in candidates):
+        note += " A loss of exactly 0, which a logarithmic axis has no place for, is drawn at the tick 0."
+    return note
+
+
+def _sample_note(n_shown: int, n_rows: int) -> str:
+    if n_shown == n_rows:
+        return f"All {counted(n_rows, 'row')}." if n_rows > 1 else "The only row."
+    return f"{n_shown:,} of {n_rows:,} rows, a random sample that is always the same; R² is of all rows."
+
+
+def _history(estimator: Any) -> str:
+    chart = history_chart(estimator.history_)
+    if not chart:
+        return '<p class="empty">There was no search.</p>'
+    rounds = counted(len(estimator.history_), "round")
+    text = f"The lowest NMSE found so far on the rows of the search, after each of {rounds}."
+    if any(entry["best_nmse"] == 0 for entry in estimator.history_):
+        text += " A loss of exactly 0 is drawn at the tick 0."
+    return f"<figure>{chart}<figcaption>{text}</figcaption></figure>"
+
+
+def _values(values: np.ndarray, digits: int) -> list[float | None]:
+    """Round to significant digits; what is not finite is null in JSON."""
+    return [float(f"{value:.{digits}g}") if math.isfinite(value) else None for value in values.tolist()]
+
+
+def _json(content: Any) -> str:
+    """Write JSON that no HTML parser can take for the end of a script, or for a comment."""
+    text = json.dumps(content, allow_nan=False, separators=(",", ":"))
+    return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
+
+
+def _escaped(text: str) -> str:
+    return html.escape(text, quote=True)
+
+
+def _breakable(formula: str) -> str:
+    """Escape a formula and let its lines break after an operator or bracket, rather than within a name."""
+    return re.sub(r"(?<=[*/(])(?!\*)", "<wbr>", _escaped(formula))
+
+
+def _asset(name: str) -> str:
+    return resources.files("dgsr.reporting").joinpath("assets", name).read_text(encoding="utf-8")
+
+
+def _hash(text: str) -> str:
+    """Return the source expression by which a content security policy lets this text alone through."""
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+
+
+def _inside(mathml: str) -> str:
+    """What is in an element ``math``."""
+    return mathml[mathml.index(">") + 1 : mathml.rindex("<")]

@@ -1,0 +1,163 @@
+"""Displays of a fit with matplotlib."""
+
+from __future__ import annotations
+
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.exceptions import NotFittedError
+from sklearn.metrics import PredictionErrorDisplay
+
+from dgsr import DGSRRegressor
+from dgsr.displays import ParetoFrontDisplay, SearchHistoryDisplay, chosen_index, log_losses
+
+matplotlib = pytest.importorskip("matplotlib")
+matplotlib.use("Agg")
+from matplotlib import pyplot  # noqa: E402
+
+
+@pytest.fixture(autouse=True)
+def closed_figures():
+    yield
+    pyplot.close("all")
+
+
+@pytest.fixture(scope="module")
+def data():
+    X = np.random.default_rng(0).uniform(0.5, 2.0, (40, 2))
+    return pd.DataFrame(X, columns=["$a", "b$"]), X[:, 0] * np.exp(-X[:, 1]) + 0.05 * np.sin(7.0 * X[:, 0])
+
+
+@pytest.fixture(scope="module")
+def fitted(data):
+    return DGSRRegressor(generator=None, max_evaluations=3000, random_state=0).fit(*data)
+
+
+@pytest.fixture(scope="module")
+def constant():
+    with pytest.warns(UserWarning, match="in every row"):
+        return DGSRRegressor().fit([[1.0], [2.0]], [3.0, 3.0])
+
+
+def test_the_line_goes_through_complexities_and_losses_and_the_chosen_one_is_marked(fitted):
+    display = ParetoFrontDisplay.from_estimator(fitted)
+    front = fitted.pareto_front_
+    np.testing.assert_array_equal(display.line_.get_xdata(), [c.complexity for c in front])
+    np.testing.assert_allclose(display.line_.get_ydata(), [c.loss for c in front])
+    chosen = front[chosen_index(front, fitted.expression_)]
+    assert chosen.expression == fitted.expression_
+    assert display.chosen_.get_xdata() == [chosen.complexity]
+    assert display.chosen_.get_ydata() == [chosen.loss]
+    assert display.ax_.get_yscale() == "log"
+
+
+def test_displays_draw_on_the_axes_they_are_given(fitted):
+    figure, axes = pyplot.subplots(1, 2)
+    front = ParetoFrontDisplay.from_estimator(fitted, ax=axes[0])
+    history = SearchHistoryDisplay.from_estimator(fitted, ax=axes[1])
+    assert front.ax_ is axes[0]
+    assert history.ax_ is axes[1]
+    assert front.figure_ is history.figure_ is figure
+    assert pyplot.get_fignums() == [figure.number]
+
+
+def test_labels_overlap_neither_each_other_nor_the_points(fitted):
+    display = ParetoFrontDisplay.from_estimator(fitted)
+    display.figure_.canvas.draw()
+    boxes = [label.get_window_extent() for label in display.labels_]
+    assert 2 <= len(boxes) <= 5
+    for i, box in enumerate(boxes):
+        assert box.count_overlaps(boxes[:i]) == 0
+        points = display.ax_.transData.transform(display.line_.get_xydata())
+        assert box.count_contains(points) == 0
+
+
+def test_a_column_named_with_dollars_is_not_taken_for_mathematics(fitted):
+    display = ParetoFrontDisplay.from_estimator(fitted)
+    assert any("$a" in label.get_text() and "b$" in label.get_text() for label in display.labels_)
+    display.figure_.canvas.draw()  # mathtext would stop here
+
+
+def test_a_long_formula_is_shortened_in_its_label():
+    formula = " + ".join(f"sin({i}*x)" for i in range(30))
+    display = ParetoFrontDisplay([100], [0.1], [formula], chosen=0).plot()
+    assert [label.get_text()[-1] for label in display.labels_] == ["…"]
+    assert len(display.labels_[0].get_text()) < 50
+
+
+def test_a_loss_of_zero_is_drawn_below_the_others_at_a_tick_that_says_0():
+    display = ParetoFrontDisplay([1, 3, 5], [0.5, 1e-3, 0.0], ["1", "x", "2*x"], chosen=2).plot()
+    display.figure_.canvas.draw()
+    lowest = display.line_.get_ydata()[-1]
+    assert lowest == pytest.approx(1e-4)
+    low, high = display.ax_.get_ylim()
+    assert low < lowest < high
+    ticks = {
+        label.get_text(): at for label, at in zip(display.ax_.get_yticklabels(), display.ax_.get_yticks())
+    }
+    assert ticks["0"] == lowest
+    assert min(at for text, at in ticks.items() if text != "0") > lowest
+
+
+def test_losses_that_are_all_zero_can_be_drawn():
+    values, floor = log_losses([0.0, 0.0])
+    assert (values == floor).all()
+    assert floor > 0
+    assert log_losses([0.5, 0.1]).floor is None
+    assert log_losses([1e-300, 0.0]).values.min() > 0
+
+
+def test_a_constant_target_has_a_front_of_one_point_and_no_search(constant):
+    front = ParetoFrontDisplay.from_estimator(constant)
+    front.figure_.canvas.draw()
+    assert [label.get_text() for label in front.labels_] == ["3"]
+    history = SearchHistoryDisplay.from_estimator(constant)
+    history.figure_.canvas.draw()
+    assert len(history.line_.get_xdata()) == 0
+    assert [text.get_text() for text in history.ax_.texts] == ["no search"]
+
+
+@pytest.mark.parametrize("x", ["seconds", "evaluations"])
+def test_the_history_shows_the_lowest_loss_after_every_round(fitted, x):
+    display = SearchHistoryDisplay.from_estimator(fitted, x=x)
+    np.testing.assert_allclose(display.line_.get_xdata(), [entry[x] for entry in fitted.history_])
+    np.testing.assert_allclose(display.line_.get_ydata(), [entry["best_nmse"] for entry in fitted.history_])
+    assert display.ax_.get_xlabel() == x
+    assert display.ax_.get_yscale() == "log"
+
+
+def test_rounds_before_the_first_formula_are_left_out_of_the_history():
+    display = SearchHistoryDisplay([np.inf, 0.5, 0.0], [1.0, 2.0, 3.0]).plot()
+    np.testing.assert_array_equal(display.line_.get_xdata(), [2.0, 3.0])
+    assert display.line_.get_ydata() == pytest.approx([0.5, 0.05])
+
+
+def test_a_history_by_anything_else_is_refused(fitted):
+    with pytest.raises(ValueError, match="'seconds' or 'evaluations'"):
+        SearchHistoryDisplay.from_estimator(fitted, x="rounds")
+
+
+@pytest.mark.parametrize("display", [ParetoFrontDisplay, SearchHistoryDisplay])
+def test_an_estimator_that_is_not_fitted_is_refused(display):
+    with pytest.raises(NotFittedError):
+        display.from_estimator(DGSRRegressor())
+
+
+@pytest.mark.parametrize("display", [ParetoFrontDisplay, SearchHistoryDisplay])
+def test_without_matplotlib_the_error_says_what_to_install(fitted, monkeypatch, display):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(ImportError, match=r"pip install dgsr\[plot\]"):
+        display.from_estimator(fitted)
+
+
+def test_a_formula_that_is_not_on_the_front_is_refused(fitted, constant):
+    with pytest.raises(ValueError, match="not on pareto_front_"):
+        chosen_index(fitted.pareto_front_, constant.expression_)
+
+
+def test_scikit_learns_display_of_prediction_errors_takes_the_estimator(fitted, data):
+    display = PredictionErrorDisplay.from_estimator(fitted, *data)
+    np.testing.assert_array_equal(display.y_pred, fitted.predict(data[0]))
+    display.figure_.canvas.draw()

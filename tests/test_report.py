@@ -1,0 +1,642 @@
+"""The report of a fit: what the file says, and what a browser makes of it."""
+
+# ruff: noqa: RUF001 - minus signs, dashes and multiplication signs are what is meant
+
+from __future__ import annotations
+
+import ast
+import copy
+import json
+import os
+import platform
+import re
+import shutil
+from html.parser import HTMLParser
+from pathlib import Path
+from xml.etree import ElementTree
+
+import numpy as np
+import pandas as pd
+import pytest
+import sklearn
+from sklearn.exceptions import NotFittedError
+from sklearn.metrics import r2_score
+from sklearn.pipeline import make_pipeline
+
+import dgsr
+from dgsr import DGSRRegressor
+from dgsr.expressions import Expression, get_library
+from dgsr.pareto import Candidate, ParetoFront
+from dgsr.reporting import write_report
+from dgsr.reporting.numbers import number, share_explained
+from dgsr.tabular import read_table
+
+ABSORPTION = Path(__file__).parents[1] / "examples" / "data" / "absorption.csv"
+ODD_NAMES = ["<b>&\"'", "</script><script>alert(1)</script>"]
+BROWSER_OPTIONS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+
+
+class Fit:
+    """An estimator and the data to show it on."""
+
+    def __init__(self, estimator, X, y):
+        self.estimator, self.X, self.y = estimator, X, y
+
+    def write(self, path, **options):
+        return write_report(self.estimator, path, self.X, self.y, **options)
+
+    def page(self, tmp_path, **options):
+        return self.write(tmp_path / "page.html", **options).read_text(encoding="utf-8")
+
+
+def with_front(fit, texts, losses, X=None, y=None):
+    """Return the fit with another front; its last formula predicts."""
+    estimator = copy.copy(fit.estimator)
+    names = list(estimator.feature_names_in_)
+    library = get_library("physics", len(names))
+    expressions = [
+        Expression.from_text(text, library, [f"x{i + 1}" for i in range(len(names))]) for text in texts
+    ]
+    named = [expression.with_feature_names(names) for expression in expressions]
+    estimator.pareto_front_ = ParetoFront(
+        [Candidate(i + 1, loss, e) for i, (loss, e) in enumerate(zip(losses, named))]
+    )
+    estimator.expression_ = named[-1]
+    return Fit(estimator, fit.X if X is None else X, fit.y if y is None else y)
+
+
+@pytest.fixture(scope="module")
+def absorption():
+    table = read_table(ABSORPTION, "absorption")
+    X = pd.DataFrame(table.X, columns=list(table.feature_names))
+    return Fit(DGSRRegressor(max_evaluations=20_000, random_state=0).fit(X, table.y), X, table.y)
+
+
+@pytest.fixture(scope="module")
+def odd():
+    X = pd.DataFrame(np.random.default_rng(0).uniform(0.5, 2.0, (30, 2)), columns=ODD_NAMES)
+    y = X[ODD_NAMES[0]].to_numpy() + np.sin(3 * X[ODD_NAMES[1]].to_numpy())
+    return Fit(DGSRRegressor(generator=None, max_evaluations=2000, random_state=0).fit(X, y), X, y)
+
+
+@pytest.fixture(scope="module")
+def constant():
+    X, y = np.arange(6.0)[:, None], np.full(6, 3.5)
+    with pytest.warns(UserWarning, match="in every row"):
+        return Fit(DGSRRegressor().fit(X, y), X, y)
+
+
+@pytest.fixture(scope="module")
+def thirty(absorption):
+    texts = ["x1"] + [" + ".join(["x1"] + [f"sin({j}*x1)" for j in range(1, i)]) for i in range(2, 31)]
+    return with_front(absorption, texts, [0.8**i for i in range(29)] + [0.0])
+
+
+class Elements(HTMLParser):
+    """All elements of a page, with their attributes, and the text inside those with an id."""
+
+    def __init__(self, page):
+        super().__init__()
+        self.elements, self._open, self.texts = [], [], {}
+        self.feed(page)
+
+    def handle_starttag(self, tag, attributes):
+        self.elements.append((tag, dict(attributes)))
+        if tag not in ("meta", "input", "wbr", "path", "circle", "link", "br"):
+            self._open.append((tag, dict(attributes).get("id")))
+
+    def handle_endtag(self, tag):
+        while self._open and self._open.pop()[0] != tag:
+            pass
+
+    def handle_data(self, data):
+        for _, name in self._open:
+            if name:
+                self.texts[name] = self.texts.get(name, "") + data
+
+
+def embedded(page):
+    return json.loads(Elements(page).texts["data"], parse_constant=pytest.fail)
+
+
+# --- the file -------------------------------------------------------------------------------------
+
+
+def test_the_chosen_formula_and_the_whole_front_are_in_the_html_itself(absorption, tmp_path):
+    page = absorption.page(tmp_path, target="absorption")
+    before_scripts = page[: page.index("<script")]
+    texts = Elements(before_scripts).texts
+    assert texts["text"] == absorption.estimator.expression_.text
+    assert "<math" in before_scripts
+    for candidate in absorption.estimator.pareto_front_:
+        assert candidate.expression.text in texts["candidates"]
+        assert number(candidate.loss, keep_zeros=True) in texts["candidates"]
+
+
+def test_the_file_refers_to_nothing_outside_itself(absorption, tmp_path):
+    page = absorption.page(tmp_path)
+    for _, attributes in Elements(page).elements:
+        assert not {"src", "href", "srcset", "action", "data", "style", "onclick"} & attributes.keys()
+    assert not re.search(r"url\(|@import|fetch\(|XMLHttpRequest|import\(", page)
+    assert "default-src &#x27;none&#x27;" in page or "default-src 'none'" in page
+
+
+def test_every_id_is_given_once(absorption, tmp_path):
+    ids = [
+        attributes["id"]
+        for _, attributes in Elements(absorption.page(tmp_path)).elements
+        if "id" in attributes
+    ]
+    assert len(ids) == len(set(ids))
+
+
+def test_the_same_fit_writes_the_same_bytes(absorption, tmp_path):
+    assert absorption.page(tmp_path) == absorption.page(tmp_path)
+
+
+def test_what_the_user_named_is_escaped_everywhere(odd, tmp_path):
+    page = odd.page(tmp_path, target=ODD_NAMES[1], title="<i>A & B</i>")
+    tags = [tag for tag, _ in Elements(page).elements]
+    assert tags.count("script") == 2
+    assert "b" not in tags
+    assert "i" not in tags
+    assert Elements(page).texts["data"].count("<") == 0
+    data = embedded(page)
+    assert data["target"] == ODD_NAMES[1]
+    assert [c["text"] for c in data["candidates"]] == [c.expression.text for c in odd.estimator.pareto_front_]
+    assert any(ODD_NAMES[0] in candidate["text"] for candidate in data["candidates"])
+    assert all("<b>" not in candidate["mathml"] for candidate in data["candidates"])
+
+
+def test_predictions_that_are_not_finite_are_null_and_counted(absorption, tmp_path):
+    X, y = np.array([[-1.0], [1.0], [4.0]]), np.array([1.0, 1.0, 2.0])
+    fit = with_front(absorption, ["log(x1)", "x1 + exp(exp(exp(x1)))", "sqrt(x1)"], [0.5, 0.4, 0.1], X, y)
+    fit.X = pd.DataFrame(X, columns=["concentration"])
+    page = fit.page(tmp_path)
+    first, second, third = embedded(page)["candidates"]
+    assert first["residuals"][0] is None
+    assert second["residuals"][2] is None
+    assert third["residuals"] == [None, 0.0, 0.0]
+    assert third["note"] == "Undefined on 1 row, which the plots leave out."
+    assert third["r2"] == third["rmse"] == "–"
+    assert not re.search(r"\b(NaN|Infinity|nan|inf)\b", Elements(page).texts["candidates"])
+
+
+def test_residuals_and_metrics_are_those_of_the_candidates(absorption, tmp_path):
+    data = embedded(absorption.page(tmp_path))
+    assert data["rows"] == list(range(1, 15))
+    for shown, candidate in zip(data["candidates"], absorption.estimator.pareto_front_, strict=True):
+        predictions = candidate.expression(absorption.X)
+        np.testing.assert_allclose(shown["residuals"], absorption.y - predictions, rtol=1e-4, atol=1e-12)
+        assert shown["r2"] == share_explained(r2_score(absorption.y, predictions))
+        assert shown["complexity"] == str(candidate.complexity)
+
+
+def test_weights_count_in_r2(absorption, tmp_path):
+    weights = np.linspace(0, 3, len(absorption.y))
+    page = absorption.page(tmp_path, sample_weight=weights)
+    predictions = absorption.estimator.predict(absorption.X)
+    assert Elements(page).texts["r2"] == share_explained(
+        r2_score(absorption.y, predictions, sample_weight=weights)
+    )
+    assert Elements(page).texts["r2"] != Elements(absorption.page(tmp_path)).texts["r2"]
+    assert "regressor.fit(X, y, sample_weight=sample_weight)" in page
+
+
+def test_of_many_rows_always_the_same_thousand_are_embedded(absorption, tmp_path):
+    X = pd.DataFrame({"concentration": np.linspace(1, 50, 2500)})
+    fit = Fit(absorption.estimator, X, absorption.estimator.predict(X) + np.tile([1.0, -1.0], 1250))
+    page = fit.page(tmp_path)
+    rows = embedded(page)["rows"]
+    assert len(rows) == len(set(rows)) == 1000
+    assert rows == sorted(rows)
+    assert 1 <= rows[0] <= rows[-1] <= 2500
+    assert rows == embedded(fit.page(tmp_path))["rows"]
+    assert "1,000 of 2,500 rows" in page
+    assert Elements(page).texts["rmse"] == "1.00"  # of all rows
+
+
+def test_the_snippet_holds_what_differs_from_the_defaults_and_parses(absorption, tmp_path):
+    source = Elements(absorption.page(tmp_path)).texts["snippet"]
+    call = ast.parse(source).body[1].value
+    arguments = {keyword.arg: ast.literal_eval(keyword.value) for keyword in call.keywords}
+    assert arguments == {"max_evaluations": 20_000, "random_state": 0}
+
+
+def test_the_snippet_fits_the_same_formula_again(absorption, tmp_path):
+    namespace = {"X": absorption.X, "y": absorption.y}
+    exec(Elements(absorption.page(tmp_path)).texts["snippet"], namespace)
+    assert namespace["regressor"].expression_ == absorption.estimator.expression_
+
+
+def test_a_parameter_that_cannot_be_written_down_is_named_in_a_comment(absorption, tmp_path):
+    library = get_library("physics", 1)
+    estimator = copy.copy(absorption.estimator).set_params(
+        library=library, generator=Path("of/mine"), random_state=None, tolerance=np.float64(1e-9), verbose=1
+    )
+    page = Fit(estimator, absorption.X, absorption.y).page(tmp_path)
+    source = Elements(page).texts["snippet"]
+    ast.parse(source)
+    assert "library=...,  # " in source
+    assert "generator='of/mine'," in source
+    assert "tolerance=1e-09," in source
+    assert "verbose" not in source
+    assert "random_state is no integer" in page
+
+
+def test_versions_counts_and_the_reason_of_stopping_are_told(absorption, tmp_path):
+    page = absorption.page(tmp_path)
+    for text in (
+        f"dgsr {dgsr.__version__}, Python {platform.python_version()}, numpy {np.__version__}, torch ",
+        f"scikit-learn {sklearn.__version__}",
+        "14 rows, 1 feature",
+        f"{absorption.estimator.n_evaluations_:,}",
+        absorption.estimator.stop_reason_,
+        "physics-d5",
+    ):
+        assert text in page
+
+
+def test_a_constant_target_has_a_page_without_a_search(constant, tmp_path):
+    page = constant.page(tmp_path)
+    texts = Elements(page).texts
+    assert texts["text"] == "3.5"
+    assert texts["nmse"] == "0"
+    assert texts["r2"] == "1"
+    assert "There was no search." in page
+    assert "There is one candidate." in page
+    assert "random_state is no integer" not in page
+    assert "history-chart" not in page[: page.index("<script")]
+
+
+def test_a_loss_of_zero_stands_on_the_axis_and_the_caption_says_how(thirty, tmp_path):
+    page = thirty.page(tmp_path)
+    assert "drawn at the tick 0" in page
+    assert ">0</text>" in page
+    assert page.count('<g class="point"') == page.count("<tr data-candidate") == 30
+    assert not re.search(r'="[^"]*\b(nan|inf)\b', page)
+
+
+def test_losses_of_any_size_can_be_drawn(absorption, tmp_path):
+    page = with_front(absorption, ["x1", "2*x1", "3*x1"], [1e300, 1e-200, 0.0]).page(tmp_path)
+    assert page.count('<g class="point"') == 3
+    assert not re.search(r'="[^"]*\b(nan|inf)\b', page)
+
+
+def test_the_data_must_go_with_the_fit(absorption, tmp_path):
+    path = tmp_path / "page.html"
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        write_report(absorption.estimator, path, absorption.X, absorption.y[:3])
+    with pytest.raises(ValueError, match=r"weight above 0|non-zero"):
+        write_report(absorption.estimator, path, absorption.X, absorption.y, sample_weight=np.zeros(14))
+    with pytest.raises(NotFittedError):
+        write_report(DGSRRegressor(), path, absorption.X, absorption.y)
+    with pytest.raises(TypeError, match="last step of a pipeline"):
+        write_report(make_pipeline(absorption.estimator), path, absorption.X, absorption.y)
+    assert not path.exists()
+
+
+# --- formulas and numbers -------------------------------------------------------------------------
+
+
+def typeset(text, names=("x1",)):
+    """Return the formula as an element tree of MathML."""
+    expression = Expression.from_text(text, get_library("physics", len(names)))
+    mathml = expression.with_feature_names(names).mathml
+    return ElementTree.fromstring(mathml.replace(' xmlns="http://www.w3.org/1998/Math/MathML"', ""))
+
+
+@pytest.mark.parametrize("name", [*ODD_NAMES, "alpha_x^2", "sound pressure", "chord_length", "日本", "a;b"])
+def test_names_survive_in_mathml_as_they_are(name):
+    assert name in [element.text for element in typeset("2*sin(x1)", [name]).iter("mi")]
+
+
+def test_a_letter_with_digits_becomes_an_index_in_mathml():
+    (index,) = typeset("x1").iter("msub")
+    assert [part.text for part in index] == ["x", "1"]
+
+
+def test_constants_are_shortened_to_five_digits_in_mathml():
+    numbers = [element.text for element in typeset("3.14159265*x1 + 0.00000123456789").iter("mn")]
+    assert "3.1416" in numbers
+    assert "1.2346" in numbers
+    assert "10" in numbers
+
+
+def test_a_power_of_a_number_written_with_a_power_of_ten_has_brackets_in_mathml():
+    signs = "".join(typeset("0.0000001234**x1").itertext())
+    assert "(1.234×10−7)" in signs.replace(" ", "")
+
+
+def test_names_of_several_letters_are_multiplied_with_a_dot_in_mathml():
+    dot = "·"
+    assert dot in "".join(typeset("x1*x2", ["mass", "speed"]).itertext())
+    assert dot not in "".join(typeset("x1*x2", ["m", "v"]).itertext())
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0.0070329, "0.00703"),
+        (1.2e-9, "1.2×10⁻⁹"),
+        (1e-20, "10⁻²⁰"),
+        (-3.4e8, "−3.4×10⁸"),
+        (0.0, "0"),
+        (1234.4, "1234"),
+        (9.9999, "10"),
+        (float("inf"), "–"),
+        (None, "–"),
+    ],
+)
+def test_numbers_are_written_with_three_digits(value, text):
+    assert number(value) == text
+
+
+@pytest.mark.parametrize(
+    ("r2", "text"),
+    [
+        (0.93, "0.9300"),
+        (1 - 3e-9, "1 − 3×10⁻⁹"),
+        (1.0, "1"),
+        (-0.5, "−0.5000"),
+        (-2e7, "−2×10⁷"),
+        (None, "–"),
+    ],
+)
+def test_an_almost_exact_fit_does_not_read_as_an_exact_one(r2, text):
+    assert share_explained(r2) == text
+
+
+# --- in a browser ---------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def browser():
+    """A headless chromium; where there is none, it is an error if DGSR_BROWSER=required."""
+    try:
+        from playwright import sync_api
+    except ImportError:
+        sync_api = None
+    program = shutil.which("chromium")
+    if sync_api is None or program is None:
+        message = "this test needs chromium and the package playwright"
+        (pytest.fail if os.environ.get("DGSR_BROWSER") == "required" else pytest.skip)(message)
+    with sync_api.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=program, args=BROWSER_OPTIONS)
+        yield browser
+        browser.close()
+
+
+class Visit:
+    """A page, with all it asked for and complained about."""
+
+    def __init__(self, browser, path, width=1280, **options):
+        self.address = path.as_uri()
+        self.context = browser.new_context(viewport={"width": width, "height": 900}, **options)
+        self.page = self.context.new_page()
+        self.requests, self.complaints = [], []
+        self.page.on("request", lambda request: self.requests.append(request.url))
+        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        self.page.on("console", lambda message: self.complaints.append(message.text))
+        self.page.goto(self.address)
+
+    def text(self, selector):
+        return self.page.locator(selector).text_content()
+
+    def points(self, chart):
+        return self.page.locator(f"{chart} .value").evaluate_all(
+            "circles => circles.map(circle => [circle.getAttribute('cx'), circle.getAttribute('cy')])"
+        )
+
+    def state(self):
+        """All that belongs to the candidate selected."""
+        names = ("#formula", "#text", "#complexity", "#nmse", "#r2", "#rmse")
+        return [
+            *(self.text(name) for name in names),
+            self.points("#predicted-chart"),
+            self.points("#residual-chart"),
+        ]
+
+
+@pytest.fixture
+def visit(browser):
+    visits = []
+
+    def visit(path, **options):
+        visits.append(Visit(browser, path, **options))
+        return visits[-1]
+
+    yield visit
+    for each in visits:
+        each.context.close()
+        assert each.complaints == []
+        assert each.requests == [each.address]
+
+
+@pytest.fixture(scope="module")
+def absorption_page(absorption, tmp_path_factory):
+    return absorption.write(tmp_path_factory.mktemp("report") / "absorption.html", target="absorption")
+
+
+def assert_shows(visit, fit, index):
+    """Check that all of the page is about one candidate."""
+    candidate = fit.estimator.pareto_front_[index]
+    assert visit.text("#text") == candidate.expression.text
+    assert visit.text("#complexity") == str(candidate.complexity)
+    assert visit.text("#nmse") == number(candidate.loss, keep_zeros=True)
+    assert visit.text("#r2") == share_explained(r2_score(fit.y, candidate.expression(fit.X)))
+    assert visit.page.locator("#formula math").count() == 1
+    assert visit.page.locator("tr.selected").get_attribute("data-candidate") == str(index)
+    assert visit.page.locator(".point.selected").get_attribute("data-candidate") == str(index)
+    assert visit.page.locator("input:checked").get_attribute("value") == str(index)
+    assert visit.page.locator(".point[aria-checked=true]").get_attribute("data-candidate") == str(index)
+
+
+def test_the_page_opens_with_the_chosen_formula_and_all_its_plots(visit, absorption, absorption_page):
+    seen = visit(absorption_page)
+    front = absorption.estimator.pareto_front_
+    assert_shows(seen, absorption, [c.expression for c in front].index(absorption.estimator.expression_))
+    assert len(seen.points("#predicted-chart")) == len(seen.points("#residual-chart")) == 14
+    assert seen.page.locator("#history-chart .line").count() == 1
+    assert not seen.page.locator("#back").is_visible()
+
+
+def test_a_click_on_a_row_or_a_point_shows_that_candidate(visit, absorption, absorption_page):
+    seen = visit(absorption_page)
+    before = seen.state()
+    seen.page.locator("tr[data-candidate='4']").click()
+    assert_shows(seen, absorption, 4)
+    between = seen.state()
+    seen.page.locator(".point[data-candidate='8'] .dot").click()
+    assert_shows(seen, absorption, 8)
+    after = seen.state()
+    for one, two, three in zip(before, between, after, strict=True):
+        assert one != two
+        assert two != three
+    assert absorption.estimator.pareto_front_[8].expression.text in seen.text("#announcement")
+    seen.page.locator("#back").click()
+    assert seen.state() == before
+
+
+def test_points_stand_where_predictions_and_residuals_are(visit, absorption, absorption_page):
+    seen = visit(absorption_page)
+    seen.page.locator("tr[data-candidate='4']").click()
+    predictions = absorption.estimator.pareto_front_[4].expression(absorption.X)
+    predicted = np.array(seen.points("#predicted-chart"), dtype=float)
+    residual = np.array(seen.points("#residual-chart"), dtype=float)
+    for places, values in [
+        (predicted[:, 0], absorption.y),
+        (-predicted[:, 1], predictions),
+        (residual[:, 0], predictions),
+        (-residual[:, 1], absorption.y - predictions),
+    ]:
+        assert np.corrcoef(places, values)[0, 1] > 0.9999
+        assert np.ptp(places) > 100
+
+
+def test_the_keyboard_selects_in_the_plot_and_in_the_table(visit, absorption, absorption_page):
+    seen = visit(absorption_page)
+    last = len(absorption.estimator.pareto_front_) - 1
+    seen.page.locator(".point.selected").focus()
+    seen.page.keyboard.press("End")
+    assert_shows(seen, absorption, last)
+    seen.page.keyboard.press("ArrowLeft")
+    assert_shows(seen, absorption, last - 1)
+    assert seen.page.evaluate("document.activeElement.dataset.candidate") == str(last - 1)
+    seen.page.keyboard.press("Home")
+    assert_shows(seen, absorption, 0)
+    seen.page.locator("input:checked").focus()
+    seen.page.keyboard.press("ArrowDown")
+    assert_shows(seen, absorption, 1)
+
+
+def test_the_plot_is_one_stop_of_the_tab_key(visit, absorption_page):
+    seen = visit(absorption_page)
+    assert seen.page.locator(".point[tabindex='0']").count() == 1
+    assert seen.page.locator("svg [role=radiogroup] [role=radio][aria-label]").count() == 10
+
+
+def test_the_copy_button_copies_the_text_of_the_candidate_shown(visit, absorption, absorption_page):
+    seen = visit(absorption_page, permissions=["clipboard-read", "clipboard-write"])
+    seen.page.locator("tr[data-candidate='4']").click()
+    seen.page.locator("#copy").click()
+    seen.page.wait_for_function("document.getElementById('copy').textContent === 'Copied'")
+    assert (
+        seen.page.evaluate("navigator.clipboard.readText()")
+        == absorption.estimator.pareto_front_[4].expression.text
+    )
+
+
+def test_without_javascript_formula_front_search_and_settings_can_be_read(visit, absorption, absorption_page):
+    seen = visit(absorption_page, java_script_enabled=False)
+    # Locators run scripts of their own and work all the same.
+    for name in ("#formula math", "#text", "#front-chart", "#candidates", "#history-chart", "#snippet"):
+        assert seen.page.locator(name).is_visible()
+    assert seen.page.locator("#text").inner_text() == absorption.estimator.expression_.text
+    assert not seen.page.locator("#copy").is_visible()
+    assert not seen.page.locator("input").first.is_visible()
+    assert seen.page.locator("noscript p").is_visible()
+
+
+CONTRASTS = """() => {
+  const numbers = (colour) => colour.match(/[\\d.]+/g).map(Number);
+  const luminance = (colour) => {
+    const [r, g, b] = numbers(colour).slice(0, 3).map((c) => c / 255)
+      .map((c) => (c <= 0.03928 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4));
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+  };
+  const behind = (element) => {
+    for (let at = element; at; at = at.parentElement) {
+      const colour = getComputedStyle(at).backgroundColor;
+      if (numbers(colour)[3] !== 0) return colour;
+    }
+    return "rgb(255, 255, 255)";
+  };
+  const found = {};
+  for (const name of ["h1", ".lead", "h2", "#standing", "#formula math", "#text", "#copy", "dt", "dd",
+      "th", "tr.selected code", "tr:not(.selected) code", ".badge", ".plot .tick", ".plot .name",
+      "figcaption", "pre"]) {
+    const element = document.querySelector(name);
+    const style = getComputedStyle(element);
+    const colour = element.namespaceURI.endsWith("svg") ? style.fill : style.color;
+    const [a, b] = [luminance(colour), luminance(behind(element))].sort((one, other) => other - one);
+    found[name] = (a + 0.05) / (b + 0.05);
+  }
+  return found;
+}"""
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_text_has_contrast_in_light_and_dark(visit, absorption_page, scheme):
+    seen = visit(absorption_page, color_scheme=scheme)
+    background = seen.page.evaluate("getComputedStyle(document.body).backgroundColor")
+    assert (sum(map(int, re.findall(r"\d+", background))) < 150) == (scheme == "dark")
+    contrasts = seen.page.evaluate(CONTRASTS)
+    assert {name: contrast for name, contrast in contrasts.items() if contrast < 4.5} == {}
+
+
+def test_on_paper_the_page_is_light_and_the_whole_table_is_there(visit, thirty, tmp_path):
+    seen = visit(thirty.write(tmp_path / "thirty.html"), color_scheme="dark")
+    seen.page.emulate_media(media="print", color_scheme="dark")
+    contrasts = seen.page.evaluate(CONTRASTS)
+    assert {name: contrast for name, contrast in contrasts.items() if contrast < 4.5} == {}
+    assert seen.page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+    assert seen.page.evaluate("getComputedStyle(document.documentElement).colorScheme") == "light"
+    assert seen.page.evaluate(
+        "(table => table.scrollHeight === table.clientHeight)(document.getElementById('table'))"
+    )
+    assert not seen.page.locator("#copy").is_visible()
+
+
+@pytest.mark.parametrize("width", [320, 390, 820, 1600])
+def test_the_page_is_never_wider_than_the_window(visit, thirty, tmp_path, width):
+    seen = visit(thirty.write(tmp_path / "thirty.html", target="absorption"), width=width)
+    assert seen.page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+def test_thirty_candidates_can_each_be_selected_and_the_table_follows(visit, thirty, tmp_path):
+    seen = visit(thirty.write(tmp_path / "thirty.html"))
+    for index in (0, 13, 29):
+        seen.page.locator(f".point[data-candidate='{index}'] .dot").click()
+        assert_shows(seen, thirty, index)
+        row, table = (
+            seen.page.locator(name).bounding_box() for name in (f"tr[data-candidate='{index}']", "#table")
+        )
+        assert table["y"] <= row["y"]
+        assert row["y"] + min(row["height"], 300) <= table["y"] + table["height"]
+
+
+def test_a_constant_target_makes_a_page_that_works(visit, constant, tmp_path):
+    seen = visit(constant.write(tmp_path / "constant.html"))
+    assert seen.text("#text") == "3.5"
+    assert len(seen.points("#residual-chart")) == 6
+    assert "NaN" not in seen.page.content().split("<script")[0]
+
+
+def test_odd_names_are_shown_as_they_are(visit, odd, tmp_path):
+    seen = visit(
+        odd.write(tmp_path / "odd.html", target="<img src=x onerror=alert(1)>", title="</title>&amp;")
+    )
+    last = len(odd.estimator.pareto_front_) - 1
+    seen.page.locator(f".point[data-candidate='{last}'] .dot").click()
+    assert seen.text("#text") == odd.estimator.pareto_front_[last].expression.text
+    assert "<img src=x onerror=alert(1)>" in seen.text("#formula")
+    assert ODD_NAMES[0] in seen.text("#formula")
+    assert seen.page.title() == seen.text("h1") == "</title>&amp;"
+    assert seen.page.locator("img").count() == 0
+
+
+def test_rows_without_a_finite_prediction_are_left_out_of_the_plots(visit, absorption, tmp_path):
+    X = pd.DataFrame({"concentration": [-1.0, 1.0, 4.0]})
+    fit = with_front(absorption, ["log(x1)", "sqrt(x1)"], [0.5, 0.1], X, np.array([1.0, 1.0, 2.0]))
+    seen = visit(fit.write(tmp_path / "undefined.html"))
+    assert len(seen.points("#predicted-chart")) == 2
+    assert seen.page.locator("#note").is_visible()
