@@ -172,6 +172,20 @@ def test_fit_reports_progress_and_warnings_on_standard_error_only(regressor, dat
     assert "note" not in result.stdout
 
 
+def test_fit_keeps_the_fit_and_writes_a_report(write, tmp_path):
+    rows = "".join(f"{a},{b},{a * b}\n" for a, b in [(1, 2), (2, 3), (3, 5), (4, 1), (2.5, 2), (0.5, 3)])
+    kept, page = str(tmp_path / "fit.dgsr"), str(tmp_path / "fit.html")
+    options = ("--library", "koza", "--generator", "none", "--max-evaluations", "3000", "--random-state", "0")
+    table = write("wing width,height,area\n" + rows)
+    result = run("fit", table, "--target", "area", *options, "--save", kept, "--report", page)
+    assert result.exit_code == 0, result.stderr
+    model = dgsr.load(kept)
+    np.testing.assert_allclose(model.predict([[7.0, 3.0]]), [21.0])
+    text = (tmp_path / "fit.html").read_text(encoding="utf-8")
+    assert "wing width" in text
+    assert "area" in text
+
+
 def test_quiet_fit_shows_no_progress(regressor, data):
     assert "evaluations" not in run("fit", data, "--target", "area", "--quiet").stderr
 

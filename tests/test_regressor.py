@@ -599,14 +599,6 @@ def test_the_callback_is_told_formulas_in_the_units_of_the_columns():
     assert told[-1].best_expression.feature_names == ("far", "near")
 
 
-def test_verbose_prints_a_line_a_round(capsys):
-    X, y = data()
-    model = small(max_evaluations=20_000, verbose=1).fit(X, y)
-    lines = capsys.readouterr().out.splitlines()
-    assert len(lines) == len(model.history_)
-    assert re.match(r" +\d+ evaluations +\d+\.\d s  NMSE \d\.\d+e[-+]\d+  \S", lines[0])
-
-
 class Interrupting(CompiledEvolution):
     """Raises in the third evaluation of a generation: in the middle of a round."""
 

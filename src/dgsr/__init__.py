@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from dgsr.expressions import Expression, Library, get_library
     from dgsr.pretraining import pretrain
     from dgsr.regressor import DGSRRegressor
+    from dgsr.saving import load
 
 # Imported when first asked for: torch and numba take a second, `import dgsr` should not.
 _ROOMS = {
@@ -20,6 +21,7 @@ _ROOMS = {
     "Library": "dgsr.expressions",
     "get_library": "dgsr.expressions",
     "list_generators": "dgsr.checkpoints",
+    "load": "dgsr.saving",
     "load_generator": "dgsr.checkpoints",
     "pretrain": "dgsr.pretraining",
 }
@@ -31,6 +33,7 @@ __all__ = [
     "__version__",
     "get_library",
     "list_generators",
+    "load",
     "load_generator",
     "pretrain",
 ]

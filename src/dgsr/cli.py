@@ -13,22 +13,21 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 from rich.console import Console
-from rich.live import Live
 from rich.table import Table as RichTable
 from rich.text import Text
 
 import dgsr
+from dgsr.progress import search_line, shown
 
 if TYPE_CHECKING:
     from dgsr.checkpoints import GeneratorInfo
-    from dgsr.expressions import Expression
     from dgsr.regressor import DGSRRegressor
 
 INTERRUPTED = 130  # as shells report a program ended by Ctrl-C
@@ -79,6 +78,8 @@ def fit(
         int | None, typer.Option(min=0, help="Seed; the same seed finds the same.")
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
+    save: Annotated[Path | None, typer.Option(help="File to keep the fit in, for dgsr.load.")] = None,
+    report: Annotated[Path | None, typer.Option(help="File to write a page of HTML on the fit to.")] = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="Show no progress.")] = False,
 ) -> None:
     """Find formulas for one column of a table.
@@ -92,7 +93,7 @@ def fit(
         table = read_table(data, target)
         from dgsr.regressor import DGSRRegressor
 
-        with _progress(stderr, quiet, partial(_search_line, names=table.feature_names)) as show:
+        with _progress(stderr, quiet, partial(search_line, names=table.feature_names)) as show:
             regressor = DGSRRegressor(
                 library=library,
                 generator=None if generator == "none" else generator,
@@ -105,6 +106,11 @@ def fit(
             regressor.fit(table.X, table.y)
             seconds = time.monotonic() - started
         _note_bad_fit(stderr, regressor)
+        if save is not None:
+            regressor.save(save)
+        if report is not None:
+            named = regressor.with_feature_names(table.feature_names)
+            named.report(report, table.X, table.y, target=target)
     result = _result(regressor, target, table.feature_names, seconds)
     if as_json:
         typer.echo(json.dumps(result, indent=2, allow_nan=False))
@@ -250,32 +256,8 @@ def _note(stderr: Console, message: str) -> None:
     stderr.print(Text(f"note: {message}"), soft_wrap=True)
 
 
-@contextmanager
-def _progress(
-    stderr: Console, quiet: bool, line: Callable[[Any], str]
-) -> Iterator[Callable[[Any], None] | None]:
-    """Give a callback that shows how it goes: one live line on a terminal, log lines elsewhere."""
-    if quiet:
-        yield None
-    elif stderr.is_terminal:
-        with Live(Text("starting"), console=stderr, auto_refresh=False, transient=True) as live:
-            yield _every(0.1, lambda progress: live.update(_one_line(line(progress)), refresh=True))
-    else:
-        yield _every(2.0, lambda progress: typer.echo(line(progress), err=True))
-
-
-def _every(seconds: float, show: Callable[[Any], None]) -> Callable[[Any], None]:
-    """Pass the first of many calls on to `show`, and then one in so many seconds."""
-    due = -math.inf
-
-    def callback(progress: Any) -> None:
-        nonlocal due
-        now = time.monotonic()
-        if now >= due:
-            show(progress)
-            due = now + seconds
-
-    return callback
+def _progress(stderr: Console, quiet: bool, line: Callable[[Any], str]) -> Any:
+    return nullcontext() if quiet else shown(line, stderr)
 
 
 def _note_bad_fit(stderr: Console, regressor: DGSRRegressor) -> None:
@@ -286,18 +268,6 @@ def _note_bad_fit(stderr: Console, regressor: DGSRRegressor) -> None:
         _note(
             stderr, f"no formula found fits better than the mean of the target; {mend}raise --max-evaluations"
         )
-
-
-def _one_line(text: str) -> Text:
-    return Text(text, no_wrap=True, overflow="ellipsis")
-
-
-def _search_line(progress: Any, names: Sequence[str]) -> str:
-    speed = progress.evaluations / max(progress.seconds, 1e-9)
-    return (
-        f"{progress.evaluations:,} evaluations, {speed:,.0f} a second, "
-        f"best NMSE {progress.best_nmse:.3g}: {_short(progress.best_expression, names)}"
-    )
 
 
 def _training_line(progress: Any) -> str:
@@ -341,13 +311,7 @@ def _result(
 
 
 def _short_formulas(regressor: DGSRRegressor, names: Sequence[str]) -> list[str]:
-    return [_short(candidate.expression, names) for candidate in regressor.pareto_front_]
-
-
-def _short(expression: Expression, names: Sequence[str]) -> str:
-    """Write an expression for people to read: the columns' names, and constants of 5 digits."""
-    constants = [float(f"{value:.5g}") for value in expression.constants]
-    return type(expression)(expression.library, expression.tokens, constants, names).text
+    return [c.expression.with_feature_names(names).shortened().text for c in regressor.pareto_front_]
 
 
 def _finite(value: float) -> float | None:

@@ -98,10 +98,32 @@ class ParetoFront(Sequence[Candidate]):
     Parameters
     ----------
     candidates : sequence of Candidate
+    n_samples : float
+        Rows the losses were computed on, for `select`.
+    tolerance : float
+        NMSE that is exact, for `select`.
+    held_out : ndarray of shape (n_candidates,), optional
+        Losses on rows that the candidates have not seen.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dgsr import DGSRRegressor
+    >>> X = np.random.default_rng(0).uniform(1, 5, (20, 2))
+    >>> front = DGSRRegressor("koza", random_state=0).fit(X, X[:, 0] * X[:, 1]).pareto_front_
+    >>> print(front[front.select("accuracy")].expression)
+    x1*x2
     """
 
-    def __init__(self, candidates: Sequence[Candidate]) -> None:
+    def __init__(
+        self,
+        candidates: Sequence[Candidate],
+        n_samples: float = 1.0,
+        tolerance: float = 0.0,
+        held_out: np.ndarray | None = None,
+    ) -> None:
         self._candidates = tuple(candidates)
+        self.n_samples, self.tolerance, self.held_out = n_samples, tolerance, held_out
 
     @classmethod
     def from_expressions(
@@ -110,10 +132,12 @@ class ParetoFront(Sequence[Candidate]):
         data: DataSet,
         feature_names: Sequence[str] | None = None,
         tolerance: float = 0.0,
+        held_out: DataSet | None = None,
     ) -> ParetoFront:
         """Return the expressions that no simpler one fits as well as, judged on `data`.
 
-        A loss of at most `tolerance` is exact: nothing more complex is on the front.
+        A loss of at most `tolerance` is exact: nothing more complex is on the front. `held_out` are rows that
+        they have not seen.
         """
         if not expressions:
             return cls([])
@@ -125,20 +149,35 @@ class ParetoFront(Sequence[Candidate]):
                 best = float(losses[i])
                 named = expressions[i].with_feature_names(feature_names)
                 candidates.append(Candidate(named.complexity, best, named))
-        return cls(candidates)
+        elsewhere = None
+        if held_out is not None:
+            elsewhere = Population.from_expressions([c.expression for c in candidates]).nmse(held_out)
+        return cls(candidates, data.n_effective, tolerance, elsewhere)
 
     def __len__(self) -> int:
         return len(self._candidates)
 
     def __getitem__(self, index: Any) -> Any:
         if isinstance(index, slice):
-            return ParetoFront(self._candidates[index])
+            held_out = None if self.held_out is None else self.held_out[index]
+            return ParetoFront(self._candidates[index], self.n_samples, self.tolerance, held_out)
         return self._candidates[index]
 
     def __repr__(self) -> str:
-        lines = [f"{'complexity':>10}  {'loss':>10}  formula"]
-        lines += [f"{c.complexity:>10}  {c.loss:>10.4g}  {c.expression}" for c in self]
+        lines = [f"{'':>3}  {'complexity':>10}  {'loss':>10}  formula"]
+        lines += [
+            f"{i:>3}  {c.complexity:>10}  {c.loss:>10.4g}  {c.expression.shortened()}"
+            for i, c in enumerate(self)
+        ]
         return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        return front_table(self)
+
+    def with_feature_names(self, feature_names: Sequence[str] | None) -> ParetoFront:
+        """Return the same front with other names of the variables."""
+        named = [c._replace(expression=c.expression.with_feature_names(feature_names)) for c in self]
+        return ParetoFront(named, self.n_samples, self.tolerance, self.held_out)
 
     def to_frame(self) -> pandas.DataFrame:
         """Return a pandas DataFrame with the columns complexity, loss and formula."""
@@ -147,13 +186,44 @@ class ParetoFront(Sequence[Candidate]):
         rows = [(c.complexity, c.loss, str(c.expression)) for c in self]
         return pandas.DataFrame(rows, columns=["complexity", "loss", "formula"])
 
+    def select(self, selection: str) -> int:
+        """Return the index of the candidate a rule chooses.
+
+        Parameters
+        ----------
+        selection : {"mdl", "bic", "score", "accuracy", "holdout"}
+            See `dgsr.pareto.select`.
+
+        Raises
+        ------
+        ValueError
+            If there is no such rule, or no rows were held out for it.
+        """
+        if selection not in SELECTIONS:
+            raise ValueError(f"selection={selection!r} is none; choose from {', '.join(SELECTIONS)}.")
+        if selection == "holdout" and self.held_out is None:
+            raise ValueError("No rows were held out; fit with selection='holdout', or choose another rule.")
+        return select(self, selection, self.tolerance, self.n_samples, self.held_out)
+
+
+def front_table(front: ParetoFront, chosen: int | None = None) -> str:
+    """A front as an HTML table with typeset formulas, for notebooks; the chosen candidate is marked."""
+    mark = ' style="font-weight: bold"'
+    rows = "".join(
+        f"<tr{mark if i == chosen else ''}><td>{i}</td><td>{c.complexity}</td>"
+        f'<td>{c.loss:.4g}</td><td style="text-align: left">{c.expression.mathml}</td></tr>'
+        for i, c in enumerate(front)
+    )
+    heads = "".join(f"<th>{name}</th>" for name in ("", "complexity", "NMSE", "formula"))
+    return f"<table><thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table>"
+
 
 def select(
     front: ParetoFront,
     selection: str,
     tolerance: float,
     n_samples: float,
-    held_out: DataSet | None = None,
+    held_out: np.ndarray | None = None,
 ) -> int:
     """Return the index of the chosen candidate.
 
@@ -167,12 +237,12 @@ def select(
         n/2 log(loss) + `description_length`. ``bic``: Bayes' information criterion over the fitted
         constants, n log(loss) + k log(n). ``score``: of the candidates within 1.5 times the lowest
         loss the one whose loss falls the most for its complexity, -d log(loss) / d complexity, as
-        PySR does it. ``accuracy``: the lowest loss. ``holdout``: the lowest loss on `held_out`.
+        PySR does it. ``accuracy``: the lowest loss. ``holdout``: the lowest of `held_out`.
     tolerance : float
     n_samples : float
         Rows the losses were computed on.
-    held_out : DataSet, optional
-        Rows that the candidates have not seen; none is as ``accuracy``.
+    held_out : ndarray of shape (n_candidates,), optional
+        Losses on rows that the candidates have not seen; none is as ``accuracy``.
 
     References
     ----------
@@ -183,7 +253,7 @@ def select(
     if len(exact):
         return int(exact[0])
     if selection == "holdout" and held_out is not None:
-        return int(np.argmin(Population.from_expressions([c.expression for c in front]).nmse(held_out)))
+        return int(np.argmin(held_out))
     if selection in ("accuracy", "holdout") or len(front) == 1:
         return len(front) - 1
     if selection == "mdl":

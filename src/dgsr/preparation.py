@@ -34,6 +34,7 @@ def prepare(
     rescale: bool,
     max_rows: int | None,
     held_out: float = 0.0,
+    scales: np.ndarray | None = None,
     seed: int,
 ) -> Prepared:
     """Prepare data for a search.
@@ -50,6 +51,8 @@ def prepare(
         Rows of the search at most, drawn at random.
     held_out : float
         Share of the rows that are held out.
+    scales : ndarray of shape (n_features,), optional
+        Of an earlier search that is to go on, instead of those of these data.
     seed : int
         Of both samples.
 
@@ -71,7 +74,8 @@ def prepare(
         kept_out = _data(table[order[:n_out]], weights[order[:n_out]])
         kept = np.sort(order[n_out:])
         table, weights = table[kept], weights[kept]
-    scales = _column_scales(table[:, :-1]) if rescale else np.ones(table.shape[1] - 1)
+    if scales is None:
+        scales = _column_scales(table[:, :-1]) if rescale else np.ones(table.shape[1] - 1)
     data = _data(table, weights)
     table, weights = _sample(table, weights, _FITTED_ROWS, rng)
     fitted = _data(table, weights)

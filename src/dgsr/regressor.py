@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -12,8 +13,10 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
+from rich.console import Console
+from rich.text import Text
 from sklearn.base import BaseEstimator, RegressorMixin, _fit_context
-from sklearn.utils import check_random_state
+from sklearn.utils import check_random_state, estimator_html_repr
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
@@ -27,8 +30,9 @@ from dgsr.expressions.library import Library, get_library
 from dgsr.finishing import finish, rescaled
 from dgsr.generator.config import CONFIGS
 from dgsr.generator.generator import Generator
-from dgsr.pareto import SELECTIONS, Candidate, ParetoFront, select
+from dgsr.pareto import SELECTIONS, Candidate, ParetoFront, front_table
 from dgsr.preparation import Prepared, prepare
+from dgsr.progress import search_line, shown
 
 #: The library ``"auto"`` stands for.
 _DEFAULT_LIBRARY = "physics"
@@ -54,12 +58,15 @@ class SearchProgress:
         Lowest NMSE so far.
     best_expression : Expression
         The formula it belongs to.
+    share : float
+        How much of the budget is spent: 0 to 1, of evaluations or seconds, whichever is more.
     """
 
     evaluations: int
     seconds: float
     best_nmse: float
     best_expression: Expression
+    share: float = 0.0
 
 
 class DGSRRegressor(RegressorMixin, BaseEstimator):
@@ -105,8 +112,12 @@ class DGSRRegressor(RegressorMixin, BaseEstimator):
         NMSE at which a fit is exact and the search stops.
     random_state : int, RandomState instance or None, default=None
         The same integer gives the same result, whatever the number of threads.
+    warm_start : bool, default=False
+        Whether a further call of `fit` begins with the formulas and the decoder the last one ended with, and
+        searches on for as much again; the columns and the library must be the same, the rows need not.
     verbose : int, default=0
-        1 prints a line after every round.
+        1 shows how the search goes: one line on a terminal, a bar in a notebook, else a line every two
+        seconds. 0 is silent.
     callback : callable, default=None
         Called with a `SearchProgress` after every round, once there is a formula with finite values.
 
@@ -117,7 +128,8 @@ class DGSRRegressor(RegressorMixin, BaseEstimator):
     sympy_expr_ : sympy.Expr
         The same in sympy, over symbols named as the features.
     pareto_front_ : ParetoFront
-        Candidates in order of complexity, each with `complexity`, `loss` (NMSE) and `expression`.
+        Candidates in order of complexity, each with `complexity`, `loss` (NMSE) and `expression`; see also
+        `predict(X, index=...)`.
     n_evaluations_ : int
         Equations evaluated.
     history_ : list of dict
@@ -166,6 +178,7 @@ class DGSRRegressor(RegressorMixin, BaseEstimator):
         "selection": [StrOptions(set(SELECTIONS))],
         "tolerance": [Interval(Real, 0, None, closed="left")],
         "random_state": ["random_state"],
+        "warm_start": ["boolean"],
         "verbose": ["verbose"],
         "callback": [callable, None],
     }
@@ -189,6 +202,7 @@ class DGSRRegressor(RegressorMixin, BaseEstimator):
         selection: str = "mdl",
         tolerance: float = 1e-20,
         random_state: int | np.random.RandomState | None = None,
+        warm_start: bool = False,
         verbose: int = 0,
         callback: Callable[[SearchProgress], None] | None = None,
     ) -> None:
@@ -208,6 +222,7 @@ class DGSRRegressor(RegressorMixin, BaseEstimator):
         self.selection = selection
         self.tolerance = tolerance
         self.random_state = random_state
+        self.warm_start = warm_start
         self.verbose = verbose
         self.callback = callback
 
@@ -235,8 +250,9 @@ class DGSRRegressor(RegressorMixin, BaseEstimator):
         ValueError
             If the data or a parameter are unusable; the message says what to change.
         """
-        if hasattr(self, "expression_"):
-            del self.expression_  # so that a failed fit leaves nothing of the one before
+        before = self.__dict__.pop("_left", None) if self.warm_start else None
+        for name in ("expression_", "_left"):
+            self.__dict__.pop(name, None)  # so that a failed fit leaves nothing of the one before
         X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True, ensure_min_samples=2)
         y = np.asarray(y, dtype=np.float64)
         if sample_weight is not None:
@@ -250,7 +266,14 @@ class DGSRRegressor(RegressorMixin, BaseEstimator):
             return self._fit_constant(float(kept[0]))
         _check_spread(kept)
         constraints = Constraints(min_length=self.min_length, max_length=self.max_length)
-        seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+        if before is not None and before["search"]["library"] != self.library_:
+            raise ValueError(
+                "warm_start=True goes on with the columns and the library of the last fit, and these are "
+                "others; set warm_start=False, or fit a clone."
+            )
+        n_before = 0 if before is None else before["n_fits"]
+        random = check_random_state(self.random_state)
+        seed = int(random.randint(np.iinfo(np.int32).max, size=n_before + 1)[-1])
         generator = self._resolve_generator(constraints, seed)
         config = search.SearchConfig(
             max_evaluations=int(self.max_evaluations),
@@ -269,21 +292,29 @@ class DGSRRegressor(RegressorMixin, BaseEstimator):
             rescale=self.library_.has_constants,
             max_rows=self.max_rows,
             held_out=_HELD_OUT if self.selection == "holdout" else 0.0,
+            scales=None if before is None else before["scales"],
             seed=seed,
         )
         # Losses may overflow, whatever the caller has numpy do then.
         with _one_thread(), np.errstate(all="ignore"):
             compile_kernels(self.library_.has_constants)
             run = search.Search(prepared.search, self.library_, constraints, config, generator, self.gp, seed)
+            if before is not None:
+                run.begin_with(before["search"])
             self._run(run, prepared)
+        if self.warm_start:
+            scales = prepared.column_scales
+            self._left = {"n_fits": n_before + 1, "scales": scales, "search": run.what_is_left()}
+        if self.verbose:
+            self._show_end()
         return self
 
     def _run(self, run: search.Search, prepared: Prepared) -> None:
         """Search, and leave a fitted estimator behind however it ends."""
         reason = "error"
         try:
-            reported = self.callback or self.verbose
-            reason = search.run(run, partial(self._report, prepared) if reported else None)
+            with self._shown() as show:
+                reason = search.run(run, None if show is None else partial(self._report, prepared, show))
         except KeyboardInterrupt:
             if not np.isfinite(run.archive.best_nmse()):
                 raise
@@ -307,13 +338,12 @@ class DGSRRegressor(RegressorMixin, BaseEstimator):
         else:
             expressions = [programs[i] for i in range(len(programs))]
         front = ParetoFront.from_expressions(
-            expressions, prepared.data, self._feature_names(), self.tolerance
+            expressions, prepared.data, self._feature_names(), self.tolerance, prepared.held_out
         )
         if len(front) == 0:  # finite on the rows of the search only
             return
         self.pareto_front_ = front
-        chosen = select(front, self.selection, self.tolerance, prepared.data.n_effective, prepared.held_out)
-        self.expression_ = front[chosen].expression
+        self.expression_ = front[front.select(self.selection)].expression
         self.n_evaluations_ = run.n_evaluations
         self.history_ = run.history
         self.stop_reason_ = reason
@@ -322,28 +352,88 @@ class DGSRRegressor(RegressorMixin, BaseEstimator):
         warnings.warn(f"y is {value:g} in every row; the formula is that number.", stacklevel=4)
         library = Library("constant", (), True, self.n_features_in_)
         self.expression_ = Expression(library, [library.index["const"]], [value], self._feature_names())
-        self.pareto_front_ = ParetoFront([Candidate(1, 0.0, self.expression_)])
+        self.pareto_front_ = ParetoFront([Candidate(1, 0.0, self.expression_)], tolerance=self.tolerance)
         self.n_evaluations_ = 0
         self.history_ = []
         self.stop_reason_ = "constant target"
         self.generator_ = "none"
         return self
 
-    def predict(self, X: Any) -> np.ndarray:
-        """Evaluate the chosen formula.
+    def predict(self, X: Any, index: int | str | None = None) -> np.ndarray:
+        """Evaluate a formula.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
+        index : int or str, optional
+            Another candidate than the chosen one: its number in `pareto_front_`, or the name of the rule that
+            chooses it, as of `selection`.
 
         Returns
         -------
         ndarray of shape (n_samples,)
             Not finite where the formula is undefined.
+
+        Raises
+        ------
+        ValueError
+            If there is no such candidate or rule.
         """
         check_is_fitted(self)
         X = validate_data(self, X, dtype=np.float64, reset=False)
-        return self.expression_(X)
+        return self._candidate(index)(X)
+
+    def _candidate(self, index: int | str | None) -> Expression:
+        if index is None:
+            return self.expression_
+        front = self.pareto_front_
+        if isinstance(index, str):
+            return front[front.select(index)].expression
+        if not isinstance(index, Integral) or not -len(front) <= index < len(front):
+            raise ValueError(
+                f"index={index!r} is no candidate; give a number from 0 to {len(front) - 1}, or the name of "
+                f"a rule: {', '.join(SELECTIONS)}."
+            )
+        return front[int(index)].expression
+
+    def with_feature_names(self, feature_names: Sequence[str]) -> DGSRRegressor:
+        """Return a copy of the fitted estimator whose formulas call the features so.
+
+        Parameters
+        ----------
+        feature_names : sequence of str, of length n_features_in_
+        """
+        check_is_fitted(self)
+        other = copy.copy(self)
+        other.pareto_front_ = self.pareto_front_.with_feature_names(feature_names)
+        other.expression_ = self.expression_.with_feature_names(feature_names)
+        return other
+
+    def save(self, path: str | Path) -> None:
+        """Write the fitted estimator to a file that `dgsr.load` reads; see `dgsr.saving.save`."""
+        from dgsr.saving import save
+
+        check_is_fitted(self)
+        save(self, path)
+
+    def report(self, path: str | Path, X: Any, y: Any, **options: Any) -> None:
+        """Write a page of HTML on the fit; see `dgsr.reporting.write_report`."""
+        from dgsr.reporting import write_report
+
+        check_is_fitted(self)
+        write_report(self, path, X, y, **options)
+
+    def _html_repr(self) -> str:
+        """scikit-learn's picture of an estimator, under the formula and the front of a fitted one."""
+        diagram = estimator_html_repr(self)
+        if not hasattr(self, "expression_"):
+            return diagram
+        chosen = next(i for i, c in enumerate(self.pareto_front_) if c.expression == self.expression_)
+        return (
+            f'<div style="font-size: 1.3em; margin: 0.5em 0">{self.expression_.mathml}</div>'
+            f"<details open><summary>{len(self.pareto_front_)} candidates</summary>"
+            f"{front_table(self.pareto_front_, chosen)}</details>{diagram}"
+        )
 
     @property
     def sympy_expr_(self) -> Any:
@@ -396,21 +486,40 @@ class DGSRRegressor(RegressorMixin, BaseEstimator):
             )
         return generator.with_variables(self.library_.n_variables)
 
-    def _report(self, prepared: Prepared, run: search.Search) -> None:
+    def _report(self, prepared: Prepared, show: Callable[[SearchProgress], None], run: search.Search) -> None:
         if not np.isfinite(run.archive.best_nmse()):
             return
         programs = run.archive.population()
         best = rescaled(programs[len(programs) - 1], prepared.column_scales)
         best = best.with_feature_names(self._feature_names())
-        progress = SearchProgress(run.n_evaluations, run.seconds, run.archive.best_nmse(), best)
-        if self.verbose:
-            print(
-                f"{progress.evaluations:>9} evaluations  {progress.seconds:7.1f} s  "
-                f"NMSE {progress.best_nmse:.3e}  {best}",
-                flush=True,
-            )
-        if self.callback is not None:
-            self.callback(progress)
+        spent = [run.n_evaluations / self.max_evaluations]
+        if self.max_time is not None:
+            spent.append(run.seconds / self.max_time)
+        best_nmse = run.archive.best_nmse()
+        show(SearchProgress(run.n_evaluations, run.seconds, best_nmse, best, min(max(spent), 1.0)))
+
+    @contextmanager
+    def _shown(self) -> Iterator[Callable[[SearchProgress], None] | None]:
+        """Give what is to be told of every round, if anything is."""
+        if not self.verbose:
+            yield self.callback
+            return
+        with shown(search_line, Console(highlight=False), lambda progress: progress.share) as show:
+
+            def both(progress: SearchProgress) -> None:
+                show(progress)
+                if self.callback is not None:
+                    self.callback(progress)
+
+            yield both
+
+    def _show_end(self) -> None:
+        loss = min(candidate.loss for candidate in self.pareto_front_)
+        line = (
+            f"{self.n_evaluations_:,} evaluations, best NMSE {loss:.3g}, stopped: {self.stop_reason_}; "
+            f"chosen: {self.expression_}"
+        )
+        Console(highlight=False).print(Text(line), soft_wrap=True)
 
 
 def _check_spread(y: np.ndarray) -> None:

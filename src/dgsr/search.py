@@ -258,6 +258,32 @@ class Search:
         if len(nmse):
             self._record(nmse)
 
+    def what_is_left(self) -> dict[str, Any]:
+        """What another search can `begin_with`: programs, and the decoder's weights."""
+        decoder = None if self.generator is None else self.generator.decoder.state_dict()
+        return {
+            "library": self.library,
+            "archive": self.archive.population(),
+            "programs": Population.concatenate([self.queue, self.generation]),
+            "decoder": decoder and {name: tensor.clone() for name, tensor in decoder.items()},
+        }
+
+    def begin_with(self, left: dict[str, Any]) -> None:
+        """Begin where an earlier search, of the same library, ended; its data may have been others."""
+        archive = _of_width(left["archive"], self.archive.tokens.shape[1])
+        self.archive.update(archive, archive.nmse(self.data))
+        programs = _of_width(left["programs"], self.queue.tokens.shape[1])
+        nmse = self.evaluate(programs)
+        self.queue, self.queue_nmse = best_unique(programs, nmse, self.config.queue_size)
+        self.generation, self.generation_nmse = best_unique(programs, nmse, self.config.batch_size)
+        self._best_since_restart = float(self.queue_nmse.min(initial=np.inf))
+        if self.generator is not None and left["decoder"] is not None:
+            decoder = self.generator.decoder
+            if _shapes(decoder.state_dict()) == _shapes(left["decoder"]):
+                decoder.load_state_dict(left["decoder"])
+        if len(nmse):
+            self._record(nmse)
+
     def _sample(self, generator: Generator, n: int) -> Population:
         """Draw programs for the data; constants start at 1."""
         samples = generator.sample_encoded(self.encoding, n, self.grammar, self.state)
@@ -494,9 +520,22 @@ class Search:
             self.baseline.value = state["baseline"]
 
 
+def _of_width(population: Population, width: int) -> Population:
+    """The programs that fit into arrays of a width, in such."""
+    kept = population[population.lengths <= width]
+    tokens = np.zeros((len(kept), width), dtype=np.int64)
+    common = min(width, kept.tokens.shape[1])
+    tokens[:, :common] = kept.tokens[:, :common]
+    return Population(kept.library, tokens, kept.lengths, kept.constants)
+
+
+def _shapes(tensors: dict[str, torch.Tensor]) -> dict[str, torch.Size]:
+    return {name: tensor.shape for name, tensor in tensors.items()}
+
+
 def run(search: Search, callback: Callable[[Search], None] | None = None) -> str:
     """Run rounds until there is a reason to stop, and return it; `callback` is called after each."""
-    if search.n_evaluations == 0:
+    if search.n_evaluations == 0 and search.stop_reason() is None:
         for look in (search.glance, search.look_further):
             before = search.n_evaluations
             look()

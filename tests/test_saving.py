@@ -1,0 +1,158 @@
+"""A fitted estimator in a file: what comes back, and what is refused."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from safetensors import safe_open
+from safetensors.numpy import save_file
+from sklearn.base import clone
+
+import dgsr
+from dgsr import DGSRRegressor
+from dgsr.expressions import Library, get_library
+
+RNG = np.random.default_rng(0)
+X = RNG.uniform(0.5, 2.0, (30, 2))
+Y = 2.5 * X[:, 0] * np.exp(-X[:, 1]) + 0.01 * RNG.normal(size=30)
+
+
+def fitted(X=X, y=Y, **parameters):
+    return DGSRRegressor(
+        **{"generator": None, "max_evaluations": 2_000, "random_state": 0, **parameters}
+    ).fit(X, y)
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {},
+        {"library": "koza", "selection": "accuracy"},
+        {"library": Library("own", ("add", "mul", "tanh"), True, 1), "selection": "holdout"},
+        {"max_time": 30.0, "max_rows": None, "tolerance": 1e-9, "warm_start": True},
+    ],
+)
+def test_what_is_loaded_predicts_and_says_the_same(tmp_path, parameters):
+    model = fitted(**parameters)
+    model.save(tmp_path / "fit.dgsr")
+    again = dgsr.load(tmp_path / "fit.dgsr")
+    np.testing.assert_array_equal(again.predict(X), model.predict(X))
+    for i in range(len(model.pareto_front_)):
+        np.testing.assert_array_equal(again.predict(X, index=i), model.predict(X, index=i))
+    assert again.get_params() == model.get_params()
+    assert repr(again.pareto_front_) == repr(model.pareto_front_)
+    assert again.sympy_expr_ == model.sympy_expr_
+    assert again.history_ == model.history_
+    for name in ("n_evaluations_", "stop_reason_", "generator_", "n_features_in_", "library_"):
+        assert getattr(again, name) == getattr(model, name)
+    rules = [rule for rule in ("mdl", "bic", "score", "accuracy", "holdout") if rule != "holdout"]
+    rules += ["holdout"] * (model.selection == "holdout")
+    for rule in rules:
+        assert again.pareto_front_.select(rule) == model.pareto_front_.select(rule)
+    clone(again).fit(X, Y)
+
+
+def test_the_names_of_the_columns_come_back(tmp_path):
+    frame = pd.DataFrame(X, columns=["a mass", "λ"])
+    model = fitted(frame)
+    model.save(tmp_path / "fit.dgsr")
+    again = dgsr.load(tmp_path / "fit.dgsr")
+    np.testing.assert_array_equal(again.predict(frame), model.predict(frame))
+    assert str(again.expression_) == str(model.expression_)
+    with pytest.raises(ValueError, match="feature names"):
+        again.predict(frame.rename(columns={"λ": "b"}))
+
+
+def test_a_constant_target_is_saved(tmp_path):
+    with pytest.warns(UserWarning, match="y is 3"):
+        model = fitted(y=np.full(30, 3.0))
+    model.save(tmp_path / "fit.dgsr")
+    np.testing.assert_array_equal(dgsr.load(tmp_path / "fit.dgsr").predict(X), np.full(30, 3.0))
+
+
+def test_what_a_file_cannot_hold_is_named_and_left_out(tmp_path):
+    model = fitted(callback=lambda progress: None, random_state=np.random.RandomState(0))
+    with pytest.warns(UserWarning, match="callback, random_state"):
+        model.save(tmp_path / "fit.dgsr")
+    again = dgsr.load(tmp_path / "fit.dgsr")
+    assert again.callback is None
+    np.testing.assert_array_equal(again.predict(X), model.predict(X))
+
+
+def test_operators_of_the_users_own_are_refused(tmp_path):
+    library = get_library("physics").with_operator("bump", lambda x: np.exp(-x * x))
+    with pytest.raises(ValueError, match="operators of your own, bump"):
+        fitted(library=library).save(tmp_path / "fit.dgsr")
+    assert not list(tmp_path.iterdir())
+
+
+def test_what_is_no_saved_estimator_is_refused(tmp_path):
+    path = tmp_path / "fit.dgsr"
+    with pytest.raises(FileNotFoundError):
+        dgsr.load(path)
+    for content in (b"", b"nonsense", b"\x08\x00\x00\x00\x00\x00\x00\x00{}      "):
+        path.write_bytes(content)
+        with pytest.raises(ValueError, match=r"no saved estimator|not a saved estimator"):
+            dgsr.load(path)
+    save_file({"weights": np.zeros(3)}, path)
+    with pytest.raises(ValueError, match="not a saved estimator"):
+        dgsr.load(path)
+
+
+def changed(path, change):
+    """Write a saved estimator again after `change` of its header and arrays."""
+    with safe_open(path, framework="numpy") as file:
+        header = json.loads(file.metadata()["dgsr"])
+        arrays = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118
+    change(header, arrays)
+    save_file(arrays, path, metadata={"dgsr": json.dumps(header)})
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda h, a: h.update(format_version=99, dgsr_version="9.9"), "written by dgsr 9.9 in format 99"),
+        (lambda h, a: h["programs"].append(["add"]), "damaged"),
+        (lambda h, a: h["programs"][0].append("x1"), "damaged"),
+        (lambda h, a: h.update(chosen=1_000), "damaged"),
+        (lambda h, a: a.pop("losses"), "damaged"),
+        (lambda h, a: h["library_of_formulas"].update(operators=["os.system"]), "damaged"),
+        (lambda h, a: h.pop("attributes"), "damaged"),
+    ],
+)
+def test_a_file_of_another_version_or_a_damaged_one_is_refused(tmp_path, change, message):
+    path = tmp_path / "fit.dgsr"
+    fitted().save(path)
+    changed(path, change)
+    with pytest.raises(ValueError, match=message):
+        dgsr.load(path)
+
+
+def test_parameters_of_other_versions_are_passed_over(tmp_path):
+    """A parameter that is gone is of no use, one that is new has its default."""
+    path = tmp_path / "fit.dgsr"
+    model = fitted()
+    model.save(path)
+
+    def change(header, arrays):
+        header["parameters"]["islands"] = 4
+        del header["parameters"]["gp_generations"]
+
+    changed(path, change)
+    again = dgsr.load(path)
+    assert again.gp_generations == DGSRRegressor().gp_generations
+    np.testing.assert_array_equal(again.predict(X), model.predict(X))
+
+
+def test_a_file_that_is_replaced_is_never_half_there(tmp_path, monkeypatch):
+    path = tmp_path / "fit.dgsr"
+    model = fitted()
+    model.save(path)
+    before = path.read_bytes()
+    monkeypatch.setattr("dgsr.saving.save_file", lambda *a, **k: (_ for _ in ()).throw(OSError("full")))
+    with pytest.raises(OSError, match="full"):
+        model.save(path)
+    assert path.read_bytes() == before

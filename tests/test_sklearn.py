@@ -1,0 +1,192 @@
+"""The estimator among scikit-learn's tools."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pandas as pd
+import polars
+import pytest
+import sklearn
+from sklearn.base import clone
+from sklearn.compose import ColumnTransformer, TransformedTargetRegressor
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.multioutput import MultiOutputRegressor
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
+
+from dgsr import DGSRRegressor
+
+RNG = np.random.default_rng(0)
+X = RNG.uniform(0.5, 2.0, (40, 2))
+Y = X[:, 0] * np.exp(-X[:, 1]) + 0.05 * np.sin(7.0 * X[:, 0])
+
+
+def small(**parameters):
+    return DGSRRegressor(**{"generator": None, "max_evaluations": 2_000, "random_state": 0, **parameters})
+
+
+@pytest.mark.parametrize("frame", [pd.DataFrame, polars.DataFrame])
+def test_frames_give_the_formula_their_names(frame):
+    table = frame({"a mass": X[:, 0], "x_{1}": X[:, 1]})
+    model = small().fit(table, Y)
+    np.testing.assert_array_equal(model.predict(table), small().fit(X, Y).predict(X))
+    assert {str(symbol) for symbol in model.sympy_expr_.free_symbols} <= {"a mass", "x_{1}"}
+    assert list(model.feature_names_in_) == ["a mass", "x_{1}"]
+    assert "a mass" in str(model.pareto_front_)
+
+
+def test_a_pipeline_that_sets_its_output_gives_the_formula_its_names():
+    steps = ColumnTransformer([("size", StandardScaler(), ["a"]), ("raw", FunctionTransformer(), ["b"])])
+    pipeline = make_pipeline(steps, small()).set_output(transform="pandas")
+    pipeline.fit(pd.DataFrame(X, columns=["a", "b"]), Y)
+    assert list(pipeline[-1].feature_names_in_) == ["size__a", "raw__b"]
+    assert {str(s) for s in pipeline[-1].sympy_expr_.free_symbols} <= {"size__a", "raw__b"}
+
+
+def test_weights_are_routed_through_a_pipeline_and_a_grid_search():
+    weight = np.where(X[:, 0] > 1.0, 1.0, 0.0)
+    with sklearn.config_context(enable_metadata_routing=True):
+        regressor = small().set_fit_request(sample_weight=True).set_score_request(sample_weight=True)
+        pipeline = make_pipeline(FunctionTransformer(), regressor)
+        pipeline.fit(X, Y, sample_weight=weight)
+        expected = small().fit(X, Y, sample_weight=weight)
+        np.testing.assert_array_equal(pipeline.predict(X), expected.predict(X))
+        grid = GridSearchCV(pipeline, {"dgsrregressor__max_evaluations": [500, 2_000]}, cv=2)
+        grid.fit(X, Y, sample_weight=weight)
+        assert np.isfinite(grid.best_score_)
+
+
+@pytest.mark.parametrize("budgets", [{"max_evaluations": [200, 2_000]}, {"max_time": [0.2, 0.6]}])
+def test_a_grid_search_over_budgets_runs_on_two_processes(budgets):
+    settings = {"max_evaluations": 10**9} if "max_time" in budgets else {}
+    grid = GridSearchCV(small(**settings), budgets, cv=2, n_jobs=2).fit(X, Y)
+    assert (grid.cv_results_["mean_test_score"] > 0.0).all()
+    reasons = {"max_time", "max_evaluations"}
+    assert grid.best_estimator_.stop_reason_ in reasons & set(budgets)
+
+
+def test_several_targets_are_fitted_one_by_one():
+    targets = np.column_stack([X[:, 0] * X[:, 1], X[:, 0] + X[:, 1]])
+    model = MultiOutputRegressor(small(library="koza")).fit(X, targets)
+    np.testing.assert_allclose(model.predict(X), targets, rtol=1e-9)
+    assert [str(e.expression_) for e in model.estimators_] == ["x1*x2", "x1 + x2"]
+
+
+def test_a_transformed_target_and_cross_validation():
+    model = TransformedTargetRegressor(small(), func=np.log, inverse_func=np.exp)
+    assert cross_val_score(model, X, Y, cv=2).min() > 0.5
+
+
+# --- another candidate, and another rule ----------------------------------------------------------
+
+
+def test_another_candidate_predicts_by_its_number():
+    model = small().fit(X, Y)
+    for i, candidate in enumerate(model.pareto_front_):
+        np.testing.assert_array_equal(model.predict(X, index=i), candidate.expression(X))
+    np.testing.assert_array_equal(model.predict(X, index=-1), model.predict(X, index="accuracy"))
+    np.testing.assert_array_equal(model.predict(X, index="mdl"), model.predict(X))
+
+
+@pytest.mark.parametrize("rule", ["mdl", "bic", "score", "accuracy"])
+def test_a_rule_chooses_what_it_would_have_chosen_in_the_fit(rule):
+    np.testing.assert_array_equal(
+        small().fit(X, Y).predict(X, index=rule), small(selection=rule).fit(X, Y).predict(X)
+    )
+
+
+def test_held_out_rows_choose_only_where_there_are_some():
+    model = small(selection="holdout").fit(X, Y)
+    np.testing.assert_array_equal(model.predict(X, index="holdout"), model.predict(X))
+    assert len(model.pareto_front_[1:].held_out) == len(model.pareto_front_) - 1
+    with pytest.raises(ValueError, match="selection='holdout'"):
+        small().fit(X, Y).predict(X, index="holdout")
+
+
+@pytest.mark.parametrize("index", [99, -99, 1.5, "best"])
+def test_a_candidate_that_is_not_there_is_refused(index):
+    with pytest.raises(ValueError, match=r"index=|selection="):
+        small().fit(X, Y).predict(X, index=index)
+
+
+# --- going on -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("generator", [None, "untrained"])
+@pytest.mark.parametrize("library", ["koza", "physics"])
+def test_a_warm_start_goes_on_from_the_formulas_of_the_last_fit(library, generator):
+    settings = {"max_evaluations": 8_000, "selection": "accuracy", "look_up": False}
+    model = small(library=library, generator=generator, warm_start=True, **settings).fit(X, Y)
+    losses = [model.pareto_front_[-1].loss]
+    for _ in range(3):
+        model.fit(X, Y)
+        losses.append(model.pareto_front_[-1].loss)
+    assert all(after <= before * (1 + 1e-9) for before, after in itertools.pairwise(losses))
+    assert losses[-1] < losses[0]
+    assert model.n_evaluations_ <= 8_000
+
+
+def test_without_a_warm_start_a_fit_begins_anew():
+    model = small().fit(X, Y)
+    first = str(model.pareto_front_)
+    assert str(model.fit(X, Y).pareto_front_) == first
+    assert not hasattr(model, "_left")
+
+
+def test_a_warm_start_on_other_rows_begins_with_the_formulas_that_were_found():
+    model = small(library="koza", max_evaluations=50_000, warm_start=True).fit(X, X[:, 0] * np.exp(X[:, 1]))
+    assert model.stop_reason_ == "exact fit"
+    Z = np.random.default_rng(1).uniform(0.5, 2.0, (25, 2))
+    model.set_params(max_evaluations=600, look_up=False).fit(Z, Z[:, 0] * np.exp(Z[:, 1]))
+    assert model.stop_reason_ == "exact fit"
+    assert model.n_evaluations_ <= 600
+
+
+def test_a_warm_start_on_other_columns_or_with_another_library_is_refused():
+    model = small(warm_start=True).fit(X, Y)
+    with pytest.raises(ValueError, match="warm_start=True goes on with the columns"):
+        model.fit(X[:, :1], Y)
+    model = small(warm_start=True).fit(X, Y).set_params(library="koza")
+    with pytest.raises(ValueError, match="warm_start=True"):
+        model.fit(X, Y)
+
+
+def test_a_clone_and_a_shorter_warm_start_know_what_to_leave():
+    model = small(warm_start=True).fit(X, Y)
+    assert not hasattr(clone(model), "_left")
+    model.set_params(max_length=8).fit(X, Y)
+    assert np.isfinite(model.predict(X)).all()
+
+
+# --- what is shown --------------------------------------------------------------------------------
+
+
+def test_the_picture_of_a_fitted_estimator_has_the_formula_and_the_front():
+    model = small()
+    assert "<math" not in model._repr_html_()
+    page = model.fit(pd.DataFrame(X, columns=["<b>", "b&c"]), Y)._repr_html_()
+    assert page.count("<math") == len(model.pareto_front_) + 1
+    assert page.count('<tr style="font-weight: bold">') == 1
+    assert "sk-estimator" in page or "sk-top-container" in page
+    assert "<b>" not in page.split("sk-")[0]
+    ours, theirs = page.split("<style>", 1)[0], model._repr_mimebundle_()["text/html"]
+    assert theirs.startswith(ours)
+
+
+def test_a_front_is_a_table_in_text_and_html():
+    front = small().fit(X, Y).pareto_front_
+    lines = str(front).splitlines()
+    assert lines[0].split() == ["complexity", "loss", "formula"]
+    assert [int(line.split()[0]) for line in lines[1:]] == list(range(len(front)))
+    assert front._repr_html_().count("<math") == len(front)
+    assert list(front.to_frame().columns) == ["complexity", "loss", "formula"]
+
+
+def test_a_copy_has_other_names_of_the_features():
+    model = small().fit(X, Y)
+    named = model.with_feature_names(["mass", "time"])
+    assert {str(s) for s in named.sympy_expr_.free_symbols} <= {"mass", "time"}
+    np.testing.assert_array_equal(named.predict(X), model.predict(X))
+    assert "mass" not in str(model.pareto_front_)
