@@ -1,5 +1,5 @@
-"""Check the pages: every link to a file of the project leads somewhere, every Python block parses, and
-the page of the generators says what their cards say."""
+"""Check the pages: every link to a file of the project leads somewhere, every Python block parses, the page
+of the generators says what their cards say, and the pictures are those that docs/pictures.py draws."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import models
+import pictures
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
@@ -39,6 +40,10 @@ def main() -> None:
     found = [line for page in pages for line in problems(page)]
     if models.PAGE.read_text(encoding="utf-8") != models.page():
         found.append("docs/models.md is not what the cards say; run python docs/models.py")
+    found += [
+        f"docs/pictures/{name}.svg is out of date; run python docs/pictures.py"
+        for name in pictures.outdated()
+    ]
     print("\n".join(found) or f"{len(pages)} pages are in order")
     sys.exit(bool(found))
 

@@ -1,8 +1,9 @@
 """Fit the noise of an airfoil, hold a part of the measurements back, and show what was found.
 
-Run from anywhere: python examples/fit_real_data.py
+Run from anywhere: python examples/fit_real_data.py [--max-time 60]
 """
 
+import argparse
 from pathlib import Path
 
 from sklearn.model_selection import train_test_split
@@ -12,9 +13,13 @@ from dgsr.tabular import read_table
 
 
 def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--max-time", type=float, default=60.0, help="seconds")
+    arguments = parser.parse_args()
+
     table = read_table(Path(__file__).parent / "data" / "airfoil_self_noise.csv", "sound_pressure")
     X_train, X_test, y_train, y_test = train_test_split(table.X, table.y, random_state=0)
-    regressor = DGSRRegressor(max_time=60, random_state=0).fit(X_train, y_train)
+    regressor = DGSRRegressor(max_time=arguments.max_time, random_state=0).fit(X_train, y_train)
 
     for candidate in regressor.pareto_front_:
         print(f"{candidate.complexity:4d}  NMSE {candidate.loss:.3g}  {candidate.expression}")

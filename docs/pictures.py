@@ -1,0 +1,330 @@
+"""Draw the pictures of the pages: `python docs/pictures.py`; with `--fit` the fit of the front is done again.
+
+Each is an SVG with a background of its own, light or dark as the reader's system is, so that it can be read
+on any page.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from collections.abc import Sequence
+from html import escape
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+FOLDER = ROOT / "docs" / "pictures"
+FRONT = FOLDER / "front.json"
+ABSORPTION = ROOT / "examples" / "data" / "absorption.csv"
+
+STYLE = """
+.paper { fill: #ffffff } .line { fill: none; stroke: #555555; stroke-width: 1.3 } .tip { fill: #555555 }
+text { fill: #1b1b1b; font-family: sans-serif; font-size: 13px }
+.small { font-size: 11px } .bold { font-weight: bold } .code { font-family: monospace }
+.faint { fill: #6b6b6b } .grid { fill: none; stroke: #d5d5d5 }
+.box { stroke: #555555; stroke-width: 1 } .a { fill: #dcebf7 } .b { fill: #fbe9d0 } .c { fill: #d9f0e6 }
+.d { fill: #ececec } .mark { fill: #b04a00 } .curve { fill: none; stroke: #0072b2; stroke-width: 2 }
+.dot { fill: #0072b2 } .chosen { fill: #d55e00 } .fitted { fill: none; stroke: #d55e00; stroke-width: 2 }
+@media (prefers-color-scheme: dark) {
+.paper { fill: #16181c } .line { stroke: #b5b5b5 } .tip { fill: #b5b5b5 } text { fill: #ededed }
+.faint { fill: #a8a8a8 } .grid { stroke: #3c3f45 } .box { stroke: #b5b5b5 } .a { fill: #1f3a52 }
+.b { fill: #54401f } .c { fill: #1d4537 } .d { fill: #33363c } .mark { fill: #ffb37a }
+.curve { stroke: #56b4e9 } .dot { fill: #56b4e9 } .chosen { fill: #ff9a4d } .fitted { stroke: #ff9a4d }
+}"""
+
+
+def svg(width: int, height: int, title: str, parts: Sequence[str]) -> str:
+    """Return a whole picture; `title` is what a screen reader says."""
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" '
+        f'height="{height}" role="img">\n<title>{escape(title)}</title>\n<style>{STYLE}\n</style>\n'
+        '<defs><marker id="tip" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="8" markerHeight="8" '
+        'orient="auto"><path class="tip" d="M0,0L8,4L0,8z"/></marker></defs>\n'
+        f'<rect class="paper" width="{width}" height="{height}" rx="8"/>\n' + "\n".join(parts) + "\n</svg>\n"
+    )
+
+
+def text(x: float, y: float, words: str, kind: str = "", anchor: str = "start") -> str:
+    return f'<text x="{x:.0f}" y="{y:.0f}" class="{kind}" text-anchor="{anchor}">{escape(words)}</text>'
+
+
+def box(x: float, y: float, width: float, height: float, kind: str, lines: Sequence[str]) -> str:
+    """A box around (x, y), its first line bold."""
+    drawn = [
+        f'<rect class="box {kind}" x="{x - width / 2:.0f}" y="{y - height / 2:.0f}" width="{width:.0f}" '
+        f'height="{height:.0f}" rx="6"/>'
+    ]
+    first = y + 4 - 7.5 * (len(lines) - 1)
+    for i, line in enumerate(lines):
+        drawn.append(text(x, first + 15 * i, line, "small" if i else "bold", "middle"))
+    return "\n".join(drawn)
+
+
+def arrow(*points: tuple[float, float]) -> str:
+    path = "M" + "L".join(f"{x:.0f},{y:.0f}" for x, y in points)
+    return f'<path class="line" d="{path}" marker-end="url(#tip)"/>'
+
+
+def way() -> str:
+    """From the table to the formula."""
+    parts = [
+        box(75, 110, 110, 62, "d", ["table", "X and y"]),
+        box(235, 110, 130, 62, "a", ["look up", "exact data only:", "short formulas"]),
+        box(425, 110, 150, 62, "c", ["generator", "reads the data,", "writes formulas"]),
+        box(625, 110, 150, 62, "b", ["evolution", "crosses and changes", "what was written"]),
+        box(625, 235, 150, 62, "b", ["evaluation", "fits the constants,", "measures the error"]),
+        box(425, 235, 150, 62, "c", ["learning", "the generator learns", "from the best"]),
+        box(235, 235, 130, 62, "a", ["Pareto front", "the best formula of", "every complexity"]),
+        box(75, 235, 110, 62, "d", ["formula", "rounded to what", "the data can tell"]),
+        arrow((130, 110), (168, 110)),
+        arrow((300, 110), (348, 110)),
+        arrow((500, 110), (548, 110)),
+        arrow((625, 141), (625, 202)),
+        arrow((550, 235), (502, 235)),
+        arrow((425, 204), (425, 143)),
+        arrow((590, 266), (590, 292), (235, 292), (235, 268)),
+        arrow((170, 235), (132, 235)),
+        arrow((235, 79), (235, 48), (10, 48), (10, 235), (18, 235)),
+        text(84, 42, "found: done in milliseconds", "small faint"),
+        text(525, 168, "round after round, until the", "small faint", "middle"),
+        text(525, 184, "budget is spent or the fit exact", "small faint", "middle"),
+        text(412, 308, "every formula evaluated", "small faint", "middle"),
+    ]
+    return svg(720, 322, "The way of the data: table, look-up, generator, evolution, front, formula", parts)
+
+
+# x1, x2 of three rows of the example, whose law is x1 + exp(x1*x2).
+ROWS = ((0.5, 1.2), (1.0, 0.3), (2.0, -0.4))
+
+
+def remainder() -> str:
+    """What the decoder is told while it writes add x1 exp mul x1 x2."""
+    steps = [
+        ("(nothing)", "the whole formula is y", lambda a, b, y: y, True),
+        ("add", "y, less an operand not yet written", lambda a, b, y: y, False),
+        ("add x1", "y - x1", lambda a, b, y: y - a, True),
+        ("add x1 exp", "log(y - x1)", lambda a, b, y: math.log(y - a), True),
+        (
+            "add x1 exp mul",
+            "log(y - x1), over an operand not yet written",
+            lambda a, b, y: math.log(y - a),
+            False,
+        ),
+        ("add x1 exp mul x1", "log(y - x1)/x1", lambda a, b, y: math.log(y - a) / a, True),
+    ]
+    top, step = 78, 34
+    parts = [
+        text(20, 28, "Three rows of data:", "bold"),
+        text(180, 28, "x1 = 0.5, 1, 2;  x2 = 1.2, 0.3, -0.4;  law: y = x1 + exp(x1*x2)", "code"),
+        text(20, top - 18, "written so far", "small faint"),
+        text(190, top - 18, "what must follow", "small faint"),
+        text(690, top - 18, "its values in the three rows", "small faint", "end"),
+    ]
+    for i, (written, rest, value, is_certain) in enumerate(steps):
+        y = top + step * i
+        values = "  ".join(f"{value(a, b, a + math.exp(a * b)):6.3f}" for a, b in ROWS)
+        parts.append(f'<path class="grid" d="M20,{y - 13}H700"/>')
+        parts.append(text(20, y + 8, written, "code"))
+        parts.append(text(190, y + 8, rest, "" if is_certain else "faint"))
+        parts.append(
+            f'<text x="690" y="{y + 8}" text-anchor="end" class="code{"" if is_certain else " faint"}" '
+            f'xml:space="preserve">{values}{"" if is_certain else " ?"}</text>'
+        )
+    y = top + step * len(steps)
+    parts.append(f'<path class="grid" d="M20,{y - 13}H700"/>')
+    parts.append(
+        text(
+            20,
+            y + 10,
+            "The last row of values is the column x2: the generator reads off the next token.",
+            "mark",
+        )
+    )
+    parts.append(text(20, y + 30, "Grey, with a question mark: marked as doubtful.", "small faint"))
+    return svg(720, y + 48, "What the generator is told at every token: the values the rest must have", parts)
+
+
+def front() -> str:
+    """The front of a real fit, and the chosen formula among the measurements."""
+    found = json.loads(FRONT.read_text(encoding="utf-8"))
+    candidates, chosen = found["front"], found["chosen"]
+    left, top, width, height = 60, 46, 300, 190
+    most = max(c["complexity"] for c in candidates)
+    low = math.floor(min(math.log10(c["loss"]) for c in candidates))
+
+    def at(complexity: float, loss: float) -> tuple[float, float]:
+        return left + width * complexity / most, top + height * math.log10(loss) / low
+
+    parts = [
+        text(left - 40, 24, "The front: error against complexity", "bold"),
+        text(left + width, top + height + 34, "complexity", "small faint", "end"),
+        text(left - 52, top - 8, "NMSE", "small faint"),
+    ]
+    for power in range(0, low - 1, -1):
+        _, y = at(0, 10.0**power)
+        parts.append(f'<path class="grid" d="M{left},{y:.0f}h{width}"/>')
+        parts.append(text(left - 6, y + 4, f"{10.0**power:g}", "small faint", "end"))
+    for complexity in range(0, most + 1, 5):
+        x, _ = at(complexity, 1.0)
+        parts.append(text(x, top + height + 18, str(complexity), "small faint", "middle"))
+    points = [at(c["complexity"], c["loss"]) for c in candidates]
+    steps = f"M{points[0][0]:.1f},{points[0][1]:.1f}" + "".join(f"H{x:.1f}V{y:.1f}" for x, y in points[1:])
+    parts.append(f'<path class="curve" d="{steps}"/>')
+    for i, (x, y) in enumerate(points):
+        kind, size = ("chosen", 6) if i == chosen else ("dot", 4)
+        parts.append(f'<circle class="{kind}" cx="{x:.1f}" cy="{y:.1f}" r="{size}"/>')
+    x, y = points[chosen]
+    parts.append(text(x + 6, y - 12, "chosen", "mark"))
+
+    left, width = 450, 240
+    rows, curve = found["rows"], found["curve"]
+    right, highest = max(row[0] for row in rows), 1.08 * max(row[1] for row in rows)
+
+    def place(row: Sequence[float]) -> tuple[float, float]:
+        return left + width * row[0] / right, top + height * (1.0 - row[1] / highest)
+
+    parts += [
+        text(left - 10, 24, candidates[chosen]["formula"], "bold code"),
+        f'<path class="line" d="M{left},{top}v{height}h{width}"/>',
+        text(left + width, top + height + 34, "concentration", "small faint", "end"),
+        text(left + width, top + height + 18, f"{right:g}", "small faint", "end"),
+        text(left, top + height + 18, "0", "small faint", "middle"),
+        text(left + 6, top + 4, "absorption", "small faint"),
+        '<path class="fitted" d="M' + "L".join(f"{x:.1f},{y:.1f}" for x, y in map(place, curve)) + '"/>',
+    ]
+    parts += [f'<circle class="dot" cx="{x:.1f}" cy="{y:.1f}" r="4"/>' for x, y in map(place, rows)]
+    return svg(720, 286, "Pareto front of 14 measurements of absorption, and the chosen formula", parts)
+
+
+# Rooms of the code: column, row, kind, what it does.
+ROOMS = {
+    "problems/": (0.0, 0.0, "d", "benchmark laws"),
+    "benchmarking/": (1.1, 0.0, "d", "recovery rates"),
+    "cli.py, tabular.py": (3.0, 0.0, "a", "the command line"),
+    "baselines/": (0.0, 1.0, "d", "slow references"),
+    "regressor.py": (2.0, 1.0, "a", "DGSRRegressor"),
+    "preparation.py": (0.62, 2.0, "b", "rows, weights, units"),
+    "finishing/": (1.6, 2.0, "b", "constants to read"),
+    "search, lookup": (2.75, 2.0, "b", "ask and tell"),
+    "pretraining/": (4.7, 2.0, "b", "algorithm 1"),
+    "constants, scaling": (1.3, 3.0, "b", "fits constants"),
+    "pareto.py": (2.25, 3.0, "b", "front, selection"),
+    "evolution/": (3.2, 3.0, "b", "genetic programming"),
+    "objectives.py": (4.2, 3.0, "b", "PQT, gradients"),
+    "checkpoints.py": (5.2, 3.0, "c", "the door for weights"),
+    "pretrained/": (6.2, 3.0, "c", "shipped weights"),
+    "generator/": (4.6, 4.0, "c", "encoder, decoder"),
+    "population.py": (2.8, 5.0, "d", "many programs"),
+    "expressions/": (2.2, 6.0, "d", "what a person sees"),
+    "kernels/": (3.4, 6.0, "d", "compiled loops"),
+}
+COLUMN, ROW, BOX = 142, 82, (128, 44)
+
+
+def rooms() -> str:
+    """The rooms of the code; an arrow reads "uses"."""
+
+    def spot(name: str, side: str = "", shift: float = 0.0) -> tuple[float, float]:
+        column, row = ROOMS[name][:2]
+        x, y = 80 + COLUMN * column, 58 + ROW * row
+        dx, dy = {"": (0, 0), "t": (0, -1), "b": (0, 1), "l": (-1, 0), "r": (1, 0)}[side]
+        return x + dx * BOX[0] / 2 + shift * COLUMN, y + dy * BOX[1] / 2
+
+    def down(above: str, below: str, start: float = 0.0, end: float = 0.0) -> str:
+        return arrow(spot(above, "b", start), spot(below, "t", end))
+
+    def elbow(start: tuple[float, float], x: float, end: tuple[float, float]) -> str:
+        return arrow(start, (x, start[1]), (x, end[1]), end)
+
+    search, generator = "search, lookup", "generator/"
+    parts = [
+        arrow(spot("problems/", "r"), spot("benchmarking/", "l")),
+        down("benchmarking/", "regressor.py", 0.2, -0.2),
+        down("benchmarking/", "baselines/", -0.2, 0.2),
+        down("cli.py, tabular.py", "regressor.py", -0.2, 0.2),
+        arrow(spot("cli.py, tabular.py", "r"), (spot("pretraining/")[0], 58), spot("pretraining/", "t")),
+        down("regressor.py", "preparation.py", -0.25, 0.1),
+        down("regressor.py", "finishing/"),
+        down("regressor.py", search, 0.2),
+        arrow(
+            spot("regressor.py", "r"),
+            (spot("checkpoints.py", "t", 0.2)[0], spot("regressor.py")[1]),
+            spot("checkpoints.py", "t", 0.2),
+        ),
+        down("finishing/", "constants, scaling"),
+        down(search, "constants, scaling", -0.3, 0.3),
+        down(search, "pareto.py", -0.1, 0.1),
+        down(search, "evolution/", 0.1, -0.1),
+        down(search, "objectives.py", 0.3, -0.2),
+        elbow(spot(search, "r"), spot("evolution/")[0] + 0.46 * COLUMN, spot(generator, "l")),
+        down("pretraining/", "objectives.py", -0.2, 0.1),
+        down("pretraining/", "checkpoints.py", 0.1, -0.1),
+        arrow(spot("pretraining/", "b", 0.01), spot(generator, "t", 0.11)),
+        down("checkpoints.py", generator, -0.1, 0.35),
+        arrow(spot("checkpoints.py", "r"), spot("pretrained/", "l")),
+        down("constants, scaling", "population.py", 0.0, -0.3),
+        down("evolution/", "population.py", 0.0, 0.1),
+        down(generator, "population.py", -0.1, 0.35),
+        elbow(spot("baselines/", "b"), spot("baselines/")[0], spot("population.py", "l")),
+        down("population.py", "expressions/", -0.1),
+        down("population.py", "kernels/", 0.1),
+    ]
+    for name, (*_, kind, what) in ROOMS.items():
+        parts.append(box(*spot(name), *BOX, kind, [name, what]))
+    legend = (("a", "faces"), ("b", "algorithms"), ("c", "network"), ("d", "what an equation is; measuring"))
+    for i, (kind, name) in enumerate(legend):
+        y = spot("population.py")[1] + 22 * i
+        parts.append(f'<rect class="box {kind}" x="690" y="{y - 11}" width="16" height="14" rx="3"/>')
+        parts.append(text(714, y, name, "small"))
+    return svg(1030, 600, "The rooms of the code and which uses which", parts)
+
+
+PICTURES = {"way": way, "remainder": remainder, "front": front, "rooms": rooms}
+
+
+def fit() -> None:
+    """Fit the example's measurements and keep what the picture of the front shows."""
+    import numpy as np
+
+    from dgsr import DGSRRegressor
+    from dgsr.tabular import read_table
+
+    table = read_table(ABSORPTION, "absorption")
+    regressor = DGSRRegressor(max_evaluations=500_000, random_state=0).fit(table.X, table.y)
+    front = [
+        {
+            "complexity": c.complexity,
+            "loss": float(f"{c.loss:.4g}"),
+            "formula": str(c.expression.with_feature_names(table.feature_names)),
+        }
+        for c in regressor.pareto_front_
+    ]
+    chosen = [c.expression for c in regressor.pareto_front_].index(regressor.expression_)
+    x = np.linspace(0.0, table.X.max(), 60)
+    curve = np.column_stack([x, regressor.predict(x[:, None])]).round(4).tolist()
+    rows = np.column_stack([table.X[:, 0], table.y]).tolist()
+    lines = [f' "{name}": {json.dumps(value)}' for name, value in
+             {"chosen": chosen, "front": front, "rows": rows, "curve": curve}.items()]  # fmt: skip
+    FRONT.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
+
+
+def outdated() -> list[str]:
+    """Return the names of the pictures that are not what this file draws."""
+    paths = {name: FOLDER / f"{name}.svg" for name in PICTURES}
+    return [
+        name
+        for name, path in paths.items()
+        if not path.is_file() or path.read_text(encoding="utf-8") != PICTURES[name]()
+    ]
+
+
+def main() -> None:
+    if "--fit" in sys.argv[1:]:
+        fit()
+    for name, draw in PICTURES.items():
+        (FOLDER / f"{name}.svg").write_text(draw(), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

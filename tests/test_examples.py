@@ -1,0 +1,183 @@
+"""What the pages and the examples show, runs."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import re
+import runpy
+import shlex
+import sys
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from dgsr import DGSRRegressor, pretraining
+from dgsr.cli import app
+
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
+SCRIPTS = sorted((ROOT / "examples").glob("*.py"))
+
+# What makes a script quick that is not so by itself, and a word of what it then prints.
+ARGUMENTS = {
+    "fit_real_data.py": ["--max-time", "3"],
+    "pretrain_your_domain.py": ["--minutes", "0.05", "--laws", "1", "--out", "networks"],
+}
+PRINTED = {
+    "custom_operator.py": "hill(",
+    "fit_real_data.py": "R2 on the measurements held back",
+    "grid_search.py": "best: {'max_evaluations'",
+    "multi_output.py": "distance = speed*time*cos(angle)",
+    "pipeline.py": "*length*(0.21 + metal_iron)/diameter**2",
+    "pretrain_your_domain.py": "genetic programming",
+    "saving_and_loading.py": "predicts the same: True",
+}
+
+
+class Block(NamedTuple):
+    language: str
+    code: str
+    is_run: bool
+    line: int
+
+
+def blocks(page: Path) -> list[Block]:
+    """The blocks of a page that can be run; a comment "not run: why" above one says that it is not."""
+    content = page.read_text(encoding="utf-8")
+    fence = re.compile(r"^(<!-- not run: .+ -->\n)?```(python|sh)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+    return [
+        Block(match[2], match[3], match[1] is None, content.count("\n", 0, match.start(3)))
+        for match in fence.finditer(content)
+    ]
+
+
+def commands(block: Block) -> list[list[str]]:
+    """The command lines of `dgsr` in a block."""
+    lines = [line for line in block.code.splitlines() if re.search(r"(^| )dgsr ", line)]
+    words = [shlex.split(line, comments=True) for line in lines]
+    return [line[line.index("dgsr") + 1 :] for line in words]
+
+
+GUIDE = sorted(DOCS.glob("guide/*.md"))
+PAGES = [
+    page
+    for page in [ROOT / "README.md", *sorted(DOCS.glob("**/*.md"))]
+    if page in GUIDE or any(block.language == "python" for block in blocks(page))
+]
+
+
+def name(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+@pytest.fixture
+def loaded():
+    """Load a program of docs as a module."""
+
+    def load(program: str):
+        spec = importlib.util.spec_from_file_location(f"docs_{program}", DOCS / f"{program}.py")
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        return module
+
+    return load
+
+
+def measurements() -> dict:
+    """What docs/report.md takes as given."""
+    X = np.random.default_rng(0).uniform(0.5, 2, size=(40, 1))
+    y = 3 * np.sqrt(X[:, 0])
+    return {"X": X, "y": y, "regressor": DGSRRegressor(max_evaluations=1_000, random_state=0).fit(X, y)}
+
+
+GIVEN = {"report.md": measurements}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_the_blocks_of_a_page_run_one_after_the_other(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("MPLBACKEND", "agg")
+    namespace = {"__name__": "__main__"} | GIVEN.get(page.name, dict)()
+    for block in blocks(page):
+        if not block.is_run:
+            continue
+        if block.language == "python":
+            # Lines before it, so that a traceback has the number of the page's line.
+            exec(compile("\n" * block.line + block.code, str(page), "exec"), namespace)
+        elif page in GUIDE:
+            for words in commands(block):
+                result = CliRunner().invoke(app, words)
+                assert result.exit_code == 0, (words, result.output)
+
+
+@pytest.mark.parametrize("page", GUIDE, ids=name)
+def test_the_command_lines_of_the_guide_have_commands_and_options_that_exist(page):
+    group = typer.main.get_command(app)
+    for block in blocks(page):
+        for words in commands(block) if block.language == "sh" else []:
+            assert words[0] in group.commands
+            group.commands[words[0]].make_context(words[0], words[1:])  # raises what the command line would
+
+
+def test_most_blocks_of_the_guide_run():
+    python = [block for page in GUIDE for block in blocks(page) if block.language == "python"]
+    assert sum(block.is_run for block in python) >= 0.9 * len(python) > 10
+
+
+@pytest.mark.parametrize("script", SCRIPTS, ids=name)
+def test_an_example_runs_and_says_what_it_found(script, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", [str(script), *ARGUMENTS.get(script.name, [])])
+    # The figures of a card take a minute and a half, whatever the training: 4 equations in place of 128.
+    monkeypatch.setattr(pretraining, "pretrain", partial(pretraining.pretrain, n_validation=4))
+    runpy.run_path(str(script), run_name="__main__")  # an exit with an error would raise
+    printed = capsys.readouterr().out
+    assert printed.strip()
+    assert PRINTED.get(script.name, "") in printed
+
+
+def test_every_example_is_named_in_the_guide():
+    guide = (DOCS / "usage.md").read_text(encoding="utf-8")
+    assert [script.name for script in SCRIPTS if f"../examples/{script.name}" not in guide] == []
+
+
+def test_every_page_of_the_guide_is_in_its_list():
+    listed = (DOCS / "usage.md").read_text(encoding="utf-8")
+    assert [page.name for page in DOCS.glob("guide/*.md") if f"guide/{page.name}" not in listed] == []
+
+
+def test_every_public_name_is_in_the_reference():
+    reference = "".join(page.read_text(encoding="utf-8") for page in DOCS.glob("api/*.rst"))
+    entries = set(re.findall(r"^\.\. (?:auto|py:)\w+:: (?:[\w.]+\.)?(\w+)$", reference, re.MULTILINE))
+    for module in ("dgsr", "dgsr.expressions", "dgsr.pretraining"):
+        public = set(importlib.import_module(module).__all__) - {"__version__"}
+        assert public <= entries, module
+
+
+def test_the_pictures_are_what_the_program_draws(loaded):
+    assert loaded("pictures").outdated() == []
+
+
+@pytest.mark.parametrize(
+    ("file", "content"),
+    [
+        ("a.html", '<script src="https://cdn.example/x.js"></script>'),
+        ("a.html", '<link rel="stylesheet" href="//fonts.example/css">'),
+        ("a.html", "<style>@import 'https://fonts.example/css';</style>"),
+        ("a.html", '<img alt="" src="http://example/x.png">'),
+        ("a.css", "@font-face { src: url(https://fonts.example/a.woff2) }"),
+    ],
+)
+def test_what_a_page_would_load_from_elsewhere_is_found(loaded, file, content):
+    assert len(loaded("check_site").outside(file, content)) == 1
+
+
+def test_links_and_files_of_the_site_are_not_from_elsewhere(loaded):
+    content = '<a href="https://example.org">x</a><script src="_static/x.js"></script><img src="way.svg">'
+    assert loaded("check_site").outside("a.html", content) == []
