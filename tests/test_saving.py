@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -64,6 +65,18 @@ def test_the_names_of_the_columns_come_back(tmp_path):
     assert str(again.expression_) == str(model.expression_)
     with pytest.raises(ValueError, match="feature names"):
         again.predict(frame.rename(columns={"λ": "b"}))
+
+
+def test_a_file_of_the_first_format_is_read_by_every_version():
+    """Written by 0.1.0; whoever raises `FORMAT_VERSION` adds a file, and keeps this one."""
+    model = dgsr.load(Path(__file__).parent / "data" / "fit_format_1.dgsr")
+    rows = pd.DataFrame({"a mass": [1.4554425309821815, 0.5614602859042921], "time": [0.9, 0.5]})
+    expected = rows["a mass"] / np.exp(rows["time"] - 0.92)
+    np.testing.assert_allclose(model.predict(rows), expected, rtol=1e-12)
+    assert str(model.expression_) == "a mass/exp(time - 0.92)"
+    assert [candidate.complexity for candidate in model.pareto_front_] == [1, 3, 4, 5, 6, 8, 10]
+    assert model.get_params()["generator"] is None
+    assert model.stop_reason_ == "max_evaluations"
 
 
 def test_a_constant_target_is_saved(tmp_path):

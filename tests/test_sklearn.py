@@ -105,6 +105,11 @@ def test_held_out_rows_choose_only_where_there_are_some():
         small().fit(X, Y).predict(X, index="holdout")
 
 
+def test_of_a_few_rows_none_are_held_out_and_the_lowest_loss_chooses():
+    model = small(selection="holdout").fit(X[:4], Y[:4])
+    assert model.expression_ == model.pareto_front_[-1].expression
+
+
 @pytest.mark.parametrize("index", [99, -99, 1.5, "best"])
 def test_a_candidate_that_is_not_there_is_refused(index):
     with pytest.raises(ValueError, match=r"index=|selection="):

@@ -8,6 +8,7 @@ import numpy as np
 
 from dgsr.evolution import EvolutionConfig
 from dgsr.expressions.constraints import Constraints
+from dgsr.expressions.expression import Expression
 from dgsr.expressions.library import Library
 from dgsr.finishing import finish
 from dgsr.generator.config import GeneratorConfig
@@ -51,5 +52,6 @@ def compile_kernels(has_constants: bool) -> None:
     run(search)
     if not has_constants:
         LookUp(library, data, search.grammar, size=256).whole(DEEPEST)
+    Expression(library, [library.index["x1"]])(X)  # what `predict` runs
     if has_constants:
         finish(search.archive.population(), np.ones(1), data, library, config.tolerance)

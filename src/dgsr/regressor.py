@@ -30,7 +30,7 @@ from dgsr.expressions.library import Library, get_library
 from dgsr.finishing import finish, rescaled
 from dgsr.generator.config import CONFIGS
 from dgsr.generator.generator import Generator
-from dgsr.pareto import SELECTIONS, Candidate, ParetoFront, front_table
+from dgsr.pareto import SELECTIONS, Candidate, ParetoFront, front_table, select
 from dgsr.preparation import Prepared, prepare
 from dgsr.progress import search_line, shown
 
@@ -343,7 +343,9 @@ class DGSRRegressor(RegressorMixin, BaseEstimator):
         if len(front) == 0:  # finite on the rows of the search only
             return
         self.pareto_front_ = front
-        self.expression_ = front[front.select(self.selection)].expression
+        # Of a few rows none are held out, and the lowest loss chooses.
+        chosen = select(front, self.selection, self.tolerance, front.n_samples, front.held_out)
+        self.expression_ = front[chosen].expression
         self.n_evaluations_ = run.n_evaluations
         self.history_ = run.history
         self.stop_reason_ = reason
