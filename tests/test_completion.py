@@ -33,7 +33,7 @@ from dgsr.kernels.operators import COS, SIN
 from dgsr.kernels.random import new_state
 from dgsr.kernels.remainders import Remainders
 from dgsr.kernels.wholes import DEEPEST, SHALLOW, complete_whole
-from dgsr.lookup import LookUp
+from dgsr.lookup import LookUp, is_law
 from dgsr.population import DataSet, Population
 from dgsr.prior import Prior
 
@@ -67,8 +67,9 @@ def looked_up(library, y, columns, *, whole=False, depth=0, without=False, most=
     short = short_programs(columns, catalogue)
     program = np.zeros(most, dtype=np.int64)
     if whole:
-        grammar = Constraints(1, most).grammar(library)
-        n = complete_whole(y, short, catalogue, grammar, depth, program)
+        arguments = Constraints(1, most).grammar(library), library.table
+        accepts = lambda program, n: is_law(program, n, *arguments, columns, y)  # noqa: E731
+        n = complete_whole(y, short, catalogue, accepts, depth, program)
     else:
         n = complete(y, short, catalogue, without, MOST_FIRST, program)
     return program[:n] if n else None
@@ -295,6 +296,7 @@ def test_columns_that_are_all_alike():
 @settings(max_examples=40, deadline=None)
 @given(seed=st.integers(0, 10**6), d=st.integers(1, 3))
 @example(seed=904, d=2)
+@example(seed=377, d=1)  # x1 - exp(sin(x1) - exp(x1**4)) is x1 at most rows, and at the points
 def test_completed_programs_are_the_same_functions(seed, d):
     library, constraints = get_library("koza", d), Constraints(1, 30)
     drawn = Prior().draw(6, 100, d, library, constraints, new_state(seed))
@@ -445,7 +447,7 @@ def test_data_of_more_columns_than_the_catalogue_has_room_for():
     columns = np.random.default_rng(0).uniform(0.3, 3.0, (3000, ROWS))
     short = short_programs(columns, catalogue)
     program = np.zeros(30, dtype=np.int64)
-    arguments = short, catalogue, Constraints(1, 30).grammar(library), DEEPEST, program
+    arguments = short, catalogue, lambda program, n: True, DEEPEST, program
     assert len(catalogue.token) <= 1024
     assert complete_whole(columns[7] * columns[3], *arguments) == 3
     assert complete_whole(np.sin(columns[2900]), *arguments) == 0

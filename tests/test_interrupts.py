@@ -166,7 +166,7 @@ def answers_to_ctrl_c(code, *arguments, n, within):
         stderr=subprocess.PIPE,
         text=True,
     ) as process:
-        alarm = threading.Timer(60.0, process.kill)
+        alarm = threading.Timer(180.0, process.kill)  # should it hang
         alarm.start()
         try:
             for _ in range(n):

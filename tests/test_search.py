@@ -631,7 +631,7 @@ def test_a_front_is_a_sequence_that_shows_as_a_table():
     assert len(front[:1]) == 1
     header, first, second = repr(front).splitlines()
     assert header.split() == ["complexity", "loss", "formula"]
-    assert (first.split(), second.split()) == (["1", "1", "x1"], ["3", "0.25", "x1"])
+    assert (first.split(), second.split()) == (["0", "1", "1", "x1"], ["1", "3", "0.25", "x1"])
     frame = front.to_frame()
     assert list(frame.columns) == ["complexity", "loss", "formula"]
     assert frame["loss"].tolist() == [1.0, 0.25]

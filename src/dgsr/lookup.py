@@ -7,7 +7,7 @@ from functools import cache, cached_property, lru_cache
 import numpy as np
 
 from dgsr.expressions.constraints import Grammar
-from dgsr.expressions.library import Library
+from dgsr.expressions.library import Library, TokenTable
 from dgsr.kernels.catalogue import (
     LARGE,
     N_POINTS,
@@ -19,6 +19,7 @@ from dgsr.kernels.catalogue import (
     new_short,
 )
 from dgsr.kernels.dictionary import rows_to_look_at
+from dgsr.kernels.evaluate import predictions
 from dgsr.kernels.grammar import are_valid
 from dgsr.kernels.repair import repair
 from dgsr.kernels.wholes import complete_whole
@@ -26,6 +27,8 @@ from dgsr.population import DataSet, Population
 
 #: Repaired programs of one call at most.
 _MOST = 200
+# Mean square of what is written otherwise and rounded otherwise, of that of the target.
+_ROUNDING = 1e-8
 
 
 @cache
@@ -44,6 +47,29 @@ def _short(points: np.ndarray, catalogue: Catalogue) -> Short:
     short = Short(*(array[0] for array in new_short(1, catalogue)))
     fill_short(points, catalogue, *short)
     return short
+
+
+def is_law(
+    program: np.ndarray,
+    n: int,
+    grammar: Grammar,
+    table: TokenTable,
+    columns: np.ndarray,
+    y: np.ndarray,
+) -> bool:
+    """Whether the first n tokens meet the constraints, and are the law at all rows: it is looked up at a few.
+
+    Parameters
+    ----------
+    program : ndarray of shape (at least n,), int64
+    columns : ndarray of shape (C, n_samples), float64
+    y : ndarray of shape (n_samples,), float64
+    """
+    tokens, lengths = program[None, :n], np.array([n])
+    if not are_valid(tokens, lengths, grammar)[0]:
+        return False
+    values = predictions(tokens, lengths, np.ones((1, 0)), table.opcode, table.argument, columns)[0]
+    return bool(np.mean((values - y) ** 2) <= _ROUNDING * np.mean(y**2))
 
 
 class LookUp:
@@ -65,6 +91,7 @@ class LookUp:
         self.grammar = grammar
         self._works = len(data.y) >= N_POINTS
         rows = rows_to_look_at(len(data.y))
+        self._rows = np.ascontiguousarray(data.columns[:, rows]), data.y[rows].astype(np.float64)
         if self._works:
             points = np.empty(N_POINTS, dtype=np.int64)
             choose_rows(np.ascontiguousarray(data.columns[:, rows]), points)
@@ -87,11 +114,14 @@ class LookUp:
         n = 0
         if self._works:
             if start == 0:
-                n = complete_whole(self._target, self._short, self._catalogue, self.grammar, 0, tokens[0])
+                n = complete_whole(self._target, self._short, self._catalogue, self._accepts, 0, tokens[0])
             if n == 0 and depth > 0:
                 self._deepest = self._large
-                n = complete_whole(self._target, *self._large, self.grammar, depth, tokens[0], start)
+                n = complete_whole(self._target, *self._large, self._accepts, depth, tokens[0], start)
         return self._population(tokens[: n > 0], np.array([n] if n > 0 else [], dtype=np.int64))
+
+    def _accepts(self, program: np.ndarray, n: int) -> bool:
+        return is_law(program, n, self.grammar, self.library.table, *self._rows)
 
     @cached_property
     def _large(self) -> tuple[Short, Catalogue]:

@@ -175,6 +175,7 @@ class Search:
         looks_up = config.look_up and not library.has_constants
         self.look_up = LookUp(library, data, self.grammar) if looks_up else None
         self._depth = 0  # how far it has been looked up
+        self._inherits = False  # whether the next round breeds from an earlier search's programs
         self.generator = None
         if generator is not None:
             self.generator = generator.refinable_copy()
@@ -277,6 +278,7 @@ class Search:
         self.queue, self.queue_nmse = best_unique(programs, nmse, self.config.queue_size)
         self.generation, self.generation_nmse = best_unique(programs, nmse, self.config.batch_size)
         self._best_since_restart = float(self.queue_nmse.min(initial=np.inf))
+        self._inherits = True
         if self.generator is not None and left["decoder"] is not None:
             decoder = self.generator.decoder
             if _shapes(decoder.state_dict()) == _shapes(left["decoder"]):
@@ -298,9 +300,9 @@ class Search:
                 return self.generation
             return random_population(n, self.library, self.grammar, self.state)
         config, has_constants = self.config, self.library.has_constants
-        survivors, _ = best_unique(
-            self.generation, self.generation_nmse, int(config.survivors * n) if has_constants else 0
-        )
+        n_survivors = int(config.survivors * n) if has_constants or self._inherits else 0
+        survivors, _ = best_unique(self.generation, self.generation_nmse, n_survivors)
+        self._inherits = False
         n_fresh = n - len(survivors)
         share = config.random_share
         if share is None:

@@ -22,7 +22,7 @@ from dgsr.kernels.grammar import are_valid, walk
 from dgsr.kernels.random import new_state
 from dgsr.kernels.remainders import complete_programs, describe_programs, description_sizes
 from dgsr.kernels.wholes import look_up_more
-from dgsr.lookup import catalogue_of, large_catalogue_of
+from dgsr.lookup import catalogue_of, is_law, large_catalogue_of
 from dgsr.population import Population
 
 
@@ -134,9 +134,16 @@ class Generator(nn.Module):
         catalogue = catalogue_of(self.library, n_variables)
         columns = X[:, rows, :n_variables].transpose(0, 2, 1)
         tables = new_tables(columns, y[:, rows], catalogue, self.constraints.max_length)
+        grammar = self.grammar(n_variables)
+
+        def accepts(d: int, program: np.ndarray, n: int) -> bool:
+            return is_law(program, n, grammar, self.library.table, tables.columns[d], tables.y[d])
+
+        for d in np.flatnonzero(tables.plans[:, 0] >= 0):
+            if not accepts(int(d), tables.plans[d], int((tables.plans[d] >= 0).sum())):
+                tables.plans[d] = -1
         if depth > 0:
-            large = large_catalogue_of(self.library, n_variables)
-            look_up_more(tables, large, self.grammar(n_variables), depth)
+            look_up_more(tables, large_catalogue_of(self.library, n_variables), accepts, depth)
         return Encoding(latents, tables, catalogue)
 
     @torch.inference_mode()

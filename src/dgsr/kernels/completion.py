@@ -278,9 +278,19 @@ def complete(values, short, catalogue, without, most_first, program):
         return 0
     wanted = new_wanted()
     take_points(values, short, wanted.values)
+    if _is_level(wanted.values) and not _is_level(values):
+        return 0  # what has died away at the points is no constant
     n_firsts = min(catalogue.n_up_to[3], most_first), min(catalogue.n_up_to[2], most_first)
     found = find(wanted, short, catalogue, without, False, n_firsts, len(program), NONE)
     return 0 if found.nodes == NONE else write(found, catalogue, program, 0)
+
+
+@_compiled
+def _is_level(values):
+    for j in range(len(values)):
+        if not abs(values[j] - values[0]) <= _CLOSE * abs(values[0]):
+            return False
+    return True
 
 
 @_compiled

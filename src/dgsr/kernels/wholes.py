@@ -44,7 +44,6 @@ from dgsr.kernels.covers import (
     uncover,
     write_covered,
 )
-from dgsr.kernels.grammar import are_valid
 from dgsr.kernels.listing import LARGEST_POWER
 from dgsr.kernels.operators import COS, SIN
 
@@ -62,7 +61,7 @@ _NO_COVERS = -1, -1, -1, -1
 _compiled = njit(cache=True, error_model="numpy")
 
 
-def complete_whole(values, short, catalogue, grammar, depth, program, start=0):
+def complete_whole(values, short, catalogue, accepts, depth, program, start=0):
     """Look a whole program up, as `complete` does its rest.
 
     Not compiled, so that it can be interrupted between its stages.
@@ -71,8 +70,8 @@ def complete_whole(values, short, catalogue, grammar, depth, program, start=0):
     ----------
     values, short, catalogue, program
         As of `complete`.
-    grammar : Grammar
-        A program that does not meet it is passed over.
+    accepts : callable
+        Of `program` and its length: one that it refuses is passed over.
     depth, start : int
         Stages of the search to go to, and from: 0 is `complete`, the last is `DEEPEST`. Of a large catalogue
         the first takes milliseconds, all up to `SHALLOW` a second, and each of the others up to one.
@@ -84,19 +83,15 @@ def complete_whole(values, short, catalogue, grammar, depth, program, start=0):
     """
     if start == 0:
         n = complete(values, short, catalogue, False, _MOST_FIRST, program)
-        if n > 0 and _is_valid(program, n, grammar):
+        if n > 0 and accepts(program, n):
             return n
     if len(values) < N_POINTS:
         return 0
     for stage in _stages(catalogue)[max(start - 1, 0) : depth]:
         n = stage(values, short, catalogue, program)
-        if n > 0 and _is_valid(program, n, grammar):
+        if n > 0 and accepts(program, n):
             return n
     return 0
-
-
-def _is_valid(program, n, grammar):
-    return are_valid(program[None], np.array([n]), grammar)[0]
 
 
 def _stages(catalogue):
@@ -337,7 +332,7 @@ def _has_sine(cover, catalogue):
     return kind != ALONE and catalogue.trigonometric[f]
 
 
-def look_up_more(tables, catalogue, grammar, depth):
+def look_up_more(tables, catalogue, accepts, depth):
     """Look whole programs up that are not found in a small catalogue.
 
     Parameters
@@ -346,7 +341,8 @@ def look_up_more(tables, catalogue, grammar, depth):
         Its `plans` receive them.
     catalogue : Catalogue
         Another one, over the same columns.
-    grammar : Grammar
+    accepts : callable
+        Of a data set's number, a program and its length.
     depth : int
         As of `complete_whole`.
     """
@@ -354,7 +350,7 @@ def look_up_more(tables, catalogue, grammar, depth):
     program = np.empty(tables.plans.shape[1], dtype=np.int64)
     for d in np.flatnonzero(tables.plans[:, 0] < 0):
         fill_short(tables.columns[d], catalogue, *short)
-        n = complete_whole(tables.y[d], short, catalogue, grammar, depth, program)
+        n = complete_whole(tables.y[d], short, catalogue, partial(accepts, d), depth, program)
         tables.plans[d, :n] = program[:n]
 
 
