@@ -122,7 +122,8 @@ def test_every_program_of_the_catalogue_is_what_its_tokens_compute():
         size = np.abs(own)
         if CATALOGUE.length[i] > 30 or not ((size > 1e-6) & (size < 1e6)).all():
             continue
-        y = np.full(ROWS, own[0] if np.ptp(own) == 0.0 else np.nan)  # what is a number is one in all rows
+        is_number = np.ptp(own) <= 1e-7 * abs(own[0])  # and then in all rows
+        y = np.full(ROWS, own[0] if is_number else np.nan)
         y[rows] = own
         found = looked_up(KOZA, y, columns)
         np.testing.assert_allclose(values(KOZA, found, columns)[rows], own, rtol=1e-6)
