@@ -179,6 +179,7 @@ def test_fit_keeps_the_fit_and_writes_a_report(write, tmp_path):
     table = write("wing width,height,area\n" + rows)
     result = run("fit", table, "--target", "area", *options, "--save", kept, "--report", page)
     assert result.exit_code == 0, result.stderr
+    assert "note" not in result.stderr
     model = dgsr.load(kept)
     np.testing.assert_allclose(model.predict([[7.0, 3.0]]), [21.0])
     text = (tmp_path / "fit.html").read_text(encoding="utf-8")

@@ -107,7 +107,7 @@ def fit(
             seconds = time.monotonic() - started
         _note_bad_fit(stderr, regressor)
         if save is not None:
-            regressor.save(save)
+            regressor.set_params(callback=None).save(save)
         if report is not None:
             named = regressor.with_feature_names(table.feature_names)
             named.report(report, table.X, table.y, target=target)

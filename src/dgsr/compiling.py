@@ -16,7 +16,7 @@ from dgsr.generator.generator import Generator
 from dgsr.kernels.wholes import DEEPEST
 from dgsr.lookup import LookUp
 from dgsr.population import DataSet
-from dgsr.search import LONG_LOOK, Search, SearchConfig, run
+from dgsr.search import Search, SearchConfig, run
 
 
 @cache
@@ -35,7 +35,6 @@ def compile_kernels(has_constants: bool) -> None:
     constraints = Constraints(max_length=8)
     config = SearchConfig(
         max_evaluations=200,
-        max_time=LONG_LOOK,  # too short to list a million programs
         batch_size=20,
         tolerance=0.0,
         evolution=EvolutionConfig(generations=2),
@@ -49,9 +48,10 @@ def compile_kernels(has_constants: bool) -> None:
     X = np.linspace(0.5, 2.0, 8)[:, None]
     data = DataSet.from_arrays(X, np.exp(X[:, 0]))
     search = Search(data, library, constraints, config, generator)
-    run(search)
     if not has_constants:
-        LookUp(library, data, search.grammar, size=256).whole(DEEPEST)
+        search.look_up = LookUp(library, data, search.grammar, size=256)  # not a million programs
+        search.look_up.whole(DEEPEST)
+    run(search)
     Expression(library, [library.index["x1"]])(X)  # what `predict` runs
     if has_constants:
         finish(search.archive.population(), np.ones(1), data, library, config.tolerance)
