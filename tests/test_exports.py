@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import copy
 import ctypes
+import keyword
 import math
 import pickle
 import re
@@ -17,7 +18,7 @@ import numpy as np
 import pytest
 import sympy
 import torch
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from dgsr.evolution import random_population
@@ -297,10 +298,12 @@ def test_identifiers_are_distinct_words_and_those_that_are_stay():
 
 
 @given(st.lists(st.text(max_size=6), min_size=1, max_size=8), st.booleans())
+@example(["None", "None_", "lambda"], False)
 def test_any_names_become_distinct_identifiers(names, is_c):
-    words = identifiers(names, {"lambda", "np"}, is_c)
+    taken = {*keyword.kwlist, "np"}
+    words = identifiers(names, taken, is_c)
     assert len(set(words)) == len(names)
-    assert not {"lambda", "np"} & set(words)
+    assert not taken & set(words)
     arguments = ast.parse(f"def f({', '.join(words)}): pass").body[0].args.args
     assert [argument.arg for argument in arguments] == words
     if is_c:

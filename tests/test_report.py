@@ -640,3 +640,26 @@ def test_rows_without_a_finite_prediction_are_left_out_of_the_plots(visit, absor
     seen = visit(fit.write(tmp_path / "undefined.html"))
     assert len(seen.points("#predicted-chart")) == 2
     assert seen.page.locator("#note").is_visible()
+
+
+def test_a_report_of_the_fits_own_rows_needs_no_data(absorption, tmp_path):
+    estimator, X, y = absorption.estimator, absorption.X, absorption.y
+    estimator.report(tmp_path / "own.html")
+    estimator.report(tmp_path / "given.html", X, y)
+    assert (tmp_path / "own.html").read_bytes() == (tmp_path / "given.html").read_bytes()
+    with pytest.raises(ValueError, match="Only one of X and y"):
+        estimator.report(tmp_path / "none.html", X)
+    estimator.save(tmp_path / "fit.dgsr")
+    loaded = dgsr.load(tmp_path / "fit.dgsr")
+    with pytest.raises(ValueError, match="give X and y"):
+        loaded.report(tmp_path / "none.html")
+    loaded.report(tmp_path / "again.html", X, y)
+
+
+def test_rows_from_all_over_large_data_are_kept_for_a_report():
+    X = np.linspace(1.0, 2.0, 5_000)[:, None]
+    model = DGSRRegressor("koza", None, max_evaluations=200, random_state=0)
+    rows, _, weights = model.fit(X, X[:, 0], sample_weight=X[:, 0])._rows
+    assert len(rows) == 1_000
+    assert rows[-1] > 1.99
+    np.testing.assert_array_equal(weights, rows[:, 0])

@@ -40,6 +40,9 @@ _DEFAULT_LIBRARY = "physics"
 # Share of the rows that selection="holdout" chooses by.
 _HELD_OUT = 0.25
 
+# Rows that are kept for a report.
+_N_REMEMBERED = 1_000
+
 # Between these, squares of the differences in y, summed over any number of rows, are normal floats.
 _SMALLEST_SPREAD, _LARGEST_SPREAD = 1e-140, 1e140
 
@@ -261,6 +264,7 @@ class DGSRRegressor(RegressorMixin, BaseEstimator):
                 raise ValueError("sample_weight is 0 in every row; give some row a weight above 0.")
         self._check_feature_names_differ()
         self.library_ = self._resolve_library(X.shape[1])
+        self._remember(X, y, sample_weight)
         kept = y if sample_weight is None else y[sample_weight > 0]
         if kept.min() == kept.max():
             return self._fit_constant(float(kept[0]))
@@ -418,12 +422,42 @@ class DGSRRegressor(RegressorMixin, BaseEstimator):
         check_is_fitted(self)
         save(self, path)
 
-    def report(self, path: str | Path, X: Any, y: Any, **options: Any) -> None:
-        """Write a page of HTML on the fit; see `dgsr.reporting.write_report`."""
+    def report(self, path: str | Path, X: Any = None, y: Any = None, **options: Any) -> None:
+        """Write a page of HTML on the fit.
+
+        Parameters
+        ----------
+        path : str or Path
+        X, y : array-like, optional
+            Rows to show the candidates on; those of the fit by default, of more than 1,000 a sample.
+        **options
+            Of `dgsr.reporting.write_report`.
+
+        Raises
+        ------
+        ValueError
+            If `X` or `y` is missing, or both are and the estimator was loaded from a file, which has no rows.
+        """
         from dgsr.reporting import write_report
 
         check_is_fitted(self)
-        write_report(self, path, X, y, **options)
+        if (X is None) != (y is None):
+            raise ValueError("Only one of X and y is given; give both, or none for the rows of the fit.")
+        if X is None:
+            if not hasattr(self, "_rows"):
+                raise ValueError("The estimator was loaded from a file, which has no rows; give X and y.")
+            X, y, weights = self._rows
+            options = {"sample_weight": weights, **options}
+        with warnings.catch_warnings():
+            # The rows of the fit are kept without their names.
+            warnings.filterwarnings("ignore", "X does not have valid feature names")
+            write_report(self, path, X, y, **options)
+
+    def _remember(self, X: np.ndarray, y: np.ndarray, sample_weight: np.ndarray | None) -> None:
+        """Keep rows from all over the data for a report."""
+        n = min(len(y), _N_REMEMBERED)
+        rows = np.arange(n) * len(y) // n
+        self._rows = X[rows], y[rows], None if sample_weight is None else sample_weight[rows]
 
     def _html_repr(self) -> str:
         """scikit-learn's picture of an estimator, under the formula and the front of a fitted one."""
