@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import sys
 
+import matplotlib
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib import pyplot
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics import PredictionErrorDisplay
 
 from dgsr import DGSRRegressor
 from dgsr.displays import ParetoFrontDisplay, SearchHistoryDisplay, chosen_index, log_losses
 
-matplotlib = pytest.importorskip("matplotlib")
 matplotlib.use("Agg")
-from matplotlib import pyplot  # noqa: E402
 
 
 @pytest.fixture(autouse=True)
