@@ -7,6 +7,7 @@ import copy
 import ctypes
 import keyword
 import math
+import os
 import pickle
 import re
 import shutil
@@ -557,3 +558,16 @@ def test_shortening_makes_no_two_terms_equal():
         "sqrt(x1 + 1.0000001) - sqrt(x1 + 1.0000002)", get_library("physics", 1)
     )
     assert expression.latex.count("sqrt") == 2
+
+
+def test_a_sympy_form_that_is_text_is_refused_and_not_executed(monkeypatch):
+    monkeypatch.delenv("DGSR_EXECUTED", raising=False)
+    text = "__import__('os').environ.__setitem__('DGSR_EXECUTED', '1')"
+    library = get_library("physics", 1).with_operator(
+        "bump", lambda x: math.exp(-x * x), sympy=lambda x: text
+    )
+    expression = Expression(library, [library.index["bump"], library.index["x1"]])
+    for export in (expression.to_python, expression.to_c, expression.to_torch):
+        with pytest.raises(ValueError, match="'bump' cannot be exported by its sympy form"):
+            export()
+        assert "DGSR_EXECUTED" not in os.environ

@@ -106,7 +106,8 @@ def form_of(operator: UserOperator) -> Tree:
         )
     names = OPERANDS[: operator.arity]
     try:
-        tree = from_sympy(sympy.sympify(operator.to_sympy(*map(sympy.Symbol, names))))
+        form = operator.to_sympy(*map(sympy.Symbol, names))
+        tree = from_sympy(sympy.sympify(form, strict=True))  # numbers and expressions: text would be executed
     except ValueError as error:
         raise ValueError(
             f"Operator {operator.name!r} cannot be exported by its sympy form: {error}"
