@@ -298,6 +298,23 @@ def test_benchmark_problems_are_not_among_the_equations_trained_on():
     assert set(found(benchmark_exclusions(library)).values()) == {0}
 
 
+def test_a_benchmark_problem_is_left_out_where_it_divides_by_a_difference():
+    """x1*x2*(x3 - x4)/x5 as x1*x2/(x5/(x3 - x4)) has no value where all columns are equal."""
+    library, problem = get_library("synth", 12), load_problem("Feynman-10")
+    prior = Prior(5, 5, {"mul": 1.0, "div": 1.0, "sub": 1.0}, variable_probability=1.0)
+    fresh = np.random.default_rng(0).uniform(1.0, 3.0, (9, 12))
+    targets = [problem.target(fresh[:, list(order)]) for order in itertools.permutations(range(5))]
+
+    def n_found(excluded):
+        drawn = prior.draw(30_000, 5, 12, library, Constraints(), new_state(0), excluded).programs
+        assert drawn.tokens.max() == library.index["x5"]  # the first columns: it is those that are compared
+        values = drawn.predict(fresh)
+        return sum(np.isclose(values, target, rtol=1e-9).all(axis=1).sum() for target in targets)
+
+    assert n_found(None) > 10
+    assert n_found(benchmark_exclusions(library)) == 0
+
+
 def drawn_with(prior, n, library, excluded):
     programs = prior.draw(n, 5, 2, library, Constraints(), new_state(0), excluded).programs
     return [

@@ -74,8 +74,8 @@ def _problem_values(n_variables: int) -> tuple[np.ndarray, np.ndarray]:
         for columns in choices:
             with np.errstate(all="ignore"):
                 values = problem.target(points[list(columns)].T)
-            if on_diagonal:
-                values[:n_apart] = np.nan
+            # What divides by a difference of variables is undefined where all are equal.
+            values[slice(n_apart) if on_diagonal else slice(n_apart, None)] = np.nan
             rows.append(values)
     return points, np.array(rows).reshape(len(rows), points.shape[1])
 
