@@ -25,6 +25,7 @@ from dgsr.lookup import LookUp
 from dgsr.pareto import ParetoArchive
 from dgsr.population import DataSet, Population
 from dgsr.scaling import N_CONSTANTS, N_TOKENS, written_out
+from dgsr.sums import COVERS, Sums
 
 OBJECTIVES = ("pqt", "risk-seeking", "vpg")
 
@@ -87,7 +88,7 @@ class SearchConfig:
         constants: fitted constants are not sampled anew.
     look_up : bool
         Whether the law is looked up, and what makes near misses exact, in libraries without fitted
-        constants.
+        constants; in those with them, whether sums of short programs are fitted (`dgsr.sums`).
     random_share : float or None
         Share of the others that are random programs: they find what the generator thinks unlikely, and take
         no time. The rest are sampled. None is 0.5 in libraries with constants, else 0.8.
@@ -174,7 +175,9 @@ class Search:
 
         looks_up = config.look_up and not library.has_constants
         self.look_up = LookUp(library, data, self.grammar) if looks_up else None
-        self._depth = 0  # how far it has been looked up
+        fits_sums = config.look_up and library.has_constants
+        self.sums = Sums(library, data, self.grammar, constraints.max_constants) if fits_sums else None
+        self._depth = 0  # how far it has been looked up, or under how many covers
         self._inherits = False  # whether the next round breeds from an earlier search's programs
         self.generator = None
         if generator is not None:
@@ -201,6 +204,7 @@ class Search:
             self._enter_constant()
         self.queue, self.queue_nmse = nothing, np.zeros(0)
         self.generation, self.generation_nmse = nothing, np.zeros(0)
+        self.told, self.told_nmse = nothing, np.zeros(0)  # sums that join the next round
         self.stale_rounds, self.n_restarts, self._best_since_restart = 0, 0, np.inf
 
     def _enter_constant(self) -> None:
@@ -249,12 +253,24 @@ class Search:
             self._record(nmse)
 
     def look_further(self) -> None:
-        """Look the law up in a million short programs, at the next length, if there is time."""
+        """Look the law up in a million short programs, or fit sums of them, in the next stage."""
+        if self.look_up is not None:
+            self._look_up_further(self.look_up)
+        elif self.sums is not None and self._depth < len(COVERS) and self.stop_reason() is None:
+            told = self.sums.under(COVERS[self._depth])
+            self._depth += 1
+            nmse = self.evaluate(told)
+            self.told, self.told_nmse = best_unique(told, nmse, len(told))
+            if len(nmse):
+                self._record(nmse)
+
+    def _look_up_further(self, look_up: LookUp) -> None:
+        """Look a whole law up at the next length, if there is time."""
         in_time = self.config.max_time is None or self.seconds + LONG_LOOK < self.config.max_time
-        if self.look_up is None or self._depth == DEEPEST or not in_time or self._should_stop():
+        if self._depth == DEEPEST or not in_time or self._should_stop():
             return
         depth = SHALLOW if self._depth == 0 else self._depth + 1
-        nmse = self.evaluate(self.look_up.whole(depth, self._depth + (self._depth > 0)))
+        nmse = self.evaluate(look_up.whole(depth, self._depth + (self._depth > 0)))
         self._depth = depth
         if len(nmse):
             self._record(nmse)
@@ -294,11 +310,15 @@ class Search:
 
     def ask(self) -> Population:
         """Return the programs a round begins with: F_generator ~ p_theta(f|D)."""
-        n = self.config.batch_size
+        told, self.told, self.told_nmse = self.told, self.told[:0], self.told_nmse[:0]
+        n = max(self.config.batch_size - len(told), 0)
         if self.generator is None:
-            if len(self.generation):
+            if len(self.generation) and not len(told):
                 return self.generation
-            return random_population(n, self.library, self.grammar, self.state)
+            others = self.generation[:n]
+            if not len(others):
+                others = random_population(n, self.library, self.grammar, self.state)
+            return Population.concatenate([others, told])
         config, has_constants = self.config, self.library.has_constants
         n_survivors = int(config.survivors * n) if has_constants or self._inherits else 0
         survivors, _ = best_unique(self.generation, self.generation_nmse, n_survivors)
@@ -310,7 +330,7 @@ class Search:
         n_random = int(share * n_fresh)
         sampled = self._sample(self.generator, n_fresh - n_random)
         random = random_population(n_random, self.library, self.grammar, self.state)
-        return Population.concatenate([sampled, random, survivors])
+        return Population.concatenate([sampled, random, survivors, told])
 
     def tell(self, sampled: Population) -> None:
         """Do the rest of a round: evaluate, evolve, and train the decoder on the best programs."""
@@ -480,7 +500,7 @@ class Search:
             "seconds": self.seconds,
             "archive": self.archive.state_dict(),
         }
-        for name in ("queue", "generation"):
+        for name in ("queue", "generation", "told"):
             population = getattr(self, name)
             state[name] = {
                 "tokens": population.tokens.copy(),
@@ -508,7 +528,7 @@ class Search:
         self.history = [dict(entry) for entry in state["history"]]
         self._earlier_seconds, self._started = state["seconds"], time.perf_counter()
         self.archive.load_state_dict(state["archive"])
-        for name in ("queue", "generation"):
+        for name in ("queue", "generation", "told"):
             arrays = state[name]
             population = Population(self.library, arrays["tokens"], arrays["lengths"], arrays["constants"])
             setattr(self, name, population)
