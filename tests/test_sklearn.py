@@ -20,7 +20,7 @@ from dgsr import DGSRRegressor
 
 RNG = np.random.default_rng(0)
 X = RNG.uniform(0.5, 2.0, (40, 2))
-Y = X[:, 0] * np.exp(-X[:, 1]) + 0.05 * np.sin(7.0 * X[:, 0])
+Y = X[:, 0] * np.exp(-X[:, 1]) + 0.05 * np.sin(7.0 * X[:, 0] + 4.0 * np.tanh(3.0 * X[:, 1] - 3.7))
 
 
 def small(**parameters):

@@ -556,16 +556,23 @@ def _shapes(tensors: dict[str, torch.Tensor]) -> dict[str, torch.Size]:
 
 
 def run(search: Search, callback: Callable[[Search], None] | None = None) -> str:
-    """Run rounds until there is a reason to stop, and return it; `callback` is called after each."""
+    """Run rounds until there is a reason to stop, and return it.
+
+    `callback` is called after each, and after each look that had something evaluated.
+    """
+
+    def look(one: Callable[[], None]) -> None:
+        before = search.n_evaluations
+        one()
+        if callback is not None and search.n_evaluations > before:
+            callback(search)
+
     if search.n_evaluations == 0 and search.stop_reason() is None:
-        for look in (search.glance, search.look_further):
-            before = search.n_evaluations
-            look()
-            if callback is not None and search.n_evaluations > before:
-                callback(search)
+        look(search.glance)
+        look(search.look_further)
     while (reason := search.stop_reason()) is None:
         search.tell(search.ask())
-        search.look_further()
         if callback is not None:
             callback(search)
+        look(search.look_further)
     return reason
