@@ -122,11 +122,12 @@ def test_a_candidate_that_is_not_there_is_refused(index):
 @pytest.mark.parametrize("generator", [None, "untrained"])
 @pytest.mark.parametrize("library", ["koza", "physics"])
 def test_a_warm_start_goes_on_from_the_formulas_of_the_last_fit(library, generator):
+    y = X[:, 0] * np.exp(-X[:, 1]) + 0.05 * np.sin(7.0 * X[:, 0])  # where some thousand evaluations help
     settings = {"max_evaluations": 2_000, "selection": "accuracy", "look_up": False, "random_state": 1}
-    model = small(library=library, generator=generator, warm_start=True, **settings).fit(X, Y)
+    model = small(library=library, generator=generator, warm_start=True, **settings).fit(X, y)
     losses = [model.pareto_front_[-1].loss]
     for _ in range(5):
-        model.fit(X, Y)
+        model.fit(X, y)
         losses.append(model.pareto_front_[-1].loss)
     assert all(after <= before * (1 + 1e-9) for before, after in itertools.pairwise(losses))
     assert losses[-1] < losses[0]
