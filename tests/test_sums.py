@@ -77,6 +77,9 @@ LAWS = {
     "an inverse root": 1.0 / np.sqrt(2.2 * x1 * x2 + 0.7 * x3),
     "the negative of a root": -np.sqrt(0.8 * x1 * x2 + 3.3 * x3 + 0.1),
     "a falling root": np.sqrt(40.0 - 1.3 * x1 * x2 - 0.2 * x3),
+    "a factor of a sum": 0.4 * np.exp(x1) * (x2 / x3 + 7.0),
+    "a factor of an inverse": 0.4 * np.exp(x1) / (x2 * x3 + 7.0),
+    "a factor of a root": 3.1 / np.sqrt(60.0 - 1.7 * x2**2 * x3) / x1,
     "powers": 0.023 * x1**0.8 * x2**0.4 / x3**0.25,
 }
 
@@ -86,7 +89,7 @@ def told(y, library="physics", weights=None, rows=slice(None)):
     data = DataSet.from_arrays(X[rows], y[rows], weights)
     grammar = Constraints().grammar(library)
     sums = Sums(library, data, grammar, Constraints().max_constants)
-    return data, grammar, [sums.under(cover) for cover in COVERS]
+    return data, grammar, [look(cover) for cover in COVERS for look in (sums.under, sums.factored)]
 
 
 @pytest.mark.parametrize("name", LAWS)
@@ -136,13 +139,30 @@ def test_no_target_is_an_error(y):
     assert best < 0.5
 
 
-def test_a_search_that_is_interrupted_goes_on_with_what_it_was_told():
+def test_sums_are_for_the_front_and_leave_the_rest_of_the_search_alone():
+    library = get_library("physics", 3)
+    data = DataSet.from_arrays(X, LAWS["a sum"] + 0.1 * RNG.normal(size=64))
+
+    def generations(look_up):
+        search = Search(data, library, Constraints(), SearchConfig(look_up=look_up), None, seed=3)
+        for _ in range(3):
+            search.look_further()
+            search.tell(search.ask())
+        return search.generation_nmse, search.archive.best_nmse(), search.n_evaluations
+
+    nmse, best, n = generations(False)
+    told_nmse, told_best, told_n = generations(True)
+    np.testing.assert_array_equal(nmse, told_nmse)
+    assert told_best < best
+    assert n < told_n < n + 3 * 64
+
+
+def test_a_search_that_is_interrupted_goes_on_with_the_next_cover():
     library = get_library("physics", 3)
     data = DataSet.from_arrays(X, LAWS["a sum"] + 0.1 * RNG.normal(size=64))
 
     def search():
-        config = SearchConfig(max_evaluations=20_000)
-        return Search(data, library, Constraints(), config, None, seed=3)
+        return Search(data, library, Constraints(), SearchConfig(max_evaluations=20_000), None, seed=3)
 
     whole = search()
     whole.look_further()
@@ -151,7 +171,7 @@ def test_a_search_that_is_interrupted_goes_on_with_what_it_was_told():
     other = search()
     other.load_state_dict(state)
     run(other)
-    assert other.history[-1]["best_nmse"] == whole.history[-1]["best_nmse"]
+    assert other.n_evaluations == whole.n_evaluations
     assert [str(p) for p in other.archive.population()] == [str(p) for p in whole.archive.population()]
 
 

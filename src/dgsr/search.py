@@ -204,7 +204,6 @@ class Search:
             self._enter_constant()
         self.queue, self.queue_nmse = nothing, np.zeros(0)
         self.generation, self.generation_nmse = nothing, np.zeros(0)
-        self.told, self.told_nmse = nothing, np.zeros(0)  # sums that join the next round
         self.stale_rounds, self.n_restarts, self._best_since_restart = 0, 0, np.inf
 
     def _enter_constant(self) -> None:
@@ -257,10 +256,10 @@ class Search:
         if self.look_up is not None:
             self._look_up_further(self.look_up)
         elif self.sums is not None and self._depth < len(COVERS) and self.stop_reason() is None:
-            told = self.sums.under(COVERS[self._depth])
+            cover = COVERS[self._depth]
             self._depth += 1
-            nmse = self.evaluate(told)
-            self.told, self.told_nmse = best_unique(told, nmse, len(told))
+            # For the front alone: near misses of so many functions would outbreed everything else.
+            nmse = self.evaluate(Population.concatenate([self.sums.under(cover), self.sums.factored(cover)]))
             if len(nmse):
                 self._record(nmse)
 
@@ -310,15 +309,11 @@ class Search:
 
     def ask(self) -> Population:
         """Return the programs a round begins with: F_generator ~ p_theta(f|D)."""
-        told, self.told, self.told_nmse = self.told, self.told[:0], self.told_nmse[:0]
-        n = max(self.config.batch_size - len(told), 0)
+        n = self.config.batch_size
         if self.generator is None:
-            if len(self.generation) and not len(told):
+            if len(self.generation):
                 return self.generation
-            others = self.generation[:n]
-            if not len(others):
-                others = random_population(n, self.library, self.grammar, self.state)
-            return Population.concatenate([others, told])
+            return random_population(n, self.library, self.grammar, self.state)
         config, has_constants = self.config, self.library.has_constants
         n_survivors = int(config.survivors * n) if has_constants or self._inherits else 0
         survivors, _ = best_unique(self.generation, self.generation_nmse, n_survivors)
@@ -330,7 +325,7 @@ class Search:
         n_random = int(share * n_fresh)
         sampled = self._sample(self.generator, n_fresh - n_random)
         random = random_population(n_random, self.library, self.grammar, self.state)
-        return Population.concatenate([sampled, random, survivors, told])
+        return Population.concatenate([sampled, random, survivors])
 
     def tell(self, sampled: Population) -> None:
         """Do the rest of a round: evaluate, evolve, and train the decoder on the best programs."""
@@ -500,7 +495,7 @@ class Search:
             "seconds": self.seconds,
             "archive": self.archive.state_dict(),
         }
-        for name in ("queue", "generation", "told"):
+        for name in ("queue", "generation"):
             population = getattr(self, name)
             state[name] = {
                 "tokens": population.tokens.copy(),
@@ -528,7 +523,7 @@ class Search:
         self.history = [dict(entry) for entry in state["history"]]
         self._earlier_seconds, self._started = state["seconds"], time.perf_counter()
         self.archive.load_state_dict(state["archive"])
-        for name in ("queue", "generation", "told"):
+        for name in ("queue", "generation"):
             arrays = state[name]
             population = Population(self.library, arrays["tokens"], arrays["lengths"], arrays["constants"])
             setattr(self, name, population)

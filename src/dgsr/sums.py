@@ -31,6 +31,10 @@ _ROWS_EACH, _MOST = 8, 3
 _N_BEST, _N_SIMPLE, _N_PAIRS = 128, 128, 64
 # Sums told of one cover with each number of functions: those of more fit the noise better.
 _N_TOLD = 16
+# Short programs tried as a factor of what is under a cover.
+_N_FACTORS = 192
+# What is left by a factor is not looked at where one row has so much of its square root: that fits anything.
+_UNEVEN = 0.7
 # A coefficient or power as near to a simple one is that; one of so much of the others is none.
 _SAME, _NOTHING = 1e-4, 1e-6
 # Powers that are written with simple ones beside those fitted, if all are as near.
@@ -74,15 +78,16 @@ class Written(NamedTuple):
 
 @lru_cache(maxsize=8)
 def _catalogue(library: Library, n_variables: int) -> tuple[Catalogue, np.ndarray, np.ndarray]:
-    """The short programs, and those that differ in a sum and in a product: the simplest of each kind."""
+    """The short programs, and those that differ in a sum and in a product: the shortest of each kind."""
     catalogue = new_catalogue(library.table.opcode, library.table.argument, n_variables, _SIZE)
     values = _values(catalogue, np.random.default_rng(0).uniform(0.5, 3.0, (n_variables, _N_POINTS)))
+    shortest = np.argsort(catalogue.length, kind="stable")
     kinds = []
     for own in (values, _logarithms(values)):
-        rows = _standardised(own, np.ones(_N_POINTS))
+        rows = _standardised(own, np.ones(_N_POINTS))[shortest]
         rows *= np.where(rows[:, :1] < 0.0, -1.0, 1.0)
         _, first = np.unique(np.round(rows * _PARTS), axis=0, return_index=True)
-        kinds.append(np.sort(first))
+        kinds.append(shortest[np.sort(first)])
     return catalogue, kinds[0], kinds[1]
 
 
@@ -135,13 +140,9 @@ class Sums:
         if self._most == 0 or (cover.of_one_sign and self._y.min() < 0.0 < self._y.max()):
             return self._population([])
         with np.errstate(all="ignore"):
-            wanted, slope = cover.undo(self._y), np.abs(cover.slope(self._y))
-            # What is wanted is wrong by `slope` times what y is.
-            finite = slope[np.isfinite(slope)]
-            slope = np.maximum(slope, _FLATTEST * finite.sum() / max(len(finite), 1))
-            weights = np.where(np.isfinite(wanted), self._weights / slope**2, 0.0)
-            weights /= weights.mean()
-        if not np.isfinite(weights).all():
+            wanted, slope = cover.undo(self._y), cover.slope(self._y)
+        weights = self._weights_of(wanted, slope)
+        if weights is None:
             return self._population([])
         wanted = np.where(weights > 0.0, wanted, 0.0)
         catalogue, in_sums, in_products, values = self._programs
@@ -168,6 +169,59 @@ class Sums:
                 continue
         return self._population(programs)
 
+    def _weights_of(self, wanted: np.ndarray, slope: np.ndarray) -> np.ndarray | None:
+        """Weights of the rows where what is wanted is off by `slope` times what y is; None without any."""
+        with np.errstate(all="ignore"):
+            slope = np.abs(slope)
+            finite = slope[np.isfinite(slope)]
+            slope = np.maximum(slope, _FLATTEST * finite.sum() / max(len(finite), 1))
+            weights = np.where(np.isfinite(wanted), self._weights / slope**2, 0.0)
+            weights /= weights.mean()
+        return weights if np.isfinite(weights).all() else None
+
+    def factored(self, cover: Cover) -> Population:
+        """A short program times, or below, another one with scale and offset under a cover."""
+        if self._most < 2 or cover is PRODUCT:
+            return self._population([])
+        _, in_sums, _, values = self._programs
+        factors = in_sums[:_N_FACTORS]
+        with np.errstate(all="ignore"):
+            by = np.concatenate([values[factors], 1.0 / values[factors]])
+            rest = self._y / by
+            wanted, slope = cover.undo(rest), cover.slope(rest) / by
+        one_sign = (rest > 0.0).all(axis=1) | (rest < 0.0).all(axis=1)
+        at = np.flatnonzero(np.isfinite(wanted).all(axis=1) & (one_sign | (not cover.of_one_sign)))
+        if not len(at):
+            return self._population([])
+        functions = _standardised(values[in_sums], self._weights)
+        targets = _standardised(wanted[at], self._weights)
+        even = np.abs(targets).max(axis=1) < _UNEVEN
+        at, targets = at[even], np.ascontiguousarray(targets[even].T)
+        nothing = np.empty((0, *targets.shape), dtype=np.float32)
+        partner, explained = np.empty(len(at), dtype=np.int64), np.empty(len(at), dtype=np.float32)
+        find_partners(functions, nothing, targets, partner, explained)
+        found = []
+        for k in np.argsort(-explained, kind="stable")[:_N_PAIRS]:
+            row, inside = at[k], values[in_sums[partner[k]]][None]
+            weights = self._weights_of(wanted[row], slope[row])
+            if weights is None or partner[k] < 0:
+                continue
+            a, b = _least_squares(inside, wanted[row], weights)
+            loss = float(
+                np.mean(weights * (wanted[row] - a * inside[0] - b) ** 2) / _variance(wanted[row], weights)
+            )
+            if a != 0.0 and np.isfinite([a, b, loss]).all():
+                found.append((loss, int(row), int(in_sums[partner[k]]), a, b))
+        programs: list[Written] = []
+        for _, row, number, a, b in sorted(found)[:_N_TOLD]:
+            factor = self._body(int(factors[row % len(factors)]))
+            try:
+                inner = self._sum(cover, [(a, self._body(number))], b, inner=True)
+                programs.append(self._joined("mul" if row < len(factors) else "div", inner, factor))
+            except KeyError:
+                continue
+        return self._population(programs)
+
     def _best(
         self, own: np.ndarray, lengths: np.ndarray, wanted: np.ndarray, weights: np.ndarray
     ) -> Iterable[tuple[int, ...]]:
@@ -189,8 +243,10 @@ class Sums:
             told += [members for _, members in sums if len(members) == size][:_N_TOLD]
         return {tuple(sorted(members)): members for members in told}.values()
 
-    def _sum(self, cover: Cover, terms: list[tuple[float, Written]], offset: float) -> Written:
-        """Write a sum under its cover; scale, and without a cover offset, are left to the fit."""
+    def _sum(
+        self, cover: Cover, terms: list[tuple[float, Written]], offset: float, inner: bool = False
+    ) -> Written:
+        """Write a sum under its cover; scale, and without a cover or a factor offset, are left to the fit."""
         if cover.tokens == ("exp",):  # whose scale is the offset in it
             offset = 0.0
         else:
@@ -198,7 +254,7 @@ class Sums:
             if cover.tokens[-1:] == ("sqrt",):
                 scale = abs(scale)
             terms, offset = [(c / scale, body) for c, body in terms], offset / scale
-        if cover.tokens and abs(offset) > _NOTHING:
+        if (cover.tokens or inner) and abs(offset) > _NOTHING:
             terms.append((np.sign(offset), self._constant(abs(offset))))
         terms.sort(key=lambda term: term[0] < 0.0)  # the first one cannot be subtracted
         (c, body), *others = terms
@@ -282,6 +338,10 @@ class Sums:
         lengths = np.array([len(program.tokens) for program in programs], dtype=np.int64)
         kept = are_valid(tokens, lengths, self.grammar)
         return Population(self.library, tokens[kept], lengths[kept], constants[kept])
+
+
+def _variance(values: np.ndarray, weights: np.ndarray) -> float:
+    return float(np.average((values - np.average(values, weights=weights)) ** 2, weights=weights))
 
 
 def _nearest_power(p: float) -> float:
