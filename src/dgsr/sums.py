@@ -155,9 +155,8 @@ class Sums:
             functions = own[list(members)]
             *coefficients, offset = _least_squares(functions, wanted, weights)
             sizes = np.abs(coefficients) * functions.std(axis=1)
-            if (
-                not np.isfinite(offset) or not sizes.min() > _NOTHING * sizes.max()
-            ):  # some do without the others
+            needed = sizes.min() > _NOTHING * sizes.max()  # else some do without the others
+            if not needed or not np.isfinite(offset):
                 continue
             bodies = [self._body(int(numbers[i])) for i in members]
             try:
