@@ -69,7 +69,7 @@ from dgsr import DGSRRegressor
 generator, n = {"none": None}.get(sys.argv[1], sys.argv[1]), int(sys.argv[2])
 warnings.simplefilter("ignore")
 X = np.random.default_rng(0).uniform(0.5, 2.0, (40, 2))
-y = X[:, 0] * np.exp(-X[:, 1]) + 0.05 * np.sin(7.0 * X[:, 0] + 4.0 * np.tanh(3.0 * X[:, 1] - 3.7))
+y = X[:, 0] * np.exp(-X[:, 1]) + 0.05 * np.sin(7.0 * X[:, 0])
 for seed in range(n):
     begun = []
 

@@ -16,7 +16,7 @@ from dgsr.progress import shown
 
 def fit(**parameters):
     X = np.random.default_rng(0).uniform(0.5, 2.0, (30, 2))
-    y = X[:, 0] * np.exp(-X[:, 1]) + 0.05 * np.sin(7.0 * X[:, 0] + 4.0 * np.tanh(3.0 * X[:, 1] - 3.7))
+    y = X[:, 0] * np.exp(-X[:, 1]) + 0.05 * np.sin(7.0 * X[:, 0])
     settings = {"generator": None, "max_evaluations": 30_000, "random_state": 0, **parameters}
     return DGSRRegressor(**settings).fit(X, y)
 

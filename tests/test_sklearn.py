@@ -20,7 +20,7 @@ from dgsr import DGSRRegressor
 
 RNG = np.random.default_rng(0)
 X = RNG.uniform(0.5, 2.0, (40, 2))
-Y = X[:, 0] * np.exp(-X[:, 1]) + 0.05 * np.sin(7.0 * X[:, 0] + 4.0 * np.tanh(3.0 * X[:, 1] - 3.7))
+Y = X[:, 0] * np.exp(-X[:, 1]) + 0.05 * np.sin(7.0 * X[:, 0])
 
 
 def small(**parameters):
@@ -122,12 +122,11 @@ def test_a_candidate_that_is_not_there_is_refused(index):
 @pytest.mark.parametrize("generator", [None, "untrained"])
 @pytest.mark.parametrize("library", ["koza", "physics"])
 def test_a_warm_start_goes_on_from_the_formulas_of_the_last_fit(library, generator):
-    y = X[:, 0] * np.exp(-X[:, 1]) + 0.05 * np.sin(7.0 * X[:, 0])  # where some thousand evaluations help
     settings = {"max_evaluations": 2_000, "selection": "accuracy", "look_up": False, "random_state": 1}
-    model = small(library=library, generator=generator, warm_start=True, **settings).fit(X, y)
+    model = small(library=library, generator=generator, warm_start=True, **settings).fit(X, Y)
     losses = [model.pareto_front_[-1].loss]
     for _ in range(5):
-        model.fit(X, y)
+        model.fit(X, Y)
         losses.append(model.pareto_front_[-1].loss)
     assert all(after <= before * (1 + 1e-9) for before, after in itertools.pairwise(losses))
     assert losses[-1] < losses[0]

@@ -45,7 +45,7 @@ def compile_kernels(has_constants: bool) -> None:
         reader_width=4,
     )  # fmt: skip
     generator = Generator.untrained(library, sizes, constraints, 0)
-    X = np.linspace(0.5, 2.0, 24)[:, None]  # as many rows as a sum of three functions needs
+    X = np.linspace(0.5, 2.0, 8)[:, None]
     data = DataSet.from_arrays(X, np.exp(X[:, 0]))
     search = Search(data, library, constraints, config, generator)
     if not has_constants:

@@ -98,8 +98,7 @@ class DGSRRegressor(RegressorMixin, BaseEstimator):
         Whether the decoder is refined at all.
     look_up : bool, default=True
         Whether a law of exact data is looked up in a catalogue of short formulas, and what makes a near
-        miss exact; in libraries with fitted constants, whether sums and products of short formulas are
-        fitted to the data, noise or none, before and between the first rounds.
+        miss exact; in libraries without fitted constants.
     gp : {"compiled", "deap"} or object, default="compiled"
         Engine of the genetic programming; an object needs the method `evolve` of
         `dgsr.evolution.Engine`.

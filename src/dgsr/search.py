@@ -25,7 +25,6 @@ from dgsr.lookup import LookUp
 from dgsr.pareto import ParetoArchive
 from dgsr.population import DataSet, Population
 from dgsr.scaling import N_CONSTANTS, N_TOKENS, written_out
-from dgsr.sums import COVERS, Sums
 
 OBJECTIVES = ("pqt", "risk-seeking", "vpg")
 
@@ -88,7 +87,7 @@ class SearchConfig:
         constants: fitted constants are not sampled anew.
     look_up : bool
         Whether the law is looked up, and what makes near misses exact, in libraries without fitted
-        constants; in those with them, whether sums of short programs are fitted (`dgsr.sums`).
+        constants.
     random_share : float or None
         Share of the others that are random programs: they find what the generator thinks unlikely, and take
         no time. The rest are sampled. None is 0.5 in libraries with constants, else 0.8.
@@ -175,9 +174,7 @@ class Search:
 
         looks_up = config.look_up and not library.has_constants
         self.look_up = LookUp(library, data, self.grammar) if looks_up else None
-        fits_sums = config.look_up and library.has_constants
-        self.sums = Sums(library, data, self.grammar, constraints.max_constants) if fits_sums else None
-        self._depth = 0  # how far it has been looked up, or under how many covers
+        self._depth = 0  # how far it has been looked up
         self._inherits = False  # whether the next round breeds from an earlier search's programs
         self.generator = None
         if generator is not None:
@@ -252,24 +249,12 @@ class Search:
             self._record(nmse)
 
     def look_further(self) -> None:
-        """Look the law up in a million short programs, or fit sums of them, in the next stage."""
-        if self.look_up is not None:
-            self._look_up_further(self.look_up)
-        elif self.sums is not None and self._depth < len(COVERS) and self.stop_reason() is None:
-            cover = COVERS[self._depth]
-            self._depth += 1
-            # For the front alone: near misses of so many functions would outbreed everything else.
-            nmse = self.evaluate(Population.concatenate([self.sums.under(cover), self.sums.factored(cover)]))
-            if len(nmse):
-                self._record(nmse)
-
-    def _look_up_further(self, look_up: LookUp) -> None:
-        """Look a whole law up at the next length, if there is time."""
+        """Look the law up in a million short programs, at the next length, if there is time."""
         in_time = self.config.max_time is None or self.seconds + LONG_LOOK < self.config.max_time
-        if self._depth == DEEPEST or not in_time or self._should_stop():
+        if self.look_up is None or self._depth == DEEPEST or not in_time or self._should_stop():
             return
         depth = SHALLOW if self._depth == 0 else self._depth + 1
-        nmse = self.evaluate(look_up.whole(depth, self._depth + (self._depth > 0)))
+        nmse = self.evaluate(self.look_up.whole(depth, self._depth + (self._depth > 0)))
         self._depth = depth
         if len(nmse):
             self._record(nmse)
@@ -551,23 +536,16 @@ def _shapes(tensors: dict[str, torch.Tensor]) -> dict[str, torch.Size]:
 
 
 def run(search: Search, callback: Callable[[Search], None] | None = None) -> str:
-    """Run rounds until there is a reason to stop, and return it.
-
-    `callback` is called after each, and after each look that had something evaluated.
-    """
-
-    def look(one: Callable[[], None]) -> None:
-        before = search.n_evaluations
-        one()
-        if callback is not None and search.n_evaluations > before:
-            callback(search)
-
+    """Run rounds until there is a reason to stop, and return it; `callback` is called after each."""
     if search.n_evaluations == 0 and search.stop_reason() is None:
-        look(search.glance)
-        look(search.look_further)
+        for look in (search.glance, search.look_further):
+            before = search.n_evaluations
+            look()
+            if callback is not None and search.n_evaluations > before:
+                callback(search)
     while (reason := search.stop_reason()) is None:
         search.tell(search.ask())
+        search.look_further()
         if callback is not None:
             callback(search)
-        look(search.look_further)
     return reason
