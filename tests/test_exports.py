@@ -560,6 +560,13 @@ def test_shortening_makes_no_two_terms_equal():
     assert expression.latex.count("sqrt") == 2
 
 
+@pytest.mark.parametrize("number", [3, 0.1, np.int64(3), np.float64(0.1)])
+def test_a_sympy_form_may_be_a_number(number):
+    library = get_library("physics", 1).with_operator("same", lambda x: float(number), sympy=lambda x: number)
+    expression = Expression(library, [library.index[name] for name in ("add", "same", "x1", "x1")])
+    assert function_of(expression.to_python())(np.array([2.0])) == number + 2.0
+
+
 def test_a_sympy_form_that_is_text_is_refused_and_not_executed(monkeypatch):
     monkeypatch.delenv("DGSR_EXECUTED", raising=False)
     text = "__import__('os').environ.__setitem__('DGSR_EXECUTED', '1')"

@@ -14,6 +14,7 @@ import re
 import unicodedata
 from collections.abc import Callable, Collection, Mapping, Sequence
 from fractions import Fraction
+from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -107,7 +108,7 @@ def form_of(operator: UserOperator) -> Tree:
     names = OPERANDS[: operator.arity]
     try:
         form = operator.to_sympy(*map(sympy.Symbol, names))
-        tree = from_sympy(sympy.sympify(form, strict=True))  # numbers and expressions: text would be executed
+        tree = from_sympy(_expression_of(form))
     except ValueError as error:
         raise ValueError(
             f"Operator {operator.name!r} cannot be exported by its sympy form: {error}"
@@ -119,6 +120,19 @@ def form_of(operator: UserOperator) -> Tree:
             f"{', '.join(strange)}; write numbers in their place."
         )
     return folded(tree)
+
+
+def _expression_of(form: Any) -> Any:
+    """Return what a user's sympy form gave as an expression; text, which sympy would execute, is none."""
+    import sympy
+
+    if isinstance(form, sympy.Expr):
+        return form
+    if isinstance(form, Integral):
+        return sympy.Integer(int(form))
+    if isinstance(form, Real):
+        return sympy.Float(float(form))
+    raise ValueError(f"it is {form!r}, which is neither a sympy expression nor a number.")
 
 
 # Source code -------------------------------------------------------------------------------------
