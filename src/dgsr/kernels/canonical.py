@@ -10,7 +10,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
+
+from dgsr.kernels.compilation import compiled
 
 # What is fitted around a part of a program, so that it needs none of its own.
 OFFSET, SCALE = 1, 2
@@ -36,7 +37,7 @@ class Rewriting(NamedTuple):
     constant: int
 
 
-@njit(cache=True)
+@compiled()
 def subtree_ends(tokens, length, arity, ends):
     """Fill `ends` with where the subtree at each position ends (exclusive)."""
     for i in range(length - 1, -1, -1):
@@ -46,7 +47,7 @@ def subtree_ends(tokens, length, arity, ends):
         ends[i] = end
 
 
-@njit(cache=True)
+@compiled()
 def _is_before(tokens, a, a_end, b, b_end):
     """Whether span a sorts before span b: shorter first, then by tokens, variables first."""
     if a_end - a != b_end - b:
@@ -57,7 +58,7 @@ def _is_before(tokens, a, a_end, b, b_end):
     return False
 
 
-@njit(cache=True)
+@compiled()
 def _count(tokens, start, stop, token):
     """How often `token` stands from `start` to `stop` (exclusive)."""
     count = 0
@@ -67,7 +68,7 @@ def _count(tokens, start, stop, token):
     return count
 
 
-@njit(cache=True)
+@compiled()
 def canonicalise(tokens, length, constants, arity, rewriting):
     """Sort the terms of every sum and the factors of every product, in place, as right-deep chains.
 
@@ -122,7 +123,7 @@ def canonicalise(tokens, length, constants, arity, rewriting):
         constants[first_constant : first_constant + n_constants] = values[:n_constants]
 
 
-@njit(cache=True)
+@compiled()
 def _delete(tokens, length, constants, at, rewriting):
     """Delete the token at `at`, with its value if it is a constant; return the new length."""
     if tokens[at] == rewriting.constant:
@@ -134,7 +135,7 @@ def _delete(tokens, length, constants, at, rewriting):
     return length - 1
 
 
-@njit(cache=True)
+@compiled()
 def _rotate(array, start, middle, stop):
     """Let two neighbouring spans of an array change places."""
     for low, high in ((start, middle - 1), (middle, stop - 1), (start, stop - 1)):
@@ -144,7 +145,7 @@ def _rotate(array, start, middle, stop):
             high -= 1
 
 
-@njit(cache=True)
+@compiled()
 def _swap(tokens, constants, start, middle, stop, rewriting):
     """Let two neighbouring spans of a program change places, with their constants."""
     k = _count(tokens, 0, start, rewriting.constant)
@@ -154,7 +155,7 @@ def _swap(tokens, constants, start, middle, stop, rewriting):
     _rotate(constants, k, k + n_first, k + n_first + n_second)
 
 
-@njit(cache=True, error_model="numpy")
+@compiled(error_model="numpy")
 def _constants_first(tokens, length, constants, arity, rewriting, ends):
     """Write f - c as -c + f and f/c as (1/c)*f, in place."""
     for i in range(length):
@@ -174,7 +175,7 @@ def _constants_first(tokens, length, constants, arity, rewriting, ends):
         constants[k] = -constants[k] if operator == rewriting.add else 1.0 / constants[k]
 
 
-@njit(cache=True)
+@compiled()
 def _join(tokens, length, constants, arity, rewriting, ends):
     """Join two constants of one sum or product, and two equal factors; return the new length.
 
@@ -230,7 +231,7 @@ def _join(tokens, length, constants, arity, rewriting, ends):
     return length
 
 
-@njit(cache=True)
+@compiled()
 def _strip(tokens, length, constants, arity, rewriting, ends, fitted):
     """Take away one part of a program that the fit of scale and offset makes idle; return the new length.
 
@@ -292,7 +293,7 @@ def _strip(tokens, length, constants, arity, rewriting, ends, fitted):
     return length
 
 
-@njit(cache=True)
+@compiled()
 def skeleton(tokens, length):
     """Hash of the tokens of a program, whatever the values of its constants: uint64 (FNV-1a)."""
     value = np.uint64(14695981039346656037)
@@ -301,7 +302,7 @@ def skeleton(tokens, length):
     return value
 
 
-@njit(cache=True)
+@compiled()
 def simplify(tokens, length, constants, arity, rewriting, linear_scaling):
     """Rewrite a program of a library with constants, in place; return its length.
 
@@ -331,7 +332,7 @@ def simplify(tokens, length, constants, arity, rewriting, linear_scaling):
     return length
 
 
-@njit(cache=True)
+@compiled()
 def skeletons(tokens, lengths, constants, arity, rewriting, linear_scaling):
     """Hashes of the skeletons of many programs, which are simplified in place: a ndarray of uint64."""
     result = np.empty(len(lengths), dtype=np.uint64)
@@ -341,7 +342,7 @@ def skeletons(tokens, lengths, constants, arity, rewriting, linear_scaling):
     return result
 
 
-@njit(cache=True)
+@compiled()
 def is_among(value, ordered):
     """Whether `value` is in an ascending array."""
     low, high = 0, len(ordered)

@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
+from dgsr.kernels.compilation import compiled
 from dgsr.kernels.elementary import exp
 from dgsr.kernels.inverses import ways_to_look
 from dgsr.kernels.listing import LARGEST_POWER, list_programs
@@ -37,8 +38,8 @@ SMALL, LARGE = 1 << 14, 1 << 20
 _DROPPED, _OFF = 32, 1 << 20
 _NEAR, _NEARER = 1e-5, 1e-9
 
-_compiled = njit(cache=True, error_model="numpy")
-_lean = njit(cache=True, error_model="numpy", _nrt=False)  # without the counting of references
+_compiled = compiled(error_model="numpy")
+_lean = compiled(error_model="numpy", _nrt=False)  # without the counting of references
 
 
 class Catalogue(NamedTuple):

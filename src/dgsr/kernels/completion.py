@@ -13,6 +13,7 @@ import numpy as np
 from numba import njit
 
 from dgsr.kernels.catalogue import N_POINTS, evaluate, look
+from dgsr.kernels.compilation import compiled
 from dgsr.kernels.inverses import take_off
 from dgsr.kernels.listing import LARGEST_POWER
 from dgsr.kernels.operators import COS, EXP, SIN, SQUARE, VARIABLE, apply, is_binary
@@ -32,8 +33,8 @@ FARTHEST = 20.0
 ADDED, LESS_SECOND, LESS_FIRST, MULTIPLIED, BY_SECOND, BY_FIRST, ALONE = range(7)
 NONE = 1 << 30
 
-_compiled = njit(cache=True, error_model="numpy")
-_lean = njit(cache=True, error_model="numpy", _nrt=False)  # without the counting of references
+_compiled = compiled(error_model="numpy")
+_lean = compiled(error_model="numpy", _nrt=False)  # without the counting of references
 
 
 class _Wanted(NamedTuple):

@@ -15,15 +15,15 @@ out); Marquardt, 1963.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from dgsr.kernels.compilation import compiled
 from dgsr.kernels.evaluate import BLOCK
 from dgsr.kernels.operators import CONSTANT, DIV, VARIABLE, apply, differentiate
 from dgsr.kernels.random import uniform
 
 # Sums may be reordered: only then are they vectorised.
-_summing = njit(cache=True, _nrt=False, fastmath={"reassoc", "contract", "nsz"}, error_model="numpy")
-_leaf = njit(cache=True, _nrt=False, error_model="numpy")
+_summing = compiled(_nrt=False, fastmath={"reassoc", "contract", "nsz"}, error_model="numpy")
+_leaf = compiled(_nrt=False, error_model="numpy")
 
 # A function whose relative spread over the rows is below the root of this is constant: scaling it up
 # would fit its rounding.
@@ -231,7 +231,7 @@ def _solve(matrix, vector, damping, k, factor, step):
     return True
 
 
-@njit(cache=True, error_model="numpy", nogil=True)
+@compiled(error_model="numpy", nogil=True)
 def fit_programs(
     tokens,
     lengths,

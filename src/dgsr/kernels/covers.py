@@ -10,8 +10,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 
+from dgsr.kernels.compilation import compiled
 from dgsr.kernels.completion import (
     ADDED,
     ALONE,
@@ -31,7 +31,7 @@ from dgsr.kernels.inverses import take_off
 from dgsr.kernels.listing import LARGEST_POWER
 from dgsr.kernels.operators import COS, EXP, SIN
 
-_compiled = njit(cache=True, error_model="numpy")
+_compiled = compiled(error_model="numpy")
 
 
 @_compiled

@@ -10,8 +10,8 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
+from dgsr.kernels.compilation import compiled
 from dgsr.kernels.descriptions import new_scratch
 from dgsr.kernels.elementary import exp
 from dgsr.kernels.remainders import append, describe_next, new_holes
@@ -23,7 +23,7 @@ BLOCK = 32
 _EPSILON = 1e-5  # of torch's layer norm
 
 # Sums may be taken in any order; nan and infinity are kept, for they must be seen.
-_compiled = njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract", "arcp"})
+_compiled = compiled(nogil=True, error_model="numpy", fastmath={"reassoc", "contract", "arcp"})
 
 
 class StackedLayers(NamedTuple):

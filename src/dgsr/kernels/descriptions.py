@@ -10,8 +10,8 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
+from dgsr.kernels.compilation import compiled
 from dgsr.kernels.dictionary import (
     N_BASES,
     N_FACTORS,
@@ -36,16 +36,16 @@ _AS_FACTOR = _AS_TERM + N_BASES
 _WITHOUT = _AS_FACTOR + N_FACTORS
 _WITHOUT_ITSELF = _WITHOUT + 3 * N_BASES
 
-_compiled = njit(cache=True, error_model="numpy", fastmath={"reassoc", "contract", "arcp"})
+_compiled = compiled(error_model="numpy", fastmath={"reassoc", "contract", "arcp"})
 
 
-@njit(cache=True)
+@compiled()
 def n_moments(n_ways):
     """Numbers on a remainder as a whole."""
     return N_MOMENTS + 4 * (n_ways + 1)
 
 
-@njit(cache=True)
+@compiled()
 def n_by_column(n_ways):
     """Numbers on a remainder and one column."""
     looks = (n_ways + 1) * (N_BASES + N_PAIRS - 1) + N_NESTED + N_NESTED_PAIRS
@@ -66,7 +66,7 @@ class Scratch(NamedTuple):
     with_products: np.ndarray  # (n_ways + 1 + C N_BASES, C N_FACTORS) float32
 
 
-@njit(cache=True)
+@compiled()
 def new_scratch(n_columns, n_rows, n_ways):
     """Return `Scratch` for descriptions."""
     n_logs = n_ways + 1 + n_columns * N_BASES
@@ -85,7 +85,7 @@ def new_scratch(n_columns, n_rows, n_ways):
     )
 
 
-@njit(cache=True, error_model="numpy")
+@compiled(error_model="numpy")
 def describe(values, d, tables, ways, scratch, moments, by_column):
     """Describe a remainder.
 
@@ -124,7 +124,7 @@ def describe(values, d, tables, ways, scratch, moments, by_column):
     _write_columns(n_columns, len(ways), scratch, by_column)
 
 
-@njit(cache=True, error_model="numpy")
+@compiled(error_model="numpy")
 def _describe_as_a_whole(values, moments):
     """Write the moments that need no data set; return the root mean square."""
     n = len(values)
@@ -167,7 +167,7 @@ def _describe_as_a_whole(values, moments):
     return size
 
 
-@njit(cache=True, error_model="numpy")
+@compiled(error_model="numpy")
 def _look(values, d, tables, ways, scratch, moments, by_column):
     """Look at a remainder as it is and with each operator taken off: fill the first rows of the scratch."""
     work, unit = scratch.work, scratch.unit
@@ -189,7 +189,7 @@ def _look(values, d, tables, ways, scratch, moments, by_column):
         scratch.logs[w] = unit
 
 
-@njit(cache=True, error_model="numpy")
+@compiled(error_model="numpy")
 def _take_away(values, size, d, tables, ways, scratch):
     """Take functions of the columns away, as factors and as terms: fill the other rows of the scratch."""
     work, unit, other = scratch.work, scratch.unit, scratch.other
@@ -227,7 +227,7 @@ def _take_away(values, size, d, tables, ways, scratch):
                 row += 1
 
 
-@njit(cache=True, error_model="numpy")
+@compiled(error_model="numpy")
 def _write_ways(n_columns, n_ways, scratch, moments, by_column):
     """Write what explains a remainder in each way of looking."""
     with_bases, with_spans = scratch.with_bases, scratch.with_spans
@@ -246,7 +246,7 @@ def _write_ways(n_columns, n_ways, scratch, moments, by_column):
         at += N_BASES + N_PAIRS - 1
 
 
-@njit(cache=True, error_model="numpy")
+@compiled(error_model="numpy")
 def _write_pairs(n_columns, products, n_each, odd, by_column, at):
     """Write, for every column, the best of its pairs; that of number `odd` changes its sign with the order.
 
@@ -265,7 +265,7 @@ def _write_pairs(n_columns, products, n_each, odd, by_column, at):
                     by_column[b, to] = -nines if k == odd else nines
 
 
-@njit(cache=True, error_model="numpy")
+@compiled(error_model="numpy")
 def _write_columns(n_columns, n_ways, scratch, by_column):
     """Write what explains a remainder of which a column's functions are taken away, and nested functions."""
     with_spans, with_nested = scratch.with_spans, scratch.with_nested[0]
@@ -288,7 +288,7 @@ def _write_columns(n_columns, n_ways, scratch, by_column):
     _write_pairs(n_columns, with_nested[n_columns * N_NESTED :], N_NESTED_PAIRS, 2, by_column, at)
 
 
-@njit(cache=True, error_model="numpy")
+@compiled(error_model="numpy")
 def _explained(products):
     """Nines of what orthogonal rows explain."""
     rest = 1.0
@@ -297,14 +297,14 @@ def _explained(products):
     return _nines(rest, 1e-6)
 
 
-@njit(cache=True, error_model="numpy")
+@compiled(error_model="numpy")
 def _signed_nines(r):
     """Nines of what a correlation explains, with its sign."""
     nines = _nines(1.0 - r * r, 1e-6)
     return nines if r > 0.0 else -nines
 
 
-@njit(cache=True, error_model="numpy")
+@compiled(error_model="numpy")
 def _coefficients(values, unit, rows, weights, n_each, by_column, at):
     """Write the coefficients of a least-squares fit, as far as it explains the values; return how far."""
     k = len(rows)
@@ -330,13 +330,13 @@ def _dot(a, b):
     return total
 
 
-@njit(cache=True, error_model="numpy")
+@compiled(error_model="numpy")
 def _nines(unexplained, floor):
     """How many nines of a variance are explained, in sixes."""
     return -math.log10(max(unexplained, floor)) / 6.0
 
 
-@njit(cache=True, error_model="numpy")
+@compiled(error_model="numpy")
 def _bounded(value):
     if value != value:
         return 0.0

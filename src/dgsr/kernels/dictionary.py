@@ -6,9 +6,9 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from dgsr.kernels.catalogue import new_short
+from dgsr.kernels.compilation import compiled
 from dgsr.kernels.wholes import look_up_whole
 
 #: Rows of a data set that remainders are looked at in.
@@ -24,7 +24,7 @@ N_FACTORS = 5
 # Rows of a design that are this much their own are independent of those before.
 _INDEPENDENT = 1e-7
 
-_compiled = njit(cache=True, error_model="numpy", fastmath={"reassoc", "contract", "arcp"})
+_compiled = compiled(error_model="numpy", fastmath={"reassoc", "contract", "arcp"})
 
 
 class Tables(NamedTuple):
@@ -49,7 +49,7 @@ class Tables(NamedTuple):
     plans: np.ndarray  # (D, max_length) int64: what is looked up whole, -1 after its end
 
 
-@njit(cache=True)
+@compiled()
 def n_nested(n_columns):
     """Columns of `Tables.nested`."""
     return n_columns * N_NESTED + n_columns * (n_columns - 1) // 2 * N_NESTED_PAIRS
@@ -156,7 +156,7 @@ def _orthogonalise(design, order, rows, weights, work):
             weights[taken[a], b] /= scale[a]
 
 
-@njit(cache=True, error_model="numpy")
+@compiled(error_model="numpy")
 def _fill_tables(tables):
     n_datasets, n_columns, n = tables.columns.shape
     work, unit = np.empty(n), np.empty(n)
@@ -220,7 +220,7 @@ def _fill_tables(tables):
         tables.products[d] = tables.factors[d].T
 
 
-@njit(cache=True, error_model="numpy")
+@compiled(error_model="numpy")
 def _fill_nested(columns, terms, nested, work, unit):
     n_columns, n = columns.shape
     at = 0
@@ -261,7 +261,7 @@ def _fill_nested(columns, terms, nested, work, unit):
                 at += 1
 
 
-@njit(cache=True, error_model="numpy")
+@compiled(error_model="numpy")
 def _sine(values, shift, out):
     for j in range(len(values)):
         out[j] = math.sin(values[j] + shift) if abs(values[j]) < 1e5 else np.nan

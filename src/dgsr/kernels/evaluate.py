@@ -10,15 +10,15 @@ not 0. Otherwise a formula like 1/(2 + x/log(0)) would fit without having a mean
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from dgsr.kernels.compilation import compiled
 from dgsr.kernels.operators import CONSTANT, DIV, VARIABLE, apply, is_binary
 
 # Rows evaluated together: every row of the workspace stays in the first-level cache.
 BLOCK = 128
 
 
-@njit(cache=True, error_model="numpy", fastmath={"contract"}, _nrt=False)
+@compiled(error_model="numpy", fastmath={"contract"}, _nrt=False)
 def _run(tokens, length, constants, opcode, argument, work, n_rows, stack, whole):
     """Run one program on one block; return the row of `work` that holds its values.
 
@@ -68,13 +68,13 @@ def _run(tokens, length, constants, opcode, argument, work, n_rows, stack, whole
     return stack[0]
 
 
-@njit(cache=True)
+@compiled()
 def _workspace(n_variables, max_length):
     stack = np.empty(max_length // 2 + 2, dtype=np.int64)
     return stack, np.empty((n_variables + 2 * len(stack), BLOCK))
 
 
-@njit(cache=True, error_model="numpy", nogil=True)
+@compiled(error_model="numpy", nogil=True)
 def squared_errors(tokens, lengths, constants, opcode, argument, columns, y, weights):
     """Weighted sum of squared residuals of every program.
 
@@ -119,7 +119,7 @@ def squared_errors(tokens, lengths, constants, opcode, argument, columns, y, wei
     return total
 
 
-@njit(cache=True, error_model="numpy", nogil=True)
+@compiled(error_model="numpy", nogil=True)
 def predictions(tokens, lengths, constants, opcode, argument, columns):
     """Values of every program: a ndarray of shape (n_programs, n_samples).
 

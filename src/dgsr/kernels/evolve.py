@@ -16,8 +16,8 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
+from dgsr.kernels.compilation import compiled
 from dgsr.kernels.grammar import reset
 from dgsr.kernels.growth import (
     ATTEMPTS,
@@ -254,7 +254,7 @@ def vary(
     return offspring
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def _vary(
     tokens,
     lengths,

@@ -10,11 +10,12 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
+
+from dgsr.kernels.compilation import compiled
 
 # None of these allocates. Without numba's reference counting, which otherwise takes most of the time
 # whenever a field of the grammar is read, checking a program is 13 times as fast.
-_compiled = njit(cache=True, _nrt=False)
+_compiled = compiled(_nrt=False)
 
 # Columns of the counters.
 DEPTH, DANGLING, LENGTH, N_CONSTANTS, N_VARIABLES = range(5)
@@ -159,7 +160,7 @@ def is_valid(tokens, length, grammar, counters, stack):
     return counters[DANGLING] == 0
 
 
-@njit(cache=True)
+@compiled()
 def are_valid(tokens, lengths, grammar):
     """Which programs of a population meet the constraints: a ndarray of bool, one per program."""
     counters = np.zeros(5, dtype=np.int64)
@@ -195,7 +196,7 @@ def walk(tokens, lengths, grammar):
     return parents, siblings, logits
 
 
-@njit(cache=True)
+@compiled()
 def _walk(tokens, lengths, grammar, parents, siblings, logits):
     n_programs, longest, n_tokens = logits.shape
     counters = np.zeros(5, dtype=np.int64)

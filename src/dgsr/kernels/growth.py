@@ -9,14 +9,14 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
+from dgsr.kernels.compilation import compiled
 from dgsr.kernels.grammar import DANGLING, DEPTH, LENGTH, N_CONSTANTS, allowed, push, reset
 from dgsr.kernels.random import integer, uniform
 
 # Code that allocates nothing can do without numba's reference counts: atomic operations that else
 # take most of the time of functions as small as these.
-njit_small = njit(cache=True, _nrt=False)
+njit_small = compiled(_nrt=False)
 
 # How often an operator may try again when its child breaks the constraints, the first try included.
 ATTEMPTS = 4
@@ -40,7 +40,7 @@ class Choices(NamedTuple):
     counts: np.ndarray  # (3,) int64
 
 
-@njit(cache=True)
+@compiled()
 def new_draft(max_length, n_constants):
     return Draft(
         np.zeros(max_length, dtype=np.int64),
@@ -50,7 +50,7 @@ def new_draft(max_length, n_constants):
     )
 
 
-@njit(cache=True)
+@compiled()
 def choices_of(grammar, n_constants):
     n_tokens = len(grammar.arity)
     tokens = np.zeros((3, n_tokens), dtype=np.int64)
@@ -228,7 +228,7 @@ def random_programs(n_programs, grammar, width, n_constants, min_height, max_hei
     return tokens, lengths, constants
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def _random_programs(grammar, min_height, max_height, full_share, state, tokens, lengths, constants):
     n_constants = constants.shape[1]
     draft = new_draft(tokens.shape[1], n_constants)

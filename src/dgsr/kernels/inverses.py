@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 
+from dgsr.kernels.compilation import compiled
 from dgsr.kernels.operators import (
     ADD,
     ARCCOS,
@@ -29,7 +29,7 @@ from dgsr.kernels.operators import (
 _INVERTIBLE = (EXP, LOG, SIN, COS, SQRT, SQUARE, CUBE, INV, TANH, ARCSIN, ARCCOS)
 
 
-@njit(cache=True)
+@compiled()
 def ways_to_look(opcodes):
     """Return the operators taken off on trial: those of a library that have an inverse, and exp and 1/x."""
     ways = np.empty(len(_INVERTIBLE), dtype=np.int64)
@@ -44,7 +44,7 @@ def ways_to_look(opcodes):
     return ways[:n]
 
 
-@njit(cache=True, error_model="numpy")
+@compiled(error_model="numpy")
 def take_off(op, values, out):
     """Write the operand of a unary operator: the principal one of several, NaN where there is none.
 
@@ -93,7 +93,7 @@ def take_off(op, values, out):
     return True
 
 
-@njit(cache=True, error_model="numpy")
+@compiled(error_model="numpy")
 def second_operand(op, values, first, out):
     """Write the second operand of an operator with these values; False if that is not known."""
     n = len(values)

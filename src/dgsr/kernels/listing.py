@@ -9,8 +9,8 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
+from dgsr.kernels.compilation import compiled
 from dgsr.kernels.operators import (
     ADD,
     CONSTANT,
@@ -29,7 +29,7 @@ LARGEST_INTEGER, LARGEST_POWER = 5, 5
 _MOST_NODES = 9
 _N_REFERENCE = 16  # points at which programs are told apart
 
-_compiled = njit(cache=True, error_model="numpy")
+_compiled = compiled(error_model="numpy")
 
 
 class Listed(NamedTuple):

@@ -18,13 +18,14 @@ from numba import cfunc, njit, types
 from numba.core.errors import TypingError
 from numba.extending import intrinsic
 
+from dgsr.kernels.compilation import compiled
 from dgsr.kernels.elementary import exp, fill_sine
 
 # As Opcode.
 VARIABLE, CONSTANT, ADD, SUB, MUL, DIV, EXP, LOG, SIN, COS = range(10)
 SQRT, SQUARE, CUBE, POW, NEG, INV, TANH, ABS, ARCSIN, ARCCOS, USER_UNARY, USER_BINARY = range(10, 22)
 
-_compiled = njit(cache=True, error_model="numpy", fastmath={"contract"}, _nrt=False)
+_compiled = compiled(error_model="numpy", fastmath={"contract"}, _nrt=False)
 
 _VALUE = -1  # the side that stands for the value itself, not a derivative
 
@@ -57,7 +58,7 @@ def is_binary(op):
     return op <= DIV or op == POW or op == USER_BINARY
 
 
-@njit(cache=True, error_model="numpy", fastmath={"contract"}, _nrt=False, inline="always")
+@compiled(error_model="numpy", fastmath={"contract"}, _nrt=False, inline="always")
 def apply(op, address, left, right, out, n):
     """out[:n] = op(left[:n], right[:n]).
 
@@ -283,7 +284,7 @@ def compile_loop(function, arity, derivatives):
     return loop
 
 
-@njit(cache=True)
+@compiled()
 def call_loop(address, left, right, out):
     """Call a compiled loop for its values: out = function(left, right)."""
     _call_loop(address, _VALUE, left, right, left, out, len(out))
@@ -291,9 +292,9 @@ def call_loop(address, left, right, out):
 
 def _of_two(function, arity):
     """Compile a function as one of two floats; one of one float ignores the second."""
-    compiled = njit(error_model="numpy")(function)
-    compiled.compile((types.float64,) * arity)
-    for overload in compiled.overloads.values():
+    scalar = njit(error_model="numpy")(function)
+    scalar.compile((types.float64,) * arity)
+    for overload in scalar.overloads.values():
         returned = overload.signature.return_type
         if not isinstance(returned, (types.Float, types.Integer, types.Boolean)):
             raise TypeError(f"it returns {returned}, not a float")
@@ -304,7 +305,7 @@ def _of_two(function, arity):
         @njit(error_model="numpy")
         def of_two(a, b):
             try:
-                return 1.0 * compiled(a, b)
+                return 1.0 * scalar(a, b)
             except Exception:
                 return np.nan
 
@@ -313,7 +314,7 @@ def _of_two(function, arity):
         @njit(error_model="numpy")
         def of_two(a, b):
             try:
-                return 1.0 * compiled(a)
+                return 1.0 * scalar(a)
             except Exception:
                 return np.nan
 

@@ -17,9 +17,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from dgsr.kernels.canonical import Rewriting, canonicalise, is_among, simplify, skeleton, subtree_ends
+from dgsr.kernels.compilation import compiled
 from dgsr.kernels.evaluate import CONSTANT, _run, _workspace
 from dgsr.kernels.grammar import N_CONSTANTS, is_valid
 from dgsr.kernels.random import choice, integer, log_uniform, normal, uniform
@@ -65,13 +65,13 @@ class PriorTable(NamedTuple):
     first_variable: int
 
 
-@njit(cache=True)
+@compiled()
 def _takes_two(operator, prior, grammar):
     """Whether an operator has two subtrees; an exponent is a number and no subtree."""
     return operator < prior.n_operators and grammar.arity[operator] == 2 and operator != prior.pow
 
 
-@njit(cache=True)
+@compiled()
 def _grow(n_variables, prior, grammar, kind, first, second, state):
     """Draw a tree into `kind`, `first`, `second`; return its number of nodes, 0 if it got too large."""
     n_leaves = prior.min_leaves + integer(state, prior.max_leaves - prior.min_leaves + 1)
@@ -136,7 +136,7 @@ def _grow(n_variables, prior, grammar, kind, first, second, state):
     return n_nodes
 
 
-@njit(cache=True)
+@compiled()
 def _append(texts, sizes, node, source, size):
     """Append the first `size` tokens of row `source` to row `node`; False if they do not fit."""
     at = sizes[node]
@@ -147,7 +147,7 @@ def _append(texts, sizes, node, source, size):
     return True
 
 
-@njit(cache=True)
+@compiled()
 def _append_token(texts, sizes, node, token):
     if sizes[node] == texts.shape[1]:
         return False
@@ -156,7 +156,7 @@ def _append_token(texts, sizes, node, token):
     return True
 
 
-@njit(cache=True)
+@compiled()
 def _append_repeated(texts, sizes, node, operator, source, times):
     """Append f, f o f, f o (f o f), ... with `times` copies of row `source`."""
     fits = True
@@ -167,7 +167,7 @@ def _append_repeated(texts, sizes, node, operator, source, times):
     return fits
 
 
-@njit(cache=True)
+@compiled()
 def _append_integer(texts, sizes, node, value, prior):
     """Append `value` as (x1 + ... + x1)/x1."""
     fits = _append_token(texts, sizes, node, prior.div)
@@ -178,7 +178,7 @@ def _append_integer(texts, sizes, node, value, prior):
     return fits and _append_token(texts, sizes, node, prior.first_variable)
 
 
-@njit(cache=True)
+@compiled()
 def _draw_constant(prior, state):
     if not prior.log_uniform:
         return prior.constant_low + (prior.constant_high - prior.constant_low) * uniform(state)
@@ -188,7 +188,7 @@ def _draw_constant(prior, state):
     return sign * log_uniform(state, _LEAST, _MOST)
 
 
-@njit(cache=True)
+@compiled()
 def _append_power(texts, sizes, node, source, power, prior):
     """Append a power of row `source`, 2 to 5, with square and cube where there are such tokens."""
     if prior.square >= 0 and power == 2:
@@ -207,7 +207,7 @@ def _append_power(texts, sizes, node, source, power, prior):
     return fits and _append(texts, sizes, node, source, sizes[source])
 
 
-@njit(cache=True)
+@compiled()
 def _write(n_nodes, kind, first, second, prior, grammar, texts, sizes, constants, n_constants, state):
     """Write every subtree of a tree in prefix order; the whole equation is then row 0.
 
@@ -280,7 +280,7 @@ def _write(n_nodes, kind, first, second, prior, grammar, texts, sizes, constants
     return True
 
 
-@njit(cache=True)
+@compiled()
 def _equal(a, b):
     """Whether two rows of values are the same to rounding; rows with NaN never are."""
     for j in range(len(a)):
@@ -289,7 +289,7 @@ def _equal(a, b):
     return True
 
 
-@njit(cache=True)
+@compiled()
 def _is_flat(a):
     """Whether all values are the same to rounding."""
     for j in range(len(a)):
@@ -298,7 +298,7 @@ def _is_flat(a):
     return True
 
 
-@njit(cache=True)
+@compiled()
 def _is_excluded(values, excluded):
     """Whether values equal those of an excluded function wherever that has one (NaN elsewhere)."""
     for j in range(len(values)):
@@ -307,7 +307,7 @@ def _is_excluded(values, excluded):
     return True
 
 
-@njit(cache=True, error_model="numpy")
+@compiled(error_model="numpy")
 def scale_away(values):
     """Make values at some points those of the function's kin a*f + b too, in place: 0 and 1 at the first two.
 
@@ -320,14 +320,14 @@ def scale_away(values):
         values[j] = (values[j] - low) / span
 
 
-@njit(cache=True)
+@compiled()
 def scale_all_away(values):
     """`scale_away` of every row."""
     for row in values:
         scale_away(row)
 
 
-@njit(cache=True, error_model="numpy")
+@compiled(error_model="numpy")
 def _is_unwanted(
     tokens,
     length,
@@ -377,7 +377,7 @@ def _is_unwanted(
     return False
 
 
-@njit(cache=True, error_model="numpy", nogil=True)
+@compiled(error_model="numpy", nogil=True)
 def draw_datasets(
     n_variables, table, grammar, prior, domains, excluded, state, tokens, lengths, constants, X, y
 ):

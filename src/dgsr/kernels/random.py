@@ -14,7 +14,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
+
+from dgsr.kernels.compilation import compiled
 
 
 def new_state(*seeds: int) -> np.ndarray:
@@ -22,12 +23,12 @@ def new_state(*seeds: int) -> np.ndarray:
     return np.random.SeedSequence(seeds).generate_state(4, np.uint64)
 
 
-@njit(cache=True, inline="always")
+@compiled(inline="always")
 def _rotate(x, k):
     return (x << np.uint64(k)) | (x >> np.uint64(64 - k))
 
 
-@njit(cache=True)
+@compiled()
 def next_uint64(state):
     """Advance xoshiro256++ by one step."""
     result = _rotate(state[0] + state[3], 23) + state[0]
@@ -41,19 +42,19 @@ def next_uint64(state):
     return result
 
 
-@njit(cache=True)
+@compiled()
 def uniform(state):
     """Return a float in [0, 1) with 53 random bits."""
     return (next_uint64(state) >> np.uint64(11)) * (1.0 / 9007199254740992.0)
 
 
-@njit(cache=True)
+@compiled()
 def integer(state, n):
     """Return an integer in [0, n)."""
     return np.int64(uniform(state) * n)
 
 
-@njit(cache=True)
+@compiled()
 def choice(state, weights):
     """Return an index drawn with probability proportional to `weights`."""
     u = uniform(state) * weights.sum()
@@ -64,13 +65,13 @@ def choice(state, weights):
     return len(weights) - 1
 
 
-@njit(cache=True)
+@compiled()
 def log_uniform(state, low, high):
     """Return a float between `low` and `high`, its logarithm uniform."""
     return low * math.exp(uniform(state) * math.log(high / low))
 
 
-@njit(cache=True)
+@compiled()
 def normal(state):
     """Return a standard normal float, by the method of Box and Muller."""
     radius = math.sqrt(-2.0 * math.log(1.0 - uniform(state)))

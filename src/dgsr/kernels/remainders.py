@@ -12,9 +12,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from dgsr.kernels.catalogue import Short
+from dgsr.kernels.compilation import compiled
 from dgsr.kernels.completion import MOST_FIRST, complete
 from dgsr.kernels.descriptions import describe, n_by_column, n_moments, new_scratch
 from dgsr.kernels.inverses import second_operand, take_off, ways_to_look
@@ -43,7 +43,7 @@ _DOUBT, _FOLDED = range(2)
 _MISSING, _UNKNOWN, _KNOWN = range(3)
 
 
-@njit(cache=True)
+@compiled()
 def new_holes(n_programs, max_length, n_rows):
     """Return `Holes` for programs without tokens."""
     return Holes(
@@ -61,7 +61,7 @@ def new_holes(n_programs, max_length, n_rows):
     )
 
 
-@njit(cache=True, error_model="numpy")
+@compiled(error_model="numpy")
 def describe_next(b, d, tables, catalogue, holes, scratch, moments, by_column):
     """Describe the remainder of program b's next token.
 
@@ -98,7 +98,7 @@ def describe_next(b, d, tables, catalogue, holes, scratch, moments, by_column):
         by_column[token - first_variable, by_column.shape[1] - 1] = 1.0
 
 
-@njit(cache=True, error_model="numpy")
+@compiled(error_model="numpy")
 def look_up(b, d, tables, catalogue, holes):
     """Compute the remainder of program b's next token, and look up what completes it."""
     top = holes.depths[b] - 1
@@ -137,12 +137,12 @@ def look_up(b, d, tables, catalogue, holes):
         holes.planned[b, 1] = complete(remainder, short, catalogue, without, MOST_FIRST, holes.plans[b])
 
 
-@njit(cache=True, error_model="numpy")
+@compiled(error_model="numpy")
 def _evaluate(op, address, first, second, out):
     apply(op, address, first, second, out, len(out))
 
 
-@njit(cache=True, error_model="numpy")
+@compiled(error_model="numpy")
 def append(token, b, d, opcode, argument, tables, holes, scratch):
     """Append a token to program b, whose remainder `describe_next` has just written."""
     op = opcode[token]
@@ -190,7 +190,7 @@ def description_sizes(opcode):
     return n_moments(n_ways) + first_variable, n_by_column(n_ways) + 1  # with one each for the token planned
 
 
-@njit(cache=True, error_model="numpy")
+@compiled(error_model="numpy")
 def _describe_all(tokens, lengths, of, table, tables, catalogue, holes, scratch, moments, by_column):
     for b in range(len(lengths)):
         holes.depths[0] = 0
@@ -255,7 +255,7 @@ def complete_programs(tokens, lengths, of, table, tables, catalogue):
     return tokens, lengths
 
 
-@njit(cache=True, error_model="numpy")
+@compiled(error_model="numpy")
 def _complete_all(tokens, lengths, of, table, tables, catalogue, holes, scratch):
     most = tokens.shape[1]
     program = np.empty(most, dtype=np.int64)
@@ -316,13 +316,13 @@ class Remainders:
         _append_active(tokens, active, self.of, *arguments)
 
 
-@njit(cache=True, error_model="numpy")
+@compiled(error_model="numpy")
 def _describe_active(active, of, tables, catalogue, holes, scratch, moments, by_column):
     for a, b in enumerate(active):
         describe_next(b, of[b], tables, catalogue, holes, scratch, moments[a], by_column[a])
 
 
-@njit(cache=True, error_model="numpy")
+@compiled(error_model="numpy")
 def _append_active(tokens, active, of, opcode, argument, tables, holes, scratch):
     for b in active:
         append(tokens[b], b, of[b], opcode, argument, tables, holes, scratch)

@@ -13,15 +13,15 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 
 from dgsr.kernels.canonical import subtree_ends
 from dgsr.kernels.catalogue import N_POINTS
+from dgsr.kernels.compilation import compiled
 from dgsr.kernels.completion import MOST_FIRST, complete
 from dgsr.kernels.inverses import second_operand, take_off
 from dgsr.kernels.operators import ADD, COS, DIV, MUL, SIN, SQUARE, SUB, VARIABLE, apply, is_binary
 
-_compiled = njit(cache=True, error_model="numpy")
+_compiled = compiled(error_model="numpy")
 
 
 @_compiled

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from dgsr.kernels.compilation import compiled
 from dgsr.kernels.grammar import (
     DANGLING,
     allowed,
@@ -16,7 +16,7 @@ from dgsr.kernels.grammar import (
 from dgsr.kernels.random import uniform
 
 
-@njit(cache=True)
+@compiled()
 def draw_tokens(logits, active, t, counters, stack, grammar, tokens, log_probs, state, inputs, finished):
     """Draw the next token of every active program that is not finished; all results are written in place.
 

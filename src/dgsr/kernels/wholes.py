@@ -11,9 +11,9 @@ from __future__ import annotations
 from functools import partial
 
 import numpy as np
-from numba import njit
 
 from dgsr.kernels.catalogue import N_POINTS, Short, fill_short, new_short, short_of
+from dgsr.kernels.compilation import compiled
 from dgsr.kernels.completion import (
     ADDED,
     ALONE,
@@ -58,7 +58,7 @@ _FAR, _FARTHEST = 60.0, 200.0
 # There are four at most: one around a sine, the sine, and two in it.
 _NO_COVERS = -1, -1, -1, -1
 
-_compiled = njit(cache=True, error_model="numpy")
+_compiled = compiled(error_model="numpy")
 
 
 def complete_whole(values, short, catalogue, accepts, depth, program, start=0):

@@ -1,0 +1,179 @@
+"""The decorator of compiled functions, and the folder where their machine code is kept.
+
+numba keeps machine code by function and asks only whether the file of that function has changed, so that an
+edit of what is compiled into it goes unseen. Here the code of all kernels belongs to one digest of all their
+sources: an edit anywhere in this folder makes a new place, and nothing old is ever run.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import pickle
+import shutil
+import tempfile
+import warnings
+from functools import cache
+from importlib import resources
+from pathlib import Path
+
+import llvmlite
+import numba
+from numba import njit
+from numba.core.caching import CompileResultCacheImpl, FunctionCache, IndexDataCacheFile
+from numba.misc.appdirs import AppDirs
+
+# Folders of machine code, one for every state of the sources, that are kept beside each other.
+_N_KEPT = 8
+_DAMAGED = (
+    pickle.UnpicklingError,
+    EOFError,
+    AttributeError,
+    ImportError,
+    IndexError,
+    KeyError,
+    TypeError,
+    ValueError,
+    OSError,
+)
+
+
+def compiled(**options):
+    """Return a decorator: `numba.njit` with `options`, its machine code kept between processes."""
+
+    def decorate(function):
+        dispatcher = njit(**options)(function)
+        if folder() is not None:
+            dispatcher._cache = _KernelCache(function)
+        return dispatcher
+
+    return decorate
+
+
+@cache
+def folder() -> Path | None:
+    """Return the folder for the machine code of these sources, None where none can be written.
+
+    It is in the folder that the environment variable ``NUMBA_CACHE_DIR`` names, else beside the sources,
+    else in the user's folder for caches.
+    """
+    places = [Path(__file__).parent / "__pycache__", Path(AppDirs("dgsr", appauthor=False).user_cache_dir)]
+    if numba.config.CACHE_DIR:
+        places = [Path(numba.config.CACHE_DIR)]
+    for place in places:
+        path = place / f"kernels-{digest_of_sources()[:16]}"
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+            tempfile.TemporaryFile(dir=path).close()
+            os.utime(path)
+        except OSError:
+            continue
+        _remove_all_but_the_latest(place)
+        return path
+    warnings.warn(
+        f"The compiled functions of dgsr cannot be kept, for neither {' nor '.join(map(str, places))} can be "
+        "written: every process compiles them again, which takes up to a minute. Set the environment "
+        "variable NUMBA_CACHE_DIR to a folder that can be written.",
+        RuntimeWarning,
+        stacklevel=2,
+    )
+    return None
+
+
+@cache
+def digest_of_sources() -> str:
+    """Return the SHA-256 digest of the sources of all kernels and of the versions of their compiler."""
+    digest = hashlib.sha256(f"{numba.__version__} {llvmlite.__version__}".encode())
+    sources = (entry for entry in resources.files(__package__).iterdir() if entry.name.endswith(".py"))
+    for source in sorted(sources, key=lambda entry: entry.name):
+        digest.update(source.name.encode() + b"\0" + source.read_bytes() + b"\0")
+    return digest.hexdigest()
+
+
+def _remove_all_but_the_latest(place: Path) -> None:
+    try:
+        folders = sorted(place.glob("kernels-*"), key=lambda path: path.stat().st_mtime)
+    except OSError:  # another process removes them at the same time
+        return
+    for path in folders[:-_N_KEPT]:
+        shutil.rmtree(path, ignore_errors=True)
+
+
+class _Locator:
+    """Where the machine code of one function is: what numba's `_CacheLocator` answers."""
+
+    def __init__(self, function, file):
+        self._disambiguator = f"{Path(file).stem}-{function.__code__.co_firstlineno}"
+        self._py_file = file  # numba names it in warnings
+
+    @classmethod
+    def from_function(cls, function, file):
+        return cls(function, file)
+
+    def ensure_cache_path(self):
+        folder().mkdir(parents=True, exist_ok=True)
+
+    def get_cache_path(self):
+        return str(folder())
+
+    def get_source_stamp(self):
+        return digest_of_sources()
+
+    def get_disambiguator(self):
+        return self._disambiguator
+
+
+class _Implementation(CompileResultCacheImpl):
+    _locator_classes = [_Locator]
+
+
+class _CheckedFiles(IndexDataCacheFile):
+    """Files that end with a digest of what they hold: damaged machine code must not be run."""
+
+    def _dump(self, obj):
+        data = super()._dump(obj)
+        return data + hashlib.sha256(data).digest()  # unpickling stops before it
+
+    def _load_data(self, name):
+        data = Path(self._data_path(name)).read_bytes()
+        if hashlib.sha256(data[:-32]).digest() != data[-32:]:
+            raise OSError(f"{name} is damaged")
+        return super()._load_data(name)
+
+
+class _KernelCache(FunctionCache):
+    """numba's cache of one function; a file that is damaged or cannot be written is as none."""
+
+    _impl_class = _Implementation
+
+    def __init__(self, function):
+        super().__init__(function)
+        self._cache_file = _CheckedFiles(
+            cache_path=self._cache_path,
+            filename_base=self._impl.filename_base,
+            source_stamp=digest_of_sources(),
+        )
+
+    def load_overload(self, sig, target_context):
+        try:
+            return super().load_overload(sig, target_context)
+        except _DAMAGED:
+            self.flush()
+            return None
+
+    def save_overload(self, sig, data):
+        try:
+            super().save_overload(sig, data)
+        except _DAMAGED as error:
+            self.disable()
+            _warn_of_unwritten(str(error))
+
+
+@cache
+def _warn_of_unwritten(reason: str) -> None:
+    warnings.warn(
+        f"A compiled function could not be kept in {folder()} ({reason}); it is compiled again in the next "
+        "process.",
+        RuntimeWarning,
+        stacklevel=2,
+    )
