@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from dgsr.kernels.arrays import copy_to
 from dgsr.kernels.compilation import compiled
 
 # What is fitted around a part of a program, so that it needs none of its own.
@@ -119,8 +120,8 @@ def canonicalise(tokens, length, constants, arity, rewriting):
                     values[n_constants] = constants[k]
                     n_constants += 1
                     k += 1
-        tokens[root:end] = scratch[:at]
-        constants[first_constant : first_constant + n_constants] = values[:n_constants]
+        copy_to(tokens[root:end], scratch[:at])
+        copy_to(constants[first_constant:], values[:n_constants])
 
 
 @compiled()

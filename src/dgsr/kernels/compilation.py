@@ -19,8 +19,12 @@ from pathlib import Path
 
 import llvmlite
 import numba
-from numba import njit
+from numba import types
+from numba.core import compiler
 from numba.core.caching import CompileResultCacheImpl, FunctionCache, IndexDataCacheFile
+from numba.core.codegen import JITCodeLibrary
+from numba.core.registry import CPUDispatcher
+from numba.core.typing import make_concrete_template
 from numba.misc.appdirs import AppDirs
 
 # Folders of machine code, one for every state of the sources, that are kept beside each other.
@@ -39,15 +43,71 @@ _DAMAGED = (
 
 
 def compiled(**options):
-    """Return a decorator: `numba.njit` with `options`, its machine code kept between processes."""
+    """Return a decorator that makes a function a `Kernel`; `options` are those of `numba.njit`."""
 
     def decorate(function):
-        dispatcher = njit(**options)(function)
+        if numba.config.DISABLE_JIT:
+            return function
+        kernel = Kernel(function, targetoptions={**options, "nopython": True, "no_cfunc_wrapper": True})
         if folder() is not None:
-            dispatcher._cache = _KernelCache(function)
-        return dispatcher
+            kernel._cache = _KernelCache(function)
+        return kernel
 
     return decorate
+
+
+class Kernel(CPUDispatcher):
+    """A compiled function: numba's dispatcher, but what other compiled code calls is compiled once.
+
+    numba optimises a function by itself, writes machine code for it and for two wrappers around it, and
+    optimises it again in every function that calls it, and in all that call these. Most kernels are only ever
+    called by others. Here a call from compiled code links the function as it was lowered, and it is optimised
+    and written once, together with the function that Python calls. Literal arguments make no variants.
+    """
+
+    def __init__(self, *args, **keywords):
+        super().__init__(*args, **keywords)
+        self._parts = {}  # what is linked into callers, by argument types
+
+    def get_call_template(self, args, kws):
+        """Return what numba needs to type a call from compiled code."""
+        pysig, args = self.fold_argument_types(args, kws)
+        args = tuple(map(types.unliteral, args))
+        if args not in self._parts:
+            self._parts[args] = self._compile_part(args)
+        signatures = [part.signature for part in self._parts.values()]
+        return make_concrete_template(self.py_func.__name__, self, signatures), pysig, args, {}
+
+    def get_overload(self, sig):
+        """Return the key under which numba finds the part that a call from compiled code links."""
+        return self._parts[tuple(sig)].library
+
+    def _compile_part(self, args):
+        flags = compiler.Flags()
+        self.targetdescr.options.parse_as_flags(flags, self.targetoptions)
+        flags.no_compile = flags.no_cpython_wrapper = flags.no_cfunc_wrapper = True
+        context = self.targetdescr.target_context
+        library = _Part(context.codegen(), self.py_func.__qualname__)
+        with self._compiling_counter:
+            part = compiler.compile_extra(
+                self.targetdescr.typing_context, context, self.py_func, args, None, flags, {}, library
+            )
+        context.insert_user_function(part.library, part.fndesc, [part.library])
+        return part
+
+
+class _Part(JITCodeLibrary):
+    """Code that is only linked: neither optimised nor written as machine code by itself."""
+
+    def finalize(self):
+        self._raise_if_finalized()
+        linked = set()
+        for library in self._linking_libraries:
+            if library not in linked:
+                linked.add(library)
+                self._reload_init.update(library._reload_init)
+                self._final_module.link_in(library._get_module_for_linking(), preserve=True)
+        self._finalized = True
 
 
 @cache
@@ -124,7 +184,7 @@ class _Locator:
 
 
 class _Implementation(CompileResultCacheImpl):
-    _locator_classes = [_Locator]
+    _locator_classes = (_Locator,)
 
 
 class _CheckedFiles(IndexDataCacheFile):

@@ -364,7 +364,8 @@ def decode(
                         token = tokens[active[a], t]
                         append(token, rows[a], dataset, opcode, argument, remainders, holes, scratch)
                     rows[n_left], active[n_left] = rows[a], active[a]
-                    inputs[:, n_left] = inputs[:, a]
+                    for k in range(3):
+                        inputs[k, n_left] = inputs[k, a]
                     finished[n_left] = False
                     n_left += 1
             n = n_left

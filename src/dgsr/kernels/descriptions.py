@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from dgsr.kernels.arrays import copy_to
 from dgsr.kernels.compilation import compiled
 from dgsr.kernels.dictionary import (
     N_BASES,
@@ -173,11 +174,11 @@ def _look(values, d, tables, ways, scratch, moments, by_column):
     work, unit = scratch.work, scratch.unit
     for w in range(len(ways) + 1):
         if w == 0:
-            work[:] = values
+            copy_to(work, values)
         else:
             take_off(ways[w - 1], values, work)
         moments[N_MOMENTS + 4 * w] = standardise(work, unit)
-        scratch.units[w] = unit
+        copy_to(scratch.units[w], unit)
         if w == 0:
             arrays = tables.terms[d], tables.term_weights[d]
             moments[21] = _coefficients(values, unit, *arrays, N_BASES, by_column, _AS_TERM)
@@ -186,7 +187,7 @@ def _look(values, d, tables, ways, scratch, moments, by_column):
             moments[22] = _coefficients(work, unit, *arrays, N_FACTORS, by_column, _AS_FACTOR)
         log_of_size(work, scratch.other)
         standardise(scratch.other, unit)
-        scratch.logs[w] = unit
+        copy_to(scratch.logs[w], unit)
 
 
 @compiled(error_model="numpy")
@@ -200,7 +201,7 @@ def _take_away(values, size, d, tables, ways, scratch):
         for j in range(n):
             work[j] = values[j] / function[j]
         standardise(work, unit)
-        scratch.units[row] = unit
+        copy_to(scratch.units[row], unit)
         largest = 0.0
         for j in range(n):
             work[j] = values[j] - function[j]
@@ -209,7 +210,7 @@ def _take_away(values, size, d, tables, ways, scratch):
         if largest > 1e-9 * size:  # else there is nothing left but rounding
             log_of_size(work, other)
             standardise(other, unit)
-        scratch.logs[row] = unit
+        copy_to(scratch.logs[row], unit)
         row += 1
     for c in range(n_columns):
         x = tables.columns[d, c]
@@ -223,7 +224,7 @@ def _take_away(values, size, d, tables, ways, scratch):
                 if largest > 1e-9 * size:
                     take_off(ways[w], other, work)
                     standardise(work, unit)
-                scratch.units[row] = unit
+                copy_to(scratch.units[row], unit)
                 row += 1
 
 

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from dgsr.kernels.arrays import copy_to
 from dgsr.kernels.catalogue import new_short
 from dgsr.kernels.compilation import compiled
 from dgsr.kernels.wholes import look_up_whole
@@ -156,6 +157,24 @@ def _orthogonalise(design, order, rows, weights, work):
             weights[taken[a], b] /= scale[a]
 
 
+@compiled()
+def _order(n_columns, n_each, n_kinds):
+    """Numbers of the first `n_kinds` of the `n_each` functions of every column, kind by kind."""
+    order = np.empty(n_columns * n_kinds, dtype=np.int64)
+    for k in range(n_kinds):
+        for c in range(n_columns):
+            order[k * n_columns + c] = c * n_each + k
+    return order
+
+
+@compiled()
+def _transpose_to(out, rows):
+    """out[j, i] = rows[i, j]."""
+    for i in range(rows.shape[0]):
+        for j in range(rows.shape[1]):
+            out[j, i] = rows[i, j]
+
+
 @compiled(error_model="numpy")
 def _fill_tables(tables):
     n_datasets, n_columns, n = tables.columns.shape
@@ -164,11 +183,9 @@ def _fill_tables(tables):
     factors = np.empty((n_columns * N_FACTORS, n))
     # Few rows have not room for all: the simplest, of every column, since their order must not matter.
     n_kinds = n // 2 // n_columns
-    term_order = np.arange(n_columns * N_BASES).reshape(n_columns, N_BASES)[:, :n_kinds].T.copy().reshape(-1)
-    factor_order = (
-        np.arange(n_columns * N_FACTORS).reshape(n_columns, N_FACTORS)[:, :n_kinds].T.copy().reshape(-1)
-    )
-    order = np.arange(n_columns if n_columns < n - 1 else 0)
+    term_order = _order(n_columns, N_BASES, min(n_kinds, N_BASES))
+    factor_order = _order(n_columns, N_FACTORS, min(n_kinds, N_FACTORS))
+    order = _order(n_columns if n_columns < n - 1 else 0, 1, 1)
     linear, unused = np.empty((n_columns, n)), np.empty((n_columns, n_columns))
     for d in range(n_datasets):
         bases = tables.bases[d]
@@ -190,10 +207,10 @@ def _fill_tables(tables):
                 factors[of + 4, j] = math.log(abs(terms[at + 1, j]))
             for b in range(N_BASES):
                 if standardise(terms[at + b], unit):
-                    tables.raw[d, at + b] = terms[at + b]
-                bases[:, at + b] = unit
+                    copy_to(tables.raw[d, at + b], terms[at + b])
+                copy_to(bases[:, at + b], unit)
         _orthogonalise(tables.columns[d], order, linear, unused, work)
-        tables.spans[d, :, :n_columns] = linear.T
+        _transpose_to(tables.spans[d], linear)
         at = n_columns * N_BASES
         for a in range(n_columns):
             for b in range(a + 1, n_columns):
@@ -211,13 +228,13 @@ def _fill_tables(tables):
                         else:
                             work[j] = second[j] / first[j]
                     standardise(work, unit)
-                    bases[:, at] = unit
+                    copy_to(bases[:, at], unit)
                     at += 1
         _fill_nested(tables.columns[d], terms, tables.nested[d], work, unit)
         _orthogonalise(terms, term_order, tables.terms[d], tables.term_weights[d], work)
         _orthogonalise(factors, factor_order, tables.factors[d], tables.factor_weights[d], work)
-        tables.spans[d, :, n_columns:] = tables.terms[d].T
-        tables.products[d] = tables.factors[d].T
+        _transpose_to(tables.spans[d, :, n_columns:], tables.terms[d])
+        _transpose_to(tables.products[d], tables.factors[d])
 
 
 @compiled(error_model="numpy")
@@ -229,21 +246,21 @@ def _fill_nested(columns, terms, nested, work, unit):
         for b in (1, 2, 3, 6):  # sin and cos of log|x|, x^2, exp, 1/x
             _sine(terms[of + b], 0.0, work)
             standardise(work, unit)
-            nested[:, at] = unit
+            copy_to(nested[:, at], unit)
             _sine(terms[of + b], 0.5 * math.pi, work)
             standardise(work, unit)
-            nested[:, at + 1] = unit
+            copy_to(nested[:, at + 1], unit)
             at += 2
         for b in (2, 4, 5, 6):  # exp of x^2, sin, cos, 1/x
             for j in range(n):
                 work[j] = math.exp(min(terms[of + b, j], 300.0))
             standardise(work, unit)
-            nested[:, at] = unit
+            copy_to(nested[:, at], unit)
             at += 1
         for b in (1, 4):  # log of log|x|, sin
             log_of_size(terms[of + b], work)
             standardise(work, unit)
-            nested[:, at] = unit
+            copy_to(nested[:, at], unit)
             at += 1
     for a in range(n_columns):
         for b in range(a + 1, n_columns):
@@ -257,7 +274,7 @@ def _fill_nested(columns, terms, nested, work, unit):
                         work[j] = columns[a, j] * columns[b, j]
                 _sine(work, 0.5 * math.pi * (k % 2), work)
                 standardise(work, unit)
-                nested[:, at] = unit
+                copy_to(nested[:, at], unit)
                 at += 1
 
 

@@ -14,7 +14,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
+
+from dgsr.kernels.compilation import compiled
 
 # Adding this to a number of moderate size leaves its nearest integer in the low bits.
 _ROUND = 6755399441055744.0  # 1.5 * 2**52
@@ -26,7 +27,9 @@ _HALF_PI_2 = 6.07710050630396597660e-11
 _HALF_PI_3 = 2.02226624879595063154e-21
 _LARGE_ANGLE = 1e5
 
-_inlined = njit(inline="always")
+_compiled = compiled(error_model="numpy", fastmath={"contract"}, _nrt=False)
+# What is called for every row has to be inlined: only then are the loops around it vectorised.
+_inlined = compiled(error_model="numpy", fastmath={"contract"}, _nrt=False, forceinline=True)
 
 
 @_inlined
@@ -85,7 +88,7 @@ def _sine(x, quarter_turns):
     return -y if (quadrant & 2) == 2 else y
 
 
-@_inlined
+@_compiled
 def fill_sine(x, out, n, quarter_turns):
     """out[:n] = sin(x[:n] + quarter_turns pi/2): the sine for 0, the cosine for 1."""
     n_large = 0

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from dgsr.kernels.arrays import copy_to
 from dgsr.kernels.compilation import compiled
 from dgsr.kernels.operators import CONSTANT, DIV, VARIABLE, apply, is_binary
 
@@ -100,7 +101,8 @@ def squared_errors(tokens, lengths, constants, opcode, argument, columns, y, wei
     total = np.zeros(n_programs)
     for start in range(0, n_samples, BLOCK):
         n_rows = min(BLOCK, n_samples - start)
-        work[:n_variables, :n_rows] = columns[:, start : start + n_rows]
+        for c in range(n_variables):
+            copy_to(work[c], columns[c, start : start + n_rows])
         target = y[start : start + n_rows]
         weight = weights[start : start + n_rows]
         for b in range(n_programs):
@@ -131,8 +133,9 @@ def predictions(tokens, lengths, constants, opcode, argument, columns):
     result = np.empty((n_programs, n_samples))
     for start in range(0, n_samples, BLOCK):
         n_rows = min(BLOCK, n_samples - start)
-        work[:n_variables, :n_rows] = columns[:, start : start + n_rows]
+        for c in range(n_variables):
+            copy_to(work[c], columns[c, start : start + n_rows])
         for b in range(n_programs):
             row = _run(tokens[b], lengths[b], constants[b], opcode, argument, work, n_rows, stack, True)
-            result[b, start : start + n_rows] = work[row, :n_rows]
+            copy_to(result[b, start:], work[row, :n_rows])
     return result

@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from dgsr.kernels.arrays import copy_to
 from dgsr.kernels.compilation import compiled
 from dgsr.kernels.grammar import reset
 from dgsr.kernels.growth import (
@@ -275,13 +276,15 @@ def _vary(
     choices = choices_of(grammar, n_constants)
     child_tokens, child_lengths, child_constants, parents, changed, mutations = offspring
 
-    comparable = np.where(np.isnan(fitness), np.inf, fitness)
+    comparable = np.empty(n_programs)
+    for b in range(n_programs):
+        comparable[b] = np.inf if np.isnan(fitness[b]) else fitness[b]
     for b in range(n_programs):
         parent = select(comparable, lengths, tournament, state)
         parents[b] = parent
         child_lengths[b] = lengths[parent]
-        child_tokens[b, : lengths[parent]] = tokens[parent, : lengths[parent]]
-        child_constants[b] = constants[parent]
+        copy_to(child_tokens[b], tokens[parent, : lengths[parent]])
+        copy_to(child_constants[b], constants[parent])
 
     for b in range(0, n_programs - 1, 2):
         if uniform(state) >= crossover:
@@ -347,4 +350,4 @@ def _vary(
                 is_constant,
             )
             if not changed[b]:
-                child_constants[b] = constants[parent]
+                copy_to(child_constants[b], constants[parent])

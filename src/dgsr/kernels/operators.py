@@ -52,13 +52,13 @@ def _call_loop(typing_context, address, side, left, right, adjoint, result, n):
     return signature, generate
 
 
-@njit(inline="always")
+@compiled(forceinline=True)
 def is_binary(op):
     """Whether an operator has two operands."""
     return op <= DIV or op == POW or op == USER_BINARY
 
 
-@compiled(error_model="numpy", fastmath={"contract"}, _nrt=False, inline="always")
+@_compiled
 def apply(op, address, left, right, out, n):
     """out[:n] = op(left[:n], right[:n]).
 

@@ -18,6 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from dgsr.kernels.arrays import copy_to
 from dgsr.kernels.canonical import Rewriting, canonicalise, is_among, simplify, skeleton, subtree_ends
 from dgsr.kernels.compilation import compiled
 from dgsr.kernels.evaluate import CONSTANT, _run, _workspace
@@ -142,7 +143,7 @@ def _append(texts, sizes, node, source, size):
     at = sizes[node]
     if at + size > texts.shape[1]:
         return False
-    texts[node, at : at + size] = texts[source, :size]
+    copy_to(texts[node, at:], texts[source, :size])
     sizes[node] = at + size
     return True
 
@@ -350,7 +351,8 @@ def _is_unwanted(
     """
     arity = grammar.arity
     n_columns, n_points = points.shape
-    work[:n_columns, :n_points] = points
+    for c in range(n_columns):
+        copy_to(work[c], points[c])
     subtree_ends(tokens, length, arity, ends)
     n_later_constants = 0
     n_constants = 0

@@ -23,7 +23,7 @@ def new_state(*seeds: int) -> np.ndarray:
     return np.random.SeedSequence(seeds).generate_state(4, np.uint64)
 
 
-@compiled(inline="always")
+@compiled(forceinline=True)
 def _rotate(x, k):
     return (x << np.uint64(k)) | (x >> np.uint64(64 - k))
 

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from dgsr.kernels.arrays import copy_to
 from dgsr.kernels.catalogue import Short
 from dgsr.kernels.compilation import compiled
 from dgsr.kernels.completion import MOST_FIRST, complete
@@ -104,11 +105,11 @@ def look_up(b, d, tables, catalogue, holes):
     top = holes.depths[b] - 1
     remainder, doubts = holes.remainders[b], holes.doubts[b]
     if top < 0:
-        remainder[:] = tables.y[d]
+        copy_to(remainder, tables.y[d])
         doubts[:] = 0
     else:
         op, target = holes.operators[b, top], holes.targets[b, top]
-        doubts[:] = holes.target_doubts[b, top]
+        copy_to(doubts, holes.target_doubts[b, top])
         if is_binary(op):
             first = holes.first[b, top]
             known = first != _MISSING and second_operand(op, target, holes.firsts[b, top], remainder)
@@ -122,7 +123,7 @@ def look_up(b, d, tables, catalogue, holes):
                     if target[j] <= 0.0:
                         remainder[j] = np.nan
         if not known:
-            remainder[:] = target
+            copy_to(remainder, target)
     if top < 0:
         holes.planned[b] = 0
         most = min(holes.plans.shape[1], tables.plans.shape[1])
@@ -153,14 +154,14 @@ def append(token, b, d, opcode, argument, tables, holes, scratch):
     work, other = scratch.work, scratch.other
     if op != VARIABLE and op != CONSTANT:
         holes.operators[b, depth], holes.addresses[b, depth] = op, argument[token]
-        holes.targets[b, depth] = holes.remainders[b]
-        holes.target_doubts[b, depth] = holes.doubts[b]
+        copy_to(holes.targets[b, depth], holes.remainders[b])
+        copy_to(holes.target_doubts[b, depth], holes.doubts[b])
         holes.first[b, depth] = _MISSING
         holes.depths[b] = depth + 1
         return
     known = op == VARIABLE
     if known:
-        work[:] = tables.columns[d, argument[token]]
+        copy_to(work, tables.columns[d, argument[token]])
     values = work
     while depth > 0:
         top = depth - 1
@@ -272,9 +273,9 @@ def _complete_all(tokens, lengths, of, table, tables, catalogue, holes, scratch)
                     after += 1
                 n_after = lengths[b] - after
                 if t + end + n_after <= most:
-                    program[:n_after] = tokens[b, after : lengths[b]]
-                    tokens[b, t : t + end] = holes.plans[0, :end]
-                    tokens[b, t + end : t + end + n_after] = program[:n_after]
+                    copy_to(program, tokens[b, after : lengths[b]])
+                    copy_to(tokens[b, t:], holes.plans[0, :end])
+                    copy_to(tokens[b, t + end :], program[:n_after])
                     lengths[b] = t + end + n_after
             append(tokens[b, t], 0, of[b], table.opcode, table.argument, tables, holes, scratch)
             t += 1
