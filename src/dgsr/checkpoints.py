@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
+from torch.overrides import TorchFunctionMode
 
 from dgsr.expressions.constraints import Constraints
 from dgsr.expressions.library import Library
@@ -91,6 +92,15 @@ def save_generator(generator: Generator, folder: str | Path, card: Mapping[str, 
     write_atomically(folder / CARD, lambda path: path.write_text(text, encoding="utf-8"))
 
 
+class _Uninitialised(TorchFunctionMode):
+    """Leave tensors as they are made: torch takes a second to import what draws weights without memory."""
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        if getattr(func, "__module__", None) == "torch.nn.init":
+            return args[0] if args else kwargs["tensor"]
+        return func(*args, **(kwargs or {}))
+
+
 def _build(path: Path, header: Mapping[str, str], shapes: Mapping[str, tuple[int, ...]]) -> Generator:
     """Return an untrained generator of the sizes a header names, if tensors of `shapes` are its weights."""
 
@@ -120,7 +130,7 @@ def _build(path: Path, header: Mapping[str, str], shapes: Mapping[str, tuple[int
             GeneratorConfig(**values("config", GeneratorConfig)),
             Constraints(**values("constraints", Constraints)),
         )
-        with torch.device("meta"):  # takes no memory, whatever the sizes
+        with torch.device("meta"), _Uninitialised():  # takes no memory, whatever the sizes
             expected = {name: tuple(tensor.shape) for name, tensor in Generator(*parts).state_dict().items()}
         if shapes != expected:
             raise ValueError("its tensors are not of the sizes its header names")

@@ -1,57 +1,182 @@
-"""Compile, or load, what a search runs before its clock starts."""
+"""Compile, once after an installation, what a search runs before its clock starts; later load it."""
 
 from __future__ import annotations
 
-from functools import cache
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from importlib import import_module
+from pathlib import Path
 
 import numpy as np
 
-from dgsr.evolution import EvolutionConfig
+from dgsr.constants import fit_constants
+from dgsr.evolution import EvolutionConfig, random_population
 from dgsr.expressions.constraints import Constraints
 from dgsr.expressions.expression import Expression
 from dgsr.expressions.library import Library
 from dgsr.finishing import finish
-from dgsr.generator.config import GeneratorConfig
-from dgsr.generator.generator import Generator
-from dgsr.kernels.wholes import DEEPEST
+from dgsr.kernels.compilation import Kernel, folder, name_of_processor
+from dgsr.kernels.random import new_state
 from dgsr.lookup import LookUp
 from dgsr.population import DataSet
-from dgsr.search import Search, SearchConfig, run
+
+# Whether the kernels of libraries without and with constants are loaded in this process.
+_loaded: set[bool] = set()
+
+# Seconds the second process is waited for after the first has done its half.
+_PATIENCE = 60.0
 
 
-@cache
-def compile_kernels(has_constants: bool) -> None:
-    """Run a search so small that its time is that of compiling, once in a process.
-
-    The first one after an installation takes half a minute or more, which would be most of a short
-    `max_time`; later ones load what numba has kept.
+def compile_kernels(has_constants: bool, announce: Callable[[str], None] | None = None) -> None:
+    """Compile all kernels of a fit, or load them where their machine code is kept from before.
 
     Parameters
     ----------
     has_constants : bool
-        Whether the search to come fits constants.
+        Whether the fit to come has constants.
+    announce : callable, optional
+        Told in one line that compiling begins and how long it may take.
     """
+    if has_constants in _loaded:
+        return
+    names = _names_path(has_constants)
+    if names is None or not _load(names):
+        if announce is not None:
+            announce("compiling for this processor, once after an installation: up to half a minute")
+        with _second_process(has_constants):
+            _run_sampler(has_constants)
+        # All is run once: what the other process has compiled is loaded, what it has not is compiled.
+        _run_search(has_constants)
+        if names is not None:
+            _keep_names(names)
+    _loaded.add(has_constants)
+
+
+def _names_path(has_constants: bool) -> Path | None:
+    """Where the names of the kernels of a fit are kept, once they are compiled for this processor."""
+    place = folder()
+    kind = "constants" if has_constants else "exact"
+    return None if place is None else place / f"{kind}-{name_of_processor()}.json"
+
+
+def _keep_names(path: Path) -> None:
+    names = [name for name, kernel in Kernel.instances.items() if kernel.signatures]
+    try:
+        partial = path.with_suffix(f".{os.getpid()}")
+        partial.write_text(json.dumps(names), encoding="utf-8")
+        partial.replace(path)
+    except OSError:
+        pass  # the next process goes through the small search again
+
+
+def _load(path: Path) -> bool:
+    """Load the kernels whose names are kept; False if there are no names, or not of these sources."""
+    try:
+        names = json.loads(path.read_text(encoding="utf-8"))
+        for name in names:
+            import_module(name.rpartition(".")[0])
+        kernels = [Kernel.instances[name] for name in names]
+    except (OSError, ValueError, TypeError, KeyError, ImportError):
+        return False
+    for kernel in kernels:
+        kernel.load_kept()
+    return True
+
+
+@contextmanager
+def _second_process(has_constants: bool) -> Iterator[None]:
+    """Compile the half that needs no network in a process of its own meanwhile, where that can be had."""
+    if folder() is None or not Path(sys.executable or "").stem.lower().startswith(("python", "pypy")):
+        yield
+        return
+    command = f"from dgsr.compiling import _run_searchers; _run_searchers({has_constants})"
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    try:
+        process = subprocess.Popen(
+            [sys.executable, "-c", command],
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+    except OSError:
+        yield
+        return
+    try:
+        yield
+        process.wait(_PATIENCE)
+    except subprocess.TimeoutExpired:
+        pass
+    finally:
+        process.kill()
+        process.wait()
+
+
+def _small_problem(has_constants: bool) -> tuple[Library, Constraints, DataSet]:
     library = Library("compiling", ("add", "mul", "div", "sin"), has_constants, 1)
-    constraints = Constraints(max_length=8)
-    config = SearchConfig(
-        max_evaluations=200,
-        batch_size=20,
-        tolerance=0.0,
-        evolution=EvolutionConfig(generations=2),
-    )
+    X = np.linspace(0.5, 2.0, 8)[:, None]
+    return library, Constraints(max_length=8), DataSet.from_arrays(X, np.exp(X[:, 0]))
+
+
+def _run_searchers(has_constants: bool) -> None:
+    """Run what evaluates, fits and looks up programs, on a small problem."""
+    library, constraints, data = _small_problem(has_constants)
+    grammar = constraints.grammar(library, 1)
+    population = random_population(4, library, grammar, new_state(0))
+    population.nmse(data)
+    if has_constants:
+        fit_constants(population, data)
+    else:
+        look_up = _small_look_up(library, data, grammar)
+        look_up.repaired(population)
+    Expression(library, [library.index["x1"]])(data.columns.T)  # what `predict` runs
+
+
+def _small_look_up(library: Library, data: DataSet, grammar) -> LookUp:
+    """Look up in hundreds of short programs, not in a million, at every depth."""
+    from dgsr.kernels.wholes import DEEPEST
+
+    look_up = LookUp(library, data, grammar, size=256)
+    look_up.whole(DEEPEST)
+    return look_up
+
+
+def _small_generator(library: Library, constraints: Constraints):
+    from dgsr.generator.config import GeneratorConfig
+    from dgsr.generator.generator import Generator
+
     sizes = GeneratorConfig(
         encoder="columns", encoder_width=4, encoder_heads=1, encoder_layers=1, n_latents=1, tree_embedding=4,
-        decoder_width=4, decoder_heads=1, decoder_layers=1, max_length=8, remainders=not has_constants,
-        reader_width=4,
+        decoder_width=4, decoder_heads=1, decoder_layers=1, max_length=8,
+        remainders=not library.has_constants, reader_width=4,
     )  # fmt: skip
-    generator = Generator.untrained(library, sizes, constraints, 0)
-    X = np.linspace(0.5, 2.0, 8)[:, None]
-    data = DataSet.from_arrays(X, np.exp(X[:, 0]))
-    search = Search(data, library, constraints, config, generator)
+    return Generator.untrained(library, sizes, constraints, 0)
+
+
+def _run_sampler(has_constants: bool) -> None:
+    """Draw a few programs from a small generator."""
+    library, constraints, data = _small_problem(has_constants)
+    generator = _small_generator(library, constraints)
+    encoding = generator.encode_dataset(data.columns.T, data.y, 0)
+    generator.sample_encoded(encoding, 4, constraints.grammar(library, 1), new_state(0))
+
+
+def _run_search(has_constants: bool) -> None:
+    """Run a search that calls every kernel of a fit, with the types of a fit."""
+    from dgsr.search import Search, SearchConfig, run
+
+    library, constraints, data = _small_problem(has_constants)
+    config = SearchConfig(
+        max_evaluations=200, batch_size=20, tolerance=0.0, evolution=EvolutionConfig(generations=2)
+    )
+    search = Search(data, library, constraints, config, _small_generator(library, constraints))
     if not has_constants:
-        search.look_up = LookUp(library, data, search.grammar, size=256)  # not a million programs
-        search.look_up.whole(DEEPEST)
+        search.look_up = _small_look_up(library, data, search.grammar)
     run(search)
-    Expression(library, [library.index["x1"]])(X)  # what `predict` runs
+    Expression(library, [library.index["x1"]])(data.columns.T)
     if has_constants:
         finish(search.archive.population(), np.ones(1), data, library, config.tolerance)

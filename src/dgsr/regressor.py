@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 from numbers import Integral, Real
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from rich.console import Console
@@ -21,7 +21,6 @@ from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from dgsr import search
-from dgsr.checkpoints import find_generator, load_generator
 from dgsr.compiling import compile_kernels
 from dgsr.evolution import EvolutionConfig
 from dgsr.expressions.constraints import Constraints
@@ -29,10 +28,12 @@ from dgsr.expressions.expression import Expression
 from dgsr.expressions.library import Library, get_library
 from dgsr.finishing import finish, rescaled
 from dgsr.generator.config import CONFIGS
-from dgsr.generator.generator import Generator
 from dgsr.pareto import SELECTIONS, Candidate, ParetoFront, front_table, select
 from dgsr.preparation import Prepared, prepare
 from dgsr.progress import search_line, shown
+
+if TYPE_CHECKING:
+    from dgsr.generator.generator import Generator
 
 #: The library ``"auto"`` stands for.
 _DEFAULT_LIBRARY = "physics"
@@ -166,7 +167,7 @@ class DGSRRegressor(RegressorMixin, BaseEstimator):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "library": [str, Library],
-        "generator": [str, Path, Generator, None],
+        "generator": [str, Path, HasMethods(["encode_dataset", "refinable_copy"]), None],
         "max_evaluations": [Interval(Integral, 1, None, closed="left")],
         "max_time": [Interval(Real, 0, None, closed="neither"), None],
         "batch_size": [Interval(Integral, 2, None, closed="left")],
@@ -500,6 +501,10 @@ class DGSRRegressor(RegressorMixin, BaseEstimator):
         if chosen is None:
             self.generator_ = "none"
             return None
+        # Here, not above: both import torch, which takes more than a second.
+        from dgsr.checkpoints import find_generator, load_generator
+        from dgsr.generator.generator import Generator
+
         if chosen == "auto":
             name = find_generator(self.library_, self.max_length)
             chosen = "untrained" if name is None else name

@@ -6,25 +6,29 @@ import copy
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
-from torch import Tensor
 
-from dgsr import objectives
 from dgsr.constants import Fit, fit_constants
 from dgsr.evolution import Engine, EvolutionConfig, get_engine, random_population
 from dgsr.expressions.constraints import Constraints
 from dgsr.expressions.expression import Expression
 from dgsr.expressions.library import Library
-from dgsr.generator.generator import Generator
 from dgsr.kernels.random import new_state
 from dgsr.kernels.wholes import DEEPEST, SHALLOW
 from dgsr.lookup import LookUp
 from dgsr.pareto import ParetoArchive
 from dgsr.population import DataSet, Population
 from dgsr.scaling import N_CONSTANTS, N_TOKENS, written_out
+
+# torch takes more than a second to import: what needs it imports it when a search is under way.
+if TYPE_CHECKING:
+    import torch
+    from torch import Tensor
+
+    from dgsr.generator.generator import Generator
 
 OBJECTIVES = ("pqt", "risk-seeking", "vpg")
 
@@ -183,7 +187,7 @@ class Search:
             # A copy, because what was computed in inference mode can't be refined through.
             self.encoding = encoding.detached()
             self._pretrained = generator.decoder
-            self._new_optimizer(self.generator)
+            self._forget_training()
         width = constraints.max_constants if library.has_constants else 0
         nothing = Population(
             library,
@@ -209,9 +213,19 @@ class Search:
         constant = Population.from_expressions([mean])
         self.archive.update(constant, constant.nmse(self.data))
 
-    def _new_optimizer(self, generator: Generator) -> None:
-        self.optimizer = torch.optim.Adam(generator.decoder.parameters(), lr=self.config.learning_rate)
+    def _forget_training(self) -> None:
+        from dgsr import objectives
+
         self.baseline = objectives.Baseline()
+        self.__dict__.pop("optimizer", None)
+
+    @cached_property
+    def optimizer(self) -> torch.optim.Adam:
+        """Adam on the decoder's parameters phi, made when first used: torch takes a second to import it."""
+        import torch
+
+        assert self.generator is not None
+        return torch.optim.Adam(self.generator.decoder.parameters(), lr=self.config.learning_rate)
 
     @property
     def seconds(self) -> float:
@@ -367,7 +381,7 @@ class Search:
         """Begin again from p_theta(f|D), or a random population: near misses breed only near misses."""
         if self.generator is not None:
             self.generator.decoder.load_state_dict(self._pretrained.state_dict())
-            self._new_optimizer(self.generator)
+            self._forget_training()
         self.queue, self.queue_nmse = self.queue[:0], self.queue_nmse[:0]
         self.generation, self.generation_nmse = self.generation[:0], self.generation_nmse[:0]
         self.stale_rounds, self._best_since_restart = 0, np.inf
@@ -444,6 +458,10 @@ class Search:
 
     def _refine(self, generator: Generator, train: Population, nmse: np.ndarray) -> None:
         """One step of Adam on the decoder's parameters phi."""
+        import torch
+
+        from dgsr import objectives
+
         config = self.config
         rewards = 1.0 / (1.0 + nmse)
         if config.objective == "pqt":
@@ -459,6 +477,8 @@ class Search:
         self.optimizer.step()
 
     def _loss(self, log_probs: Tensor, rewards: Tensor) -> Tensor:
+        from dgsr import objectives
+
         if self.config.objective == "pqt":
             return objectives.priority_queue_training(log_probs)
         if self.config.objective == "risk-seeking":

@@ -118,10 +118,11 @@ class Expression:
         n_needed = int(table.argument[used].max(initial=-1)) + 1
         if len(columns) < n_needed:
             raise ValueError(f"X has {len(columns)} features; the expression uses {n_needed}.")
-        lengths = np.array([self.length])
-        return predictions(
-            self.tokens[None], lengths, self.constants[None], table.opcode, table.argument, columns
-        )[0]
+        # Copies, for those of an expression are read-only, which is another type to the compiler.
+        tokens, constants = self.tokens[None].copy(), self.constants[None].copy()
+        return predictions(tokens, np.array([self.length]), constants, table.opcode, table.argument, columns)[
+            0
+        ]
 
     def with_feature_names(self, feature_names: Sequence[str] | None) -> Expression:
         """Return the same equation with other names of its variables."""

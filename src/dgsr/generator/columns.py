@@ -8,7 +8,7 @@ from torch.nn import functional
 
 from dgsr.generator.config import GeneratorConfig
 from dgsr.generator.encoder import standardise
-from dgsr.generator.layers import Attention, merge_heads, split_heads
+from dgsr.generator.layers import Attention, learned_vectors, merge_heads, split_heads
 
 # What `cells` and `pairs` return for each cell and each pair of columns.
 N_CELL_FEATURES, N_PAIR_FEATURES = 14, 4
@@ -107,8 +107,8 @@ class ColumnEncoder(nn.Module):
         self.blocks = nn.ModuleList(TableBlock(width, heads) for _ in range(config.encoder_layers))
         self.norm = nn.LayerNorm(width)
         self.pool = Attention(width, heads, width)
-        self.seed = nn.Parameter(torch.randn(1, 1, width) * width**-0.5)
-        self.seeds = nn.Parameter(torch.randn(1, config.n_latents, width) * width**-0.5)
+        self.seed = learned_vectors(1, width)
+        self.seeds = learned_vectors(config.n_latents, width)
         self.order = nn.Embedding(n_variables, width)
         self.mix = nn.ModuleList(
             nn.TransformerEncoderLayer(

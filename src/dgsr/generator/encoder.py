@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from dgsr.generator.config import GeneratorConfig
-from dgsr.generator.layers import Attention, InducedSetAttention, feedforward
+from dgsr.generator.layers import Attention, InducedSetAttention, feedforward, learned_vectors
 
 _HALF_MAX = 65504.0
 
@@ -94,7 +94,7 @@ class Encoder(nn.Module):
             for _ in range(config.encoder_layers)
         )
         self.norm = nn.LayerNorm(width)
-        self.seeds = nn.Parameter(torch.randn(1, config.n_latents, width) * width**-0.5)
+        self.seeds = learned_vectors(config.n_latents, width)
         self.pool = Attention(width, config.encoder_heads, width)
         self.pool_forward = feedforward(width, multiple)
         self.out_norm = nn.LayerNorm(width)

@@ -75,6 +75,11 @@ class CausalSelfAttention(nn.Module):
         return x + self.out(merge_heads(attended))
 
 
+def learned_vectors(n: int, width: int) -> nn.Parameter:
+    """n learned vectors, (1, n, width), of length about 1 at first."""
+    return nn.Parameter(nn.init.normal_(torch.empty(1, n, width), std=width**-0.5))
+
+
 class InducedSetAttention(nn.Module):
     """ISAB of the set transformer: the set attends to a few points that have attended to it.
 
@@ -85,7 +90,7 @@ class InducedSetAttention(nn.Module):
 
     def __init__(self, width: int, heads: int, n_inducing: int, multiple: int) -> None:
         super().__init__()
-        self.inducing = nn.Parameter(torch.randn(1, n_inducing, width) * width**-0.5)
+        self.inducing = learned_vectors(n_inducing, width)
         self.norm = nn.LayerNorm(width)
         self.gather = Attention(width, heads, width)
         self.gather_forward = feedforward(width, multiple)

@@ -16,6 +16,7 @@ import warnings
 from functools import cache
 from importlib import resources
 from pathlib import Path
+from typing import ClassVar
 
 import llvmlite
 import numba
@@ -23,7 +24,7 @@ from numba import types
 from numba.core import compiler
 from numba.core.caching import CompileResultCacheImpl, FunctionCache, IndexDataCacheFile
 from numba.core.codegen import JITCodeLibrary
-from numba.core.registry import CPUDispatcher
+from numba.core.registry import CPUDispatcher, cpu_target
 from numba.core.typing import make_concrete_template
 from numba.misc.appdirs import AppDirs
 
@@ -65,9 +66,19 @@ class Kernel(CPUDispatcher):
     and written once, together with the function that Python calls. Literal arguments make no variants.
     """
 
-    def __init__(self, *args, **keywords):
-        super().__init__(*args, **keywords)
+    #: All kernels of this process by module and name.
+    instances: ClassVar[dict[str, Kernel]] = {}
+
+    def __init__(self, function, **keywords):
+        super().__init__(function, **keywords)
         self._parts = {}  # what is linked into callers, by argument types
+        self.instances[f"{function.__module__}.{function.__qualname__}"] = self
+
+    def load_kept(self):
+        """Load the machine code that is kept, for all argument types, as calls would do one by one."""
+        if isinstance(self._cache, _KernelCache):
+            for signature in self._cache.signatures(self.targetctx.codegen()):
+                self.compile(signature)
 
     def get_call_template(self, args, kws):
         """Return what numba needs to type a call from compiled code."""
@@ -150,6 +161,12 @@ def digest_of_sources() -> str:
     return digest.hexdigest()
 
 
+def name_of_processor() -> str:
+    """Return a name of the processor that compiled code is for, of 16 hexadecimal digits."""
+    description = repr(cpu_target.target_context.codegen().magic_tuple())
+    return hashlib.sha256(description.encode()).hexdigest()[:16]
+
+
 def _remove_all_but_the_latest(place: Path) -> None:
     try:
         folders = sorted(place.glob("kernels-*"), key=lambda path: path.stat().st_mtime)
@@ -213,6 +230,14 @@ class _KernelCache(FunctionCache):
             filename_base=self._impl.filename_base,
             source_stamp=digest_of_sources(),
         )
+
+    def signatures(self, codegen):
+        """Return the argument types, a list of tuples, whose machine code is kept for this processor."""
+        try:
+            index = self._cache_file._load_index()
+        except _DAMAGED:
+            return []
+        return [signature for signature, machine, _ in index if machine == codegen.magic_tuple()]
 
     def load_overload(self, sig, target_context):
         try:
