@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 from pathlib import Path
 
@@ -165,7 +166,21 @@ def test_a_file_that_is_replaced_is_never_half_there(tmp_path, monkeypatch):
     model = fitted()
     model.save(path)
     before = path.read_bytes()
-    monkeypatch.setattr("dgsr.saving.save_file", lambda *a, **k: (_ for _ in ()).throw(OSError("full")))
-    with pytest.raises(OSError, match="full"):
+
+    def fail(descriptor):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("os.fsync", fail)
+    with pytest.raises(
+        OSError, match=r"fit\.dgsr cannot be written \(No space left on device\); name a file"
+    ):
         model.save(path)
     assert path.read_bytes() == before
+    assert [p.name for p in tmp_path.iterdir()] == ["fit.dgsr"]
+
+
+def test_a_folder_that_is_missing_is_told_with_the_mend(tmp_path):
+    with pytest.raises(
+        FileNotFoundError, match=r"cannot be written \(.*\); name a file in a folder that exists"
+    ):
+        fitted().save(tmp_path / "none" / "fit.dgsr")

@@ -7,7 +7,6 @@ rebuild the network, and ``card.json``, which tells people how it was made and h
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping
 from dataclasses import asdict, fields
 from pathlib import Path
@@ -15,12 +14,13 @@ from typing import Any, NamedTuple
 
 import torch
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
+from safetensors.torch import save as to_bytes
 
 from dgsr.expressions.constraints import Constraints
 from dgsr.expressions.library import Library
 from dgsr.generator.config import GeneratorConfig
 from dgsr.generator.generator import Generator
+from dgsr.writing import write_atomically
 
 FORMAT_VERSION = 1
 WEIGHTS, CARD, CURVES = "weights.safetensors", "card.json", "curves.svg"
@@ -36,13 +36,6 @@ class GeneratorInfo(NamedTuple):
     name: str
     path: Path
     card: dict[str, Any]
-
-
-def write_atomically(path: Path, write: Any) -> None:
-    """Call ``write(temporary_path)`` and move the result to `path`, so that no reader sees half of it."""
-    temporary = path.with_name(path.name + ".part")
-    write(temporary)
-    os.replace(temporary, path)
 
 
 def refuse_user_operators(library: Library) -> None:
@@ -86,9 +79,8 @@ def save_generator(generator: Generator, folder: str | Path, card: Mapping[str, 
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in generator.state_dict().items()}
-    write_atomically(folder / WEIGHTS, lambda path: save_file(tensors, path, metadata=describe(generator)))
-    text = json.dumps(card, indent=2) + "\n"
-    write_atomically(folder / CARD, lambda path: path.write_text(text, encoding="utf-8"))
+    write_atomically(folder / WEIGHTS, to_bytes(tensors, metadata=describe(generator)))
+    write_atomically(folder / CARD, (json.dumps(card, indent=2) + "\n").encode())
 
 
 def _build(path: Path, header: Mapping[str, str], shapes: Mapping[str, tuple[int, ...]]) -> Generator:

@@ -13,14 +13,14 @@ from typing import Any
 
 import numpy as np
 from safetensors import SafetensorError, safe_open
-from safetensors.numpy import save_file
+from safetensors.numpy import save as to_bytes
 
 import dgsr
-from dgsr.checkpoints import write_atomically
 from dgsr.expressions.expression import Expression
 from dgsr.expressions.library import Library
 from dgsr.pareto import Candidate, ParetoFront
 from dgsr.regressor import DGSRRegressor
+from dgsr.writing import write_atomically
 
 #: Raised when an older version could not read what this one writes.
 FORMAT_VERSION = 1
@@ -43,6 +43,8 @@ def save(regressor: DGSRRegressor, path: str | Path) -> None:
     ------
     ValueError
         If a formula has an operator of the user's own, which is code and which no file can hold.
+    OSError
+        If the file cannot be written; one that was there is unchanged then.
 
     Warns
     -----
@@ -85,7 +87,7 @@ def save(regressor: DGSRRegressor, path: str | Path) -> None:
     if front.held_out is not None:
         arrays["held_out"] = front.held_out
     metadata = {"dgsr": json.dumps(header, allow_nan=False)}
-    write_atomically(Path(path), lambda part: save_file(arrays, part, metadata=metadata))
+    write_atomically(path, to_bytes(arrays, metadata=metadata))
 
 
 def load(path: str | Path) -> DGSRRegressor:
