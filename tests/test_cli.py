@@ -76,6 +76,16 @@ BAD_TABLES = {
     "text target": ("a,y\n1,high\n2,low\n", "line 2: 'high' for 'y' is not a number"),
     "decimal commas": ("a;y\n1;2\n3,5;4\n", "line 3: '3,5' .* decimals with a point"),
     "underscore in a number": ("a,y\n1_0,2\n3,4\n", "'1_0' for 'a' is not a number"),
+    "Arabic digits": (
+        "a,y\n1,2\n٣,4\n",
+        "line 3: '٣' for 'a' is not a number; write numbers with the digits 0 to 9",
+    ),
+    "wide digits": (
+        "a,y\n1,2\n3,4.\uff15\n",
+        "line 3: '4.\uff15' for 'y' is not a number; write numbers with the digits",
+    ),
+    "long cell": (f"a,y\n1,2\n{'x' * 999},4\n", r"line 3: 'x{59}…' for 'a' is not a number"),
+    "many columns": (f"{','.join(f'x{i}' for i in range(2000))}\n", r"are x0, .*, x29, and 1,970 more\.$"),
     "empty cell": ("a,y\n1,2\n,4\n", "line 3: no value for 'a'"),
     "nan": ("a,y\n1,2\n3,NaN\n", "line 3: no value for 'y'"),
     "infinite": ("a,y\n1,2\n-inf,4\n", "line 3: -inf for 'a' is not finite"),
@@ -94,6 +104,11 @@ def test_a_bad_table_is_an_error_that_says_where_and_what_to_do(write, content, 
     with pytest.raises(TableError, match=message) as error:
         read_table(path, "y")
     assert str(error.value).startswith(path)
+
+
+def test_spaces_of_any_kind_around_a_number_are_passed_over(write):
+    X, y, *_ = read_table(write("a,y\n1\u00a0,2\n 3 ,\t4\n"), "y")
+    np.testing.assert_array_equal(np.column_stack([X, y]), [[1, 2], [3, 4]])
 
 
 def test_a_missing_file_and_a_folder_are_named(tmp_path):
