@@ -231,6 +231,14 @@ def test_weights_count_in_r2(absorption, tmp_path):
     assert "regressor.fit(X, y, sample_weight=sample_weight)" in page
 
 
+def test_weights_of_any_size_are_shares(absorption, tmp_path):
+    pages = [
+        absorption.page(tmp_path, sample_weight=np.full(len(absorption.y), weight))
+        for weight in (1.0, 1.7e308)
+    ]
+    assert pages[0] == pages[1]
+
+
 def test_of_many_rows_always_the_same_thousand_are_embedded(absorption, tmp_path):
     X = pd.DataFrame({"concentration": np.linspace(1, 50, 2500)})
     fit = Fit(absorption.estimator, X, absorption.estimator.predict(X) + np.tile([1.0, -1.0], 1250))
