@@ -205,6 +205,22 @@ def test_entries_that_are_not_known_are_refused(folder, key, value):
         {"library": {"operators": ["add", "eval"]}},
         {"library": {"operators": [["add"]]}},
         {"library": {"operators": 3}},
+        {"library": {"n_variables": 2.0}},
+        {"library": {"n_variables": True}},
+        {"library": {"name": 3}},
+        {"library": {"has_constants": "yes"}},
+        {"library": {"operators": {"mul": 0, "add": 1, "sin": 2}}},
+        {"library": {"user_operators": ["twice"]}},
+        {"library": {"user_operators": []}},
+        {"config": {"encoder_layers": True}},
+        {"config": {"remainders": 0}},
+        {"constraints": {"linear_scaling": 1}},
+        {"constraints": {"min_length": 2.5}},
+        {"constraints": {"max_constants": 1e308}},
+        {"constraints": {"max_constants": 10**30}},
+        {"constraints": {"length_loc": ["x"]}},
+        {"constraints": {"length_loc": float("nan")}},
+        {"constraints": {"length_scale": float("inf")}},
         {"constraints": {"min_length": 0}},
         {"constraints": {"max_length": 13}},
     ],
@@ -221,6 +237,14 @@ def test_weights_that_are_not_finite_are_refused(folder, value):
     tensors["decoder.out.bias"][1] = value
     rewrite(folder, tensors)
     refused(folder, "not finite")
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float16, torch.int64, torch.float8_e4m3fn], ids=str)
+def test_weights_of_another_type_are_refused(folder, dtype):
+    tensors = load_file(folder / WEIGHTS)
+    tensors["decoder.out.bias"] = tensors["decoder.out.bias"].to(dtype)
+    rewrite(folder, tensors)
+    refused(folder, "not of the types")
 
 
 def test_missing_and_additional_weights_are_refused(folder):
