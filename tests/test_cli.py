@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import json
 import os
@@ -17,7 +18,7 @@ import pytest
 from typer.testing import CliRunner
 
 import dgsr
-from dgsr import checkpoints, pretraining
+from dgsr import checkpoints, cli, pretraining
 from dgsr.cli import app, main
 from dgsr.expressions import Expression, get_library
 from dgsr.tabular import TableError, read_table
@@ -317,6 +318,16 @@ def test_a_full_standard_output_of_another_command_is_one_line_of_error_too():
     assert done.returncode == 1
     assert done.stderr.startswith("error: Standard output cannot be written (")
     assert done.stderr.count("\n") == 1
+
+
+def test_a_table_is_printed_through_the_one_door_that_tells_of_a_full_standard_output(monkeypatch):
+    class Full(io.StringIO):
+        def flush(self):
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("sys.stdout", Full())
+    with pytest.raises(OSError, match="Standard output cannot be written"):
+        cli._print_table([{"name": "koza", "found": 1}])
 
 
 def test_letters_that_standard_output_lacks_are_escaped(regressor, write, monkeypatch):

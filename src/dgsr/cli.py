@@ -432,10 +432,9 @@ def _print_table(rows: Sequence[dict[str, Any]]) -> None:
     if sys.stdout.isatty():
         Console(highlight=False).print(table)
         return
-    console = Console(width=10_000, highlight=False)
-    with console.capture() as captured:
-        console.print(table)
-    for line in captured.get().splitlines():
+    lines = io.StringIO()
+    Console(file=lines, width=10_000, highlight=False).print(table)
+    for line in lines.getvalue().splitlines():
         _echo(line.rstrip())  # of the spaces that fill the last column
 
 
