@@ -22,7 +22,6 @@ from dgsr.checkpoints import (
     list_generators,
     load_generator,
     save_generator,
-    write_atomically,
 )
 from dgsr.expressions.constraints import Constraints
 from dgsr.expressions.library import Library, get_library
@@ -206,6 +205,22 @@ def test_entries_that_are_not_known_are_refused(folder, key, value):
         {"library": {"operators": ["add", "eval"]}},
         {"library": {"operators": [["add"]]}},
         {"library": {"operators": 3}},
+        {"library": {"n_variables": 2.0}},
+        {"library": {"n_variables": True}},
+        {"library": {"name": 3}},
+        {"library": {"has_constants": "yes"}},
+        {"library": {"operators": {"mul": 0, "add": 1, "sin": 2}}},
+        {"library": {"user_operators": ["twice"]}},
+        {"library": {"user_operators": []}},
+        {"config": {"encoder_layers": True}},
+        {"config": {"remainders": 0}},
+        {"constraints": {"linear_scaling": 1}},
+        {"constraints": {"min_length": 2.5}},
+        {"constraints": {"max_constants": 1e308}},
+        {"constraints": {"max_constants": 10**30}},
+        {"constraints": {"length_loc": ["x"]}},
+        {"constraints": {"length_loc": float("nan")}},
+        {"constraints": {"length_scale": float("inf")}},
         {"constraints": {"min_length": 0}},
         {"constraints": {"max_length": 13}},
     ],
@@ -222,6 +237,14 @@ def test_weights_that_are_not_finite_are_refused(folder, value):
     tensors["decoder.out.bias"][1] = value
     rewrite(folder, tensors)
     refused(folder, "not finite")
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float16, torch.int64, torch.float8_e4m3fn], ids=str)
+def test_weights_of_another_type_are_refused(folder, dtype):
+    tensors = load_file(folder / WEIGHTS)
+    tensors["decoder.out.bias"] = tensors["decoder.out.bias"].to(dtype)
+    rewrite(folder, tensors)
+    refused(folder, "not of the types")
 
 
 def test_missing_and_additional_weights_are_refused(folder):
@@ -309,29 +332,12 @@ def test_wider_data_get_the_widest_generator_that_reads_columns(tmp_path, monkey
     assert model.fit(X, X[:, 5] * np.exp(X[:, 6])).generator_ == "wide"
 
 
-def test_a_write_that_fails_leaves_the_old_file(tmp_path):
-    path = tmp_path / "file"
-    path.write_text("old")
-
-    def fail(temporary):
-        temporary.write_text("half")
-        raise OSError("disk full")
-
-    with pytest.raises(OSError, match="disk full"):
-        write_atomically(path, fail)
-    assert path.read_text() == "old"
-    write_atomically(path, lambda temporary: temporary.write_text("new"))
-    assert path.read_text() == "new"
-    assert [p.name for p in tmp_path.iterdir()] == ["file"]
-
-
 def test_a_save_that_is_interrupted_leaves_a_generator_that_loads(folder, monkeypatch):
-    def half(tensors, path, metadata):
-        path.write_bytes(b"half")
+    def interrupt(descriptor):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(checkpoints, "save_file", half)
     other = Generator.untrained(get_library("koza", 3), TINY, Constraints(1, 12), seed=0)
+    monkeypatch.setattr("os.fsync", interrupt)  # the new file is not yet at its place then
     with pytest.raises(KeyboardInterrupt):
         save_generator(other, folder, {})
     assert load_generator(folder).library == LIBRARY

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import io
 import json
 import os
 import signal
@@ -16,8 +18,8 @@ import pytest
 from typer.testing import CliRunner
 
 import dgsr
-from dgsr import checkpoints, pretraining
-from dgsr.cli import app
+from dgsr import checkpoints, cli, pretraining
+from dgsr.cli import app, main
 from dgsr.expressions import Expression, get_library
 from dgsr.tabular import TableError, read_table
 
@@ -75,6 +77,16 @@ BAD_TABLES = {
     "text target": ("a,y\n1,high\n2,low\n", "line 2: 'high' for 'y' is not a number"),
     "decimal commas": ("a;y\n1;2\n3,5;4\n", "line 3: '3,5' .* decimals with a point"),
     "underscore in a number": ("a,y\n1_0,2\n3,4\n", "'1_0' for 'a' is not a number"),
+    "Arabic digits": (
+        "a,y\n1,2\n٣,4\n",
+        "line 3: '٣' for 'a' is not a number; write numbers with the digits 0 to 9",
+    ),
+    "wide digits": (
+        "a,y\n1,2\n3,4.\uff15\n",
+        "line 3: '4.\uff15' for 'y' is not a number; write numbers with the digits",
+    ),
+    "long cell": (f"a,y\n1,2\n{'x' * 999},4\n", r"line 3: 'x{59}…' for 'a' is not a number"),
+    "many columns": (f"{','.join(f'x{i}' for i in range(2000))}\n", r"are x0, .*, x29, and 1,970 more\.$"),
     "empty cell": ("a,y\n1,2\n,4\n", "line 3: no value for 'a'"),
     "nan": ("a,y\n1,2\n3,NaN\n", "line 3: no value for 'y'"),
     "infinite": ("a,y\n1,2\n-inf,4\n", "line 3: -inf for 'a' is not finite"),
@@ -93,6 +105,11 @@ def test_a_bad_table_is_an_error_that_says_where_and_what_to_do(write, content, 
     with pytest.raises(TableError, match=message) as error:
         read_table(path, "y")
     assert str(error.value).startswith(path)
+
+
+def test_spaces_of_any_kind_around_a_number_are_passed_over(write):
+    X, y, *_ = read_table(write("a,y\n1\u00a0,2\n 3 ,\t4\n"), "y")
+    np.testing.assert_array_equal(np.column_stack([X, y]), [[1, 2], [3, 4]])
 
 
 def test_a_missing_file_and_a_folder_are_named(tmp_path):
@@ -137,11 +154,23 @@ class FakeRegressor:
         self.sympy_expr_ = expressions[1].sympy
         return self
 
+    def set_params(self, callback):
+        return self
+
+    def with_feature_names(self, names):
+        return self
+
+    def save(self, path):
+        self.written.append("fit")
+
+    def report(self, path, *data, target):
+        self.written.append("page")
+
 
 @pytest.fixture
 def regressor(monkeypatch):
     class Regressor(FakeRegressor):
-        pass
+        written = []
 
     module = types.ModuleType("dgsr.regressor")
     module.DGSRRegressor = Regressor
@@ -237,10 +266,124 @@ def test_an_interrupted_fit_prints_what_it_has_and_says_so_in_its_exit_code(regr
     assert "area = height*width" in result.stdout
 
 
+@pytest.mark.parametrize("option", ["--save", "--report"])
+@pytest.mark.parametrize("place", ["none/file", "."])
+def test_a_file_that_cannot_be_written_is_told_before_the_search(regressor, data, tmp_path, option, place):
+    result = run("fit", data, "--target", "area", option, str(tmp_path / place))
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr.startswith(f"error: {tmp_path / place} cannot be written (")
+    assert result.stderr.count("\n") == 1
+    assert not hasattr(regressor, "parameters")
+
+
+def test_a_result_is_printed_before_it_is_written_and_one_failure_keeps_nothing_back(
+    regressor, data, tmp_path, monkeypatch
+):
+    def fail(self, path):
+        raise OSError(f"{path} cannot be written")
+
+    monkeypatch.setattr(regressor, "save", fail)
+    kept, page = str(tmp_path / "fit.dgsr"), str(tmp_path / "fit.html")
+    result = run("fit", data, "--target", "area", "--quiet", "--save", kept, "--report", page)
+    assert "area = height*width" in result.stdout
+    assert result.stderr == f"note: the data are few\nerror: {kept} cannot be written\n"
+    assert regressor.written == ["page"]
+    assert result.exit_code == 1
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["data.csv"]
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no device that is full")
+@pytest.mark.parametrize("options", [[], ["--json"]])
+def test_a_full_standard_output_is_one_line_of_error_and_the_files_are_written(
+    regressor, data, tmp_path, monkeypatch, capsys, options
+):
+    command = ["dgsr", "fit", data, "--target", "area", "--quiet", "--save", str(tmp_path / "fit.dgsr")]
+    monkeypatch.setattr("sys.argv", [*command, *options])
+    with open("/dev/full", "w") as full:
+        monkeypatch.setattr("sys.stdout", full)
+        with pytest.raises(SystemExit) as end:
+            main()
+    assert end.value.code == 1
+    *_, error = capsys.readouterr().err.splitlines()
+    assert error.startswith("error: Standard output cannot be written (No space left on device); send it")
+    assert regressor.written == ["fit"]
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no device that is full")
+def test_a_full_standard_output_of_another_command_is_one_line_of_error_too():
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [*DGSR, "--version"], stdout=full, stderr=subprocess.PIPE, text=True, check=False
+        )
+    assert done.returncode == 1
+    assert done.stderr.startswith("error: Standard output cannot be written (")
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_table_is_printed_through_the_one_door_that_tells_of_a_full_standard_output(monkeypatch):
+    class Full(io.StringIO):
+        def flush(self):
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("sys.stdout", Full())
+    with pytest.raises(OSError, match="Standard output cannot be written"):
+        cli._print_table([{"name": "koza", "found": 1}])
+
+
+def test_letters_that_standard_output_lacks_are_escaped(regressor, write, monkeypatch):
+    output = io.BytesIO()
+    monkeypatch.setattr("sys.stdout", io.TextIOWrapper(output, encoding="cp1252", write_through=True))
+    data = write("λ,height,area\n1,2,2\n2,3,6\n3,5,15\n")
+    monkeypatch.setattr("sys.argv", ["dgsr", "fit", data, "--target", "area", "--quiet"])
+    with pytest.raises(SystemExit) as end:
+        main()
+    assert end.value.code == 0
+    assert b"area = height*\\u03bb\n" in output.getvalue()
+
+
+ORDERS = "\x1b]0:owned\x07\x9b31m\u202e\x08\nz"
+
+
+def test_what_a_stranger_wrote_gives_a_terminal_no_orders(regressor, write):
+    data = write(f'"a{ORDERS}",height,"area{ORDERS}"\n1,2,2\n2,3,6\n3,5,15\n')
+    target = f"area{ORDERS}"
+    result = run("fit", data, "--target", target)
+    assert result.exit_code == 0
+    escaped = r"\x1b]0:owned\x07\x9b31m\u202e\x08\nz"
+    assert f"area{escaped} = " in result.stdout
+    assert f"best NMSE 0.25: a{escaped}\n" in result.stderr
+    assert all(c == "\n" or c.isprintable() for c in result.output)
+    found = json.loads(run("fit", data, "--target", target, "--json").stdout)
+    assert found["target"] == target
+    assert f"a{ORDERS}" in found["formula"]
+
+
+@pytest.mark.parametrize(
+    "table", [f'"a{ORDERS}",b\n1,2\n3,4\n', f'a,y\n"{ORDERS}x",2\n3,4\n', f'"{ORDERS}x","{ORDERS}x"\n1,2\n']
+)
+def test_an_error_on_what_a_stranger_wrote_is_one_printable_line(write, table):
+    result = run("fit", write(table, "da\x1b[2Jta.csv"), "--target", "y")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr[:-1].isprintable()
+    assert r"da\x1b[2Jta.csv" in result.stderr
+
+
 def test_what_the_regressor_refuses_is_one_line_of_error(regressor, data):
     result = run("fit", data, "--target", "area", "--library", "nonsense")
     assert (result.exit_code, result.stdout) == (2, "")
     assert result.stderr == "error: library='nonsense' is unknown; choose from koza.\n"
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGTERM to send to one process")
+def test_sigterm_before_there_is_a_result_is_told_and_the_old_handler_comes_back(
+    regressor, data, monkeypatch
+):
+    before = signal.getsignal(signal.SIGTERM)
+    monkeypatch.setattr(regressor, "fit", lambda *_: os.kill(os.getpid(), signal.SIGTERM))
+    result = run("fit", data, "--target", "area")
+    assert (result.exit_code, result.stdout) == (143, "")
+    assert result.stderr == "interrupted before there was a result\n"
+    assert signal.getsignal(signal.SIGTERM) is before
 
 
 @pytest.mark.parametrize("option", ["--max-evaluations=0", "--max-time=-1", "--random-state=x", "--nonsense"])
@@ -429,11 +572,12 @@ def test_a_program_that_reads_the_json_gets_nothing_else(areas):
     assert "evaluations" in done.stderr
 
 
-@pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGINT to send to one process")
-def test_ctrl_c_prints_the_best_so_far_and_ends_with_130(areas):
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no signals to send to one process")
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_fit_that_is_interrupted_prints_the_best_so_far(areas, number, code):
     # A shell may have started the tests with SIGINT ignored; a terminal does not start dgsr so.
-    code = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
-    command = [sys.executable, "-c", code + DGSR[-1], "fit", areas, "--target", "area"]
+    heard = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
+    command = [sys.executable, "-c", heard + DGSR[-1], "fit", areas, "--target", "area"]
     options = ["--generator", "none", "--max-evaluations", "1000000000"]
     with open(areas, "a", encoding="utf-8") as file:
         file.write("1,1,100\n")  # no product any more: the search does not end by itself
@@ -441,10 +585,10 @@ def test_ctrl_c_prints_the_best_so_far_and_ends_with_130(areas):
         [*command, *options], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as process:
         first = process.stderr.readline()
-        process.send_signal(signal.SIGINT)
+        process.send_signal(number)
         out, err = process.communicate(timeout=60)
     assert "evaluations, " in first
-    assert process.returncode == 130
+    assert process.returncode == code
     assert "note: The search was interrupted; the best formulas so far are kept." in err
     assert "Traceback" not in err
     assert "\narea = " in out

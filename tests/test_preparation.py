@@ -51,6 +51,13 @@ def test_the_data_are_all_rows_of_a_weight_each_once():
     np.testing.assert_allclose(shares, [expected[row] / weight.sum() for row in rows(both.data)], rtol=1e-12)
 
 
+@pytest.mark.parametrize("factor", [2.0**1023, 2.0**-1000, 2.0**-1074])
+def test_weights_of_any_size_may_be_those_of_repeated_rows(factor):
+    X, y = data(12)
+    at = np.repeat(np.arange(12), np.arange(12) % 3 + 1)
+    assert_equal(prepared(X[at], y[at], np.full(24, factor)).data, prepared(X[at], y[at]).data)
+
+
 def test_rows_that_differ_in_y_alone_stay_two():
     dataset = prepared(np.ones((3, 1)), np.array([1.0, 2.0, 2.0])).data
     assert rows(dataset) == [(1.0, 1.0), (1.0, 2.0)]

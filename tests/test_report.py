@@ -162,6 +162,26 @@ def test_the_same_fit_writes_the_same_bytes(absorption, tmp_path):
     assert absorption.page(tmp_path) == absorption.page(tmp_path)
 
 
+def test_a_page_that_cannot_be_written_leaves_the_old_one(absorption, tmp_path, monkeypatch):
+    before = absorption.page(tmp_path)
+
+    def fail(descriptor):
+        raise OSError("the disk is full")
+
+    monkeypatch.setattr("os.fsync", fail)
+    with pytest.raises(OSError, match="the disk is full"):
+        absorption.write(tmp_path / "page.html", title="Another page")
+    assert (tmp_path / "page.html").read_text(encoding="utf-8") == before
+
+
+def test_half_a_pair_of_surrogates_in_a_name_is_shown_by_its_number(absorption, tmp_path):
+    named = absorption.estimator.with_feature_names(["a\udc80b"])
+    page = Fit(named, absorption.X, absorption.y).page(tmp_path, target="c\ud800")
+    assert "a\\udc80b" in page
+    assert "c\\ud800" in page
+    assert embedded(page)["target"] == "c\ud800"
+
+
 def test_what_the_user_named_is_escaped_everywhere(odd, tmp_path):
     page = odd.page(tmp_path, target=ODD_NAMES[1], title="<i>A & B</i>")
     tags = [tag for tag, _ in Elements(page).elements]
@@ -209,6 +229,14 @@ def test_weights_count_in_r2(absorption, tmp_path):
     )
     assert Elements(page).texts["r2"] != Elements(absorption.page(tmp_path)).texts["r2"]
     assert "regressor.fit(X, y, sample_weight=sample_weight)" in page
+
+
+def test_weights_of_any_size_are_shares(absorption, tmp_path):
+    pages = [
+        absorption.page(tmp_path, sample_weight=np.full(len(absorption.y), weight))
+        for weight in (1.0, 1.7e308)
+    ]
+    assert pages[0] == pages[1]
 
 
 def test_of_many_rows_always_the_same_thousand_are_embedded(absorption, tmp_path):

@@ -193,3 +193,11 @@ def test_the_misled_method_is_shown_other_data_and_searches_on_the_right_ones():
     assert not torch.equal(right[0], right[1])
     assert torch.equal(misled[0], misled[1])
     assert not torch.equal(right[0], misled[0])
+
+
+def test_a_file_that_cannot_be_written_is_told_before_anything_is_run(tmp_path, monkeypatch):
+    monkeypatch.setattr("dgsr.benchmarking.runner._run_safely", lambda *_: pytest.fail("a run was made"))
+    with pytest.raises(FileNotFoundError, match=r"runs\.jsonl"):
+        run_set(
+            "nguyen", problems=["Nguyen-1"], methods=["gp"], budget=50, out=tmp_path / "none" / "runs.jsonl"
+        )

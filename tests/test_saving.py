@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 from pathlib import Path
 
@@ -144,6 +145,112 @@ def test_a_file_of_another_version_or_a_damaged_one_is_refused(tmp_path, change,
         dgsr.load(path)
 
 
+def nested(depth):
+    value = []
+    for _ in range(depth):
+        value = [value]
+    return value
+
+
+def replaced(*path):
+    """A change that puts the last of `path` where the others lead in the header."""
+    *parents, name, value = path
+
+    def change(header, arrays):
+        for parent in parents:
+            header = header[parent]
+        header[name] = value
+
+    return change
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        replaced("format_version", "1"),
+        replaced("format_version", None),
+        lambda h, a: h.pop("format_version"),
+        replaced("parameters", []),
+        replaced("parameters", "max_time", -1.0),
+        replaced("parameters", "objective", "guess"),
+        replaced("parameters", "library", {"name": "koza"}),
+        replaced("parameters", "callback", "print"),
+        replaced("library", "koza"),
+        replaced("library", "operators", [["add"]]),
+        replaced("library", "has_constants", "no"),
+        replaced("library", "n_variables", 3),
+        replaced("library_of_formulas", "n_variables", 10**7),
+        replaced("library_of_formulas", None),
+        replaced("programs", 3),
+        replaced("programs", []),
+        replaced("programs", 0, []),
+        replaced("programs", 0, nested(400)),
+        replaced("programs", 0, ["neg"] * 301 + ["x1"]),
+        replaced("programs", 0, ["add"] * 6_000 + ["x1"] * 6_001),
+        replaced("names", [["x1", "x2"]]),
+        replaced("names", 0, ["x1"]),
+        replaced("names", 0, ["x1", 2]),
+        replaced("chosen", -1),
+        replaced("chosen", True),
+        replaced("feature_names_in", ["a"]),
+        replaced("feature_names_in", "ab"),
+        replaced("attributes", "n_features_in_", 10**7),
+        replaced("attributes", "n_evaluations_", "many"),
+        replaced("attributes", "stop_reason_", None),
+        replaced("history", {}),
+        replaced("history", 0, 5),
+        replaced("history", 0, "best_nmse", "low"),
+        replaced("history", 0, "best_nmse", -1.0),
+        replaced("history", 0, "seconds", None),
+        replaced("history", 0, "seconds", 10**400),
+        lambda h, a: h["history"][0].pop("evaluations"),
+        replaced("judged", "n_samples", 0),
+        replaced("judged", "tolerance", float("nan")),
+        replaced("judged", {}),
+        lambda h, a: a.update(losses=a["losses"][:-1]),
+        lambda h, a: a.update(losses=-a["losses"]),
+        lambda h, a: a.update(losses=a["losses"].astype(np.float32)),
+        lambda h, a: a.update(constants=np.append(a["constants"], 1.0)),
+        lambda h, a: a.update(constants=a["constants"] * np.inf),
+        lambda h, a: a.update(n_constants=a["n_constants"] - 1),
+        lambda h, a: a.update(n_constants=a["n_constants"] + 2**62),
+        lambda h, a: a.update(n_constants=a["n_constants"][:, None]),
+        lambda h, a: a.update(held_out=np.zeros(99)),
+    ],
+)
+def test_every_part_of_a_file_is_checked_before_anything_is_built(damageable, change):
+    changed(damageable, change)
+    with pytest.raises(ValueError, match="damaged"):
+        dgsr.load(damageable)
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory):
+    path = tmp_path_factory.mktemp("saved") / "fit.dgsr"
+    fitted().save(path)
+    return path.read_bytes()
+
+
+@pytest.fixture
+def damageable(tmp_path, saved):
+    (tmp_path / "fit.dgsr").write_bytes(saved)
+    return tmp_path / "fit.dgsr"
+
+
+@pytest.mark.parametrize("text", ["[]", "3", "null", '"dgsr"', "[" * 100_000, '{"kind": NaN}', "9" * 5_000])
+def test_a_header_that_is_no_mapping_is_refused(tmp_path, text):
+    save_file({}, tmp_path / "fit.dgsr", metadata={"dgsr": text})
+    with pytest.raises(ValueError, match=r"no saved estimator|not a saved estimator"):
+        dgsr.load(tmp_path / "fit.dgsr")
+
+
+def test_a_fit_that_is_too_long_for_a_file_is_told_when_it_is_saved(tmp_path, monkeypatch):
+    monkeypatch.setattr("dgsr.saving._MAX_HEADER", 1_000)
+    with pytest.raises(ValueError, match=r"thin out its history of .* rounds"):
+        fitted().save(tmp_path / "fit.dgsr")
+    assert not list(tmp_path.iterdir())
+
+
 def test_parameters_of_other_versions_are_passed_over(tmp_path):
     """A parameter that is gone is of no use, one that is new has its default."""
     path = tmp_path / "fit.dgsr"
@@ -165,7 +272,21 @@ def test_a_file_that_is_replaced_is_never_half_there(tmp_path, monkeypatch):
     model = fitted()
     model.save(path)
     before = path.read_bytes()
-    monkeypatch.setattr("dgsr.saving.save_file", lambda *a, **k: (_ for _ in ()).throw(OSError("full")))
-    with pytest.raises(OSError, match="full"):
+
+    def fail(descriptor):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("os.fsync", fail)
+    with pytest.raises(
+        OSError, match=r"fit\.dgsr cannot be written \(No space left on device\); name a file"
+    ):
         model.save(path)
     assert path.read_bytes() == before
+    assert [p.name for p in tmp_path.iterdir()] == ["fit.dgsr"]
+
+
+def test_a_folder_that_is_missing_is_told_with_the_mend(tmp_path):
+    with pytest.raises(
+        FileNotFoundError, match=r"cannot be written \(.*\); name a file in a folder that exists"
+    ):
+        fitted().save(tmp_path / "none" / "fit.dgsr")

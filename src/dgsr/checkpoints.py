@@ -7,7 +7,6 @@ rebuild the network, and ``card.json``, which tells people how it was made and h
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping
 from dataclasses import asdict, fields
 from pathlib import Path
@@ -15,13 +14,14 @@ from typing import Any, NamedTuple
 
 import torch
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
+from safetensors.torch import save as to_bytes
 from torch.overrides import TorchFunctionMode
 
 from dgsr.expressions.constraints import Constraints
 from dgsr.expressions.library import Library
 from dgsr.generator.config import GeneratorConfig
 from dgsr.generator.generator import Generator
+from dgsr.writing import write_atomically
 
 FORMAT_VERSION = 1
 WEIGHTS, CARD, CURVES = "weights.safetensors", "card.json", "curves.svg"
@@ -30,6 +30,15 @@ WEIGHTS, CARD, CURVES = "weights.safetensors", "card.json", "curves.svg"
 _MAX_WEIGHTS_BYTES = 1 << 30
 _MAX_SIZE, _MAX_MODULES = 1_000_000, 1_000
 
+# The types in JSON of the fields that a header may have, by their annotation.
+_KINDS: dict[Any, tuple[type, ...]] = {
+    "str": (str,),
+    "bool": (bool,),
+    "int": (int,),
+    "float": (int, float),
+    "tuple[str, ...]": (list,),
+}
+
 
 class GeneratorInfo(NamedTuple):
     """One generator on disk."""
@@ -37,13 +46,6 @@ class GeneratorInfo(NamedTuple):
     name: str
     path: Path
     card: dict[str, Any]
-
-
-def write_atomically(path: Path, write: Any) -> None:
-    """Call ``write(temporary_path)`` and move the result to `path`, so that no reader sees half of it."""
-    temporary = path.with_name(path.name + ".part")
-    write(temporary)
-    os.replace(temporary, path)
 
 
 def refuse_user_operators(library: Library) -> None:
@@ -87,9 +89,8 @@ def save_generator(generator: Generator, folder: str | Path, card: Mapping[str, 
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in generator.state_dict().items()}
-    write_atomically(folder / WEIGHTS, lambda path: save_file(tensors, path, metadata=describe(generator)))
-    text = json.dumps(card, indent=2) + "\n"
-    write_atomically(folder / CARD, lambda path: path.write_text(text, encoding="utf-8"))
+    write_atomically(folder / WEIGHTS, to_bytes(tensors, metadata=describe(generator)))
+    write_atomically(folder / CARD, (json.dumps(card, indent=2) + "\n").encode())
 
 
 class _Uninitialised(TorchFunctionMode):
@@ -106,16 +107,16 @@ def _build(path: Path, header: Mapping[str, str], shapes: Mapping[str, tuple[int
 
     def values(key: str, cls: type) -> dict[str, Any]:
         given = json.loads(header[key])
-        known = {field.name: field.type for field in fields(cls)}
+        known = {field.name: _KINDS[field.type] for field in fields(cls) if field.type in _KINDS}
         if not isinstance(given, dict) or set(given) - set(known):
             raise ValueError(f"unknown entries in {key}")
         for name, value in given.items():
             counts_modules = name.endswith("_layers")
             least = 1 if cls is GeneratorConfig and not counts_modules else 0
             most = _MAX_MODULES if counts_modules or name == "n_variables" else _MAX_SIZE
-            is_known_type = isinstance(value, (str, int, float, list))
-            is_count = isinstance(value, int) and not isinstance(value, bool)
-            if not is_known_type or (is_count and not least <= value <= most):
+            lowest = -most if float in known[name] else least
+            is_number = type(value) in (int, float)
+            if type(value) not in known[name] or (is_number and not lowest <= value <= most):
                 raise ValueError(f"{key}.{name} is out of range")
         return given
 
@@ -180,6 +181,9 @@ def load_generator(name_or_path: str | Path, device: str | torch.device = "cpu")
             shapes = {key: tuple(file.get_slice(key).get_shape()) for key in file.keys()}  # noqa: SIM118
             generator = _build(path, file.metadata() or {}, shapes)
             tensors = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118
+        dtypes = {name: tensor.dtype for name, tensor in generator.state_dict().items()}
+        if any(tensor.dtype != dtypes[name] for name, tensor in tensors.items()):
+            raise ValueError("its tensors are not of the types that save_generator writes")
         if not all(torch.isfinite(tensor).all() for tensor in tensors.values()):
             raise ValueError("some weights are not finite")
         generator.load_state_dict(tensors)

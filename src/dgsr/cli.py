@@ -1,14 +1,18 @@
 """The command line: `dgsr fit`, `dgsr models`, `dgsr bench`, `dgsr pretrain`.
 
 Results go to standard output; progress, notes and errors to standard error. Exit codes: 0 done, 1 some runs
-of a benchmark failed, 2 wrong input, 130 interrupted (`dgsr fit` prints the best formula so far).
+of a benchmark failed or a result could not be printed or written, 2 wrong input, 130 interrupted by Ctrl-C,
+143 by SIGTERM (`dgsr fit` prints the best formula so far).
 Heavy modules are imported inside the commands, so that `dgsr --help` answers at once.
 """
 
 from __future__ import annotations
 
+import io
 import json
 import math
+import os
+import signal
 import sys
 import time
 import warnings
@@ -24,13 +28,14 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 import dgsr
-from dgsr.progress import search_line, shown
+from dgsr.progress import printable, search_line, shown
 
 if TYPE_CHECKING:
     from dgsr.checkpoints import GeneratorInfo
     from dgsr.regressor import DGSRRegressor
 
-INTERRUPTED = 130  # as shells report a program ended by Ctrl-C
+FAILED = 1
+INTERRUPTED, TERMINATED = 130, 143  # as shells report a program ended by Ctrl-C, and by SIGTERM
 
 app = typer.Typer(
     help="Deep Generative Symbolic Regression: from a table of numbers to a formula.",
@@ -43,12 +48,20 @@ app = typer.Typer(
 
 def main() -> None:
     """Run the command line."""
-    app(prog_name="dgsr")
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # for letters that its encoding lacks
+    try:
+        app(prog_name="dgsr")
+    except OSError as error:
+        _complain(error)
+        raise SystemExit(FAILED) from None
+    finally:
+        _drop_what_cannot_be_printed()
 
 
 def _show_version(asked: bool) -> None:
     if asked:
-        typer.echo(f"dgsr {dgsr.__version__}")
+        _echo(f"dgsr {dgsr.__version__}")
         raise typer.Exit
 
 
@@ -84,12 +97,17 @@ def fit(
 ) -> None:
     """Find formulas for one column of a table.
 
-    Prints the Pareto front, the chosen formula marked. Ctrl-C ends the search and prints the best so far.
+    Prints the Pareto front, the chosen formula marked. Ctrl-C or SIGTERM ends the search and prints the best
+    so far.
     """
     from dgsr.tabular import read_table
+    from dgsr.writing import check_writable
 
     stderr = Console(stderr=True, highlight=False)
-    with _input_errors(), _notes(stderr):
+    with _sigterm_interrupts() as signals, _input_errors(signals=signals), _notes(stderr):
+        for path in (save, report):
+            if path is not None:
+                check_writable(path)  # now, and not after the search
         table = read_table(data, target)
         from dgsr.regressor import DGSRRegressor
 
@@ -106,18 +124,20 @@ def fit(
             regressor.fit(table.X, table.y)
             seconds = time.monotonic() - started
         _note_bad_fit(stderr, regressor)
-        if save is not None:
-            regressor.set_params(callback=None).save(save)
-        if report is not None:
-            named = regressor.with_feature_names(table.feature_names)
-            named.report(report, table.X, table.y, target=target)
     result = _result(regressor, target, table.feature_names, seconds)
     if as_json:
-        typer.echo(json.dumps(result, indent=2, allow_nan=False))
+        outputs = [partial(_print_json, result)]
     else:
-        _print_result(result, _short_formulas(regressor, table.feature_names))
+        outputs = [partial(_print_result, result, _short_formulas(regressor, table.feature_names))]
+    if save is not None:
+        outputs.append(partial(regressor.set_params(callback=None).save, save))
+    if report is not None:
+        named = regressor.with_feature_names(table.feature_names)
+        outputs.append(partial(named.report, report, table.X, table.y, target=target))
+    with _notes(stderr):
+        _give_out(outputs)
     if result["stop_reason"] == "interrupted":
-        raise typer.Exit(INTERRUPTED)
+        raise typer.Exit(_exit_code(signals))
 
 
 @app.command()
@@ -129,17 +149,14 @@ def models(
 
     generators = list_generators()
     if as_json:
-        typer.echo(
-            json.dumps([{"name": info.name, "path": str(info.path), **info.card} for info in generators])
-        )
+        _print_json([{"name": info.name, "path": str(info.path), **info.card} for info in generators])
     elif generators:
         _print_table([_model_row(info) for info in generators])
-        typer.echo(
-            "\nconditioning gap: nats the true program gains from its own data over another data set's"
-        )
-        typer.echo("found: share of held-out equations among the first 100 samples")
+        _echo()
+        _echo("conditioning gap: nats the true program gains from its own data over another data set's")
+        _echo("found: share of held-out equations among the first 100 samples")
     else:
-        typer.echo("No pre-trained generator is installed; make one with dgsr pretrain.")
+        _echo("No pre-trained generator is installed; make one with dgsr pretrain.")
 
 
 @app.command()
@@ -174,11 +191,11 @@ def bench(
             out=out,
             noise=noise,
             options=options,
-            callback=lambda record: typer.echo(_run_line(record), err=True),
+            callback=lambda record: typer.echo(printable(_run_line(record)), err=True),
         )
     _print_table(summarise(records))
     if any("error" in record for record in records):
-        raise typer.Exit(1)
+        raise typer.Exit(FAILED)
 
 
 @app.command()
@@ -220,27 +237,65 @@ def pretrain(
             callback=show,
             **changes,
         )
-    typer.echo(f"The generator is in {out}; use it with dgsr fit --generator {out}")
+    _echo(f"The generator is in {out}; use it with dgsr fit --generator {out}")
 
 
-# --- input errors, notes and progress -------------------------------------------------------------
+# --- errors, interruptions, notes and progress ----------------------------------------------------
 
 
-def _fail(message: str) -> NoReturn:
-    typer.echo(f"error: {message}", err=True)
-    raise typer.Exit(2)
+def _complain(error: Exception) -> None:
+    """Say in one line what is wrong; a reader of the output that has left, such as head, need not be told."""
+    if not isinstance(error, BrokenPipeError):
+        typer.echo(printable(f"error: {error}"), err=True)
 
 
 @contextmanager
-def _input_errors(interrupted: str = "interrupted before there was a result") -> Iterator[None]:
-    """Say in one line what is wrong with the input, or what Ctrl-C left behind; no traceback."""
+def _input_errors(
+    interrupted: str = "interrupted before there was a result", signals: Sequence[int] = ()
+) -> Iterator[None]:
+    """Say in one line what is wrong with the input, or what an interruption left behind; no traceback."""
     try:
         yield
     except (ValueError, OSError) as error:
-        _fail(str(error))
+        _complain(error)
+        raise typer.Exit(2) from None
     except KeyboardInterrupt:
-        typer.echo(interrupted, err=True)
-        raise typer.Exit(INTERRUPTED) from None
+        typer.echo(printable(interrupted), err=True)
+        raise typer.Exit(_exit_code(signals)) from None
+
+
+@contextmanager
+def _sigterm_interrupts() -> Iterator[list[int]]:
+    """Let SIGTERM interrupt the block as Ctrl-C does; the list that is given tells whether it came."""
+    received: list[int] = []
+
+    def interrupt(number: int, _: Any) -> NoReturn:
+        received.append(number)
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield received
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _exit_code(signals: Sequence[int]) -> int:
+    """Return the exit code after an interruption; `signals` are those that `_sigterm_interrupts` noted."""
+    return TERMINATED if signals else INTERRUPTED
+
+
+def _give_out(outputs: Sequence[Callable[[], None]]) -> None:
+    """Print and write results in turn; where one fails, the others are given out all the same."""
+    failed = False
+    for output in outputs:
+        try:
+            output()
+        except OSError as error:
+            failed = True
+            _complain(error)
+    if failed:
+        raise typer.Exit(FAILED)
 
 
 @contextmanager
@@ -253,7 +308,7 @@ def _notes(stderr: Console) -> Iterator[None]:
 
 
 def _note(stderr: Console, message: str) -> None:
-    stderr.print(Text(f"note: {message}"), soft_wrap=True)
+    stderr.print(Text(printable(f"note: {message}")), soft_wrap=True)
 
 
 def _progress(stderr: Console, quiet: bool, line: Callable[[Any], str]) -> Any:
@@ -285,6 +340,33 @@ def _run_line(record: dict[str, Any]) -> str:
 
 
 # --- what is printed ------------------------------------------------------------------------------
+
+
+def _echo(line: str = "") -> None:
+    """Print one line for a person to read."""
+    _print(printable(line))
+
+
+def _print_json(content: Any) -> None:
+    _print(json.dumps(content, indent=2, allow_nan=False))
+
+
+def _print(text: str) -> None:
+    try:
+        typer.echo(text)
+    except OSError as error:
+        raise type(error)(
+            f"Standard output cannot be written ({error.strerror}); send it to where there is room."
+        ) from error
+
+
+def _drop_what_cannot_be_printed() -> None:
+    """Empty the buffer of a full standard output, which would fail once more when Python ends."""
+    try:
+        if sys.stdout is not None:
+            sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _result(
@@ -330,9 +412,10 @@ def _print_result(result: dict[str, Any], formulas: Sequence[str]) -> None:
             for row, formula in zip(result["pareto_front"], formulas, strict=True)
         ]
     )
-    typer.echo(f"\n{result['target']} = {result['formula']}")
+    _echo()
+    _echo(f"{result['target']} = {result['formula']}")
     speed = result["n_evaluations"] / max(result["seconds"], 1e-3)
-    typer.echo(
+    _echo(
         f"{result['n_evaluations']:,} evaluations in {result['seconds']:.1f} s ({speed:,.0f} a second); "
         f"stopped: {result['stop_reason']}"
     )
@@ -345,15 +428,14 @@ def _print_table(rows: Sequence[dict[str, Any]]) -> None:
         is_number = all(isinstance(row[name], int | float) for row in rows)
         table.add_column(Text(name, style="bold"), justify="right" if is_number else "left", overflow="fold")
     for row in rows:
-        table.add_row(*(Text(_cell(value)) for value in row.values()))
+        table.add_row(*(Text(printable(_cell(value))) for value in row.values()))
     if sys.stdout.isatty():
         Console(highlight=False).print(table)
         return
-    console = Console(width=10_000, highlight=False)
-    with console.capture() as captured:
-        console.print(table)
-    for line in captured.get().splitlines():
-        typer.echo(line.rstrip())  # of the spaces that fill the last column
+    lines = io.StringIO()
+    Console(file=lines, width=10_000, highlight=False).print(table)
+    for line in lines.getvalue().splitlines():
+        _echo(line.rstrip())  # of the spaces that fill the last column
 
 
 def _cell(value: Any) -> str:

@@ -64,6 +64,8 @@ def prepare(
     weights = np.ones(len(y)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
     used = np.flatnonzero(weights > 0.0)
     table, weights = table[used], weights[used]
+    # By a power of two, which is exact: the largest weight is below 1, and no sum of them overflows.
+    weights = np.ldexp(weights, -np.frexp(weights.max())[1])
     table, row_of = np.unique(table, axis=0, return_inverse=True)
     weights = np.bincount(row_of.ravel(), weights).astype(np.float64)
     rng = np.random.default_rng(seed)

@@ -46,9 +46,16 @@ def shown(
             yield _every(_LIVE, show)
     elif console.is_terminal:
         with Live(Text("starting"), console=console, auto_refresh=False, transient=True) as live:
-            yield _every(_LIVE, lambda progress: live.update(_one_line(line(progress)), refresh=True))
+            yield _every(
+                _LIVE, lambda progress: live.update(_one_line(printable(line(progress))), refresh=True)
+            )
     else:
-        yield _every(_LOG, lambda progress: console.print(Text(line(progress)), soft_wrap=True))
+        yield _every(_LOG, lambda progress: console.print(Text(printable(line(progress))), soft_wrap=True))
+
+
+def printable(text: str) -> str:
+    """Return `text` in one line, with escapes for what would command a terminal or deceive its reader."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 def search_line(progress: SearchProgress, names: Sequence[str] | None = None) -> str:

@@ -13,21 +13,30 @@ from typing import Any
 
 import numpy as np
 from safetensors import SafetensorError, safe_open
-from safetensors.numpy import save_file
+from safetensors.numpy import save as to_bytes
 
 import dgsr
-from dgsr.checkpoints import write_atomically
 from dgsr.expressions.expression import Expression
 from dgsr.expressions.library import Library
 from dgsr.pareto import Candidate, ParetoFront
 from dgsr.regressor import DGSRRegressor
+from dgsr.writing import write_atomically
 
 #: Raised when an older version could not read what this one writes.
 FORMAT_VERSION = 1
 
 _KIND = "dgsr.DGSRRegressor"
-_MAX_BYTES = 1 << 28
-_ATTRIBUTES = ("n_evaluations_", "stop_reason_", "generator_", "n_features_in_")
+_ATTRIBUTES = {"n_evaluations_": int, "stop_reason_": str, "generator_": str, "n_features_in_": int}
+
+# What is beyond these no fit has left, or nobody could read: bytes of a file, characters of its header,
+# tokens and levels of a program (Python's recursion ends at some 400), variables of a library.
+_MAX_BYTES, _MAX_HEADER = 1 << 28, 1 << 25
+_MAX_LENGTH, _MAX_DEPTH, _MAX_VARIABLES = 10_000, 300, 1_000_000
+
+_LARGEST_NUMBER = float(np.finfo(np.float64).max)
+
+# What goes wrong in reading a file that is not as `save` wrote it.
+_DAMAGE = (SafetensorError, ValueError, LookupError, TypeError, AttributeError, OverflowError, RecursionError)
 
 
 def save(regressor: DGSRRegressor, path: str | Path) -> None:
@@ -42,7 +51,10 @@ def save(regressor: DGSRRegressor, path: str | Path) -> None:
     Raises
     ------
     ValueError
-        If a formula has an operator of the user's own, which is code and which no file can hold.
+        If a formula has an operator of the user's own, which is code and which no file can hold, or the
+        history is too long for a file.
+    OSError
+        If the file cannot be written; one that was there is unchanged then.
 
     Warns
     -----
@@ -84,8 +96,13 @@ def save(regressor: DGSRRegressor, path: str | Path) -> None:
     }
     if front.held_out is not None:
         arrays["held_out"] = front.held_out
-    metadata = {"dgsr": json.dumps(header, allow_nan=False)}
-    write_atomically(Path(path), lambda part: save_file(arrays, part, metadata=metadata))
+    text = json.dumps(header, allow_nan=False)
+    if len(text) > _MAX_HEADER:
+        raise ValueError(
+            f"The fit takes {len(text):,} characters, of which a file holds {_MAX_HEADER:,}; thin out "
+            f"its history of {len(regressor.history_):,} rounds: model.history_ = model.history_[::10]."
+        )
+    write_atomically(path, to_bytes(arrays, metadata={"dgsr": text}))
 
 
 def load(path: str | Path) -> DGSRRegressor:
@@ -112,50 +129,143 @@ def load(path: str | Path) -> DGSRRegressor:
         raise ValueError(f"{path} is not a saved estimator: it has {path.stat().st_size} bytes.")
     try:
         with safe_open(path, framework="numpy") as file:
-            metadata = file.metadata() or {}
+            text = (file.metadata() or {}).get("dgsr", "{}")
+            if len(text) > _MAX_HEADER:
+                raise ValueError(f"its header has {len(text)} characters")
+            header = json.loads(text, parse_constant=_refuse_constant)
             arrays = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118
-        header = json.loads(metadata.get("dgsr", "{}"))
-    except (SafetensorError, json.JSONDecodeError) as error:
+    except _DAMAGE as error:
         raise ValueError(f"{path} is no saved estimator, or is damaged ({error}); save it again.") from error
-    if header.get("kind") != _KIND:
+    if not isinstance(header, dict) or header.get("kind") != _KIND:
         raise ValueError(f"{path} is not a saved estimator; give a file that DGSRRegressor.save wrote.")
-    if header["format_version"] > FORMAT_VERSION:
-        raise ValueError(
-            f"{path} was written by dgsr {header['dgsr_version']} in format {header['format_version']}; "
-            f"this is dgsr {dgsr.__version__}, which reads up to format {FORMAT_VERSION}: update dgsr."
-        )
     try:
-        return _rebuilt(header, arrays)
-    except (KeyError, IndexError, TypeError, ValueError) as error:
-        raise ValueError(f"{path} is damaged ({error}); save it again.") from error
+        version = _entry(header, "format_version", int)
+        if version <= FORMAT_VERSION:
+            return _rebuilt(header, arrays)
+        written_by = _entry(header, "dgsr_version", str)
+    except _DAMAGE as error:
+        raise ValueError(f"{path} is damaged ({str(error)[:200]}); save it again.") from error
+    raise ValueError(
+        f"{path} was written by dgsr {written_by} in format {version}; "
+        f"this is dgsr {dgsr.__version__}, which reads up to format {FORMAT_VERSION}: update dgsr."
+    )
 
 
 def _rebuilt(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> DGSRRegressor:
-    parameters = dict(header["parameters"])
+    """Return the estimator of a file; ValueError if one of its parts is not as `save` writes it."""
+    regressor = _with_parameters(_entry(header, "parameters", dict))
+    attributes = _entry(header, "attributes", dict)
+    for name, kind in _ATTRIBUTES.items():
+        setattr(regressor, name, _entry(attributes, name, kind))
+    regressor.library_ = _library(_entry(header, "library", dict), regressor.n_features_in_)
+    candidates = _candidates(header, arrays, regressor.n_features_in_)
+    held_out = _floats(arrays, "held_out", len(candidates)) if "held_out" in arrays else None
+    judged = _entry(header, "judged", dict)
+    n_samples, tolerance = (float(_number(judged, name)) for name in ("n_samples", "tolerance"))
+    if not n_samples > 0.0 <= tolerance:
+        raise ValueError(f"its losses are of {n_samples} rows, its tolerance is {tolerance}")
+    regressor.pareto_front_ = ParetoFront(candidates, n_samples, tolerance, held_out)
+    chosen = _entry(header, "chosen", int)
+    if not 0 <= chosen < len(candidates):
+        raise ValueError(f"chosen is {chosen}")
+    regressor.expression_ = candidates[chosen].expression
+    if header.get("feature_names_in") is not None:
+        names = _names(header["feature_names_in"], regressor.n_features_in_)
+        regressor.feature_names_in_ = np.array(names, dtype=object)
+    regressor.history_ = [_round(entry) for entry in _entry(header, "history", list)]
+    return regressor
+
+
+def _with_parameters(given: dict[str, Any]) -> DGSRRegressor:
+    known = DGSRRegressor().get_params()
+    parameters = {name: value for name, value in given.items() if name in known}
     if isinstance(parameters.get("library"), dict):
         parameters["library"] = _library(parameters["library"])
-    known = DGSRRegressor().get_params()
-    regressor = DGSRRegressor(**{name: value for name, value in parameters.items() if name in known})
-    ends = np.cumsum(arrays["n_constants"])
-    candidates = []
-    library = _library(header["library_of_formulas"])
-    for i, program in enumerate(header["programs"]):
-        constants = arrays["constants"][ends[i] - arrays["n_constants"][i] : ends[i]]
-        tokens = [library.index[name] for name in program]
-        expression = Expression(library, tokens, constants, header["names"][i])
-        candidates.append(Candidate(expression.complexity, float(arrays["losses"][i]), expression))
-    regressor.pareto_front_ = ParetoFront(candidates, **header["judged"], held_out=arrays.get("held_out"))
-    regressor.expression_ = candidates[header["chosen"]].expression
-    regressor.library_ = _library(header["library"])
-    for name in _ATTRIBUTES:
-        setattr(regressor, name, header["attributes"][name])
-    if header["feature_names_in"] is not None:
-        regressor.feature_names_in_ = np.array(header["feature_names_in"], dtype=object)
-    regressor.history_ = [
-        {key: math.inf if value is None else value for key, value in entry.items()}
-        for entry in header["history"]
-    ]
+    regressor = DGSRRegressor(**parameters)
+    regressor._validate_params()
     return regressor
+
+
+def _candidates(header: dict[str, Any], arrays: dict[str, np.ndarray], n_features: int) -> list[Candidate]:
+    programs, names = _entry(header, "programs", list), _entry(header, "names", list)
+    if not len(programs) == len(names) > 0:
+        raise ValueError(f"it has {len(programs)} programs and {len(names)} lists of names")
+    losses = _floats(arrays, "losses", len(programs))
+    constants = _floats(arrays, "constants")
+    counts = arrays.get("n_constants", np.zeros(0))
+    if not (np.isfinite(losses).all() and np.isfinite(constants).all() and losses.min() >= 0.0):
+        raise ValueError("losses or constants are not finite, or losses are negative")
+    if counts.dtype != np.int64 or counts.shape != losses.shape:
+        raise ValueError("n_constants are not those of the programs")
+    if counts.min() < 0 or counts.max() > len(constants) or counts.sum() != len(constants):
+        raise ValueError("n_constants are not those of the constants")
+    ends = np.cumsum(counts)
+    # Every variable has a name in the file, so the library is no larger than the file.
+    names = [_names(of_one, n_features) for of_one in names]
+    library = _library(_entry(header, "library_of_formulas", dict), n_features)
+    candidates = []
+    for i, program in enumerate(programs):
+        own = constants[ends[i] - counts[i] : ends[i]]
+        expression = Expression(library, _tokens(program, library), own, names[i])
+        if len(expression.constants) != counts[i]:
+            raise ValueError(f"program {i} has other constants than the file")
+        candidates.append(Candidate(expression.complexity, float(losses[i]), expression))
+    return candidates
+
+
+def _tokens(program: Any, library: Library) -> list[int]:
+    """Return the token ids of a program that is neither too long nor too deep to be shown."""
+    if not isinstance(program, list) or not 0 < len(program) <= _MAX_LENGTH:
+        raise ValueError("a program is no list, is empty or is too long")
+    tokens = [library.index[name] for name in program]
+    depths: list[int] = []
+    for token in reversed(tokens):
+        arity = library.tokens[token].arity
+        children = [depths.pop() for _ in range(arity)]
+        depths.append(1 + max(children, default=0))
+    if max(depths) > _MAX_DEPTH:
+        raise ValueError(f"a program is {max(depths)} levels deep")
+    return tokens
+
+
+def _round(entry: Any) -> dict[str, float]:
+    """Return one entry of the history; what was not finite is infinite."""
+    numbers = {key: math.inf if value is None else _number(entry, key) for key, value in entry.items()}
+    until = numbers["evaluations"], numbers["seconds"]
+    if min(*until, numbers["best_nmse"]) < 0 or math.isinf(max(until)):
+        raise ValueError(f"a round of the history is {entry}")
+    return numbers
+
+
+def _entry(mapping: dict[str, Any], name: str, *kinds: type) -> Any:
+    """Return an entry that is of one of `kinds` exactly, since true is no number in JSON."""
+    if type(mapping.get(name)) not in kinds:
+        raise ValueError(f"{name} is {mapping.get(name)!r}")
+    return mapping[name]
+
+
+def _number(mapping: dict[str, Any], name: str) -> float:
+    value = _entry(mapping, name, int, float)
+    if not abs(value) <= _LARGEST_NUMBER:  # nan and whole numbers beyond a float included
+        raise ValueError(f"{name} is {value}")
+    return value
+
+
+def _names(given: Any, n: int) -> list[str]:
+    if not isinstance(given, list) or len(given) != n or not all(type(name) is str for name in given):
+        raise ValueError(f"it does not name its {n} variables")
+    return given
+
+
+def _floats(arrays: dict[str, np.ndarray], name: str, n: int | None = None) -> np.ndarray:
+    array = arrays.get(name, np.zeros(0, dtype=np.bool_))
+    if array.dtype != np.float64 or array.ndim != 1 or (n is not None and len(array) != n):
+        raise ValueError(f"{name} are not {'' if n is None else n} numbers")
+    return array
+
+
+def _refuse_constant(name: str) -> None:
+    raise ValueError(f"{name} is not JSON")
 
 
 def _parameters(regressor: DGSRRegressor) -> tuple[dict[str, Any], list[str]]:
@@ -194,5 +304,13 @@ def _library_entry(library: Library) -> dict[str, Any]:
     }
 
 
-def _library(entry: dict[str, Any]) -> Library:
-    return Library(entry["name"], tuple(entry["operators"]), entry["has_constants"], entry["n_variables"])
+def _library(entry: dict[str, Any], n_variables: int | None = None) -> Library:
+    """Return the library of an entry, which must have `n_variables` where they are given."""
+    operators = _entry(entry, "operators", list)
+    if not all(type(name) is str for name in operators):
+        raise ValueError("operators are not names")
+    n = _entry(entry, "n_variables", int)
+    if n > _MAX_VARIABLES or n_variables not in (None, n):
+        raise ValueError(f"n_variables is {n}")
+    name, has_constants = _entry(entry, "name", str), _entry(entry, "has_constants", bool)
+    return Library(name, tuple(operators), has_constants, n)

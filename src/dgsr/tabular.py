@@ -6,6 +6,8 @@ import csv
 import difflib
 import itertools
 import math
+from array import array
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple, TextIO
@@ -14,6 +16,9 @@ import numpy as np
 
 #: A cell that holds one of these has no value.
 _MISSING = {"", "na", "n/a", "nan", "null", "none", "?"}
+
+# Names that a message lists, and letters of a name or a cell that it quotes.
+_MOST_NAMES, _LONGEST_QUOTE = 30, 60
 
 
 class TableError(ValueError):
@@ -71,7 +76,10 @@ def _read(file: TextIO, path: str, target: str) -> Table:
     if len(header) == 1:
         raise TableError(f"{path} has no column but the target {target!r}; add at least one input column.")
 
-    rows = np.array([_numbers(row, header, f"{path}, line {cells.line_num}") for row in _filled(cells)])
+    numbers = array("d")  # a list would take four times the memory of large tables
+    for row in _filled(cells):
+        numbers.extend(_quickly_read(row, len(header)) or _numbers(row, header, path, cells.line_num))
+    rows = np.asarray(numbers, dtype=np.float64).reshape(-1, len(header))
     if len(rows) < 2:
         found = "1 row" if len(rows) else "no rows"
         raise TableError(f"{path} has {found} of numbers under its header; a fit needs at least 2.")
@@ -81,7 +89,7 @@ def _read(file: TextIO, path: str, target: str) -> Table:
 
 
 def _filled(rows: Iterable[list[str]]) -> Iterator[list[str]]:
-    return (row for row in rows if any(cell.strip() for cell in row))
+    return (row for row in rows if not all(cell == "" or cell.isspace() for cell in row))
 
 
 def _delimiter(header: str) -> str:
@@ -92,12 +100,13 @@ def _columns(header: list[str], path: str) -> list[str]:
     names = [name.strip() for name in header]
     if all(_is_number(name) for name in names):
         raise TableError(f"{path} starts with a row of numbers; add a first line that names the columns.")
+    counts = Counter(names)
     for position, name in enumerate(names, start=1):
         if not name:
             raise TableError(f"{path} gives column {position} no name; name every column in the first line.")
-        if names.count(name) > 1:
+        if counts[name] > 1:
             raise TableError(
-                f"{path} has {names.count(name)} columns named {name!r}; give each its own name."
+                f"{path} has {counts[name]} columns named {_quoted(name)}; give each its own name."
             )
     return names
 
@@ -105,24 +114,54 @@ def _columns(header: list[str], path: str) -> list[str]:
 def _no_such_column(path: str, target: str, names: list[str]) -> str:
     by_lower_case = {name.lower(): name for name in names}
     close = difflib.get_close_matches(target.lower(), by_lower_case, n=1)
-    hint = f" Did you mean {by_lower_case[close[0]]!r}?" if close else ""
-    return f"{path} has no column {target!r}; its columns are {', '.join(names)}.{hint}"
+    hint = f" Did you mean {_quoted(by_lower_case[close[0]])}?" if close else ""
+    shown = ", ".join(map(_shortened, names[:_MOST_NAMES]))
+    if len(names) > _MOST_NAMES:
+        shown += f", and {len(names) - _MOST_NAMES:,} more"
+    return f"{path} has no column {_quoted(target)}; its columns are {shown}.{hint}"
 
 
-def _numbers(row: list[str], header: list[str], where: str) -> list[float]:
+def _shortened(text: str) -> str:
+    return text if len(text) <= _LONGEST_QUOTE else text[: _LONGEST_QUOTE - 1] + "…"
+
+
+def _quoted(text: str) -> str:
+    return repr(_shortened(text))
+
+
+def _quickly_read(row: list[str], n_columns: int) -> list[float] | None:
+    """Return the numbers of a row that leaves no doubt; None for one that `_numbers` has to look at."""
+    together = "".join(row)
+    if len(row) != n_columns or "_" in together or not together.isascii():
+        return None
+    try:
+        numbers = list(map(float, row))
+    except ValueError:
+        return None
+    return numbers if all(map(math.isfinite, numbers)) else None
+
+
+def _numbers(row: list[str], header: list[str], path: str, line: int) -> list[float]:
+    """Return the numbers of a row, or say what is wrong with it."""
+    where = f"{path}, line {line}"
     if len(row) != len(header):
         cells = "1 cell" if len(row) == 1 else f"{len(row)} cells"
         raise TableError(f"{where}: {cells} for {len(header)} columns; give every row one cell per column.")
     numbers = []
     for name, cell in zip(header, row):
         if cell.strip().lower() in _MISSING:
-            raise TableError(f"{where}: no value for {name!r}; fill it in, or remove the row or the column.")
+            raise TableError(
+                f"{where}: no value for {_quoted(name)}; fill it in, or remove the row or the column."
+            )
         if not _is_number(cell):
-            raise TableError(f"{where}: {cell.strip()!r} for {name!r} is not a number; {_mend(cell)}.")
+            raise TableError(
+                f"{where}: {_quoted(cell.strip())} for {_quoted(name)} is not a number; {_mend(cell)}."
+            )
         number = float(cell)
         if not math.isfinite(number):
             raise TableError(
-                f"{where}: {cell.strip()} for {name!r} is not finite; remove the row or the column."
+                f"{where}: {_shortened(cell.strip())} for {_quoted(name)} is not finite; "
+                "remove the row or the column."
             )
         numbers.append(number)
     return numbers
@@ -133,10 +172,13 @@ def _is_number(cell: str) -> bool:
         float(cell)
     except ValueError:
         return False
-    return "_" not in cell  # Python reads 1_000 as a number, other programs don't
+    # Python reads 1_000 and digits of every script as numbers, other programs don't.
+    return "_" not in cell and cell.strip().isascii()
 
 
 def _mend(cell: str) -> str:
     if _is_number(cell.replace(",", ".", 1)):
         return "write decimals with a point"
+    if any(character.isdecimal() and not character.isascii() for character in cell):
+        return "write numbers with the digits 0 to 9"
     return "remove the column or write it as numbers"

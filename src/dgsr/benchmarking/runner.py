@@ -186,6 +186,8 @@ def run_set(
     ------
     ValueError
         If a set, problem or method is unknown.
+    OSError
+        If `out` cannot be written; before anything is run.
     """
     _check_methods(methods)
     chosen = _chosen_problems(set_name, problems)
@@ -200,6 +202,8 @@ def run_set(
                 tasks[key] = (problem, method, METHODS[method], *arguments)
     records = {_key(record): record for record in read_records(out)} if out and Path(out).exists() else {}
     records = {key: record for key, record in records.items() if key in tasks and "error" not in record}
+    if out is not None:
+        open(out, "ab").close()  # one that cannot be written is told now, and not after a run
     for record in _in_parallel([task for key, task in tasks.items() if key not in records], n_jobs):
         if out is not None:
             _append(Path(out), record)

@@ -12,13 +12,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from dgsr.checkpoints import (
-    CURVES,
-    load_generator,
-    refuse_user_operators,
-    save_generator,
-    write_atomically,
-)
+from dgsr.checkpoints import CURVES, load_generator, refuse_user_operators, save_generator
 from dgsr.exclusion import benchmark_exclusions
 from dgsr.expressions.constraints import Constraints
 from dgsr.expressions.library import Library, get_library
@@ -30,6 +24,7 @@ from dgsr.pretraining.curves import to_svg
 from dgsr.pretraining.trainer import Trainer
 from dgsr.prior import Prior
 from dgsr.validation import ValidationSet, draw_validation_set, measure
+from dgsr.writing import write_atomically
 
 __all__ = ["OBJECTIVES", "PRETRAINING_CONFIGS", "PretrainingConfig", "Progress", "Trainer", "pretrain"]
 
@@ -235,7 +230,7 @@ class _Run:
         waited = trainer.seconds_waited / max(time.perf_counter() - self.started, 1e-9)
         self.curves.append({**point, "waited": waited, **figures})
         svg = to_svg(self.curves, trainer.config.n_datasets)
-        write_atomically(self.path.with_name(CURVES), lambda path: path.write_text(svg, encoding="utf-8"))
+        write_atomically(self.path.with_name(CURVES), svg.encode())
         return figures
 
     def card(self, n_validation: int) -> dict[str, Any]:

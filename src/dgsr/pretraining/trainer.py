@@ -17,11 +17,10 @@ from typing import Any
 import numpy as np
 import torch
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
+from safetensors.torch import save as to_bytes
 from torch import Tensor
 
 from dgsr import objectives
-from dgsr.checkpoints import write_atomically
 from dgsr.generator.generator import Generator
 from dgsr.kernels.random import new_state
 from dgsr.population import DataSet
@@ -30,6 +29,7 @@ from dgsr.pretraining.config import PretrainingConfig
 from dgsr.pretraining.stream import Batch, Stream
 from dgsr.prior import DrawnDataSets, Exclusions, Prior
 from dgsr.validation import fitted_nmse
+from dgsr.writing import write_atomically
 
 _MICRO_BATCH = 64
 
@@ -201,7 +201,7 @@ class Trainer:
             "settings": self.settings(),
         }
         text = {"training": json.dumps(metadata)}
-        write_atomically(path, lambda temporary: save_file(tensors, temporary, metadata=text))
+        write_atomically(path, to_bytes(tensors, metadata=text))
 
     def load(self, path: Path) -> tuple[list[dict[str, float]], float]:
         """Go back to the state `save` wrote; return the curves and the seconds so far.

@@ -53,7 +53,8 @@ def judged(candidate: Candidate, X: np.ndarray, y: np.ndarray, weights: np.ndarr
         residuals = y - predictions
         residuals[~(np.abs(residuals) < _LARGEST) | ~(np.abs(predictions) < _LARGEST)] = np.nan
         weighted = weights > 0
-        share = weights[weighted] / weights[weighted].sum()
+        share = weights[weighted] / weights.max()  # first, so that the sum cannot overflow
+        share /= share.sum()
         mean_square = float(share @ residuals[weighted] ** 2)
         variance = float(share @ (y[weighted] - share @ y[weighted]) ** 2)
     rmse = math.sqrt(mean_square) if math.isfinite(mean_square) else None

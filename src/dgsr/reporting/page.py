@@ -20,6 +20,7 @@ from dgsr.displays import chosen_index
 from dgsr.reporting.charts import front_chart, history_chart
 from dgsr.reporting.facts import Judged, caveats, judged, particulars, sampled_rows, snippet
 from dgsr.reporting.numbers import counted, number, share_explained
+from dgsr.writing import write_atomically
 
 # What each selection goes by, in words.
 _REASONS = {
@@ -48,7 +49,7 @@ def write_report(
     estimator : DGSRRegressor
         Fitted.
     path : str or Path
-        The file to write; one that is there is replaced.
+        The file to write; one that is there is replaced, in one step.
     X : array-like of shape (n_samples, n_features)
         Rows to show the candidates on: those of the fit, or others.
     y : array-like of shape (n_samples,)
@@ -74,7 +75,7 @@ def write_report(
     ValueError
         If `X`, `y` or `sample_weight` do not go with the fit.
     OSError
-        If the file cannot be written.
+        If the file cannot be written; one that was there is unchanged then.
     """
     if not hasattr(type(estimator), "sympy_expr_"):
         raise TypeError(
@@ -89,7 +90,8 @@ def write_report(
         raise ValueError("sample_weight is 0 in every row; give some row a weight above 0.")
     path = Path(path)
     page = _page(estimator, X, y, weights, sample_weight is not None, target, title)
-    path.write_text(page, encoding="utf-8", newline="\n")
+    # What UTF-8 has no bytes for, half of a pair of surrogates in a name, is shown by its number.
+    write_atomically(path, page.encode(errors="backslashreplace"))
     return path
 
 

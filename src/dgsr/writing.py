@@ -1,0 +1,79 @@
+"""Files that are written whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+
+def write_atomically(path: str | Path, content: bytes) -> None:
+    """Replace the file at `path` in one step, so that no reader and no interruption leaves half of it.
+
+    Parameters
+    ----------
+    path : str or Path
+        Of a link the file it leads to is replaced. A file that is there keeps its permissions, and a new one
+        has those that the process gives to new files. A pipe or a device is written to as it is.
+    content : bytes
+
+    Raises
+    ------
+    OSError
+        If that fails. A file that was there is unchanged then.
+    """
+    with _plain_errors(path):
+        if _is_stream(path):
+            Path(path).write_bytes(content)
+            return
+        temporary = _written_beside(path, content)
+        try:
+            os.replace(temporary, os.path.realpath(path))
+        finally:
+            temporary.unlink(missing_ok=True)
+
+
+def check_writable(path: str | Path) -> None:
+    """Raise the OSError that `write_atomically` would for `path`; what is there stays as it is."""
+    with _plain_errors(path):
+        if not _is_stream(path):
+            _written_beside(path, b"").unlink()
+
+
+def _is_stream(path: str | Path) -> bool:
+    """Whether `path` is a pipe or a device, which cannot be replaced."""
+    return os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path)
+
+
+def _written_beside(path: str | Path, content: bytes) -> Path:
+    """Return the path of a new file in the folder of that at `path`, with its permissions and `content`."""
+    target = Path(os.path.realpath(path))
+    if target.is_dir():
+        raise IsADirectoryError("it is a folder")
+    temporary = target.with_name(f"{target.name}.{secrets.token_hex(4)}.part")
+    try:
+        with temporary.open("xb") as file:
+            if target.exists():
+                shutil.copymode(target, temporary)
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())  # a full disk is told here at the latest
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+    return temporary
+
+
+@contextmanager
+def _plain_errors(path: str | Path) -> Iterator[None]:
+    """Say in an OSError which file could not be written, why, and what to do."""
+    try:
+        yield
+    except OSError as error:
+        raise type(error)(
+            f"{path} cannot be written ({error.strerror or error}); "
+            "name a file in a folder that exists, that may be written to and that has room."
+        ) from error
