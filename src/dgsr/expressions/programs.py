@@ -158,6 +158,8 @@ class _Writer:
             self._constant(tree)
         elif not isinstance(tree, tuple):
             self._number(tree)
+        elif tree[0] == "mul" and _is_multiple(tree) and not self.library.has_constants:
+            self._multiple(tree)
         elif tree[0] == "pow":
             self._power(tree)
         elif tree[0] == "div" and "inv" in self.index and _is_exactly_one(tree[1]):
@@ -220,6 +222,18 @@ class _Writer:
         for count in (p, q):
             self.tokens += [self.index["add"], self.index["x1"]] * (count - 1) + [self.index["x1"]]
 
+    def _multiple(self, tree: Tree) -> None:
+        """Write n*f as f + f + .. where that is shorter; it has a value where x1 is 0, too."""
+        _, count, child = tree
+        start = len(self.tokens)
+        self.write(child)
+        written = self.tokens[start:]
+        del self.tokens[start:]
+        if "add" in self.index and len(written) * count + count - 1 <= len(written) + 2 * count + 1:
+            self.tokens += [self.index["add"]] * (count - 1) + written * count
+        else:
+            self._token(*tree)
+
     def _power(self, tree: Tree) -> None:
         _, base, exponent = tree
         exponent = _folded(exponent)
@@ -266,6 +280,11 @@ def _operators(*trees: Tree) -> set[str]:
         if isinstance(tree, tuple):
             names |= {tree[0]} | _operators(*tree[1:])
     return names
+
+
+def _is_multiple(tree: Tree) -> bool:
+    """Whether a product is one by a whole number that is written out."""
+    return isinstance(tree[1], int) and 1 < tree[1] <= _MAX_WRITTEN_OUT and not is_number(tree[2])
 
 
 def _is_exactly_one(tree: Tree) -> bool:
