@@ -422,6 +422,11 @@ def test_what_becomes_too_large_a_program_is_refused(text, told):
         to_program(parse(text), get_library("koza", 2))
 
 
+def test_multiples_within_multiples_are_written_once():
+    tokens, _ = to_program(parse("2*(x1 + x2*" * 50 + "x1" + ")" * 50), get_library("koza", 2))
+    assert len(tokens) < 600
+
+
 def test_too_deep_a_program_is_refused():
     library = get_library("koza", 1)
     tokens = np.array([library.index["sin"]] * 5000 + [library.index["x1"]])

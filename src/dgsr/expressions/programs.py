@@ -158,7 +158,7 @@ class _Writer:
             self._constant(tree)
         elif not isinstance(tree, tuple):
             self._number(tree)
-        elif tree[0] == "mul" and _is_multiple(tree) and not self.library.has_constants:
+        elif _is_multiple(tree) and "mul" in self.index and not self.library.has_constants:
             self._multiple(tree)
         elif tree[0] == "pow":
             self._power(tree)
@@ -232,7 +232,10 @@ class _Writer:
         if "add" in self.index and len(written) * count + count - 1 <= len(written) + 2 * count + 1:
             self.tokens += [self.index["add"]] * (count - 1) + written * count
         else:
-            self._token(*tree)
+            # Not written again: of multiples within multiples that would be for ever.
+            self.tokens.append(self.index["mul"])
+            self.write(count)
+            self.tokens += written
 
     def _power(self, tree: Tree) -> None:
         _, base, exponent = tree
@@ -283,8 +286,13 @@ def _operators(*trees: Tree) -> set[str]:
 
 
 def _is_multiple(tree: Tree) -> bool:
-    """Whether a product is one by a whole number that is written out."""
-    return isinstance(tree[1], int) and 1 < tree[1] <= _MAX_WRITTEN_OUT and not is_number(tree[2])
+    """Whether it is a product by a whole number that is written out."""
+    return (
+        tree[0] == "mul"
+        and isinstance(tree[1], int)
+        and 1 < tree[1] <= _MAX_WRITTEN_OUT
+        and not is_number(tree[2])
+    )
 
 
 def _is_exactly_one(tree: Tree) -> bool:
