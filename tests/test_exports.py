@@ -147,6 +147,46 @@ def test_python_numpy_and_torch_give_the_values_of_the_evaluator(seed):
 
 
 @settings(max_examples=15, deadline=None)
+@given(st.integers(0, 2**31), st.sampled_from(["physics", "koza-const"]))
+def test_the_text_reads_back_to_a_formula_of_the_same_values(seed, name):
+    edges = np.random.default_rng(seed).choice([*EDGES, np.inf, -np.inf, np.nan], (60, 3))
+    X = np.concatenate([points(seed), edges])
+    for expression in drawn(seed, 6, get_library(name, 3)):
+        assert_same(expression, X, Expression.from_text(expression.text, expression.library)(X))
+
+
+@pytest.mark.parametrize(
+    ("text", "printed"),
+    [
+        ("x1/x1", "x1/x1"),
+        ("x2*x1/x2", "x2*x1/x2"),
+        ("1/(1/x2/x1**2)", "1/(1/(x2*x1**2))"),
+        ("log(x1) - log(x1)", "log(x1) - log(x1)"),
+        ("exp(0.5*log(x1))", "exp(0.5*log(x1))"),
+        ("0*log(x1) + x2", "0*log(x1) + x2"),
+        ("log(x1)**0", "log(x1)**0"),
+        ("(x1**-2)**-2", "1/(1/x1**2)**2"),
+        ("x1 + x1 + x2*x2/3", "2*x1 + x2**2/3"),
+        ("(x1/x2)*x1*sin(x2)/x2", "x1**2*sin(x2)/x2**2"),
+    ],
+)
+def test_the_text_gains_no_value_at_the_edges_of_the_domain(text, printed):
+    expression = Expression.from_text(text, get_library("physics", 2))
+    assert expression.text == printed
+    X = np.array([[a, b] for a in (*EDGES, np.inf, -np.inf, np.nan) for b in (0.3, 0.0, -2.0, np.inf)])
+    again = Expression.from_text(expression.text, expression.library)
+    assert_same(expression, X, again(X), np.ones(len(X), dtype=bool))
+
+
+@pytest.mark.parametrize("text", ["2*x2", "3*x1 - x2", "2*sin(x1)"])
+@pytest.mark.parametrize("library", ["koza", "physics"])
+def test_a_multiple_has_a_value_where_x1_is_0(text, library):
+    expression = Expression.from_text(text, get_library(library, 2))
+    assert np.isfinite(expression([[0.0, 1.0]])).all()
+    assert expression.text == text
+
+
+@settings(max_examples=15, deadline=None)
 @given(st.integers(0, 2**31))
 def test_sympy_gives_the_values_where_the_formula_has_one(seed):
     """Where it has none sympy may have one: x/x is 1 to it."""

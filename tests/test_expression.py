@@ -7,8 +7,11 @@ import pickle
 import numpy as np
 import pytest
 import sympy
+from hypothesis import given
+from hypothesis import strategies as st
 
 from dgsr.expressions import Constraints, Expression, get_library
+from dgsr.expressions.simple_numbers import recognised
 from dgsr.kernels.random import new_state
 from dgsr.population import Population
 from dgsr.prior import PAPER_WEIGHTS, Prior
@@ -124,6 +127,58 @@ def test_an_undefined_expression_still_prints(X):
         assert not np.isfinite(expression(X)).any()
         assert expression.text
         assert expression.latex
+
+
+@pytest.mark.parametrize(
+    ("text", "library"),
+    [
+        ("9**9**9**9", "koza"),
+        ("x1 + 9**9**9**9*x2", "koza"),
+        ("tan(tan(tan(tan(tan(tan(9*x1))))))", "koza"),
+        ("cosh(sinh(cosh(sinh(9))))*x1", "koza"),
+        ("cosh(sinh(cosh(sinh(x1 + x2))))", "physics"),
+        ("(3*x1)**9000000000", "physics"),
+        ("tanh(x1**1000000)", "physics"),
+        ("tanh(tanh(tanh((x1 + x2)**9) + x1)**9 + x2)**tanh(tanh(x1**1000))", "physics"),
+        ("sinh(exp((cos(17) + log(2*x1 + 9)**3)*exp(cos(x2 + tanh((-x2)**137)))))", "physics"),
+        ("arcsin(" * 150 + "x1" + ")" * 150, "physics"),
+    ],
+)
+def test_any_formula_is_typeset_soon(text, library):
+    expression = Expression.from_text(text, get_library(library, 2))
+    assert expression.latex
+    assert expression.mathml
+
+
+@pytest.mark.parametrize(
+    "text", ["exp(sin(x1) + 1) + x2**cos(3*x1)", "sin((x1 + 1)**20)/x2", "tanh(exp(-x1**12))"]
+)
+def test_what_is_hidden_from_the_printers_is_shown(text):
+    expression = Expression.from_text(text, get_library("physics", 2))
+    assert expression.latex == sympy.latex(expression.sympy)
+    assert "Dummy" not in expression.mathml
+
+
+@given(st.lists(st.floats(1e-3, 1e3), min_size=3, max_size=3))
+def test_constants_reach_sympy_with_all_their_digits(constants):
+    library = get_library("koza-const", 1)
+    tokens = [library.index[n] for n in ("add", "const", "mul", "const", "sin", "add", "const", "x1")]
+    expression = Expression(library, tokens, constants)
+    written = {float(str(number)) for number in expression.sympy.atoms(sympy.Float)}
+    assert written <= set(map(float, expression.sympy.atoms(sympy.Float))) | {0.0}
+    for value in constants:
+        named = float(recognised(value)) if isinstance(recognised(value), float) else None
+        assert named is None or value == int(value) or value in written
+
+
+def test_a_small_difference_of_constants_survives_sympy():
+    library = get_library("koza-const", 1)
+    tokens = [library.index[name] for name in ("sub", "mul", "x1", "const", "mul", "sin", "x1", "const")]
+    expression = Expression(library, tokens, [1234567.8901234567, 1234567.8901234569])
+    x = np.array([1e-5])
+    value = sympy.lambdify(sympy.Symbol("x1"), expression.sympy)(x)
+    np.testing.assert_allclose(value, expression(x[:, None]), rtol=1e-9)
+    assert str(sympy.sympify(Expression.from_text("0.1*x1*3.3", library).sympy)) == "0.33*x1"
 
 
 def test_numpy_function_broadcasts_and_counts_its_arguments():

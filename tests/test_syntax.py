@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dgsr.expressions import get_library
+from dgsr.expressions.exports import values
 from dgsr.expressions.programs import from_program, to_program
 from dgsr.expressions.symbolic import from_sympy, to_sympy
 from dgsr.expressions.syntax import FUNCTIONS, MAX_DEPTH, evaluate, leaves, parse, to_text
@@ -309,7 +310,7 @@ def _has_undefined_number(tree):
     if isinstance(tree, str):
         return False
     if all(not isinstance(leaf, str) for leaf in leaves(tree)):
-        return not np.isfinite(evaluate(tree, {}))
+        return not np.isfinite(values(tree, {}))
     return any(map(_has_undefined_number, tree[1:]))
 
 
@@ -350,10 +351,29 @@ def test_undefined_values_raise_with_digits_and_are_silent_in_arrays():
         assert not np.isfinite(evaluate(parse(text), {"x": np.ones(2)})).any()
 
 
-def test_huge_numbers_are_not_worked_out_by_sympy():
-    assert str(to_sympy(parse("10**10**10"))) == "10**10000000000"
-    assert to_sympy(("exp", ("exp", ("exp", 9.5)))) == sympy.oo
-    assert to_sympy(("exp", ("neg", ("exp", ("exp", 9.5))))) == 0
+@pytest.mark.parametrize(
+    "text",
+    ["10**10**10", "9**9**9**9", "x*9**9**9**9", "exp(exp(exp(9.5)))", "exp(-exp(exp(exp(9.5))))",
+     "tan(sinh(cosh(sinh(9))))", "exp(exp(exp(log(9)*9)*log(9))*log(9))", "1e300*1e300 + x", "1e400/x"],
+)  # fmt: skip
+def test_a_number_beyond_float64_is_nan_in_sympy_as_in_the_evaluator(text):
+    assert to_sympy(parse(text)) is sympy.nan
+
+
+@pytest.mark.parametrize(
+    ("text", "written"),
+    [
+        ("(3*x)**9000000000", "(3*x)**9000000000"),
+        ("exp(9000000000*log(9) + x)", "exp(x + 9000000000*log(9))"),
+        ("((2*x)**3000)**3000*x", "x*((2*x)**3000)**3000"),
+        ("9**(x - 9000000000)*9**(-x)", "9**(x - 9000000000)/9**x"),
+        ("(1 - 1e-7)**9000000", "0.406569641637"),
+    ],
+)
+def test_powers_of_many_digits_stay_as_they_are_or_become_floats(text, written):
+    made = to_sympy(parse(text))
+    assert str(made).startswith(written)
+    assert to_text(from_sympy(made))
 
 
 @pytest.mark.parametrize(
@@ -371,6 +391,67 @@ def test_huge_numbers_are_not_worked_out_by_sympy():
 def test_what_a_library_cannot_write_is_named(text, library, told):
     with pytest.raises(ValueError, match=told):
         to_program(parse(text), get_library(library, 2))
+
+
+@pytest.mark.parametrize(
+    "text", ["1e400*x1", "x1 + 1e400", "-1e400", "x1**1e400", "1/(1 + 1/0)", "exp(-1/0)"]
+)
+@pytest.mark.parametrize("library", ["koza-const", "physics"])
+def test_a_number_without_finite_value_is_refused_like_in_the_evaluator(text, library):
+    with pytest.raises(ValueError, match="not finite"):
+        to_program(parse(text), get_library(library, 2))
+
+
+def test_a_number_beyond_float64_is_refused_without_constants_too():
+    with pytest.raises(ValueError, match="p/q up to 20"):
+        to_program(parse("1e400*x1"), get_library("koza", 2))
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("tan(" * 30 + "x1" + ")" * 30, "over 2000 tokens"),
+        ("sinh(" * 30 + "x1" + ")" * 30, "over 2000 tokens"),
+        ("(" * 150 + "x1" + ")**7" * 150, "over 200 levels"),
+        ("(" * 150 + "x1" + ")**x2" * 150, "over 200 levels"),
+        ("(" * 4 + "x1*x2" + ")**20" * 4, "over 2000 tokens"),
+    ],
+)
+def test_what_becomes_too_large_a_program_is_refused(text, told):
+    with pytest.raises(ValueError, match=f"too large: its program is {told}"):
+        to_program(parse(text), get_library("koza", 2))
+
+
+def test_multiples_within_multiples_are_written_once():
+    tokens, _ = to_program(parse("2*(x1 + x2*" * 50 + "x1" + ")" * 50), get_library("koza", 2))
+    assert len(tokens) < 600
+
+
+def test_too_deep_a_program_is_refused():
+    library = get_library("koza", 1)
+    tokens = np.array([library.index["sin"]] * 5000 + [library.index["x1"]])
+    with pytest.raises(ValueError, match="over 200 levels"):
+        from_program(library, tokens, np.empty(0))
+
+
+pieces = st.sampled_from(
+    [*FUNCTIONS, "x1", "x2", "x3", "1e400", "9", "20", "0.5", "9" * 60, "1.", "\u0663", "nan", "_", "\x00",
+     "\ud800", "(", "(", "(", ")", ")", ")", "+", "-", "*", "/", "**", "^", ",", " ", "\n", ".", "e", "[",
+     "import os"]
+)  # fmt: skip
+
+
+@settings(max_examples=400, deadline=None)
+@given(
+    st.one_of(st.lists(pieces, max_size=40).map("".join), st.text(max_size=40)),
+    st.sampled_from(["koza", "koza-const", "physics", "synth"]),
+)
+def test_any_text_is_a_program_or_a_value_error(text, library):
+    try:
+        tokens, _ = to_program(parse(text, VARIABLES), get_library(library, 2))
+    except ValueError:
+        return
+    assert len(tokens) > 0
 
 
 def test_integers_without_constants_are_sums_of_x1_over_x1():

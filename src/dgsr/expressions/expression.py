@@ -150,8 +150,12 @@ class Expression:
 
     @cached_property
     def text(self) -> str:
-        """The formula as text, lightly tidied: 2*x1 for a program's (x1 + x1)/x1*x1."""
-        return syntax.to_text(tidy(self.tree))
+        """The formula as text, lightly tidied: 2*x1 for a program's (x1 + x1)/x1*x1.
+
+        `from_text` reads it back to a formula of the same values, up to rounding and overflow on the way. In
+        a library without constants it may have values where this one has none, or none where x1 is 0.
+        """
+        return syntax.to_text(tidy(self.tree, keeps_domain=self.library.has_constants))
 
     @cached_property
     def sympy(self) -> sympy_module.Expr:

@@ -7,11 +7,19 @@ from fractions import Fraction
 
 import numpy as np
 
+from dgsr.expressions.exports import values
 from dgsr.expressions.library import Library
-from dgsr.expressions.syntax import Tree, evaluate, is_number, leaves, to_text
+from dgsr.expressions.syntax import Tree, as_float, is_number, leaves, to_text
 
+#: Most tokens of a program that is written from a tree: what a library lacks is written out, and tan(tan(..))
+#: doubles with every tan.
+MAX_TOKENS = 2_000
+#: Most levels of a program, which keeps every walk over its tree far from Python's recursion limit.
+MAX_LEVELS = 200
 # Largest power, numerator and denominator written out in a program without constants.
 _MAX_WRITTEN_OUT = 20
+# Most characters of a formula that a message shows.
+_MAX_SHOWN = 80
 
 
 def from_program(library: Library, tokens: np.ndarray, constants: np.ndarray) -> Tree:
@@ -28,9 +36,10 @@ def from_program(library: Library, tokens: np.ndarray, constants: np.ndarray) ->
     Raises
     ------
     ValueError
-        If the tokens are not one complete program of the library.
+        If the tokens are not one complete program of the library, or one of over 200 levels.
     """
     stack: list[Tree] = []
+    levels: list[int] = []
     program = [int(token) for token in tokens]
     if any(not 0 <= token < len(library) for token in program):
         raise ValueError(f"tokens={program} must be between 0 and {len(library) - 1}, the library's tokens.")
@@ -49,9 +58,16 @@ def from_program(library: Library, tokens: np.ndarray, constants: np.ndarray) ->
         else:
             children = [stack.pop() for _ in range(entry.arity)]
             stack.append(("div", 1, *children) if entry.name == "inv" else (entry.name, *children))
+        levels.append(1 + max((levels.pop() for _ in range(entry.arity)), default=0))
+        if levels[-1] > MAX_LEVELS:
+            raise _too_large(f"over {MAX_LEVELS} levels deep")
     if len(stack) != 1:
         raise ValueError(f"tokens={program} are {len(stack)} programs; give exactly one.")
     return stack[0]
+
+
+def _too_large(said: str) -> ValueError:
+    return ValueError(f"The formula is too large: its program is {said}; shorten the formula.")
 
 
 def _whole_or_float(value: float) -> int | float:
@@ -80,7 +96,8 @@ def to_program(tree: Tree, library: Library) -> tuple[np.ndarray, np.ndarray]:
     Raises
     ------
     ValueError
-        With the part that cannot be written, and the mend.
+        With the part that cannot be written, and the mend; or if the program would have over 2,000 tokens
+        or 200 levels.
     """
     tokens: list[int] = []
     constants: list[float] = []
@@ -121,16 +138,28 @@ class _Writer:
         self.index = library.index
         self.tokens = tokens
         self.constants = constants
+        self.level = 0
 
     def write(self, tree: Tree) -> None:
+        if self.level == MAX_LEVELS:
+            raise _too_large(f"over {MAX_LEVELS} levels deep")
+        if len(self.tokens) > MAX_TOKENS:
+            raise _too_large(f"over {MAX_TOKENS} tokens of the library {self.library.name!r} long")
+        self.level += 1
+        self._write(tree)
+        self.level -= 1
+
+    def _write(self, tree: Tree) -> None:
         if isinstance(tree, str):
             if self.index.get(tree, -1) < self.library.first_variable:
                 self._fail(tree, f"the variables are x1 to x{self.library.n_variables}")
             self.tokens.append(self.index[tree])
-        elif all(not isinstance(leaf, str) for leaf in leaves(tree)) and self.library.has_constants:
+        elif self.library.has_constants and all(not isinstance(leaf, str) for leaf in leaves(tree)):
             self._constant(tree)
         elif not isinstance(tree, tuple):
             self._number(tree)
+        elif _is_multiple(tree) and "mul" in self.index and not self.library.has_constants:
+            self._multiple(tree)
         elif tree[0] == "pow":
             self._power(tree)
         elif tree[0] == "div" and "inv" in self.index and _is_exactly_one(tree[1]):
@@ -155,7 +184,9 @@ class _Writer:
         return ", or one with constants such as 'koza-const'" if tree == ("pi",) else ""
 
     def _fail(self, tree: Tree, mend: str) -> None:
-        raise ValueError(f"{to_text(tree)!r} cannot be written with library {self.library.name!r}: {mend}.")
+        text = to_text(tree)
+        shown = text if len(text) <= _MAX_SHOWN else text[: _MAX_SHOWN - 3] + "..."
+        raise ValueError(f"{shown!r} cannot be written with library {self.library.name!r}: {mend}.")
 
     def _within(self, tree: Tree, written_out: Tree) -> None:
         """Write a replacement of `tree`; what it needs and the library lacks is told of `tree`."""
@@ -166,14 +197,14 @@ class _Writer:
         self.write(written_out)
 
     def _constant(self, tree: Tree) -> None:
-        value = float(evaluate(tree, {}, functions=self.library.functions))
+        value = float(values(tree, {}, self.library.functions))
         if not math.isfinite(value):
             self._fail(tree, "its value is not finite")
         self.tokens.append(self.index["const"])
         self.constants.append(value)
 
     def _number(self, value: int | float | Fraction) -> None:
-        fraction = Fraction(value) if math.isfinite(value) else Fraction(10**9)
+        fraction = Fraction(value) if math.isfinite(as_float(value)) else Fraction(10**9)
         p, q = abs(fraction.numerator), fraction.denominator
         if max(p, q) > _MAX_WRITTEN_OUT:
             mend = f"only p/q up to {_MAX_WRITTEN_OUT} are written out; use one with constants"
@@ -190,6 +221,21 @@ class _Writer:
             self.tokens += [self.index["sub"], self.index["sub"], self.index["x1"], self.index["x1"]]
         for count in (p, q):
             self.tokens += [self.index["add"], self.index["x1"]] * (count - 1) + [self.index["x1"]]
+
+    def _multiple(self, tree: Tree) -> None:
+        """Write n*f as f + f + .. where that is shorter; it has a value where x1 is 0, too."""
+        _, count, child = tree
+        start = len(self.tokens)
+        self.write(child)
+        written = self.tokens[start:]
+        del self.tokens[start:]
+        if "add" in self.index and len(written) * count + count - 1 <= len(written) + 2 * count + 1:
+            self.tokens += [self.index["add"]] * (count - 1) + written * count
+        else:
+            # Not written again: of multiples within multiples that would be for ever.
+            self.tokens.append(self.index["mul"])
+            self.write(count)
+            self.tokens += written
 
     def _power(self, tree: Tree) -> None:
         _, base, exponent = tree
@@ -237,6 +283,16 @@ def _operators(*trees: Tree) -> set[str]:
         if isinstance(tree, tuple):
             names |= {tree[0]} | _operators(*tree[1:])
     return names
+
+
+def _is_multiple(tree: Tree) -> bool:
+    """Whether it is a product by a whole number that is written out."""
+    return (
+        tree[0] == "mul"
+        and isinstance(tree[1], int)
+        and 1 < tree[1] <= _MAX_WRITTEN_OUT
+        and not is_number(tree[2])
+    )
 
 
 def _is_exactly_one(tree: Tree) -> bool:

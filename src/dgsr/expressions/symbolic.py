@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Collection, Mapping
 from fractions import Fraction
+from functools import cmp_to_key
 from typing import TYPE_CHECKING
 
-from dgsr.expressions.syntax import ALIASES, FUNCTIONS, SHORT_NAMES, Tree
+from dgsr.expressions.syntax import ALIASES, FUNCTIONS, SHORT_NAMES, Tree, as_float, evaluate
 
 if TYPE_CHECKING:
     import sympy
@@ -32,54 +34,225 @@ def to_sympy(
     Returns
     -------
     sympy.Expr
-        With sympy's automatic evaluation, so x1/x1 is 1. Integers and fractions stay exact.
+        With sympy's automatic evaluation, so x1/x1 is 1. Integers and fractions stay exact, and a float has
+        as many digits as tell it from all others. A number that float64 cannot hold is NaN, and with it the
+        formula, as in `predict`; a power that sympy would multiply out to thousands of digits stays as it is.
     """
-    import sympy
-
-    if isinstance(tree, str):
-        return sympy.Symbol(tree) if symbols is None else symbols[tree]
-    if not isinstance(tree, tuple):
-        if isinstance(tree, Fraction):
-            return sympy.Rational(tree.numerator, tree.denominator)
-        return sympy.Integer(tree) if isinstance(tree, int) else sympy.Float(tree)
-    name = tree[0]
-    if name == "pi":
-        return sympy.pi
-    a, *rest = [to_sympy(child, symbols, functions) for child in tree[1:]]
-    if name in _SYMPY_BINARY:
-        return _SYMPY_BINARY[name](a, rest[0])
-    if name == "pow":
-        return _sympy_power(a, rest[0])
-    if name == "neg":
-        return -a
-    if name in ("square", "cube"):
-        return _sympy_power(a, sympy.Integer(2 if name == "square" else 3))
-    if name not in FUNCTIONS:
-        operator = (functions or {}).get(name)
-        return sympy.Function(name)(a, *rest) if operator is None else operator.to_sympy(a, *rest)
-    function = getattr(sympy, "Abs" if name == "abs" else SHORT_NAMES.get(str(name), str(name)))
-    if name in ("exp", "sinh", "cosh") and a.is_Float and abs(a) > _LARGEST_ARGUMENT:
-        # What float64 makes of it: the exponential of exp(exp(9.5)) would fill the memory with digits.
-        return function(sympy.oo if a > 0 else -sympy.oo)
-    return function(a)
+    builder = _Builder(symbols, functions or {})
+    return builder.revealed(builder.build(tree))
 
 
-_LARGEST_ARGUMENT = 1e5
-_SYMPY_BINARY = {
+# Longest integer, in bits, that a power may be multiplied out to, and that an expression may hold. Python
+# refuses to print integers of 4300 digits, and a product joins the exponents of all its factors first.
+_MAX_POWER_BITS = 2**12
+_MAX_BITS = 2**13
+# Most nodes of a number that is kept exactly: sympy evaluates numbers over and over.
+_MAX_NUMBER_NODES = 50
+# Digits of floats while sympy computes, so that 0.1*3 is 0.3 in the end.
+_WORKING_DIGITS = 25
+
+_BINARY = {
     "add": lambda a, b: a + b,
     "sub": lambda a, b: a - b,
     "mul": lambda a, b: a * b,
     "div": lambda a, b: a / b,
 }
+_KNOWN = frozenset((*_BINARY, "pow", "neg", *FUNCTIONS))
 
 
-def _sympy_power(base: sympy.Expr, exponent: sympy.Expr) -> sympy.Expr:
+class _Builder:
+    """Builds one expression with a bounded cost.
+
+    sympy asks every function and power whether its operands are real, positive, integer and so on. It answers
+    by expanding them, which takes forever for a few that stand within another. So operands are veiled: what
+    stands within is one symbol to sympy, which `revealed` puts back without evaluating anything.
+    """
+
+    def __init__(
+        self, symbols: Mapping[str, sympy.Symbol] | None, functions: Mapping[str, UserOperator]
+    ) -> None:
+        self.symbols = symbols
+        self.functions = functions
+        self.veils: dict[sympy.Expr, sympy.Dummy] = {}
+        self.veiled_by: dict[sympy.Expr, sympy.Expr] = {}
+        self.known: dict[sympy.Expr, sympy.Expr] = {}
+
+    def build(self, tree: Tree) -> sympy.Expr:
+        import sympy
+
+        if isinstance(tree, str):
+            return sympy.Symbol(tree) if self.symbols is None else self.symbols[tree]
+        if tree == ("pi",):
+            return sympy.pi
+        if isinstance(tree, tuple):
+            operands = []
+            for child in tree[1:]:  # no comprehension, which would double the frames of deep trees
+                operands.append(self.build(child))
+            if sympy.nan in operands:
+                return sympy.nan
+            return _bounded(self._apply(tree[0], operands))
+        if isinstance(tree, Fraction):
+            return _bounded(sympy.Rational(tree.numerator, tree.denominator))
+        if isinstance(tree, int):
+            return _bounded(sympy.Integer(tree))
+        return sympy.Float(repr(float(tree)), _WORKING_DIGITS) if math.isfinite(tree) else sympy.nan
+
+    def _apply(self, name: str, operands: list[sympy.Expr]) -> sympy.Expr:
+        import sympy
+
+        if name in self.functions:
+            return self.functions[name].to_sympy(*map(self._veiled, operands))
+        if name in ("square", "cube"):
+            name, operands = "pow", [operands[0], sympy.Integer(2 if name == "square" else 3)]
+        if name in _KNOWN and all(operand.is_number for operand in operands):
+            number = _float_or_nan(name, operands)
+            if number is not None:
+                return number
+        if name in _BINARY:
+            return _BINARY[name](*operands)
+        if name == "neg":
+            return -operands[0]
+        if name == "pow":
+            return self._power(*operands)
+        if name == "exp":
+            return self._exponential(operands[0])
+        operands = list(map(self._veiled, operands))
+        if name not in FUNCTIONS:
+            return sympy.Function(name)(*operands)
+        return getattr(sympy, "Abs" if name == "abs" else SHORT_NAMES.get(name, name))(*operands)
+
+    def _power(self, base: sympy.Expr, exponent: sympy.Expr) -> sympy.Expr:
+        import sympy
+
+        if _power_bits(base, exponent) > _MAX_POWER_BITS:
+            base = sympy.UnevaluatedExpr(base)
+        if exponent.is_Integer:
+            return base**exponent
+        return self._veiled(base) ** self._veiled(exponent)
+
+    def _exponential(self, exponent: sympy.Expr) -> sympy.Expr:
+        import sympy
+
+        # sympy makes the power b**c of exp(c*log(b)).
+        logarithms = {log: log for log in exponent.atoms(sympy.log)}
+        bits = max((_power_bits(log.args[0], exponent) for log in logarithms), default=0)
+        if bits > _MAX_POWER_BITS:
+            return sympy.exp(sympy.UnevaluatedExpr(exponent))
+        return sympy.exp(self._veiled(exponent, logarithms))
+
+    def _veiled(self, expression: sympy.Expr, shown: Collection[sympy.Expr] = ()) -> sympy.Expr:
+        """Return a sum of products of symbols and numbers: a symbol stands for anything else in it."""
+        import sympy
+
+        terms = []
+        for term in sympy.Add.make_args(expression):
+            factors = [self._veil(factor, shown) for factor in sympy.Mul.make_args(term)]
+            terms.append(sympy.Mul(*factors))
+        return sympy.Add(*terms)
+
+    def _veil(self, part: sympy.Expr, shown: Collection[sympy.Expr]) -> sympy.Expr:
+        import sympy
+
+        if part.is_Symbol or part.is_number or part in shown:
+            return part
+        if part not in self.veils:
+            self.veils[part] = sympy.Dummy()
+            self.veiled_by[self.veils[part]] = part
+        return self.veils[part]
+
+    def revealed(self, expression: sympy.Expr) -> sympy.Expr:
+        """Return the expression with what is veiled in it, and floats of as many digits as they need."""
+        if expression in self.known:
+            return self.known[expression]
+        if expression.is_Float:
+            return _with_its_digits(expression)
+        result = expression
+        if expression in self.veiled_by:
+            result = self.revealed(self.veiled_by[expression])
+        elif expression.args:
+            parts = []
+            for part in expression.args:
+                parts.append(self.revealed(part))
+            if any(new is not old for new, old in zip(parts, expression.args)):
+                result = rebuilt(expression, parts)
+        self.known[expression] = result
+        return result
+
+
+def rebuilt(expression: sympy.Expr, parts: list[sympy.Expr]) -> sympy.Expr:
+    """Return the expression of other parts, in sympy's order and without evaluation."""
     import sympy
 
-    # 10**10**10 must not be multiplied out.
-    are_numbers = base.is_Rational and exponent.is_Rational
-    is_huge = are_numbers and abs(exponent) * max(abs(base.p), base.q).bit_length() > 2**14
-    return sympy.Pow(base, exponent, evaluate=not is_huge)
+    if expression.is_Add or expression.is_Mul:
+        n_numbers = int(parts[0].is_Number)
+        rest = sorted(parts[n_numbers:], key=cmp_to_key(sympy.Basic.compare))
+        return expression.func._from_args([*parts[:n_numbers], *rest])
+    if expression.is_Pow or isinstance(expression, sympy.Function):
+        return expression.func(*parts, evaluate=False)
+    return expression.func(*parts)
+
+
+def _with_its_digits(number: sympy.Float) -> sympy.Float:
+    """Return a float64 as a float of 15 digits, sympy's default, or of 17 where 15 are of another."""
+    import sympy
+
+    value = float(number)
+    if not math.isfinite(value) or (value == 0 and number != 0):
+        return number
+    return sympy.Float(value, 15 if float(f"{value:.15g}") == value else 17)
+
+
+def _float_or_nan(name: str, operands: list[sympy.Expr]) -> sympy.Expr | None:
+    """Return NaN for a number beyond float64, a float for one of too many parts; None for any other."""
+    import sympy
+
+    values = [_float64(operand) for operand in operands]
+    if None in values:
+        return None
+    value = float(evaluate((name, *values), {}))
+    if not math.isfinite(value):
+        return sympy.nan
+    n_nodes = sum(1 for operand in operands for _ in sympy.preorder_traversal(operand))
+    if n_nodes > _MAX_NUMBER_NODES or (name == "pow" and _power_bits(*operands) > _MAX_POWER_BITS):
+        return sympy.Float(value, _WORKING_DIGITS)
+    return None
+
+
+def _float64(number: sympy.Expr) -> float | None:
+    """Return the value of a number as `predict` would compute it; None for functions that are not ours."""
+    try:
+        return float(evaluate(from_sympy(number), {}))
+    except ValueError:
+        return None
+
+
+def _bounded(expression: sympy.Expr) -> sympy.Expr:
+    """Return the expression; NaN for a rational number beyond float64, a float for one of too many digits."""
+    import sympy
+
+    if not expression.is_Rational:
+        return expression
+    value = as_float(Fraction(expression.p, expression.q))
+    if not math.isfinite(value):
+        return sympy.nan
+    return expression if _bits(expression) <= _MAX_BITS else sympy.Float(value, _WORKING_DIGITS)
+
+
+def _power_bits(base: sympy.Expr, exponent: sympy.Expr) -> int:
+    """Return how many bits sympy may make of the rational numbers in a power."""
+    return _bits(base) * max((int(abs(number)) for number in _rationals(exponent)), default=0)
+
+
+def _bits(expression: sympy.Expr) -> int:
+    """Return the bits of the longest numerator or denominator; 0 if all are 1, whose powers are 1."""
+    largest = max((max(abs(number.p), number.q) for number in _rationals(expression)), default=1)
+    return largest.bit_length() if largest > 1 else 0
+
+
+def _rationals(expression: sympy.Expr) -> set[sympy.Rational]:
+    import sympy
+
+    return expression.atoms(sympy.Rational)
 
 
 def from_sympy(expression: sympy.Expr) -> Tree:
@@ -98,6 +271,8 @@ def from_sympy(expression: sympy.Expr) -> Tree:
         return expression.p if expression.q == 1 else Fraction(expression.p, expression.q)
     if expression.is_Float:
         return float(expression)
+    if isinstance(expression, sympy.UnevaluatedExpr):
+        return from_sympy(expression.args[0])
     if expression is sympy.pi:
         return ("pi",)
     if expression is sympy.E:

@@ -238,6 +238,14 @@ def is_number(tree: Tree) -> bool:
     return not isinstance(tree, (tuple, str))
 
 
+def as_float(value: int | float | Fraction) -> float:
+    """Return the float64 nearest to a number; infinite for one beyond the largest."""
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
+
+
 def leaves(tree: Tree) -> Iterator[Tree]:
     """Yield the variables and numbers of a tree, left to right."""
     if isinstance(tree, tuple):
@@ -309,7 +317,7 @@ def _evaluate_arrays(tree: Tree, variables: Mapping[str, Any], functions: Mappin
     if isinstance(tree, str):
         return _value_of(tree, variables)
     if not isinstance(tree, tuple):
-        return np.float64(tree)
+        return np.float64(as_float(tree))
     if tree[0] == "pi":
         return np.float64(math.pi)
     function = _ARRAY_FUNCTIONS.get(tree[0]) or functions.get(tree[0])

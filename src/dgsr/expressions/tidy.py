@@ -15,8 +15,15 @@ from dgsr.expressions.syntax import Tree, is_number
 _VALUES = {("exp", 0): 1, ("log", 1): 0, ("sin", 0): 0, ("cos", 0): 1, ("sqrt", 0): 0, ("sqrt", 1): 1}
 
 
-def tidy(tree: Tree) -> Tree:
+def tidy(tree: Tree, keeps_domain: bool = False) -> Tree:
     """Return a shorter tree of the same values.
+
+    Parameters
+    ----------
+    tree : tree
+    keeps_domain : bool
+        Whether the tree must have no value where the given one has none: x1/x1 stays then, which has none at
+        0. Without constants it cannot be so, for there x1/x1 is how a program writes 1.
 
     Examples
     --------
@@ -25,23 +32,26 @@ def tidy(tree: Tree) -> Tree:
     >>> tidy(("mul", 0.3333333333333333, "x1"))
     ('div', 'x1', 3)
     """
-    return _tidied(recognised(tree))
+    return _tidied(recognised(tree), keeps_domain)
 
 
-def _tidied(tree: Tree) -> Tree:
+def _tidied(tree: Tree, keeps_domain: bool) -> Tree:
     if not isinstance(tree, tuple):
         return tree
-    name, children = tree[0], [_tidied(child) for child in tree[1:]]
+    name, children = tree[0], [_tidied(child, keeps_domain) for child in tree[1:]]
     tree = (name, *children)
     if name in ("add", "sub", "neg"):
-        return _sum(_terms(tree))
+        terms = _terms(tree, keeps_domain)
+        if keeps_domain and any(coefficient == 0 and rest != 1 for rest, coefficient in terms.items()):
+            return tree  # log(x1) - log(x1) has no value at 0
+        return _sum(terms, keeps_domain)
     if name == "pow" and is_number(tree[2]) and tree[2] == 0.5:
         tree = ("sqrt", tree[1])
     elif name in ("mul", "div", "pow", "square", "cube"):
         factors: dict[Tree, int] = {}
-        coefficient = _collect(tree, 1, factors)
+        coefficient = _collect(tree, 1, factors, keeps_domain)
         return tree if coefficient is None else _product(coefficient, factors)
-    if name == "exp":
+    if name == "exp" and not keeps_domain:
         return _exponential(tree)
     return _VALUES.get(tree, tree)
 
@@ -54,17 +64,19 @@ def _exact(value):
 # Sums --------------------------------------------------------------------------------------------
 
 
-def _terms(tree: Tree, sign: int = 1, terms: dict[Tree, object] | None = None) -> dict[Tree, object]:
+def _terms(
+    tree: Tree, keeps_domain: bool, sign: int = 1, terms: dict[Tree, object] | None = None
+) -> dict[Tree, object]:
     """Return the coefficient of every term of a sum; the key 1 is the number."""
     terms = {} if terms is None else terms
     if isinstance(tree, tuple) and tree[0] in ("add", "sub"):
-        _terms(tree[1], sign, terms)
-        _terms(tree[2], sign if tree[0] == "add" else -sign, terms)
+        _terms(tree[1], keeps_domain, sign, terms)
+        _terms(tree[2], keeps_domain, sign if tree[0] == "add" else -sign, terms)
     elif isinstance(tree, tuple) and tree[0] == "neg":
-        _terms(tree[1], -sign, terms)
+        _terms(tree[1], keeps_domain, -sign, terms)
     else:
         factors: dict[Tree, int] = {}
-        coefficient = _collect(tree, 1, factors)
+        coefficient = _collect(tree, 1, factors, keeps_domain)
         if coefficient is None:
             coefficient, rest = 1, tree
         else:
@@ -73,7 +85,7 @@ def _terms(tree: Tree, sign: int = 1, terms: dict[Tree, object] | None = None) -
     return terms
 
 
-def _sum(terms: dict[Tree, object]) -> Tree:
+def _sum(terms: dict[Tree, object], keeps_domain: bool) -> Tree:
     result = None
     # A positive term first, where there is one: b - a for -a + b.
     kept = [(rest, _exact(coefficient)) for rest, coefficient in terms.items() if coefficient != 0]
@@ -81,17 +93,17 @@ def _sum(terms: dict[Tree, object]) -> Tree:
     for rest, coefficient in kept[first : first + 1] + kept[:first] + kept[first + 1 :]:
         # The number too is a term: its rest is 1.
         if result is None:
-            result = _scaled(rest, coefficient)
+            result = _scaled(rest, coefficient, keeps_domain)
         elif coefficient < 0:
-            result = ("sub", result, _scaled(rest, -coefficient))
+            result = ("sub", result, _scaled(rest, -coefficient, keeps_domain))
         else:
-            result = ("add", result, _scaled(rest, coefficient))
+            result = ("add", result, _scaled(rest, coefficient, keeps_domain))
     return 0 if result is None else result
 
 
-def _scaled(rest: Tree, coefficient) -> Tree:
+def _scaled(rest: Tree, coefficient, keeps_domain: bool) -> Tree:
     factors: dict[Tree, int] = {}
-    own = _collect(rest, 1, factors)
+    own = _collect(rest, 1, factors, keeps_domain)
     if own is None:
         return rest if coefficient == 1 else ("mul", coefficient, rest)
     return _product(own * coefficient, factors)
@@ -100,26 +112,35 @@ def _scaled(rest: Tree, coefficient) -> Tree:
 # Products ----------------------------------------------------------------------------------------
 
 
-def _collect(tree: Tree, power: int, factors: dict[Tree, int]):
+def _collect(tree: Tree, power: int, factors: dict[Tree, int], keeps_domain: bool = False):
     """Add the factors of tree**power and their powers to `factors`; return the coefficient.
 
-    `None` where something is divided by 0 or a number is too large to be worked out.
+    `None` where something is divided by 0 or a number is too large to be worked out; with `keeps_domain` also
+    where a factor would drop out.
     """
     if is_number(tree):
         return _number_to_power(tree, power)
     if isinstance(tree, tuple):
         name = tree[0]
-        if name in ("mul", "div"):
-            left = _collect(tree[1], power, factors)
-            right = _collect(tree[2], power if name == "mul" else -power, factors)
-            return None if left is None or right is None else left * right
+        # What is divided by a quotient has no value where the quotient's denominator is 0.
+        if name == "mul" or (name == "div" and not (keeps_domain and power < 0)):
+            left = _collect(tree[1], power, factors, keeps_domain)
+            right = _collect(tree[2], power if name == "mul" else -power, factors, keeps_domain)
+            if left is None or right is None or (keeps_domain and left * right == 0):
+                return None
+            return left * right
         if name == "neg":
-            inner = _collect(tree[1], power, factors)
+            inner = _collect(tree[1], power, factors, keeps_domain)
             return inner if inner is None or power % 2 == 0 else -inner
         exponent = {"square": 2, "cube": 3}.get(name) or (tree[2] if name == "pow" else None)
-        if isinstance(exponent, int):
-            return _collect(tree[1], power * exponent, factors)
-    factors[tree] = factors.get(tree, 0) + power
+        if isinstance(exponent, int) and not (
+            keeps_domain and (exponent == 0 or (exponent < 0 and power < 0))
+        ):
+            return _collect(tree[1], power * exponent, factors, keeps_domain)
+    known = factors.get(tree, 0)
+    if keeps_domain and known * power < 0:
+        return None
+    factors[tree] = known + power
     return 1
 
 

@@ -10,11 +10,14 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from dgsr.expressions.exports import spelled
+from dgsr.expressions.symbolic import rebuilt
 
 if TYPE_CHECKING:
     import sympy as sympy_module
 
 _DIGITS = 5
+# Largest power of which sympy may ask what it likes.
+_PLAIN_POWER = 10
 
 _PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9]*(?:_[A-Za-z0-9]+)*")
 # What LaTeX reads otherwise, in mathematics.
@@ -24,7 +27,9 @@ _LATEX |= {" ": r"\ ", "\\": r"{\backslash}", "^": r"{\wedge}", "~": r"{\sim}", 
 
 def to_latex(expression: sympy_module.Expr) -> str:
     """Write a sympy expression in LaTeX: floats of 5 digits, and names of any characters."""
-    return _latex_printer()().doprint(expression)
+    shown: dict[Any, Any] = {}
+    expression = _veiled(expression, shown)
+    return _latex_printer()(shown).doprint(expression)
 
 
 def to_mathml(expression: sympy_module.Expr) -> str:
@@ -34,13 +39,50 @@ def to_mathml(expression: sympy_module.Expr) -> str:
     """
     # Side by side, words read as one word.
     has_words = any(not _is_letter(_latin(symbol.name)) for symbol in expression.free_symbols)
-    text = _mathml_printer()({"mul_symbol": "dot" if has_words else None}).doprint(expression)
+    shown: dict[Any, Any] = {}
+    expression = _veiled(expression, shown)
+    text = _mathml_printer()(shown, {"mul_symbol": "dot" if has_words else None}).doprint(expression)
     text = text.replace("<mn>-", "<mn>&#8722;").replace("<mo>-</mo>", "<mo>&#8722;</mo>")
     text = text.replace("&ExponentialE;", "e")  # the double-struck letter of this entity is in few fonts
     # XML has no names for characters but its own five.
     text = re.sub(r"&(?!amp;|lt;|gt;)[A-Za-z]+;", lambda match: html.unescape(match[0]), text)
     text = text.encode("ascii", "xmlcharrefreplace").decode()
     return f'<math xmlns="http://www.w3.org/1998/Math/MathML">{text}</math>'
+
+
+def _veiled(expression: Any, shown: dict[Any, Any]) -> Any:
+    """Return the expression with a symbol for every operand and exponent of many parts, kept in `shown`.
+
+    sympy's printers ask whether exponents are negative, and the answer may take forever for functions of
+    functions and for high powers.
+    """
+    import sympy
+
+    parts = []
+    for part in expression.args:
+        parts.append(_veiled(part, shown))
+    # Of a power only the exponent: its base may need parentheses.
+    is_power = expression.is_Pow
+    if is_power or isinstance(expression, sympy.Function):
+        for place in range(int(is_power), len(parts)):
+            if not _is_plain(parts[place]):
+                symbol = sympy.Dummy()
+                shown[symbol] = parts[place]
+                parts[place] = symbol
+    if all(new is old for new, old in zip(parts, expression.args)):
+        return expression
+    return rebuilt(expression, parts)
+
+
+def _is_plain(part: Any) -> bool:
+    import sympy
+
+    if part.is_Symbol or part.is_number:
+        return True
+    exponents = [power.exp for power in part.atoms(sympy.Pow)]
+    return not part.has(sympy.Function, sympy.Dummy) and all(
+        exponent.is_Rational and abs(exponent) <= _PLAIN_POWER for exponent in exponents
+    )
 
 
 @cache
@@ -50,6 +92,13 @@ def _latex_printer() -> type:
     from sympy.printing.latex import LatexPrinter, translate
 
     class Printer(LatexPrinter):
+        def __init__(self, shown):
+            super().__init__()
+            self.shown = shown
+
+        def _print_Dummy(self, symbol):
+            return self._print(self.shown[symbol]) if symbol in self.shown else self._print_Symbol(symbol)
+
         def _print_Float(self, number):
             return super()._print_Float(sympy.Float(number, _DIGITS))
 
@@ -75,6 +124,10 @@ def _mathml_printer() -> type:
     class Printer(MathMLPresentationPrinter):
         """sympy's printer, which writes what it is given unescaped and splits names at underscores."""
 
+        def __init__(self, shown, settings):
+            super().__init__(settings)
+            self.shown = shown
+
         def _as_ordered_terms(self, expr, order=None):
             # 5 - x rather than -x + 5.
             terms = super()._as_ordered_terms(expr, order=order)
@@ -86,7 +139,11 @@ def _mathml_printer() -> type:
                 return super()._print_Symbol(sympy.Symbol(name), style)
             return self._element("mi", _visible(symbol.name))
 
-        _print_Dummy = _print_Symbol
+        def _print_Dummy(self, symbol):
+            return self._print(self.shown[symbol]) if symbol in self.shown else self._print_Symbol(symbol)
+
+        def _print_UnevaluatedExpr(self, expr):
+            return self._print(expr.args[0])
 
         def _print_Float(self, number):
             mantissa, _, exponent = _shortened(number).partition("e")
