@@ -6,6 +6,9 @@ What follows `--` is passed on: `nox -s tests -- tests/test_cli.py -x`.
 from __future__ import annotations
 
 import os
+import shutil
+import tomllib
+from pathlib import Path
 
 import nox
 
@@ -81,3 +84,30 @@ def bench(session: nox.Session) -> None:
     )
     for program in programs:
         session.run("python", program)
+
+
+PROJECT = tomllib.loads(Path("pyproject.toml").read_text(encoding="utf-8"))["project"]
+PYTHONS = [line.split(" :: ")[-1] for line in PROJECT["classifiers"] if " :: Python :: 3." in line]
+
+
+def lowest_versions() -> list[str]:
+    """Return the lowest versions that pyproject.toml allows of what the tests need, but for torch."""
+    optional = PROJECT["optional-dependencies"]
+    requirements = [*PROJECT["dependencies"], *optional["plot"], *optional["test"]]
+    return [
+        line.replace(">=", "==") for line in requirements if ">=" in line and not line.startswith("torch")
+    ]
+
+
+@nox.session(python=next((version for version in PYTHONS if shutil.which(f"python{version}")), PYTHONS[0]))
+def oldest(session: nox.Session) -> None:
+    """Run the tests with the lowest versions that pyproject.toml allows, on the oldest Python that is there.
+
+    torch is that of constraints.txt, for older ones bring gigabytes of CUDA along: its lower bound is not
+    tested. What old versions say of newer ones of their own dependencies is no error here.
+    """
+    torch = [line for line in Path("constraints.txt").read_text().splitlines() if line.startswith("torch==")]
+    constraints = Path(session.create_tmp()) / "constraints.txt"
+    constraints.write_text("\n".join([*lowest_versions(), *torch]) + "\n", encoding="utf-8")
+    session.install("-c", str(constraints), "-e", ".[test]")
+    session.run("pytest", "-n", "2", "-W", "ignore::DeprecationWarning", *session.posargs)

@@ -25,7 +25,7 @@ from dgsr.checkpoints import (
 )
 from dgsr.expressions.constraints import Constraints
 from dgsr.expressions.library import Library, get_library
-from dgsr.generator.config import CONFIGS, GeneratorConfig
+from dgsr.generator.config import CONFIGS, INPUT_LAYOUT, GeneratorConfig
 from dgsr.generator.generator import Generator
 from dgsr.pretraining import pretrain
 
@@ -163,6 +163,48 @@ def test_a_header_from_before_linear_scaling_and_standardised_targets_is_read(fo
     rewrite(folder, config=json.dumps(config), constraints=json.dumps(constraints))
     generator = load_generator(folder)
     assert (generator.config.target, generator.constraints.linear_scaling) == ("raw", True)
+
+
+def test_a_header_from_before_the_layout_of_inputs_is_of_the_first_layout(folder, monkeypatch):
+    rewrite(folder, input_layout=None)
+    load_generator(folder)
+    monkeypatch.setattr(checkpoints, "INPUT_LAYOUT", 2)
+    refused(folder, "layout 1.* computes those of layout 2")
+
+
+@pytest.mark.parametrize("version", [0, 2, 99, "1", None])
+def test_weights_for_inputs_of_another_layout_are_refused(folder, version):
+    rewrite(folder, input_layout={"version": version})
+    message = refused(folder, "of layout 1; install a version that has layout")
+    assert f"inputs of layout {version!r}" in message
+
+
+@pytest.mark.parametrize("library", [LIBRARY, get_library("koza", 2)], ids=["constants", "none"])
+@pytest.mark.parametrize("config", [TINY, CONFIGS["base"]], ids=["rows", "columns"])
+def test_weights_for_inputs_of_other_names_are_refused(tmp_path, library, config):
+    generator = Generator.untrained(library, config, CONSTRAINTS, seed=4)
+    save_generator(generator, tmp_path, {})
+    load_generator(tmp_path)
+    names = generator.input_names()
+    assert names.keys() >= {"token", "cell" if config.encoder == "columns" else "row"}
+    for part in names:
+        swapped = [*names[part]]
+        swapped[0], swapped[1] = swapped[1], swapped[0]
+        for other in (swapped, names[part][:-1], [*names[part], "more"]):
+            changed = json.dumps({"version": INPUT_LAYOUT, "names": names | {part: other}})
+            header = describe(generator) | {"input_layout": changed}
+            save_file(load_file(tmp_path / WEIGHTS), tmp_path / WEIGHTS, metadata=header)
+            assert f" of a {part}, and this version" in refused(tmp_path, "install the version that wrote it")
+
+
+@pytest.mark.parametrize(
+    "layout",
+    ["nonsense", "3", "[]", "{}", '{"version": 1}', '{"version": 1, "names": 3}',
+     '{"version": 1, "names": {"row": []}}', "[" * 5000],
+)  # fmt: skip
+def test_a_layout_that_cannot_be_read_is_refused(folder, layout):
+    rewrite(folder, input_layout=layout)
+    refused(folder)
 
 
 @pytest.mark.parametrize("key", ["format_version", "library", "config", "constraints"])

@@ -10,7 +10,7 @@ import torch
 
 from dgsr.expressions import get_library
 from dgsr.expressions.constraints import Constraints
-from dgsr.generator.columns import N_CELL_FEATURES, N_PAIR_FEATURES, cells, pairs
+from dgsr.generator.columns import CELL_FEATURES, PAIR_FEATURES, cells, pairs
 from dgsr.generator.config import CONFIGS
 from dgsr.generator.generator import Generator
 from dgsr.kernels.random import new_state
@@ -93,9 +93,9 @@ def test_features_are_finite_whatever_the_scale(scale):
     X, y = tables()
     for a, b in ((scale * X, y), (X, scale * y)):
         features = cells(a, b, True)
-        assert features.shape == (3, 4, 20, N_CELL_FEATURES)
+        assert features.shape == (3, 4, 20, len(CELL_FEATURES))
         assert torch.isfinite(features).all()
-        assert pairs(a, b).shape == (3, 4, 4, N_PAIR_FEATURES)
+        assert pairs(a, b).shape == (3, 4, 4, len(PAIR_FEATURES))
         assert torch.isfinite(pairs(a, b)).all()
 
 

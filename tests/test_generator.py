@@ -13,10 +13,12 @@ from scipy.stats import chisquare
 from dgsr.expressions.constraints import Constraints
 from dgsr.expressions.library import Library, get_library
 from dgsr.generator import sampling
+from dgsr.generator.columns import cells, pairs
 from dgsr.generator.config import CONFIGS, GeneratorConfig
-from dgsr.generator.encoder import moments, n_moments, standardise
+from dgsr.generator.encoder import moment_names, moments, standardise
 from dgsr.generator.generator import Generator
 from dgsr.kernels.decoding import BLOCK
+from dgsr.kernels.descriptions import n_moments
 from dgsr.kernels.grammar import are_valid
 from dgsr.kernels.random import new_state
 
@@ -455,12 +457,38 @@ def test_a_standardised_target_is_read_the_same_in_any_unit():
     assert not torch.allclose(one, other, atol=1e-3)
 
 
+@pytest.mark.parametrize("preset", ["koza", "physics", "synth"])
+@pytest.mark.parametrize("n_variables", [1, 3])
+def test_every_number_the_network_reads_has_a_name_of_its_own(preset, n_variables):
+    library = get_library(preset, n_variables)
+    for encoding in ("float", "bits", "moments"):
+        generator = Generator.untrained(
+            library, replace(CONFIGS["paper"], input_encoding=encoding), Constraints(), 0
+        )
+        names = generator.input_names()
+        assert names.keys() == {"row", "token", "state of the tree"}
+        assert len(names["row"]) == generator.encoder.embed.in_features
+        assert len(names["token"]) == generator.decoder.tokens.num_embeddings == len(library) + 1
+    generator = Generator.untrained(library, CONFIGS["base"], Constraints(), 0)
+    names, reader = generator.input_names(), generator.decoder.reader
+    X, y = np.random.default_rng(0).uniform(1.0, 2.0, (20, n_variables)), np.arange(20.0)
+    features = torch.from_numpy(X)[None], torch.from_numpy(y)[None]
+    assert cells(*features, True).shape[-1] == len(names["cell"])
+    assert pairs(*features).shape[-1] == len(names["pair of columns"])
+    assert len(names["token"]) == generator.decoder.tokens.num_embeddings == library.first_variable + 1
+    assert len(names["remainder and column"]) == reader.column.in_features
+    n_ways = len(generator.encode_dataset(X, y).catalogue.ways)
+    assert len(names["remainder"]) == n_moments(n_ways) + library.first_variable
+    assert len(names["remainder"]) == reader.widen.in_features - 2 * reader.column.out_features
+    assert all(len(set(part)) == len(part) for part in names.values())
+
+
 def test_moments_are_the_products_their_names_say():
     rng = np.random.default_rng(0)
     X, y = rng.uniform(1.0, 5.0, (2, 40, 3)), rng.normal(7.0, 3.0, (2, 40))
     present = np.array([1.0, 1.0, 0.0])
     features = moments(torch.from_numpy(X), torch.from_numpy(y), torch.from_numpy(present).float()).numpy()
-    assert features.shape == (2, 40, n_moments(3))
+    assert features.shape == (2, 40, len(moment_names(3)))
     for d in range(2):
         z = (X[d] - X[d].mean(0)) / X[d].std(0) * present
         t = (y[d] - y[d].mean()) / y[d].std()

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
@@ -13,6 +16,8 @@ from dgsr.expressions import get_library
 from dgsr.prior import Prior
 from dgsr.validation import draw_validation_set, measure
 
+GOLDEN = Path(__file__).parent / "data" / "log_probs.json"
+TOLERANCE = 1e-4
 SHIPPED = {info.name: info for info in list_generators()}
 
 
@@ -96,3 +101,93 @@ def test_the_search_takes_the_shipped_generator_and_needs_few_evaluations_with_i
     assert regressor.generator_ == "koza-d2"
     assert regressor.stop_reason_ == "exact fit"
     assert regressor.n_evaluations_ < 5_000
+
+
+def data_set(kind, n_columns):
+    """A data set of fractions of powers of two, which are the same on any processor.
+
+    Nowhere is a number 1, or two columns equal, or a column and the target: logarithms of what is left would
+    else jump from processor to processor, as would quotients.
+    """
+    i, j = np.arange(100)[:, None], np.arange(n_columns)
+    X = 33 / 64 + (i * (7 + 4 * j) + 3 * j) % 101 / 32 + j / 1024  # between 0.5 and 3.7, never 1
+    noise = (2 * ((5 * i**3 + 11 * i + 7) % 103) - 103)[:, 0] / 32 + 1 / 4096  # between -3.3 and 3.3
+    targets = {
+        "noise": lambda: noise,  # explained by nothing
+        "law": lambda: X[:, 0] * X[:, 1] + X[:, 0],  # looked up whole, where anything is
+        "small": lambda: noise / 8,  # may be a sine
+        "five": lambda: np.full(100, 5.0),
+        "half": lambda: np.full(100, -0.5),
+    }
+    return X, targets[kind]()
+
+
+def population(generator, programs):
+    tokens = np.zeros((len(programs), generator.constraints.max_length), dtype=np.int64)
+    for row, program in zip(tokens, programs, strict=True):
+        names = program.split()
+        row[: len(names)] = [generator.library.index[name] for name in names]
+    return generator.population(tokens, np.array([len(program.split()) for program in programs]))
+
+
+def log_probs(generator, golden):
+    """Log-probabilities of the programs of each data set in `golden`, in its form."""
+    found = {}
+    for kind, by_columns in golden.items():
+        found[kind] = {}
+        for n_columns, programs in by_columns.items():
+            values = generator.log_prob(population(generator, programs), *data_set(kind, int(n_columns)))
+            found[kind][n_columns] = dict(zip(programs, values.tolist(), strict=True))
+    return found
+
+
+def largest_difference(found, golden):
+    """Of log-probabilities in the form of `golden`."""
+    return max(
+        abs(found[kind][n_columns][program] - value)
+        for kind, by_columns in golden.items()
+        for n_columns, programs in by_columns.items()
+        for program, value in programs.items()
+    )
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_log_probabilities_are_those_the_weights_were_shipped_with(name):
+    """They hold what the weights mean: see `dgsr.generator.config.INPUT_LAYOUT`.
+
+    ``python tests/test_pretrained.py`` writes the numbers anew, for new weights alone.
+    """
+    golden = json.loads(GOLDEN.read_text(encoding="utf-8"))
+    assert golden.keys() == SHIPPED.keys()
+    assert largest_difference(log_probs(load_generator(name), golden[name]), golden[name]) < TOLERANCE
+
+
+def weights_by_input(generator):
+    """For each input, the weights whose column i reads its number i."""
+    encoder, decoder = generator.encoder, generator.decoder
+    biases = [block.columns.bias.weight for block in encoder.blocks]
+    return {
+        "cell": [encoder.embed.weight],
+        "pair of columns": [encoder.related[0].weight, *biases],
+        "token": [decoder.tokens.weight.T, decoder.parents.weight.T, decoder.siblings.weight.T],
+        "remainder": [decoder.reader.widen.weight],
+        "remainder and column": [decoder.reader.column.weight],
+    }
+
+
+@pytest.mark.parametrize("part", ["cell", "pair of columns", "token", "remainder", "remainder and column"])
+def test_log_probabilities_show_that_two_features_have_changed_places(part):
+    generator = load_generator("koza-d2")
+    golden = json.loads(GOLDEN.read_text(encoding="utf-8"))["koza-d2"]
+    n = len(generator.input_names()[part])
+    with torch.no_grad():
+        for weight in weights_by_input(generator)[part]:
+            weight[:, [0, n // 2]] = weight[:, [n // 2, 0]]
+    assert largest_difference(log_probs(generator, golden), golden) > 10 * TOLERANCE
+
+
+if __name__ == "__main__":
+    torch.set_num_threads(1)
+    written = json.loads(GOLDEN.read_text(encoding="utf-8"))
+    new = {name: log_probs(load_generator(name), golden) for name, golden in written.items()}
+    GOLDEN.write_text(json.dumps(new, indent=1) + "\n", encoding="utf-8")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, fields
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,7 +20,7 @@ from torch.overrides import TorchFunctionMode
 
 from dgsr.expressions.constraints import Constraints
 from dgsr.expressions.library import Library
-from dgsr.generator.config import GeneratorConfig
+from dgsr.generator.config import INPUT_LAYOUT, GeneratorConfig
 from dgsr.generator.generator import Generator
 from dgsr.writing import write_atomically
 
@@ -73,6 +74,7 @@ def describe(generator: Generator) -> dict[str, str]:
         ),
         "config": json.dumps(asdict(generator.config)),
         "constraints": json.dumps(asdict(generator.constraints)),
+        "input_layout": json.dumps({"version": INPUT_LAYOUT, "names": generator.input_names()}),
     }
 
 
@@ -102,6 +104,36 @@ class _Uninitialised(TorchFunctionMode):
         return func(*args, **(kwargs or {}))
 
 
+def _written_names(header: Mapping[str, str]) -> Any:
+    """Return the names of the network's inputs in a header; None in files older than these, of layout 1.
+
+    Raises
+    ------
+    ValueError
+        If the inputs are of another layout than those this version computes.
+    """
+    layout = json.loads(header.get("input_layout", '{"version": 1, "names": null}'))
+    if layout["version"] != INPUT_LAYOUT:
+        raise ValueError(
+            f"its network reads inputs of layout {layout['version']!r}, and this version of dgsr computes "
+            f"those of layout {INPUT_LAYOUT}; install a version that has layout {layout['version']!r}"
+        )
+    return layout["names"]
+
+
+def _refuse_other_names(written: Any, expected: Mapping[str, tuple[str, ...]]) -> None:
+    """Raise ValueError where inputs of weights have other names than `expected`, or another order."""
+    if set(written) != set(expected):
+        raise ValueError(f"its network reads {sorted(written)}, and this version computes {sorted(expected)}")
+    for part, names in expected.items():
+        for i, (theirs, ours) in enumerate(zip_longest(written[part], names)):
+            if theirs != ours:
+                raise ValueError(
+                    f"its network reads {theirs!r} as number {i} of a {part}, and this version of dgsr "
+                    f"computes {ours!r} there; install the version that wrote it"
+                )
+
+
 def _build(path: Path, header: Mapping[str, str], shapes: Mapping[str, tuple[int, ...]]) -> Generator:
     """Return an untrained generator of the sizes a header names, if tensors of `shapes` are its weights."""
 
@@ -124,6 +156,7 @@ def _build(path: Path, header: Mapping[str, str], shapes: Mapping[str, tuple[int
         version = int(header["format_version"])
         if version > FORMAT_VERSION:
             raise ValueError(f"its format version {version} is newer than {FORMAT_VERSION}; update dgsr")
+        written = _written_names(header)
         library = values("library", Library)
         library["operators"] = tuple(library["operators"])
         parts = (
@@ -132,7 +165,10 @@ def _build(path: Path, header: Mapping[str, str], shapes: Mapping[str, tuple[int
             Constraints(**values("constraints", Constraints)),
         )
         with torch.device("meta"), _Uninitialised():  # takes no memory, whatever the sizes
-            expected = {name: tuple(tensor.shape) for name, tensor in Generator(*parts).state_dict().items()}
+            empty = Generator(*parts)
+        if written is not None:
+            _refuse_other_names(written, empty.input_names())
+        expected = {name: tuple(tensor.shape) for name, tensor in empty.state_dict().items()}
         if shapes != expected:
             raise ValueError("its tensors are not of the sizes its header names")
         generator = Generator.untrained(*parts, seed=0)

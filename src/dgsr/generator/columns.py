@@ -10,12 +10,18 @@ from dgsr.generator.config import GeneratorConfig
 from dgsr.generator.encoder import standardise
 from dgsr.generator.layers import Attention, learned_vectors, merge_heads, split_heads
 
-# What `cells` and `pairs` return for each cell and each pair of columns.
-N_CELL_FEATURES, N_PAIR_FEATURES = 14, 4
+# What `cells` returns for each cell and `pairs` for each pair of columns, in this order. Here z is a
+# standardised input, t the standardised target.
+CELL_FEATURES = (
+    *("asinh x", "log|x|", "sin x", "cos x"),
+    *("z", "z^2 - 1", "z t", "(z^2 - 1) t", "z (t^2 - 1)", "(z^2 - 1) (t^2 - 1)", "t", "t^2 - 1"),
+    *("asinh y", "log|y|"),
+)
+PAIR_FEATURES = ("z_i z_j t", "(z_i^2 - 1) (z_j^2 - 1) t", "(z_i^2 - 1) z_j t", "z_i z_j (t^2 - 1)")
 
 
 def cells(X: Tensor, y: Tensor, with_scale: bool) -> Tensor:
-    """Features of every cell x_ij and its row's target: (D, C, N, N_CELL_FEATURES).
+    """Features of every cell x_ij and its row's target: (D, C, N, len(CELL_FEATURES)).
 
     Products of standardised input z and target t have means over the rows that are correlations: what a
     network has to find out first before it reads anything from a target that has lost its scale.
@@ -24,21 +30,40 @@ def cells(X: Tensor, y: Tensor, with_scale: bool) -> Tensor:
     z = standardise(x).float()
     t = standardise(y).float().unsqueeze(1).expand_as(z)
     scale = torch.stack([torch.asinh(y), y.abs().clamp_min(1e-6).log() / 3.0]).float() * float(with_scale)
-    numbers = [torch.asinh(x), x.abs().clamp_min(1e-6).log() / 3.0, x.sin(), x.cos()]
+    asinh_y, log_y = scale.unsqueeze(2).expand(-1, *z.shape)
     z2, t2 = z * z - 1.0, t * t - 1.0
-    features = [*(f.float() for f in numbers), z, z2, z * t, z2 * t, z * t2, z2 * t2, t, t2]
-    features += [*scale.unsqueeze(2).expand(-1, *z.shape)]
-    return torch.stack(features, dim=-1).clamp(-10.0, 10.0)
+    features = {
+        "asinh x": torch.asinh(x).float(),
+        "log|x|": (x.abs().clamp_min(1e-6).log() / 3.0).float(),
+        "sin x": x.sin().float(),
+        "cos x": x.cos().float(),
+        "z": z,
+        "z^2 - 1": z2,
+        "z t": z * t,
+        "(z^2 - 1) t": z2 * t,
+        "z (t^2 - 1)": z * t2,
+        "(z^2 - 1) (t^2 - 1)": z2 * t2,
+        "t": t,
+        "t^2 - 1": t2,
+        "asinh y": asinh_y,
+        "log|y|": log_y,
+    }
+    return torch.stack([features[name] for name in CELL_FEATURES], dim=-1).clamp(-10.0, 10.0)
 
 
 def pairs(X: Tensor, y: Tensor) -> Tensor:
-    """Mean products over the rows for every two columns: (D, C, C, N_PAIR_FEATURES)."""
+    """Mean products over the rows for every two columns: (D, C, C, len(PAIR_FEATURES))."""
     z = standardise(X.transpose(-1, -2)).float().clamp(-10.0, 10.0)  # (D, C, N)
     t = standardise(y).float().clamp(-10.0, 10.0).unsqueeze(1)
     z2 = z * z - 1.0
     n = z.shape[-1]
-    products = [(z * t, z), (z2 * t, z2), (z2 * t, z), (z * (t * t - 1.0), z)]
-    means = [a @ b.transpose(-1, -2) / n for a, b in products]
+    products = {
+        "z_i z_j t": (z * t, z),
+        "(z_i^2 - 1) (z_j^2 - 1) t": (z2 * t, z2),
+        "(z_i^2 - 1) z_j t": (z2 * t, z),
+        "z_i z_j (t^2 - 1)": (z * (t * t - 1.0), z),
+    }
+    means = [a @ b.transpose(-1, -2) / n for a, b in (products[name] for name in PAIR_FEATURES)]
     return torch.stack(means, dim=-1).clamp(-10.0, 10.0)
 
 
@@ -50,11 +75,11 @@ class ColumnAttention(nn.Module):
         self.heads = heads
         self.norm = nn.LayerNorm(width)
         self.qkv = nn.Linear(width, 3 * width)
-        self.bias = nn.Linear(N_PAIR_FEATURES, heads)
+        self.bias = nn.Linear(len(PAIR_FEATURES), heads)
         self.out = nn.Linear(width, width)
 
     def forward(self, x: Tensor, related: Tensor) -> Tensor:
-        """x (D, C, width), related (D, C, C, N_PAIR_FEATURES): x's shape."""
+        """x (D, C, width), related (D, C, C, len(PAIR_FEATURES)): x's shape."""
         q, k, v = (split_heads(part, self.heads) for part in self.qkv(self.norm(x)).chunk(3, dim=-1))
         bias = self.bias(related).permute(0, 3, 1, 2)  # (D, H, C, C)
         return x + self.out(merge_heads(functional.scaled_dot_product_attention(q, k, v, attn_mask=bias)))
@@ -77,7 +102,7 @@ class TableBlock(nn.Module):
         self.out = nn.Linear(width, width)
 
     def forward(self, x: Tensor, related: Tensor) -> Tensor:
-        """x (D, C, N, width), related (D, C, C, N_PAIR_FEATURES): x's shape."""
+        """x (D, C, N, width), related (D, C, C, len(PAIR_FEATURES)): x's shape."""
         u, v = self.into(self.norm(x)).chunk(2, dim=-1)
         u = functional.gelu(u)
         column = self.of_column(self.columns(u.mean(2), related)).unsqueeze(2)  # (D, C, 1, width)
@@ -102,8 +127,9 @@ class ColumnEncoder(nn.Module):
         super().__init__()
         width, heads, multiple = config.encoder_width, config.encoder_heads, config.feedforward
         self.with_scale = config.target == "raw"
-        self.embed = nn.Linear(N_CELL_FEATURES, width)
-        self.related = nn.Sequential(nn.Linear(N_PAIR_FEATURES, width), nn.GELU(), nn.Linear(width, width))
+        self.input_names = {"cell": CELL_FEATURES, "pair of columns": PAIR_FEATURES}
+        self.embed = nn.Linear(len(CELL_FEATURES), width)
+        self.related = nn.Sequential(nn.Linear(len(PAIR_FEATURES), width), nn.GELU(), nn.Linear(width, width))
         self.blocks = nn.ModuleList(TableBlock(width, heads) for _ in range(config.encoder_layers))
         self.norm = nn.LayerNorm(width)
         self.pool = Attention(width, heads, width)

@@ -4,6 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
 
+#: Version of what the numbers mean that the network reads: their names and order, which
+#: `dgsr.generator.generator.Generator.input_names` returns, how each is computed, and the order of the tokens
+#: of a program. Weights of another version are refused. Whatever changes the log-probabilities of the
+#: shipped weights (tests/test_pretrained.py holds them) makes a new version and needs new weights.
+INPUT_LAYOUT = 1
+
 INPUT_ENCODINGS = ("float", "bits", "moments")
 ENCODERS = ("rows", "columns")
 

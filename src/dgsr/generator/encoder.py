@@ -37,9 +37,26 @@ def standardise(y: Tensor) -> Tensor:
     return torch.where(varies, centred / torch.where(varies, scale, 1.0), 0.0)
 
 
-def n_moments(n_variables: int) -> int:
-    """Number of features `moments` returns."""
-    return 4 * n_variables + n_variables * (n_variables - 1) // 2 + 3
+def moment_names(n_variables: int) -> tuple[str, ...]:
+    """Names of the features `moments` returns, in order."""
+    z = [f"z{i + 1}" for i in range(n_variables)]
+    return (
+        *z,
+        *(f"{name} t" for name in z),
+        *(f"({name}^2 - 1) t" for name in z),
+        *(f"{name} (t^2 - 1)" for name in z),
+        *(f"{a} {b} t" for i, a in enumerate(z) for b in z[i + 1 :]),
+        *("t", "t^2 - 1", "t^3"),
+    )
+
+
+def row_names(input_encoding: str, n_variables: int) -> tuple[str, ...]:
+    """Names of the features of a row that `Encoder` reads, in order; `input_encoding` as in the config."""
+    x = [f"x{i + 1}" for i in range(n_variables)]
+    parts = ("asinh", *(f"bit {i} of" for i in range(16))) if input_encoding == "bits" else ("asinh",)
+    numbers = (f"{part} {name}" for name in (*x, "y") for part in parts)
+    more = moment_names(n_variables) if input_encoding == "moments" else ()
+    return (*numbers, *(f"has {name}" for name in x), *more)
 
 
 def moments(X: Tensor, y: Tensor, present: Tensor) -> Tensor:
@@ -54,7 +71,7 @@ def moments(X: Tensor, y: Tensor, present: Tensor) -> Tensor:
 
     Returns
     -------
-    Tensor of shape (D, N, n_moments(C))
+    Tensor of shape (D, N, len(moment_names(C)))
         z, z t, (z**2 - 1) t, z (t**2 - 1), z_i z_j t for i < j, t, t**2 - 1 and t**3, within 10 of 0.
 
     Notes
@@ -83,12 +100,9 @@ class Encoder(nn.Module):
         self.standardised = config.target == "standardised"
         self.with_moments = config.input_encoding == "moments"
         self.encode_numbers = encode_bits if config.input_encoding == "bits" else encode_floats
-        per_number = 17 if config.input_encoding == "bits" else 1
-        # One more feature per variable says whether the data have that variable at all.
-        n_features = (n_variables + 1) * per_number + n_variables
-        if self.with_moments:
-            n_features += n_moments(n_variables)
-        self.embed = nn.Linear(n_features, width)
+        names = row_names(config.input_encoding, n_variables)
+        self.input_names = {"row": names}
+        self.embed = nn.Linear(len(names), width)
         self.blocks = nn.ModuleList(
             InducedSetAttention(width, config.encoder_heads, config.n_inducing, multiple)
             for _ in range(config.encoder_layers)

@@ -20,7 +20,12 @@ from dgsr.generator.sampling import Samples, sample_programs
 from dgsr.kernels.dictionary import new_tables, rows_to_look_at
 from dgsr.kernels.grammar import are_valid, walk
 from dgsr.kernels.random import new_state
-from dgsr.kernels.remainders import complete_programs, describe_programs, description_sizes
+from dgsr.kernels.remainders import (
+    complete_programs,
+    describe_programs,
+    description_names,
+    description_sizes,
+)
 from dgsr.kernels.wholes import look_up_more
 from dgsr.lookup import catalogue_of, is_law, large_catalogue_of
 from dgsr.population import Population
@@ -85,6 +90,21 @@ class Generator(nn.Module):
 
     def n_parameters(self) -> int:
         return sum(parameter.numel() for parameter in self.parameters())
+
+    def input_names(self) -> dict[str, tuple[str, ...]]:
+        """Names of the numbers the network reads, in their order, for each of its inputs.
+
+        Weights mean something only with the inputs they were trained on; see
+        `dgsr.generator.config.INPUT_LAYOUT`.
+        """
+        n_tokens = self.decoder.tokens.num_embeddings - 1  # with an encoder of columns without variables
+        names = dict(self.encoder.input_names)
+        names["token"] = (*(token.name for token in self.library.tokens[:n_tokens]), "start or none")
+        names["state of the tree"] = ("parent", "sibling")
+        if self.config.remainders:
+            moments, by_column = description_names(self.library.table.opcode)
+            names |= {"remainder": moments, "remainder and column": by_column}
+        return names
 
     def refinable_copy(self) -> Generator:
         """Return a generator with this frozen encoder, shared, and its own copy of the decoder."""

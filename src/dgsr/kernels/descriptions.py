@@ -14,11 +14,16 @@ import numpy as np
 from dgsr.kernels.arrays import copy_to
 from dgsr.kernels.compilation import compiled
 from dgsr.kernels.dictionary import (
+    BASES,
+    FACTORS,
     N_BASES,
     N_FACTORS,
     N_NESTED,
     N_NESTED_PAIRS,
     N_PAIRS,
+    NESTED,
+    NESTED_PAIRS,
+    PAIRS,
     log_of_size,
     n_nested,
     standardise,
@@ -26,9 +31,17 @@ from dgsr.kernels.dictionary import (
 from dgsr.kernels.inverses import take_off
 from dgsr.kernels.operators import EXP
 
-# Numbers on a remainder as a whole, before those of each way to look at it; the first say where it is from.
-N_MOMENTS, N_ORIGIN = 24, 3
 _N_INTEGERS = 6
+# Numbers on a remainder as a whole, before those of each way to look at it; the first say where it is from.
+_ORIGIN = ("is beyond doubt", "doubt", "is under sin or cos")
+_MOMENTS = (
+    *_ORIGIN,
+    *("share finite", "share negative", "share within 1", "asinh mean", "asinh lowest", "asinh highest"),
+    *("log root mean square", "log relative spread", "is finite in all rows", "is constant"),
+    *("is an integer", *(f"is {i}" for i in range(_N_INTEGERS)), "is a negative constant"),
+    *("explained by the fit of terms", "explained by the fit of factors", "unused"),
+)
+N_MOMENTS, N_ORIGIN = len(_MOMENTS), len(_ORIGIN)
 _CLIP = 3.0
 # Where the parts of a column's numbers begin: its match and correlation, coefficients as a term and as a
 # factor, what is left without each of its functions, what is left without itself in all ways.
@@ -46,11 +59,38 @@ def n_moments(n_ways):
     return N_MOMENTS + 4 * (n_ways + 1)
 
 
-@compiled()
-def n_by_column(n_ways):
-    """Numbers on a remainder and one column."""
-    looks = (n_ways + 1) * (N_BASES + N_PAIRS - 1) + N_NESTED + N_NESTED_PAIRS
-    return 2 + N_BASES + N_FACTORS + 3 * N_BASES + 2 * n_ways + looks
+def moment_names(ways):
+    """Names of the numbers on a remainder as a whole, in order; `ways` are the names of its ways to look."""
+    kinds = ("can be looked at", "explained by columns", "explained by terms", "explained by factors")
+    return _MOMENTS + tuple(f"{look}: {kind}" for look in _looks(ways) for kind in kinds)
+
+
+def column_names(ways):
+    """Names of the numbers on a remainder and one column x, in order: as many as `describe` writes."""
+    functions = (*BASES, *PAIRS[:3], "x/z or z/x")
+    return (
+        "equal to x",
+        "correlation with x",
+        *(f"coefficient of {term}" for term in BASES),
+        *(f"exponent of {factor}" for factor in FACTORS),
+        *(
+            name
+            for base in BASES
+            for name in (
+                f"divided by {base}: explained by columns",
+                f"divided by {base}: explained by terms",
+                f"less {base}: explained by factors",
+            )
+        ),
+        *(f"divided by x, {way} taken off: explained by terms" for way in ways),
+        *(f"less x, {way} taken off: explained by terms" for way in ways),
+        *(f"explained by {function}" for function in (*NESTED, *NESTED_PAIRS)),
+        *(f"{look}: explained by {function}" for look in _looks(ways) for function in functions),
+    )
+
+
+def _looks(ways):
+    return ("as it is", *(f"{way} taken off" for way in ways))
 
 
 class Scratch(NamedTuple):

@@ -15,12 +15,22 @@ from dgsr.kernels.wholes import look_up_whole
 #: Rows of a data set that remainders are looked at in.
 MOST_ROWS = 64
 
-# x, log|x|, x^2, exp, sin, cos, 1/x of a column; sum, difference, product, both quotients of a pair.
-N_BASES, N_PAIRS = 7, 5
-# Functions of functions of a column, and of sums, differences and products of a pair: see `_fill_nested`.
-N_NESTED, N_NESTED_PAIRS = 14, 6
-# Columns of the design of a product: log|x|, x, log|sin x|, log|cos x|, log|log|x||.
-N_FACTORS = 5
+# The functions below are named in the order in which `_fill_tables` and `_fill_nested` compute them.
+# Of a column x:
+BASES = ("x", "log|x|", "x^2", "exp x", "sin x", "cos x", "1/x")
+# Of two columns x and z, of which x is the first:
+PAIRS = ("x + z", "x - z", "x z", "x/z", "z/x")
+# Functions of functions of a column, and of sums, differences and products of two:
+NESTED = (
+    *(f"{outer} {inner}" for inner in ("log|x|", "x^2", "exp x", "1/x") for outer in ("sin", "cos")),
+    *(f"exp {inner}" for inner in ("x^2", "sin x", "cos x", "1/x")),
+    *(f"log |{inner}|" for inner in ("log|x|", "sin x")),
+)
+NESTED_PAIRS = tuple(f"{outer}({inner})" for inner in ("x + z", "x - z", "x z") for outer in ("sin", "cos"))
+# Columns of the design of a product, whose coefficients are exponents:
+FACTORS = ("log|x|", "x", "log|sin x|", "log|cos x|", "log|log|x||")
+N_BASES, N_PAIRS, N_NESTED, N_NESTED_PAIRS = len(BASES), len(PAIRS), len(NESTED), len(NESTED_PAIRS)
+N_FACTORS = len(FACTORS)
 
 # Rows of a design that are this much their own are independent of those before.
 _INDEPENDENT = 1e-7

@@ -17,8 +17,8 @@ from dgsr.kernels.arrays import copy_to
 from dgsr.kernels.catalogue import Short
 from dgsr.kernels.compilation import compiled
 from dgsr.kernels.completion import MOST_FIRST, complete
-from dgsr.kernels.descriptions import describe, n_by_column, n_moments, new_scratch
-from dgsr.kernels.inverses import second_operand, take_off, ways_to_look
+from dgsr.kernels.descriptions import column_names, describe, moment_names, n_moments, new_scratch
+from dgsr.kernels.inverses import WAY_NAMES, second_operand, take_off, ways_to_look
 from dgsr.kernels.operators import CONSTANT, COS, DIV, EXP, MUL, SIN, VARIABLE, apply, is_binary
 
 _MOST_DOUBT = 4
@@ -184,11 +184,18 @@ def append(token, b, d, opcode, argument, tables, holes, scratch):
     holes.depths[b] = depth
 
 
+def description_names(opcode):
+    """Names of the numbers of a description, in order: of a remainder as a whole, of it and a column x."""
+    ways = [WAY_NAMES[way] for way in ways_to_look(opcode)]
+    first_variable = int(np.flatnonzero(opcode == VARIABLE)[0])
+    planned = tuple(f"token {token} is planned" for token in range(first_variable))
+    return moment_names(ways) + planned, (*column_names(ways), "x is planned")
+
+
 def description_sizes(opcode):
     """Numbers of a description: on a remainder as a whole, and on it and one column."""
-    n_ways = len(ways_to_look(opcode))
-    first_variable = int(np.flatnonzero(opcode == VARIABLE)[0])
-    return n_moments(n_ways) + first_variable, n_by_column(n_ways) + 1  # with one each for the token planned
+    moments, by_column = description_names(opcode)
+    return len(moments), len(by_column)
 
 
 @compiled(error_model="numpy")

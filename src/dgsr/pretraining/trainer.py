@@ -21,6 +21,7 @@ from safetensors.torch import save as to_bytes
 from torch import Tensor
 
 from dgsr import objectives
+from dgsr.generator.config import INPUT_LAYOUT
 from dgsr.generator.generator import Generator
 from dgsr.kernels.random import new_state
 from dgsr.population import DataSet
@@ -219,7 +220,8 @@ class Trainer:
             raise ValueError(
                 f"{path} is damaged ({error}); choose another folder, or pass resume=False to begin anew."
             ) from error
-        if metadata["settings"] != json.loads(json.dumps(self.settings())):
+        written = {"input_layout": 1} | metadata["settings"]  # as for a generator's file without the field
+        if written != json.loads(json.dumps(self.settings())):
             raise ValueError(
                 f"{path} belongs to a run with other settings; resume with the same ones, "
                 "choose another folder, or pass resume=False."
@@ -253,6 +255,7 @@ class Trainer:
             # A run may be made longer or shorter while it goes; the learning rate follows.
             "training": {name: value for name, value in asdict(self.config).items() if name != "steps"},
             "seed": self.seed,
+            "input_layout": INPUT_LAYOUT,
         }
 
 
