@@ -19,6 +19,7 @@ from dgsr.expressions.constraints import Constraints
 from dgsr.generator.config import GeneratorConfig
 from dgsr.generator.generator import Generator
 from dgsr.kernels.random import new_state
+from dgsr.lookup import LookUp
 from dgsr.pareto import SELECTIONS, Candidate, ParetoArchive, ParetoFront, description_length, select
 from dgsr.population import DataSet, Population
 from dgsr.search import _USUAL_LENGTH, OBJECTIVES, Search, SearchConfig, best_unique, run
@@ -186,6 +187,20 @@ def test_constants_are_fitted_alike_however_many_programs_are_evaluated_at_a_tim
     assert_equal_populations(whole.generation, parts.generation)
     np.testing.assert_array_equal(whole.generation_nmse, parts.generation_nmse)
     assert parts.archive.best_nmse() <= parts.generation_nmse.min()
+
+
+def test_a_look_into_the_large_catalogue_ends_with_the_time(monkeypatch):
+    search = small(None)
+    search.look_up = LookUp(search.library, search.data, search.grammar, size=256)
+    asked = []
+
+    def stop_reason():
+        asked.append(True)
+        return "max_time" if len(asked) > 3 else None
+
+    monkeypatch.setattr(search, "stop_reason", stop_reason)
+    search.look_further()
+    assert len(asked) == 4  # once before the look, and in it
 
 
 def test_an_evaluation_out_of_time_counts_what_it_evaluated(monkeypatch):

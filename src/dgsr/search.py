@@ -254,7 +254,8 @@ class Search:
         if self.look_up is None or self._depth == DEEPEST or not in_time or self._should_stop():
             return
         depth = SHALLOW if self._depth == 0 else self._depth + 1
-        nmse = self.evaluate(self.look_up.whole(depth, self._depth + (self._depth > 0)))
+        start = self._depth + (self._depth > 0)
+        nmse = self.evaluate(self.look_up.whole(depth, start, self._should_stop))
         self._depth = depth
         if len(nmse):
             self._record(nmse)
@@ -323,7 +324,7 @@ class Search:
             )
             if self.look_up is not None and not self._should_stop():
                 near_misses, _ = best_unique(evolved, evolved_nmse, self.config.n_joined)
-                self.evaluate(self.look_up.repaired(near_misses))
+                self.evaluate(self.look_up.repaired(near_misses, self._should_stop))
         self.generation, self.generation_nmse = evolved, evolved_nmse
         if self.generator is not None:
             joined, joined_nmse = best_unique(evolved, evolved_nmse, self.config.n_joined)
