@@ -189,6 +189,21 @@ def test_constants_are_fitted_alike_however_many_programs_are_evaluated_at_a_tim
     assert parts.archive.best_nmse() <= parts.generation_nmse.min()
 
 
+@pytest.mark.parametrize("at_once", [32, 64])
+def test_sampling_few_programs_at_a_time_changes_nothing(monkeypatch, at_once):
+    settings = {"batch_size": 150, "random_share": 0.0}
+    monkeypatch.setattr("dgsr.search._SAMPLED_AT_ONCE", 150)
+    expected = small(**settings).ask()
+    monkeypatch.setattr("dgsr.search._SAMPLED_AT_ONCE", at_once)
+    assert_equal_populations(small(**settings).ask(), expected)
+
+
+def test_sampling_out_of_time_draws_no_more(monkeypatch):
+    search = small(batch_size=500, random_share=0.0)
+    monkeypatch.setattr(search, "stop_reason", lambda: "max_time")
+    assert len(search.ask()) == 64
+
+
 def test_a_look_into_the_large_catalogue_ends_with_the_time(monkeypatch):
     search = small(None)
     search.look_up = LookUp(search.library, search.data, search.grammar, size=256)
