@@ -191,17 +191,17 @@ def fill_short(columns, catalogue, values, at_first, rows, slots, sieve):
         at_first[i] = values[i, 0]
     operands = catalogue.first, catalogue.second
     _fill_first(catalogue.n_kept, catalogue.opcode, catalogue.address, operands, at_first)
+    n_alike = np.zeros(len(slots), dtype=np.uint8)
     for i in range(len(catalogue.token)):
         if at_first[i] != 0.0 and abs(at_first[i]) < 1e100:
-            key = _bits(at_first[i]) >> _DROPPED
-            mixed = _mixed(key)
-            at, n_alike = _slot(mixed, slots), 0
-            while slots[at] >= 0 and n_alike < _MOST_ALIKE:
-                n_alike += _bits(at_first[slots[at]]) >> _DROPPED == key
-                at = (at + 1) & (len(slots) - 1)
-            if n_alike == _MOST_ALIKE:
+            mixed = _mixed(_bits(at_first[i]) >> _DROPPED)
+            at = _slot(mixed, slots)
+            if n_alike[at] == _MOST_ALIKE:
                 at_first[i] = np.nan
                 continue
+            n_alike[at] += 1
+            while slots[at] >= 0:
+                at = (at + 1) & (len(slots) - 1)
             sieve[_word(mixed, sieve)] |= _bit(mixed)
             slots[at] = i
 
