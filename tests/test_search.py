@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import subprocess
 import sys
@@ -216,6 +217,21 @@ def test_a_look_into_the_large_catalogue_ends_with_the_time(monkeypatch):
     monkeypatch.setattr(search, "stop_reason", stop_reason)
     search.look_further()
     assert len(asked) == 4  # once before the look, and in it
+
+
+def test_a_look_leaves_half_of_the_time_for_rounds(monkeypatch):
+    class Endless:
+        def whole(self, depth, start, should_stop):
+            while not should_stop():
+                pass
+            return draw(0)
+
+    search = small(None, max_time=100.0)
+    search.look_up = Endless()
+    clock = itertools.count()
+    monkeypatch.setattr(Search, "seconds", property(lambda search: float(next(clock))))
+    search.look_further()
+    assert 50.0 < search.seconds < 60.0
 
 
 def test_an_evaluation_out_of_time_counts_what_it_evaluated(monkeypatch):

@@ -252,13 +252,18 @@ class Search:
             self._record(nmse)
 
     def look_further(self) -> None:
-        """Look the law up in a million short programs, at the next length, if there is time."""
+        """Look the law up in a million short programs, at the next length, if there is time.
+
+        Half of the time that is left is kept for the rounds.
+        """
         in_time = self.config.max_time is None or self.seconds + LONG_LOOK < self.config.max_time
         if self.look_up is None or self._depth == DEEPEST or not in_time or self._should_stop():
             return
         depth = SHALLOW if self._depth == 0 else self._depth + 1
         start = self._depth + (self._depth > 0)
-        nmse = self.evaluate(self.look_up.whole(depth, start, self._should_stop))
+        half_time = np.inf if self.config.max_time is None else 0.5 * (self.seconds + self.config.max_time)
+        found = self.look_up.whole(depth, start, lambda: self.seconds > half_time or self._should_stop())
+        nmse = self.evaluate(found)
         self._depth = depth
         if len(nmse):
             self._record(nmse)
@@ -451,8 +456,10 @@ class Search:
         entries, entry_nmse = variants[kept], nmse[kept]
         # Few, and the ones a person will see: these are fitted to the end.
         for part in self._parts(len(entries), _THOROUGH_COST):
-            settings = {"scaled": False, "n_iterations": _THOROUGH, "precision": 1e-9}
-            entry_nmse[part] = fit_constants(entries[part], self.data, **settings).nmse
+            found = fit_constants(
+                entries[part], self.data, scaled=False, n_iterations=_THOROUGH, precision=1e-9
+            )
+            entry_nmse[part] = found.nmse
         return entries, entry_nmse
 
     def _refine(self, generator: Generator, train: Population, nmse: np.ndarray) -> None:
