@@ -15,6 +15,7 @@ from dgsr.expressions.constraints import Constraints
 from dgsr.expressions.library import Library
 from dgsr.generator.config import CONFIGS
 from dgsr.generator.generator import Generator
+from dgsr.kernels import listing, wholes
 from dgsr.kernels.catalogue import (
     LARGE,
     N_POINTS,
@@ -26,7 +27,7 @@ from dgsr.kernels.catalogue import (
     new_short,
     short_of,
 )
-from dgsr.kernels.completion import MOST_FIRST, complete
+from dgsr.kernels.completion import MOST_FIRST, MOST_WORK, MOST_WORK_OF_STAGE, NONE, complete
 from dgsr.kernels.covers import cover_with, n_covers, uncover
 from dgsr.kernels.grammar import are_valid
 from dgsr.kernels.operators import COS, SIN
@@ -71,7 +72,7 @@ def looked_up(library, y, columns, *, whole=False, depth=0, without=False, most=
         accepts = lambda program, n: is_law(program, n, *arguments, columns, y)  # noqa: E731
         n = complete_whole(y, short, catalogue, accepts, depth, program)
     else:
-        n = complete(y, short, catalogue, without, MOST_FIRST, program)
+        n = complete(y, short, catalogue, without, MOST_FIRST, np.array([MOST_WORK]), program)
     return program[:n] if n else None
 
 
@@ -211,6 +212,77 @@ def test_a_look_in_steps_finds_what_one_does():
     assert not len(in_steps[0])
     assert at_once.tokens.tolist() == first.tokens.tolist()
     assert at_once.nmse(data)[0] < 1e-20
+
+
+def alike(n_columns=2):
+    """Columns at whose rows most short programs have one of a few values."""
+    return 1.0 + np.random.default_rng(0).integers(0, 3, (n_columns, ROWS)) * np.finfo(float).eps
+
+
+@pytest.mark.parametrize("columns", [np.ones((2, ROWS)), 1e-69 * table(), alike()])
+def test_of_many_programs_with_one_value_the_simplest_few_are_found(columns):
+    short = short_programs(columns, CATALOGUE)
+    found = np.sort(short.slots[short.slots >= 0])
+    _, n_alike = np.unique(short.at_first[found].view(np.int64) >> 32, return_counts=True)
+    assert n_alike.max() == 16
+    assert 0 in found  # x1
+    others = np.setdiff1d(np.arange(len(CATALOGUE.token)), found)
+    usual = np.isfinite(short.at_first[others]) & (short.at_first[others] != 0.0)
+    assert not (usual & (np.abs(short.at_first[others]) < 1e100)).any()
+
+
+def test_many_completions_together_cost_no_more_than_they_may():
+    columns = alike()
+    short = short_programs(columns, CATALOGUE)
+    program = np.zeros(30, dtype=np.int64)
+    rng = np.random.default_rng(0)
+    work = np.array([MOST_WORK])
+    for _ in range(200):
+        y = rng.integers(1, 9) + rng.integers(0, 3, ROWS) * np.finfo(float).eps
+        complete(y, short, CATALOGUE, False, MOST_FIRST, work, program)
+    assert -100_000 < work[0] <= 0
+    y = columns[0] * columns[1] + columns[0]
+    assert complete(y, short, CATALOGUE, False, MOST_FIRST, work, program) == 0
+    assert complete(y, short, CATALOGUE, False, MOST_FIRST, np.array([MOST_WORK]), program) > 0
+
+
+def test_a_look_at_columns_that_are_all_alike_is_as_long_as_any():
+    """Work is counted: a call of a stage ends after a tenth of a second or so, a stage after a second."""
+    columns, calls = alike(), []
+    short = short_programs(columns, CATALOGUE)
+    y = np.random.default_rng(0).integers(0, 3, ROWS).astype(float)
+    values, program = (y, short, CATALOGUE), np.zeros(30, dtype=np.int64)
+    for stage in wholes._stages(CATALOGUE)[1:3]:
+        state = np.array([0, -1, wholes._MOST_WORK, NONE, 0])
+        goes_on = True
+        while goes_on:
+            before = state[wholes._WORK]
+            goes_on = stage(state, *values, program)
+            calls.append(before - state[wholes._WORK])
+        assert state[wholes._WORK] > -1.5 * MOST_WORK_OF_STAGE
+    assert max(calls) < wholes._AT_ONCE + 1.5 * MOST_WORK_OF_STAGE
+
+
+@pytest.mark.parametrize("n_asked", [1, 3, 12])
+def test_a_look_ends_when_it_is_told_to(n_asked):
+    columns, asked = table(), []
+
+    def should_stop():
+        asked.append(True)
+        return len(asked) == n_asked
+
+    y = np.sin(np.random.default_rng(0).normal(size=ROWS))
+    short, program = short_programs(columns, CATALOGUE), np.zeros(30, dtype=np.int64)
+    arguments = lambda program, n: True, DEEPEST, program, 0, should_stop
+    assert complete_whole(y, short, CATALOGUE, *arguments) == 0
+    assert len(asked) == n_asked
+
+
+def test_a_catalogue_that_is_listed_in_parts_is_the_same(monkeypatch):
+    at_once = catalogue_of(KOZA, 1024)
+    monkeypatch.setattr(listing, "_AT_ONCE", 7)
+    for one, other in zip(at_once, catalogue_of(KOZA, 1024)):
+        np.testing.assert_array_equal(one, other)
 
 
 def test_a_deep_look_at_noise_finds_nothing():
@@ -377,6 +449,7 @@ def test_a_near_miss_is_repaired(text, function):
     nmse = repaired.nmse(DataSet.from_arrays(columns.T, y))
     assert nmse.min() < 1e-20
     assert (nmse < 1e-10).all()  # what is looked up is right
+    assert len(look_up_in(columns, y).repaired(population, should_stop=lambda: True)) == 0
 
 
 def test_what_is_found_meets_the_constraints():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import subprocess
 import sys
@@ -19,6 +20,7 @@ from dgsr.expressions.constraints import Constraints
 from dgsr.generator.config import GeneratorConfig
 from dgsr.generator.generator import Generator
 from dgsr.kernels.random import new_state
+from dgsr.lookup import LookUp
 from dgsr.pareto import SELECTIONS, Candidate, ParetoArchive, ParetoFront, description_length, select
 from dgsr.population import DataSet, Population
 from dgsr.search import _USUAL_LENGTH, OBJECTIVES, Search, SearchConfig, best_unique, run
@@ -186,6 +188,50 @@ def test_constants_are_fitted_alike_however_many_programs_are_evaluated_at_a_tim
     assert_equal_populations(whole.generation, parts.generation)
     np.testing.assert_array_equal(whole.generation_nmse, parts.generation_nmse)
     assert parts.archive.best_nmse() <= parts.generation_nmse.min()
+
+
+@pytest.mark.parametrize("at_once", [32, 64])
+def test_sampling_few_programs_at_a_time_changes_nothing(monkeypatch, at_once):
+    settings = {"batch_size": 150, "random_share": 0.0}
+    monkeypatch.setattr("dgsr.search._SAMPLED_AT_ONCE", 150)
+    expected = small(**settings).ask()
+    monkeypatch.setattr("dgsr.search._SAMPLED_AT_ONCE", at_once)
+    assert_equal_populations(small(**settings).ask(), expected)
+
+
+def test_sampling_out_of_time_draws_no_more(monkeypatch):
+    search = small(batch_size=500, random_share=0.0)
+    monkeypatch.setattr(search, "stop_reason", lambda: "max_time")
+    assert len(search.ask()) == 64
+
+
+def test_a_look_into_the_large_catalogue_ends_with_the_time(monkeypatch):
+    search = small(None)
+    search.look_up = LookUp(search.library, search.data, search.grammar, size=256)
+    asked = []
+
+    def stop_reason():
+        asked.append(True)
+        return "max_time" if len(asked) > 3 else None
+
+    monkeypatch.setattr(search, "stop_reason", stop_reason)
+    search.look_further()
+    assert len(asked) == 4  # once before the look, and in it
+
+
+def test_a_look_leaves_half_of_the_time_for_rounds(monkeypatch):
+    class Endless:
+        def whole(self, depth, start, should_stop):
+            while not should_stop():
+                pass
+            return draw(0)
+
+    search = small(None, max_time=100.0)
+    search.look_up = Endless()
+    clock = itertools.count()
+    monkeypatch.setattr(Search, "seconds", property(lambda search: float(next(clock))))
+    search.look_further()
+    assert 50.0 < search.seconds < 60.0
 
 
 def test_an_evaluation_out_of_time_counts_what_it_evaluated(monkeypatch):

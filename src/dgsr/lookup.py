@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache, cached_property, lru_cache
 
 import numpy as np
@@ -27,6 +28,9 @@ from dgsr.population import DataSet, Population
 
 #: Repaired programs of one call at most.
 _MOST = 200
+# What all repairs of one call may cost, counted as in `dgsr.kernels.completion`: a second or two. On common
+# data none comes near.
+_MOST_WORK = 200_000_000
 # Mean square of what is written otherwise and rounded otherwise, of that of the target.
 _ROUNDING = 1e-8
 
@@ -102,13 +106,17 @@ class LookUp:
         self._short = _short(self._points, self._catalogue)
         self._deepest = self._short, self._catalogue  # of what has been made so far
 
-    def whole(self, depth: int, start: int = 0) -> Population:
+    def whole(
+        self, depth: int, start: int = 0, should_stop: Callable[[], bool] = lambda: False
+    ) -> Population:
         """The law, if it can be looked up; else no programs.
 
         Parameters
         ----------
         depth, start : int
             See `dgsr.kernels.wholes.complete_whole`; 0 is in the small catalogue, more in the large one.
+        should_stop : callable
+            Asked ten times a second or so whether to end without having found anything.
         """
         tokens = np.zeros((1, self.grammar.max_length), dtype=np.int64)
         n = 0
@@ -117,7 +125,8 @@ class LookUp:
                 n = complete_whole(self._target, self._short, self._catalogue, self._accepts, 0, tokens[0])
             if n == 0 and depth > 0:
                 self._deepest = self._large
-                n = complete_whole(self._target, *self._large, self._accepts, depth, tokens[0], start)
+                arguments = self._accepts, depth, tokens[0], start, should_stop
+                n = complete_whole(self._target, *self._large, *arguments)
         return self._population(tokens[: n > 0], np.array([n] if n > 0 else [], dtype=np.int64))
 
     def _accepts(self, program: np.ndarray, n: int) -> bool:
@@ -128,14 +137,25 @@ class LookUp:
         catalogue = large_catalogue_of(self.library, self.library.n_variables, self.size)
         return _short(self._points, catalogue), catalogue
 
-    def repaired(self, population: Population) -> Population:
-        """Programs that are some of these but for one subtree, and exact at a few rows."""
+    def repaired(self, population: Population, should_stop: Callable[[], bool] = lambda: False) -> Population:
+        """Programs that are some of these but for one subtree, and exact at a few rows.
+
+        Parameters
+        ----------
+        population : Population
+        should_stop : callable
+            Asked before each of them whether to leave out the rest.
+        """
         width = self.grammar.max_length
         tokens, lengths = np.zeros((_MOST, width), dtype=np.int64), np.zeros(_MOST, dtype=np.int64)
-        n = 0
+        n, work = 0, np.array([_MOST_WORK])
         if self._works:
-            programs = population.tokens[:, :width], population.lengths, self.library.table
-            n = repair(*programs, self._points, self._target, *self._deepest, tokens, lengths)
+            data = self.library.table, self._points, self._target, *self._deepest, work
+            for b in range(len(population)):
+                if should_stop():
+                    break
+                program = population.tokens[b, :width], population.lengths[b]
+                n += repair(*program, *data, tokens[n:], lengths[n:])
         return self._population(tokens[:n], lengths[:n])
 
     def _population(self, tokens: np.ndarray, lengths: np.ndarray) -> Population:

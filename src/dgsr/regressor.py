@@ -331,7 +331,7 @@ class DGSRRegressor(RegressorMixin, BaseEstimator):
         if not hasattr(self, "expression_"):
             raise ValueError(
                 f"None of {run.n_evaluations} equations had finite values on every row of X; raise "
-                "max_evaluations, or rescale the inputs."
+                "max_evaluations or max_time, or rescale the inputs."
             )
 
     def _store(self, run: search.Search, prepared: Prepared, reason: str) -> None:

@@ -39,13 +39,16 @@ _USUAL_LENGTH = 15
 # Evaluations it takes to fit the constants of one program, more or less.
 _FIT_COST = 10
 
+# Programs sampled between two looks at the clock: all steps of some are one compiled call.
+_SAMPLED_AT_ONCE = 64
+
 # Programs of the generator looked at before the first round.
 _GLANCE = 50
 #: Seconds that must be left for a look into the large catalogue, which may take some.
 LONG_LOOK = 5.0
 
-# Steps of the constants of a program that enters the archive.
-_THOROUGH = 30
+# Steps of the constants of a program that enters the archive, and the evaluations they take, more or less.
+_THOROUGH, _THOROUGH_COST = 30, 60
 
 
 @dataclass(frozen=True)
@@ -263,12 +266,18 @@ class Search:
             self._record(nmse)
 
     def look_further(self) -> None:
-        """Look the law up in a million short programs, at the next length, if there is time."""
+        """Look the law up in a million short programs, at the next length, if there is time.
+
+        Half of the time that is left is kept for the rounds.
+        """
         in_time = self.config.max_time is None or self.seconds + LONG_LOOK < self.config.max_time
         if self.look_up is None or self._depth == DEEPEST or not in_time or self._should_stop():
             return
         depth = SHALLOW if self._depth == 0 else self._depth + 1
-        nmse = self.evaluate(self.look_up.whole(depth, self._depth + (self._depth > 0)))
+        start = self._depth + (self._depth > 0)
+        half_time = np.inf if self.config.max_time is None else 0.5 * (self.seconds + self.config.max_time)
+        found = self.look_up.whole(depth, start, lambda: self.seconds > half_time or self._should_stop())
+        nmse = self.evaluate(found)
         self._depth = depth
         if len(nmse):
             self._record(nmse)
@@ -301,10 +310,16 @@ class Search:
             self._record(nmse)
 
     def _sample(self, generator: Generator, n: int) -> Population:
-        """Draw programs for the data; constants start at 1."""
-        samples = generator.sample_encoded(self.encoding, n, self.grammar, self.state)
-        constants = np.ones((n, self.queue.constants.shape[1]))
-        return Population(self.library, samples.tokens, samples.lengths, constants)
+        """Draw programs for the data, fewer where time is up; constants start at 1."""
+        parts = []
+        for done in range(0, max(n, 1), _SAMPLED_AT_ONCE):
+            if done > 0 and self._should_stop():
+                break
+            n_part = min(n - done, _SAMPLED_AT_ONCE)
+            samples = generator.sample_encoded(self.encoding, n_part, self.grammar, self.state)
+            constants = np.ones((n_part, self.queue.constants.shape[1]))
+            parts.append(Population(self.library, samples.tokens, samples.lengths, constants))
+        return Population.concatenate(parts)
 
     def ask(self) -> Population:
         """Return the programs a round begins with: F_generator ~ p_theta(f|D)."""
@@ -337,7 +352,7 @@ class Search:
             )
             if self.look_up is not None and not self._should_stop():
                 near_misses, _ = best_unique(evolved, evolved_nmse, self.config.n_joined)
-                self.evaluate(self.look_up.repaired(near_misses))
+                self.evaluate(self.look_up.repaired(near_misses, self._should_stop))
         self.generation, self.generation_nmse = evolved, evolved_nmse
         if self.generator is not None:
             joined, joined_nmse = best_unique(evolved, evolved_nmse, self.config.n_joined)
@@ -451,10 +466,15 @@ class Search:
         best = np.minimum.accumulate(self.archive.nmse)
         able = np.flatnonzero(fit.nmse < best[population.complexities()])
         variants, nmse = written_out(population[able], Fit(*(a[able] for a in fit)), self.data)
-        entries = variants[np.flatnonzero(nmse < best[variants.complexities()])]
+        kept = np.flatnonzero(nmse < best[variants.complexities()])
+        entries, entry_nmse = variants[kept], nmse[kept]
         # Few, and the ones a person will see: these are fitted to the end.
-        found = fit_constants(entries, self.data, scaled=False, n_iterations=_THOROUGH, precision=1e-9)
-        return entries, found.nmse
+        for part in self._parts(len(entries), _THOROUGH_COST):
+            found = fit_constants(
+                entries[part], self.data, scaled=False, n_iterations=_THOROUGH, precision=1e-9
+            )
+            entry_nmse[part] = found.nmse
+        return entries, entry_nmse
 
     def _refine(self, generator: Generator, train: Population, nmse: np.ndarray) -> None:
         """One step of Adam on the decoder's parameters phi."""

@@ -37,6 +37,9 @@ SMALL, LARGE = 1 << 14, 1 << 20
 # found, is the same: of many programs more are near by chance.
 _DROPPED, _OFF = 32, 1 << 20
 _NEAR, _NEARER = 1e-5, 1e-9
+# Programs that are found by one value at the first point, the simplest. Where the columns have few values, or
+# tiny ones, thousands have the same: to tell them apart by their other values would take minutes.
+_MOST_ALIKE = 16
 
 _compiled = compiled(error_model="numpy")
 _lean = compiled(error_model="numpy", _nrt=False)  # without the counting of references
@@ -65,7 +68,7 @@ class Short(NamedTuple):
     """Values of a catalogue's programs on a data set, or on many, one after the other."""
 
     values: np.ndarray  # (n_kept, N_POINTS), float64: of the simplest
-    at_first: np.ndarray  # (S,), float64: of all, at the first point
+    at_first: np.ndarray  # (S,), float64: of all, at the first point; NaN of those that are not found
     rows: np.ndarray  # (N_POINTS,) int64: which rows of the data are the points
     slots: np.ndarray  # (4 S or more,) int32: numbers of programs, by `at_first`; -1 elsewhere
     sieve: np.ndarray  # (S/4 or more,) uint64: a bit for every value in `at_first`
@@ -188,13 +191,18 @@ def fill_short(columns, catalogue, values, at_first, rows, slots, sieve):
         at_first[i] = values[i, 0]
     operands = catalogue.first, catalogue.second
     _fill_first(catalogue.n_kept, catalogue.opcode, catalogue.address, operands, at_first)
+    n_alike = np.zeros(len(slots), dtype=np.uint8)
     for i in range(len(catalogue.token)):
         if at_first[i] != 0.0 and abs(at_first[i]) < 1e100:
             mixed = _mixed(_bits(at_first[i]) >> _DROPPED)
-            sieve[_word(mixed, sieve)] |= _bit(mixed)
             at = _slot(mixed, slots)
+            if n_alike[at] == _MOST_ALIKE:
+                at_first[i] = np.nan
+                continue
+            n_alike[at] += 1
             while slots[at] >= 0:
                 at = (at + 1) & (len(slots) - 1)
+            sieve[_word(mixed, sieve)] |= _bit(mixed)
             slots[at] = i
 
 
@@ -263,26 +271,30 @@ def _bit(mixed):
 
 
 @njit(inline="always")
-def look(value, f, kind, near, at_first, slots, sieve, found, n):
-    """Append (f, kind, number) of the programs with this first value to `found`; return its new length."""
+def look(value, f, kind, near, at_first, slots, sieve, found, n, work):
+    """Append (f, kind, number) of the programs with this first value to `found`; return its new length.
+
+    The programs that are looked at are taken off `work`, an array of one number.
+    """
     bits = _bits(value)
     low, high = (bits - _OFF) >> _DROPPED, (bits + _OFF) >> _DROPPED
     mixed = _mixed(low)
     if sieve[_word(mixed, sieve)] & _bit(mixed):
-        n = _walk(value, mixed, f, kind, near, at_first, slots, found, n)
+        n = _walk(value, mixed, f, kind, near, at_first, slots, found, n, work)
     if high != low:
         mixed = _mixed(high)
         if sieve[_word(mixed, sieve)] & _bit(mixed):
-            n = _walk(value, mixed, f, kind, near, at_first, slots, found, n)
+            n = _walk(value, mixed, f, kind, near, at_first, slots, found, n, work)
     return n
 
 
 @_lean
-def _walk(value, mixed, f, kind, near, at_first, slots, found, n):
-    at = _slot(mixed, slots)
+def _walk(value, mixed, f, kind, near, at_first, slots, found, n, work):
+    at = start = _slot(mixed, slots)
     while slots[at] >= 0:
         if abs(at_first[slots[at]] - value) <= near * abs(value) and n < len(found):
             found[n, 0], found[n, 1], found[n, 2] = f, kind, slots[at]
             n += 1
         at = (at + 1) & (len(slots) - 1)
+    work[0] -= (at - start) & (len(slots) - 1)
     return n

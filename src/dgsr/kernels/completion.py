@@ -20,6 +20,12 @@ from dgsr.kernels.operators import COS, EXP, SIN, SQUARE, VARIABLE, apply, is_bi
 
 #: Programs tried as the first of two, at most, where what completes one is looked for at every token.
 MOST_FIRST = 128
+#: Work is counted in looks at one value, of some nanoseconds each. A program that is computed forwards at all
+#: points costs so many.
+FORWARDS = 100
+#: What a completion may cost at most, one of many and one of a stage of `dgsr.kernels.wholes`. On common data
+#: none comes near; where all programs have the same few values, the rest is not looked for.
+MOST_WORK, MOST_WORK_OF_STAGE = 500_000, 20_000_000
 # Gone through at a time, and candidates for a value, by the first point, that are looked at of these.
 _AT_A_TIME, _MOST_FOUND = 128, 4096
 # Values this close, by their own size and by that of the largest, are the same.
@@ -46,6 +52,7 @@ class _Wanted(NamedTuple):
     made: np.ndarray  # (N_POINTS,)
     operands: np.ndarray  # (64,)
     found: np.ndarray  # (_MOST_FOUND, 3) int64
+    left: np.ndarray  # (1,) int64: what may still be done; below 0 the search ends
 
 
 @_compiled
@@ -53,7 +60,7 @@ def new_wanted():
     """Room for a search."""
     row = np.empty(N_POINTS)
     found = np.empty((_MOST_FOUND, 3), dtype=np.int64)
-    return _Wanted(row, row.copy(), row.copy(), row.copy(), np.empty(64), found)
+    return _Wanted(row, row.copy(), row.copy(), row.copy(), np.empty(64), found, np.zeros(1, dtype=np.int64))
 
 
 @njit(inline="always")
@@ -83,7 +90,7 @@ def join_of(kind):
 
 
 @_lean
-def sift(r, start, stop, near, at_first, slots, sieve, found):
+def sift(r, start, stop, near, at_first, slots, sieve, found, work):
     """Find what may make a value, going by the first point alone.
 
     Parameters
@@ -97,22 +104,25 @@ def sift(r, start, stop, near, at_first, slots, sieve, found):
         Of a `Short`.
     found : ndarray of shape (most, 3), int64
         Receives the first of two, how they make it, and the second; a program that is it comes first.
+    work : ndarray of shape (1,), int64
+        The looks are taken off it.
 
     Returns
     -------
     int
         How many there are.
     """
-    n = look(r, 0, ALONE, near, at_first, slots, sieve, found, 0) if start == 0 else 0
+    n = look(r, 0, ALONE, near, at_first, slots, sieve, found, 0, work) if start == 0 else 0
     for f in range(start, stop):
         x = at_first[f]
         if MOST_DROWNED * max(abs(r), abs(x)) < min(abs(r), abs(x)):
-            n = look(r - x, f, ADDED, near, at_first, slots, sieve, found, n)
-            n = look(x - r, f, LESS_SECOND, near, at_first, slots, sieve, found, n)
-            n = look(r + x, f, LESS_FIRST, near, at_first, slots, sieve, found, n)
-        n = look(r / x, f, MULTIPLIED, near, at_first, slots, sieve, found, n)
-        n = look(x / r, f, BY_SECOND, near, at_first, slots, sieve, found, n)
-        n = look(r * x, f, BY_FIRST, near, at_first, slots, sieve, found, n)
+            n = look(r - x, f, ADDED, near, at_first, slots, sieve, found, n, work)
+            n = look(x - r, f, LESS_SECOND, near, at_first, slots, sieve, found, n, work)
+            n = look(r + x, f, LESS_FIRST, near, at_first, slots, sieve, found, n, work)
+        n = look(r / x, f, MULTIPLIED, near, at_first, slots, sieve, found, n, work)
+        n = look(x / r, f, BY_SECOND, near, at_first, slots, sieve, found, n, work)
+        n = look(r * x, f, BY_FIRST, near, at_first, slots, sieve, found, n, work)
+    work[0] -= ALONE * (stop - start) + n
     return n
 
 
@@ -172,19 +182,26 @@ def fill_close(target, close):
 
 
 @_compiled
-def find(wanted, short, catalogue, without, plain, n_firsts, most, most_nodes):
+def n_under(catalogue):
+    """How many things a completion may be under: nothing, an operator, a power."""
+    return len(catalogue.ways) + LARGEST_POWER
+
+
+@_compiled
+def find(wanted, short, catalogue, without, under, n_firsts, most, most_nodes):
     """Find the simplest completion.
 
     Parameters
     ----------
     wanted : _Wanted
-        Its `values` are looked for.
+        Its `values` are looked for, while it has work `left`.
     short : Short
     catalogue : Catalogue
     without : bool
         Whether sines and cosines are not allowed.
-    plain : bool
-        Whether only short programs and two joined are looked for, not these under an operator or in a power.
+    under : tuple of int
+        The first, and the end, of what completions are looked for under: 0 is nothing, then come the ways of
+        the catalogue, then the powers; see `n_under`.
     n_firsts : tuple of int
         Programs tried as the first of two: where the operator above them has one operand that gives a
         value, and where it has many.
@@ -202,7 +219,7 @@ def find(wanted, short, catalogue, without, plain, n_firsts, most, most_nodes):
     least, largest = target.min(), target.max()
     nodes, length, trigonometric = catalogue.nodes, catalogue.length, catalogue.trigonometric
     n_ways = len(catalogue.ways)
-    for at in range(1 if plain else n_ways + LARGEST_POWER):
+    for at in range(under[0], under[1]):
         way, power, above, bare = -1, 1, 0, without
         operands[0], n_operands = target[0], 1
         if 0 < at <= n_ways:
@@ -225,7 +242,9 @@ def find(wanted, short, catalogue, without, plain, n_firsts, most, most_nodes):
             operand, start = operands[part // n_parts], part % n_parts * _AT_A_TIME
             if not abs(operand) < 1e100:
                 continue
-            arguments = catalogue.near, short.at_first, short.slots, short.sieve, found
+            if wanted.left[0] < 0:
+                return best
+            arguments = catalogue.near, short.at_first, short.slots, short.sieve, found, wanted.left
             for p in range(sift(operand, start, min(start + _AT_A_TIME, stop), *arguments)):
                 f, kind, g = found[p]
                 n_nodes, n_tokens = above + nodes[g], length[g]
@@ -238,6 +257,9 @@ def find(wanted, short, catalogue, without, plain, n_firsts, most, most_nodes):
                     continue
                 if bare and trigonometric[g]:
                     continue
+                if wanted.left[0] < 0:
+                    return best
+                wanted.left[0] -= FORWARDS
                 candidate = Found(n_nodes, way, power, kind, f, g)
                 evaluate_found(candidate, catalogue, short.values, wanted.work, wanted.made)
                 if are_close(wanted.made, target, wanted.close):
@@ -253,7 +275,7 @@ def take_points(values, short, out):
 
 
 @_compiled
-def complete(values, short, catalogue, without, most_first, program):
+def complete(values, short, catalogue, without, most_first, work, program):
     """Look the rest of a program up.
 
     Parameters
@@ -267,6 +289,9 @@ def complete(values, short, catalogue, without, most_first, program):
         Whether sines and cosines are not allowed.
     most_first : int
         Programs tried as the first of two, at most.
+    work : ndarray of shape (1,), int64
+        What many completions may cost together, of which this one is taken off; once it is spent, nothing is
+        found.
     program : ndarray of shape (most,), int64
         Receives the tokens, of the simplest of what is found.
 
@@ -275,14 +300,18 @@ def complete(values, short, catalogue, without, most_first, program):
     int
         Number of tokens; 0 if nothing is found.
     """
-    if len(values) < N_POINTS:
+    if len(values) < N_POINTS or work[0] <= 0:
         return 0
     wanted = new_wanted()
     take_points(values, short, wanted.values)
     if _is_level(wanted.values) and not _is_level(values):
         return 0  # what has died away at the points is no constant
     n_firsts = min(catalogue.n_up_to[3], most_first), min(catalogue.n_up_to[2], most_first)
-    found = find(wanted, short, catalogue, without, False, n_firsts, len(program), NONE)
+    most = min(work[0], MOST_WORK)
+    wanted.left[0] = most
+    under = 0, n_under(catalogue)
+    found = find(wanted, short, catalogue, without, under, n_firsts, len(program), NONE)
+    work[0] -= most - wanted.left[0]
     return 0 if found.nodes == NONE else write(found, catalogue, program, 0)
 
 

@@ -28,6 +28,7 @@ from dgsr.kernels.operators import (
 LARGEST_INTEGER, LARGEST_POWER = 5, 5
 _MOST_NODES = 9
 _N_REFERENCE = 16  # points at which programs are told apart
+_AT_ONCE = 200_000  # programs made between two moments at which the listing can be interrupted
 
 _compiled = compiled(error_model="numpy")
 
@@ -110,19 +111,26 @@ def _kinds_of_level(opcode, operators, tokens_of, starts):
     return kinds
 
 
-@_compiled
 def _add_level(kinds, nodes, of_one, opcode, argument, listed):
-    """Add the programs of so many nodes, in an order that is all over them: there may not be room for all."""
-    total = 0
-    for kind in kinds:
-        total += kind[2] * kind[4]
-    if total == 0:
-        return
+    """Add the programs of so many nodes, in an order that is all over them: there may not be room for all.
+
+    Not compiled: it can be interrupted ten times a second or so.
+    """
+    total = int((kinds[:, 2] * kinds[:, 4]).sum())
     step = max(1, int(0.6180339887 * total))
     while math.gcd(step, total) > 1:
         step += 1
-    at = 0
-    for _ in range(total):
+    for done in range(0, total, _AT_ONCE):
+        if listed.total[0] > len(listed.token) - LARGEST_POWER:
+            return
+        at, n = done * step % total, min(_AT_ONCE, total - done)
+        _add_some(kinds, at, step, total, n, nodes, of_one, opcode, argument, listed)
+
+
+@_compiled
+def _add_some(kinds, at, step, total, n, nodes, of_one, opcode, argument, listed):
+    """Add n of all programs, of which the first is the one a step after number `at`, while there is room."""
+    for _ in range(n):
         if listed.total[0] > len(listed.token) - LARGEST_POWER:
             return
         at = (at + step) % total

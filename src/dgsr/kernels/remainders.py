@@ -16,7 +16,7 @@ import numpy as np
 from dgsr.kernels.arrays import copy_to
 from dgsr.kernels.catalogue import Short
 from dgsr.kernels.compilation import compiled
-from dgsr.kernels.completion import MOST_FIRST, complete
+from dgsr.kernels.completion import MOST_FIRST, MOST_WORK, complete
 from dgsr.kernels.descriptions import column_names, describe, moment_names, n_moments, new_scratch
 from dgsr.kernels.inverses import WAY_NAMES, second_operand, take_off, ways_to_look
 from dgsr.kernels.operators import CONSTANT, COS, DIV, EXP, MUL, SIN, VARIABLE, apply, is_binary
@@ -38,6 +38,7 @@ class Holes(NamedTuple):
     firsts: np.ndarray  # (B, max depth, n): its values; the neutral element if they are not known
     plans: np.ndarray  # (B, max length) int64: the rest of the subtree, where it is looked up
     planned: np.ndarray  # (B, 2) int64: the next token of the plan, and its end
+    work: np.ndarray  # (B, 1) int64: what may still be looked up, as `complete` counts it
 
 
 _DOUBT, _FOLDED = range(2)
@@ -59,6 +60,7 @@ def new_holes(n_programs, max_length, n_rows):
         np.zeros((n_programs, max_length, n_rows)),
         np.zeros((n_programs, max_length), dtype=np.int64),
         np.zeros((n_programs, 2), dtype=np.int64),
+        np.zeros((n_programs, 1), dtype=np.int64),
     )
 
 
@@ -126,6 +128,7 @@ def look_up(b, d, tables, catalogue, holes):
             copy_to(remainder, target)
     if top < 0:
         holes.planned[b] = 0
+        holes.work[b] = 2 * MOST_WORK
         most = min(holes.plans.shape[1], tables.plans.shape[1])
         while holes.planned[b, 1] < most and tables.plans[d, holes.planned[b, 1]] >= 0:
             holes.plans[b, holes.planned[b, 1]] = tables.plans[d, holes.planned[b, 1]]
@@ -135,7 +138,8 @@ def look_up(b, d, tables, catalogue, holes):
         short = Short(values, at_first, rows, tables.short_slots[d], tables.short_sieve[d])
         holes.planned[b, 0] = 0
         without = doubts[_FOLDED] > 0
-        holes.planned[b, 1] = complete(remainder, short, catalogue, without, MOST_FIRST, holes.plans[b])
+        work, plan = holes.work[b], holes.plans[b]
+        holes.planned[b, 1] = complete(remainder, short, catalogue, without, MOST_FIRST, work, plan)
 
 
 @compiled(error_model="numpy")

@@ -57,73 +57,72 @@ def _first_operand(op, values, second, out):
 
 
 @_compiled
-def repair(tokens, lengths, table, points, target, short, catalogue, repaired, n_repaired):
-    """Look up what makes programs exact, at every place of every program but the root.
+def repair(tokens, length, table, points, target, short, catalogue, work, repaired, lengths):
+    """Look up what makes a program exact, at every place of it but the root.
 
     Parameters
     ----------
-    tokens : ndarray of shape (B, max_length), int64
-    lengths : ndarray of shape (B,), int64
+    tokens : ndarray of shape (max_length,), int64
+    length : int
     table : TokenTable
     points : ndarray of shape (C, N_POINTS), float64
         The columns at the points of the catalogue.
     target : ndarray of shape (N_POINTS,), float64
     short : Short
     catalogue : Catalogue
+    work : ndarray of shape (1,), int64
+        What it may cost, off which this is taken: see `dgsr.kernels.completion.complete`.
     repaired : ndarray of shape (most, max_length), int64
-    n_repaired : ndarray of shape (most,), int64
-        Receive the programs, and their lengths; that they meet a grammar is not certain.
+    lengths : ndarray of shape (most,), int64
+        Receive programs, and their lengths; that they meet a grammar is not certain.
 
     Returns
     -------
     int
         Number of programs.
     """
-    most = tokens.shape[1]
+    most = len(tokens)
     ends = np.empty(most + 1, dtype=np.int64)
     values, wanted = np.empty((most, N_POINTS)), np.empty((most, N_POINTS))
-    known, folded = np.empty(most, dtype=np.bool_), np.empty(most, dtype=np.bool_)
+    known, folded = np.zeros(most, dtype=np.bool_), np.zeros(most, dtype=np.bool_)
     program = np.empty(most, dtype=np.int64)
+    subtree_ends(tokens, length, table.arity, ends)
+    for i in range(length - 1, -1, -1):
+        op, address = table.opcode[tokens[i]], table.argument[tokens[i]]
+        if op == VARIABLE:
+            values[i] = points[address]
+        else:
+            second = ends[i + 1] if is_binary(op) else i + 1
+            apply(op, address, values[i + 1], values[second], values[i], N_POINTS)
+    known[0], wanted[0] = True, target
+    for i in range(length):
+        op = table.opcode[tokens[i]]
+        if not known[i] or op == VARIABLE:
+            continue
+        first = i + 1
+        folded[first] = folded[i] or op == SIN or op == COS
+        if is_binary(op):
+            second = ends[first]
+            folded[second] = folded[i]
+            known[first] = _first_operand(op, wanted[i], values[second], wanted[first])
+            known[second] = second_operand(op, wanted[i], values[first], wanted[second])
+        elif op == SIN or op == COS or op == SQUARE:
+            known[first] = True
+            for j in range(N_POINTS):
+                wanted[first, j] = _nearest(op, wanted[i, j], values[first, j])
+        else:
+            known[first] = take_off(op, wanted[i], wanted[first])
     count = 0
-    for b in range(len(lengths)):
-        length = lengths[b]
-        subtree_ends(tokens[b], length, table.arity, ends)
-        for i in range(length - 1, -1, -1):
-            op, address = table.opcode[tokens[b, i]], table.argument[tokens[b, i]]
-            if op == VARIABLE:
-                values[i] = points[address]
-            else:
-                second = ends[i + 1] if is_binary(op) else i + 1
-                apply(op, address, values[i + 1], values[second], values[i], N_POINTS)
-        known[:] = False
-        known[0], folded[0], wanted[0] = True, False, target
-        for i in range(length):
-            op = table.opcode[tokens[b, i]]
-            if not known[i] or op == VARIABLE:
-                continue
-            first = i + 1
-            folded[first] = folded[i] or op == SIN or op == COS
-            if is_binary(op):
-                second = ends[first]
-                folded[second] = folded[i]
-                known[first] = _first_operand(op, wanted[i], values[second], wanted[first])
-                known[second] = second_operand(op, wanted[i], values[first], wanted[second])
-            elif op == SIN or op == COS or op == SQUARE:
-                known[first] = True
-                for j in range(N_POINTS):
-                    wanted[first, j] = _nearest(op, wanted[i, j], values[first, j])
-            else:
-                known[first] = take_off(op, wanted[i], wanted[first])
-        for i in range(1, length):
-            if not known[i] or count == len(repaired):
-                continue
-            n = complete(wanted[i], short, catalogue, folded[i], MOST_FIRST, program)
-            rest = length - ends[i]
-            if n == 0 or i + n + rest > most:
-                continue
-            repaired[count, :i] = tokens[b, :i]
-            repaired[count, i : i + n] = program[:n]
-            repaired[count, i + n : i + n + rest] = tokens[b, ends[i] : length]
-            n_repaired[count] = i + n + rest
-            count += 1
+    for i in range(1, length):
+        if not known[i] or count == len(repaired):
+            continue
+        n = complete(wanted[i], short, catalogue, folded[i], MOST_FIRST, work, program)
+        rest = length - ends[i]
+        if n == 0 or i + n + rest > most:
+            continue
+        repaired[count, :i] = tokens[:i]
+        repaired[count, i : i + n] = program[:n]
+        repaired[count, i + n : i + n + rest] = tokens[ends[i] : length]
+        lengths[count] = i + n + rest
+        count += 1
     return count

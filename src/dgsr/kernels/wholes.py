@@ -19,7 +19,10 @@ from dgsr.kernels.completion import (
     ALONE,
     BY_FIRST,
     FARTHEST,
+    FORWARDS,
     LESS_FIRST,
+    MOST_WORK,
+    MOST_WORK_OF_STAGE,
     MULTIPLIED,
     NONE,
     Found,
@@ -29,6 +32,7 @@ from dgsr.kernels.completion import (
     fill_close,
     find,
     join_of,
+    n_under,
     new_wanted,
     operands_of,
     sift,
@@ -44,27 +48,32 @@ from dgsr.kernels.covers import (
     uncover,
     write_covered,
 )
-from dgsr.kernels.listing import LARGEST_POWER
 from dgsr.kernels.operators import COS, SIN
 
 #: Stages of the search: those it begins with, and all.
 SHALLOW, DEEPEST = 8, 23
 # How often a stage of the search looks a value up, about: half a second.
 _MOST_LOOKS = 60_000_000
+# What a stage may cost, of which its looks are most on common data; what it does between two questions
+# whether it should stop; and what it costs to take a cover off. Counted as in `dgsr.kernels.completion`.
+_MOST_WORK, _AT_ONCE, _COVER = 180_000_000, 10_000_000, 20
+# Of a stage that is under way: where it goes on, how many completions it may still look for (-1 before the
+# first), the work it may still do, and nodes and tokens of what it has found.
+_AT, _FINDS, _WORK, _NODES, _LENGTH = range(5)
 # Programs tried as the first of two: before any covers, and at least.
 _MOST_FIRST, _FEW = 512, 64
 # What is under a sine with few covers is looked for up to these sizes, else up to `FARTHEST`.
 _FAR, _FARTHEST = 60.0, 200.0
-# There are four at most: one around a sine, the sine, and two in it.
-_NO_COVERS = -1, -1, -1, -1
+# What is under one has at most so many values of that size; it is a sine or a cosine, and of either sign.
+_MOST_OPERANDS, _TURNS = 160, 4
 
 _compiled = compiled(error_model="numpy")
 
 
-def complete_whole(values, short, catalogue, accepts, depth, program, start=0):
+def complete_whole(values, short, catalogue, accepts, depth, program, start=0, should_stop=lambda: False):
     """Look a whole program up, as `complete` does its rest.
 
-    Not compiled, so that it can be interrupted between its stages.
+    Not compiled: it can be interrupted ten times a second or so.
 
     Parameters
     ----------
@@ -75,6 +84,8 @@ def complete_whole(values, short, catalogue, accepts, depth, program, start=0):
     depth, start : int
         Stages of the search to go to, and from: 0 is `complete`, the last is `DEEPEST`. Of a large catalogue
         the first takes milliseconds, all up to `SHALLOW` a second, and each of the others up to one.
+    should_stop : callable
+        Asked ten times a second or so whether the search is to end without having found anything.
 
     Returns
     -------
@@ -82,13 +93,19 @@ def complete_whole(values, short, catalogue, accepts, depth, program, start=0):
         Number of tokens; 0 if nothing is found.
     """
     if start == 0:
-        n = complete(values, short, catalogue, False, _MOST_FIRST, program)
+        n = complete(values, short, catalogue, False, _MOST_FIRST, np.array([MOST_WORK]), program)
         if n > 0 and accepts(program, n):
             return n
     if len(values) < N_POINTS:
         return 0
     for stage in _stages(catalogue)[max(start - 1, 0) : depth]:
-        n = stage(values, short, catalogue, program)
+        state = np.array([0, -1, _MOST_WORK, NONE, 0])
+        goes_on = True
+        while goes_on:
+            if should_stop():
+                return 0
+            goes_on = stage(state, values, short, catalogue, program)
+        n = int(state[_LENGTH])
         if n > 0 and accepts(program, n):
             return n
     return 0
@@ -137,37 +154,18 @@ def _stages(catalogue):
 
 
 @_compiled
-def _look_pair(values, short, catalogue, program):
-    """Write the simplest of all pairs of short programs; return its length, or 0."""
+def _look_pair(state, values, short, catalogue, program):
+    """Go on with the search for the simplest of all pairs of short programs; return whether there is more."""
     wanted = new_wanted()
     take_points(values, short, wanted.values)
-    n_firsts = len(catalogue.token), catalogue.n_up_to[4]
-    found = find(wanted, short, catalogue, False, False, n_firsts, len(program), NONE)
-    return 0 if found.nodes == NONE else write(found, catalogue, program, 0)
-
-
-@_compiled
-def _look_covered(n_outer, inner, plain, values, short, catalogue, program):
-    """Write what `_find_covered` finds; return its length, or 0."""
-    target, close, wanted = np.empty(N_POINTS), np.empty(N_POINTS), new_wanted()
-    take_points(values, short, target)
-    if not fill_close(target, close):
-        return 0
-    arguments = target, close, short, catalogue, len(program), wanted
-    found, covers = _find_covered(n_outer, inner, plain, *arguments)
-    return 0 if found.nodes == NONE else write_covered(found, covers, catalogue, program)
-
-
-@_compiled
-def _look_folded(n_outer, inner, innermost, n_firsts, farthest, values, short, catalogue, program):
-    """Write what `_find_folded` finds; return its length, or 0."""
-    target, close, wanted = np.empty(N_POINTS), np.empty(N_POINTS), new_wanted()
-    take_points(values, short, target)
-    if not fill_close(target, close):
-        return 0
-    arguments = target, close, short, catalogue, len(program), wanted
-    found, covers = _find_folded(n_outer, inner, innermost, n_firsts, farthest, *arguments)
-    return 0 if found.nodes == NONE else write_covered(found, covers, catalogue, program)
+    wanted.left[0] = MOST_WORK_OF_STAGE
+    at, n_firsts = state[_AT], (len(catalogue.token), catalogue.n_up_to[4])
+    found = find(wanted, short, catalogue, False, (at, at + 1), n_firsts, len(program), state[_NODES])
+    if found.nodes != NONE:
+        state[_NODES], state[_LENGTH] = found.nodes, write(found, catalogue, program, 0)
+    state[_AT] += 1
+    state[_WORK] -= MOST_WORK_OF_STAGE - wanted.left[0]
+    return state[_AT] < n_under(catalogue) and state[_WORK] > 0
 
 
 @_compiled
@@ -182,41 +180,57 @@ def _is_right(found, covers, target, close, short, catalogue, under):
 
 
 @_compiled
-def _find_covered(n_outer, inner, plain, target, close, short, catalogue, most, wanted):
-    """Find the simplest completion under one of so many covers, and one of a range: itself, and these.
+def _look_covered(n_outer, inner, plain, state, values, short, catalogue, program):
+    """Go on with the search for a completion under one of so many covers, and one of a range.
 
-    As many pairs are tried as there is time for; -1 is no cover, `plain` as of `find`.
+    As many pairs are tried as there is time for; -1 is no cover; `plain` is whether the completion is not
+    itself under anything. Receives the simplest in `program`; returns whether there is more to look for.
     """
-    best, best_covers, nodes = Found(NONE, -1, 1, ALONE, 0, 0), _NO_COVERS, NONE
+    target, close, wanted = np.empty(N_POINTS), np.empty(N_POINTS), new_wanted()
+    take_points(values, short, target)
+    if not fill_close(target, close):
+        return False
     under, between = np.empty((2, N_POINTS)), np.empty(N_POINTS)
-    n_ways, up_to = 1 if plain else len(catalogue.ways) + LARGEST_POWER, catalogue.n_up_to
-    n_finds = n_outer * (inner[1] - inner[0])
-    n_firsts = max(_FEW, _MOST_LOOKS // (ALONE * n_ways * n_finds))
-    n_left = _MOST_LOOKS // (ALONE * n_ways * min(n_firsts, len(catalogue.token)))
+    n_ways, up_to = 1 if plain else n_under(catalogue), catalogue.n_up_to
+    n_inner = inner[1] - inner[0]
+    n_firsts = max(_FEW, _MOST_LOOKS // (ALONE * n_ways * n_outer * n_inner))
     n_firsts_of_both = min(up_to[4 if plain else 3], n_firsts), min(up_to[2], n_firsts)
-    for i in range(n_outer):
-        if not uncover(i, catalogue, short.values, target, between):
+    if state[_FINDS] < 0:
+        state[_FINDS] = _MOST_LOOKS // (ALONE * n_ways * min(n_firsts, len(catalogue.token)))
+    pause, now = state[_WORK] - _AT_ONCE, -1
+    while state[_AT] < n_outer * n_inner:
+        if state[_WORK] <= pause:
+            return state[_WORK] > 0
+        i, k = state[_AT] // n_inner, inner[0] + state[_AT] % n_inner
+        state[_WORK] -= _COVER
+        if i != now and not uncover(i, catalogue, short.values, target, between):
+            state[_AT] = (i + 1) * n_inner
             continue
-        for k in range(inner[0], inner[1]):
-            if 0 <= k < min(i, n_outer) and _commute(i, k, catalogue):
-                continue
-            covers = i, k, -1, -1
-            if k < 0:
-                wanted.values[:] = between
-            elif not uncover(k, catalogue, short.values, between, wanted.values):
-                continue
-            n_left -= 1
-            if n_left < 0:
-                return best, best_covers
-            left = nodes - _nodes_of(covers, catalogue)
-            if left <= 1:
-                continue
-            found = find(wanted, short, catalogue, False, plain, n_firsts_of_both, most, left - 1)
-            if found.nodes == NONE or length_under(found, covers, catalogue) > most:
-                continue
-            if _is_right(found, covers, target, close, short, catalogue, under):
-                best, best_covers, nodes = found, covers, found.nodes + nodes - left
-    return best, best_covers
+        now = i
+        state[_AT] += 1
+        if 0 <= k < min(i, n_outer) and _commute(i, k, catalogue):
+            continue
+        covers = i, k, -1, -1
+        if k < 0:
+            wanted.values[:] = between
+        elif not uncover(k, catalogue, short.values, between, wanted.values):
+            continue
+        state[_FINDS] -= 1
+        if state[_FINDS] < 0:
+            return False
+        n_covering = _nodes_of(covers, catalogue)
+        left = state[_NODES] - n_covering
+        if left <= 1:
+            continue
+        wanted.left[0] = MOST_WORK_OF_STAGE
+        found = find(wanted, short, catalogue, False, (0, n_ways), n_firsts_of_both, len(program), left - 1)
+        state[_WORK] -= MOST_WORK_OF_STAGE - wanted.left[0]
+        if found.nodes == NONE or length_under(found, covers, catalogue) > len(program):
+            continue
+        if _is_right(found, covers, target, close, short, catalogue, under):
+            state[_NODES] = found.nodes + n_covering
+            state[_LENGTH] = write_covered(found, covers, catalogue, program)
+    return False
 
 
 @_compiled
@@ -238,51 +252,66 @@ def _nodes_of(covers, catalogue):
 
 
 @_compiled
-def _find_folded(
-    n_outer, inner, innermost, n_firsts, farthest, target, close, short, catalogue, most, wanted
-):
-    """Find the simplest completion under a sine or cosine with covers around it and in it: itself, and these.
+def _look_folded(n_outer, inner, innermost, n_firsts, farthest, state, values, short, catalogue, program):
+    """Go on with the search for a completion under a sine or cosine with covers around it and in it.
 
     So many covers are tried around it, none first, and in it those of the ranges `inner` and `innermost`, -1
-    for none. What is under the sine is looked for up to the size `farthest`.
+    for none. What is under the sine is looked for up to the size `farthest`. Receives the simplest in
+    `program`; returns whether there is more to look for.
     """
-    best, best_covers, nodes = Found(NONE, -1, 1, ALONE, 0, 0), _NO_COVERS, NONE
-    between, operands = np.empty(N_POINTS), np.empty(160)
-    n_left = _MOST_LOOKS // (ALONE * n_firsts)
-    for outer in range(-1, n_outer):
-        signs = 1
-        between[:] = target
-        if outer >= 0:
-            if not uncover(outer, catalogue, short.values, target, between):
-                continue
-            _, power, _, _ = parts(outer, catalogue)
-            signs = 1 + (power % 2 == 0)
-        if not np.abs(between).max() <= 1.0:
+    target, close, wanted = np.empty(N_POINTS), np.empty(N_POINTS), new_wanted()
+    take_points(values, short, target)
+    if not fill_close(target, close):
+        return False
+    between, operands = np.empty(N_POINTS), np.empty(_MOST_OPERANDS)
+    n_innermost = innermost[1] - innermost[0]
+    n_within = (inner[1] - inner[0]) * n_innermost
+    if state[_FINDS] < 0:
+        state[_FINDS] = _MOST_LOOKS // (ALONE * n_firsts)
+    pause, now, n_operands, fold = state[_WORK] - _AT_ONCE, -1, 0, -1
+    while state[_AT] < (n_outer + 1) * _TURNS * _MOST_OPERANDS * n_within:
+        if state[_WORK] <= pause:
+            return state[_WORK] > 0
+        state[_WORK] -= _COVER
+        at, within = state[_AT] // n_within, state[_AT] % n_within
+        around, o = at // _MOST_OPERANDS, at % _MOST_OPERANDS
+        outer, turn = around // _TURNS - 1, around % _TURNS
+        if around != now:
+            now = around
+            between[:] = target
+            n_operands = 0
+            if outer < 0 or uncover(outer, catalogue, short.values, target, between):
+                even = outer >= 0 and parts(outer, catalogue)[1] % 2 == 0
+                op = SIN if turn % 2 == 0 else COS
+                fold = _way_of(op, catalogue)
+                if fold >= 0 and (turn < 2 or even) and np.abs(between).max() <= 1.0:
+                    between[0] = between[0] if turn < 2 else -between[0]
+                    n_operands = operands_of(op, between[:1], farthest, operands)
+        if o >= n_operands:
+            state[_AT] = (around + 1) * _MOST_OPERANDS * n_within
             continue
-        value = between[0]
-        for turn in range(2 * signs):
-            op, between[0] = SIN if turn % 2 == 0 else COS, value if turn < 2 else -value
-            fold = _way_of(op, catalogue)
-            n_operands = operands_of(op, between[:1], farthest, operands) if fold >= 0 else 0
-            for o in range(n_operands):
-                for i in range(inner[0], inner[1]):
-                    if _has_sine(i, catalogue):
-                        continue
-                    for k in range(innermost[0], innermost[1]):
-                        if k >= 0 and (_has_sine(k, catalogue) or (k < i and _commute(i, k, catalogue))):
-                            continue
-                        n_left -= 1
-                        if n_left < 0:
-                            return best, best_covers
-                        covers = outer, fold, i, k
-                        left = nodes - _nodes_of(covers, catalogue)
-                        if left <= 1:
-                            continue
-                        arguments = n_firsts, target, close, short, catalogue, most, left, wanted
-                        found = _find_within(operands[o], covers, *arguments)
-                        if found.nodes < NONE:
-                            best, best_covers, nodes = found, covers, found.nodes + nodes - left
-    return best, best_covers
+        state[_AT] += 1
+        i, k = inner[0] + within // n_innermost, innermost[0] + within % n_innermost
+        if _has_sine(i, catalogue):
+            continue
+        if k >= 0 and (_has_sine(k, catalogue) or (k < i and _commute(i, k, catalogue))):
+            continue
+        state[_FINDS] -= 1
+        if state[_FINDS] < 0:
+            return False
+        covers = outer, fold, i, k
+        n_covering = _nodes_of(covers, catalogue)
+        left = state[_NODES] - n_covering
+        if left <= 1:
+            continue
+        wanted.left[0] = MOST_WORK_OF_STAGE
+        arguments = n_firsts, target, close, short, catalogue, len(program), left, wanted
+        found = _find_within(operands[o], covers, *arguments)
+        state[_WORK] -= MOST_WORK_OF_STAGE - wanted.left[0]
+        if found.nodes < NONE:
+            state[_NODES] = found.nodes + n_covering
+            state[_LENGTH] = write_covered(found, covers, catalogue, program)
+    return False
 
 
 @_compiled
@@ -307,7 +336,7 @@ def _find_within(operand, covers, n_firsts, target, close, short, catalogue, mos
     value = one[1]
     if not abs(value) < 1e100:
         return best
-    arguments = catalogue.near, short.at_first, short.slots, short.sieve, wanted.found
+    arguments = catalogue.near, short.at_first, short.slots, short.sieve, wanted.found, wanted.left
     for p in range(sift(value, 0, n_firsts, *arguments)):
         f, kind, g = wanted.found[p]
         n_nodes = catalogue.nodes[g]
@@ -319,6 +348,9 @@ def _find_within(operand, covers, n_firsts, target, close, short, catalogue, mos
             continue
         found = Found(n_nodes, -1, 1, kind, f, g)
         if length_under(found, covers, catalogue) <= most:
+            if wanted.left[0] < 0:
+                return best
+            wanted.left[0] -= FORWARDS
             if _is_right(found, covers, target, close, short, catalogue, under):
                 best, nodes = found, n_nodes
     return best
@@ -373,7 +405,8 @@ def look_up_whole(columns, y, catalogue, short, plans):
     for d in range(len(y)):
         own = short_of(short, min(d, len(short.slots) - 1))
         fill_short(columns[d], catalogue, own.values, own.at_first, own.rows, own.slots, own.sieve)
-        n = complete(y[d], own, catalogue, False, _MOST_FIRST, program)
+        work = np.full(1, MOST_WORK)
+        n = complete(y[d], own, catalogue, False, _MOST_FIRST, work, program)
         plans[d, :n] = program[:n]
 
 

@@ -1,0 +1,262 @@
+"""Fits of generated data, hostile data among them: whether each ends in time, and well.
+
+    python benchmarks/generated_fits.py [--fits K] [--max-time S] [--seed N] --out FILE.jsonl
+
+Libraries, shapes, kinds of inputs and targets, generators and limits are drawn at random, a fit from one
+number alone, so that a fit that fails can be run again: `--seed N --fits 1` is fit N. A fit may end up to
+three seconds after `max_time` (here S, or S + 6, which leaves time for the large catalogue). An unusable
+table may be refused by a `ValueError`; any other exception is a fault, and so is a fit that is still running
+a minute after its time, which is then stopped. The program writes one line of JSON for each fit; it goes on
+where the file ends.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import multiprocessing
+import time
+import traceback
+import warnings
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+
+from dgsr import DGSRRegressor
+from dgsr.compiling import compile_kernels
+from dgsr.expressions.library import PRESETS
+
+# Seconds a fit may take beyond max_time, and those after which it is stopped.
+_TOO_LATE, _STOPPED = 3.0, 60.0
+
+
+def inputs(kind: str, n: int, d: int, rng: np.random.Generator) -> np.ndarray:
+    """Return a table of one kind: shape (n, d)."""
+    X = rng.normal(size=(n, d))
+    if kind == "uniform":
+        return rng.uniform(0.3, 3.0, (n, d))
+    if kind == "log-uniform":
+        return 10.0 ** rng.uniform(-6.0, 6.0, (n, d))
+    if kind == "binary":
+        return rng.integers(0, 2, (n, d)).astype(float)
+    if kind == "integer":
+        return rng.integers(-5, 6, (n, d)).astype(float)
+    if kind == "huge integer":
+        return rng.integers(2**52, 2**62, (n, d)).astype(float)
+    if kind == "constant":
+        return np.full((n, d), rng.choice([0.0, 1.0, -1.0, 1e300, np.pi]))
+    if kind == "nearly constant":
+        return 1.0 + rng.integers(0, 3, (n, d)) * np.finfo(float).eps
+    if kind == "tiny":
+        return X * 10.0 ** -rng.integers(10, 308)
+    if kind == "huge":
+        return X * 10.0 ** rng.integers(10, 307)
+    if kind == "mixed scales":
+        return X * 10.0 ** rng.integers(-300, 300, d)
+    if kind == "repeated rows":
+        return X[rng.integers(0, min(n, 3), n)]
+    if kind == "equal columns":
+        return np.repeat(X[:, :1], d, axis=1)
+    if kind == "mostly zero":
+        return X * (rng.uniform(size=(n, d)) < 0.02)
+    if kind == "sorted":
+        return np.sort(X, axis=0)
+    return X
+
+
+INPUTS = (
+    "normal", "uniform", "log-uniform", "binary", "integer", "huge integer", "constant", "nearly constant",
+    "tiny", "huge", "mixed scales", "repeated rows", "equal columns", "mostly zero", "sorted",
+)  # fmt: skip
+
+
+def target(kind: str, X: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Return a target of one kind over a table: shape (n,)."""
+    n, x = len(X), X[:, 0]
+    y = rng.normal(size=n)
+    if kind == "law":
+        return X[:, 0] * np.exp(-np.abs(X[:, -1])) + np.sin(X[:, X.shape[1] // 2])
+    if kind == "noisy law":
+        return x**2 + 0.1 * y
+    if kind == "nan":
+        return np.log(x)
+    if kind == "two values":
+        return (y > 0.0).astype(float)
+    if kind == "one apart":
+        y = np.ones(n)
+        y[0] = np.nextafter(1.0, 2.0)
+        return y
+    if kind == "a spike":
+        y = np.zeros(n)
+        y[-1] = 1.0
+        return y
+    if kind == "constant":
+        return np.full(n, 2.5)
+    if kind == "tiny":
+        return y * 10.0 ** -rng.integers(10, 320)
+    if kind == "huge":
+        return y * 10.0 ** rng.integers(10, 308)
+    if kind == "integer":
+        return rng.integers(0, 4, n).astype(float)
+    if kind == "step":
+        return np.sign(x)
+    if kind == "a column":
+        return X[:, -1].copy()
+    return y
+
+
+TARGETS = (
+    "noise", "law", "noisy law", "nan", "two values", "one apart", "a spike", "constant", "tiny", "huge",
+    "integer", "step", "a column",
+)  # fmt: skip
+
+
+def case(seed: int, max_time: float) -> tuple[dict, DGSRRegressor, tuple]:
+    """Draw a fit: what it is in words, the estimator, and what it is fitted to."""
+    rng = np.random.default_rng(seed)
+    library = str(rng.choice(list(PRESETS)))
+    n = int(
+        rng.choice([1, 2, 5, 8, 9, 30, 100, 1000, 20_000], p=[0.02, 0.04, *[0.1] * 3, 0.3, 0.2, 0.1, 0.04])
+    )
+    d = int(rng.choice([1, 2, 3, 5, 12, 60, 1000], p=[0.25, 0.25, 0.15, 0.15, 0.1, 0.06, 0.04]))
+    kinds = str(rng.choice(INPUTS)), str(rng.choice(TARGETS))
+    with np.errstate(all="ignore"):
+        X = inputs(kinds[0], n, d, rng)
+        y = target(kinds[1], X, rng)
+    weights = None
+    if rng.uniform() < 0.2:
+        weights = rng.choice([0.0, 1.0, 1e-300, 1e6], n)
+    if rng.uniform() < 0.05:
+        X[rng.integers(n), rng.integers(d)] = rng.choice([np.nan, np.inf])
+    generator = [None, "untrained", "auto"][rng.integers(3)]
+    max_length = int(rng.choice([3, 4, 8, 15, 30]))
+    settings = {
+        "max_time": float(max_time + rng.choice([0.0, 6.0], p=[0.75, 0.25])),
+        "max_length": max_length,
+        "min_length": int(rng.integers(1, max_length + 1)) if rng.uniform() < 0.2 else 1,
+        "batch_size": int(rng.choice([2, 10, 100, 500, 3000])),
+        "gp_generations": int(rng.choice([0, 1, 25])),
+        "objective": str(rng.choice(["pqt", "risk-seeking", "vpg"])),
+        "selection": str(rng.choice(["mdl", "accuracy", "holdout"])),
+        "max_rows": [None, 20, 200][rng.integers(3)],
+        "look_up": bool(rng.uniform() < 0.9),
+        "tolerance": float(rng.choice([0.0, 1e-20])),
+    }
+    words = {
+        "seed": seed, "library": library, "generator": generator, "rows": n, "columns": d, "inputs": kinds[0],
+        "target": kinds[1], "weights": weights is not None, **settings,
+    }  # fmt: skip
+    model = DGSRRegressor(library, generator, random_state=seed, **settings)
+    return words, model, (X, y, weights)
+
+
+def outcome(seed: int, max_time: float) -> dict:
+    """Run one fit; return what it was, how long it took and how it ended."""
+    words, model, (X, y, weights) = case(seed, max_time)
+    started, cpu_started = time.perf_counter(), time.process_time()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            model.fit(X, y, weights)
+            ended = model.stop_reason_
+            model.predict(X)
+            str(model.expression_)
+        except ValueError as error:
+            ended = f"refused: {error}"
+        except Exception:
+            ended = f"fault: {traceback.format_exc()}"
+    seconds, cpu_seconds = time.perf_counter() - started, time.process_time() - cpu_started
+    return {**words, "seconds": round(seconds, 2), "cpu_seconds": round(cpu_seconds, 2), "ended": ended}
+
+
+def work(connection, max_time: float) -> None:
+    """Compile, then run the fits whose numbers come in."""
+    for has_constants in (False, True):
+        compile_kernels(has_constants)
+    X = np.random.default_rng(0).uniform(1.0, 2.0, (20, 2))
+    y = X[:, 0] / X[:, 1] + np.random.default_rng(1).normal(size=20)
+    for library in PRESETS:
+        for generator in ("auto", "untrained"):
+            DGSRRegressor(library, generator, max_evaluations=300, batch_size=50, random_state=0).fit(X, y)
+    connection.send("ready")
+    while True:
+        connection.send(outcome(connection.recv(), max_time))
+
+
+class Worker:
+    """A process that runs fits; one that is stuck is ended and another begun."""
+
+    def __init__(self, max_time: float) -> None:
+        self._max_time = max_time
+        self._begin()
+
+    def _begin(self) -> None:
+        context = multiprocessing.get_context("spawn")
+        self._connection, theirs = context.Pipe()
+        self._process = context.Process(target=work, args=(theirs, self._max_time), daemon=True)
+        self._process.start()
+        theirs.close()
+        self._connection.recv()
+
+    def run(self, seed: int) -> dict:
+        """Return the outcome of a fit, whatever becomes of the process."""
+        self._connection.send(seed)
+        words, model, _ = case(seed, self._max_time)
+        try:
+            if self._connection.poll(model.max_time + _STOPPED):
+                return self._connection.recv()
+            ended = "fault: stopped, for it was still running"
+        except EOFError:
+            ended = "fault: the process has died"
+        self.end()
+        self._begin()
+        return {**words, "seconds": None, "cpu_seconds": None, "ended": ended}
+
+    def end(self) -> None:
+        self._process.kill()
+        self._process.join()
+
+
+def verdict(fit: dict) -> str:
+    """Say how a fit ended, in a word or two."""
+    if fit["ended"].startswith("fault"):
+        return "fault"
+    # Where others use the machine as well, time passes that the fit has nothing of.
+    if fit["seconds"] > fit["max_time"] + _TOO_LATE and fit["cpu_seconds"] > _TOO_LATE:
+        return "too late"
+    return "refused" if fit["ended"].startswith("refused") else fit["ended"]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--fits", type=int, default=1000)
+    parser.add_argument("--max-time", type=float, default=2.0)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--out", type=Path, required=True)
+    arguments = parser.parse_args()
+    fits = []
+    if arguments.out.exists():
+        fits = [json.loads(line) for line in arguments.out.read_text(encoding="utf-8").splitlines()]
+    done = {fit["seed"] for fit in fits}
+    seeds = [s for s in range(arguments.seed, arguments.seed + arguments.fits) if s not in done]
+    if seeds:
+        worker = Worker(arguments.max_time)
+        with arguments.out.open("a", encoding="utf-8") as out:
+            for seed in seeds:
+                fit = worker.run(seed)
+                fits.append(fit)
+                out.write(json.dumps(fit) + "\n")
+                out.flush()
+                if verdict(fit) in ("fault", "too late"):
+                    last_line = fit["ended"].strip().splitlines()[-1]
+                    print(
+                        f"fit {seed}, {fit['seconds']} s, {fit['cpu_seconds']} CPU s: {last_line}", flush=True
+                    )
+        worker.end()
+    for name, count in Counter(map(verdict, fits)).most_common():
+        print(f"{count:6d} {name}")
+
+
+if __name__ == "__main__":
+    main()
