@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from dgsr.constants import fit_constants
-from dgsr.evolution import EvolutionConfig, random_population
+from dgsr.evolution import EvolutionConfig, get_engine, random_population
 from dgsr.expressions.constraints import Constraints
 from dgsr.expressions.expression import Expression
 from dgsr.expressions.library import Library
@@ -126,14 +126,18 @@ def _run_searchers(has_constants: bool) -> None:
     """Run what evaluates, fits and looks up programs, on a small problem."""
     library, constraints, data = _small_problem(has_constants)
     grammar = constraints.grammar(library, 1)
-    population = random_population(4, library, grammar, new_state(0))
-    population.nmse(data)
+    state = new_state(0)
+    population = random_population(4, library, grammar, state)
+    nmse = population.nmse(data)
+    Expression(library, [library.index["x1"]])(data.columns.T)  # what `predict` runs
     if has_constants:
         fit_constants(population, data)
     else:
-        look_up = _small_look_up(library, data, grammar)
-        look_up.repaired(population)
-    Expression(library, [library.index["x1"]])(data.columns.T)  # what `predict` runs
+        _small_look_up(library, data, grammar).repaired(population)
+        engine = get_engine("compiled", EvolutionConfig(generations=1))
+        engine.evolve(
+            population, nmse, lambda population: population.nmse(data), grammar, state, lambda: False
+        )
 
 
 def _small_look_up(library: Library, data: DataSet, grammar) -> LookUp:

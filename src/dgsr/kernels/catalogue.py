@@ -10,8 +10,8 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
+from dgsr.kernels.arrays import copy_to
 from dgsr.kernels.compilation import compiled
 from dgsr.kernels.elementary import exp
 from dgsr.kernels.inverses import ways_to_look
@@ -42,6 +42,7 @@ _NEAR, _NEARER = 1e-5, 1e-9
 _MOST_ALIKE = 16
 
 _compiled = compiled(error_model="numpy")
+_inlined = compiled(error_model="numpy", _nrt=False, forceinline=True)
 _lean = compiled(error_model="numpy", _nrt=False)  # without the counting of references
 
 
@@ -125,7 +126,7 @@ def new_short(n_datasets, catalogue):
     )
 
 
-@njit(inline="always")
+@_compiled
 def short_of(short, d):
     """The `Short` of one data set."""
     return Short(short.values[d], short.at_first[d], short.rows[d], short.slots[d], short.sieve[d])
@@ -236,7 +237,7 @@ def _fill_first(start, opcode, address, operands, at_first):
 def evaluate(i, catalogue, values, out):
     """Write all values of a short program, given those that are kept."""
     if i < catalogue.n_kept:
-        out[:] = values[i]
+        copy_to(out, values[i])
         return
     f, s = catalogue.first[i], catalogue.second[i]
     first, second = np.empty(N_POINTS), np.empty(N_POINTS)
@@ -245,32 +246,32 @@ def evaluate(i, catalogue, values, out):
     apply(catalogue.opcode[i], catalogue.address[i], first, second, out, N_POINTS)
 
 
-@njit(inline="always")
+@_inlined
 def _bits(value):
     return np.float64(value).view(np.int64)
 
 
-@njit(inline="always")
+@_inlined
 def _mixed(key):
     return np.uint64(key) * np.uint64(0x9E3779B97F4A7C15)
 
 
-@njit(inline="always")
+@_inlined
 def _slot(mixed, slots):
     return np.int64(mixed >> np.uint64(34)) & (len(slots) - 1)
 
 
-@njit(inline="always")
+@_inlined
 def _word(mixed, sieve):
     return np.int64(mixed >> np.uint64(38)) & (len(sieve) - 1)
 
 
-@njit(inline="always")
+@_inlined
 def _bit(mixed):
     return np.uint64(1) << (mixed >> np.uint64(58))
 
 
-@njit(inline="always")
+@_inlined
 def look(value, f, kind, near, at_first, slots, sieve, found, n, work):
     """Append (f, kind, number) of the programs with this first value to `found`; return its new length.
 

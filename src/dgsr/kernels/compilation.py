@@ -48,6 +48,7 @@ def compiled(**options):
 
     def decorate(function):
         if numba.config.DISABLE_JIT:
+            function.py_func = function
             return function
         kernel = Kernel(function, targetoptions={**options, "nopython": True, "no_cfunc_wrapper": True})
         if folder() is not None:

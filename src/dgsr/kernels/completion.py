@@ -10,8 +10,8 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
+from dgsr.kernels.arrays import copy_to
 from dgsr.kernels.catalogue import N_POINTS, evaluate, look
 from dgsr.kernels.compilation import compiled
 from dgsr.kernels.inverses import take_off
@@ -40,6 +40,7 @@ ADDED, LESS_SECOND, LESS_FIRST, MULTIPLIED, BY_SECOND, BY_FIRST, ALONE = range(7
 NONE = 1 << 30
 
 _compiled = compiled(error_model="numpy")
+_inlined = compiled(error_model="numpy", _nrt=False, forceinline=True)
 _lean = compiled(error_model="numpy", _nrt=False)  # without the counting of references
 
 
@@ -63,7 +64,7 @@ def new_wanted():
     return _Wanted(row, row.copy(), row.copy(), row.copy(), np.empty(64), found, np.zeros(1, dtype=np.int64))
 
 
-@njit(inline="always")
+@_inlined
 def made_of(kind, f, g):
     """What f and g make."""
     if kind == ADDED:
@@ -81,7 +82,7 @@ def made_of(kind, f, g):
     return g
 
 
-@njit(inline="always")
+@_inlined
 def join_of(kind):
     """Which of add, sub, mul, div makes a value of two."""
     if kind < MULTIPLIED:
@@ -154,9 +155,10 @@ def put_under(way, power, catalogue, values, out):
     if way >= 0:
         apply(catalogue.ways[way], 0, values, values, out, N_POINTS)
         return
-    out[:] = values
+    copy_to(out, values)
     for _ in range(1, power):
-        out *= values
+        for j in range(N_POINTS):
+            out[j] *= values[j]
 
 
 @_compiled

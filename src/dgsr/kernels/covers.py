@@ -11,6 +11,7 @@ import math
 
 import numpy as np
 
+from dgsr.kernels.arrays import copy_to
 from dgsr.kernels.compilation import compiled
 from dgsr.kernels.completion import (
     ADDED,
@@ -117,13 +118,13 @@ def write_covered(found, covers, catalogue, program):
         if covers[i] < 0:
             continue
         way, power, kind, f = parts(covers[i], catalogue)
-        inside[:n] = program[:n]
+        copy_to(inside, program[:n])
         at = 0
         if kind != ALONE:
             program[0] = catalogue.joins[join_of(kind)]
             last = kind == LESS_FIRST or kind == BY_FIRST
             at = 1 if last else write_short(f, catalogue, program, 1)
-            program[at : at + n] = inside[:n]
+            copy_to(program[at:], inside[:n])
             at += n
             n = write_short(f, catalogue, program, at) if last else at
             continue
@@ -134,7 +135,7 @@ def write_covered(found, covers, catalogue, program):
             if k < power - 1:
                 program[at] = catalogue.joins[2]
                 at += 1
-            program[at : at + n] = inside[:n]
+            copy_to(program[at:], inside[:n])
             at += n
         n = at
     return n

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from dgsr.kernels.arrays import copy_to
 from dgsr.kernels.compilation import compiled
 from dgsr.kernels.operators import (
     ADD,
@@ -203,5 +204,5 @@ def _keep(token, f, s, length, nodes, trigonometric, values, listed):
     listed.token[i], listed.first[i], listed.second[i] = token, f, s
     listed.length[i], listed.nodes[i] = length, nodes
     listed.trigonometric[i], listed.constant[i] = trigonometric, alike
-    listed.values[i] = values
+    copy_to(listed.values[i], values)
     return i

@@ -175,7 +175,7 @@ def append(token, b, d, opcode, argument, tables, holes, scratch):
             if holes.first[b, top] == _MISSING:
                 holes.first[b, top] = _KNOWN if known else _UNKNOWN
                 if known:
-                    holes.firsts[b, top] = values
+                    copy_to(holes.firsts[b, top], values)
                 else:
                     holes.firsts[b, top] = 1.0 if op == MUL or op == DIV else 0.0
                 break

@@ -14,6 +14,7 @@ import math
 
 import numpy as np
 
+from dgsr.kernels.arrays import copy_to
 from dgsr.kernels.canonical import subtree_ends
 from dgsr.kernels.catalogue import N_POINTS
 from dgsr.kernels.compilation import compiled
@@ -90,11 +91,12 @@ def repair(tokens, length, table, points, target, short, catalogue, work, repair
     for i in range(length - 1, -1, -1):
         op, address = table.opcode[tokens[i]], table.argument[tokens[i]]
         if op == VARIABLE:
-            values[i] = points[address]
+            copy_to(values[i], points[address])
         else:
             second = ends[i + 1] if is_binary(op) else i + 1
             apply(op, address, values[i + 1], values[second], values[i], N_POINTS)
-    known[0], wanted[0] = True, target
+    known[0] = True
+    copy_to(wanted[0], target)
     for i in range(length):
         op = table.opcode[tokens[i]]
         if not known[i] or op == VARIABLE:
@@ -120,9 +122,9 @@ def repair(tokens, length, table, points, target, short, catalogue, work, repair
         rest = length - ends[i]
         if n == 0 or i + n + rest > most:
             continue
-        repaired[count, :i] = tokens[:i]
-        repaired[count, i : i + n] = program[:n]
-        repaired[count, i + n : i + n + rest] = tokens[ends[i] : length]
+        copy_to(repaired[count], tokens[:i])
+        copy_to(repaired[count, i:], program[:n])
+        copy_to(repaired[count, i + n :], tokens[ends[i] : length])
         lengths[count] = i + n + rest
         count += 1
     return count

@@ -12,6 +12,7 @@ from functools import partial
 
 import numpy as np
 
+from dgsr.kernels.arrays import copy_to
 from dgsr.kernels.catalogue import N_POINTS, Short, fill_short, new_short, short_of
 from dgsr.kernels.compilation import compiled
 from dgsr.kernels.completion import (
@@ -212,7 +213,7 @@ def _look_covered(n_outer, inner, plain, state, values, short, catalogue, progra
             continue
         covers = i, k, -1, -1
         if k < 0:
-            wanted.values[:] = between
+            copy_to(wanted.values, between)
         elif not uncover(k, catalogue, short.values, between, wanted.values):
             continue
         state[_FINDS] -= 1
@@ -278,7 +279,7 @@ def _look_folded(n_outer, inner, innermost, n_firsts, farthest, state, values, s
         outer, turn = around // _TURNS - 1, around % _TURNS
         if around != now:
             now = around
-            between[:] = target
+            copy_to(between, target)
             n_operands = 0
             if outer < 0 or uncover(outer, catalogue, short.values, target, between):
                 even = outer >= 0 and parts(outer, catalogue)[1] % 2 == 0
@@ -407,7 +408,7 @@ def look_up_whole(columns, y, catalogue, short, plans):
         fill_short(columns[d], catalogue, own.values, own.at_first, own.rows, own.slots, own.sieve)
         work = np.full(1, MOST_WORK)
         n = complete(y[d], own, catalogue, False, _MOST_FIRST, work, program)
-        plans[d, :n] = program[:n]
+        copy_to(plans[d], program[:n])
 
 
 def are_looked_up(columns, y, catalogue, max_length):
