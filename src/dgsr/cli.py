@@ -14,7 +14,6 @@ import math
 import os
 import signal
 import sys
-import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
@@ -109,8 +108,11 @@ def fit(
             if path is not None:
                 check_writable(path)  # now, and not after the search
         table = read_table(data, target)
-        from dgsr.regressor import DGSRRegressor
+        from dgsr.compiling import compile_kernels
+        from dgsr.regressor import DGSRRegressor, library_over
 
+        of = library_over(library, len(table.feature_names))
+        compile_kernels(of.has_constants, None if quiet else partial(_note, stderr))
         with _progress(stderr, quiet, partial(search_line, names=table.feature_names)) as show:
             regressor = DGSRRegressor(
                 library=library,
@@ -120,11 +122,9 @@ def fit(
                 random_state=random_state,
                 callback=show,
             )
-            started = time.monotonic()
             regressor.fit(table.X, table.y)
-            seconds = time.monotonic() - started
         _note_bad_fit(stderr, regressor)
-    result = _result(regressor, target, table.feature_names, seconds)
+    result = _result(regressor, target, table.feature_names)
     if as_json:
         outputs = [partial(_print_json, result)]
     else:
@@ -369,10 +369,11 @@ def _drop_what_cannot_be_printed() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def _result(
-    regressor: DGSRRegressor, target: str, feature_names: Sequence[str], seconds: float
-) -> dict[str, Any]:
-    """What a fit found, as plain values for JSON; variables bear the names of their columns."""
+def _result(regressor: DGSRRegressor, target: str, feature_names: Sequence[str]) -> dict[str, Any]:
+    """What a fit found, as plain values for JSON; variables bear the names of their columns.
+
+    Its seconds are those of the search, without compiling before it and finishing after it.
+    """
     return {
         "target": target,
         "formula": str(regressor.expression_.with_feature_names(feature_names).sympy),
@@ -386,7 +387,7 @@ def _result(
             for candidate in regressor.pareto_front_
         ],
         "n_evaluations": int(regressor.n_evaluations_),
-        "seconds": round(seconds, 3),
+        "seconds": round(regressor.history_[-1]["seconds"], 3) if regressor.history_ else 0.0,
         "stop_reason": str(regressor.stop_reason_),
         "version": dgsr.__version__,
     }
@@ -416,8 +417,8 @@ def _print_result(result: dict[str, Any], formulas: Sequence[str]) -> None:
     _echo(f"{result['target']} = {result['formula']}")
     speed = result["n_evaluations"] / max(result["seconds"], 1e-3)
     _echo(
-        f"{result['n_evaluations']:,} evaluations in {result['seconds']:.1f} s ({speed:,.0f} a second); "
-        f"stopped: {result['stop_reason']}"
+        f"{result['n_evaluations']:,} evaluations in {result['seconds']:.1f} s of search "
+        f"({speed:,.0f} a second); stopped: {result['stop_reason']}"
     )
 
 

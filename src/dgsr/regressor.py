@@ -48,6 +48,13 @@ _N_REMEMBERED = 1_000
 _SMALLEST_SPREAD, _LARGEST_SPREAD = 1e-140, 1e140
 
 
+def library_over(library: str | Library, n_features: int) -> Library:
+    """Return the token library that a parameter `library` stands for, over a number of columns."""
+    if isinstance(library, Library):
+        return library.with_variables(n_features)
+    return get_library(_DEFAULT_LIBRARY if library == "auto" else library, n_features)
+
+
 @dataclass(frozen=True)
 class SearchProgress:
     """What the `callback` of `DGSRRegressor` is told after every round.
@@ -89,8 +96,8 @@ class DGSRRegressor(RegressorMixin, BaseEstimator):
     max_evaluations : int, default=2_000_000
         Equations to evaluate at most.
     max_time : float or None, default=None
-        Seconds to search at most. Compiling, which takes half a minute once after an installation, is
-        done before; so is finishing the front after it.
+        Seconds to search at most. Compiling, which takes up to half a minute once after an installation,
+        is done before and not counted; nor is finishing the front, after it.
     batch_size : int, default=500
         Programs sampled in a round.
     objective : {"pqt", "risk-seeking", "vpg"}, default="pqt"
@@ -264,7 +271,7 @@ class DGSRRegressor(RegressorMixin, BaseEstimator):
             if not sample_weight.any():
                 raise ValueError("sample_weight is 0 in every row; give some row a weight above 0.")
         self._check_feature_names_differ()
-        self.library_ = self._resolve_library(X.shape[1])
+        self.library_ = library_over(self.library, X.shape[1])
         self._remember(X, y, sample_weight)
         kept = y if sample_weight is None else y[sample_weight > 0]
         if kept.min() == kept.max():
@@ -302,7 +309,7 @@ class DGSRRegressor(RegressorMixin, BaseEstimator):
         )
         # Losses may overflow, whatever the caller has numpy do then.
         with _one_thread(), np.errstate(all="ignore"):
-            compile_kernels(self.library_.has_constants)
+            compile_kernels(self.library_.has_constants, _print if self.verbose else None)
             run = search.Search(prepared.search, self.library_, constraints, config, generator, self.gp, seed)
             if before is not None:
                 run.begin_with(before["search"])
@@ -490,11 +497,6 @@ class DGSRRegressor(RegressorMixin, BaseEstimator):
         names = getattr(self, "feature_names_in_", None)
         return None if names is None else list(names)
 
-    def _resolve_library(self, n_features: int) -> Library:
-        if isinstance(self.library, Library):
-            return self.library.with_variables(n_features)
-        return get_library(_DEFAULT_LIBRARY if self.library == "auto" else self.library, n_features)
-
     def _resolve_generator(self, constraints: Constraints, seed: int) -> Generator | None:
         """Find the generator and set `generator_`."""
         chosen = self.generator
@@ -560,7 +562,11 @@ class DGSRRegressor(RegressorMixin, BaseEstimator):
             f"{self.n_evaluations_:,} evaluations, best NMSE {loss:.3g}, stopped: {self.stop_reason_}; "
             f"chosen: {self.expression_}"
         )
-        Console(highlight=False).print(Text(line), soft_wrap=True)
+        _print(line)
+
+
+def _print(line: str) -> None:
+    Console(highlight=False).print(Text(line), soft_wrap=True)
 
 
 def _check_spread(y: np.ndarray) -> None:
