@@ -14,6 +14,8 @@ from dgsr.kernels.random import new_state
 from dgsr.population import DataSet, Population
 from dgsr.scaling import written_out
 
+pytestmark = pytest.mark.search
+
 LIBRARY = get_library("koza-const", 2)
 
 

@@ -15,6 +15,8 @@ from sklearn.metrics import PredictionErrorDisplay
 from dgsr import DGSRRegressor
 from dgsr.displays import ParetoFrontDisplay, SearchHistoryDisplay, chosen_index, log_losses
 
+pytestmark = pytest.mark.search
+
 matplotlib.use("Agg")
 
 

@@ -28,6 +28,8 @@ from dgsr.kernels.growth import choices_of, new_draft, random_programs
 from dgsr.kernels.random import new_state
 from dgsr.population import DataSet, Population
 
+pytestmark = pytest.mark.search
+
 PRESETS = ("koza", "koza-const", "synth", "physics")
 ENGINES = ("compiled", "deap")
 presets = st.sampled_from(PRESETS)
@@ -418,9 +420,10 @@ def test_the_mutations_have_about_equal_shares(preset):
 # ---- engines ----------------------------------------------------------------------------------
 
 
-def target(seed=0):
-    X = np.random.default_rng(seed).uniform(1.0, 5.0, (20, 2))
-    return DataSet.from_arrays(X, X[:, 0] * X[:, 1] + np.sin(X[:, 0]))
+def target(seed=0, noise=0.0):
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(1.0, 5.0, (20, 2))
+    return DataSet.from_arrays(X, X[:, 0] * X[:, 1] + np.sin(X[:, 0]) + noise * rng.normal(size=20))
 
 
 class Counter:
@@ -635,12 +638,12 @@ def test_random_programs_start_constants_at_one():
 @pytest.mark.parametrize("engine", ENGINES)
 def test_genetic_programming_alone_keeps_its_budget_and_returns_the_best(engine):
     library = get_library("koza", 2)
-    data = target()
+    data = target(noise=0.01)  # so that no program ends the search before its budget
     result = genetic_programming(
         data, library, max_evaluations=2500, n_programs=200, random_state=3, engine=engine
     )
     assert result.n_evaluations == 2500
-    assert 0.0 < result.nmse < 0.1
+    assert result.nmse < 0.1
     assert result.population.nmse(data)[0] == result.nmse
 
 
