@@ -60,15 +60,17 @@ def main() -> int:
     n_run = n_rounds = 0
     while time.monotonic() < end:
         this = Round(secrets.randbelow(2**32), end, failures)
-        print(f"seed {this.seed}:", flush=True)
+        print(f"seed {this.seed}", flush=True)
         options = ["-q", "-m", "hypothesis", "-p", "no:cacheprovider", "--hypothesis-profile=fuzz"]
         status = pytest.main([*options, f"--hypothesis-seed={this.seed}", *arguments.tests], plugins=[this])
-        if status not in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.INTERRUPTED):
-            return int(status)
         n_run += this.n_run
         n_rounds += 1
-    FOUND.parent.mkdir(exist_ok=True)
+        if status not in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED):
+            break  # the time is over, Ctrl-C, nothing left that has not failed, or a mistake in the options
+    if not n_run:
+        return int(status)
     if failures:
+        FOUND.parent.mkdir(exist_ok=True)
         FOUND.write_text("".join(failures.values()), encoding="utf-8")
     print(f"{n_run} runs of tests in {n_rounds} rounds, {len(failures)} failures")
     for name, text in failures.items():
