@@ -24,6 +24,7 @@ _COMPILE = "from dgsr.compiling import compile_kernels; compile_kernels(has_cons
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_setupnodes(config, specs):
     """Compile what most tests need before the workers start, each of which would compile all of it."""
+    print("compiling what the cache of compiled kernels lacks", flush=True)
     running = [subprocess.Popen([sys.executable, "-c", _COMPILE.format(kind)]) for kind in (True, False)]
     statuses = [process.wait() for process in running]
     if any(statuses):
