@@ -26,17 +26,17 @@ ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 SCRIPTS = sorted((ROOT / "examples").glob("*.py"))
 
-# What makes a script quick that is not so by itself, and a word of what it then prints.
+# What makes a script quick that is not so by itself, and a pattern of what it then prints.
 ARGUMENTS = {
     "fit_real_data.py": ["--max-time", "1"],
     "pretrain_your_domain.py": ["--minutes", "0.05", "--laws", "1", "--out", "networks"],
 }
 PRINTED = {
-    "custom_operator.py": "hill(",
+    "custom_operator.py": r"hill\(",
     "fit_real_data.py": "R2 on the measurements held back",
     "grid_search.py": "best: {'max_evaluations'",
-    "multi_output.py": "distance = speed*time*cos(angle)",
-    "pipeline.py": "R2 on the wires held back: 0.9",
+    "multi_output.py": r"distance = speed\*time\*cos\(angle\)",
+    "pipeline.py": r"R2 on the wires held back: (0\.9|1\.0)",
     "pretrain_your_domain.py": "genetic programming",
     "saving_and_loading.py": "predicts the same: True",
 }
@@ -149,7 +149,7 @@ def test_an_example_runs_and_says_what_it_found(script, tmp_path, monkeypatch, c
     runpy.run_path(str(script), run_name="__main__")  # an exit with an error would raise
     printed = capsys.readouterr().out
     assert printed.strip()
-    assert PRINTED.get(script.name, "") in printed
+    assert re.search(PRINTED.get(script.name, ""), printed)
 
 
 def test_every_example_is_named_in_the_guide():
