@@ -16,6 +16,8 @@ nox.needs_version = ">=2024.4.15"
 nox.options.sessions = ["lint", "types", "tests"]
 nox.options.reuse_venv = "yes"
 
+# Neighbouring tests stay on one of the two workers as long as both have some: they compile the same.
+PYTEST = ["pytest", "-n", "2", "--dist", "worksteal"]
 CHECKED = ["src", "tests", "examples", "benchmarks", "noxfile.py"]
 
 
@@ -45,9 +47,30 @@ def demo(session: nox.Session) -> None:
 
 @nox.session
 def tests(session: nox.Session) -> None:
-    """Run the tests."""
+    """Run the tests, but for those that take long."""
     install(session, "-e", ".[test]")
-    session.run("pytest", "-n", "2", *session.posargs)
+    session.run(*PYTEST, "-m", "not slow", *session.posargs)
+
+
+@nox.session
+def slow(session: nox.Session) -> None:
+    """Run the tests that take long by their nature."""
+    install(session, "-e", ".[test]")
+    session.run(*PYTEST, "-m", "slow", *session.posargs)
+
+
+@nox.session
+def other_processor(session: nox.Session) -> None:
+    """Run the tests that depend on where a search goes, with the arithmetic of an old processor."""
+    install(session, "-e", ".[test]")
+    session.run("python", "tests/tools/other_processor.py", *PYTEST, "-m", "search", *session.posargs)
+
+
+@nox.session
+def fuzz(session: nox.Session) -> None:
+    """Draw fresh examples for the property tests: ten minutes, or as many as `--minutes` says after --."""
+    install(session, "-e", ".[test]")
+    session.run("python", "tests/tools/fuzz.py", *session.posargs)
 
 
 @nox.session

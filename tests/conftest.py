@@ -1,8 +1,31 @@
-"""What must be so before anything is imported."""
+"""What must be so before anything is imported, what hypothesis draws, and compiling before the tests."""
 
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
+
+import pytest
+from hypothesis import settings
 
 # Else scikit-learn skips its checks with other arrays than numpy's.
 os.environ.setdefault("SCIPY_ARRAY_API", "1")
+
+# The tests draw the same examples every time, so that a red one is the fault of the last change. Fresh ones
+# are drawn by `nox -s fuzz`, which chooses the other profile.
+settings.register_profile("tests", derandomize=True, deadline=None)
+settings.register_profile("fuzz", max_examples=500, deadline=None, print_blob=True)
+settings.load_profile("tests")
+
+_COMPILE = "from dgsr.compiling import compile_kernels; compile_kernels(has_constants={})"
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_setupnodes(config, specs):
+    """Compile what most tests need before the workers start, each of which would compile all of it."""
+    print("compiling what the cache of compiled kernels lacks", flush=True)
+    running = [subprocess.Popen([sys.executable, "-c", _COMPILE.format(kind)]) for kind in (True, False)]
+    statuses = [process.wait() for process in running]
+    if any(statuses):
+        raise pytest.UsageError("The kernels could not be compiled; the traceback is above.")

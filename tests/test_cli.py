@@ -201,6 +201,7 @@ def test_fit_reports_progress_and_warnings_on_standard_error_only(regressor, dat
     assert "note" not in result.stdout
 
 
+@pytest.mark.search
 def test_fit_keeps_the_fit_and_writes_a_report(write, tmp_path):
     rows = "".join(f"{a},{b},{a * b}\n" for a, b in [(1, 2), (2, 3), (3, 5), (4, 1), (2.5, 2), (0.5, 3)])
     kept, page = str(tmp_path / "fit.dgsr"), str(tmp_path / "fit.html")
@@ -407,6 +408,7 @@ def areas(write):
     return write("\n".join(["lambda,x 1,area", *rows]) + "\n")
 
 
+@pytest.mark.search
 def test_the_formula_of_a_fit_is_in_the_names_of_the_columns(areas):
     result = run("fit", areas, "--target", "area", *SMALL, "--quiet")
     assert (result.exit_code, result.stderr) == (0, "")
@@ -420,6 +422,7 @@ def test_the_formula_of_a_fit_is_in_the_names_of_the_columns(areas):
     assert summary.endswith("stopped: exact fit")
 
 
+@pytest.mark.search
 def test_the_same_seed_prints_the_same_json(areas):
     command = ["fit", areas, "--target", "x 1", *SMALL, "--library", "synth", "--json", "--quiet"]
     first, second = (json.loads(run(*command).stdout) for _ in range(2))
@@ -437,6 +440,7 @@ def test_a_constant_target_is_noted_once(write):
     assert "y = 3.5" in result.stdout
 
 
+@pytest.mark.search
 def test_a_fit_worse_than_the_mean_is_noted_with_a_mend(write):
     data = write("a,y\n1,1000\n2,1001\n3,1000\n4,1001.5\n")
     note = run(
@@ -561,6 +565,7 @@ def test_a_bad_file_ends_the_program_with_one_line_and_code_2(write):
     assert done.stderr.endswith("data.csv has no column 'y'; its columns are a, b.\n")
 
 
+@pytest.mark.search
 def test_a_program_that_reads_the_json_gets_nothing_else(areas):
     done = subprocess.run(
         [*DGSR, "fit", areas, "--target", "area", *SMALL, "--json"],

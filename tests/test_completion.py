@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from functools import cache
 
 import numpy as np
 import pytest
@@ -38,15 +39,17 @@ from dgsr.lookup import LookUp, is_law
 from dgsr.population import DataSet, Population
 from dgsr.prior import Prior
 
+pytestmark = pytest.mark.search
+
 KOZA = get_library("koza", 2)
 ROWS = 40
+# The deepest look that finds nothing takes ten seconds.
+DEPTHS = pytest.mark.parametrize("depth", [SHALLOW, pytest.param(DEEPEST, marks=pytest.mark.slow)])
 
 
+@cache
 def catalogue_of(library, size=SMALL):
     return new_catalogue(library.table.opcode, library.table.argument, library.n_variables, size)
-
-
-CATALOGUE, LARGE_CATALOGUE = catalogue_of(KOZA), catalogue_of(KOZA, LARGE)
 
 
 def table(n_columns=2, seed=0, low=0.3, high=3.0):
@@ -63,8 +66,6 @@ def short_programs(columns, catalogue):
 def looked_up(library, y, columns, *, whole=False, depth=0, without=False, most=30):
     """Tokens of what completes y, None if that is nothing."""
     catalogue = catalogue_of(library, LARGE if depth else SMALL)
-    if library is KOZA:
-        catalogue = LARGE_CATALOGUE if depth else CATALOGUE
     short = short_programs(columns, catalogue)
     program = np.zeros(most, dtype=np.int64)
     if whole:
@@ -102,33 +103,33 @@ def test_the_catalogue_has_every_function_of_few_nodes():
 
 
 def test_no_two_of_the_catalogue_are_the_same_function():
-    columns = table()
-    short = short_programs(columns, CATALOGUE)
+    columns, catalogue = table(), catalogue_of(KOZA)
+    short = short_programs(columns, catalogue)
     rounded = {tuple(np.round(row, 7)) for row in short.values}
-    assert len(rounded) > 0.995 * CATALOGUE.n_kept  # but for such as differ by less
+    assert len(rounded) > 0.995 * catalogue.n_kept  # but for such as differ by less
 
 
 def test_every_program_of_the_catalogue_is_what_its_tokens_compute():
     """Written out, found by its value at the first point, and all its values: through the interpreter."""
-    columns = table()
-    short = short_programs(columns, CATALOGUE)
+    columns, catalogue = table(), catalogue_of(KOZA)
+    short = short_programs(columns, catalogue)
     rows = short.rows
     own = np.empty(N_POINTS)
     checked = 0
-    for i in np.random.default_rng(1).choice(len(CATALOGUE.token), 400, replace=False):
-        evaluate(CATALOGUE.first[i], CATALOGUE, short.values, own)
-        if CATALOGUE.opcode[i] in (SIN, COS) and np.abs(own).max() > 1e6:
+    for i in np.random.default_rng(1).choice(len(catalogue.token), 400, replace=False):
+        evaluate(catalogue.first[i], catalogue, short.values, own)
+        if catalogue.opcode[i] in (SIN, COS) and np.abs(own).max() > 1e6:
             continue  # the cosine of 3e11 keeps six digits
-        evaluate(i, CATALOGUE, short.values, own)
+        evaluate(i, catalogue, short.values, own)
         size = np.abs(own)
-        if CATALOGUE.length[i] > 30 or not ((size > 1e-6) & (size < 1e6)).all():
+        if catalogue.length[i] > 30 or not ((size > 1e-6) & (size < 1e6)).all():
             continue
         is_number = np.ptp(own) <= 1e-7 * abs(own[0])  # and then in all rows
         y = np.full(ROWS, own[0] if is_number else np.nan)
         y[rows] = own
         found = looked_up(KOZA, y, columns)
         np.testing.assert_allclose(values(KOZA, found, columns)[rows], own, rtol=1e-6)
-        assert len(found) <= max(CATALOGUE.length[i], 12)
+        assert len(found) <= max(catalogue.length[i], 12)
         checked += 1
     assert checked > 150
 
@@ -178,10 +179,15 @@ def test_more_is_looked_up_under_covers():
     ("function", "low", "high"),
     [
         (lambda a, b: np.exp(a) * np.cos(b) / (b**2 + np.sin(a)), 0.3, 3.0),  # all pairs
-        (lambda a, b: a * b - np.log(a + b) + np.exp(b / a) * a, 0.3, 3.0),  # one cover of three nodes
+        # One cover of three nodes.
+        pytest.param(
+            lambda a, b: a * b - np.log(a + b) + np.exp(b / a) * a, 0.3, 3.0, marks=pytest.mark.slow
+        ),
         (lambda a, b: np.sin(a + b + 1 + 1 / b), 0.3, 3.0),  # a cover within a sine
         (lambda a, b: 2 * a + np.cos((b - 1 / a) ** 2), 0.3, 3.0),  # around it
-        (lambda a, b: np.exp(np.sin(a**3 + b**2 - b / (a + 1))), 0.3, 2.0),
+        pytest.param(
+            lambda a, b: np.exp(np.sin(a**3 + b**2 - b / (a + 1))), 0.3, 2.0, marks=pytest.mark.slow
+        ),
         (lambda a, b: np.sin(2 * a - 4 * b) ** 2, 2.0, 6.0),  # of either sign
         (lambda a, b: a - np.log(np.exp(b) + a * b**2), 0.3, 2.0),
     ],
@@ -202,6 +208,7 @@ def test_what_the_constraints_forbid_is_passed_over():
     np.testing.assert_allclose(values(KOZA, found, columns), y, rtol=1e-7)
 
 
+@pytest.mark.slow
 def test_a_look_in_steps_finds_what_one_does():
     columns = table(low=0.1, high=0.9)
     data = DataSet.from_arrays(columns.T, np.cos(4.0 * np.exp(columns[0]) + 4.0) - columns.sum(axis=0) ** 2)
@@ -221,38 +228,38 @@ def alike(n_columns=2):
 
 @pytest.mark.parametrize("columns", [np.ones((2, ROWS)), 1e-69 * table(), alike()])
 def test_of_many_programs_with_one_value_the_simplest_few_are_found(columns):
-    short = short_programs(columns, CATALOGUE)
+    short = short_programs(columns, catalogue_of(KOZA))
     found = np.sort(short.slots[short.slots >= 0])
     _, n_alike = np.unique(short.at_first[found].view(np.int64) >> 32, return_counts=True)
     assert n_alike.max() == 16
     assert 0 in found  # x1
-    others = np.setdiff1d(np.arange(len(CATALOGUE.token)), found)
+    others = np.setdiff1d(np.arange(len(catalogue_of(KOZA).token)), found)
     usual = np.isfinite(short.at_first[others]) & (short.at_first[others] != 0.0)
     assert not (usual & (np.abs(short.at_first[others]) < 1e100)).any()
 
 
 def test_many_completions_together_cost_no_more_than_they_may():
     columns = alike()
-    short = short_programs(columns, CATALOGUE)
+    short = short_programs(columns, catalogue_of(KOZA))
     program = np.zeros(30, dtype=np.int64)
     rng = np.random.default_rng(0)
     work = np.array([MOST_WORK])
     for _ in range(200):
         y = rng.integers(1, 9) + rng.integers(0, 3, ROWS) * np.finfo(float).eps
-        complete(y, short, CATALOGUE, False, MOST_FIRST, work, program)
+        complete(y, short, catalogue_of(KOZA), False, MOST_FIRST, work, program)
     assert -100_000 < work[0] <= 0
     y = columns[0] * columns[1] + columns[0]
-    assert complete(y, short, CATALOGUE, False, MOST_FIRST, work, program) == 0
-    assert complete(y, short, CATALOGUE, False, MOST_FIRST, np.array([MOST_WORK]), program) > 0
+    assert complete(y, short, catalogue_of(KOZA), False, MOST_FIRST, work, program) == 0
+    assert complete(y, short, catalogue_of(KOZA), False, MOST_FIRST, np.array([MOST_WORK]), program) > 0
 
 
 def test_a_look_at_columns_that_are_all_alike_is_as_long_as_any():
     """Work is counted: a call of a stage ends after a tenth of a second or so, a stage after a second."""
     columns, calls = alike(), []
-    short = short_programs(columns, CATALOGUE)
+    short = short_programs(columns, catalogue_of(KOZA))
     y = np.random.default_rng(0).integers(0, 3, ROWS).astype(float)
-    values, program = (y, short, CATALOGUE), np.zeros(30, dtype=np.int64)
-    for stage in wholes._stages(CATALOGUE)[1:3]:
+    values, program = (y, short, catalogue_of(KOZA)), np.zeros(30, dtype=np.int64)
+    for stage in wholes._stages(catalogue_of(KOZA))[1:3]:
         state = np.array([0, -1, wholes._MOST_WORK, NONE, 0])
         goes_on = True
         while goes_on:
@@ -272,49 +279,51 @@ def test_a_look_ends_when_it_is_told_to(n_asked):
         return len(asked) == n_asked
 
     y = np.sin(np.random.default_rng(0).normal(size=ROWS))
-    short, program = short_programs(columns, CATALOGUE), np.zeros(30, dtype=np.int64)
+    short, program = short_programs(columns, catalogue_of(KOZA)), np.zeros(30, dtype=np.int64)
     arguments = lambda program, n: True, DEEPEST, program, 0, should_stop
-    assert complete_whole(y, short, CATALOGUE, *arguments) == 0
+    assert complete_whole(y, short, catalogue_of(KOZA), *arguments) == 0
     assert len(asked) == n_asked
 
 
 def test_a_catalogue_that_is_listed_in_parts_is_the_same(monkeypatch):
     at_once = catalogue_of(KOZA, 1024)
     monkeypatch.setattr(listing, "_AT_ONCE", 7)
-    for one, other in zip(at_once, catalogue_of(KOZA, 1024)):
+    for one, other in zip(at_once, catalogue_of.__wrapped__(KOZA, 1024)):
         np.testing.assert_array_equal(one, other)
 
 
-def test_a_deep_look_at_noise_finds_nothing():
+@DEPTHS
+def test_a_deep_look_at_noise_finds_nothing(depth):
     columns = table()
-    for seed, depth in enumerate((DEEPEST, SHALLOW, SHALLOW)):  # the deep one takes ten seconds
+    for seed in range(1 if depth == DEEPEST else 2):
         y = np.sin(np.random.default_rng(seed).normal(size=ROWS))
         assert looked_up(KOZA, y, columns, whole=True, depth=depth) is None
 
 
 def test_covers_come_off_as_they_go_on():
     """Every cover there is, over values of either sign."""
-    columns = table()
-    short = short_programs(columns, LARGE_CATALOGUE)
+    columns, catalogue = table(), catalogue_of(KOZA, LARGE)
+    short = short_programs(columns, catalogue)
     under = np.random.default_rng(2).normal(size=N_POINTS)
     over, again = np.empty(N_POINTS), np.empty(N_POINTS)
     n = 0
-    for cover in range(n_covers(40, LARGE_CATALOGUE)):
-        cover_with(cover, LARGE_CATALOGUE, short.values, under, over)
-        if not np.isfinite(over).all() or not uncover(cover, LARGE_CATALOGUE, short.values, over, again):
+    for cover in range(n_covers(40, catalogue)):
+        cover_with(cover, catalogue, short.values, under, over)
+        if not np.isfinite(over).all() or not uncover(cover, catalogue, short.values, over, again):
             continue
         n += 1
-        even = len(LARGE_CATALOGUE.ways) <= cover < n_covers(0, LARGE_CATALOGUE) and np.all(over >= 0.0)
+        even = len(catalogue.ways) <= cover < n_covers(0, catalogue) and np.all(over >= 0.0)
         expected = np.abs(under) if even else under
         np.testing.assert_allclose(again, expected, rtol=1e-6, atol=1e-9)
     assert n > 200
 
 
-def test_what_is_taken_off_may_not_drown_the_rest():
+@DEPTHS
+def test_what_is_taken_off_may_not_drown_the_rest(depth):
     """y - f of an enormous f is f again to all its digits, whatever y is."""
     columns = table(low=3.0, high=4.0)
     y = np.random.default_rng(5).normal(size=ROWS)
-    assert looked_up(KOZA, y, columns, whole=True, depth=DEEPEST) is None
+    assert looked_up(KOZA, y, columns, whole=True, depth=depth) is None
 
 
 def test_noise_is_not_completed():
@@ -366,7 +375,7 @@ def test_columns_that_are_all_alike():
     np.testing.assert_allclose(values(KOZA, found, columns), 1.0)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(seed=st.integers(0, 10**6), d=st.integers(1, 3))
 @example(seed=904, d=2)
 @example(seed=377, d=1)  # x1 - exp(sin(x1) - exp(x1**4)) is x1 at most rows, and at the points
@@ -458,7 +467,7 @@ def test_what_is_found_meets_the_constraints():
     everything = look_up_in(columns, y).whole(1)
     assert everything.nmse(DataSet.from_arrays(columns.T, y))[0] < 1e-20
     shorter = Constraints(1, int(everything.lengths[0]) - 1)
-    assert len(look_up_in(columns, y, constraints=shorter).whole(DEEPEST)) == 0
+    assert len(look_up_in(columns, y, constraints=shorter).whole(1)) == 0
     for seed in range(5):
         random = Prior().draw(20, 30, 2, KOZA, Constraints(1, 20), new_state(seed)).programs
         found = look_up_in(columns, np.sin(y), constraints=Constraints(1, 20)).repaired(random)

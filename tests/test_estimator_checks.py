@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from dgsr import DGSRRegressor
+
+pytestmark = pytest.mark.search
 
 # Fits to the checks' data: R2 is above 0.5 from 50 evaluations on, and a single one need not be finite.
 BUDGET = {"max_evaluations": 200, "batch_size": 50, "random_state": 0}

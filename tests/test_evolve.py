@@ -28,6 +28,8 @@ from dgsr.kernels.growth import choices_of, new_draft, random_programs
 from dgsr.kernels.random import new_state
 from dgsr.population import DataSet, Population
 
+pytestmark = pytest.mark.search
+
 PRESETS = ("koza", "koza-const", "synth", "physics")
 ENGINES = ("compiled", "deap")
 presets = st.sampled_from(PRESETS)
@@ -418,9 +420,10 @@ def test_the_mutations_have_about_equal_shares(preset):
 # ---- engines ----------------------------------------------------------------------------------
 
 
-def target(seed=0):
-    X = np.random.default_rng(seed).uniform(1.0, 5.0, (20, 2))
-    return DataSet.from_arrays(X, X[:, 0] * X[:, 1] + np.sin(X[:, 0]))
+def target(seed=0, noise=0.0):
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(1.0, 5.0, (20, 2))
+    return DataSet.from_arrays(X, X[:, 0] * X[:, 1] + np.sin(X[:, 0]) + noise * rng.normal(size=20))
 
 
 class Counter:
@@ -436,11 +439,11 @@ class Counter:
         return nmse
 
 
-def run(engine, preset="koza", seed=0, n_programs=60, generations=4, stop=None, **config):
+def run(engine, preset="koza", seed=0, n_programs=60, generations=4, stop=None, data=None, **config):
     library, grammar = setting(preset)
     state = new_state(seed)
     population = random_population(n_programs, library, grammar, state)
-    evaluate = Counter(target())
+    evaluate = Counter(target() if data is None else data)
     if isinstance(engine, str):
         engine = get_engine(engine, EvolutionConfig(generations=generations, **config))
     nmse = evaluate(population)
@@ -579,16 +582,19 @@ def test_the_primitive_set_has_the_tokens_that_the_grammar_allows_and_compiles()
     assert function(2.0, 3.0, 1.0) == -8.0 - 1.0 / 3.0
 
 
+@pytest.mark.parametrize("engine", ENGINES)
+def test_an_engine_finds_an_easy_law(engine):
+    """Each of sixteen seeds found it when this was written."""
+    X = np.random.default_rng(0).uniform(1.0, 5.0, (20, 2))
+    law = DataSet.from_arrays(X, X[:, 0] * X[:, 1] + X[:, 0])
+    runs = [run(engine, seed=seed, n_programs=200, generations=15, data=law)[2] for seed in range(6)]
+    assert sum(evaluate.best < 1e-12 for evaluate in runs) >= 4
+
+
 def test_the_compiled_engine_searches_no_worse_than_deap():
-    # Mean over seeds of log10 of the best NMSE, exact fits counted as 1e-16; one decade of margin.
-    best = {
-        engine: [run(engine, seed=seed, n_programs=200, generations=15)[2].best for seed in range(8)]
-        for engine in ENGINES
-    }
-    level = {engine: np.log10(np.maximum(values, 1e-16)).mean() for engine, values in best.items()}
-    found = {engine: sum(value < 1e-12 for value in values) for engine, values in best.items()}
-    assert level["compiled"] <= level["deap"] + 1.0
-    assert found["compiled"] >= found["deap"] - 1
+    """DEAP found this law in 10 of 16 runs, the compiled engine in 11; four standard deviations of room."""
+    runs = [run("compiled", seed=seed, n_programs=200, generations=15)[2] for seed in range(64)]
+    assert sum(evaluate.best < 1e-12 for evaluate in runs) >= 26
 
 
 def test_get_engine_knows_two_names_and_objects_that_evolve():
@@ -635,12 +641,12 @@ def test_random_programs_start_constants_at_one():
 @pytest.mark.parametrize("engine", ENGINES)
 def test_genetic_programming_alone_keeps_its_budget_and_returns_the_best(engine):
     library = get_library("koza", 2)
-    data = target()
+    data = target(noise=0.01)  # so that no program ends the search before its budget
     result = genetic_programming(
         data, library, max_evaluations=2500, n_programs=200, random_state=3, engine=engine
     )
     assert result.n_evaluations == 2500
-    assert 0.0 < result.nmse < 0.1
+    assert result.nmse < 0.1
     assert result.population.nmse(data)[0] == result.nmse
 
 

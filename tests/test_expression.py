@@ -37,6 +37,7 @@ def test_call_sympy_text_and_numpy_function_agree(text, library, X):
     assert np.allclose(again(X), expected, rtol=1e-10)
 
 
+@pytest.mark.search
 @pytest.mark.parametrize("name", ["koza", "koza-const", "synth", "physics"])
 def test_programs_of_the_prior_print_what_they_predict(name):
     library = get_library(name, 2)
@@ -46,13 +47,19 @@ def test_programs_of_the_prior_print_what_they_predict(name):
         prior = Prior(weights={**PAPER_WEIGHTS, **more}, domains=((0.5, 1.0, 1.0),))
     reading = library if name == "physics" else get_library("koza-const", 2)
     drawn = prior.draw(60, 20, 2, library, Constraints(), new_state(3))
+    n_compared = 0
     for i in range(len(drawn.programs)):
         expression = drawn.programs[i]
         predicted = expression(drawn.X[i])
         assert np.allclose(predicted, drawn.y[i], rtol=1e-9)
-        assert np.allclose(expression.numpy_function()(*drawn.X[i].T), predicted, rtol=1e-9)
+        # The sine of 1e14 is whatever the last digit of its argument makes it.
+        nudged = expression(drawn.X[i] * (1.0 + 1e-13))
+        at = np.abs(nudged - predicted) <= 1e-7 * np.abs(predicted)
+        n_compared += at.sum()
+        assert np.allclose(expression.numpy_function()(*drawn.X[i].T)[at], predicted[at], rtol=1e-9)
         read = Expression.from_text(str(expression), reading)
-        assert np.allclose(read(drawn.X[i]), predicted, rtol=1e-6, atol=1e-9)
+        assert np.allclose(read(drawn.X[i])[at], predicted[at], rtol=1e-6, atol=1e-9)
+    assert n_compared > 0.8 * drawn.y.size
 
 
 def test_sympy_keeps_integers_exact_and_cancels():

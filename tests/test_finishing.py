@@ -28,6 +28,8 @@ from dgsr.finishing.fits import Fits
 from dgsr.finishing.programs import FreeProgram
 from dgsr.population import DataSet, Population
 
+pytestmark = pytest.mark.search
+
 LIBRARY = get_library("koza-const", 2)
 POINT = {"x1": 0.7, "x2": 1.9}
 

@@ -12,7 +12,10 @@ import time
 
 import pytest
 
-pytestmark = pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGINT to send to one process")
+pytestmark = [
+    pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGINT to send to one process"),
+    pytest.mark.slow,
+]
 
 # A shell may have started the tests with SIGINT ignored; a terminal does not start programs so.
 CTRL_C = """

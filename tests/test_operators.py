@@ -367,6 +367,7 @@ def test_random_programs_with_users_operators_print_what_they_predict(X):
     assert compared >= 30
 
 
+@pytest.mark.search
 def test_a_search_finds_a_formula_of_a_users_operator_and_the_estimator_pickles():
     X = np.random.default_rng(0).normal(size=(60, 2))
     y = X[:, 1] * np.exp(-(X[:, 0] ** 2))

@@ -18,6 +18,8 @@ from dgsr.validation import draw_validation_set, measure
 
 GOLDEN = Path(__file__).parent / "data" / "log_probs.json"
 TOLERANCE = 1e-4
+pytestmark = pytest.mark.search
+
 SHIPPED = {info.name: info for info in list_generators()}
 
 
@@ -67,6 +69,7 @@ def test_the_card_agrees_with_the_weights(name):
     assert card["equations_seen"] == card["steps_done"] * card["training"]["n_datasets"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SHIPPED)
 def test_the_generator_reads_its_data(name):
     """On equations drawn with another seed than its own; the card's figures are on held-out ones."""

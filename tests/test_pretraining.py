@@ -36,6 +36,8 @@ from dgsr.prior import DrawnDataSets, Exclusions, Prior
 from dgsr.problems import list_sets, load_problem, load_set
 from dgsr.validation import draw_validation_set, measure
 
+pytestmark = pytest.mark.search
+
 torch.set_num_threads(1)
 
 TINY = GeneratorConfig(
@@ -306,12 +308,12 @@ def test_a_benchmark_problem_is_left_out_where_it_divides_by_a_difference():
     targets = [problem.target(fresh[:, list(order)]) for order in itertools.permutations(range(5))]
 
     def n_found(excluded):
-        drawn = prior.draw(30_000, 5, 12, library, Constraints(), new_state(0), excluded).programs
+        drawn = prior.draw(10_000, 5, 12, library, Constraints(), new_state(0), excluded).programs
         assert drawn.tokens.max() == library.index["x5"]  # the first columns: it is those that are compared
         values = drawn.predict(fresh)
         return sum(np.isclose(values, target, rtol=1e-9).all(axis=1).sum() for target in targets)
 
-    assert n_found(None) > 10
+    assert n_found(None) > 3
     assert n_found(benchmark_exclusions(library)) == 0
 
 

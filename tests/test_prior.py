@@ -6,7 +6,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy.stats import chisquare
 
@@ -408,6 +408,7 @@ def tokens_of_programs(library, n, seed, **limits):
 
 @settings(max_examples=25, deadline=None)
 @given(seed=st.integers(0, 2**31))
+@example(seed=3076)  # one is 1e-17 at most: nothing to least squares, beside a column of ones
 def test_simplified_programs_have_the_same_values_but_for_scale_and_offset(seed):
     population = tokens_of_programs(CONST, 20, seed, max_constants=6)
     X = np.random.default_rng(seed).uniform(1.0, 2.0, (12, 2))
@@ -428,7 +429,7 @@ def test_simplified_programs_have_the_same_values_but_for_scale_and_offset(seed)
                 continue
             x, y = after[sure], before[b, sure]
             if linear_scaling:
-                columns = np.column_stack([x, np.ones(len(x))])
+                columns = np.column_stack([x / (np.abs(x).max() or 1.0), np.ones(len(x))])
                 x = columns @ np.linalg.lstsq(columns, y)[0]
             np.testing.assert_allclose(x, y, rtol=1e-5, atol=1e-5 * np.abs(y).max())
 

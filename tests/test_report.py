@@ -130,6 +130,7 @@ def embedded(page):
 # --- the file -------------------------------------------------------------------------------------
 
 
+@pytest.mark.search
 def test_the_chosen_formula_and_the_whole_front_are_in_the_html_itself(absorption, tmp_path):
     page = absorption.page(tmp_path, target="absorption")
     before_scripts = page[: page.index("<script")]
@@ -259,6 +260,7 @@ def test_the_snippet_holds_what_differs_from_the_defaults_and_parses(absorption,
     assert arguments == {"max_evaluations": 20_000, "random_state": 0}
 
 
+@pytest.mark.search
 def test_the_snippet_fits_the_same_formula_again(absorption, tmp_path):
     namespace = {"X": absorption.X, "y": absorption.y}
     exec(Elements(absorption.page(tmp_path)).texts["snippet"], namespace)

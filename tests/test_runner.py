@@ -171,6 +171,7 @@ def test_the_interval_is_wilsons():
     assert wilson_interval(0, 20) == pytest.approx((0.0, 0.1611), abs=5e-5)
 
 
+@pytest.mark.search
 def test_the_misled_method_is_shown_other_data_and_searches_on_the_right_ones():
     problem = load_problem("Nguyen-1")
     data = problem.sample(0)

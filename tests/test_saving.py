@@ -17,6 +17,8 @@ import dgsr
 from dgsr import DGSRRegressor
 from dgsr.expressions import Library, get_library
 
+pytestmark = pytest.mark.search
+
 RNG = np.random.default_rng(0)
 X = RNG.uniform(0.5, 2.0, (30, 2))
 Y = 2.5 * X[:, 0] * np.exp(-X[:, 1]) + 0.01 * RNG.normal(size=30)
@@ -32,7 +34,7 @@ def fitted(X=X, y=Y, **parameters):
     "parameters",
     [
         {},
-        {"library": "koza", "selection": "accuracy"},
+        {"library": "koza", "selection": "accuracy", "look_up": False},
         {"library": Library("own", ("add", "mul", "tanh"), True, 1), "selection": "holdout"},
         {"max_time": 30.0, "max_rows": None, "tolerance": 1e-9, "warm_start": True},
     ],

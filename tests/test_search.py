@@ -25,6 +25,8 @@ from dgsr.pareto import SELECTIONS, Candidate, ParetoArchive, ParetoFront, descr
 from dgsr.population import DataSet, Population
 from dgsr.search import _USUAL_LENGTH, OBJECTIVES, Search, SearchConfig, best_unique, run
 
+pytestmark = pytest.mark.search
+
 LIMITS = Constraints(max_length=12)
 X = np.random.default_rng(0).uniform(0.5, 2.0, (40, 2))
 Y = X[:, 0] * np.exp(-X[:, 1]) + 0.05 * np.sin(7.0 * X[:, 0])
@@ -143,7 +145,7 @@ def test_evaluations_are_counted_one_by_one(monkeypatch):
     monkeypatch.setattr(Population, "nmse", counting)
     search = rounds(small(), 3)
     assert search.n_evaluations == counted > 0
-    search = small(None, max_evaluations=333)
+    search = small(None, max_evaluations=333, look_up=False)
     counted = 0
     assert run(search) == "max_evaluations"
     assert search.n_evaluations == counted == 333
@@ -162,7 +164,7 @@ def test_programs_beyond_the_budget_are_not_evaluated():
 @pytest.mark.parametrize("at_once", [1, 7, 10])
 def test_evaluating_few_programs_at_a_time_changes_nothing(monkeypatch, at_once):
     def state():
-        search = small(None, batch_size=20, max_evaluations=50)
+        search = small(None, batch_size=20, max_evaluations=50, look_up=False)
         run(search)
         return search.archive.state_dict(), without_seconds(search.history)
 
@@ -286,14 +288,14 @@ from dgsr.search import Search, SearchConfig, run
 def search(n_rows, max_time):
     X = np.random.default_rng(0).uniform(0.5, 2.0, (n_rows, 2))
     y = X[:, 0] * np.exp(-X[:, 1]) + 0.05 * np.sin(7.0 * X[:, 0])
-    config = SearchConfig(max_time=max_time, max_evaluations=10**9)
+    config = SearchConfig(max_time=max_time, max_evaluations=10**9, look_up=False)
     return Search(DataSet.from_arrays(X, y), get_library("koza", 2), Constraints(), config, None)
 
 def peak():
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (2**20 if sys.platform == "darwin" else 2**10)
 
 run(search(10, 0.2))  # compiles
-large = search(10**6, 2.0)
+large = search(10**6, 1.0)
 before = peak()
 run(large)
 print(large.seconds, large.n_evaluations, large.archive.best_nmse(), peak() - before)
@@ -304,7 +306,7 @@ print(large.seconds, large.n_evaluations, large.archive.best_nmse(), peak() - be
 def test_a_million_rows_are_searched_within_the_time_and_without_copies_of_them():
     done = subprocess.run([sys.executable, "-c", MILLION_ROWS], capture_output=True, text=True, check=True)
     seconds, n_evaluations, best_nmse, megabytes = map(float, done.stdout.split())
-    assert 2.0 <= seconds < 4.0
+    assert 1.0 <= seconds < 3.0
     assert n_evaluations >= 1
     assert best_nmse < np.inf
     assert megabytes < 50.0  # the rows themselves are 16

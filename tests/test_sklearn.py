@@ -18,6 +18,8 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from dgsr import DGSRRegressor
 
+pytestmark = pytest.mark.search
+
 RNG = np.random.default_rng(0)
 X = RNG.uniform(0.5, 2.0, (40, 2))
 Y = X[:, 0] * np.exp(-X[:, 1]) + 0.05 * np.sin(7.0 * X[:, 0])
@@ -58,11 +60,11 @@ def test_weights_are_routed_through_a_pipeline_and_a_grid_search():
         assert np.isfinite(grid.best_score_)
 
 
-@pytest.mark.parametrize("budgets", [{"max_evaluations": [200, 2_000]}, {"max_time": [0.2, 0.6]}])
+@pytest.mark.parametrize("budgets", [{"max_evaluations": [200, 2_000]}, {"max_time": [0.1, 0.3]}])
 def test_a_grid_search_over_budgets_runs_on_two_processes(budgets):
     settings = {"max_evaluations": 10**9} if "max_time" in budgets else {}
     grid = GridSearchCV(small(**settings), budgets, cv=2, n_jobs=2).fit(X, Y)
-    assert (grid.cv_results_["mean_test_score"] > 0.0).all()
+    assert np.isfinite(grid.cv_results_["mean_test_score"]).all()
     reasons = {"max_time", "max_evaluations"}
     assert grid.best_estimator_.stop_reason_ in reasons & set(budgets)
 
@@ -76,7 +78,7 @@ def test_several_targets_are_fitted_one_by_one():
 
 def test_a_transformed_target_and_cross_validation():
     model = TransformedTargetRegressor(small(), func=np.log, inverse_func=np.exp)
-    assert cross_val_score(model, X, Y, cv=2).min() > 0.5
+    assert cross_val_score(model, X, np.exp(X[:, 0] - X[:, 1]), cv=2).min() > 0.99
 
 
 # --- another candidate, and another rule ----------------------------------------------------------

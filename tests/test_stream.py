@@ -122,6 +122,7 @@ def train(folder, steps, n_workers=0, processes=1):
     return weights(folder)
 
 
+@pytest.mark.slow
 def test_two_processes_train_what_one_does_and_go_on_from_its_files(tmp_path):
     """Three groups a mini-batch: one process has two of them, the other one."""
     alone = train(tmp_path / "alone", 6)

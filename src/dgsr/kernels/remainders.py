@@ -19,9 +19,12 @@ from dgsr.kernels.compilation import compiled
 from dgsr.kernels.completion import MOST_FIRST, MOST_WORK, complete
 from dgsr.kernels.descriptions import column_names, describe, moment_names, n_moments, new_scratch
 from dgsr.kernels.inverses import WAY_NAMES, second_operand, take_off, ways_to_look
-from dgsr.kernels.operators import CONSTANT, COS, DIV, EXP, MUL, SIN, VARIABLE, apply, is_binary
+from dgsr.kernels.operators import ADD, CONSTANT, COS, DIV, EXP, MUL, SIN, SUB, VARIABLE, apply, is_binary
 
 _MOST_DOUBT = 4
+# A number this many times larger than a difference and than 1 leaves none of its digits to trust: beyond it
+# the rounding of the number, 2e-16 of it, is more than a billionth of what remains.
+_ABSORBING = 5e6
 
 
 class Holes(NamedTuple):
@@ -115,6 +118,8 @@ def look_up(b, d, tables, catalogue, holes):
         if is_binary(op):
             first = holes.first[b, top]
             known = first != _MISSING and second_operand(op, target, holes.firsts[b, top], remainder)
+            if known and (op == ADD or op == SUB):
+                _leave_out_absorbed(target, holes.firsts[b, top], remainder)
             doubts[_DOUBT] += first != _KNOWN or not known
         else:
             known = take_off(op, target, remainder)
@@ -140,6 +145,15 @@ def look_up(b, d, tables, catalogue, holes):
         without = doubts[_FOLDED] > 0
         work, plan = holes.work[b], holes.plans[b]
         holes.planned[b, 1] = complete(remainder, short, catalogue, without, MOST_FIRST, work, plan)
+
+
+@compiled(error_model="numpy")
+def _leave_out_absorbed(target, first, difference):
+    """Set the rows of a difference to NaN whose digits vanished in the rounding of what it is taken from."""
+    for j in range(len(difference)):
+        largest = max(abs(target[j]), abs(first[j]))
+        if largest > _ABSORBING * (1.0 + abs(difference[j])):
+            difference[j] = np.nan
 
 
 @compiled(error_model="numpy")
