@@ -128,6 +128,7 @@ class FakeRegressor:
     texts = ("x1", "x1*x2")
     stop_reason_ = "exact fit"
     n_evaluations_ = 2000
+    history_ = ({"seconds": 0.5},)
 
     def __init__(self, callback=None, **parameters):
         self.callback = callback
@@ -175,6 +176,9 @@ def regressor(monkeypatch):
     module = types.ModuleType("dgsr.regressor")
     module.DGSRRegressor = Regressor
     monkeypatch.setitem(sys.modules, "dgsr.regressor", module)
+    monkeypatch.setattr(
+        "dgsr.compiling.compile_kernels", lambda has_constants, announce: announce and announce("compiling")
+    )
     return Regressor
 
 
@@ -367,6 +371,14 @@ def test_an_error_on_what_a_stranger_wrote_is_one_printable_line(write, table):
     assert (result.exit_code, result.stdout) == (2, "")
     assert result.stderr[:-1].isprintable()
     assert r"da\x1b[2Jta.csv" in result.stderr
+
+
+def test_the_closing_line_counts_the_search_alone_and_compiling_is_told(regressor, data, monkeypatch):
+    monkeypatch.setattr(regressor, "history_", ({"seconds": 0.1}, {"seconds": 4.0}))
+    result = run("fit", data, "--target", "area")
+    assert "2,000 evaluations in 4.0 s of search (500 a second)" in result.stdout
+    assert result.stderr.count("note: compiling") == 1
+    assert "compiling" not in run("fit", data, "--target", "area", "--quiet").stderr
 
 
 def test_what_the_regressor_refuses_is_one_line_of_error(regressor, data):

@@ -528,11 +528,23 @@ def test_max_time_is_read_at_fit_and_honoured(library):
 
 
 def test_compiling_is_not_counted_as_searching(monkeypatch):
-    monkeypatch.setattr("dgsr.regressor.compile_kernels", lambda has_constants: time.sleep(1.5))
+    monkeypatch.setattr("dgsr.regressor.compile_kernels", lambda has_constants, announce: time.sleep(1.5))
     X, y = data()
     model = small(max_evaluations=2_000, max_time=1.0, tolerance=0.0).fit(X, y)
     assert model.stop_reason_ == "max_evaluations"
     assert model.history_[-1]["seconds"] < 1.0
+
+
+def test_compiling_is_told_where_progress_is_shown(monkeypatch, capsys):
+    def compile_kernels(has_constants, announce):
+        assert announce is None or not announce("compiling for this processor")
+
+    monkeypatch.setattr("dgsr.regressor.compile_kernels", compile_kernels)
+    X, y = data()
+    small(max_evaluations=50, verbose=1).fit(X, y)
+    assert capsys.readouterr().out.startswith("compiling for this processor\n")
+    small(max_evaluations=50).fit(X, y)
+    assert capsys.readouterr().out == ""
 
 
 @pytest.mark.slow

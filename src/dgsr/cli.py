@@ -109,10 +109,11 @@ def fit(
                 check_writable(path)  # now, and not after the search
         table = read_table(data, target)
         from dgsr.compiling import compile_kernels
-        from dgsr.regressor import DGSRRegressor, library_over
+        from dgsr.expressions.library import library_over
+        from dgsr.regressor import DGSRRegressor
 
-        of = library_over(library, len(table.feature_names))
-        compile_kernels(of.has_constants, None if quiet else partial(_note, stderr))
+        has_constants = library_over(library, len(table.feature_names)).has_constants
+        compile_kernels(has_constants, None if quiet else partial(_note, stderr))
         with _progress(stderr, quiet, partial(search_line, names=table.feature_names)) as show:
             regressor = DGSRRegressor(
                 library=library,

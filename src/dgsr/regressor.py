@@ -25,7 +25,7 @@ from dgsr.compiling import compile_kernels
 from dgsr.evolution import EvolutionConfig
 from dgsr.expressions.constraints import Constraints
 from dgsr.expressions.expression import Expression
-from dgsr.expressions.library import Library, get_library
+from dgsr.expressions.library import Library, library_over
 from dgsr.finishing import finish, rescaled
 from dgsr.generator.config import CONFIGS
 from dgsr.pareto import SELECTIONS, Candidate, ParetoFront, front_table, select
@@ -35,9 +35,6 @@ from dgsr.progress import search_line, shown
 if TYPE_CHECKING:
     from dgsr.generator.generator import Generator
 
-#: The library ``"auto"`` stands for.
-_DEFAULT_LIBRARY = "physics"
-
 # Share of the rows that selection="holdout" chooses by.
 _HELD_OUT = 0.25
 
@@ -46,13 +43,6 @@ _N_REMEMBERED = 1_000
 
 # Between these, squares of the differences in y, summed over any number of rows, are normal floats.
 _SMALLEST_SPREAD, _LARGEST_SPREAD = 1e-140, 1e140
-
-
-def library_over(library: str | Library, n_features: int) -> Library:
-    """Return the token library that a parameter `library` stands for, over a number of columns."""
-    if isinstance(library, Library):
-        return library.with_variables(n_features)
-    return get_library(_DEFAULT_LIBRARY if library == "auto" else library, n_features)
 
 
 @dataclass(frozen=True)

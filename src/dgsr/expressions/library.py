@@ -272,3 +272,22 @@ def get_library(name: str, n_variables: int = 1) -> Library:
         raise ValueError(f"library={name!r} is unknown; choose from {', '.join(PRESETS)}.")
     operators, has_constants = PRESETS[name]
     return Library(name, operators, has_constants, n_variables)
+
+
+def library_over(library: str | Library, n_variables: int) -> Library:
+    """Return the library that a parameter stands for, over `n_variables` variables.
+
+    Parameters
+    ----------
+    library : str or Library
+        A preset, ``"auto"``, which is ``"physics"``, or any library.
+    n_variables : int
+
+    Raises
+    ------
+    ValueError
+        If there is no preset of that name.
+    """
+    if isinstance(library, Library):
+        return library.with_variables(n_variables)
+    return get_library("physics" if library == "auto" else library, n_variables)
