@@ -129,6 +129,7 @@ class FakeRegressor:
     texts = ("x1", "x1*x2")
     stop_reason_ = "exact fit"
     n_evaluations_ = 2000
+    history_ = ({"seconds": 0.5},)
 
     def __init__(self, callback=None, **parameters):
         self.callback = callback
