@@ -21,6 +21,7 @@ import dgsr
 from dgsr import checkpoints, cli, pretraining
 from dgsr.cli import app, main
 from dgsr.expressions import Expression, get_library
+from dgsr.regressor import library_over
 from dgsr.tabular import TableError, read_table
 
 DGSR = [sys.executable, "-c", "from dgsr.cli import main; main()"]
@@ -175,6 +176,7 @@ def regressor(monkeypatch):
 
     module = types.ModuleType("dgsr.regressor")
     module.DGSRRegressor = Regressor
+    module.library_over = library_over
     monkeypatch.setitem(sys.modules, "dgsr.regressor", module)
     monkeypatch.setattr(
         "dgsr.compiling.compile_kernels", lambda has_constants, announce: announce and announce("compiling")

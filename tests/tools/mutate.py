@@ -27,6 +27,7 @@ KERNELS = ROOT / "src" / "dgsr" / "kernels"
 
 # The files that touch a kernel, where they are others than those that import it by name.
 TESTS = {
+    "arrays": ("test_completion",),
     "constants": ("test_constants", "test_finishing"),
     "decoding": ("test_generator", "test_columns"),
     "inverses": ("test_remainders", "test_completion"),
