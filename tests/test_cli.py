@@ -21,7 +21,6 @@ import dgsr
 from dgsr import checkpoints, cli, pretraining
 from dgsr.cli import app, main
 from dgsr.expressions import Expression, get_library
-from dgsr.regressor import library_over
 from dgsr.tabular import TableError, read_table
 
 DGSR = [sys.executable, "-c", "from dgsr.cli import main; main()"]
@@ -136,8 +135,8 @@ class FakeRegressor:
         type(self).parameters = parameters
 
     def fit(self, X, y):
-        if self.parameters["library"] == "nonsense":
-            raise ValueError("library='nonsense' is unknown; choose from koza.")
+        if self.parameters["generator"] == "nonsense":
+            raise ValueError("generator='nonsense' is neither a folder nor a name; known names: koza-d2.")
         warnings.warn("the data are few", UserWarning, stacklevel=2)
         self.library_ = get_library("koza-const", X.shape[1])
         expressions = [Expression.from_text(text, self.library_) for text in self.texts]
@@ -176,11 +175,8 @@ def regressor(monkeypatch):
 
     module = types.ModuleType("dgsr.regressor")
     module.DGSRRegressor = Regressor
-    module.library_over = library_over
     monkeypatch.setitem(sys.modules, "dgsr.regressor", module)
-    monkeypatch.setattr(
-        "dgsr.compiling.compile_kernels", lambda has_constants, announce: announce and announce("compiling")
-    )
+    monkeypatch.setattr("dgsr.compiling.compile_kernels", lambda has_constants, announce: None)
     return Regressor
 
 
@@ -215,7 +211,7 @@ def test_fit_keeps_the_fit_and_writes_a_report(write, tmp_path):
     table = write("wing width,height,area\n" + rows)
     result = run("fit", table, "--target", "area", *options, "--save", kept, "--report", page)
     assert result.exit_code == 0, result.stderr
-    assert "note" not in result.stderr
+    assert result.stderr.count("note: ") == result.stderr.count("note: compiling")
     model = dgsr.load(kept)
     np.testing.assert_allclose(model.predict([[7.0, 3.0]]), [21.0])
     text = (tmp_path / "fit.html").read_text(encoding="utf-8")
@@ -377,6 +373,9 @@ def test_an_error_on_what_a_stranger_wrote_is_one_printable_line(write, table):
 
 def test_the_closing_line_counts_the_search_alone_and_compiling_is_told(regressor, data, monkeypatch):
     monkeypatch.setattr(regressor, "history_", ({"seconds": 0.1}, {"seconds": 4.0}))
+    monkeypatch.setattr(
+        "dgsr.compiling.compile_kernels", lambda has_constants, announce: announce and announce("compiling")
+    )
     result = run("fit", data, "--target", "area")
     assert "2,000 evaluations in 4.0 s of search (500 a second)" in result.stdout
     assert result.stderr.count("note: compiling") == 1
@@ -384,9 +383,17 @@ def test_the_closing_line_counts_the_search_alone_and_compiling_is_told(regresso
 
 
 def test_what_the_regressor_refuses_is_one_line_of_error(regressor, data):
+    result = run("fit", data, "--target", "area", "--generator", "nonsense")
+    assert (result.exit_code, result.stdout) == (2, "")
+    message = "generator='nonsense' is neither a folder nor a name; known names: koza-d2."
+    assert result.stderr == f"error: {message}\n"
+
+
+def test_an_unknown_library_is_one_line_of_error(data):
     result = run("fit", data, "--target", "area", "--library", "nonsense")
     assert (result.exit_code, result.stdout) == (2, "")
-    assert result.stderr == "error: library='nonsense' is unknown; choose from koza.\n"
+    assert result.stderr.startswith("error: library='nonsense' is unknown; choose from koza, ")
+    assert result.stderr.count("\n") == 1
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGTERM to send to one process")
