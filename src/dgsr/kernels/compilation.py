@@ -7,6 +7,7 @@ sources: an edit anywhere in this folder makes a new place, and nothing old is e
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import pickle
@@ -244,7 +245,8 @@ class _KernelCache(FunctionCache):
         try:
             return super().load_overload(sig, target_context)
         except _DAMAGED:
-            self.flush()
+            with contextlib.suppress(OSError):
+                self.flush()
             return None
 
     def save_overload(self, sig, data):
