@@ -120,9 +120,9 @@ class Expression:
             raise ValueError(f"X has {len(columns)} features; the expression uses {n_needed}.")
         # Copies, for those of an expression are read-only, which is another type to the compiler.
         tokens, constants = self.tokens[None].copy(), self.constants[None].copy()
-        return predictions(tokens, np.array([self.length]), constants, table.opcode, table.argument, columns)[
-            0
-        ]
+        lengths = np.array([self.length])
+        values = predictions(tokens, lengths, constants, table.opcode, table.argument, columns)
+        return values[0]
 
     def with_feature_names(self, feature_names: Sequence[str] | None) -> Expression:
         """Return the same equation with other names of its variables."""
