@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import pickle
 import shutil
 import subprocess
 import sys
@@ -12,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from dgsr.kernels import compilation
+from dgsr.kernels.grammar import are_valid
 
 SOURCES = Path(compilation.__file__).parents[2]
 
@@ -156,6 +158,10 @@ def test_a_literal_argument_makes_no_variant_of_a_kernel(package, cache):
     environment = {**os.environ, "PYTHONPATH": str(package.parents[1]), "NUMBA_CACHE_DIR": str(cache)}
     done = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True)
     assert done.stdout.split() == ["8.0", "1"], done.stderr
+
+
+def test_a_kernel_is_pickled_by_name():
+    assert pickle.loads(pickle.dumps(are_valid)) is are_valid
 
 
 # The price of compiling -----------------------------------------------------------------------------

@@ -15,7 +15,7 @@ import shutil
 import tempfile
 import warnings
 from functools import cache
-from importlib import resources
+from importlib import import_module, resources
 from pathlib import Path
 from typing import ClassVar
 
@@ -76,6 +76,10 @@ class Kernel(CPUDispatcher):
         self._parts = {}  # what is linked into callers, by argument types
         self.instances[f"{function.__module__}.{function.__qualname__}"] = self
 
+    def __reduce__(self):
+        """Pickle by name: another process has the same kernel, compiled or kept."""
+        return _attribute, (self.py_func.__module__, self.py_func.__qualname__)
+
     def load_kept(self):
         """Load the machine code that is kept, for all argument types, as calls would do one by one."""
         if isinstance(self._cache, _KernelCache):
@@ -107,6 +111,10 @@ class Kernel(CPUDispatcher):
             )
         context.insert_user_function(part.library, part.fndesc, [part.library])
         return part
+
+
+def _attribute(module, name):
+    return getattr(import_module(module), name)
 
 
 class _Part(JITCodeLibrary):

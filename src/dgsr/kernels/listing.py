@@ -73,15 +73,9 @@ def list_programs(opcode, argument, n_columns, size, of_one=False):
     first_variable = int(np.flatnonzero(opcode == VARIABLE)[0])
     operators = [t for t in range(first_variable) if opcode[t] != CONSTANT]
     tokens_of = {int(opcode[t]): t for t in operators}
-    random = np.random.default_rng(0)
-    for c in range(n_columns):
-        _keep(first_variable + c, c, 0, 1, 1, False, random.uniform(0.5, 3.0, _N_REFERENCE), listed)
-    if ADD in tokens_of and DIV in tokens_of:
-        multiple = 0
-        for k in range(1, LARGEST_INTEGER + 1):
-            if k > 1:
-                multiple = _add(tokens_of[ADD], 0, multiple, 1, opcode, argument, listed)
-            _add(tokens_of[DIV], multiple, 0, 1, opcode, argument, listed)
+    columns = np.random.default_rng(0).uniform(0.5, 3.0, (n_columns, _N_REFERENCE))
+    joins = tokens_of.get(ADD, -1), tokens_of.get(DIV, -1)
+    _add_columns_and_integers(columns, first_variable, *joins, opcode, argument, listed)
     starts = [0, 0, int(total[0])]  # of the levels: those of one node, of two, ...
     while True:
         nodes = len(starts) - 1
@@ -92,6 +86,19 @@ def list_programs(opcode, argument, n_columns, size, of_one=False):
         goes_on = starts[-1] > starts[-3] and nodes < _MOST_NODES
         if not goes_on or total[0] > size - LARGEST_POWER:
             return listed
+
+
+@_compiled
+def _add_columns_and_integers(columns, first_variable, add, div, opcode, argument, listed):
+    """Add the columns, by their values, and multiples of x1 over x1; a token that is not there is -1."""
+    for c in range(len(columns)):
+        _keep(first_variable + c, c, 0, 1, 1, False, columns[c], listed)
+    if add >= 0 and div >= 0:
+        multiple = 0
+        for k in range(1, LARGEST_INTEGER + 1):
+            if k > 1:
+                multiple = _add(add, 0, multiple, 1, opcode, argument, listed)
+            _add(div, multiple, 0, 1, opcode, argument, listed)
 
 
 def _kinds_of_level(opcode, operators, tokens_of, starts):
