@@ -68,6 +68,9 @@ _FAR, _FARTHEST = 60.0, 200.0
 # What is under one has at most so many values of that size; it is a sine or a cosine, and of either sign.
 _MOST_OPERANDS, _TURNS = 160, 4
 
+# Kinds of stages: pairs of short programs, these under covers, and what is under a sine or a cosine.
+_PAIR, _COVERED, _FOLDED = range(3)
+
 _compiled = compiled(error_model="numpy")
 
 
@@ -121,30 +124,30 @@ def _stages(catalogue):
     some, many = (int(n) for n in catalogue.n_up_to[3:])
     none = -1, 0
     stages = [
-        partial(_look_covered, two, none, False),
-        _look_pair,
-        partial(_look_covered, one, none, True),
-        partial(_look_covered, two, none, True),
-        partial(_look_folded, 0, none, none, many, _FARTHEST),
-        partial(_look_folded, 0, (-1, one), none, few, _FARTHEST),
-        partial(_look_folded, 0, (0, two), none, some, FARTHEST),
-        partial(_look_folded, two, none, none, few, _FARTHEST),
+        partial(_go_on, _COVERED, two, none, none, False, few, FARTHEST),
+        partial(_go_on, _PAIR, 0, none, none, False, few, FARTHEST),
+        partial(_go_on, _COVERED, one, none, none, True, few, FARTHEST),
+        partial(_go_on, _COVERED, two, none, none, True, few, FARTHEST),
+        partial(_go_on, _FOLDED, 0, none, none, False, many, _FARTHEST),
+        partial(_go_on, _FOLDED, 0, (-1, one), none, False, few, _FARTHEST),
+        partial(_go_on, _FOLDED, 0, (0, two), none, False, some, FARTHEST),
+        partial(_go_on, _FOLDED, two, none, none, False, few, _FARTHEST),
         # Those after SHALLOW.
-        partial(_look_covered, three, none, True),
-        partial(_look_folded, four, none, none, few, FARTHEST),
-        partial(_look_folded, three, (0, bare), none, few, FARTHEST),
-        partial(_look_folded, two, (0, one), none, few, FARTHEST),
-        partial(_look_covered, bare, (0, two), True),
-        partial(_look_covered, four, none, True),
-        partial(_look_covered, two, (0, two), True),
-        partial(_look_covered, three, (0, bare), True),
-        partial(_look_folded, bare, (one, three), none, few, FARTHEST),
-        partial(_look_folded, bare, (0, two), (0, bare), few, FARTHEST),
-        partial(_look_folded, 0, (0, one), (bare, two), few, FARTHEST),
-        partial(_look_folded, 0, (0, one), (0, bare), some, FARTHEST),
-        partial(_look_folded, 0, (0, bare), none, many, _FAR),
-        partial(_look_folded, three, (0, bare), none, few, _FARTHEST),
-        partial(_look_covered, one, (0, one), False),
+        partial(_go_on, _COVERED, three, none, none, True, few, FARTHEST),
+        partial(_go_on, _FOLDED, four, none, none, False, few, FARTHEST),
+        partial(_go_on, _FOLDED, three, (0, bare), none, False, few, FARTHEST),
+        partial(_go_on, _FOLDED, two, (0, one), none, False, few, FARTHEST),
+        partial(_go_on, _COVERED, bare, (0, two), none, True, few, FARTHEST),
+        partial(_go_on, _COVERED, four, none, none, True, few, FARTHEST),
+        partial(_go_on, _COVERED, two, (0, two), none, True, few, FARTHEST),
+        partial(_go_on, _COVERED, three, (0, bare), none, True, few, FARTHEST),
+        partial(_go_on, _FOLDED, bare, (one, three), none, False, few, FARTHEST),
+        partial(_go_on, _FOLDED, bare, (0, two), (0, bare), False, few, FARTHEST),
+        partial(_go_on, _FOLDED, 0, (0, one), (bare, two), False, few, FARTHEST),
+        partial(_go_on, _FOLDED, 0, (0, one), (0, bare), False, some, FARTHEST),
+        partial(_go_on, _FOLDED, 0, (0, bare), none, False, many, _FAR),
+        partial(_go_on, _FOLDED, three, (0, bare), none, False, few, _FARTHEST),
+        partial(_go_on, _COVERED, one, (0, one), none, False, few, FARTHEST),
     ]
     assert len(stages) == DEEPEST
     return stages
@@ -152,6 +155,33 @@ def _stages(catalogue):
 
 # A compiled function that Python calls returns a number: were it a named tuple, Ctrl-C while that is made
 # would end the process.
+
+
+@_compiled
+def _go_on(
+    kind, n_outer, inner, innermost, plain, n_firsts, farthest, state, values, short, catalogue, program
+):
+    """Go on with a stage of one of three kinds, all in one function: what they call is compiled once.
+
+    Parameters
+    ----------
+    kind : int
+        `_PAIR`, `_COVERED` or `_FOLDED`; the next arguments are those of its function, as far as it has them.
+    state, values, short, catalogue, program
+        Of all three.
+
+    Returns
+    -------
+    bool
+        Whether there is more to look for.
+    """
+    if kind == _PAIR:
+        return _look_pair(state, values, short, catalogue, program)
+    if kind == _COVERED:
+        return _look_covered(n_outer, inner, plain, state, values, short, catalogue, program)
+    return _look_folded(
+        n_outer, inner, innermost, n_firsts, farthest, state, values, short, catalogue, program
+    )
 
 
 @_compiled
