@@ -15,14 +15,14 @@ import numpy as np
 
 from dgsr.constants import fit_constants
 from dgsr.evolution import EvolutionConfig, get_engine, random_population
-from dgsr.expressions.constraints import Constraints
+from dgsr.expressions.constraints import Constraints, Grammar
 from dgsr.expressions.expression import Expression
 from dgsr.expressions.library import Library
 from dgsr.finishing import finish
 from dgsr.kernels.compilation import Kernel, folder, name_of_processor
 from dgsr.kernels.random import new_state
 from dgsr.lookup import LookUp
-from dgsr.population import DataSet
+from dgsr.population import DataSet, Population
 
 # Whether the kernels of libraries without and with constants are loaded in this process.
 _loaded: set[bool] = set()
@@ -128,19 +128,17 @@ def _run_searchers(has_constants: bool) -> None:
     grammar = constraints.grammar(library, 1)
     state = new_state(0)
     population = random_population(4, library, grammar, state)
-    nmse = population.nmse(data)
+    population.nmse(data)
     Expression(library, [library.index["x1"]])(data.columns.T)  # what `predict` runs
     if has_constants:
         fit_constants(population, data)
     else:
+        _evolve_once(population, grammar, state)
+        # Last: what lists short programs is compiled by the first process meanwhile.
         _small_look_up(library, data, grammar).repaired(population)
-        engine = get_engine("compiled", EvolutionConfig(generations=1))
-        engine.evolve(
-            population, nmse, lambda population: population.nmse(data), grammar, state, lambda: False
-        )
 
 
-def _small_look_up(library: Library, data: DataSet, grammar) -> LookUp:
+def _small_look_up(library: Library, data: DataSet, grammar: Grammar) -> LookUp:
     """Look up in hundreds of short programs, not in a million, at every depth."""
     from dgsr.kernels.wholes import DEEPEST
 
@@ -162,11 +160,21 @@ def _small_generator(library: Library, constraints: Constraints):
 
 
 def _run_sampler(has_constants: bool) -> None:
-    """Draw a few programs from a small generator."""
+    """Draw a few programs from a small generator, and let them evolve."""
     library, constraints, data = _small_problem(has_constants)
     generator = _small_generator(library, constraints)
+    grammar, state = constraints.grammar(library, 1), new_state(0)
     encoding = generator.encode_dataset(data.columns.T, data.y, 0)
-    generator.sample_encoded(encoding, 4, constraints.grammar(library, 1), new_state(0))
+    samples = generator.sample_encoded(encoding, 4, grammar, state)
+    if has_constants:  # without, this process has enough to do
+        constants = np.ones((4, constraints.max_constants))
+        _evolve_once(Population(library, samples.tokens, samples.lengths, constants), grammar, state)
+
+
+def _evolve_once(population: Population, grammar: Grammar, state: np.ndarray) -> None:
+    engine = get_engine("compiled", EvolutionConfig(generations=1))
+    nmse = np.ones(len(population))
+    engine.evolve(population, nmse, lambda them: np.ones(len(them)), grammar, state, lambda: False)
 
 
 def _run_search(has_constants: bool) -> None:
