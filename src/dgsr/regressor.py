@@ -86,8 +86,8 @@ class DGSRRegressor(RegressorMixin, BaseEstimator):
     max_evaluations : int, default=2_000_000
         Equations to evaluate at most.
     max_time : float or None, default=None
-        Seconds to search at most. Compiling, which takes up to half a minute once after an installation,
-        is done before and not counted; nor is finishing the front, after it.
+        Seconds to search at most. Compiling, which takes up to a minute once after an installation, is done
+        before and not counted; nor is finishing the front, after it.
     batch_size : int, default=500
         Programs sampled in a round.
     objective : {"pqt", "risk-seeking", "vpg"}, default="pqt"
