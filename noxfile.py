@@ -85,7 +85,7 @@ def lint(session: nox.Session) -> None:
 @nox.session
 def types(session: nox.Session) -> None:
     """Check types."""
-    install(session, "-e", ".", "mypy")
+    install(session, "-e", ".[plot]", "mypy")
     session.run("mypy", *session.posargs)
 
 
