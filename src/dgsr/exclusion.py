@@ -28,7 +28,7 @@ def benchmark_exclusions(library: Library, constraints: Constraints | None = Non
     ----------
     library : Library
     constraints : Constraints, optional
-        Of the generator.
+        Limits of the programs that the generator may write.
 
     Returns
     -------

@@ -87,7 +87,7 @@ class LookUp:
     grammar : Grammar
         What is found and does not meet it, is left out.
     size : int
-        Of the catalogue that is for the whole law.
+        Number of programs of the catalogue that the whole law is looked up in.
     """
 
     def __init__(self, library: Library, data: DataSet, grammar: Grammar, size: int = LARGE) -> None:

@@ -54,7 +54,7 @@ def prepare(
     scales : ndarray of shape (n_features,), optional
         Of an earlier search that is to go on, instead of those of these data.
     seed : int
-        Of both samples.
+        Seed of both samples of rows.
 
     Returns
     -------

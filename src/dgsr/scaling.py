@@ -27,7 +27,7 @@ def written_out(population: Population, fit: Fit, data: DataSet) -> tuple[Popula
     population : Population
         Of a library with ``add``, ``mul`` and ``const``.
     fit : Fit
-        Of `population` on `data`, scaled.
+        Scaled fit of `population` on `data`.
     data : DataSet
 
     Returns

@@ -74,9 +74,9 @@ class SearchConfig:
     epsilon : float
         Share of the batch ``risk-seeking`` trains on.
     learning_rate : float
-        Of Adam.
+        Step size of the Adam optimiser.
     entropy_weight, entropy_decay : float
-        Of the hierarchical entropy term.
+        Weight of the hierarchical entropy term, and its decay from token to token.
     patience : int or None
         Rounds without a better program after which the search begins again: the decoder with its
         pre-trained weights, queue and population empty, the Pareto front kept. 0 is never; None is
@@ -99,7 +99,7 @@ class SearchConfig:
         Share of the others that are random programs: they find what the generator thinks unlikely, and take
         no time. The rest are sampled. None is 0.5 in libraries with constants, else 0.8.
     evolution : EvolutionConfig
-        Of the genetic programming component.
+        Settings of the genetic programming component.
     """
 
     max_evaluations: int = 2_000_000

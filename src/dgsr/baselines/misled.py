@@ -21,9 +21,9 @@ def misled(generator: Generator, n_variables: int, seed: int) -> Generator:
     ----------
     generator : Generator
     n_variables : int
-        Of the data it is to be asked about.
+        Number of columns of the data it is to be asked about.
     seed : int
-        Of the equation it is shown in their place.
+        Seed of the equation it is shown in their place.
     """
     library = generator.library.with_variables(n_variables)
     prior = Prior.default_for(library, n_variables)

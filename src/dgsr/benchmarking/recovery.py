@@ -72,7 +72,7 @@ def is_recovered(
     time_limit : float
         Seconds for sympy.
     random_state : int
-        Of the points.
+        Seed of the points at which formulas are compared.
 
     Returns
     -------

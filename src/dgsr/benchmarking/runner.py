@@ -170,7 +170,7 @@ def run_set(
         already are not run again, except those that failed; so a killed call is resumed by the
         same call.
     noise, confirm
-        As in `run_one`.
+        The same as in `run_one`.
     options : mapping of method to mapping, optional
         Further parameters of the regressor of a method.
     callback : callable, optional

@@ -296,7 +296,7 @@ def to_python(tree: Tree, names: Sequence[str], functions: Functions, name: str)
         What the variables are called; made identifiers for the function's arguments.
     functions : mapping of str to UserOperator
     name : str
-        Of the function.
+        Name of the function that is written.
 
     Raises
     ------

@@ -195,7 +195,7 @@ class Expression:
         Parameters
         ----------
         name : str
-            Of the function.
+            Name of the function that is written.
 
         Raises
         ------

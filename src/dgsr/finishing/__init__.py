@@ -35,7 +35,7 @@ def finish(
     data : DataSet
         All rows, in the raw variables.
     library : Library
-        Of the programs and of the result.
+        Library of the programs and of the result.
     tolerance : float
         NMSE that counts as exact.
 

@@ -38,7 +38,7 @@ class Fits:
     ----------
     data : DataSet
     library : Library
-        Of the programs.
+        Library of the programs.
     tolerance : float
         NMSE that counts as exact.
     """

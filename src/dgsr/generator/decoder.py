@@ -152,7 +152,7 @@ class Decoder(nn.Module):
             Token before each position, and the tree state there, of K programs for each of D data
             sets.
         memory : Memory
-            Of the D data sets.
+            What the decoder attends to, for each of the D data sets.
         described : tuple of Tensor of shape (D, K L, n_moments) and (D, K L, C, n_by_column), optional
             The remainders of the positions.
 

@@ -208,7 +208,7 @@ class Generator(nn.Module):
         Parameters
         ----------
         encoding : Encoding
-            Of the D data sets.
+            Encoding of the D data sets.
         tokens : ndarray of shape (D K, max_length), int64
             Data set by data set, in the order `Samples` has.
         lengths : ndarray of shape (D K,), int64

@@ -51,7 +51,7 @@ def sample_programs(
     n_per_dataset : int
     grammar : Grammar
     table : TokenTable
-        Of the library.
+        Token table of the library.
     state : ndarray of 4 uint64
         Random state, advanced by the call.
 

@@ -100,9 +100,9 @@ def sift(r, start, stop, near, at_first, slots, sieve, found, work):
     start, stop : int
         Programs that are tried as the first of two; with the very first also what is it alone.
     near : float
-        Of a `Catalogue`.
+        The field of that name of a `Catalogue`.
     at_first, slots, sieve : ndarray
-        Of a `Short`.
+        The fields of these names of a `Short`.
     found : ndarray of shape (most, 3), int64
         Receives the first of two, how they make it, and the second; a program that is it comes first.
     work : ndarray of shape (1,), int64
@@ -285,7 +285,7 @@ def complete(values, short, catalogue, without, most_first, work, program):
     values : ndarray of shape (n,), float64
         The remainder: what the rest has to be.
     short : Short
-        Of the data set.
+        Values of the short programs on the data set.
     catalogue : Catalogue
     without : bool
         Whether sines and cosines are not allowed.

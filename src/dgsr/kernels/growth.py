@@ -215,7 +215,7 @@ def random_programs(n_programs, grammar, width, n_constants, min_height, max_hei
     Returns
     -------
     tokens, lengths, constants
-        As in `vary`; all meet the constraints.
+        The same arrays as in `vary`; all programs meet the constraints.
 
     References
     ----------

@@ -146,7 +146,7 @@ def differentiate(op, address, side, left, right, out, adjoint, result, n):
     Parameters
     ----------
     op, address
-        As for `apply`.
+        The same as for `apply`.
     side : int
         The operand: 0 is `left`, 1 is `right`.
     left, right, out : ndarray of shape (at least n,), float64, contiguous

@@ -263,7 +263,7 @@ def complete_programs(tokens, lengths, of, table, tables, catalogue):
     Parameters
     ----------
     tokens, lengths, of, table, tables, catalogue
-        As of `describe_programs`.
+        The same as in `describe_programs`.
 
     Returns
     -------

@@ -82,7 +82,7 @@ def complete_whole(values, short, catalogue, accepts, depth, program, start=0, s
     Parameters
     ----------
     values, short, catalogue, program
-        As of `complete`.
+        The same as in `complete`.
     accepts : callable
         Of `program` and its length: one that it refuses is passed over.
     depth, start : int
@@ -168,7 +168,7 @@ def _go_on(
     kind : int
         `_PAIR`, `_COVERED` or `_FOLDED`; the next arguments are those of its function, as far as it has them.
     state, values, short, catalogue, program
-        Of all three.
+        Arguments that all three have.
 
     Returns
     -------
@@ -407,7 +407,7 @@ def look_up_more(tables, catalogue, accepts, depth):
     accepts : callable
         Of a data set's number, a program and its length.
     depth : int
-        As of `complete_whole`.
+        The same as in `complete_whole`.
     """
     short = Short(*(array[0] for array in new_short(1, catalogue)))
     program = np.empty(tables.plans.shape[1], dtype=np.int64)

@@ -36,7 +36,7 @@ class PretrainingConfig:
     warmup : int
     weight_decay, gradient_clip : float
     baseline_alpha : float
-        Of the EWMA baseline of ``vpg``.
+        Weight of the newest reward in the moving average that is the baseline of ``vpg``.
     epsilon : float
         Share of the programs ``risk-seeking`` trains on.
     entropy_weight, entropy_decay : float

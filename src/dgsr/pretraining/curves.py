@@ -29,7 +29,7 @@ def to_svg(curves: Sequence[dict[str, float]], equations_a_step: int) -> str:
     Parameters
     ----------
     curves : sequence of dict
-        As a card has them; at least one point.
+        Points of the curves as a card has them; at least one.
     equations_a_step : int
     """
     seen = [point["step"] * equations_a_step for point in curves]
