@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 
@@ -20,8 +21,9 @@ from dgsr.expressions.expression import Expression
 from dgsr.expressions.library import Library
 from dgsr.finishing import finish
 from dgsr.kernels.compilation import Kernel, folder, name_of_processor
+from dgsr.kernels.dictionary import new_tables, room_for_tables
 from dgsr.kernels.random import new_state
-from dgsr.lookup import LookUp
+from dgsr.lookup import LookUp, catalogue_of
 from dgsr.population import DataSet, Population
 
 # Whether the kernels of libraries without and with constants are loaded in this process.
@@ -136,6 +138,7 @@ def _run_searchers(has_constants: bool) -> None:
         _evolve_once(population, grammar, state)
         # Last: what lists short programs is compiled by the first process meanwhile.
         _small_look_up(library, data, grammar).repaired(population)
+        new_tables(data.columns[None], data.y[None], catalogue_of(library, 1), constraints.max_length)
 
 
 def _small_look_up(library: Library, data: DataSet, grammar: Grammar) -> LookUp:
@@ -160,12 +163,22 @@ def _small_generator(library: Library, constraints: Constraints):
 
 
 def _run_sampler(has_constants: bool) -> None:
-    """Draw a few programs from a small generator, and let them evolve."""
+    """Draw and read a few programs with a small generator, and let them evolve."""
+    import torch
+
+    from dgsr.generator.encoding import Encoding
+
     library, constraints, data = _small_problem(has_constants)
     generator = _small_generator(library, constraints)
     grammar, state = constraints.grammar(library, 1), new_state(0)
-    encoding = generator.encode_dataset(data.columns.T, data.y, 0)
+    sizes = generator.config
+    encoding = Encoding(torch.zeros(1, sizes.n_latents, sizes.encoder_width))
+    if sizes.remainders:  # with empty tables: the second process compiles what fills them
+        catalogue = catalogue_of(library, 1)
+        tables = room_for_tables(data.columns[None], data.y[None], catalogue, constraints.max_length)
+        encoding = replace(encoding, tables=tables, catalogue=catalogue)
     samples = generator.sample_encoded(encoding, 4, grammar, state)
+    generator.log_probs(encoding, samples.tokens, samples.lengths, grammar)
     if has_constants:  # without, this process has enough to do
         constants = np.ones((4, constraints.max_constants))
         _evolve_once(Population(library, samples.tokens, samples.lengths, constants), grammar, state)

@@ -156,7 +156,7 @@ def _swap(tokens, constants, start, middle, stop, rewriting):
     _rotate(constants, k, k + n_first, k + n_first + n_second)
 
 
-@compiled(error_model="numpy")
+@compiled()
 def _constants_first(tokens, length, constants, arity, rewriting, ends):
     """Write f - c as -c + f and f/c as (1/c)*f, in place."""
     for i in range(length):

@@ -44,14 +44,29 @@ _DAMAGED = (
 )
 
 
+# Options of `numba.njit`. What numba would hand down from the caller that happens to be compiled first is
+# named here, so that a kernel is the same whoever calls it.
+DEFAULTS = {
+    "nopython": True,
+    "no_cfunc_wrapper": True,
+    "error_model": "numpy",
+    "fastmath": False,
+    "forceinline": False,
+    "_nrt": True,
+}
+
+
 def compiled(**options):
-    """Return a decorator that makes a function a `Kernel`; `options` are those of `numba.njit`."""
+    """Return a decorator that makes a function a `Kernel`.
+
+    `options` are those of `numba.njit`; floats are divided as numpy divides them, without an exception.
+    """
 
     def decorate(function):
         if numba.config.DISABLE_JIT:
             function.py_func = function
             return function
-        kernel = Kernel(function, targetoptions={**options, "nopython": True, "no_cfunc_wrapper": True})
+        kernel = Kernel(function, targetoptions={**DEFAULTS, **options})
         if folder() is not None:
             kernel._cache = _KernelCache(function)
         return kernel
@@ -73,6 +88,7 @@ class Kernel(CPUDispatcher):
 
     def __init__(self, function, **keywords):
         super().__init__(function, **keywords)
+        self._compiler._customize_flags = _Flags
         self._parts = {}  # what is linked into callers, by argument types
         self.instances[f"{function.__module__}.{function.__qualname__}"] = self
 
@@ -100,7 +116,7 @@ class Kernel(CPUDispatcher):
         return self._parts[tuple(sig)].library
 
     def _compile_part(self, args):
-        flags = compiler.Flags()
+        flags = _Flags()
         self.targetdescr.options.parse_as_flags(flags, self.targetoptions)
         flags.no_compile = flags.no_cpython_wrapper = flags.no_cfunc_wrapper = True
         context = self.targetdescr.target_context
@@ -115,6 +131,31 @@ class Kernel(CPUDispatcher):
 
 def _attribute(module, name):
     return getattr(import_module(module), name)
+
+
+class _Flags(compiler.Flags):
+    """The flags of a compilation, equal to others if numba's own functions are compiled alike under both.
+
+    numba compiles a function of its own, `np.empty` for one, once for all flags that are equal. Its flags
+    differ between a part and a function that Python calls, all have the same hash, and comparing them takes
+    a tenth of the time of compiling.
+    """
+
+    __slots__ = ("_handed_down",)
+
+    def __hash__(self):
+        return hash(self._key())
+
+    def __eq__(self, other):
+        return type(other) is _Flags and self._key() == other._key()
+
+    def _key(self):
+        try:
+            return self._handed_down
+        except AttributeError:
+            names = ("error_model", "fastmath", "forceinline", "nrt")
+            self._handed_down = tuple(str(getattr(self, name)) for name in names)
+            return self._handed_down
 
 
 class _Part(JITCodeLibrary):

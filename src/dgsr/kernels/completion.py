@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dgsr.kernels.arrays import copy_to
+from dgsr.kernels.arrays import copy_to, extremes
 from dgsr.kernels.catalogue import N_POINTS, evaluate, look
 from dgsr.kernels.compilation import compiled
 from dgsr.kernels.inverses import take_off
@@ -218,7 +218,7 @@ def find(wanted, short, catalogue, without, under, n_firsts, most, most_nodes):
     target, operands, found = wanted.values, wanted.operands, wanted.found
     if not fill_close(target, wanted.close):
         return best
-    least, largest = target.min(), target.max()
+    least, largest = extremes(target)
     nodes, length, trigonometric = catalogue.nodes, catalogue.length, catalogue.trigonometric
     n_ways = len(catalogue.ways)
     for at in range(under[0], under[1]):

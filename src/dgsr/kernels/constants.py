@@ -231,7 +231,7 @@ def _solve(matrix, vector, damping, k, factor, step):
     return True
 
 
-@compiled(error_model="numpy", nogil=True)
+@compiled(nogil=True)
 def fit_programs(
     tokens,
     lengths,

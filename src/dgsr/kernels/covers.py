@@ -11,7 +11,7 @@ import math
 
 import numpy as np
 
-from dgsr.kernels.arrays import copy_to
+from dgsr.kernels.arrays import copy_to, extremes
 from dgsr.kernels.compilation import compiled
 from dgsr.kernels.completion import (
     ADDED,
@@ -86,10 +86,10 @@ def uncover(cover, catalogue, values, target, out):
         if catalogue.way_tokens[way] < 0 or op == SIN or op == COS:
             return False
         take_off(op, target, out)
-        return op != EXP or target.min() > 0.0
+        return op != EXP or extremes(target)[0] > 0.0
     for j in range(len(out)):
         out[j] = math.copysign(abs(target[j]) ** (1.0 / power), target[j])
-    return catalogue.joins[2] >= 0 and (power % 2 == 1 or target.min() >= 0.0)
+    return catalogue.joins[2] >= 0 and (power % 2 == 1 or extremes(target)[0] >= 0.0)
 
 
 @_compiled

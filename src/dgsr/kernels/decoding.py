@@ -215,22 +215,24 @@ def _read(n, weights, moments, by_column, columns, together, wide, x):
             together[a, n_moments + hidden + j] = highest
     _linear(together, n, weights.widen, weights.widen_bias, wide)
     _gelu(wide, n)
-    out = np.dot(wide[:n], weights.narrow)
+    out = np.empty_like(x)
+    _linear(wide, n, weights.narrow, weights.narrow_bias, out)
     for a in range(n):
         for j in range(x.shape[1]):
-            x[a, j] += out[a, j] + weights.narrow_bias[j]
+            x[a, j] += out[a, j]
 
 
 @_compiled
 def _score_columns(n, weights, normed, columns, first_variable, logits):
     """Add to the logits of the variables what speaks for their columns."""
-    queries = np.dot(normed[:n], weights.query)
+    queries = np.empty((len(normed), columns.shape[1]), dtype=np.float32)
+    _linear(normed, n, weights.query, weights.query_bias, queries)
     n_columns = len(columns) // len(normed)
     for a in range(n):
         for c in range(n_columns):
             score = np.float32(0.0)
             for j in range(columns.shape[1]):
-                score += (queries[a, j] + weights.query_bias[j]) * columns[a * n_columns + c, j]
+                score += queries[a, j] * columns[a * n_columns + c, j]
             logits[a, first_variable + c] += score
 
 

@@ -126,7 +126,7 @@ def new_scratch(n_columns, n_rows, n_ways):
     )
 
 
-@compiled(error_model="numpy")
+@compiled()
 def describe(values, d, tables, ways, scratch, moments, by_column):
     """Describe a remainder.
 
@@ -165,7 +165,7 @@ def describe(values, d, tables, ways, scratch, moments, by_column):
     _write_columns(n_columns, len(ways), scratch, by_column)
 
 
-@compiled(error_model="numpy")
+@compiled()
 def _describe_as_a_whole(values, moments):
     """Write the moments that need no data set; return the root mean square."""
     n = len(values)
@@ -208,7 +208,7 @@ def _describe_as_a_whole(values, moments):
     return size
 
 
-@compiled(error_model="numpy")
+@compiled()
 def _look(values, d, tables, ways, scratch, moments, by_column):
     """Look at a remainder as it is and with each operator taken off: fill the first rows of the scratch."""
     work, unit = scratch.work, scratch.unit
@@ -230,7 +230,7 @@ def _look(values, d, tables, ways, scratch, moments, by_column):
         copy_to(scratch.logs[w], unit)
 
 
-@compiled(error_model="numpy")
+@compiled()
 def _take_away(values, size, d, tables, ways, scratch):
     """Take functions of the columns away, as factors and as terms: fill the other rows of the scratch."""
     work, unit, other = scratch.work, scratch.unit, scratch.other
@@ -268,7 +268,7 @@ def _take_away(values, size, d, tables, ways, scratch):
                 row += 1
 
 
-@compiled(error_model="numpy")
+@compiled()
 def _write_ways(n_columns, n_ways, scratch, moments, by_column):
     """Write what explains a remainder in each way of looking."""
     with_bases, with_spans = scratch.with_bases, scratch.with_spans
@@ -287,7 +287,7 @@ def _write_ways(n_columns, n_ways, scratch, moments, by_column):
         at += N_BASES + N_PAIRS - 1
 
 
-@compiled(error_model="numpy")
+@compiled()
 def _write_pairs(n_columns, products, n_each, odd, by_column, at):
     """Write, for every column, the best of its pairs; that of number `odd` changes its sign with the order.
 
@@ -306,7 +306,7 @@ def _write_pairs(n_columns, products, n_each, odd, by_column, at):
                     by_column[b, to] = -nines if k == odd else nines
 
 
-@compiled(error_model="numpy")
+@compiled()
 def _write_columns(n_columns, n_ways, scratch, by_column):
     """Write what explains a remainder of which a column's functions are taken away, and nested functions."""
     with_spans, with_nested = scratch.with_spans, scratch.with_nested[0]
@@ -329,7 +329,7 @@ def _write_columns(n_columns, n_ways, scratch, by_column):
     _write_pairs(n_columns, with_nested[n_columns * N_NESTED :], N_NESTED_PAIRS, 2, by_column, at)
 
 
-@compiled(error_model="numpy")
+@compiled()
 def _explained(products):
     """Nines of what orthogonal rows explain."""
     rest = 1.0
@@ -338,14 +338,14 @@ def _explained(products):
     return _nines(rest, 1e-6)
 
 
-@compiled(error_model="numpy")
+@compiled()
 def _signed_nines(r):
     """Nines of what a correlation explains, with its sign."""
     nines = _nines(1.0 - r * r, 1e-6)
     return nines if r > 0.0 else -nines
 
 
-@compiled(error_model="numpy")
+@compiled()
 def _coefficients(values, unit, rows, weights, n_each, by_column, at):
     """Write the coefficients of a least-squares fit, as far as it explains the values; return how far."""
     k = len(rows)
@@ -371,13 +371,13 @@ def _dot(a, b):
     return total
 
 
-@compiled(error_model="numpy")
+@compiled()
 def _nines(unexplained, floor):
     """How many nines of a variance are explained, in sixes."""
     return -math.log10(max(unexplained, floor)) / 6.0
 
 
-@compiled(error_model="numpy")
+@compiled()
 def _bounded(value):
     if value != value:
         return 0.0

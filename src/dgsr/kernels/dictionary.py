@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from dgsr.kernels.arrays import copy_to
-from dgsr.kernels.catalogue import new_short
+from dgsr.kernels.catalogue import Short, new_short
 from dgsr.kernels.compilation import compiled
 from dgsr.kernels.wholes import look_up_whole
 
@@ -185,7 +185,7 @@ def _transpose_to(out, rows):
             out[j, i] = rows[i, j]
 
 
-@compiled(error_model="numpy")
+@compiled()
 def _fill_tables(tables):
     n_datasets, n_columns, n = tables.columns.shape
     work, unit = np.empty(n), np.empty(n)
@@ -247,7 +247,7 @@ def _fill_tables(tables):
         _transpose_to(tables.products[d], tables.factors[d])
 
 
-@compiled(error_model="numpy")
+@compiled()
 def _fill_nested(columns, terms, nested, work, unit):
     n_columns, n = columns.shape
     at = 0
@@ -288,7 +288,7 @@ def _fill_nested(columns, terms, nested, work, unit):
                 at += 1
 
 
-@compiled(error_model="numpy")
+@compiled()
 def _sine(values, shift, out):
     for j in range(len(values)):
         out[j] = math.sin(values[j] + shift) if abs(values[j]) < 1e5 else np.nan
@@ -301,7 +301,16 @@ def rows_to_look_at(n):
 
 
 def new_tables(columns, y, catalogue, max_length):
-    """Return the `Tables` of D data sets.
+    """Return the `Tables` of D data sets; see `room_for_tables`."""
+    tables = room_for_tables(columns, y, catalogue, max_length)
+    _fill_tables(tables)
+    short = Short(*(getattr(tables, f"short_{name}") for name in Short._fields))
+    look_up_whole(tables.columns, tables.y, catalogue, short, tables.plans)
+    return tables
+
+
+def room_for_tables(columns, y, catalogue, max_length):
+    """Return the `Tables` of D data sets with nothing computed.
 
     Parameters
     ----------
@@ -319,7 +328,7 @@ def new_tables(columns, y, catalogue, max_length):
         return np.zeros((n_datasets, *shape))
 
     short = new_short(n_datasets, catalogue)
-    tables = Tables(
+    return Tables(
         columns=np.ascontiguousarray(columns),
         y=np.ascontiguousarray(y),
         raw=zeros(k, n),
@@ -332,8 +341,5 @@ def new_tables(columns, y, catalogue, max_length):
         factors=zeros(f, n),
         factor_weights=zeros(f, f),
         **{f"short_{name}": array for name, array in short._asdict().items()},
-        plans=np.empty((n_datasets, max_length), dtype=np.int64),
+        plans=np.full((n_datasets, max_length), -1),
     )
-    _fill_tables(tables)
-    look_up_whole(tables.columns, tables.y, catalogue, short, tables.plans)
-    return tables

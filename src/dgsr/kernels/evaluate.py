@@ -19,7 +19,7 @@ from dgsr.kernels.operators import CONSTANT, DIV, VARIABLE, apply, is_binary
 BLOCK = 128
 
 
-@compiled(error_model="numpy", fastmath={"contract"}, _nrt=False)
+@compiled(fastmath={"contract"}, _nrt=False)
 def _run(tokens, length, constants, opcode, argument, work, n_rows, stack, whole):
     """Run one program on one block; return the row of `work` that holds its values.
 
@@ -75,7 +75,7 @@ def _workspace(n_variables, max_length):
     return stack, np.empty((n_variables + 2 * len(stack), BLOCK))
 
 
-@compiled(error_model="numpy", nogil=True)
+@compiled(nogil=True)
 def squared_errors(tokens, lengths, constants, opcode, argument, columns, y, weights):
     """Weighted sum of squared residuals of every program.
 
@@ -121,7 +121,7 @@ def squared_errors(tokens, lengths, constants, opcode, argument, columns, y, wei
     return total
 
 
-@compiled(error_model="numpy", nogil=True)
+@compiled(nogil=True)
 def predictions(tokens, lengths, constants, opcode, argument, columns):
     """Values of every program: a ndarray of shape (n_programs, n_samples).
 

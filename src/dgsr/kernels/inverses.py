@@ -58,7 +58,7 @@ def ways_to_look(opcodes):
     return ways[:n]
 
 
-@compiled(error_model="numpy")
+@compiled()
 def take_off(op, values, out):
     """Write the operand of a unary operator: the principal one of several, NaN where there is none.
 
@@ -107,7 +107,7 @@ def take_off(op, values, out):
     return True
 
 
-@compiled(error_model="numpy")
+@compiled()
 def second_operand(op, values, first, out):
     """Write the second operand of an operator with these values; False if that is not known."""
     n = len(values)

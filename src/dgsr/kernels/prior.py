@@ -308,7 +308,7 @@ def _is_excluded(values, excluded):
     return True
 
 
-@compiled(error_model="numpy")
+@compiled()
 def scale_away(values):
     """Make values at some points those of the function's kin a*f + b too, in place: 0 and 1 at the first two.
 
@@ -328,7 +328,7 @@ def scale_all_away(values):
         scale_away(row)
 
 
-@compiled(error_model="numpy")
+@compiled()
 def _is_unwanted(
     tokens,
     length,
@@ -379,7 +379,7 @@ def _is_unwanted(
     return False
 
 
-@compiled(error_model="numpy", nogil=True)
+@compiled(nogil=True)
 def draw_datasets(
     n_variables, table, grammar, prior, domains, excluded, state, tokens, lengths, constants, X, y
 ):

@@ -67,7 +67,7 @@ def new_holes(n_programs, max_length, n_rows):
     )
 
 
-@compiled(error_model="numpy")
+@compiled()
 def describe_next(b, d, tables, catalogue, holes, scratch, moments, by_column):
     """Describe the remainder of program b's next token.
 
@@ -104,7 +104,7 @@ def describe_next(b, d, tables, catalogue, holes, scratch, moments, by_column):
         by_column[token - first_variable, by_column.shape[1] - 1] = 1.0
 
 
-@compiled(error_model="numpy")
+@compiled()
 def look_up(b, d, tables, catalogue, holes):
     """Compute the remainder of program b's next token, and look up what completes it."""
     top = holes.depths[b] - 1
@@ -147,7 +147,7 @@ def look_up(b, d, tables, catalogue, holes):
         holes.planned[b, 1] = complete(remainder, short, catalogue, without, MOST_FIRST, work, plan)
 
 
-@compiled(error_model="numpy")
+@compiled()
 def _leave_out_absorbed(target, first, difference):
     """Set the rows of a difference to NaN whose digits vanished in the rounding of what it is taken from."""
     for j in range(len(difference)):
@@ -156,12 +156,12 @@ def _leave_out_absorbed(target, first, difference):
             difference[j] = np.nan
 
 
-@compiled(error_model="numpy")
+@compiled()
 def _evaluate(op, address, first, second, out):
     apply(op, address, first, second, out, len(out))
 
 
-@compiled(error_model="numpy")
+@compiled()
 def append(token, b, d, opcode, argument, tables, holes, scratch):
     """Append a token to program b, whose remainder `describe_next` has just written."""
     op = opcode[token]
@@ -216,7 +216,7 @@ def description_sizes(opcode):
     return len(moments), len(by_column)
 
 
-@compiled(error_model="numpy")
+@compiled()
 def _describe_all(tokens, lengths, of, table, tables, catalogue, holes, scratch, moments, by_column):
     for b in range(len(lengths)):
         holes.depths[0] = 0
@@ -281,7 +281,7 @@ def complete_programs(tokens, lengths, of, table, tables, catalogue):
     return tokens, lengths
 
 
-@compiled(error_model="numpy")
+@compiled()
 def _complete_all(tokens, lengths, of, table, tables, catalogue, holes, scratch):
     most = tokens.shape[1]
     program = np.empty(most, dtype=np.int64)
@@ -342,13 +342,13 @@ class Remainders:
         _append_active(tokens, active, self.of, *arguments)
 
 
-@compiled(error_model="numpy")
+@compiled()
 def _describe_active(active, of, tables, catalogue, holes, scratch, moments, by_column):
     for a, b in enumerate(active):
         describe_next(b, of[b], tables, catalogue, holes, scratch, moments[a], by_column[a])
 
 
-@compiled(error_model="numpy")
+@compiled()
 def _append_active(tokens, active, of, opcode, argument, tables, holes, scratch):
     for b in active:
         append(tokens[b], b, of[b], opcode, argument, tables, holes, scratch)

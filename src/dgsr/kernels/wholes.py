@@ -12,8 +12,8 @@ from functools import partial
 
 import numpy as np
 
-from dgsr.kernels.arrays import copy_to
-from dgsr.kernels.catalogue import N_POINTS, Short, fill_short, new_short, short_of
+from dgsr.kernels.arrays import copy_to, extremes
+from dgsr.kernels.catalogue import N_POINTS, Short, fill_short, new_short
 from dgsr.kernels.compilation import compiled
 from dgsr.kernels.completion import (
     ADDED,
@@ -205,7 +205,7 @@ def _is_right(found, covers, target, close, short, catalogue, under):
     evaluate_found(found, catalogue, short.values, under[0], under[1])
     for i in range(len(covers) - 1, -1, -1):
         if covers[i] >= 0:
-            under[0] = under[1]
+            copy_to(under[0], under[1])
             cover_with(covers[i], catalogue, short.values, under[0], under[1])
     return are_close(under[1], target, close)
 
@@ -315,7 +315,8 @@ def _look_folded(n_outer, inner, innermost, n_firsts, farthest, state, values, s
                 even = outer >= 0 and parts(outer, catalogue)[1] % 2 == 0
                 op = SIN if turn % 2 == 0 else COS
                 fold = _way_of(op, catalogue)
-                if fold >= 0 and (turn < 2 or even) and np.abs(between).max() <= 1.0:
+                least, largest = extremes(between)
+                if fold >= 0 and (turn < 2 or even) and max(-least, largest) <= 1.0:
                     between[0] = between[0] if turn < 2 else -between[0]
                     n_operands = operands_of(op, between[:1], farthest, operands)
         if o >= n_operands:
@@ -417,7 +418,6 @@ def look_up_more(tables, catalogue, accepts, depth):
         tables.plans[d, :n] = program[:n]
 
 
-@_compiled
 def look_up_whole(columns, y, catalogue, short, plans):
     """Look whole programs up as `complete` does, of D data sets.
 
@@ -432,13 +432,14 @@ def look_up_whole(columns, y, catalogue, short, plans):
         Receives the programs, -1 after their end.
     """
     plans[:] = -1
+    if y.shape[1] < N_POINTS:
+        return
     program = np.empty(plans.shape[1], dtype=np.int64)
     for d in range(len(y)):
-        own = short_of(short, min(d, len(short.slots) - 1))
-        fill_short(columns[d], catalogue, own.values, own.at_first, own.rows, own.slots, own.sieve)
-        work = np.full(1, MOST_WORK)
-        n = complete(y[d], own, catalogue, False, _MOST_FIRST, work, program)
-        copy_to(plans[d], program[:n])
+        own = Short(*(array[min(d, len(array) - 1)] for array in short))
+        fill_short(columns[d], catalogue, *own)
+        n = complete(y[d], own, catalogue, False, _MOST_FIRST, np.full(1, MOST_WORK), program)
+        plans[d, :n] = program[:n]
 
 
 def are_looked_up(columns, y, catalogue, max_length):
