@@ -161,14 +161,10 @@ class _Flags(compiler.Flags):
 class _Part(JITCodeLibrary):
     """Code that is only linked: neither optimised nor written as machine code by itself."""
 
-    def finalize(self):
-        self._raise_if_finalized()
-        linked = set()
-        for library in self._linking_libraries:
-            if library not in linked:
-                linked.add(library)
-                self._reload_init.update(library._reload_init)
-                self._final_module.link_in(library._get_module_for_linking(), preserve=True)
+    def _optimize_final_module(self):
+        pass
+
+    def _finalize_final_module(self):
         self._finalized = True
 
 
