@@ -23,9 +23,9 @@ from dgsr.expressions.normal_form import (
 from dgsr.expressions.simple_numbers import cost
 from dgsr.expressions.syntax import Tree, is_number
 
-#: Where the scale of a product of sums goes. ``leading``: before it, the leading coefficient of every
-#: sum is 1; ``number``: the same, but the number of a sum below the line is 1; ``inside``: into a sum;
-#: ``simplest``: wherever the numbers are simplest.
+#: Where the scale of a product of sums goes. ``leading``: before it, and in every sum the coefficient is 1
+#: that is so in the normal form; ``number``: the same, but the number of a sum below the line is 1;
+#: ``inside``: into a sum; ``simplest``: wherever the numbers are simplest.
 PLACEMENTS = ("leading", "number", "inside", "inside-number", "simplest")
 
 

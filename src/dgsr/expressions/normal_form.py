@@ -1,9 +1,10 @@
 """The normal form of a formula: a number times a node that has no scale of its own.
 
-A node is a variable, 1, a `Sum` whose leading coefficient is 1, a `Product` of whole powers or a `Call`.
+A node is a variable, 1, a `Sum` one of whose coefficients is 1, a `Product` of whole powers or a `Call`.
 There is one for every order of terms and factors, so what is alike meets and constants that others can
 take over are gone: a*(b*x) is (a*b)*x, exp(f + c)*d is a number times exp(f). Floats are fitted
-constants. Exact numbers, int and Fraction, stay exact as long as they meet no float.
+constants. Exact numbers, int and Fraction, stay exact as long as they meet no float: in 2.5*x1 + 2*x2 the
+2 is taken out, and not the 2.5.
 """
 
 from __future__ import annotations
@@ -30,7 +31,10 @@ _NEGLIGIBLE = 1e-12
 
 @dataclass(frozen=True)
 class Sum:
-    """Two terms or more; the leading coefficient is 1, the number is the coefficient of the node 1."""
+    """Two terms or more; the first coefficient that was exact is 1, the first of all if none was.
+
+    The number of the sum is the coefficient of the node 1.
+    """
 
     terms: tuple[tuple[Node, Number], ...]
 
@@ -133,7 +137,9 @@ def _sum(parts: list[Scaled]) -> Scaled:
     if len(ordered) == 1:
         return ordered[0][1], ordered[0][0]
     largest = max(abs(scale) for _, scale in ordered)
-    lead = next((s for n, s in ordered if n != 1 and abs(s) > _NEGLIGIBLE * largest), ordered[0][1])
+    candidates = [(n, s) for n, s in ordered if n != 1 and abs(s) > _NEGLIGIBLE * largest] or ordered
+    exact = (s for _, s in [*candidates, *ordered] if not isinstance(s, float))
+    lead = next(exact, candidates[0][1])
     return lead, Sum(tuple(_free_of_inner_scale(node, over(scale, lead)) for node, scale in ordered))
 
 
