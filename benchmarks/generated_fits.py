@@ -119,7 +119,7 @@ def case(seed: int, max_time: float) -> tuple[dict, DGSRRegressor, tuple]:
     n = int(
         rng.choice([1, 2, 5, 8, 9, 30, 100, 1000, 20_000], p=[0.02, 0.04, *[0.1] * 3, 0.3, 0.2, 0.1, 0.04])
     )
-    d = int(rng.choice([1, 2, 3, 5, 12, 60, 1000], p=[0.25, 0.25, 0.15, 0.15, 0.1, 0.06, 0.04]))
+    d = int(rng.choice([1, 2, 3, 5, 12, 32, 60, 300, 1000], p=[0.2, 0.2, *[0.1] * 3, *[0.075] * 4]))
     kinds = str(rng.choice(INPUTS)), str(rng.choice(TARGETS))
     with np.errstate(all="ignore"):
         X = inputs(kinds[0], n, d, rng)

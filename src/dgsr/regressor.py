@@ -326,6 +326,10 @@ class DGSRRegressor(RegressorMixin, BaseEstimator):
             if np.isfinite(run.archive.best_nmse()):
                 self._store(run, prepared, reason)
         if not hasattr(self, "expression_"):
+            if reason == "max_time" and run.n_evaluations == 0:
+                raise ValueError(
+                    f"max_time={self.max_time} ended before the first equation was evaluated; raise it."
+                )
             raise ValueError(
                 f"None of {run.n_evaluations} equations had finite values on every row of X; raise "
                 "max_evaluations or max_time, or rescale the inputs."

@@ -39,8 +39,9 @@ _USUAL_LENGTH = 15
 # Evaluations it takes to fit the constants of one program, more or less.
 _FIT_COST = 10
 
-# Programs sampled between two looks at the clock: all steps of some are one compiled call.
-_SAMPLED_AT_ONCE = 64
+# Programs sampled between two looks at the clock, of data with up to so many columns: all steps of some are
+# one compiled call. What a remainder is compared with grows as the square of the columns.
+_SAMPLED_AT_ONCE, _FEW_COLUMNS = 64, 12
 
 # Programs of the generator looked at before the first round.
 _GLANCE = 50
@@ -312,10 +313,12 @@ class Search:
     def _sample(self, generator: Generator, n: int) -> Population:
         """Draw programs for the data, fewer where time is up; constants start at 1."""
         parts = []
-        for done in range(0, max(n, 1), _SAMPLED_AT_ONCE):
+        many = 1.0 if self.encoding.tables is None else max(1.0, self.library.n_variables / _FEW_COLUMNS)
+        at_once = max(1, int(_SAMPLED_AT_ONCE / many**2))
+        for done in range(0, max(n, 1), at_once):
             if done > 0 and self._should_stop():
                 break
-            n_part = min(n - done, _SAMPLED_AT_ONCE)
+            n_part = min(n - done, at_once)
             samples = generator.sample_encoded(self.encoding, n_part, self.grammar, self.state)
             constants = np.ones((n_part, self.queue.constants.shape[1]))
             parts.append(Population(self.library, samples.tokens, samples.lengths, constants))

@@ -17,7 +17,7 @@ from dgsr.generator.decoder import Decoder
 from dgsr.generator.encoder import Encoder
 from dgsr.generator.encoding import Encoding
 from dgsr.generator.sampling import Samples, sample_programs
-from dgsr.kernels.dictionary import new_tables, rows_to_look_at
+from dgsr.kernels.dictionary import MOST_COLUMNS, new_tables, rows_to_look_at
 from dgsr.kernels.grammar import are_valid, walk
 from dgsr.kernels.random import new_state
 from dgsr.kernels.remainders import (
@@ -148,7 +148,7 @@ class Generator(nn.Module):
         latents = self.encoder(
             torch.from_numpy(X).to(self.device), torch.from_numpy(y).to(self.device), n_variables
         )
-        if not self.config.remainders:
+        if not self.config.remainders or n_variables > MOST_COLUMNS:
             return Encoding(latents)
         rows = rows_to_look_at(y.shape[1])
         catalogue = catalogue_of(self.library, n_variables)

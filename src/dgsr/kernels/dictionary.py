@@ -14,6 +14,9 @@ from dgsr.kernels.wholes import look_up_whole
 
 #: Rows of a data set that remainders are looked at in.
 MOST_ROWS = 64
+#: Most columns of a table whose remainders are looked at: the work grows as the square of the columns, to two
+#: thousandths of a second for every token of a program.
+MOST_COLUMNS = 32
 
 # The functions below are named in the order in which `_fill_tables` and `_fill_nested` compute them.
 # Of a column x:
