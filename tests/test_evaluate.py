@@ -153,7 +153,7 @@ def test_predictions_agree_with_fifty_digits_wherever_double_precision_can(prese
                     continue
                 if isinstance(exact, mpmath.mpc) or not 1e-290 < abs(exact) < 1e290:
                     continue
-                if abs(plain[b, j] / exact - 1) < 1e-12:
+                if abs(mpmath.mpf(plain[b, j]) / exact - 1) < 1e-12:
                     compared += 1
                     assert abs(predicted[b, j] / exact - 1) < 1e-10
     assert compared > 300
@@ -194,7 +194,10 @@ def test_special_values_go_the_way_of_ieee_arithmetic():
     actual, expected = (
         np.where(np.isinf(v), np.inf, v) for v in (population.predict(X), by_numpy(population, X))
     )
-    assert_same_values(actual, expected, rtol=1e-14, atol=1e-307)
+    n = len(library.operators)
+    assert_same_values(actual[:n], expected[:n], rtol=1e-14, atol=1e-307)
+    # exp(log(1e200)) has 460 times the rounding of the logarithm, the last digit of which is the library's.
+    assert_same_values(actual[n:], expected[n:], rtol=2e-13, atol=1e-307)
 
 
 def test_constants_are_taken_from_left_to_right():

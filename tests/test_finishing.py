@@ -419,6 +419,21 @@ def test_constants_are_merged(text, merged):
     assert to_text(merge(tree, "leading")) == merged
 
 
+@pytest.mark.parametrize(
+    ("text", "merged"),
+    [
+        ("x/sqrt(x)", "sqrt(x)"),
+        ("sqrt(x)/x", "1/sqrt(x)"),
+        ("x*x/sqrt(x)", "x*sqrt(x)"),
+        ("(x + y)/sqrt(x + y)", "sqrt(x + y)"),
+        ("8*x/sqrt(4*x)", "4*sqrt(x)"),
+        ("x/sqrt(y)", "x/sqrt(y)"),
+    ],
+)
+def test_a_base_and_its_root_are_one_power(text, merged):
+    assert to_text(merge(parse(text))) == merged
+
+
 def test_the_scale_of_a_quotient_goes_where_it_is_wanted():
     tree = ("div", ("mul", 3.0, "x"), ("add", 2.0, ("mul", 4.0, "y")))
     assert to_text(merge(tree, "leading")) == "0.75*x/(0.5 + y)"

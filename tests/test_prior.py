@@ -430,7 +430,7 @@ def test_simplified_programs_have_the_same_values_but_for_scale_and_offset(seed)
             x, y = after[sure], before[b, sure]
             if linear_scaling:
                 columns = np.column_stack([x / (np.abs(x).max() or 1.0), np.ones(len(x))])
-                x = columns @ np.linalg.lstsq(columns, y)[0]
+                x = columns @ np.linalg.lstsq(columns, y, rcond=None)[0]
             np.testing.assert_allclose(x, y, rtol=1e-5, atol=1e-5 * np.abs(y).max())
 
 

@@ -52,6 +52,8 @@ def test_weights_are_routed_through_a_pipeline_and_a_grid_search():
     with sklearn.config_context(enable_metadata_routing=True):
         regressor = small().set_fit_request(sample_weight=True).set_score_request(sample_weight=True)
         pipeline = make_pipeline(FunctionTransformer(), regressor)
+        if hasattr(pipeline, "set_score_request"):  # scikit-learn before 1.8 asks it of the pipeline too
+            pipeline.set_score_request(sample_weight=True)
         pipeline.fit(X, Y, sample_weight=weight)
         expected = small().fit(X, Y, sample_weight=weight)
         np.testing.assert_array_equal(pipeline.predict(X), expected.predict(X))

@@ -197,7 +197,7 @@ def _product(parts: list[tuple[Scaled, int]]) -> Scaled:
     if even:  # sqrt(f)**2 is f, abs(f)**2 is f**2
         inner = [(base.arguments[0], factors.pop(base) // (2 if base.name == "sqrt" else 1)) for base in even]
         return _product([((coefficient, 1), 1), *inner, *(((1, base), p) for base, p in factors.items())])
-    factors = _merge_exponentials(factors)
+    factors = _merge_exponentials(_merge_roots(factors))
     n_scales = (not _is_unit(coefficient)) + sum(_has_inner_scale(base) for base in factors)
     if n_scales > 1:
         bare: dict[Node, int] = {}
@@ -206,13 +206,26 @@ def _product(parts: list[tuple[Scaled, int]]) -> Scaled:
             coefficient = coefficient * to_power(scale, power)
             if node != 1:
                 bare[node] = bare.get(node, 0) + power
-        factors = {base: power for base, power in bare.items() if power != 0}
+        factors = _merge_roots({base: power for base, power in bare.items() if power != 0})
     coefficient = clean(coefficient)
     if coefficient == 0 or not factors:
         return coefficient, 1
     if list(factors.values()) == [1]:
         return coefficient, next(iter(factors))
     return coefficient, Product(tuple(sorted(factors.items(), key=lambda pair: _order(pair[0]))))
+
+
+def _merge_roots(factors: dict[Node, int]) -> dict[Node, int]:
+    """Write f/sqrt(f) as sqrt(f), and all other products of powers of f and sqrt(f) with one root at most."""
+    merged = dict(factors)
+    for root in factors:
+        if _is_call(root, "sqrt") and root.arguments[0][0] == 1 and root.arguments[0][1] in merged:
+            base = root.arguments[0][1]
+            halves = merged.pop(root) + 2 * merged.pop(base)
+            sign = 1 if halves > 0 else -1
+            whole, half = sign * (abs(halves) // 2), sign * (abs(halves) % 2)
+            merged |= {node: power for node, power in ((base, whole), (root, half)) if power != 0}
+    return merged
 
 
 def _merge_exponentials(factors: dict[Node, int]) -> dict[Node, int]:
