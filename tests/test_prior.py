@@ -15,7 +15,7 @@ from dgsr.evolution import random_population
 from dgsr.expressions.constraints import Constraints
 from dgsr.expressions.library import Library, get_library
 from dgsr.kernels import prior as kernel
-from dgsr.kernels.canonical import canonicalise, simplify
+from dgsr.kernels.canonical import canonicalise, is_among, simplify, skeleton
 from dgsr.kernels.grammar import are_valid
 from dgsr.kernels.random import new_state
 from dgsr.population import Population
@@ -480,6 +480,22 @@ def test_simplified_programs_have_the_same_values_but_for_scale_and_offset(seed)
                 columns = np.column_stack([x / (np.abs(x).max() or 1.0), np.ones(len(x))])
                 x = columns @ np.linalg.lstsq(columns, y)[0]
             np.testing.assert_allclose(x, y, rtol=1e-5, atol=1e-5 * np.abs(y).max())
+
+
+def test_programs_of_different_tokens_have_different_skeletons():
+    programs = tokens_of_programs(CONST, 500, 0)
+    texts = {}
+    for tokens, length in zip(programs.tokens, programs.lengths, strict=True):
+        texts.setdefault(skeleton(tokens, length), set()).add(tuple(tokens[:length]))
+    assert len(texts) > 100
+    assert all(len(same) == 1 for same in texts.values())
+
+
+@pytest.mark.parametrize("n", range(6))
+def test_what_is_among_ordered_numbers_is_found(n):
+    ordered = np.arange(1, 2 * n, 2, dtype=np.uint64)
+    found = [value for value in range(2 * n + 2) if is_among(np.uint64(value), ordered)]
+    assert found == ordered.tolist()
 
 
 def test_programs_with_constants_are_drawn_simplified():
