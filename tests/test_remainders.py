@@ -305,6 +305,46 @@ def test_correlations_with_nested_functions_are_those_of_numpy():
             assert found == pytest.approx(explained(outer[head](pairs[rest](x, z))), abs=1e-4), name
 
 
+def test_what_is_left_without_a_function_of_a_column_is_that_of_numpy():
+    columns = table(low=0.2, high=0.9)
+    y = np.random.default_rng(1).uniform(0.05, 0.15, ROWS)
+    _, by_column = described(y, columns)
+    bases = {
+        "x": lambda x: x, "log|x|": np.log, "x^2": np.square, "exp x": np.exp, "sin x": np.sin,
+        "cos x": np.cos, "1/x": np.reciprocal,
+    }  # fmt: skip
+    factors = lambda x: [np.log(x), x, np.log(np.sin(x)), np.log(np.cos(x)), np.log(-np.log(x))]  # noqa: E731
+    off = {
+        "exp": lambda r: np.log(np.abs(r)), "log": np.exp, "sin": np.arcsin, "cos": np.arccos,
+        "inv": np.reciprocal,
+    }  # fmt: skip
+    designs = {
+        "columns": list(columns),
+        "terms": [f(x) for x in columns for f in bases.values()],
+        "factors": [row for x in columns for row in factors(x)],
+    }
+
+    def explained(values, by):
+        A = np.stack([np.ones(ROWS), *designs[by]], axis=1)
+        rest = values - A @ np.linalg.lstsq(A, values, rcond=None)[0]
+        return -np.log10(rest.var() / values.var()) / 6
+
+    names = column_names([WAY_NAMES[op] for op in ways_to_look(KOZA.table.opcode)])
+    for x, found in zip(columns, by_column, strict=True):
+        expected = {}
+        for base, f in bases.items():
+            expected[f"divided by {base}: explained by columns"] = explained(y / f(x), "columns")
+            expected[f"divided by {base}: explained by terms"] = explained(y / f(x), "terms")
+            expected[f"less {base}: explained by factors"] = explained(np.log(np.abs(y - f(x))), "factors")
+        for way, take_off in off.items():
+            expected[f"divided by x, {way} taken off: explained by terms"] = explained(
+                take_off(y / x), "terms"
+            )
+            expected[f"less x, {way} taken off: explained by terms"] = explained(take_off(y - x), "terms")
+        for name, value in expected.items():
+            assert found[names.index(name)] == pytest.approx(value, abs=1e-3), name
+
+
 def test_logarithms_of_sizes_have_twelve_digits():
     rng = np.random.default_rng(0)
     x = rng.choice([-1.0, 1.0], 4000) * 10.0 ** np.append(rng.uniform(-300, 300, 2000), rng.normal(size=2000))
