@@ -176,6 +176,25 @@ def test_more_is_looked_up_under_covers():
 
 
 @pytest.mark.parametrize(
+    "function",
+    [
+        lambda a, b: np.log(np.cos((a + b) / np.exp(a))),  # after exp, which is nowhere negative
+        lambda a, b: np.cos((a + b) / np.exp(a)) ** 2,  # after 1/x, which the library has not
+        lambda a, b: np.log(np.cos(b + a * b)) ** 2,
+    ],
+)
+def test_a_cover_is_tried_whether_or_not_the_one_before_it_comes_off(function):
+    """At the first stage of covers, where these laws are under one of them alone."""
+    columns = table(low=0.1, high=0.7)
+    y = function(*columns)
+    catalogue = catalogue_of(KOZA, LARGE)
+    short, program = short_programs(columns, catalogue), np.zeros(30, dtype=np.int64)
+    n = complete_whole(y, short, catalogue, lambda program, n: True, 1, program, start=1)
+    assert n > 0
+    np.testing.assert_allclose(values(KOZA, program[:n], columns), y, rtol=1e-9)
+
+
+@pytest.mark.parametrize(
     ("function", "low", "high"),
     [
         (lambda a, b: np.exp(a) * np.cos(b) / (b**2 + np.sin(a)), 0.3, 3.0),  # all pairs
@@ -459,6 +478,24 @@ def test_a_near_miss_is_repaired(text, function):
     assert nmse.min() < 1e-20
     assert (nmse < 1e-10).all()  # what is looked up is right
     assert len(look_up_in(columns, y).repaired(population, should_stop=lambda: True)) == 0
+
+
+@pytest.mark.parametrize(
+    ("operator", "function"),
+    [("add", np.add), ("sub", np.subtract), ("mul", np.multiply), ("div", np.divide)],
+)
+@pytest.mark.parametrize("side", [1, 2])
+def test_either_operand_is_repaired(operator, function, side):
+    """The other one stays as it is."""
+    x1, x2 = columns = table(low=1.5, high=3.0)
+    y = function(np.log(x1), np.exp(x2))
+    text = f"{operator} cos x2 exp x2" if side == 1 else f"{operator} log x1 sin x1"
+    written = [KOZA.index[name] for name in text.split()]
+    population = Population(KOZA, np.array([written + [0] * 25]), np.array([5]), np.ones((1, 0)))
+    repaired = look_up_in(columns, y).repaired(population)
+    found = [names(KOZA, repaired.tokens[b, : repaired.lengths[b]]) for b in range(len(repaired))]
+    assert f"{operator} log x1 exp x2" in found
+    assert (repaired.nmse(DataSet.from_arrays(columns.T, y)) < 1e-20).all()
 
 
 def test_what_is_found_meets_the_constraints():

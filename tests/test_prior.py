@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 
 import numpy as np
@@ -14,7 +15,7 @@ from dgsr.evolution import random_population
 from dgsr.expressions.constraints import Constraints
 from dgsr.expressions.library import Library, get_library
 from dgsr.kernels import prior as kernel
-from dgsr.kernels.canonical import canonicalise, simplify
+from dgsr.kernels.canonical import canonicalise, is_among, simplify, skeleton
 from dgsr.kernels.grammar import are_valid
 from dgsr.kernels.random import new_state
 from dgsr.population import Population
@@ -201,12 +202,49 @@ def test_powers_have_tokens_where_the_library_has_them():
     for power, tokens in {
         2: [100, 7, 9], 3: [101, 7, 9], 4: [100, 100, 7, 9], 5: [table.mul, 7, 9, 100, 100, 7, 9],
     }.items():  # fmt: skip
-        sizes[0] = 0
-        assert kernel._append_power(texts, sizes, 0, 1, power, table._replace(square=100, cube=101))
-        assert texts[0, : sizes[0]].tolist() == tokens
+        # A token may have any number, and the first of a library is number 0.
+        for square, cube in ((100, 101), (0, 101), (100, 0)):
+            sizes[0] = 0
+            numbers = {100: square, 101: cube}
+            assert kernel._append_power(texts, sizes, 0, 1, power, table._replace(square=square, cube=cube))
+            assert texts[0, : sizes[0]].tolist() == [numbers.get(token, token) for token in tokens]
     sizes[0] = 0
     assert kernel._append_power(texts, sizes, 0, 1, 3, table)
     assert texts[0, : sizes[0]].tolist() == [table.mul, 7, 9, table.mul, 7, 9, 7, 9]
+
+
+@pytest.mark.parametrize("integer_first", [True, False])
+def test_a_multiple_takes_the_fewest_tokens(integer_first):
+    """n f is either f + ... + f or, through an integer, (x1 + ... + x1)/x1 times f."""
+    mul, sin, integer, variable = KOZA.index["mul"], KOZA.index["sin"], -2, -1
+    x = np.linspace(0.1, 0.9, 5)
+    for n, size in itertools.product(range(1, 6), range(1, 6)):
+        # The factor is x1 under sines: nodes from 2 on, each of which has the next one under it.
+        kind = np.array([mul, integer, *[sin] * (size - 1), variable])
+        first = np.array([1, n, *range(3, 2 + size), 0])
+        second = np.zeros(len(kind), dtype=np.int64)
+        second[0] = 2
+        if not integer_first:
+            first[0], second[0] = 2, 1
+        texts, sizes = np.zeros((len(kind), 40), dtype=np.int64), np.zeros(len(kind), dtype=np.int64)
+        table, grammar = Prior().table(KOZA), Constraints().grammar(KOZA)
+        rest = texts, sizes, np.zeros((len(kind), 0)), sizes.copy(), new_state(0)
+        assert kernel._write(len(kind), kind, first, second, table, grammar, *rest)
+        assert sizes[0] == min(n * size + n - 1, 2 * n + 2 + size)
+        factor = x
+        for _ in range(size - 1):
+            factor = np.sin(factor)
+        values = program(texts[0, : sizes[0]]).predict(np.stack([x] * 3, axis=1))[0]
+        np.testing.assert_allclose(values, n * factor, rtol=1e-12)
+
+
+def test_a_tree_is_as_large_as_there_is_room_and_no_larger():
+    table = Prior(20, 40, {"add": 2.0, "exp": 1.0}).table(KOZA)
+    grammar, state = Constraints().grammar(KOZA), new_state(0)
+    kind, first, second = (np.empty(kernel._MAX_NODES, dtype=np.int64) for _ in range(3))
+    n_nodes = [kernel._grow(3, table, grammar, kind, first, second, state) for _ in range(1000)]
+    assert max(n_nodes) == kernel._MAX_NODES
+    assert min(n_nodes) == 0  # one that is larger is not drawn
 
 
 @pytest.mark.parametrize("operators", [("add", "mul"), ("sub", "div"), ("add", "sin"), ("mul", "exp")])
@@ -265,6 +303,16 @@ def test_excluded_functions_are_never_drawn():
 def test_only_functions_with_values_to_compare_are_comparable():
     rows = np.array([[1.0, 2.0, np.inf], [np.nan, np.nan, 1.0], [1.0, 2.0, np.nan], [4.0, 5.0, 6.0]])
     np.testing.assert_array_equal(comparable(rows), [[1.0, 2.0, np.nan], [4.0, 5.0, 6.0]])
+
+
+def test_with_linear_scaling_functions_are_compared_but_for_scale_and_offset():
+    f, g = np.random.default_rng(0).uniform(1.0, 3.0, (2, 6))
+    rows = comparable(np.array([f, 3.0 * f - 2.0, 5.0 - f, f + 1.0, g]), linear_scaling=True)
+    np.testing.assert_array_equal(rows[:, :2], np.array([[0.0, 1.0]] * len(rows)))
+    for values in (f, g):
+        expected = (values - values[0]) / (values[1] - values[0])
+        assert np.isclose(rows, expected, rtol=1e-9).all(axis=1).any()
+    assert len(np.unique(rows.round(9), axis=0)) == 2
 
 
 def subtrees(library, names):
@@ -432,6 +480,22 @@ def test_simplified_programs_have_the_same_values_but_for_scale_and_offset(seed)
                 columns = np.column_stack([x / (np.abs(x).max() or 1.0), np.ones(len(x))])
                 x = columns @ np.linalg.lstsq(columns, y, rcond=None)[0]
             np.testing.assert_allclose(x, y, rtol=1e-5, atol=1e-5 * np.abs(y).max())
+
+
+def test_programs_of_different_tokens_have_different_skeletons():
+    programs = tokens_of_programs(CONST, 500, 0)
+    texts = {}
+    for tokens, length in zip(programs.tokens, programs.lengths, strict=True):
+        texts.setdefault(skeleton(tokens, length), set()).add(tuple(tokens[:length]))
+    assert len(texts) > 100
+    assert all(len(same) == 1 for same in texts.values())
+
+
+@pytest.mark.parametrize("n", range(6))
+def test_what_is_among_ordered_numbers_is_found(n):
+    ordered = np.arange(1, 2 * n, 2, dtype=np.uint64)
+    found = [value for value in range(2 * n + 2) if is_among(np.uint64(value), ordered)]
+    assert found == ordered.tolist()
 
 
 def test_programs_with_constants_are_drawn_simplified():

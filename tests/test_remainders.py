@@ -13,7 +13,7 @@ from dgsr.expressions import get_library
 from dgsr.expressions.constraints import Constraints
 from dgsr.expressions.library import Library
 from dgsr.kernels.catalogue import new_catalogue
-from dgsr.kernels.descriptions import N_MOMENTS
+from dgsr.kernels.descriptions import N_MOMENTS, column_names
 from dgsr.kernels.dictionary import (
     MOST_ROWS,
     N_BASES,
@@ -21,9 +21,12 @@ from dgsr.kernels.dictionary import (
     N_NESTED,
     N_NESTED_PAIRS,
     N_PAIRS,
+    NESTED,
+    NESTED_PAIRS,
+    log_of_size,
     new_tables,
 )
-from dgsr.kernels.inverses import ways_to_look
+from dgsr.kernels.inverses import WAY_NAMES, ways_to_look
 from dgsr.kernels.operators import COS, EXP, INV, LOG, SIN, SQUARE
 from dgsr.kernels.random import new_state
 from dgsr.kernels.remainders import Remainders, describe_programs, description_sizes
@@ -273,6 +276,85 @@ def test_correlations_are_those_of_numpy():
     )
 
 
+def test_correlations_with_nested_functions_are_those_of_numpy():
+    x1, x2 = columns = table()
+    inner = {
+        "x": lambda x: x, "log|x|": lambda x: np.log(np.abs(x)), "x^2": np.square, "exp x": np.exp,
+        "1/x": np.reciprocal, "sin x": np.sin, "cos x": np.cos,
+    }  # fmt: skip
+    pairs = {"x + z": np.add, "x - z": np.subtract, "x z": np.multiply}
+    outer = {"sin": np.sin, "cos": np.cos, "exp": np.exp, "log": lambda x: np.log(np.abs(x))}
+    y = np.random.default_rng(1).normal(size=ROWS) + x1 - np.sin(x2)
+    _, by_column = described(y, columns)
+    names = column_names([WAY_NAMES[op] for op in ways_to_look(KOZA.table.opcode)])
+
+    def explained(values):
+        r = np.corrcoef(values, y)[0, 1]
+        return -np.sign(r) * np.log10(1.0 - r**2) / 6
+
+    for name in NESTED:
+        head, _, rest = name.partition(" ")
+        rest = rest[1:-1] if head == "log" else rest
+        for x, found in zip(columns, by_column[:, names.index(f"explained by {name}")], strict=True):
+            assert found == pytest.approx(explained(outer[head](inner[rest](x))), abs=1e-4), name
+    for name in NESTED_PAIRS:
+        head, rest = name[:3], name[4:-1]
+        for (x, z), found in zip(
+            ((x1, x2), (x2, x1)), by_column[:, names.index(f"explained by {name}")], strict=True
+        ):
+            assert found == pytest.approx(explained(outer[head](pairs[rest](x, z))), abs=1e-4), name
+
+
+def test_what_is_left_without_a_function_of_a_column_is_that_of_numpy():
+    columns = table(low=0.2, high=0.9)
+    y = np.random.default_rng(1).uniform(0.05, 0.15, ROWS)
+    _, by_column = described(y, columns)
+    bases = {
+        "x": lambda x: x, "log|x|": np.log, "x^2": np.square, "exp x": np.exp, "sin x": np.sin,
+        "cos x": np.cos, "1/x": np.reciprocal,
+    }  # fmt: skip
+    factors = lambda x: [np.log(x), x, np.log(np.sin(x)), np.log(np.cos(x)), np.log(-np.log(x))]  # noqa: E731
+    off = {
+        "exp": lambda r: np.log(np.abs(r)), "log": np.exp, "sin": np.arcsin, "cos": np.arccos,
+        "inv": np.reciprocal,
+    }  # fmt: skip
+    designs = {
+        "columns": list(columns),
+        "terms": [f(x) for x in columns for f in bases.values()],
+        "factors": [row for x in columns for row in factors(x)],
+    }
+
+    def explained(values, by):
+        A = np.stack([np.ones(ROWS), *designs[by]], axis=1)
+        rest = values - A @ np.linalg.lstsq(A, values, rcond=None)[0]
+        return -np.log10(rest.var() / values.var()) / 6
+
+    names = column_names([WAY_NAMES[op] for op in ways_to_look(KOZA.table.opcode)])
+    for x, found in zip(columns, by_column, strict=True):
+        expected = {}
+        for base, f in bases.items():
+            expected[f"divided by {base}: explained by columns"] = explained(y / f(x), "columns")
+            expected[f"divided by {base}: explained by terms"] = explained(y / f(x), "terms")
+            expected[f"less {base}: explained by factors"] = explained(np.log(np.abs(y - f(x))), "factors")
+        for way, take_off in off.items():
+            expected[f"divided by x, {way} taken off: explained by terms"] = explained(
+                take_off(y / x), "terms"
+            )
+            expected[f"less x, {way} taken off: explained by terms"] = explained(take_off(y - x), "terms")
+        for name, value in expected.items():
+            assert found[names.index(name)] == pytest.approx(value, abs=1e-3), name
+
+
+def test_logarithms_of_sizes_have_twelve_digits():
+    rng = np.random.default_rng(0)
+    x = rng.choice([-1.0, 1.0], 4000) * 10.0 ** np.append(rng.uniform(-300, 300, 2000), rng.normal(size=2000))
+    found = np.empty(len(x))
+    log_of_size(x, found)
+    np.testing.assert_allclose(found, np.log(np.abs(x)), rtol=1e-12)
+    log_of_size(np.zeros(1), found[:1])
+    assert -np.inf < found[0] < -700.0
+
+
 def test_coefficients_are_those_of_least_squares():
     x1, x2 = columns = table()
     y = 2.0 * x1 - np.sin(x2) + 1.0
@@ -287,6 +369,34 @@ def test_coefficients_are_those_of_least_squares():
     expected = np.zeros((2, N_FACTORS))
     expected[0, 0], expected[1, 0], expected[1, 1] = 2.0, -1.0, 1.0
     np.testing.assert_allclose(by_column[:, 2 + N_BASES : 2 + N_BASES + N_FACTORS], expected, atol=1e-4)
+
+
+def test_the_exponent_of_every_factor_is_found():
+    columns = table()
+    functions = [lambda x: x, np.exp, np.sin, np.cos, np.log]  # whose logarithms the factors are
+    exponents = np.random.default_rng(1).uniform(-2.0, 2.0, (2, N_FACTORS))
+    y = np.ones(ROWS)
+    for x, powers in zip(columns, exponents, strict=True):
+        for function, power in zip(functions, powers, strict=True):
+            y *= np.abs(function(x)) ** power
+    moments, by_column = described(y, columns)
+    assert moments[22] > 1.0
+    np.testing.assert_allclose(by_column[:, 2 + N_BASES : 2 + N_BASES + N_FACTORS], exponents, atol=1e-4)
+
+
+@pytest.mark.parametrize(("n_columns", "n_rows"), [(1, 2), (1, 3), (2, 3), (2, 4), (2, 5), (3, 4), (3, 5)])
+def test_columns_explain_where_there_are_rows_left_to_tell(n_columns, n_rows):
+    """With an offset, as many columns as rows but one fit everything, which says nothing."""
+    columns = table(n_columns, n_rows)
+    y = columns[0] + np.random.default_rng(1).normal(size=n_rows)
+    moments, _ = described(y, columns, KOZA.with_variables(n_columns))
+    expected = 0.0
+    if n_columns + 1 < n_rows:
+        A = np.stack([np.ones(n_rows), *columns], axis=1)
+        rest = y - A @ np.linalg.lstsq(A, y, rcond=None)[0]
+        expected = -np.log10(rest.var() / y.var()) / 6
+        assert expected > 0.01
+    assert moments[N_MOMENTS + 1] == pytest.approx(expected, abs=1e-4)
 
 
 def test_how_much_all_terms_explain_is_that_of_least_squares():

@@ -28,10 +28,12 @@ KERNELS = ROOT / "src" / "dgsr" / "kernels"
 # The files that touch a kernel, where they are others than those that import it by name.
 TESTS = {
     "arrays": ("test_completion",),
+    "canonical": ("test_prior", "test_pretraining"),
     "constants": ("test_constants", "test_finishing"),
     "decoding": ("test_generator", "test_columns"),
     "inverses": ("test_remainders", "test_completion"),
     "listing": ("test_completion",),
+    "prior": ("test_prior", "test_pretraining"),
     "random": ("test_evolve", "test_prior"),
     "repair": ("test_completion",),
     "sampling": ("test_generator",),
