@@ -79,6 +79,11 @@ def to_power(value: Number, power: Number) -> Number:
     """Return value**power, exact if that is in reach."""
     if isinstance(power, int) and not isinstance(value, float) and abs(power) <= 16:
         return clean(Fraction(value) ** power)
+    if power == Fraction(1, 2) and not isinstance(value, float) and value >= 0:
+        value = Fraction(value)
+        root = Fraction(math.isqrt(value.numerator), math.isqrt(value.denominator))
+        if root * root == value:
+            return clean(root)
     return clean(float(value) ** float(power))
 
 
