@@ -417,6 +417,27 @@ def test_the_decoder_is_refined_and_the_encoder_is_not():
     assert all(torch.equal(tensor, given[name]) for name, tensor in generator.state_dict().items())
 
 
+@pytest.mark.parametrize("objective", OBJECTIVES)
+def test_the_gradient_of_parts_is_that_of_the_whole(objective, monkeypatch):
+    def gradients(at_once):
+        monkeypatch.setattr("dgsr.search._REFINED_AT_ONCE", at_once)
+        search = rounds(small(objective=objective, epsilon=0.5), 1)
+        return [parameter.grad for parameter in search.generator.decoder.parameters()]
+
+    for of_parts, of_whole in zip(gradients(7), gradients(10**6), strict=True):
+        torch.testing.assert_close(of_parts, of_whole, rtol=1e-3, atol=1e-6)
+
+
+def test_a_step_that_is_out_of_time_is_not_taken(monkeypatch):
+    search = small(objective="vpg")
+    sampled = search.ask()
+    given = [parameter.clone() for parameter in search.generator.decoder.parameters()]
+    monkeypatch.setattr("dgsr.search._REFINED_AT_ONCE", 7)
+    monkeypatch.setattr(search, "stop_reason", lambda: "max_time")
+    search._refine(search.generator, sampled, np.ones(len(sampled)))
+    assert all(map(torch.equal, search.generator.decoder.parameters(), given))
+
+
 def test_nothing_is_refined_when_not_asked():
     search = rounds(small(refine=False), 2)
     given = tiny_generator().state_dict()

@@ -26,7 +26,6 @@ from dgsr.scaling import N_CONSTANTS, N_TOKENS, written_out
 # torch takes more than a second to import: what needs it imports it when a search is under way.
 if TYPE_CHECKING:
     import torch
-    from torch import Tensor
 
     from dgsr.generator.generator import Generator
 
@@ -42,6 +41,10 @@ _FIT_COST = 10
 # Programs sampled between two looks at the clock, of data with up to so many columns: all steps of some are
 # one compiled call. What a remainder is compared with grows as the square of the columns.
 _SAMPLED_AT_ONCE, _FEW_COLUMNS = 64, 12
+
+# Programs the decoder is refined on between two looks at the clock, of data with up to `_FEW_COLUMNS`; the
+# decoder attends to all columns.
+_REFINED_AT_ONCE = 256
 
 # Programs of the generator looked at before the first round.
 _GLANCE = 50
@@ -310,10 +313,15 @@ class Search:
         if len(nmse):
             self._record(nmse)
 
+    @property
+    def _many_columns(self) -> float:
+        """How often there are as many columns as are few, at least 1."""
+        return max(1.0, self.library.n_variables / _FEW_COLUMNS)
+
     def _sample(self, generator: Generator, n: int) -> Population:
         """Draw programs for the data, fewer where time is up; constants start at 1."""
         parts = []
-        many = 1.0 if self.encoding.tables is None else max(1.0, self.library.n_variables / _FEW_COLUMNS)
+        many = 1.0 if self.encoding.tables is None else self._many_columns
         at_once = max(1, int(_SAMPLED_AT_ONCE / many**2))
         for done in range(0, max(n, 1), at_once):
             if done > 0 and self._should_stop():
@@ -480,34 +488,40 @@ class Search:
         return entries, entry_nmse
 
     def _refine(self, generator: Generator, train: Population, nmse: np.ndarray) -> None:
-        """One step of Adam on the decoder's parameters phi."""
+        """One step of Adam on the decoder's parameters phi, unless the time is up before it is worked out."""
         import torch
 
         from dgsr import objectives
 
         config = self.config
-        rewards = 1.0 / (1.0 + nmse)
+        of_all = 1.0 / (1.0 + nmse)
         if config.objective == "pqt":
             train = self.queue
         elif config.objective == "risk-seeking":
-            kept = rewards >= np.quantile(rewards, 1.0 - config.epsilon)
-            train, rewards = train[kept], rewards[kept]
-        log_probs = generator.log_probs(self.encoding, train.tokens, train.lengths, self.grammar)
-        loss = self._loss(log_probs.programs, torch.from_numpy(rewards[None]).float())
-        entropy = objectives.hierarchical_entropy(log_probs.entropies, config.entropy_decay)
+            kept = of_all >= np.quantile(of_all, 1.0 - config.epsilon)
+            train, of_all = train[kept], of_all[kept]
+        rewards = torch.from_numpy(of_all[None]).float()
+        if config.objective == "risk-seeking":
+            baseline = float(rewards.min())  # the quantile: the others are already left out
+        elif config.objective == "vpg":
+            baseline = self.baseline.update(rewards)
         self.optimizer.zero_grad(set_to_none=True)
-        (loss - config.entropy_weight * entropy).backward()
+        at_once = max(1, int(_REFINED_AT_ONCE / self._many_columns))
+        for start in range(0, len(train), at_once):
+            if start > 0 and self._should_stop():
+                return
+            part = slice(start, start + at_once)
+            tokens, lengths = train.tokens[part], train.lengths[part]
+            log_probs = generator.log_probs(self.encoding, tokens, lengths, self.grammar)
+            if config.objective == "pqt":
+                loss = objectives.priority_queue_training(log_probs.programs)
+            else:
+                loss = objectives.vanilla_policy_gradient(log_probs.programs, rewards[:, part], baseline)
+            entropy = objectives.hierarchical_entropy(log_probs.entropies, config.entropy_decay)
+            # Losses are means over programs: that of all is the sum of those of the parts by their shares.
+            share = len(lengths) / len(train)
+            (share * (loss - config.entropy_weight * entropy)).backward()
         self.optimizer.step()
-
-    def _loss(self, log_probs: Tensor, rewards: Tensor) -> Tensor:
-        from dgsr import objectives
-
-        if self.config.objective == "pqt":
-            return objectives.priority_queue_training(log_probs)
-        if self.config.objective == "risk-seeking":
-            lowest = rewards.min()  # the quantile: the others are already left out
-            return objectives.vanilla_policy_gradient(log_probs, rewards, lowest)
-        return objectives.vanilla_policy_gradient(log_probs, rewards, self.baseline.update(rewards))
 
     def state_dict(self) -> dict[str, Any]:
         """Return everything `load_state_dict` needs to go on exactly as this search would."""
