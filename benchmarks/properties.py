@@ -96,7 +96,9 @@ def run(problem_name: str, method: str, seed: int, budget: int, forms: list[np.n
         entry = {"evaluations": search.n_evaluations, "distinct": len(found)}
         if search.generator is not None:
             with torch.no_grad():
-                scored = search.generator.log_probs(search.encoding, tokens, lengths, search.grammar)
+                scored = search.generator.log_probs(
+                    search.refinement.encoding, tokens, lengths, search.grammar
+                )
             entry["log_likelihood"] = float(scored.programs[0].logsumexp(0))
             entry["valid"] = float(np.isfinite(sampled.nmse(dataset)).mean())
         search.tell(sampled)
@@ -107,7 +109,7 @@ def run(problem_name: str, method: str, seed: int, budget: int, forms: list[np.n
         "seed": seed,
         "budget": budget,
         "distinct": len(found),
-        "restarts": search.n_restarts,
+        "restarts": search.restarts.n,
         "rounds": rounds,
     }
 

@@ -206,7 +206,7 @@ ROOMS = {
     "regressor.py": (2.0, 1.0, "a", "DGSRRegressor"),
     "preparation.py": (0.62, 2.0, "b", "rows, weights, units"),
     "finishing/": (1.6, 2.0, "b", "constants to read"),
-    "search, lookup": (2.75, 2.0, "b", "ask and tell"),
+    "search/, lookup": (2.75, 2.0, "b", "ask and tell"),
     "pretraining/": (4.7, 2.0, "b", "algorithm 1"),
     "constants, scaling": (1.3, 3.0, "b", "fits constants"),
     "pareto.py": (2.25, 3.0, "b", "front, selection"),
@@ -237,7 +237,7 @@ def rooms() -> str:
     def elbow(start: tuple[float, float], x: float, end: tuple[float, float]) -> str:
         return arrow(start, (x, start[1]), (x, end[1]), end)
 
-    search, generator = "search, lookup", "generator/"
+    search, generator = "search/, lookup", "generator/"
     parts = [
         arrow(spot("problems/", "r"), spot("benchmarking/", "l")),
         down("benchmarking/", "regressor.py", 0.2, -0.2),

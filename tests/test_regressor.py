@@ -699,7 +699,7 @@ def test_an_interruption_before_any_formula_passes_through(monkeypatch):
     def interrupt(*arguments):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("dgsr.search.random_population", interrupt)
+    monkeypatch.setattr("dgsr.search.search.random_population", interrupt)
     model = small(library="koza")
     with pytest.raises(KeyboardInterrupt):
         model.fit(*data())
@@ -711,7 +711,7 @@ def test_with_constants_the_mean_of_y_is_there_from_the_beginning(monkeypatch):
     def interrupt(*arguments):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("dgsr.search.random_population", interrupt)
+    monkeypatch.setattr("dgsr.search.search.random_population", interrupt)
     X, y = data()
     with pytest.warns(UserWarning, match="interrupted"):
         model = small().fit(X, y)
@@ -838,7 +838,7 @@ def test_no_finite_equation_within_the_budget_is_an_error_with_a_mend(monkeypatc
         tokens[0, :2] = expression.tokens
         return Population(library, tokens, np.array([2]), np.ones((1, 0)))
 
-    monkeypatch.setattr("dgsr.search.random_population", undefined)
+    monkeypatch.setattr("dgsr.search.search.random_population", undefined)
     model = small(
         library="koza", max_evaluations=1, callback=raising(AssertionError("there is no formula to tell of"))
     )

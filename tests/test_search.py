@@ -23,7 +23,8 @@ from dgsr.kernels.random import new_state
 from dgsr.lookup import LookUp
 from dgsr.pareto import SELECTIONS, Candidate, ParetoArchive, ParetoFront, description_length, select
 from dgsr.population import DataSet, Population
-from dgsr.search import _USUAL_LENGTH, OBJECTIVES, Search, SearchConfig, best_unique, run
+from dgsr.search import OBJECTIVES, Search, SearchConfig, best_unique, run
+from dgsr.search.budget import _USUAL_LENGTH, Budget
 
 pytestmark = pytest.mark.search
 
@@ -158,7 +159,7 @@ def test_programs_beyond_the_budget_are_not_evaluated():
     np.testing.assert_array_equal(nmse[:10], population[:10].nmse(X, Y))
     assert np.isinf(nmse[10:]).all()
     assert search.n_evaluations == 10
-    assert search.n_invalid == np.isinf(nmse[:10]).sum()
+    assert search.budget.n_invalid == np.isinf(nmse[:10]).sum()
 
 
 @pytest.mark.parametrize("at_once", [1, 7, 10])
@@ -169,7 +170,7 @@ def test_evaluating_few_programs_at_a_time_changes_nothing(monkeypatch, at_once)
         return search.archive.state_dict(), without_seconds(search.history)
 
     archive, history = state()
-    monkeypatch.setattr("dgsr.search._CHUNK", at_once * _USUAL_LENGTH * len(X))
+    monkeypatch.setattr("dgsr.search.budget._CHUNK", at_once * _USUAL_LENGTH * len(X))
     other, other_history = state()
     assert history == other_history
     for name in archive:
@@ -185,7 +186,7 @@ def test_constants_are_fitted_alike_however_many_programs_are_evaluated_at_a_tim
         return search
 
     whole = state()
-    monkeypatch.setattr("dgsr.search._CHUNK", 7 * _USUAL_LENGTH * len(X))
+    monkeypatch.setattr("dgsr.search.budget._CHUNK", 7 * _USUAL_LENGTH * len(X))
     parts = state()
     assert_equal_populations(whole.generation, parts.generation)
     np.testing.assert_array_equal(whole.generation_nmse, parts.generation_nmse)
@@ -195,9 +196,9 @@ def test_constants_are_fitted_alike_however_many_programs_are_evaluated_at_a_tim
 @pytest.mark.parametrize("at_once", [32, 64])
 def test_sampling_few_programs_at_a_time_changes_nothing(monkeypatch, at_once):
     settings = {"batch_size": 150, "random_share": 0.0}
-    monkeypatch.setattr("dgsr.search._SAMPLED_AT_ONCE", 150)
+    monkeypatch.setattr("dgsr.search.refinement._SAMPLED_AT_ONCE", 150)
     expected = small(**settings).ask()
-    monkeypatch.setattr("dgsr.search._SAMPLED_AT_ONCE", at_once)
+    monkeypatch.setattr("dgsr.search.refinement._SAMPLED_AT_ONCE", at_once)
     assert_equal_populations(small(**settings).ask(), expected)
 
 
@@ -244,16 +245,16 @@ def test_a_look_leaves_half_of_the_time_for_rounds(monkeypatch):
     search = small(None, max_time=100.0)
     search.look_up = Endless()
     clock = itertools.count()
-    monkeypatch.setattr(Search, "seconds", property(lambda search: float(next(clock))))
+    monkeypatch.setattr(Budget, "seconds", property(lambda budget: float(next(clock))))
     search.look_further()
     assert 50.0 < search.seconds < 60.0
 
 
 def test_an_evaluation_out_of_time_counts_what_it_evaluated(monkeypatch):
     search = small(None, max_time=10.0)
-    monkeypatch.setattr("dgsr.search._CHUNK", 5 * _USUAL_LENGTH * len(X))
+    monkeypatch.setattr("dgsr.search.budget._CHUNK", 5 * _USUAL_LENGTH * len(X))
     clock = iter([3.0, 6.0, 9.0, 12.0])
-    monkeypatch.setattr(Search, "seconds", property(lambda search: next(clock)))
+    monkeypatch.setattr(Budget, "seconds", property(lambda budget: next(clock)))
     population = draw(40)
     nmse = search.evaluate(population)
     assert search.n_evaluations == 20
@@ -264,7 +265,7 @@ def test_an_evaluation_out_of_time_counts_what_it_evaluated(monkeypatch):
 
 def test_an_interrupted_evaluation_counts_what_it_evaluated(monkeypatch):
     search = small(None)
-    monkeypatch.setattr("dgsr.search._CHUNK", 5 * _USUAL_LENGTH * len(X))
+    monkeypatch.setattr("dgsr.search.budget._CHUNK", 5 * _USUAL_LENGTH * len(X))
     population, calls, real = draw(40), [], Population.nmse
 
     def interrupted(chunk, data):
@@ -383,12 +384,17 @@ def assert_goes_on_as(whole, resumed):
 def test_a_state_is_not_changed_by_going_on():
     search = rounds(small(), 2)
     state = search.state_dict()
-    kept = torch.cat([tensor.flatten() for tensor in state["decoder"].values()])
-    moments = torch.cat([m["exp_avg"].flatten() for m in state["optimizer"].values()])
+
+    def weights():
+        return torch.cat([tensor.flatten() for tensor in state["refinement"]["decoder"].values()])
+
+    def moments():
+        return torch.cat([m["exp_avg"].flatten() for m in state["refinement"]["optimizer"].values()])
+
+    before = weights(), moments()
     nmse, seed = state["archive"]["nmse"].copy(), state["state"].copy()
     rounds(search, 2)
-    assert torch.equal(kept, torch.cat([tensor.flatten() for tensor in state["decoder"].values()]))
-    assert torch.equal(moments, torch.cat([m["exp_avg"].flatten() for m in state["optimizer"].values()]))
+    assert all(map(torch.equal, (weights(), moments()), before))
     np.testing.assert_array_equal(state["archive"]["nmse"], nmse)
     np.testing.assert_array_equal(state["state"], seed)
     assert len(state["history"]) == 2
@@ -397,7 +403,7 @@ def test_a_state_is_not_changed_by_going_on():
 def test_a_resumed_search_counts_the_earlier_seconds():
     search = rounds(small(None, max_time=1e6), 1)
     state = search.state_dict()
-    state["seconds"] = 2e6
+    state["budget"]["seconds"] = 2e6
     resumed = small(None, max_time=1e6)
     assert resumed.stop_reason() is None
     resumed.load_state_dict(state)
@@ -420,7 +426,7 @@ def test_the_decoder_is_refined_and_the_encoder_is_not():
 @pytest.mark.parametrize("objective", OBJECTIVES)
 def test_the_gradient_of_parts_is_that_of_the_whole(objective, monkeypatch):
     def gradients(at_once):
-        monkeypatch.setattr("dgsr.search._REFINED_AT_ONCE", at_once)
+        monkeypatch.setattr("dgsr.search.refinement._REFINED_AT_ONCE", at_once)
         search = rounds(small(objective=objective, epsilon=0.5), 1)
         return [parameter.grad for parameter in search.generator.decoder.parameters()]
 
@@ -432,9 +438,8 @@ def test_a_step_that_is_out_of_time_is_not_taken(monkeypatch):
     search = small(objective="vpg")
     sampled = search.ask()
     given = [parameter.clone() for parameter in search.generator.decoder.parameters()]
-    monkeypatch.setattr("dgsr.search._REFINED_AT_ONCE", 7)
-    monkeypatch.setattr(search, "stop_reason", lambda: "max_time")
-    search._refine(search.generator, sampled, np.ones(len(sampled)))
+    monkeypatch.setattr("dgsr.search.refinement._REFINED_AT_ONCE", 7)
+    search.refinement.refine(search.queue, sampled, np.ones(len(sampled)), lambda: True)
     assert all(map(torch.equal, search.generator.decoder.parameters(), given))
 
 
@@ -488,7 +493,7 @@ def test_a_round_of_programs_without_finite_values_is_survived(objective):
     tokens = np.zeros((3, 12), dtype=np.int64)
     tokens[:, :4] = [library.index[name] for name in ("log", "sub", "x1", "x1")]
     search.tell(Population(library, tokens, np.full(3, 4), np.ones((3, 0))))
-    assert search.n_invalid == 3
+    assert search.budget.n_invalid == 3
     assert search.archive.best_nmse() == np.inf
     assert len(search.queue) == 0
     rounds(search, 2)
@@ -742,7 +747,7 @@ def test_without_constants_every_round_is_sampled_anew():
     rounds(search, 1)
     state = search.state.copy()
     asked = search.ask()
-    samples = search.generator.sample_encoded(search.encoding, 6, search.grammar, state)
+    samples = search.generator.sample_encoded(search.refinement.encoding, 6, search.grammar, state)
     np.testing.assert_array_equal(asked.tokens[:6], samples.tokens)
     assert len(asked) == 60  # the others are random
 

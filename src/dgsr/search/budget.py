@@ -1,0 +1,80 @@
+"""What a search may spend: evaluations and seconds."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from dgsr.population import DataSet
+
+# Tokens times rows that are evaluated between two looks at the clock: a tenth of a second or so.
+_CHUNK = 20_000_000
+_USUAL_LENGTH = 15
+
+
+class Budget:
+    """Evaluations and seconds of a search, spent and left.
+
+    Parameters
+    ----------
+    max_evaluations : int
+    max_time : float or None
+        Seconds; None is no limit.
+
+    Attributes
+    ----------
+    n_evaluations : int
+        Programs evaluated so far.
+    n_invalid : int
+        How many of them had no finite value on some row.
+    """
+
+    def __init__(self, max_evaluations: int, max_time: float | None) -> None:
+        self.max_evaluations = max_evaluations
+        self.max_time = np.inf if max_time is None else max_time
+        self.n_evaluations = self.n_invalid = 0
+        self._started, self._earlier_seconds = time.perf_counter(), 0.0
+
+    @property
+    def seconds(self) -> float:
+        """Seconds since the search began, those of the process it was resumed from included."""
+        return self._earlier_seconds + time.perf_counter() - self._started
+
+    @property
+    def n_left(self) -> int:
+        """Evaluations that are left."""
+        return self.max_evaluations - self.n_evaluations
+
+    def count(self, nmse: np.ndarray) -> None:
+        """Count evaluated programs by their NMSE, which is infinite if a program is undefined on a row."""
+        self.n_evaluations += len(nmse)
+        self.n_invalid += int(np.count_nonzero(np.isinf(nmse)))
+
+    def spent(self) -> str | None:
+        """Return which limit is reached, None if none is."""
+        if self.n_evaluations >= self.max_evaluations:
+            return "max_evaluations"
+        return "max_time" if self.seconds >= self.max_time else None
+
+    def parts(self, n: int, data: DataSet, cost: int = 1) -> Iterator[slice]:
+        """Yield parts of n programs, each costing `cost` evaluations on the data, while there is time."""
+        n_features, n_samples = data.columns.shape
+        # The second keeps reading the data from taking longer than running the programs.
+        at_once = max(_CHUNK // (n_samples * _USUAL_LENGTH * cost), n_features // _USUAL_LENGTH, 1)
+        done = 0
+        while done < n and (done == 0 or self.seconds < self.max_time):
+            part = slice(done, min(done + at_once, n))
+            yield part
+            done = part.stop
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return what `load_state_dict` needs to go on counting."""
+        return {"n_evaluations": self.n_evaluations, "n_invalid": self.n_invalid, "seconds": self.seconds}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Go on counting from a state."""
+        self.n_evaluations, self.n_invalid = state["n_evaluations"], state["n_invalid"]
+        self._earlier_seconds, self._started = state["seconds"], time.perf_counter()

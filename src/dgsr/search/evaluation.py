@@ -1,0 +1,174 @@
+"""What a program costs and scores: as it stands, or with its constants fitted.
+
+This is the one place of the search that asks whether a library has constants.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+import numpy as np
+
+from dgsr.constants import Fit, fit_constants
+from dgsr.expressions.constraints import Constraints
+from dgsr.expressions.expression import Expression
+from dgsr.expressions.library import Library
+from dgsr.pareto import ParetoArchive
+from dgsr.population import DataSet, Population
+from dgsr.scaling import N_CONSTANTS, N_TOKENS, written_out
+from dgsr.search.budget import Budget
+from dgsr.search.config import SearchConfig
+
+# Evaluations it takes to fit the constants of one program, more or less.
+_FIT_COST = 10
+
+# Steps of the constants of a program that enters the archive, and the evaluations they take, more or less.
+_THOROUGH, _THOROUGH_COST = 30, 60
+
+
+class Evaluation(ABC):
+    """Scores programs on a data set, counts them, and enters the good ones in an archive.
+
+    Parameters
+    ----------
+    data : DataSet
+    library : Library
+    constraints : Constraints
+    config : SearchConfig
+    budget : Budget
+
+    Attributes
+    ----------
+    archive : ParetoArchive
+        Of the programs seen so far.
+    n_constants : int
+        Constants that a program has room for.
+    is_refined : bool
+        Whether programs get better from round to round, for their constants do: a round then begins with the
+        best of the last, and does not end at its first exact fit, which is seldom the simplest.
+    random_share : float
+        Share of the new programs of a round that are random ones, unless the configuration says otherwise.
+    patience : int
+        Rounds without a better program after which a search begins again, unless the configuration says
+        otherwise.
+    gain : float
+        Share by which a round must lower the NMSE to count as better.
+    looks_up : bool
+        Whether the law is looked up, and what makes near misses exact.
+    """
+
+    is_refined: bool
+    random_share: float
+    patience: int
+
+    def __init__(
+        self,
+        data: DataSet,
+        library: Library,
+        constraints: Constraints,
+        config: SearchConfig,
+        budget: Budget,
+    ) -> None:
+        self.data, self.library, self.config, self.budget = data, library, config, budget
+        self.looks_up = config.look_up and not self.is_refined
+        self.n_constants, self.gain, n_more_tokens, n_more_constants = 0, 0.0, 0, 0
+        if self.is_refined:
+            self.n_constants, self.gain = constraints.max_constants, config.gain
+            n_more_tokens, n_more_constants = N_TOKENS, N_CONSTANTS
+        length = constraints.max_length + n_more_tokens
+        self.archive = ParetoArchive(library, length, self.n_constants + n_more_constants, config.tolerance)
+
+    @abstractmethod
+    def score(self, population: Population) -> np.ndarray:
+        """Return the NMSE of programs, of which none is beyond the budget of evaluations."""
+
+    def __call__(self, population: Population) -> np.ndarray:
+        """NMSE of every program, counted against the budget and entered in the archive.
+
+        Programs beyond the budget are not evaluated and get `inf`; those beyond the time too, where
+        evaluating all takes long. Constants are fitted, and written into `population`.
+        """
+        nmse = np.full(len(population), np.inf)
+        n = min(len(population), self.budget.n_left)
+        nmse[:n] = self.score(population[:n])
+        return nmse
+
+
+class Plain(Evaluation):
+    """Programs are what they are."""
+
+    is_refined, random_share, patience = False, 0.8, 3
+
+    def score(self, population: Population) -> np.ndarray:
+        nmse = np.full(len(population), np.inf)
+        for part in self.budget.parts(len(population), self.data):
+            nmse[part] = population[part].nmse(self.data)
+            self.budget.count(nmse[part])
+            self.archive.update(population[part], nmse[part])
+        return nmse
+
+
+class Fitted(Evaluation):
+    """Programs have a scale and an offset, and the promising ones have their constants fitted."""
+
+    is_refined, random_share, patience = True, 0.5, 1
+
+    def __init__(
+        self,
+        data: DataSet,
+        library: Library,
+        constraints: Constraints,
+        config: SearchConfig,
+        budget: Budget,
+    ) -> None:
+        super().__init__(data, library, constraints, config, budget)
+        # The mean of y is what every formula must beat.
+        mean = Population.from_expressions([Expression(library, [library.index["const"]], [data.mean])])
+        self.archive.update(mean, mean.nmse(data))
+
+    def score(self, population: Population) -> np.ndarray:
+        config, budget, n = self.config, self.budget, 0
+        fit = Fit(np.full(len(population), np.inf), np.zeros(len(population)), np.zeros(len(population)))
+        for part in budget.parts(len(population), self.data):
+            for array, values in zip(fit, fit_constants(population[part], self.data, n_iterations=0)):
+                array[part] = values
+            n = part.stop
+        is_constant = population.tokens == self.library.index["const"]
+        inside = np.arange(population.tokens.shape[1]) < population.lengths[:, None]
+        with_constants = np.flatnonzero((is_constant & inside)[:n].any(axis=1))
+        chosen = with_constants[np.argsort(fit.nmse[with_constants], kind="stable")]
+        chosen = chosen[: int(np.ceil(config.fit_share * len(chosen)))]
+        for part in budget.parts(len(chosen), self.data, _FIT_COST):
+            at = chosen[part]
+            programs = population[at]
+            found = fit_constants(programs, self.data, n_iterations=config.fit_iterations)
+            population.constants[at] = programs.constants
+            for array, values in zip(fit, found):
+                array[at] = values
+        budget.count(fit.nmse[:n])
+        self.archive.update(*self._entries(population, fit))
+        # Exact is exact: of two such programs the shorter is to win, not the better rounded one.
+        return np.maximum(fit.nmse, config.tolerance)
+
+    def _entries(self, population: Population, fit: Fit) -> tuple[Population, np.ndarray]:
+        """The programs that lower the loss at their complexity, scale written out, and their NMSE."""
+        best = np.minimum.accumulate(self.archive.nmse)
+        able = np.flatnonzero(fit.nmse < best[population.complexities()])
+        variants, nmse = written_out(population[able], Fit(*(a[able] for a in fit)), self.data)
+        kept = np.flatnonzero(nmse < best[variants.complexities()])
+        entries, entry_nmse = variants[kept], nmse[kept]
+        # Few, and the ones a person will see: these are fitted to the end.
+        for part in self.budget.parts(len(entries), self.data, _THOROUGH_COST):
+            found = fit_constants(
+                entries[part], self.data, scaled=False, n_iterations=_THOROUGH, precision=1e-9
+            )
+            entry_nmse[part] = found.nmse
+        return entries, entry_nmse
+
+
+def evaluation_of(
+    data: DataSet, library: Library, constraints: Constraints, config: SearchConfig, budget: Budget
+) -> Evaluation:
+    """Return how the programs of a library are evaluated."""
+    kind = Fitted if library.has_constants else Plain
+    return kind(data, library, constraints, config, budget)

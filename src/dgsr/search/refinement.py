@@ -1,0 +1,197 @@
+"""The generator of a search: it samples programs for the data, and its decoder learns from the best."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dgsr.expressions.constraints import Grammar
+from dgsr.expressions.library import Library
+from dgsr.population import DataSet, Population
+from dgsr.search.config import SearchConfig
+
+# torch takes more than a second to import: what needs it imports it when a search is under way.
+if TYPE_CHECKING:
+    import torch
+
+    from dgsr.generator.generator import Generator
+
+# Programs sampled between two looks at the clock, of data with up to so many columns: all steps of some are
+# one compiled call. What a remainder is compared with grows as the square of the columns.
+_SAMPLED_AT_ONCE, _FEW_COLUMNS = 64, 12
+
+# Programs the decoder is refined on between two looks at the clock, of data with up to `_FEW_COLUMNS`; the
+# decoder attends to all columns.
+_REFINED_AT_ONCE = 256
+
+
+class Refinement:
+    """A copy of a generator that reads one data set, and whose decoder is refined.
+
+    Parameters
+    ----------
+    generator : Generator
+        Its encoder is left as it is; its decoder is copied.
+    data : DataSet
+        Read once.
+    library : Library
+        Of the programs; its tokens are the first ones of the generator's.
+    grammar : Grammar
+        Over the generator's tokens.
+    config : SearchConfig
+    seed : int
+        Chooses the rows the encoder reads.
+    """
+
+    def __init__(
+        self,
+        generator: Generator,
+        data: DataSet,
+        library: Library,
+        grammar: Grammar,
+        config: SearchConfig,
+        seed: int,
+    ) -> None:
+        self.generator = generator.refinable_copy()
+        # A copy, because what was computed in inference mode can't be refined through.
+        self.encoding = generator.encode_dataset(data.columns.T, data.y, seed).detached()
+        self._library, self._grammar, self._config = library, grammar, config
+        self._pretrained = generator.decoder
+        self._forget_training()
+
+    def _forget_training(self) -> None:
+        from dgsr import objectives
+
+        self.baseline = objectives.Baseline()
+        self.__dict__.pop("optimizer", None)
+
+    @cached_property
+    def optimizer(self) -> torch.optim.Adam:
+        """Adam on the decoder's parameters phi, made when first used: torch takes a second to import it."""
+        import torch
+
+        return torch.optim.Adam(self.generator.decoder.parameters(), lr=self._config.learning_rate)
+
+    def restart(self) -> None:
+        """Go back to p_theta(f|D)."""
+        self.generator.decoder.load_state_dict(self._pretrained.state_dict())
+        self._forget_training()
+
+    @property
+    def _many_columns(self) -> float:
+        """How often there are as many columns as are few, at least 1."""
+        return max(1.0, self._library.n_variables / _FEW_COLUMNS)
+
+    def sample(
+        self, n: int, n_constants: int, state: np.ndarray, should_stop: Callable[[], bool]
+    ) -> Population:
+        """Draw programs for the data, fewer where time is up; constants start at 1.
+
+        Parameters
+        ----------
+        n : int
+            Number of programs.
+        n_constants : int
+            Constants that a program has room for.
+        state : ndarray of 4 uint64
+            Random state; advanced.
+        should_stop : callable
+            Asked between parts of them whether time is up.
+        """
+        parts = []
+        many = 1.0 if self.encoding.tables is None else self._many_columns
+        at_once = max(1, int(_SAMPLED_AT_ONCE / many**2))
+        for done in range(0, max(n, 1), at_once):
+            if done > 0 and should_stop():
+                break
+            n_part = min(n - done, at_once)
+            samples = self.generator.sample_encoded(self.encoding, n_part, self._grammar, state)
+            constants = np.ones((n_part, n_constants))
+            parts.append(Population(self._library, samples.tokens, samples.lengths, constants))
+        return Population.concatenate(parts)
+
+    def refine(
+        self, queue: Population, train: Population, nmse: np.ndarray, should_stop: Callable[[], bool]
+    ) -> None:
+        """One step of Adam on the decoder's parameters phi, unless the time is up before it is worked out.
+
+        Parameters
+        ----------
+        queue : Population
+            The best programs ever seen: what ``pqt`` trains on.
+        train : Population
+            The programs of this round: what the policy gradients train on.
+        nmse : ndarray of shape (n_programs,)
+            Of `train`.
+        should_stop : callable
+            Asked between parts of the programs whether time is up.
+        """
+        import torch
+
+        from dgsr import objectives
+
+        config = self._config
+        of_all = 1.0 / (1.0 + nmse)
+        if config.objective == "pqt":
+            train = queue
+        elif config.objective == "risk-seeking":
+            kept = of_all >= np.quantile(of_all, 1.0 - config.epsilon)
+            train, of_all = train[kept], of_all[kept]
+        rewards = torch.from_numpy(of_all[None]).float()
+        if config.objective == "risk-seeking":
+            baseline = float(rewards.min())  # the quantile: the others are already left out
+        elif config.objective == "vpg":
+            baseline = self.baseline.update(rewards)
+        self.optimizer.zero_grad(set_to_none=True)
+        at_once = max(1, int(_REFINED_AT_ONCE / self._many_columns))
+        for start in range(0, len(train), at_once):
+            if start > 0 and should_stop():
+                return
+            part = slice(start, start + at_once)
+            tokens, lengths = train.tokens[part], train.lengths[part]
+            log_probs = self.generator.log_probs(self.encoding, tokens, lengths, self._grammar)
+            if config.objective == "pqt":
+                loss = objectives.priority_queue_training(log_probs.programs)
+            else:
+                loss = objectives.vanilla_policy_gradient(log_probs.programs, rewards[:, part], baseline)
+            entropy = objectives.hierarchical_entropy(log_probs.entropies, config.entropy_decay)
+            # Losses are means over programs: that of all is the sum of those of the parts by their shares.
+            share = len(lengths) / len(train)
+            (share * (loss - config.entropy_weight * entropy)).backward()
+        self.optimizer.step()
+
+    def weights(self) -> dict[str, torch.Tensor]:
+        """Return a copy of the decoder's weights."""
+        return {name: tensor.clone() for name, tensor in self.generator.decoder.state_dict().items()}
+
+    def load_weights(self, weights: dict[str, torch.Tensor]) -> None:
+        """Go on from weights that another search left, if they are of such a decoder."""
+        decoder = self.generator.decoder
+        if _shapes(decoder.state_dict()) == _shapes(weights):
+            decoder.load_state_dict(weights)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return what `load_state_dict` needs to go on training."""
+        moments = self.optimizer.state_dict()["state"]
+        return {
+            "decoder": self.weights(),
+            "optimizer": {i: {k: v.clone() for k, v in m.items()} for i, m in moments.items()},
+            "baseline": self.baseline.value,
+        }
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Go on training from a state."""
+        self.generator.decoder.load_state_dict(state["decoder"])
+        groups = self.optimizer.state_dict()["param_groups"]
+        # A copy: Adam goes on writing into the tensors it is given.
+        moments = copy.deepcopy(state["optimizer"])
+        self.optimizer.load_state_dict({"state": moments, "param_groups": groups})
+        self.baseline.value = state["baseline"]
+
+
+def _shapes(tensors: dict[str, torch.Tensor]) -> dict[str, torch.Size]:
+    return {name: tensor.shape for name, tensor in tensors.items()}

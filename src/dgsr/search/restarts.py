@@ -1,0 +1,47 @@
+"""When a search begins again: near misses breed only near misses."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+
+class Restarts:
+    """Counts the rounds without a better program.
+
+    Parameters
+    ----------
+    patience : int
+        Rounds without a better program after which the search begins again; 0 is never.
+    gain : float
+        Share by which a round must lower the NMSE to count as better.
+
+    Attributes
+    ----------
+    n : int
+        How often the search has begun again.
+    best : float
+        Lowest NMSE since then.
+    """
+
+    def __init__(self, patience: int, gain: float) -> None:
+        self.patience, self.gain = patience, gain
+        self.n, self.n_stale, self.best = 0, 0, np.inf
+
+    def is_due(self, best: float) -> bool:
+        """Take in the lowest NMSE of a round; return whether to begin again."""
+        self.n_stale = 0 if best < (1.0 - self.gain) * self.best else self.n_stale + 1
+        self.best = min(best, self.best)
+        if self.n_stale != self.patience or self.patience == 0:
+            return False
+        self.n, self.n_stale, self.best = self.n + 1, 0, np.inf
+        return True
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return what `load_state_dict` needs to go on counting."""
+        return {"n": self.n, "n_stale": self.n_stale, "best": self.best}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Go on counting from a state."""
+        self.n, self.n_stale, self.best = state["n"], state["n_stale"], state["best"]
