@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dgsr.baselines.gp import genetic_programming, length_only
 from dgsr.evolution import (
     CompiledEvolution,
     DeapEvolution,
@@ -636,33 +635,6 @@ def test_random_programs_start_constants_at_one():
 
 
 # ---- the baseline ------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("engine", ENGINES)
-def test_genetic_programming_alone_keeps_its_budget_and_returns_the_best(engine):
-    library = get_library("koza", 2)
-    data = target(noise=0.01)  # so that no program ends the search before its budget
-    result = genetic_programming(
-        data, library, max_evaluations=2500, n_programs=200, random_state=3, engine=engine
-    )
-    assert result.n_evaluations == 2500
-    assert result.nmse < 0.1
-    assert result.population.nmse(data)[0] == result.nmse
-
-
-def test_genetic_programming_alone_stops_at_an_exact_fit():
-    X = np.random.default_rng(0).uniform(1.0, 5.0, (20, 2))
-    data = DataSet.from_arrays(X, X[:, 0] * X[:, 1] + X[:, 0])
-    result = genetic_programming(data, get_library("synth", 2), max_evaluations=100_000, n_programs=300)
-    assert result.nmse < 1e-12
-    assert result.n_evaluations < 50_000
-
-
-def test_the_baseline_allows_any_nesting():
-    library = get_library("koza", 2)
-    grammar = length_only(library)
-    population = written(library, grammar, "sin cos exp log x1")
-    assert are_valid(population.tokens, population.lengths, grammar).all()
 
 
 def test_random_subtrees_have_operators_by_their_weight():
