@@ -206,7 +206,7 @@ ROOMS = {
     "regressor.py": (2.0, 1.0, "a", "DGSRRegressor"),
     "preparation.py": (0.62, 2.0, "b", "rows, weights, units"),
     "finishing/": (1.6, 2.0, "b", "constants to read"),
-    "search/, lookup": (2.75, 2.0, "b", "ask and tell"),
+    "search/": (2.75, 2.0, "b", "ask and tell"),
     "pretraining/": (4.7, 2.0, "b", "algorithm 1"),
     "constants, scaling": (1.3, 3.0, "b", "fits constants"),
     "pareto.py": (2.25, 3.0, "b", "front, selection"),
@@ -214,6 +214,7 @@ ROOMS = {
     "objectives.py": (4.2, 3.0, "b", "PQT, gradients"),
     "checkpoints.py": (5.2, 3.0, "c", "the door for weights"),
     "pretrained/": (6.2, 3.0, "c", "shipped weights"),
+    "exact_search/": (2.73, 4.0, "b", "laws by enumeration"),
     "generator/": (4.6, 4.0, "c", "encoder, decoder"),
     "population.py": (2.8, 5.0, "d", "many programs"),
     "expressions/": (2.2, 6.0, "d", "what a person sees"),
@@ -237,7 +238,7 @@ def rooms() -> str:
     def elbow(start: tuple[float, float], x: float, end: tuple[float, float]) -> str:
         return arrow(start, (x, start[1]), (x, end[1]), end)
 
-    search, generator = "search/, lookup", "generator/"
+    search, generator = "search/", "generator/"
     parts = [
         arrow(spot("problems/", "r"), spot("benchmarking/", "l")),
         down("benchmarking/", "regressor.py", 0.2, -0.2),
@@ -258,14 +259,17 @@ def rooms() -> str:
         down(search, "evolution/", 0.1, -0.1),
         down(search, "objectives.py", 0.3, -0.2),
         elbow(spot(search, "r"), spot("evolution/")[0] + 0.46 * COLUMN, spot(generator, "l")),
+        arrow(spot(search, "b", -0.02), spot("exact_search/", "t")),
+        arrow(*((x, y + 13) for x, y in (spot(generator, "l"), spot("exact_search/", "r")))),
+        down("exact_search/", "population.py", -0.1, -0.15),
         down("pretraining/", "objectives.py", -0.2, 0.1),
         down("pretraining/", "checkpoints.py", 0.1, -0.1),
         arrow(spot("pretraining/", "b", 0.01), spot(generator, "t", 0.11)),
         down("checkpoints.py", generator, -0.1, 0.35),
         arrow(spot("checkpoints.py", "r"), spot("pretrained/", "l")),
         down("constants, scaling", "population.py", 0.0, -0.3),
-        down("evolution/", "population.py", 0.0, 0.1),
-        down(generator, "population.py", -0.1, 0.35),
+        down("evolution/", "population.py", 0.35, 0.3),
+        down(generator, "population.py", -0.1, 0.4),
         elbow(spot("baselines/", "b"), spot("baselines/")[0], spot("population.py", "l")),
         down("population.py", "expressions/", -0.1),
         down("population.py", "kernels/", 0.1),

@@ -11,6 +11,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from dgsr import DGSRRegressor
+from dgsr.exact_search import ExactSolver, is_law
 from dgsr.expressions import get_library
 from dgsr.expressions.constraints import Constraints
 from dgsr.expressions.library import Library
@@ -35,7 +36,6 @@ from dgsr.kernels.operators import COS, SIN
 from dgsr.kernels.random import new_state
 from dgsr.kernels.remainders import Remainders
 from dgsr.kernels.wholes import DEEPEST, SHALLOW, complete_whole
-from dgsr.lookup import LookUp, is_law
 from dgsr.population import DataSet, Population
 from dgsr.prior import Prior
 
@@ -228,16 +228,16 @@ def test_what_the_constraints_forbid_is_passed_over():
 
 
 @pytest.mark.slow
-def test_a_look_in_steps_finds_what_one_does():
+def test_stage_by_stage_finds_what_all_at_once_do():
     columns = table(low=0.1, high=0.9)
     data = DataSet.from_arrays(columns.T, np.cos(4.0 * np.exp(columns[0]) + 4.0) - columns.sum(axis=0) ** 2)
-    look_up = LookUp(KOZA, data, Constraints(1, 30).grammar(KOZA))
-    at_once = look_up.whole(DEEPEST)
-    in_steps = [look_up.whole(depth, depth) for depth in range(DEEPEST + 1)]
-    first = next(found for found in in_steps if len(found))
-    assert not len(in_steps[0])
-    assert at_once.tokens.tolist() == first.tokens.tolist()
-    assert at_once.nmse(data)[0] < 1e-20
+    at_once = looked_up(KOZA, data.y, columns, whole=True, depth=DEEPEST)
+    solver = ExactSolver(KOZA, data, Constraints(1, 30).grammar(KOZA))
+    stages = [solver.solve(stage) for stage in range(solver.n_stages)]
+    first = next(found for found in stages if len(found))
+    assert not len(stages[0])
+    assert first.tokens[0, : first.lengths[0]].tolist() == list(at_once)
+    assert first.nmse(data)[0] < 1e-20
 
 
 def alike(n_columns=2):
@@ -450,9 +450,9 @@ def test_a_plan_is_told_token_by_token_and_given_up_when_not_followed():
     assert told() != "x1"
 
 
-def look_up_in(columns, y, library=KOZA, constraints=None):
+def solver_of(columns, y, library=KOZA, constraints=None):
     data = DataSet.from_arrays(columns.T, y)
-    return LookUp(library, data, (constraints or Constraints(1, 30)).grammar(library))
+    return ExactSolver(library, data, (constraints or Constraints(1, 30)).grammar(library))
 
 
 @pytest.mark.parametrize(
@@ -472,12 +472,12 @@ def test_a_near_miss_is_repaired(text, function):
     written = [KOZA.index[name] for name in text.split()]
     tokens[0, : len(written)] = written
     population = Population(KOZA, tokens, np.array([len(written)]), np.ones((1, 0)))
-    repaired = look_up_in(columns, y).repaired(population)
+    repaired = solver_of(columns, y).repair(population)
     assert len(repaired) > 0
     nmse = repaired.nmse(DataSet.from_arrays(columns.T, y))
     assert nmse.min() < 1e-20
     assert (nmse < 1e-10).all()  # what is looked up is right
-    assert len(look_up_in(columns, y).repaired(population, should_stop=lambda: True)) == 0
+    assert len(solver_of(columns, y).repair(population, should_stop=lambda: True)) == 0
 
 
 @pytest.mark.parametrize(
@@ -492,7 +492,7 @@ def test_either_operand_is_repaired(operator, function, side):
     text = f"{operator} cos x2 exp x2" if side == 1 else f"{operator} log x1 sin x1"
     written = [KOZA.index[name] for name in text.split()]
     population = Population(KOZA, np.array([written + [0] * 25]), np.array([5]), np.ones((1, 0)))
-    repaired = look_up_in(columns, y).repaired(population)
+    repaired = solver_of(columns, y).repair(population)
     found = [names(KOZA, repaired.tokens[b, : repaired.lengths[b]]) for b in range(len(repaired))]
     assert f"{operator} log x1 exp x2" in found
     assert (repaired.nmse(DataSet.from_arrays(columns.T, y)) < 1e-20).all()
@@ -501,13 +501,13 @@ def test_either_operand_is_repaired(operator, function, side):
 def test_what_is_found_meets_the_constraints():
     x1, x2 = columns = table()
     y = np.exp(x1) * x2 + x1
-    everything = look_up_in(columns, y).whole(1)
+    everything = solver_of(columns, y).solve(1)
     assert everything.nmse(DataSet.from_arrays(columns.T, y))[0] < 1e-20
     shorter = Constraints(1, int(everything.lengths[0]) - 1)
-    assert len(look_up_in(columns, y, constraints=shorter).whole(1)) == 0
+    assert len(solver_of(columns, y, constraints=shorter).solve(1)) == 0
     for seed in range(5):
         random = Prior().draw(20, 30, 2, KOZA, Constraints(1, 20), new_state(seed)).programs
-        found = look_up_in(columns, np.sin(y), constraints=Constraints(1, 20)).repaired(random)
+        found = solver_of(columns, np.sin(y), constraints=Constraints(1, 20)).repair(random)
         assert are_valid(found.tokens, found.lengths, Constraints(1, 20).grammar(KOZA)).all()
 
 

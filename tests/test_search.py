@@ -15,12 +15,12 @@ from hypothesis import strategies as st
 from scipy.optimize import curve_fit
 
 from dgsr.evolution import EvolutionConfig, random_population
+from dgsr.exact_search import ExactSolver
 from dgsr.expressions import Expression, get_library
 from dgsr.expressions.constraints import Constraints
 from dgsr.generator.config import CONFIGS, GeneratorConfig
 from dgsr.generator.generator import Generator
 from dgsr.kernels.random import new_state
-from dgsr.lookup import LookUp
 from dgsr.pareto import SELECTIONS, Candidate, ParetoArchive, ParetoFront, description_length, select
 from dgsr.population import DataSet, Population
 from dgsr.search import OBJECTIVES, Search, SearchConfig, best_unique, run
@@ -115,7 +115,7 @@ def with_the_law(population):
 
 def test_a_law_that_the_generator_thinks_of_first_takes_a_glance(monkeypatch):
     search = small(y=X[:, 0] * X[:, 1])
-    search.look_up = None
+    search.solver = None
     drawn = with_the_law(draw(9))
     asked = []
     monkeypatch.setattr(search, "_sample", lambda generator, n: asked.append(n) or drawn)
@@ -223,7 +223,7 @@ def test_a_wide_table_is_sampled_in_smaller_parts(monkeypatch, n_columns, n_draw
 
 def test_a_look_into_the_large_catalogue_ends_with_the_time(monkeypatch):
     search = small(None)
-    search.look_up = LookUp(search.library, search.data, search.grammar, size=256)
+    search.solver = ExactSolver(search.library, search.data, search.grammar, size=256)
     asked = []
 
     def stop_reason():
@@ -237,13 +237,15 @@ def test_a_look_into_the_large_catalogue_ends_with_the_time(monkeypatch):
 
 def test_a_look_leaves_half_of_the_time_for_rounds(monkeypatch):
     class Endless:
-        def whole(self, depth, start, should_stop):
+        n_stages = 2
+
+        def solve(self, stage, should_stop):
             while not should_stop():
                 pass
             return draw(0)
 
     search = small(None, max_time=100.0)
-    search.look_up = Endless()
+    search.solver = Endless()
     clock = itertools.count()
     monkeypatch.setattr(Budget, "seconds", property(lambda budget: float(next(clock))))
     search.look_further()

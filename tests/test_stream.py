@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 import torch
 
+from dgsr.exact_search import catalogue_of
 from dgsr.exclusion import benchmark_exclusions
 from dgsr.expressions import get_library
 from dgsr.expressions.constraints import Constraints
 from dgsr.kernels.wholes import are_looked_up
-from dgsr.lookup import catalogue_of
 from dgsr.pretraining import PretrainingConfig
 from dgsr.pretraining.stream import Stream
 from dgsr.prior import Prior

@@ -16,6 +16,7 @@ import numpy as np
 
 from dgsr.constants import fit_constants
 from dgsr.evolution import EvolutionConfig, get_engine, random_population
+from dgsr.exact_search import ExactSolver, catalogue_of
 from dgsr.expressions.constraints import Constraints, Grammar
 from dgsr.expressions.expression import Expression
 from dgsr.expressions.library import Library
@@ -23,7 +24,6 @@ from dgsr.finishing import finish
 from dgsr.kernels.compilation import Kernel, folder, name_of_processor
 from dgsr.kernels.dictionary import new_tables, room_for_tables
 from dgsr.kernels.random import new_state
-from dgsr.lookup import LookUp, catalogue_of
 from dgsr.population import DataSet, Population
 
 # Whether the kernels of libraries without and with constants are loaded in this process.
@@ -137,17 +137,16 @@ def _run_searchers(has_constants: bool) -> None:
     else:
         _evolve_once(population, grammar, state)
         # Last: what lists short programs is compiled by the first process meanwhile.
-        _small_look_up(library, data, grammar).repaired(population)
+        _small_solver(library, data, grammar).repair(population)
         new_tables(data.columns[None], data.y[None], catalogue_of(library, 1), constraints.max_length)
 
 
-def _small_look_up(library: Library, data: DataSet, grammar: Grammar) -> LookUp:
-    """Look up in hundreds of short programs, not in a million, at every depth."""
-    from dgsr.kernels.wholes import DEEPEST
-
-    look_up = LookUp(library, data, grammar, size=256)
-    look_up.whole(DEEPEST)
-    return look_up
+def _small_solver(library: Library, data: DataSet, grammar: Grammar) -> ExactSolver:
+    """Solve at every stage, in hundreds of short programs, not in a million."""
+    solver = ExactSolver(library, data, grammar, size=256)
+    for stage in range(solver.n_stages):
+        solver.solve(stage)
+    return solver
 
 
 def _small_generator(library: Library, constraints: Constraints):
@@ -200,7 +199,7 @@ def _run_search(has_constants: bool) -> None:
     )
     search = Search(data, library, constraints, config, _small_generator(library, constraints))
     if not has_constants:
-        search.look_up = _small_look_up(library, data, search.grammar)
+        search.solver = _small_solver(library, data, search.grammar)
     run(search)
     Expression(library, [library.index["x1"]])(data.columns.T)
     if has_constants:

@@ -1,4 +1,4 @@
-"""What a search looks up: the whole law, or what makes a near miss exact."""
+"""The door of the exact search: it solves for the whole law, stage by stage, and repairs near misses."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from dgsr.kernels.dictionary import rows_to_look_at
 from dgsr.kernels.evaluate import predictions
 from dgsr.kernels.grammar import are_valid
 from dgsr.kernels.repair import repair
-from dgsr.kernels.wholes import complete_whole
+from dgsr.kernels.wholes import DEEPEST, SHALLOW, complete_whole
 from dgsr.population import DataSet, Population
 
 #: Repaired programs of one call at most.
@@ -76,8 +76,8 @@ def is_law(
     return bool(np.mean((values - y) ** 2) <= _ROUNDING * np.mean(y**2))
 
 
-class LookUp:
-    """The short programs of a library on a data set, and what they complete.
+class ExactSolver:
+    """Finds programs that have the values of the target, without constants to fit.
 
     Parameters
     ----------
@@ -87,8 +87,16 @@ class LookUp:
     grammar : Grammar
         What is found and does not meet it, is left out.
     size : int
-        Number of programs of the catalogue that the whole law is looked up in.
+        Number of programs of the large catalogue, in which all stages but the first search.
+
+    Attributes
+    ----------
+    n_stages : int
+        Stages of the search for the whole law. The first takes milliseconds, the second a second or two, each
+        of the others up to one.
     """
+
+    n_stages = 2 + DEEPEST - SHALLOW
 
     def __init__(self, library: Library, data: DataSet, grammar: Grammar, size: int = LARGE) -> None:
         self.library, self.size = library, size
@@ -106,27 +114,26 @@ class LookUp:
         self._short = _short(self._points, self._catalogue)
         self._deepest = self._short, self._catalogue  # of what has been made so far
 
-    def whole(
-        self, depth: int, start: int = 0, should_stop: Callable[[], bool] = lambda: False
-    ) -> Population:
-        """The law, if it can be looked up; else no programs.
+    def solve(self, stage: int, should_stop: Callable[[], bool] = lambda: False) -> Population:
+        """Search for the whole law at one stage; return the program, or none.
 
         Parameters
         ----------
-        depth, start : int
-            See `dgsr.kernels.wholes.complete_whole`; 0 is in the small catalogue, more in the large one.
+        stage : int
+            From 0, in the small catalogue, to ``n_stages - 1``.
         should_stop : callable
-            Asked ten times a second or so whether to end without having found anything.
+            Asked ten times a second or so whether to end without having found anything; not at stage 0.
         """
         tokens = np.zeros((1, self.grammar.max_length), dtype=np.int64)
         n = 0
-        if self._works:
-            if start == 0:
-                n = complete_whole(self._target, self._short, self._catalogue, self._accepts, 0, tokens[0])
-            if n == 0 and depth > 0:
-                self._deepest = self._large
-                arguments = self._accepts, depth, tokens[0], start, should_stop
-                n = complete_whole(self._target, *self._large, *arguments)
+        if self._works and stage == 0:
+            n = complete_whole(self._target, self._short, self._catalogue, self._accepts, 0, tokens[0])
+        elif self._works:
+            self._deepest = self._large
+            depth = SHALLOW + stage - 1
+            start = 0 if stage == 1 else depth
+            arguments = self._accepts, depth, tokens[0], start, should_stop
+            n = complete_whole(self._target, *self._large, *arguments)
         return self._population(tokens[: n > 0], np.array([n] if n > 0 else [], dtype=np.int64))
 
     def _accepts(self, program: np.ndarray, n: int) -> bool:
@@ -137,12 +144,12 @@ class LookUp:
         catalogue = large_catalogue_of(self.library, self.library.n_variables, self.size)
         return _short(self._points, catalogue), catalogue
 
-    def repaired(self, population: Population, should_stop: Callable[[], bool] = lambda: False) -> Population:
-        """Programs that are some of these but for one subtree, and exact at a few rows.
+    def repair(self, near_misses: Population, should_stop: Callable[[], bool] = lambda: False) -> Population:
+        """Return programs that are near misses but for one subtree, and exact at a few rows.
 
         Parameters
         ----------
-        population : Population
+        near_misses : Population
         should_stop : callable
             Asked before each of them whether to leave out the rest.
         """
@@ -151,10 +158,10 @@ class LookUp:
         n, work = 0, np.array([_MOST_WORK])
         if self._works:
             data = self.library.table, self._points, self._target, *self._deepest, work
-            for b in range(len(population)):
+            for b in range(len(near_misses)):
                 if should_stop():
                     break
-                program = population.tokens[b, :width], population.lengths[b]
+                program = near_misses.tokens[b, :width], near_misses.lengths[b]
                 n += repair(*program, *data, tokens[n:], lengths[n:])
         return self._population(tokens[:n], lengths[:n])
 

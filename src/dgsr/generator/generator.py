@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from dgsr.exact_search import catalogue_of, is_law, large_catalogue_of
 from dgsr.expressions.constraints import Constraints, Grammar
 from dgsr.expressions.library import Library
 from dgsr.generator.columns import ColumnEncoder
@@ -27,7 +28,6 @@ from dgsr.kernels.remainders import (
     description_sizes,
 )
 from dgsr.kernels.wholes import look_up_more
-from dgsr.lookup import catalogue_of, is_law, large_catalogue_of
 from dgsr.population import Population
 
 

@@ -53,8 +53,8 @@ class Evaluation(ABC):
         otherwise.
     gain : float
         Share by which a round must lower the NMSE to count as better.
-    looks_up : bool
-        Whether the law is looked up, and what makes near misses exact.
+    is_solved : bool
+        Whether exact search looks for the law and for what makes near misses exact.
     """
 
     is_refined: bool
@@ -70,7 +70,7 @@ class Evaluation(ABC):
         budget: Budget,
     ) -> None:
         self.data, self.library, self.config, self.budget = data, library, config, budget
-        self.looks_up = config.look_up and not self.is_refined
+        self.is_solved = config.look_up and not self.is_refined
         self.n_constants, self.gain, n_more_tokens, n_more_constants = 0, 0.0, 0, 0
         if self.is_refined:
             self.n_constants, self.gain = constraints.max_constants, config.gain

@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dgsr.evolution import Engine, get_engine, random_population
+from dgsr.exact_search import ExactSolver
 from dgsr.expressions.constraints import Constraints
 from dgsr.expressions.library import Library
 from dgsr.kernels.random import new_state
-from dgsr.kernels.wholes import DEEPEST, SHALLOW
-from dgsr.lookup import LookUp
 from dgsr.pareto import ParetoArchive
 from dgsr.population import DataSet, Population
 from dgsr.search.budget import Budget
@@ -80,8 +79,8 @@ class Search:
         self.history: list[dict[str, float]] = []
         self.budget = Budget(config.max_evaluations, config.max_time)
         self.evaluate = evaluation_of(data, library, constraints, config, self.budget)
-        self.look_up = LookUp(library, data, self.grammar) if self.evaluate.looks_up else None
-        self._depth = 0  # how far it has been looked up
+        self.solver = ExactSolver(library, data, self.grammar) if self.evaluate.is_solved else None
+        self._stage = 1  # the next one of the solver; 0 belongs to the glance
         self._inherits = False  # whether the next round breeds from an earlier search's programs
         self.refinement = None
         if generator is not None:  # line 1
@@ -202,10 +201,10 @@ class Search:
     # Before and between the rounds -------------------------------------------------------------------
 
     def glance(self) -> None:
-        """Look the law up, and at a few programs of the generator: often it is there, and all is done."""
+        """Solve for the law, and look at a few programs of the generator: often that is all."""
         nmse = np.zeros(0)
-        if self.look_up is not None:
-            nmse = self.evaluate(self.look_up.whole(0))
+        if self.solver is not None:
+            nmse = self.evaluate(self.solver.solve(0))
         if self.refinement is not None and not self._should_stop():
             programs = self._sample(self.refinement, min(_GLANCE, self.config.batch_size))
             nmse = self.evaluate(programs)
@@ -214,27 +213,25 @@ class Search:
             self._record(nmse)
 
     def look_further(self) -> None:
-        """Look the law up in a million short programs, at the next length, if there is time.
+        """Search for the law in a million short programs, at the next stage, if there is time.
 
         Half of the time that is left is kept for the rounds.
         """
         in_time = self.seconds + LONG_LOOK < self.budget.max_time
-        if self.look_up is None or self._depth == DEEPEST or not in_time or self._should_stop():
+        if self.solver is None or self._stage == self.solver.n_stages or not in_time or self._should_stop():
             return
-        depth = SHALLOW if self._depth == 0 else self._depth + 1
-        start = self._depth + (self._depth > 0)
         half_time = 0.5 * (self.seconds + self.budget.max_time)
-        found = self.look_up.whole(depth, start, lambda: self.seconds > half_time or self._should_stop())
+        found = self.solver.solve(self._stage, lambda: self.seconds > half_time or self._should_stop())
         nmse = self.evaluate(found)
-        self._depth = depth
+        self._stage += 1
         if len(nmse):
             self._record(nmse)
 
     def _repair(self, evolved: Population, nmse: np.ndarray) -> None:
-        """Look up what makes near misses exact."""
-        if self.look_up is not None and not self._should_stop():
+        """Search for what makes near misses exact."""
+        if self.solver is not None and not self._should_stop():
             near_misses, _ = best_unique(evolved, nmse, self.config.n_joined)
-            self.evaluate(self.look_up.repaired(near_misses, self._should_stop))
+            self.evaluate(self.solver.repair(near_misses, self._should_stop))
 
     # What outlasts a search --------------------------------------------------------------------------
 
@@ -266,7 +263,7 @@ class Search:
         """Return everything `load_state_dict` needs to go on exactly as this search would."""
         state: dict[str, Any] = {
             "state": self.state.copy(),
-            "depth": self._depth,
+            "stage": self._stage,
             "history": [dict(entry) for entry in self.history],
             "budget": self.budget.state_dict(),
             "restarts": self.restarts.state_dict(),
@@ -286,7 +283,7 @@ class Search:
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Go back to the state of a search over the same data with the same settings."""
         self.state[:] = state["state"]
-        self._depth = state["depth"]
+        self._stage = state["stage"]
         self.history = [dict(entry) for entry in state["history"]]
         self.budget.load_state_dict(state["budget"])
         self.restarts.load_state_dict(state["restarts"])
