@@ -48,7 +48,7 @@ def compile_kernels(has_constants: bool, announce: Callable[[str], None] | None 
     names = _names_path(has_constants)
     if names is None or not _load(names):
         if announce is not None:
-            announce("compiling for this processor, once after an installation: a quarter to a whole minute")
+            announce("compiling for this processor, once after an installation: 10 to 40 seconds")
         with _second_process(has_constants):
             _run_sampler(has_constants)
         # All is run once: what the other process has compiled is loaded, what it has not is compiled.
