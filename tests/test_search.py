@@ -23,7 +23,7 @@ from dgsr.generator.generator import Generator
 from dgsr.kernels.random import new_state
 from dgsr.pareto import SELECTIONS, Candidate, ParetoArchive, ParetoFront, description_length, select
 from dgsr.population import DataSet, Population
-from dgsr.search import OBJECTIVES, Search, SearchConfig, best_unique, run
+from dgsr.search import OBJECTIVES, Scored, Search, SearchConfig, run
 from dgsr.search.budget import _USUAL_LENGTH, Budget
 
 pytestmark = pytest.mark.search
@@ -188,9 +188,9 @@ def test_constants_are_fitted_alike_however_many_programs_are_evaluated_at_a_tim
     whole = state()
     monkeypatch.setattr("dgsr.search.budget._CHUNK", 7 * _USUAL_LENGTH * len(X))
     parts = state()
-    assert_equal_populations(whole.generation, parts.generation)
-    np.testing.assert_array_equal(whole.generation_nmse, parts.generation_nmse)
-    assert parts.archive.best_nmse() <= parts.generation_nmse.min()
+    assert_equal_populations(whole.generation.programs, parts.generation.programs)
+    np.testing.assert_array_equal(whole.generation.nmse, parts.generation.nmse)
+    assert parts.archive.best_nmse() <= parts.generation.nmse.min()
 
 
 @pytest.mark.parametrize("at_once", [32, 64])
@@ -331,8 +331,8 @@ def test_a_million_rows_are_searched_within_the_time_and_without_copies_of_them(
 def test_without_a_generator_rounds_go_on_from_the_last_generation():
     search = rounds(small(None), 1)
     evaluated = search.n_evaluations
-    assert search.ask() is search.generation
-    np.testing.assert_array_equal(search.generation_nmse, search.generation.nmse(X, Y))
+    assert search.ask() is search.generation.programs
+    np.testing.assert_array_equal(search.generation.nmse, search.generation.programs.nmse(X, Y))
     search.tell(search.ask())
     assert evaluated < search.n_evaluations <= evaluated + 2 * 60  # the parents are not evaluated again
 
@@ -378,8 +378,8 @@ def assert_goes_on_as(whole, resumed):
     """Everything so far is the same, and so is the next batch."""
     assert without_seconds(resumed.history) == without_seconds(whole.history)
     assert_equal_populations(resumed.archive.population(), whole.archive.population())
-    assert_equal_populations(resumed.queue, whole.queue)
-    np.testing.assert_array_equal(resumed.queue_nmse, whole.queue_nmse)
+    assert_equal_populations(resumed.queue.programs, whole.queue.programs)
+    np.testing.assert_array_equal(resumed.queue.nmse, whole.queue.nmse)
     assert_equal_populations(resumed.ask(), whole.ask())
 
 
@@ -441,7 +441,7 @@ def test_a_step_that_is_out_of_time_is_not_taken(monkeypatch):
     sampled = search.ask()
     given = [parameter.clone() for parameter in search.generator.decoder.parameters()]
     monkeypatch.setattr("dgsr.search.refinement._REFINED_AT_ONCE", 7)
-    search.refinement.refine(search.queue, sampled, np.ones(len(sampled)), lambda: True)
+    search.refinement.refine(search.queue.programs, sampled, np.ones(len(sampled)), lambda: True)
     assert all(map(torch.equal, search.generator.decoder.parameters(), given))
 
 
@@ -482,8 +482,8 @@ def test_the_queue_holds_the_best_different_programs_of_all_rounds(monkeypatch):
             seen[program] = nmse
         search.tell(asked)
     best = sorted(nmse for nmse in seen.values() if np.isfinite(nmse))[:10]
-    np.testing.assert_array_equal(search.queue_nmse, best)
-    queue = programs_of(search.queue)
+    np.testing.assert_array_equal(search.queue.nmse, best)
+    queue = programs_of(search.queue.programs)
     assert len(set(queue)) == 10
     assert [seen[program] for program in queue] == best
 
@@ -497,7 +497,7 @@ def test_a_round_of_programs_without_finite_values_is_survived(objective):
     search.tell(Population(library, tokens, np.full(3, 4), np.ones((3, 0))))
     assert search.budget.n_invalid == 3
     assert search.archive.best_nmse() == np.inf
-    assert len(search.queue) == 0
+    assert len(search.queue.programs) == 0
     rounds(search, 2)
     assert np.isfinite(search.archive.best_nmse())
 
@@ -518,7 +518,7 @@ def test_constants_are_fitted_to_the_least_squares_ones(engine, text):
     search.tell(first)
     (a, b), _ = curve_fit(lambda x, a, b: a * x + b, X[:, 0], y)
     least = np.mean((y - a * X[:, 0] - b) ** 2) / y.var()
-    assert search.generation_nmse[0] == pytest.approx(least, rel=1e-9)
+    assert search.generation.nmse[0] == pytest.approx(least, rel=1e-9)
     # Scale and offset are written out, and not twice.
     archived = search.archive.population()
     line = [library.index[name] for name in ("add", "mul", "const", "x1", "const")]
@@ -544,11 +544,11 @@ def test_archived_constants_give_the_archived_loss():
     st.integers(0, 5),
     st.integers(0, 9),
 )
-def test_best_unique_is_what_sorting_gives(losses, n, seed):
+def test_the_best_are_what_sorting_gives(losses, n, seed):
     population = draw(12, seed)[np.random.default_rng(seed).integers(12, size=len(losses))]
     by_program = dict(zip(programs_of(population), losses))
     nmse = np.array([by_program[program] for program in programs_of(population)])
-    kept, kept_nmse = best_unique(population, nmse, n)
+    kept, kept_nmse = Scored(population, nmse).best(n)
     finite = {program: loss for program, loss in by_program.items() if np.isfinite(loss)}
     expected = sorted((loss, len(program)) for program, loss in finite.items())[:n]
     assert list(zip(kept_nmse, kept.lengths)) == expected
@@ -734,13 +734,14 @@ def test_a_round_begins_with_samples_random_programs_and_survivors():
     first = search.ask()
     assert len(first) == 60
     search.tell(first)
-    best = np.unique(np.sort(search.generation_nmse))[:5]
+    best = np.unique(np.sort(search.generation.nmse))[:5]
     again = search.ask()
     assert len(again) == 60
     kept = {(*row[:n],) for row, n in zip(again.tokens, again.lengths)}
-    order = np.argsort(search.generation_nmse)[:5]
+    order = np.argsort(search.generation.nmse)[:5]
+    generation = search.generation.programs
     for i in order:
-        assert (*search.generation.tokens[i, : search.generation.lengths[i]],) in kept
+        assert (*generation.tokens[i, : generation.lengths[i]],) in kept
     assert np.isfinite(best).all()
 
 

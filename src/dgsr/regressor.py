@@ -302,11 +302,11 @@ class DGSRRegressor(RegressorMixin, BaseEstimator):
             compile_kernels(self.library_.has_constants, _print if self.verbose else None)
             run = search.Search(prepared.search, self.library_, constraints, config, generator, self.gp, seed)
             if before is not None:
-                run.begin_with(before["search"])
+                search.begin_with(run, before["search"])
             self._run(run, prepared)
         if self.warm_start:
             scales = prepared.column_scales
-            self._left = {"n_fits": n_before + 1, "scales": scales, "search": run.what_is_left()}
+            self._left = {"n_fits": n_before + 1, "scales": scales, "search": search.what_is_left(run)}
         if self.verbose:
             self._show_end()
         return self

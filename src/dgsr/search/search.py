@@ -19,6 +19,7 @@ from dgsr.search.config import SearchConfig
 from dgsr.search.evaluation import evaluation_of
 from dgsr.search.refinement import Refinement
 from dgsr.search.restarts import Restarts
+from dgsr.search.scored import Scored
 
 if TYPE_CHECKING:
     from dgsr.generator.generator import Generator
@@ -27,15 +28,6 @@ if TYPE_CHECKING:
 _GLANCE = 50
 #: Seconds that must be left for a look into the large catalogue, which may take some.
 LONG_LOOK = 5.0
-
-
-def best_unique(population: Population, nmse: np.ndarray, n: int) -> tuple[Population, np.ndarray]:
-    """Return the `n` best different programs with a finite NMSE, best first, the shorter of equals."""
-    order = np.lexsort((population.lengths, nmse))
-    order = order[np.isfinite(nmse[order])]
-    _, first = np.unique(population.tokens[order], axis=0, return_index=True)
-    kept = order[np.sort(first)[:n]]
-    return population[kept], nmse[kept]
 
 
 class Search:
@@ -81,19 +73,14 @@ class Search:
         self.evaluate = evaluation_of(data, library, constraints, config, self.budget)
         self.solver = ExactSolver(library, data, self.grammar) if self.evaluate.is_solved else None
         self._stage = 1  # the next one of the solver; 0 belongs to the glance
-        self._inherits = False  # whether the next round breeds from an earlier search's programs
+        self.inherits = False  # whether the next round breeds from an earlier search's programs
         self.refinement = None
         if generator is not None:  # line 1
             self.refinement = Refinement(generator, data, library, self.grammar, config, seed)
         patience = self.evaluate.patience if config.patience is None else config.patience
         self.restarts = Restarts(patience, self.evaluate.gain)
-        self._forget_programs(constraints.max_length)
-
-    def _forget_programs(self, max_length: int) -> None:
-        tokens, lengths = np.zeros((0, max_length), np.int64), np.zeros(0, np.int64)
-        nothing = Population(self.library, tokens, lengths, np.ones((0, self.evaluate.n_constants)))
-        self.queue, self.queue_nmse = nothing, np.zeros(0)
-        self.generation, self.generation_nmse = nothing, np.zeros(0)
+        self._nothing = Scored.none(library, constraints.max_length, self.evaluate.n_constants)
+        self.queue = self.generation = self._nothing
 
     @property
     def generator(self) -> Generator | None:
@@ -135,12 +122,12 @@ class Search:
         """
         config, n = self.config, self.config.batch_size
         if self.refinement is None:
-            if len(self.generation):
-                return self.generation
+            if len(self.generation.programs):
+                return self.generation.programs
             return random_population(n, self.library, self.grammar, self.state)
-        n_survivors = int(config.survivors * n) if self.evaluate.is_refined or self._inherits else 0
-        survivors, _ = best_unique(self.generation, self.generation_nmse, n_survivors)
-        self._inherits = False
+        n_survivors = int(config.survivors * n) if self.evaluate.is_refined or self.inherits else 0
+        survivors = self.generation.best(n_survivors).programs
+        self.inherits = False
         n_fresh = n - len(survivors)
         share = self.evaluate.random_share if config.random_share is None else config.random_share
         n_random = int(share * n_fresh)
@@ -156,34 +143,29 @@ class Search:
 
         The archive keeps the best equation seen, line 8.
         """
-        carried_on = sampled is self.generation and len(sampled) > 0
-        nmse = self.generation_nmse if carried_on else self.evaluate(sampled)  # line 6
-        evolved, evolved_nmse = sampled, nmse
+        carried_on = sampled is self.generation.programs and len(sampled) > 0
+        nmse = self.generation.nmse if carried_on else self.evaluate(sampled)  # line 6
+        evolved = Scored(sampled, nmse)
         if not self._should_stop():
-            evolved, evolved_nmse = self.engine.evolve(  # lines 4 and 6
-                sampled, nmse, self.evaluate, self.grammar, self.state, self._should_stop
+            evolved = Scored(
+                *self.engine.evolve(  # lines 4 and 6
+                    sampled, nmse, self.evaluate, self.grammar, self.state, self._should_stop
+                )
             )
-            self._repair(evolved, evolved_nmse)
-        self.generation, self.generation_nmse = evolved, evolved_nmse
+            self._repair(evolved)
+        self.generation = evolved
         if self.refinement is not None:
-            joined, joined_nmse = best_unique(evolved, evolved_nmse, self.config.n_joined)
-            train = Population.concatenate([sampled, joined])  # line 5
-            train_nmse = np.concatenate([nmse, joined_nmse])
-            self.queue, self.queue_nmse = best_unique(
-                Population.concatenate([self.queue, train]),
-                np.concatenate([self.queue_nmse, train_nmse]),
-                self.config.queue_size,
-            )
-            if self.config.refine and len(self.queue):
-                self.refinement.refine(self.queue, train, train_nmse, self._should_stop)  # line 7
-        best = min(self.queue_nmse.min(initial=np.inf), evolved_nmse.min(initial=np.inf))
-        if self.restarts.is_due(best):
+            train = Scored(sampled, nmse).and_also(evolved.best(self.config.n_joined))  # line 5
+            self.queue = self.queue.and_also(train).best(self.config.queue_size)
+            if self.config.refine and len(self.queue.programs):
+                self.refinement.refine(self.queue.programs, *train, self._should_stop)  # line 7
+        if self.restarts.is_due(min(self.queue.lowest, evolved.lowest)):
             if self.refinement is not None:
                 self.refinement.restart()
-            self._forget_programs(self.queue.tokens.shape[1])
-        self._record(nmse)
+            self.queue = self.generation = self._nothing
+        self.record(nmse)
 
-    def _record(self, nmse: np.ndarray) -> None:
+    def record(self, nmse: np.ndarray) -> None:
         """Add an entry to the history; `nmse` is that of the programs sampled."""
         rewards = 1.0 / (1.0 + nmse)
         self.history.append(
@@ -208,9 +190,9 @@ class Search:
         if self.refinement is not None and not self._should_stop():
             programs = self._sample(self.refinement, min(_GLANCE, self.config.batch_size))
             nmse = self.evaluate(programs)
-            self.queue, self.queue_nmse = best_unique(programs, nmse, self.config.queue_size)
+            self.queue = Scored(programs, nmse).best(self.config.queue_size)
         if len(nmse):
-            self._record(nmse)
+            self.record(nmse)
 
     def look_further(self) -> None:
         """Search for the law in a million short programs, at the next stage, if there is time.
@@ -225,60 +207,29 @@ class Search:
         nmse = self.evaluate(found)
         self._stage += 1
         if len(nmse):
-            self._record(nmse)
+            self.record(nmse)
 
-    def _repair(self, evolved: Population, nmse: np.ndarray) -> None:
+    def _repair(self, evolved: Scored) -> None:
         """Search for what makes near misses exact."""
         if self.solver is not None and not self._should_stop():
-            near_misses, _ = best_unique(evolved, nmse, self.config.n_joined)
+            near_misses = evolved.best(self.config.n_joined).programs
             self.evaluate(self.solver.repair(near_misses, self._should_stop))
 
     # What outlasts a search --------------------------------------------------------------------------
 
-    def what_is_left(self) -> dict[str, Any]:
-        """What another search can `begin_with`: programs, and the decoder's weights."""
-        return {
-            "library": self.library,
-            "archive": self.archive.population(),
-            "programs": Population.concatenate([self.queue, self.generation]),
-            "decoder": None if self.refinement is None else self.refinement.weights(),
-        }
-
-    def begin_with(self, left: dict[str, Any]) -> None:
-        """Begin where an earlier search, of the same library, ended; its data may have been others."""
-        archive = _of_width(left["archive"], self.archive.tokens.shape[1])
-        self.archive.update(archive, archive.nmse(self.data))
-        programs = _of_width(left["programs"], self.queue.tokens.shape[1])
-        nmse = self.evaluate(programs)
-        self.queue, self.queue_nmse = best_unique(programs, nmse, self.config.queue_size)
-        self.generation, self.generation_nmse = best_unique(programs, nmse, self.config.batch_size)
-        self.restarts.best = float(self.queue_nmse.min(initial=np.inf))
-        self._inherits = True
-        if self.refinement is not None and left["decoder"] is not None:
-            self.refinement.load_weights(left["decoder"])
-        if len(nmse):
-            self._record(nmse)
-
     def state_dict(self) -> dict[str, Any]:
         """Return everything `load_state_dict` needs to go on exactly as this search would."""
-        state: dict[str, Any] = {
+        return {
             "state": self.state.copy(),
             "stage": self._stage,
             "history": [dict(entry) for entry in self.history],
             "budget": self.budget.state_dict(),
             "restarts": self.restarts.state_dict(),
             "archive": self.archive.state_dict(),
+            "queue": self.queue.state_dict(),
+            "generation": self.generation.state_dict(),
             "refinement": None if self.refinement is None else self.refinement.state_dict(),
         }
-        for name in ("queue", "generation"):
-            population = getattr(self, name)
-            state[name] = {
-                "tokens": population.tokens.copy(),
-                "lengths": population.lengths.copy(),
-                "constants": population.constants.copy(),
-                "nmse": getattr(self, f"{name}_nmse").copy(),
-            }
-        return state
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Go back to the state of a search over the same data with the same settings."""
@@ -288,22 +239,10 @@ class Search:
         self.budget.load_state_dict(state["budget"])
         self.restarts.load_state_dict(state["restarts"])
         self.archive.load_state_dict(state["archive"])
-        for name in ("queue", "generation"):
-            arrays = state[name]
-            population = Population(self.library, arrays["tokens"], arrays["lengths"], arrays["constants"])
-            setattr(self, name, population)
-            setattr(self, f"{name}_nmse", arrays["nmse"])
+        self.queue = Scored.from_state_dict(self.library, state["queue"])
+        self.generation = Scored.from_state_dict(self.library, state["generation"])
         if self.refinement is not None:
             self.refinement.load_state_dict(state["refinement"])
-
-
-def _of_width(population: Population, width: int) -> Population:
-    """The programs that fit into arrays of a width, in such."""
-    kept = population[population.lengths <= width]
-    tokens = np.zeros((len(kept), width), dtype=np.int64)
-    common = min(width, kept.tokens.shape[1])
-    tokens[:, :common] = kept.tokens[:, :common]
-    return Population(kept.library, tokens, kept.lengths, kept.constants)
 
 
 def run(search: Search, callback: Callable[[Search], None] | None = None) -> str:

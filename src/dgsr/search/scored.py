@@ -1,0 +1,60 @@
+"""Programs and their NMSE, which always go together."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from dgsr.expressions.library import Library
+from dgsr.population import Population
+
+
+class Scored(NamedTuple):
+    """Programs and their NMSE.
+
+    Parameters
+    ----------
+    programs : Population
+    nmse : ndarray of shape (n_programs,)
+        Infinite where a program is undefined on a row.
+    """
+
+    programs: Population
+    nmse: np.ndarray
+
+    @classmethod
+    def none(cls, library: Library, max_length: int, n_constants: int) -> Scored:
+        """No programs, in arrays for programs of so many tokens and constants."""
+        tokens, lengths = np.zeros((0, max_length), np.int64), np.zeros(0, np.int64)
+        return cls(Population(library, tokens, lengths, np.ones((0, n_constants))), np.zeros(0))
+
+    def best(self, n: int) -> Scored:
+        """Return the `n` best different programs with a finite NMSE, best first, the shorter of equals."""
+        programs, nmse = self
+        order = np.lexsort((programs.lengths, nmse))
+        order = order[np.isfinite(nmse[order])]
+        _, first = np.unique(programs.tokens[order], axis=0, return_index=True)
+        kept = order[np.sort(first)[:n]]
+        return Scored(programs[kept], nmse[kept])
+
+    def and_also(self, other: Scored) -> Scored:
+        """Return these and others."""
+        programs = Population.concatenate([self.programs, other.programs])
+        return Scored(programs, np.concatenate([self.nmse, other.nmse]))
+
+    @property
+    def lowest(self) -> float:
+        """The lowest NMSE, infinite if there are no programs."""
+        return float(self.nmse.min(initial=np.inf))
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return a copy of all arrays."""
+        names = ("tokens", "lengths", "constants")
+        return {name: getattr(self.programs, name).copy() for name in names} | {"nmse": self.nmse.copy()}
+
+    @classmethod
+    def from_state_dict(cls, library: Library, state: dict[str, Any]) -> Scored:
+        """Return the programs of a state."""
+        programs = Population(library, state["tokens"], state["lengths"], state["constants"])
+        return cls(programs, state["nmse"])
