@@ -397,6 +397,7 @@ def test_columns_that_are_all_alike():
 @settings(max_examples=20, deadline=None)
 @given(seed=st.integers(0, 10**6), d=st.integers(1, 3))
 @example(seed=904, d=2)
+@example(seed=2040, d=2)
 @example(seed=377, d=1)  # x1 - exp(sin(x1) - exp(x1**4)) is x1 at most rows, and at the points
 def test_completed_programs_are_the_same_functions(seed, d):
     library, constraints = get_library("koza", d), Constraints(1, 30)
@@ -412,6 +413,10 @@ def test_completed_programs_are_the_same_functions(seed, d):
         # The cosine of 1e27 is whatever the rounding makes it, in the true program too.
         nudged = programs[np.array([b])].predict(X * (1.0 + 1e-15))[0]
         settled = np.abs(nudged - y) < 1e-6 * y.std()
+        # log(x2**2*exp(850)) is beyond a float and log(x2**2) + 850 is not, at few rows, not looked at.
+        finite = np.isfinite(one.predict(X)[0])
+        assert finite[settled].sum() >= 0.9 * settled.sum()
+        settled &= finite
         if settled.sum() > 50:
             assert one.nmse(DataSet.from_arrays(X[settled], y[settled]))[0] < 1e-10
 

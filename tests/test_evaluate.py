@@ -5,7 +5,7 @@ from __future__ import annotations
 import mpmath
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from dgsr.expressions.library import get_library
@@ -73,12 +73,16 @@ def evaluate(names, constants, variables, operators):
 def noisy(rng):
     """NUMPY, each result off by some units in the last place, and NaN where it has lost places.
 
-    Below 1e-307 are the denormal floats, of which our exp makes 0: log(exp(-739)) is -inf then.
+    Below 1e-307 are the denormal floats, of which our exp makes 0: log(exp(-739)) is -inf then. Beyond 1e12
+    sines and cosines have lost so many places that draws of the noise may not show it: exp(x/cos(1e37)) is
+    0 for half of them.
     """
 
     def disturbed(function):
         def call(*arguments):
             result = function(*arguments)
+            if function in (NUMPY["sin"], NUMPY["cos"]):
+                result = np.where(np.abs(arguments[0]) > 1e12, np.nan, result)
             result = np.where((np.abs(result) < 1e-307) & (result != 0.0), np.nan, result)
             return result * (1.0 + rng.uniform(-2e-15, 2e-15, np.shape(result)))
 
@@ -160,6 +164,7 @@ def test_predictions_agree_with_fifty_digits_wherever_double_precision_can(prese
 
 
 @settings(max_examples=60, deadline=None)
+@example(preset="koza", seed=384, rows=211, scale=50.0)
 @given(
     preset=st.sampled_from(["koza", "koza-const", "synth", "physics"]),
     seed=st.integers(0, 2**31),

@@ -617,6 +617,7 @@ def test_the_simplest_number_in_an_interval(value, half_width, simplest):
     assert simple_numbers(value, half_width, 9)[0] == simplest
 
 
+@example(2.0, 1 / 3)
 @given(st.floats(-1e6, 1e6, allow_subnormal=False), st.floats(1e-12, 10))
 def test_simple_numbers_are_in_the_interval_and_in_order(value, half_width):
     numbers = simple_numbers(value, half_width, 9)

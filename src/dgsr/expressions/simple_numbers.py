@@ -151,11 +151,11 @@ def simple_numbers(value: float, half_width: float, max_digits: int) -> list[flo
             shift = digits - 1
             nearest = step * round(float(mantissa) * 10**shift / step)
             nearby.append(float(f"{nearest}e{int(exponent) - shift}"))
-        found |= {
-            number for number in nearby if abs(number - value) <= half_width and cost(number) < _ANY_FLOAT
-        }
         values, numbers = _named()
         first = bisect_left(values, abs(value) - half_width)
         last = bisect_right(values, abs(value) + half_width)
-        found |= {math.copysign(number.value, value) for number in numbers[first:last]}
+        nearby = [number for number in nearby if cost(number) < _ANY_FLOAT]
+        nearby += [math.copysign(number.value, value) for number in numbers[first:last]]
+        # The ends of the interval are rounded: 2 + 1/3 is 7/3, which is further than 1/3 from 2.
+        found |= {number for number in nearby if abs(number - value) <= half_width}
     return sorted(found, key=lambda number: (cost(number), abs(number - value)))

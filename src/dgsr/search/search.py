@@ -70,16 +70,16 @@ class Search:
         self.state = new_state(seed)
         self.history: list[dict[str, float]] = []
         self.budget = Budget(config.max_evaluations, config.max_time)
-        self.evaluate = evaluation_of(data, library, constraints, config, self.budget)
-        self.solver = ExactSolver(library, data, self.grammar) if self.evaluate.is_solved else None
+        self.evaluation = evaluation_of(data, library, constraints, config, self.budget)
+        self.solver = ExactSolver(library, data, self.grammar) if self.evaluation.is_solved else None
         self._stage = 1  # the next one of the solver; 0 belongs to the glance
         self.inherits = False  # whether the next round breeds from an earlier search's programs
         self.refinement = None
         if generator is not None:  # line 1
             self.refinement = Refinement(generator, data, library, self.grammar, config, seed)
-        patience = self.evaluate.patience if config.patience is None else config.patience
-        self.restarts = Restarts(patience, self.evaluate.gain)
-        self._nothing = Scored.none(library, constraints.max_length, self.evaluate.n_constants)
+        patience = self.evaluation.patience if config.patience is None else config.patience
+        self.restarts = Restarts(patience, self.evaluation.gain)
+        self._nothing = Scored.none(library, constraints.max_length, self.evaluation.n_constants)
         self.queue = self.generation = self._nothing
 
     @property
@@ -90,7 +90,7 @@ class Search:
     @property
     def archive(self) -> ParetoArchive:
         """The best programs of every complexity."""
-        return self.evaluate.archive
+        return self.evaluation.archive
 
     @property
     def n_evaluations(self) -> int:
@@ -111,7 +111,11 @@ class Search:
     def _should_stop(self) -> bool:
         """Whether a round should end before its last generation."""
         reason = self.stop_reason()
-        return reason is not None and not (reason == "exact fit" and self.evaluate.is_refined)
+        return reason is not None and not (reason == "exact fit" and self.evaluation.is_refined)
+
+    def evaluate(self, population: Population) -> np.ndarray:
+        """NMSE of every program, counted against the budget and entered in the archive; see `Evaluation`."""
+        return self.evaluation(population)
 
     # The rounds --------------------------------------------------------------------------------------
 
@@ -125,18 +129,18 @@ class Search:
             if len(self.generation.programs):
                 return self.generation.programs
             return random_population(n, self.library, self.grammar, self.state)
-        n_survivors = int(config.survivors * n) if self.evaluate.is_refined or self.inherits else 0
+        n_survivors = int(config.survivors * n) if self.evaluation.is_refined or self.inherits else 0
         survivors = self.generation.best(n_survivors).programs
         self.inherits = False
         n_fresh = n - len(survivors)
-        share = self.evaluate.random_share if config.random_share is None else config.random_share
+        share = self.evaluation.random_share if config.random_share is None else config.random_share
         n_random = int(share * n_fresh)
         sampled = self._sample(self.refinement, n_fresh - n_random)
         random = random_population(n_random, self.library, self.grammar, self.state)
         return Population.concatenate([sampled, random, survivors])
 
     def _sample(self, refinement: Refinement, n: int) -> Population:
-        return refinement.sample(n, self.evaluate.n_constants, self.state, self._should_stop)
+        return refinement.sample(n, self.evaluation.n_constants, self.state, self._should_stop)
 
     def tell(self, sampled: Population) -> None:
         """Do the rest of a round: evaluate, evolve, and train the decoder on the best programs.
