@@ -6,6 +6,8 @@ This is the one place of the search that asks whether a library has constants.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -26,6 +28,7 @@ _FIT_COST = 10
 _THOROUGH, _THOROUGH_COST = 30, 60
 
 
+@dataclass
 class Evaluation(ABC):
     """Scores programs on a data set, counts them, and enters the good ones in an archive.
 
@@ -40,12 +43,12 @@ class Evaluation(ABC):
     Attributes
     ----------
     archive : ParetoArchive
-        Of the programs seen so far.
+        The best programs of every complexity, of those seen so far.
     n_constants : int
         Constants that a program has room for.
-    is_refined : bool
-        Whether programs get better from round to round, for their constants do: a round then begins with the
-        best of the last, and does not end at its first exact fit, which is seldom the simplest.
+    fits_constants : bool
+        Whether constants are fitted, so that programs get better from round to round: a round then begins
+        with the best of the last, and does not end at its first exact fit, which is seldom the simplest.
     random_share : float
         Share of the new programs of a round that are random ones, unless the configuration says otherwise.
     patience : int
@@ -57,26 +60,25 @@ class Evaluation(ABC):
         Whether exact search looks for the law and for what makes near misses exact.
     """
 
-    is_refined: bool
-    random_share: float
-    patience: int
+    data: DataSet
+    library: Library
+    constraints: Constraints
+    config: SearchConfig
+    budget: Budget
 
-    def __init__(
-        self,
-        data: DataSet,
-        library: Library,
-        constraints: Constraints,
-        config: SearchConfig,
-        budget: Budget,
-    ) -> None:
-        self.data, self.library, self.config, self.budget = data, library, config, budget
-        self.is_solved = config.look_up and not self.is_refined
-        self.n_constants, self.gain, n_more_tokens, n_more_constants = 0, 0.0, 0, 0
-        if self.is_refined:
-            self.n_constants, self.gain = constraints.max_constants, config.gain
-            n_more_tokens, n_more_constants = N_TOKENS, N_CONSTANTS
-        length = constraints.max_length + n_more_tokens
-        self.archive = ParetoArchive(library, length, self.n_constants + n_more_constants, config.tolerance)
+    fits_constants: ClassVar[bool]
+    random_share: ClassVar[float]
+    patience: ClassVar[int]
+
+    def __post_init__(self) -> None:
+        config, fits = self.config, self.fits_constants
+        self.is_solved = config.look_up and not fits
+        self.gain = config.gain if fits else 0.0
+        self.n_constants = self.constraints.max_constants if fits else 0
+        # An entry has its scale and offset written out.
+        length = self.constraints.max_length + (N_TOKENS if fits else 0)
+        n_constants = self.n_constants + (N_CONSTANTS if fits else 0)
+        self.archive = ParetoArchive(self.library, length, n_constants, config.tolerance)
 
     @abstractmethod
     def score(self, population: Population) -> np.ndarray:
@@ -97,7 +99,7 @@ class Evaluation(ABC):
 class Plain(Evaluation):
     """Programs are what they are."""
 
-    is_refined, random_share, patience = False, 0.8, 3
+    fits_constants, random_share, patience = False, 0.8, 3
 
     def score(self, population: Population) -> np.ndarray:
         nmse = np.full(len(population), np.inf)
@@ -111,20 +113,14 @@ class Plain(Evaluation):
 class Fitted(Evaluation):
     """Programs have a scale and an offset, and the promising ones have their constants fitted."""
 
-    is_refined, random_share, patience = True, 0.5, 1
+    fits_constants, random_share, patience = True, 0.5, 1
 
-    def __init__(
-        self,
-        data: DataSet,
-        library: Library,
-        constraints: Constraints,
-        config: SearchConfig,
-        budget: Budget,
-    ) -> None:
-        super().__init__(data, library, constraints, config, budget)
+    def __post_init__(self) -> None:
+        super().__post_init__()
         # The mean of y is what every formula must beat.
-        mean = Population.from_expressions([Expression(library, [library.index["const"]], [data.mean])])
-        self.archive.update(mean, mean.nmse(data))
+        constant = Expression(self.library, [self.library.index["const"]], [self.data.mean])
+        mean = Population.from_expressions([constant])
+        self.archive.update(mean, mean.nmse(self.data))
 
     def score(self, population: Population) -> np.ndarray:
         config, budget, n = self.config, self.budget, 0

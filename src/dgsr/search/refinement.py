@@ -126,7 +126,7 @@ class Refinement:
         train : Population
             The programs of this round: what the policy gradients train on.
         nmse : ndarray of shape (n_programs,)
-            Of `train`.
+            NMSE of the programs of `train`.
         should_stop : callable
             Asked between parts of the programs whether time is up.
         """

@@ -111,7 +111,7 @@ class Search:
     def _should_stop(self) -> bool:
         """Whether a round should end before its last generation."""
         reason = self.stop_reason()
-        return reason is not None and not (reason == "exact fit" and self.evaluation.is_refined)
+        return reason is not None and not (reason == "exact fit" and self.evaluation.fits_constants)
 
     def evaluate(self, population: Population) -> np.ndarray:
         """NMSE of every program, counted against the budget and entered in the archive; see `Evaluation`."""
@@ -129,7 +129,7 @@ class Search:
             if len(self.generation.programs):
                 return self.generation.programs
             return random_population(n, self.library, self.grammar, self.state)
-        n_survivors = int(config.survivors * n) if self.evaluation.is_refined or self.inherits else 0
+        n_survivors = int(config.survivors * n) if self.evaluation.fits_constants or self.inherits else 0
         survivors = self.generation.best(n_survivors).programs
         self.inherits = False
         n_fresh = n - len(survivors)
