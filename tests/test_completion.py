@@ -58,7 +58,7 @@ def table(n_columns=2, seed=0, low=0.3, high=3.0):
 
 def short_programs(columns, catalogue):
     short = new_short(1, catalogue)
-    one = short_of.py_func(short, 0)
+    one = short_of(short, 0)
     fill_short(columns, catalogue, *one)
     return one
 

@@ -18,6 +18,7 @@ from dgsr.kernels.catalogue import (
     fill_short,
     new_catalogue,
     new_short,
+    short_of,
 )
 from dgsr.kernels.dictionary import rows_to_look_at
 from dgsr.kernels.evaluate import predictions
@@ -48,7 +49,7 @@ def large_catalogue_of(library: Library, n_variables: int, size: int = LARGE) ->
 
 
 def _short(points: np.ndarray, catalogue: Catalogue) -> Short:
-    short = Short(*(array[0] for array in new_short(1, catalogue)))
+    short = short_of(new_short(1, catalogue), 0)
     fill_short(points, catalogue, *short)
     return short
 

@@ -126,10 +126,9 @@ def new_short(n_datasets, catalogue):
     )
 
 
-@_compiled
 def short_of(short, d):
-    """The `Short` of one data set."""
-    return Short(short.values[d], short.at_first[d], short.rows[d], short.slots[d], short.sieve[d])
+    """Return the `Short` of one of many data sets."""
+    return Short(*(array[d] for array in short))
 
 
 @_compiled

@@ -46,7 +46,7 @@ _DAMAGED = (
 
 # Options of `numba.njit`. What numba would hand down from the caller that happens to be compiled first is
 # named here, so that a kernel is the same whoever calls it.
-DEFAULTS = {
+_DEFAULTS = {
     "nopython": True,
     "no_cfunc_wrapper": True,
     "error_model": "numpy",
@@ -66,7 +66,7 @@ def compiled(**options):
         if numba.config.DISABLE_JIT:
             function.py_func = function
             return function
-        kernel = Kernel(function, targetoptions={**DEFAULTS, **options})
+        kernel = Kernel(function, targetoptions={**_DEFAULTS, **options})
         if folder() is not None:
             kernel._cache = _KernelCache(function)
         return kernel
@@ -88,7 +88,7 @@ class Kernel(CPUDispatcher):
 
     def __init__(self, function, **keywords):
         super().__init__(function, **keywords)
-        self._compiler._customize_flags = _Flags
+        self._compiler._customize_flags = _Flags  # of the function that Python calls; of parts, see below
         self._parts = {}  # what is linked into callers, by argument types
         self.instances[f"{function.__module__}.{function.__qualname__}"] = self
 

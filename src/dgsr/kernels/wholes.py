@@ -13,7 +13,7 @@ from functools import partial
 import numpy as np
 
 from dgsr.kernels.arrays import copy_to, extremes
-from dgsr.kernels.catalogue import N_POINTS, Short, fill_short, new_short
+from dgsr.kernels.catalogue import N_POINTS, fill_short, new_short, short_of
 from dgsr.kernels.compilation import compiled
 from dgsr.kernels.completion import (
     ADDED,
@@ -410,7 +410,7 @@ def look_up_more(tables, catalogue, accepts, depth):
     depth : int
         The same as in `complete_whole`.
     """
-    short = Short(*(array[0] for array in new_short(1, catalogue)))
+    short = short_of(new_short(1, catalogue), 0)
     program = np.empty(tables.plans.shape[1], dtype=np.int64)
     for d in np.flatnonzero(tables.plans[:, 0] < 0):
         fill_short(tables.columns[d], catalogue, *short)
@@ -436,7 +436,7 @@ def look_up_whole(columns, y, catalogue, short, plans):
         return
     program = np.empty(plans.shape[1], dtype=np.int64)
     for d in range(len(y)):
-        own = Short(*(array[min(d, len(array) - 1)] for array in short))
+        own = short_of(short, min(d, len(short.slots) - 1))
         fill_short(columns[d], catalogue, *own)
         n = complete(y[d], own, catalogue, False, _MOST_FIRST, np.full(1, MOST_WORK), program)
         plans[d, :n] = program[:n]
