@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from dgsr.baselines import bfgs
-from dgsr.constants import fit_constants
+from dgsr.constants.fitting import fit_constants
 from dgsr.evolution import random_population
 from dgsr.expressions import Constraints, get_library
 from dgsr.kernels.random import new_state

@@ -24,8 +24,8 @@ from pathlib import Path
 import numpy as np
 
 from dgsr import DGSRRegressor
-from dgsr.compiling import compile_kernels
 from dgsr.expressions.library import PRESETS
+from dgsr.search.compiling import compile_kernels
 
 # Seconds a fit may take beyond max_time, and those after which it is stopped.
 _TOO_LATE, _STOPPED = 3.0, 60.0

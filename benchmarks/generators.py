@@ -5,7 +5,7 @@
 For each number of variables, equations of the generator's prior that no training of ours has seen (a seed of
 their own, and nothing that is drawn is excluded but the benchmark problems): nats of the true program
 given its own data, another equation's, and none; share of the samples that are valid; of the equations that
-are looked up whole (`dgsr.kernels.wholes`), for which the generator need only copy; and of those
+are looked up whole (`dgsr.exact_search.stages`), for which the generator need only copy; and of those
 whose function is among the first 1, 10, 100, 1,000 samples, and the first 100 with another's data.
 Names are of shipped generators, or folders.
 """
@@ -18,11 +18,11 @@ from pathlib import Path
 
 import torch
 
-from dgsr.checkpoints import list_generators, load_generator
-from dgsr.exclusion import benchmark_exclusions
-from dgsr.kernels.wholes import DEEPEST
-from dgsr.prior import Prior
-from dgsr.validation import draw_validation_set, measure
+from dgsr.exact_search.stages import DEEPEST
+from dgsr.generator.checkpoints import list_generators, load_generator
+from dgsr.pretraining.conditioning_gap import draw_validation_set, measure
+from dgsr.pretraining.decontamination import benchmark_exclusions
+from dgsr.pretraining.prior import Prior
 
 SEED = 20_261_121
 

@@ -23,14 +23,14 @@ import numpy as np
 import torch
 
 from dgsr.benchmarking import is_recovered
-from dgsr.checkpoints import load_generator
-from dgsr.exclusion import benchmark_exclusions
+from dgsr.generator.checkpoints import load_generator
 from dgsr.generator.generator import Generator
 from dgsr.pretraining import PRETRAINING_CONFIGS, pretrain
-from dgsr.prior import Prior
+from dgsr.pretraining.conditioning_gap import draw_validation_set, measure
+from dgsr.pretraining.decontamination import benchmark_exclusions
+from dgsr.pretraining.prior import Prior
 from dgsr.problems import load_set
 from dgsr.regressor import DGSRRegressor
-from dgsr.validation import draw_validation_set, measure
 
 LIBRARY, N_VARIABLES = "koza", 5
 SEED = 20_261_121  # of the equations measured on

@@ -22,9 +22,9 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from dgsr.checkpoints import find_generator, load_generator
 from dgsr.expressions import get_library
 from dgsr.expressions.constraints import Constraints
+from dgsr.generator.checkpoints import find_generator, load_generator
 from dgsr.generator.config import CONFIGS
 from dgsr.generator.generator import Generator
 from dgsr.population import DataSet

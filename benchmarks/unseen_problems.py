@@ -23,16 +23,16 @@ from pathlib import Path
 import numpy as np
 from scipy.spatial import cKDTree
 
-from dgsr.checkpoints import CARD, list_generators, load_generator
-from dgsr.exclusion import benchmark_exclusions, problem_skeletons
 from dgsr.expressions.constraints import Constraints
+from dgsr.generator.checkpoints import CARD, list_generators, load_generator
 from dgsr.kernels.canonical import skeletons
 from dgsr.kernels.evaluate import predictions
 from dgsr.pretraining import PretrainingConfig
+from dgsr.pretraining.conditioning_gap import draw_validation_set
+from dgsr.pretraining.decontamination import benchmark_exclusions, problem_skeletons
+from dgsr.pretraining.prior import Prior, rewriting
 from dgsr.pretraining.stream import Stream
-from dgsr.prior import Prior, rewriting
 from dgsr.problems import list_sets, load_set
-from dgsr.validation import draw_validation_set
 
 N_POINTS = 16
 DIGITS = 1e-9

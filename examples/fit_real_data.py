@@ -9,7 +9,7 @@ from pathlib import Path
 from sklearn.model_selection import train_test_split
 
 from dgsr import DGSRRegressor
-from dgsr.tabular import read_table
+from dgsr.cli.tabular import read_table
 
 
 def main() -> None:

@@ -18,7 +18,7 @@ from dgsr.expressions import Expression, Library
 from dgsr.expressions.constraints import Constraints
 from dgsr.kernels.random import new_state
 from dgsr.pretraining import pretrain
-from dgsr.prior import Prior
+from dgsr.pretraining.prior import Prior
 
 LIBRARY = Library("networks", ("add", "sub", "mul", "div", "sqrt"), has_constants=False, n_variables=4)
 PRIOR = Prior(

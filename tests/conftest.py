@@ -18,7 +18,7 @@ settings.register_profile("tests", derandomize=True, deadline=None)
 settings.register_profile("fuzz", max_examples=500, deadline=None, print_blob=True)
 settings.load_profile("tests")
 
-_COMPILE = "from dgsr.compiling import compile_kernels; compile_kernels(has_constants={})"
+_COMPILE = "from dgsr.search.compiling import compile_kernels; compile_kernels(has_constants={})"
 
 
 @pytest.hookimpl(optionalhook=True)

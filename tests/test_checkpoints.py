@@ -11,9 +11,11 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-import dgsr.checkpoints as checkpoints
+import dgsr.generator.checkpoints as checkpoints
 from dgsr import DGSRRegressor
-from dgsr.checkpoints import (
+from dgsr.expressions.constraints import Constraints
+from dgsr.expressions.library import Library, get_library
+from dgsr.generator.checkpoints import (
     CARD,
     FORMAT_VERSION,
     WEIGHTS,
@@ -23,8 +25,6 @@ from dgsr.checkpoints import (
     load_generator,
     save_generator,
 )
-from dgsr.expressions.constraints import Constraints
-from dgsr.expressions.library import Library, get_library
 from dgsr.generator.config import CONFIGS, INPUT_LAYOUT, GeneratorConfig
 from dgsr.generator.generator import Generator
 from dgsr.pretraining import pretrain

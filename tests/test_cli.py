@@ -18,10 +18,11 @@ import pytest
 from typer.testing import CliRunner
 
 import dgsr
-from dgsr import checkpoints, cli, pretraining
+from dgsr import cli, pretraining
 from dgsr.cli import app, main
+from dgsr.cli.tabular import TableError, read_table
 from dgsr.expressions import Expression, get_library
-from dgsr.tabular import TableError, read_table
+from dgsr.generator import checkpoints
 
 DGSR = [sys.executable, "-c", "from dgsr.cli import main; main()"]
 
@@ -176,7 +177,7 @@ def regressor(monkeypatch):
     module = types.ModuleType("dgsr.regressor")
     module.DGSRRegressor = Regressor
     monkeypatch.setitem(sys.modules, "dgsr.regressor", module)
-    monkeypatch.setattr("dgsr.compiling.compile_kernels", lambda has_constants, announce: None)
+    monkeypatch.setattr("dgsr.search.compiling.compile_kernels", lambda has_constants, announce: None)
     return Regressor
 
 
@@ -374,7 +375,8 @@ def test_an_error_on_what_a_stranger_wrote_is_one_printable_line(write, table):
 def test_the_closing_line_counts_the_search_alone_and_compiling_is_told(regressor, data, monkeypatch):
     monkeypatch.setattr(regressor, "history_", ({"seconds": 0.1}, {"seconds": 4.0}))
     monkeypatch.setattr(
-        "dgsr.compiling.compile_kernels", lambda has_constants, announce: announce and announce("compiling")
+        "dgsr.search.compiling.compile_kernels",
+        lambda has_constants, announce: announce and announce("compiling"),
     )
     result = run("fit", data, "--target", "area")
     assert "2,000 evaluations in 4.0 s of search (500 a second)" in result.stdout

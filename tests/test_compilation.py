@@ -181,9 +181,9 @@ class Listener(event.Listener):
         pass
 
 event.register("numba:compile", Listener())
-import dgsr.compiling
-dgsr.compiling._second_process = __import__("contextlib").nullcontext
-dgsr.compiling.compile_kernels(sys.argv[1] == "constants")
+import dgsr.search.compiling
+dgsr.search.compiling._second_process = __import__("contextlib").nullcontext
+dgsr.search.compiling.compile_kernels(sys.argv[1] == "constants")
 print(json.dumps([compiled, sum(len(kernel._parts) for kernel in Kernel.instances.values())]))
 """
 

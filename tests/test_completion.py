@@ -11,14 +11,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from dgsr import DGSRRegressor
-from dgsr.exact_search import ExactSolver, is_law
-from dgsr.expressions import get_library
-from dgsr.expressions.constraints import Constraints
-from dgsr.expressions.library import Library
-from dgsr.generator.config import CONFIGS
-from dgsr.generator.generator import Generator
-from dgsr.kernels import listing, wholes
-from dgsr.kernels.catalogue import (
+from dgsr.exact_search import ExactSolver, enumeration, is_law, stages
+from dgsr.exact_search.bank import (
     LARGE,
     N_POINTS,
     SMALL,
@@ -29,15 +23,20 @@ from dgsr.kernels.catalogue import (
     new_short,
     short_of,
 )
-from dgsr.kernels.completion import MOST_FIRST, MOST_WORK, MOST_WORK_OF_STAGE, NONE, complete
-from dgsr.kernels.covers import cover_with, n_covers, uncover
+from dgsr.exact_search.contexts import cover_with, n_covers, uncover
+from dgsr.exact_search.join import MOST_FIRST, MOST_WORK, MOST_WORK_OF_STAGE, NONE, complete
+from dgsr.exact_search.stages import DEEPEST, SHALLOW, complete_whole
+from dgsr.expressions import get_library
+from dgsr.expressions.constraints import Constraints
+from dgsr.expressions.library import Library
+from dgsr.generator.conditioning.targets import Remainders
+from dgsr.generator.config import CONFIGS
+from dgsr.generator.generator import Generator
 from dgsr.kernels.grammar import are_valid
 from dgsr.kernels.operators import COS, SIN
 from dgsr.kernels.random import new_state
-from dgsr.kernels.remainders import Remainders
-from dgsr.kernels.wholes import DEEPEST, SHALLOW, complete_whole
 from dgsr.population import DataSet, Population
-from dgsr.prior import Prior
+from dgsr.pretraining.prior import Prior
 
 pytestmark = pytest.mark.search
 
@@ -278,15 +277,15 @@ def test_a_look_at_columns_that_are_all_alike_is_as_long_as_any():
     short = short_programs(columns, catalogue_of(KOZA))
     y = np.random.default_rng(0).integers(0, 3, ROWS).astype(float)
     values, program = (y, short, catalogue_of(KOZA)), np.zeros(30, dtype=np.int64)
-    for stage in wholes._stages(catalogue_of(KOZA))[1:3]:
-        state = np.array([0, -1, wholes._MOST_WORK, NONE, 0])
+    for stage in stages._stages(catalogue_of(KOZA))[1:3]:
+        state = np.array([0, -1, stages._MOST_WORK, NONE, 0])
         goes_on = True
         while goes_on:
-            before = state[wholes._WORK]
+            before = state[stages._WORK]
             goes_on = stage(state, *values, program)
-            calls.append(before - state[wholes._WORK])
-        assert state[wholes._WORK] > -1.5 * MOST_WORK_OF_STAGE
-    assert max(calls) < wholes._AT_ONCE + 1.5 * MOST_WORK_OF_STAGE
+            calls.append(before - state[stages._WORK])
+        assert state[stages._WORK] > -1.5 * MOST_WORK_OF_STAGE
+    assert max(calls) < stages._AT_ONCE + 1.5 * MOST_WORK_OF_STAGE
 
 
 @pytest.mark.parametrize("n_asked", [1, 3, 12])
@@ -306,7 +305,7 @@ def test_a_look_ends_when_it_is_told_to(n_asked):
 
 def test_a_catalogue_that_is_listed_in_parts_is_the_same(monkeypatch):
     at_once = catalogue_of(KOZA, 1024)
-    monkeypatch.setattr(listing, "_AT_ONCE", 7)
+    monkeypatch.setattr(enumeration, "_AT_ONCE", 7)
     for one, other in zip(at_once, catalogue_of.__wrapped__(KOZA, 1024)):
         np.testing.assert_array_equal(one, other)
 

@@ -7,12 +7,12 @@ import pytest
 from scipy.optimize import curve_fit, least_squares
 
 from dgsr.baselines import bfgs
-from dgsr.constants import fit_constants
+from dgsr.constants.fitting import fit_constants
+from dgsr.constants.scaling import written_out
 from dgsr.evolution import random_population
 from dgsr.expressions import Constraints, get_library
 from dgsr.kernels.random import new_state
 from dgsr.population import DataSet, Population
-from dgsr.scaling import written_out
 
 pytestmark = pytest.mark.search
 

@@ -13,7 +13,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.metrics import PredictionErrorDisplay
 
 from dgsr import DGSRRegressor
-from dgsr.displays import ParetoFrontDisplay, SearchHistoryDisplay, chosen_index, log_losses
+from dgsr.reporting.displays import ParetoFrontDisplay, SearchHistoryDisplay, chosen_index, log_losses
 
 pytestmark = pytest.mark.search
 

@@ -26,7 +26,7 @@ from dgsr.evolution import random_population
 from dgsr.expressions import Constraints, Expression, get_library, syntax
 from dgsr.expressions.exports import identifiers
 from dgsr.kernels.random import new_state
-from dgsr.prior import Prior
+from dgsr.pretraining.prior import Prior
 
 PHYSICS = get_library("physics", 3)
 # Points at and near the edges of the operators' domains.

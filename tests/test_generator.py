@@ -14,11 +14,11 @@ from dgsr.expressions.constraints import Constraints
 from dgsr.expressions.library import Library, get_library
 from dgsr.generator import sampling
 from dgsr.generator.columns import cells, pairs
+from dgsr.generator.compiled_decoder import BLOCK
+from dgsr.generator.conditioning.features import n_moments
 from dgsr.generator.config import CONFIGS, GeneratorConfig
 from dgsr.generator.encoder import moment_names, moments, standardise
 from dgsr.generator.generator import Generator
-from dgsr.kernels.decoding import BLOCK
-from dgsr.kernels.descriptions import n_moments
 from dgsr.kernels.grammar import are_valid
 from dgsr.kernels.random import new_state
 

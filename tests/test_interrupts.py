@@ -33,7 +33,7 @@ from dgsr.expressions.constraints import Constraints
 from dgsr.kernels.evolve import vary
 from dgsr.kernels.grammar import are_valid, walk
 from dgsr.kernels.random import new_state
-from dgsr.prior import Prior
+from dgsr.pretraining.prior import Prior
 
 signal.signal(signal.SIGALRM, signal.default_int_handler)
 library, constraints, state = get_library("koza", 2), Constraints(max_length=12), new_state(0)
@@ -102,7 +102,7 @@ from dgsr.expressions.constraints import Constraints
 from dgsr.expressions.library import Library
 from dgsr.generator.config import GeneratorConfig
 from dgsr.pretraining import pretrain
-from dgsr.prior import Prior
+from dgsr.pretraining.prior import Prior
 
 torch.set_num_threads(1)
 config = GeneratorConfig(

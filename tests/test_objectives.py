@@ -10,8 +10,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dgsr import objectives
-from dgsr.objectives import Baseline
+from dgsr.generator import objectives
+from dgsr.generator.objectives import Baseline
 
 shapes = {"seed": st.integers(0, 2**31), "d": st.integers(1, 4), "k": st.integers(2, 30)}
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dgsr.population import DataSet
-from dgsr.preparation import prepare
+from dgsr.preprocessing import prepare
 
 
 def data(n_samples=40, seed=0):

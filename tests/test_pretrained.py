@@ -10,11 +10,11 @@ import pytest
 import torch
 
 from dgsr import DGSRRegressor, list_generators, load_generator
-from dgsr.checkpoints import find_generator
-from dgsr.exclusion import benchmark_exclusions
 from dgsr.expressions import get_library
-from dgsr.prior import Prior
-from dgsr.validation import draw_validation_set, measure
+from dgsr.generator.checkpoints import find_generator
+from dgsr.pretraining.conditioning_gap import draw_validation_set, measure
+from dgsr.pretraining.decontamination import benchmark_exclusions
+from dgsr.pretraining.prior import Prior
 
 GOLDEN = Path(__file__).parent / "data" / "log_probs.json"
 TOLERANCE = 1e-4

@@ -12,12 +12,11 @@ import numpy as np
 import pytest
 import torch
 
-from dgsr import pretraining, validation
-from dgsr.checkpoints import CARD, CURVES, load_generator
-from dgsr.constants import Fit
-from dgsr.exclusion import benchmark_exclusions
+from dgsr import pretraining
+from dgsr.constants.fitting import Fit
 from dgsr.expressions.constraints import Constraints
 from dgsr.expressions.library import Library, get_library
+from dgsr.generator.checkpoints import CARD, CURVES, load_generator
 from dgsr.generator.config import CONFIGS, GeneratorConfig
 from dgsr.generator.encoding import Encoding
 from dgsr.generator.generator import Generator
@@ -28,13 +27,15 @@ from dgsr.pretraining import (
     PRETRAINING_CONFIGS,
     PretrainingConfig,
     Trainer,
+    conditioning_gap,
     pretrain,
 )
 from dgsr.pretraining import trainer as trainer_module
+from dgsr.pretraining.conditioning_gap import draw_validation_set, measure
+from dgsr.pretraining.decontamination import benchmark_exclusions
+from dgsr.pretraining.prior import DrawnDataSets, Exclusions, Prior
 from dgsr.pretraining.stream import Batch
-from dgsr.prior import DrawnDataSets, Exclusions, Prior
 from dgsr.problems import list_sets, load_problem, load_set
-from dgsr.validation import draw_validation_set, measure
 
 pytestmark = pytest.mark.search
 
@@ -393,7 +394,9 @@ def test_a_run_that_was_interrupted_and_resumed_equals_one_that_was_not(tmp_path
     assert_same_weights(whole, load_generator(tmp_path / "parts"))
 
 
-@pytest.mark.parametrize("where", ["torch.nn.utils.clip_grad_norm_", "dgsr.objectives.hierarchical_entropy"])
+@pytest.mark.parametrize(
+    "where", ["torch.nn.utils.clip_grad_norm_", "dgsr.generator.objectives.hierarchical_entropy"]
+)
 def test_an_interruption_in_the_midst_of_a_step_loses_that_step_alone(tmp_path, monkeypatch, where):
     whole = run(tmp_path / "whole", objective="vpg")
     module, name = where.rsplit(".", 1)
@@ -578,7 +581,7 @@ def test_held_out_equations_are_never_trained_on(trained):
 
 def test_a_validation_set_is_the_same_for_the_same_seed(trained):
     generator = Generator.untrained(LIBRARY, TINY, Constraints(1, 8), 7)
-    again = validation.draw_validation_set(generator, PRIOR, NOTHING, 40, seed=0)
+    again = conditioning_gap.draw_validation_set(generator, PRIOR, NOTHING, 40, seed=0)
     np.testing.assert_array_equal(again.drawn.y, trained.held_out.drawn.y)
 
 
@@ -602,9 +605,9 @@ def test_constants_are_fitted_before_a_sample_is_judged(monkeypatch):
         programs.constants[:] = 9.0
         return fit_of(programs.tokens[:, 0] + 0.5)
 
-    monkeypatch.setattr(validation, "fit_constants", fit)
+    monkeypatch.setattr(conditioning_gap, "fit_constants", fit)
     data = DataSet.from_arrays(np.ones((5, 2)), np.arange(5.0))
-    assert validation.fitted_nmse(population, data).tolist() == [4.5, 2.5, 4.5, 5.5]
+    assert conditioning_gap.fitted_nmse(population, data).tolist() == [4.5, 2.5, 4.5, 5.5]
     assert [len(programs) for programs in asked] == [3]
     assert (population.constants == 1.0).all()
 
@@ -629,7 +632,7 @@ def test_a_sample_of_the_right_form_is_a_hit_once_its_constants_are_fitted(monke
         return fit_of(programs.nmse(data) + 1e-11)
 
     monkeypatch.setattr(generator, "sample_encoded", answer)
-    monkeypatch.setattr(validation, "fit_constants", fit)
+    monkeypatch.setattr(conditioning_gap, "fit_constants", fit)
     monkeypatch.setattr(
         generator, "log_probs", lambda encoding, *rest: SimpleNamespace(programs=torch.zeros(3, 1))
     )

@@ -14,12 +14,12 @@ from scipy.stats import chisquare
 from dgsr.evolution import random_population
 from dgsr.expressions.constraints import Constraints
 from dgsr.expressions.library import Library, get_library
-from dgsr.kernels import prior as kernel
 from dgsr.kernels.canonical import canonicalise, is_among, simplify, skeleton
 from dgsr.kernels.grammar import are_valid
 from dgsr.kernels.random import new_state
 from dgsr.population import Population
-from dgsr.prior import PAPER_WEIGHTS, Exclusions, Prior, comparable, rewriting
+from dgsr.pretraining import prior_kernel as kernel
+from dgsr.pretraining.prior import PAPER_WEIGHTS, Exclusions, Prior, comparable, rewriting
 
 KOZA = get_library("koza", 3)
 POWERS = ("pow2", "pow3", "pow4", "pow5")

@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from dgsr import DGSRRegressor, progress
-from dgsr.progress import shown
+from dgsr import DGSRRegressor
+from dgsr.reporting import progress
+from dgsr.reporting.progress import shown
 
 
 def fit(**parameters):

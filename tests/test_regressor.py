@@ -556,7 +556,7 @@ import sys, time
 import numpy as np
 from numba.core.dispatcher import Dispatcher
 from dgsr import DGSRRegressor
-from dgsr.compiling import compile_kernels
+from dgsr.search.compiling import compile_kernels
 
 def compiled():
     modules = [module for name, module in sys.modules.items() if name.startswith("dgsr.")]

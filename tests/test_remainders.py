@@ -9,13 +9,11 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from dgsr.exact_search.bank import MOST_ROWS, new_catalogue
 from dgsr.expressions import get_library
 from dgsr.expressions.constraints import Constraints
 from dgsr.expressions.library import Library
-from dgsr.kernels.catalogue import new_catalogue
-from dgsr.kernels.descriptions import N_MOMENTS, column_names
-from dgsr.kernels.dictionary import (
-    MOST_ROWS,
+from dgsr.generator.conditioning.basis import (
     N_BASES,
     N_FACTORS,
     N_NESTED,
@@ -26,12 +24,13 @@ from dgsr.kernels.dictionary import (
     log_of_size,
     new_tables,
 )
+from dgsr.generator.conditioning.features import N_MOMENTS, column_names
+from dgsr.generator.conditioning.targets import Remainders, describe_programs, description_sizes
 from dgsr.kernels.inverses import WAY_NAMES, ways_to_look
 from dgsr.kernels.operators import COS, EXP, INV, LOG, SIN, SQUARE
 from dgsr.kernels.random import new_state
-from dgsr.kernels.remainders import Remainders, describe_programs, description_sizes
 from dgsr.population import Population
-from dgsr.prior import Prior
+from dgsr.pretraining.prior import Prior
 
 KOZA = get_library("koza", 2)
 ROWS = 40

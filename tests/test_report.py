@@ -25,11 +25,11 @@ from sklearn.pipeline import make_pipeline
 
 import dgsr
 from dgsr import DGSRRegressor
+from dgsr.cli.tabular import read_table
 from dgsr.expressions import Expression, get_library
 from dgsr.pareto import Candidate, ParetoFront
 from dgsr.reporting import write_report
 from dgsr.reporting.numbers import number, share_explained
-from dgsr.tabular import read_table
 
 ABSORPTION = Path(__file__).parents[1] / "examples" / "data" / "absorption.csv"
 ODD_NAMES = ["<b>&\"'", "</script><script>alert(1)</script>"]

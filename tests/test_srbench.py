@@ -23,9 +23,9 @@ from sklearn.metrics import r2_score
 from sklearn.model_selection import GridSearchCV, train_test_split
 from sympy.parsing.sympy_parser import parse_expr
 
+from dgsr.cli.tabular import read_table
 from dgsr.expressions import Expression, get_library
 from dgsr.problems import load_problem
-from dgsr.tabular import read_table
 
 pytestmark = pytest.mark.search
 

@@ -10,13 +10,13 @@ import pytest
 import torch
 
 from dgsr.exact_search import catalogue_of
-from dgsr.exclusion import benchmark_exclusions
+from dgsr.exact_search.stages import are_looked_up
 from dgsr.expressions import get_library
 from dgsr.expressions.constraints import Constraints
-from dgsr.kernels.wholes import are_looked_up
 from dgsr.pretraining import PretrainingConfig
+from dgsr.pretraining.decontamination import benchmark_exclusions
+from dgsr.pretraining.prior import Prior
 from dgsr.pretraining.stream import Stream
-from dgsr.prior import Prior
 
 torch.set_num_threads(1)
 

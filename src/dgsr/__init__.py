@@ -5,14 +5,13 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-__version__ = "0.1.0"
+from dgsr.version import __version__
 
 if TYPE_CHECKING:
-    from dgsr.checkpoints import list_generators, load_generator
     from dgsr.expressions import Expression, Library, get_library
+    from dgsr.generator.checkpoints import list_generators, load_generator
     from dgsr.pretraining import pretrain
-    from dgsr.regressor import DGSRRegressor
-    from dgsr.saving import load
+    from dgsr.regressor import DGSRRegressor, load
 
 # Imported when first asked for: torch and numba take a second, `import dgsr` should not.
 _ROOMS = {
@@ -20,9 +19,9 @@ _ROOMS = {
     "Expression": "dgsr.expressions",
     "Library": "dgsr.expressions",
     "get_library": "dgsr.expressions",
-    "list_generators": "dgsr.checkpoints",
-    "load": "dgsr.saving",
-    "load_generator": "dgsr.checkpoints",
+    "list_generators": "dgsr.generator.checkpoints",
+    "load": "dgsr.regressor",
+    "load_generator": "dgsr.generator.checkpoints",
     "pretrain": "dgsr.pretraining",
 }
 

@@ -6,7 +6,6 @@ import copy
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import partial
 from numbers import Integral, Real
 from pathlib import Path
@@ -20,8 +19,7 @@ from sklearn.utils import check_random_state, estimator_html_repr
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
-from dgsr import search
-from dgsr.compiling import compile_kernels
+from dgsr import saving, search
 from dgsr.evolution import EvolutionConfig
 from dgsr.expressions.constraints import Constraints
 from dgsr.expressions.expression import Expression
@@ -29,8 +27,9 @@ from dgsr.expressions.library import Library, library_over
 from dgsr.finishing import finish, rescaled
 from dgsr.generator.config import CONFIGS
 from dgsr.pareto import SELECTIONS, Candidate, ParetoFront, front_table, select
-from dgsr.preparation import Prepared, prepare
-from dgsr.progress import search_line, shown
+from dgsr.preprocessing import Prepared, prepare
+from dgsr.reporting.progress import SearchProgress, search_line, shown
+from dgsr.search.compiling import compile_kernels
 
 if TYPE_CHECKING:
     from dgsr.generator.generator import Generator
@@ -45,31 +44,6 @@ _N_REMEMBERED = 1_000
 _SMALLEST_SPREAD, _LARGEST_SPREAD = 1e-140, 1e140
 
 
-@dataclass(frozen=True)
-class SearchProgress:
-    """What the `callback` of `DGSRRegressor` is told after every round.
-
-    Parameters
-    ----------
-    evaluations : int
-        Equations evaluated so far.
-    seconds : float
-        Since the fit began.
-    best_nmse : float
-        Lowest NMSE so far.
-    best_expression : Expression
-        The formula it belongs to.
-    share : float
-        How much of the budget is spent: 0 to 1, of evaluations or seconds, whichever is more.
-    """
-
-    evaluations: int
-    seconds: float
-    best_nmse: float
-    best_expression: Expression
-    share: float = 0.0
-
-
 class DGSRRegressor(RegressorMixin, BaseEstimator):
     """Symbolic regression with a pre-trained conditional generator, refined on the data.
 
@@ -79,7 +53,7 @@ class DGSRRegressor(RegressorMixin, BaseEstimator):
         Token library: the name of a preset (``"koza"``, ``"koza-const"``, ``"synth"``, ``"physics"``),
         or a `Library` of any number of variables. ``"auto"`` is ``"physics"``, which has constants.
     generator : str, path, Generator or None, default="auto"
-        The pre-trained generator: a name of `dgsr.checkpoints.list_generators`, a folder, or the
+        The pre-trained generator: a name of `dgsr.generator.checkpoints.list_generators`, a folder, or the
         object. ``"auto"`` takes a shipped one for the library and the number of columns, and an
         untrained one where there is none; ``"untrained"`` has random weights; None leaves the
         network out: genetic programming alone.
@@ -419,10 +393,8 @@ class DGSRRegressor(RegressorMixin, BaseEstimator):
 
     def save(self, path: str | Path) -> None:
         """Write the fitted estimator to a file that `dgsr.load` reads; see `dgsr.saving.save`."""
-        from dgsr.saving import save
-
         check_is_fitted(self)
-        save(self, path)
+        saving.save(self, path)
 
     def report(self, path: str | Path, X: Any = None, y: Any = None, **options: Any) -> None:
         """Write a page of HTML on the fit.
@@ -498,7 +470,7 @@ class DGSRRegressor(RegressorMixin, BaseEstimator):
             self.generator_ = "none"
             return None
         # Here, not above: both import torch, which takes more than a second.
-        from dgsr.checkpoints import find_generator, load_generator
+        from dgsr.generator.checkpoints import find_generator, load_generator
         from dgsr.generator.generator import Generator
 
         if chosen == "auto":
@@ -557,6 +529,28 @@ class DGSRRegressor(RegressorMixin, BaseEstimator):
             f"chosen: {self.expression_}"
         )
         _print(line)
+
+
+def load(path: str | Path) -> DGSRRegressor:
+    """Read an estimator that `DGSRRegressor.save` wrote.
+
+    Parameters
+    ----------
+    path : str or Path
+
+    Returns
+    -------
+    DGSRRegressor
+        A fitted one, which predicts as the one that was saved.
+
+    Raises
+    ------
+    ValueError
+        If the file is no saved estimator, is damaged, or was written by a later version of dgsr.
+    FileNotFoundError
+        If there is none.
+    """
+    return saving.load(path, DGSRRegressor)
 
 
 def _print(line: str) -> None:

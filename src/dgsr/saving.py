@@ -15,11 +15,10 @@ import numpy as np
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save as to_bytes
 
-import dgsr
 from dgsr.expressions.expression import Expression
 from dgsr.expressions.library import Library
 from dgsr.pareto import Candidate, ParetoFront
-from dgsr.regressor import DGSRRegressor
+from dgsr.version import __version__
 from dgsr.writing import write_atomically
 
 #: Raised when an older version could not read what this one writes.
@@ -39,13 +38,13 @@ _LARGEST_NUMBER = float(np.finfo(np.float64).max)
 _DAMAGE = (SafetensorError, ValueError, LookupError, TypeError, AttributeError, OverflowError, RecursionError)
 
 
-def save(regressor: DGSRRegressor, path: str | Path) -> None:
+def save(regressor: Any, path: str | Path) -> None:
     """Write a fitted estimator to a file; an existing one is replaced in one step.
 
     Parameters
     ----------
     regressor : DGSRRegressor
-        Fitted.
+        A fitted one.
     path : str or Path
 
     Raises
@@ -77,7 +76,7 @@ def save(regressor: DGSRRegressor, path: str | Path) -> None:
     header = {
         "kind": _KIND,
         "format_version": FORMAT_VERSION,
-        "dgsr_version": dgsr.__version__,
+        "dgsr_version": __version__,
         "parameters": parameters,
         "library": _library_entry(library),
         "library_of_formulas": _library_entry(expressions[0].library),
@@ -105,17 +104,19 @@ def save(regressor: DGSRRegressor, path: str | Path) -> None:
     write_atomically(path, to_bytes(arrays, metadata={"dgsr": text}))
 
 
-def load(path: str | Path) -> DGSRRegressor:
-    """Read an estimator that `DGSRRegressor.save` wrote.
+def load(path: str | Path, estimator: type) -> Any:
+    """Read an estimator that `save` wrote.
 
     Parameters
     ----------
     path : str or Path
+    estimator : type
+        The class of the estimator, `DGSRRegressor`.
 
     Returns
     -------
     DGSRRegressor
-        Fitted: it predicts as the one that was saved.
+        A fitted one, which predicts as the one that was saved.
 
     Raises
     ------
@@ -141,19 +142,19 @@ def load(path: str | Path) -> DGSRRegressor:
     try:
         version = _entry(header, "format_version", int)
         if version <= FORMAT_VERSION:
-            return _rebuilt(header, arrays)
+            return _rebuilt(estimator, header, arrays)
         written_by = _entry(header, "dgsr_version", str)
     except _DAMAGE as error:
         raise ValueError(f"{path} is damaged ({str(error)[:200]}); save it again.") from error
     raise ValueError(
         f"{path} was written by dgsr {written_by} in format {version}; "
-        f"this is dgsr {dgsr.__version__}, which reads up to format {FORMAT_VERSION}: update dgsr."
+        f"this is dgsr {__version__}, which reads up to format {FORMAT_VERSION}: update dgsr."
     )
 
 
-def _rebuilt(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> DGSRRegressor:
+def _rebuilt(estimator: type, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> Any:
     """Return the estimator of a file; ValueError if one of its parts is not as `save` writes it."""
-    regressor = _with_parameters(_entry(header, "parameters", dict))
+    regressor = _with_parameters(estimator, _entry(header, "parameters", dict))
     attributes = _entry(header, "attributes", dict)
     for name, kind in _ATTRIBUTES.items():
         setattr(regressor, name, _entry(attributes, name, kind))
@@ -176,12 +177,12 @@ def _rebuilt(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> DGSRRegre
     return regressor
 
 
-def _with_parameters(given: dict[str, Any]) -> DGSRRegressor:
-    known = DGSRRegressor().get_params()
+def _with_parameters(estimator: type, given: dict[str, Any]) -> Any:
+    known = estimator().get_params()
     parameters = {name: value for name, value in given.items() if name in known}
     if isinstance(parameters.get("library"), dict):
         parameters["library"] = _library(parameters["library"])
-    regressor = DGSRRegressor(**parameters)
+    regressor = estimator(**parameters)
     regressor._validate_params()
     return regressor
 
@@ -268,7 +269,7 @@ def _refuse_constant(name: str) -> None:
     raise ValueError(f"{name} is not JSON")
 
 
-def _parameters(regressor: DGSRRegressor) -> tuple[dict[str, Any], list[str]]:
+def _parameters(regressor: Any) -> tuple[dict[str, Any], list[str]]:
     """The parameters a file can hold, and the names of the others."""
     held: dict[str, Any] = {}
     left_out = []
@@ -290,7 +291,7 @@ def _plain(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def _feature_names(regressor: DGSRRegressor) -> list[str] | None:
+def _feature_names(regressor: Any) -> list[str] | None:
     names = getattr(regressor, "feature_names_in_", None)
     return None if names is None else [str(name) for name in names]
 

@@ -23,19 +23,19 @@ from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).parents[2]
-KERNELS = ROOT / "src" / "dgsr" / "kernels"
+SOURCES = ROOT / "src" / "dgsr"
 
 # The files that touch a kernel, where they are others than those that import it by name.
 TESTS = {
     "arrays": ("test_completion",),
+    "backpropagation": ("test_completion",),
     "canonical": ("test_prior", "test_pretraining"),
-    "constants": ("test_constants", "test_finishing"),
-    "decoding": ("test_generator", "test_columns"),
+    "compiled_decoder": ("test_generator", "test_columns"),
+    "enumeration": ("test_completion",),
     "inverses": ("test_remainders", "test_completion"),
-    "listing": ("test_completion",),
-    "prior": ("test_prior", "test_pretraining"),
+    "levenberg_marquardt": ("test_constants", "test_finishing"),
+    "prior_kernel": ("test_prior", "test_pretraining"),
     "random": ("test_evolve", "test_prior"),
-    "repair": ("test_completion",),
     "sampling": ("test_generator",),
 }
 SWAPPED = {
@@ -104,7 +104,11 @@ def tests_of(kernel: str) -> list[str]:
     named = [
         path.stem
         for path in sorted((ROOT / "tests").glob("test_*.py"))
-        if re.search(rf"\bkernels(\.| import .*\b){kernel}\b", path.read_text(encoding="utf-8"))
+        if re.search(
+            rf"^from dgsr\.\w+(\.conditioning)?(\.| import .*\b){kernel}\b",
+            path.read_text(encoding="utf-8"),
+            re.MULTILINE,
+        )
     ]
     return [f"tests/{name}.py" for name in TESTS.get(kernel, named)]
 
@@ -145,7 +149,7 @@ def main() -> int:
     arguments = parser.parse_args()
     if hasattr(os, "nice"):
         os.nice(10)
-    files = [path for path in sorted(KERNELS.glob("*.py")) if tests_of(path.stem)]
+    files = [path for path in sorted(SOURCES.rglob("*.py")) if tests_of(path.stem)]
     everything = [mutation for file in files for mutation in mutations(file)]
     drawn = random.Random(arguments.seed).sample(everything, arguments.number)
     n_tried = n_caught = 0

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dgsr import DGSRRegressor
-from dgsr.constants import fit_constants
+from dgsr.constants.fitting import fit_constants
 from dgsr.population import Population
 
 

@@ -10,7 +10,7 @@ from dgsr.expressions.constraints import Constraints
 from dgsr.generator.encoding import Encoding
 from dgsr.generator.generator import Generator
 from dgsr.kernels.random import new_state
-from dgsr.prior import Prior
+from dgsr.pretraining.prior import Prior
 from dgsr.regressor import DGSRRegressor
 
 

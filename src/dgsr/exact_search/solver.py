@@ -7,9 +7,8 @@ from functools import cache, cached_property, lru_cache
 
 import numpy as np
 
-from dgsr.expressions.constraints import Grammar
-from dgsr.expressions.library import Library, TokenTable
-from dgsr.kernels.catalogue import (
+from dgsr.exact_search.backpropagation import repair
+from dgsr.exact_search.bank import (
     LARGE,
     N_POINTS,
     Catalogue,
@@ -18,18 +17,19 @@ from dgsr.kernels.catalogue import (
     fill_short,
     new_catalogue,
     new_short,
+    rows_to_look_at,
     short_of,
 )
-from dgsr.kernels.dictionary import rows_to_look_at
+from dgsr.exact_search.stages import DEEPEST, SHALLOW, complete_whole
+from dgsr.expressions.constraints import Grammar
+from dgsr.expressions.library import Library, TokenTable
 from dgsr.kernels.evaluate import predictions
 from dgsr.kernels.grammar import are_valid
-from dgsr.kernels.repair import repair
-from dgsr.kernels.wholes import DEEPEST, SHALLOW, complete_whole
 from dgsr.population import DataSet, Population
 
 #: Repaired programs of one call at most.
 _MOST = 200
-# What all repairs of one call may cost, counted as in `dgsr.kernels.completion`: a second or two. On common
+# What all repairs of one call may cost, counted as in `dgsr.exact_search.join`: a second or two. On common
 # data none comes near.
 _MOST_WORK = 200_000_000
 # Mean square of what is written otherwise and rounded otherwise, of that of the target.

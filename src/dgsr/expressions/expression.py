@@ -18,8 +18,8 @@ from dgsr.expressions.tidy import tidy
 if TYPE_CHECKING:
     import sympy as sympy_module
 
+    from dgsr.expressions.torch_export import FormulaModule
     from dgsr.expressions.user import UserOperator
-    from dgsr.torch_export import FormulaModule
 
 
 class Expression:
@@ -214,7 +214,7 @@ class Expression:
             If the formula has an operator of the user's own without sympy form.
         """
         # Here, not above: expressions know nothing of torch.
-        from dgsr.torch_export import FormulaModule
+        from dgsr.expressions.torch_export import FormulaModule
 
         return FormulaModule(self)
 

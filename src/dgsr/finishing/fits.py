@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from dgsr.constants import fit_constants
+from dgsr.constants.fitting import fit_constants
 from dgsr.expressions.library import Library
 from dgsr.finishing.programs import FreeProgram, groups_of
 from dgsr.population import DataSet, Population

@@ -8,11 +8,11 @@ from functools import partial
 
 import numpy as np
 
-from dgsr.expressions.expansion import expanded, gathered
-from dgsr.expressions.merging import PLACEMENTS, merge
 from dgsr.expressions.syntax import Tree
 from dgsr.expressions.tidy import tidy
+from dgsr.finishing.expansion import expanded, gathered
 from dgsr.finishing.fits import Fits, FittedProgram
+from dgsr.finishing.merging import PLACEMENTS, merge
 from dgsr.finishing.programs import FreeProgram, complexity, tree_of, written
 
 

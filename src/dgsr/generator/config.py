@@ -49,7 +49,7 @@ class GeneratorConfig:
         Longest program.
     remainders : bool
         Whether the decoder is told, at every token, what the rest of the program has to be; see
-        `dgsr.kernels.remainders`. With the encoder ``"columns"`` alone.
+        `dgsr.generator.conditioning.targets`. With the encoder ``"columns"`` alone.
     reader_width : int
         Features it reads a column's part of that in.
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from torch import Tensor
 
-from dgsr.kernels.catalogue import Catalogue
-from dgsr.kernels.dictionary import Tables
+from dgsr.exact_search.bank import Catalogue
+from dgsr.generator.conditioning.basis import Tables
 
 
 @dataclass(frozen=True)

@@ -10,24 +10,25 @@ import torch
 from torch import Tensor, nn
 
 from dgsr.exact_search import catalogue_of, is_law, large_catalogue_of
+from dgsr.exact_search.bank import rows_to_look_at
+from dgsr.exact_search.stages import look_up_more
 from dgsr.expressions.constraints import Constraints, Grammar
 from dgsr.expressions.library import Library
 from dgsr.generator.columns import ColumnEncoder
-from dgsr.generator.config import GeneratorConfig
-from dgsr.generator.decoder import Decoder
-from dgsr.generator.encoder import Encoder
-from dgsr.generator.encoding import Encoding
-from dgsr.generator.sampling import Samples, sample_programs
-from dgsr.kernels.dictionary import MOST_COLUMNS, new_tables, rows_to_look_at
-from dgsr.kernels.grammar import are_valid, walk
-from dgsr.kernels.random import new_state
-from dgsr.kernels.remainders import (
+from dgsr.generator.conditioning.basis import MOST_COLUMNS, new_tables
+from dgsr.generator.conditioning.targets import (
     complete_programs,
     describe_programs,
     description_names,
     description_sizes,
 )
-from dgsr.kernels.wholes import look_up_more
+from dgsr.generator.config import GeneratorConfig
+from dgsr.generator.decoder import Decoder
+from dgsr.generator.encoder import Encoder
+from dgsr.generator.encoding import Encoding
+from dgsr.generator.sampling import Samples, sample_programs
+from dgsr.kernels.grammar import are_valid, walk
+from dgsr.kernels.random import new_state
 from dgsr.population import Population
 
 
@@ -143,7 +144,7 @@ class Generator(nn.Module):
         """Encode D data sets of arrays (D, N, C) and (D, N), float64.
 
         With `depth`, whole programs are looked up that training has not the time for; see
-        `dgsr.kernels.wholes.complete_whole`.
+        `dgsr.exact_search.stages.complete_whole`.
         """
         latents = self.encoder(
             torch.from_numpy(X).to(self.device), torch.from_numpy(y).to(self.device), n_variables

@@ -1,4 +1,4 @@
-"""The decoder's weights as arrays, for the compiled steps of `dgsr.kernels.decoding`."""
+"""The decoder's weights as arrays, for the compiled steps of `dgsr.generator.compiled_decoder`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from dgsr.kernels.decoding import Attending, ReaderWeights, StackedLayers, Tables
+from dgsr.generator.compiled_decoder import Attending, ReaderWeights, StackedLayers, Tables
 
 if TYPE_CHECKING:
     from dgsr.generator.decoder import Decoder, Memory

@@ -16,7 +16,7 @@ class Reader(nn.Module):
     ----------
     config : GeneratorConfig
     n_moments, n_by_column : int
-        Numbers of a description; see `dgsr.kernels.remainders`.
+        Numbers of a description; see `dgsr.generator.conditioning.targets`.
     """
 
     def __init__(self, config: GeneratorConfig, n_moments: int, n_by_column: int) -> None:

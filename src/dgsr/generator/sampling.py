@@ -10,12 +10,12 @@ from torch import Tensor
 
 from dgsr.expressions.constraints import Grammar
 from dgsr.expressions.library import TokenTable
+from dgsr.generator.compiled_decoder import decode
+from dgsr.generator.conditioning.targets import Remainders
 from dgsr.generator.decoder import Decoder
 from dgsr.generator.encoding import Encoding
 from dgsr.generator.packing import pack_attention, pack_layers, pack_reader, pack_tables
-from dgsr.kernels.decoding import decode
 from dgsr.kernels.grammar import LENGTH, TreeState, new_tree_state
-from dgsr.kernels.remainders import Remainders
 from dgsr.kernels.sampling import draw_tokens
 
 # Finished programs leave the batch once they are more than this share of it: moving the others'
@@ -79,7 +79,7 @@ def _draw_compiled(
     tokens: np.ndarray,
     log_probs: np.ndarray,
 ) -> None:
-    """Draw the programs of one data set after the other with `dgsr.kernels.decoding`."""
+    """Draw the programs of one data set after the other with `dgsr.generator.compiled_decoder`."""
     latents = encoding.latents
     memory = decoder.memory(latents)
     layers = pack_layers(decoder.layers, decoder.positions.embedding_dim)

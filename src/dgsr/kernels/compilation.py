@@ -2,7 +2,7 @@
 
 numba keeps machine code by function and asks only whether the file of that function has changed, so that an
 edit of what is compiled into it goes unseen. Here the code of all kernels belongs to one digest of all their
-sources: an edit anywhere in this folder makes a new place, and nothing old is ever run.
+sources: an edit of any of them makes a new place, and nothing old is ever run.
 """
 
 from __future__ import annotations
@@ -202,10 +202,20 @@ def folder() -> Path | None:
 def digest_of_sources() -> str:
     """Return the SHA-256 digest of the sources of all kernels and of the versions of their compiler."""
     digest = hashlib.sha256(f"{numba.__version__} {llvmlite.__version__}".encode())
-    sources = (entry for entry in resources.files(__package__).iterdir() if entry.name.endswith(".py"))
-    for source in sorted(sources, key=lambda entry: entry.name):
-        digest.update(source.name.encode() + b"\0" + source.read_bytes() + b"\0")
+    for name, source in sorted(_sources(resources.files("dgsr"))):
+        digest.update(name.encode() + b"\0" + source + b"\0")
     return digest.hexdigest()
+
+
+def _sources(place, name="dgsr"):
+    """Yield name and bytes of every module that has kernels, and of those beside this one."""
+    for entry in place.iterdir():
+        if entry.is_dir() and entry.name != "__pycache__":
+            yield from _sources(entry, f"{name}.{entry.name}")
+        elif entry.name.endswith(".py"):
+            source = entry.read_bytes()
+            if name == __package__ or b"dgsr.kernels.compilation import compiled" in source:
+                yield f"{name}.{entry.name}", source
 
 
 def name_of_processor() -> str:

@@ -12,18 +12,18 @@ from typing import Any
 import numpy as np
 import torch
 
-from dgsr.checkpoints import CURVES, load_generator, refuse_user_operators, save_generator
-from dgsr.exclusion import benchmark_exclusions
 from dgsr.expressions.constraints import Constraints
 from dgsr.expressions.library import Library, get_library
+from dgsr.generator.checkpoints import CURVES, load_generator, refuse_user_operators, save_generator
 from dgsr.generator.config import CONFIGS, GeneratorConfig
 from dgsr.generator.generator import Generator
 from dgsr.pretraining import distributed
+from dgsr.pretraining.conditioning_gap import ValidationSet, draw_validation_set, measure
 from dgsr.pretraining.config import OBJECTIVES, PRETRAINING_CONFIGS, PretrainingConfig
 from dgsr.pretraining.curves import to_svg
+from dgsr.pretraining.decontamination import benchmark_exclusions
+from dgsr.pretraining.prior import Prior
 from dgsr.pretraining.trainer import Trainer
-from dgsr.prior import Prior
-from dgsr.validation import ValidationSet, draw_validation_set, measure
 from dgsr.writing import write_atomically
 
 __all__ = ["OBJECTIVES", "PRETRAINING_CONFIGS", "PretrainingConfig", "Progress", "Trainer", "pretrain"]

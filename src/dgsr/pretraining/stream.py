@@ -11,13 +11,13 @@ import torch
 from torch.utils.data import DataLoader, Dataset
 
 from dgsr.exact_search import catalogue_of
+from dgsr.exact_search.bank import rows_to_look_at
+from dgsr.exact_search.stages import are_looked_up
 from dgsr.expressions.constraints import Constraints
 from dgsr.expressions.library import Library
-from dgsr.kernels.dictionary import rows_to_look_at
 from dgsr.kernels.random import new_state
-from dgsr.kernels.wholes import are_looked_up
 from dgsr.pretraining.config import PretrainingConfig
-from dgsr.prior import DrawnDataSets, Exclusions, Prior
+from dgsr.pretraining.prior import DrawnDataSets, Exclusions, Prior
 
 
 class Batch(NamedTuple):

@@ -20,16 +20,16 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save as to_bytes
 from torch import Tensor
 
-from dgsr import objectives
+from dgsr.generator import objectives
 from dgsr.generator.config import INPUT_LAYOUT
 from dgsr.generator.generator import Generator
 from dgsr.kernels.random import new_state
 from dgsr.population import DataSet
 from dgsr.pretraining import distributed
+from dgsr.pretraining.conditioning_gap import fitted_nmse
 from dgsr.pretraining.config import PretrainingConfig
+from dgsr.pretraining.prior import DrawnDataSets, Exclusions, Prior
 from dgsr.pretraining.stream import Batch, Stream
-from dgsr.prior import DrawnDataSets, Exclusions, Prior
-from dgsr.validation import fitted_nmse
 from dgsr.writing import write_atomically
 
 _MICRO_BATCH = 64

@@ -13,6 +13,7 @@ import numpy as np
 
 from dgsr.pareto import Candidate
 from dgsr.reporting.numbers import counted
+from dgsr.version import __version__
 
 #: Rows whose values are written into the report, at most.
 MAX_ROWS = 1_000
@@ -127,9 +128,7 @@ def particulars(estimator: Any, n_rows: int) -> list[tuple[str, str]]:
 
 
 def _versions() -> list[tuple[str, str]]:
-    import dgsr
-
-    found = [("dgsr", dgsr.__version__), ("Python", platform.python_version())]
+    found = [("dgsr", __version__), ("Python", platform.python_version())]
     return found + [(package, metadata.version(package)) for package in _PACKAGES]
 
 

@@ -11,13 +11,13 @@ from typing import ClassVar
 
 import numpy as np
 
-from dgsr.constants import Fit, fit_constants
+from dgsr.constants.fitting import Fit, fit_constants
+from dgsr.constants.scaling import N_CONSTANTS, N_TOKENS, written_out
 from dgsr.expressions.constraints import Constraints
 from dgsr.expressions.expression import Expression
 from dgsr.expressions.library import Library
 from dgsr.pareto import ParetoArchive
 from dgsr.population import DataSet, Population
-from dgsr.scaling import N_CONSTANTS, N_TOKENS, written_out
 from dgsr.search.budget import Budget
 from dgsr.search.config import SearchConfig
 

@@ -64,7 +64,7 @@ class Refinement:
         self._forget_training()
 
     def _forget_training(self) -> None:
-        from dgsr import objectives
+        from dgsr.generator import objectives
 
         self.baseline = objectives.Baseline()
         self.__dict__.pop("optimizer", None)
@@ -132,7 +132,7 @@ class Refinement:
         """
         import torch
 
-        from dgsr import objectives
+        from dgsr.generator import objectives
 
         config = self._config
         of_all = 1.0 / (1.0 + nmse)

@@ -13,12 +13,12 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
-from dgsr.constants import fit_constants
+from dgsr.constants.fitting import fit_constants
 from dgsr.generator.generator import Generator
 from dgsr.kernels.evaluate import predictions
 from dgsr.kernels.random import new_state
 from dgsr.population import DataSet, Population
-from dgsr.prior import DrawnDataSets, Exclusions, Prior, comparable
+from dgsr.pretraining.prior import DrawnDataSets, Exclusions, Prior, comparable
 
 #: Rows the encoder sees; equivalence is decided on all rows of the data set.
 N_SEEN, N_ROWS = 30, 100
@@ -97,7 +97,7 @@ def measure(
         How many of the validation set's equations to use.
     seed : int
     depth : int
-        How far whole programs are looked up, see `dgsr.kernels.wholes.complete_whole`; by default as in
+        How far whole programs are looked up, see `dgsr.exact_search.stages.complete_whole`; by default as in
         training.
 
     Returns

@@ -11,9 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dgsr.kernels.arrays import copy_to
-from dgsr.kernels.compilation import compiled
-from dgsr.kernels.dictionary import (
+from dgsr.generator.conditioning.basis import (
     BASES,
     FACTORS,
     N_BASES,
@@ -28,6 +26,8 @@ from dgsr.kernels.dictionary import (
     n_nested,
     standardise,
 )
+from dgsr.kernels.arrays import copy_to
+from dgsr.kernels.compilation import compiled
 from dgsr.kernels.inverses import take_off
 from dgsr.kernels.operators import EXP
 

@@ -13,7 +13,7 @@ from dgsr.expressions.library import Library
 from dgsr.expressions.programs import to_program
 from dgsr.expressions.syntax import Tree, rename
 from dgsr.kernels.canonical import skeletons
-from dgsr.prior import Exclusions, comparable, comparison_points, rewriting
+from dgsr.pretraining.prior import Exclusions, comparable, comparison_points, rewriting
 from dgsr.problems import list_sets, load_set
 from dgsr.problems.problem import Problem
 

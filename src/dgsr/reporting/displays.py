@@ -102,7 +102,7 @@ class ParetoFrontDisplay:
     --------
     >>> import matplotlib
     >>> matplotlib.use("Agg")
-    >>> from dgsr.displays import ParetoFrontDisplay
+    >>> from dgsr.reporting.displays import ParetoFrontDisplay
     >>> display = ParetoFrontDisplay([1, 3], [0.5, 0.0], ["x", "2*x"], chosen=1).plot()
     >>> [label.get_text() for label in display.labels_]
     ['2*x', 'x']

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import itertools
 
-from dgsr.expressions.normal_form import (
+from dgsr.expressions.simple_numbers import cost
+from dgsr.expressions.syntax import Tree, is_number
+from dgsr.finishing.normal_form import (
     ODD,
     Call,
     Node,
@@ -20,8 +22,6 @@ from dgsr.expressions.normal_form import (
     over,
     to_power,
 )
-from dgsr.expressions.simple_numbers import cost
-from dgsr.expressions.syntax import Tree, is_number
 
 #: Where the scale of a product of sums goes. ``leading``: before it, and in every sum the coefficient is 1
 #: that is so in the normal form; ``number``: the same, but the number of a sum below the line is 1;

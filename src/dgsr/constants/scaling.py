@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dgsr.constants import Fit, fit_constants
+from dgsr.constants.fitting import Fit, fit_constants
 from dgsr.population import DataSet, Population
 
 #: Tokens and constants that scale and offset add to a program.

@@ -14,11 +14,11 @@ import math
 
 import numpy as np
 
+from dgsr.exact_search.bank import N_POINTS
+from dgsr.exact_search.join import MOST_FIRST, complete
 from dgsr.kernels.arrays import copy_to
 from dgsr.kernels.canonical import subtree_ends
-from dgsr.kernels.catalogue import N_POINTS
 from dgsr.kernels.compilation import compiled
-from dgsr.kernels.completion import MOST_FIRST, complete
 from dgsr.kernels.inverses import second_operand, take_off
 from dgsr.kernels.operators import ADD, COS, DIV, MUL, SIN, SQUARE, SUB, VARIABLE, apply, is_binary
 
@@ -72,7 +72,7 @@ def repair(tokens, length, table, points, target, short, catalogue, work, repair
     short : Short
     catalogue : Catalogue
     work : ndarray of shape (1,), int64
-        What it may cost, off which this is taken: see `dgsr.kernels.completion.complete`.
+        What it may cost, off which this is taken: see `dgsr.exact_search.join.complete`.
     repaired : ndarray of shape (most, max_length), int64
     lengths : ndarray of shape (most,), int64
         Receive programs, and their lengths; that they meet a grammar is not certain.

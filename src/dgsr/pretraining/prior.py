@@ -11,8 +11,8 @@ import numpy as np
 from dgsr.expressions.constraints import Constraints
 from dgsr.expressions.library import Library
 from dgsr.kernels.canonical import OFFSET, SCALE, Rewriting
-from dgsr.kernels.prior import PriorTable, draw_datasets, scale_all_away
 from dgsr.population import Population
+from dgsr.pretraining.prior_kernel import PriorTable, draw_datasets, scale_all_away
 
 _POWERS = ("pow2", "pow3", "pow4", "pow5")
 

@@ -11,10 +11,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from dgsr.generator.conditioning.features import new_scratch
+from dgsr.generator.conditioning.targets import append, describe_next, new_holes
 from dgsr.kernels.compilation import compiled
-from dgsr.kernels.descriptions import new_scratch
 from dgsr.kernels.elementary import exp
-from dgsr.kernels.remainders import append, describe_next, new_holes
 from dgsr.kernels.sampling import draw_tokens
 
 #: Programs that go through the steps together: their keys and values have to stay in the cache.
@@ -265,9 +265,9 @@ def decode(
     attending : Attending
     reader : ReaderWeights or None
     library : TokenTable
-    remainders : dgsr.kernels.dictionary.Tables or None
+    remainders : dgsr.generator.conditioning.basis.Tables or None
         None if the decoder is not told of remainders.
-    catalogue : dgsr.kernels.catalogue.Catalogue or None
+    catalogue : dgsr.exact_search.bank.Catalogue or None
         Likewise.
     dataset : int
         Which of them the programs are for.

@@ -11,9 +11,8 @@ import math
 
 import numpy as np
 
-from dgsr.kernels.arrays import copy_to, extremes
-from dgsr.kernels.compilation import compiled
-from dgsr.kernels.completion import (
+from dgsr.exact_search.enumeration import LARGEST_POWER
+from dgsr.exact_search.join import (
     ADDED,
     ALONE,
     BY_FIRST,
@@ -28,8 +27,9 @@ from dgsr.kernels.completion import (
     write,
     write_short,
 )
+from dgsr.kernels.arrays import copy_to, extremes
+from dgsr.kernels.compilation import compiled
 from dgsr.kernels.inverses import take_off
-from dgsr.kernels.listing import LARGEST_POWER
 from dgsr.kernels.operators import COS, EXP, SIN
 
 _compiled = compiled(error_model="numpy")

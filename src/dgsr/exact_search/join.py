@@ -11,11 +11,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from dgsr.exact_search.bank import N_POINTS, evaluate, look
+from dgsr.exact_search.enumeration import LARGEST_POWER
 from dgsr.kernels.arrays import copy_to, extremes
-from dgsr.kernels.catalogue import N_POINTS, evaluate, look
 from dgsr.kernels.compilation import compiled
 from dgsr.kernels.inverses import take_off
-from dgsr.kernels.listing import LARGEST_POWER
 from dgsr.kernels.operators import COS, EXP, SIN, SQUARE, VARIABLE, apply, is_binary
 
 #: Programs tried as the first of two, at most, where what completes one is looked for at every token.
@@ -23,7 +23,7 @@ MOST_FIRST = 128
 #: Work is counted in looks at one value, of some nanoseconds each. A program that is computed forwards at all
 #: points costs so many.
 FORWARDS = 100
-#: What a completion may cost at most, one of many and one of a stage of `dgsr.kernels.wholes`. On common data
+#: What a completion may cost at most, one of many and one of a stage of `stages`. On common data
 #: none comes near; where all programs have the same few values, the rest is not looked for.
 MOST_WORK, MOST_WORK_OF_STAGE = 500_000, 20_000_000
 # Gone through at a time, and candidates for a value, by the first point, that are looked at of these.

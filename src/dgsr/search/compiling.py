@@ -14,15 +14,15 @@ from pathlib import Path
 
 import numpy as np
 
-from dgsr.constants import fit_constants
+from dgsr.constants.fitting import fit_constants
 from dgsr.evolution import EvolutionConfig, get_engine, random_population
 from dgsr.exact_search import ExactSolver, catalogue_of
 from dgsr.expressions.constraints import Constraints, Grammar
 from dgsr.expressions.expression import Expression
 from dgsr.expressions.library import Library
 from dgsr.finishing import finish
+from dgsr.generator.conditioning.basis import new_tables, room_for_tables
 from dgsr.kernels.compilation import Kernel, folder, name_of_processor
-from dgsr.kernels.dictionary import new_tables, room_for_tables
 from dgsr.kernels.random import new_state
 from dgsr.population import DataSet, Population
 
@@ -95,7 +95,7 @@ def _second_process(has_constants: bool) -> Iterator[None]:
     if folder() is None or not Path(sys.executable or "").stem.lower().startswith(("python", "pypy")):
         yield
         return
-    command = f"from dgsr.compiling import _run_searchers; _run_searchers({has_constants})"
+    command = f"from dgsr.search.compiling import _run_searchers; _run_searchers({has_constants})"
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     try:
         process = subprocess.Popen(

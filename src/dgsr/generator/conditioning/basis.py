@@ -7,13 +7,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from dgsr.exact_search.bank import Short, new_short
+from dgsr.exact_search.stages import look_up_whole
 from dgsr.kernels.arrays import copy_to
-from dgsr.kernels.catalogue import Short, new_short
 from dgsr.kernels.compilation import compiled
-from dgsr.kernels.wholes import look_up_whole
 
-#: Rows of a data set that remainders are looked at in.
-MOST_ROWS = 64
 #: Most columns of a table whose remainders are looked at: the work grows as the square of the columns, to two
 #: thousandths of a second for every token of a program.
 MOST_COLUMNS = 32
@@ -297,12 +295,6 @@ def _sine(values, shift, out):
         out[j] = math.sin(values[j] + shift) if abs(values[j]) < 1e5 else np.nan
 
 
-def rows_to_look_at(n):
-    """Rows of a table of n that remainders are looked at in: from all over it, for it may be sorted."""
-    most = min(n, MOST_ROWS)
-    return np.arange(most) * n // most
-
-
 def new_tables(columns, y, catalogue, max_length):
     """Return the `Tables` of D data sets; see `room_for_tables`."""
     tables = room_for_tables(columns, y, catalogue, max_length)
@@ -319,7 +311,7 @@ def room_for_tables(columns, y, catalogue, max_length):
     ----------
     columns : ndarray of shape (D, C, n), float64
     y : ndarray of shape (D, n), float64
-    catalogue : dgsr.kernels.catalogue.Catalogue
+    catalogue : dgsr.exact_search.bank.Catalogue
         The short programs over these columns.
     max_length : int
         Most tokens of a program that is looked up whole.

@@ -1,7 +1,7 @@
 """Whole programs looked up, in compiled code: two short programs joined, under one or more covers.
 
 Looked up is what `complete` finds, at more length, in stages: all pairs of short programs, pairs under one or
-two covers (`dgsr.kernels.covers`), and under a sine or cosine that may have covers around it and in it. What
+two covers (`contexts`), and under a sine or cosine that may have covers around it and in it. What
 is in a sine is known but for its turn, and that differs from row to row: so there the first point alone is
 gone by, every turn of it is tried, and what is found is computed forwards at all points.
 """
@@ -12,10 +12,17 @@ from functools import partial
 
 import numpy as np
 
-from dgsr.kernels.arrays import copy_to, extremes
-from dgsr.kernels.catalogue import N_POINTS, fill_short, new_short, short_of
-from dgsr.kernels.compilation import compiled
-from dgsr.kernels.completion import (
+from dgsr.exact_search.bank import N_POINTS, fill_short, new_short, short_of
+from dgsr.exact_search.contexts import (
+    cover_with,
+    length_under,
+    n_covers,
+    nodes_of,
+    parts,
+    uncover,
+    write_covered,
+)
+from dgsr.exact_search.join import (
     ADDED,
     ALONE,
     BY_FIRST,
@@ -40,15 +47,8 @@ from dgsr.kernels.completion import (
     take_points,
     write,
 )
-from dgsr.kernels.covers import (
-    cover_with,
-    length_under,
-    n_covers,
-    nodes_of,
-    parts,
-    uncover,
-    write_covered,
-)
+from dgsr.kernels.arrays import copy_to, extremes
+from dgsr.kernels.compilation import compiled
 from dgsr.kernels.operators import COS, SIN
 
 #: Stages of the search: those it begins with, and all.
@@ -56,7 +56,7 @@ SHALLOW, DEEPEST = 8, 23
 # How often a stage of the search looks a value up, about: half a second.
 _MOST_LOOKS = 60_000_000
 # What a stage may cost, of which its looks are most on common data; what it does between two questions
-# whether it should stop; and what it costs to take a cover off. Counted as in `dgsr.kernels.completion`.
+# whether it should stop; and what it costs to take a cover off. Counted as in `dgsr.exact_search.join`.
 _MOST_WORK, _AT_ONCE, _COVER = 180_000_000, 10_000_000, 20
 # Of a stage that is under way: where it goes on, how many completions it may still look for (-1 before the
 # first), the work it may still do, and nodes and tokens of what it has found.
@@ -401,7 +401,7 @@ def look_up_more(tables, catalogue, accepts, depth):
 
     Parameters
     ----------
-    tables : dgsr.kernels.dictionary.Tables
+    tables : dgsr.generator.conditioning.basis.Tables
         Its `plans` receive them.
     catalogue : Catalogue
         Another one, over the same columns.

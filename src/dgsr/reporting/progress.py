@@ -8,17 +8,42 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import Any
 
 from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
-if TYPE_CHECKING:
-    from dgsr.regressor import SearchProgress
+from dgsr.expressions.expression import Expression
 
 # Seconds between two lines of a log, and between two changes of a line or a bar.
 _LOG, _LIVE = 2.0, 0.1
+
+
+@dataclass(frozen=True)
+class SearchProgress:
+    """What the `callback` of `DGSRRegressor` is told after every round.
+
+    Parameters
+    ----------
+    evaluations : int
+        Equations evaluated so far.
+    seconds : float
+        Since the fit began.
+    best_nmse : float
+        Lowest NMSE so far.
+    best_expression : Expression
+        The formula it belongs to.
+    share : float
+        How much of the budget is spent: 0 to 1, of evaluations or seconds, whichever is more.
+    """
+
+    evaluations: int
+    seconds: float
+    best_nmse: float
+    best_expression: Expression
+    share: float = 0.0
 
 
 @contextmanager

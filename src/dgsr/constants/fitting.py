@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dgsr.kernels.constants import fit_programs
+from dgsr.constants.levenberg_marquardt import fit_programs
 from dgsr.kernels.random import new_state
 from dgsr.population import DataSet, Population
 

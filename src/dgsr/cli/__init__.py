@@ -27,10 +27,10 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 import dgsr
-from dgsr.progress import printable, search_line, shown
+from dgsr.reporting.progress import printable, search_line, shown
 
 if TYPE_CHECKING:
-    from dgsr.checkpoints import GeneratorInfo
+    from dgsr.generator.checkpoints import GeneratorInfo
     from dgsr.regressor import DGSRRegressor
 
 FAILED = 1
@@ -99,7 +99,7 @@ def fit(
     Prints the Pareto front, the chosen formula marked. Ctrl-C or SIGTERM ends the search and prints the best
     so far.
     """
-    from dgsr.tabular import read_table
+    from dgsr.cli.tabular import read_table
     from dgsr.writing import check_writable
 
     stderr = Console(stderr=True, highlight=False)
@@ -108,9 +108,9 @@ def fit(
             if path is not None:
                 check_writable(path)  # now, and not after the search
         table = read_table(data, target)
-        from dgsr.compiling import compile_kernels
         from dgsr.expressions.library import library_over
         from dgsr.regressor import DGSRRegressor
+        from dgsr.search.compiling import compile_kernels
 
         has_constants = library_over(library, len(table.feature_names)).has_constants
         compile_kernels(has_constants, None if quiet else partial(_note, stderr))
@@ -146,7 +146,7 @@ def models(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
 ) -> None:
     """List the pre-trained generators."""
-    from dgsr.checkpoints import list_generators
+    from dgsr.generator.checkpoints import list_generators
 
     generators = list_generators()
     if as_json:

@@ -13,11 +13,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from dgsr.exact_search.bank import Short
+from dgsr.exact_search.join import MOST_FIRST, MOST_WORK, complete
+from dgsr.generator.conditioning.features import column_names, describe, moment_names, n_moments, new_scratch
 from dgsr.kernels.arrays import copy_to
-from dgsr.kernels.catalogue import Short
 from dgsr.kernels.compilation import compiled
-from dgsr.kernels.completion import MOST_FIRST, MOST_WORK, complete
-from dgsr.kernels.descriptions import column_names, describe, moment_names, n_moments, new_scratch
 from dgsr.kernels.inverses import WAY_NAMES, second_operand, take_off, ways_to_look
 from dgsr.kernels.operators import ADD, CONSTANT, COS, DIV, EXP, MUL, SIN, SUB, VARIABLE, apply, is_binary
 

@@ -11,11 +11,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from dgsr.exact_search.enumeration import LARGEST_POWER, list_programs
 from dgsr.kernels.arrays import copy_to
 from dgsr.kernels.compilation import compiled
 from dgsr.kernels.elementary import exp
 from dgsr.kernels.inverses import ways_to_look
-from dgsr.kernels.listing import LARGEST_POWER, list_programs
 from dgsr.kernels.operators import (
     ADD,
     COS,
@@ -31,6 +31,8 @@ from dgsr.kernels.operators import (
 
 #: Rows at which short programs are compared; data sets of fewer have none.
 N_POINTS = 8
+#: Most rows of a table that are looked at.
+MOST_ROWS = 64
 #: Programs of a catalogue: for what completes one, and for whole ones, which are looked up once.
 SMALL, LARGE = 1 << 14, 1 << 20
 # The bits of a number that are not looked at to find it, and how far off one may be; and how near, of those
@@ -112,6 +114,12 @@ def new_catalogue(opcode, argument, n_columns, size=SMALL):
         min(n, max(size // 16 if size <= SMALL else size // 128, n_columns)),
         _NEAR if size <= SMALL else _NEARER,
     )
+
+
+def rows_to_look_at(n):
+    """Return rows of a table of n, at most `MOST_ROWS`: from all over it, for it may be sorted."""
+    most = min(n, MOST_ROWS)
+    return np.arange(most) * n // most
 
 
 def new_short(n_datasets, catalogue):
