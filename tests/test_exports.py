@@ -73,6 +73,8 @@ def is_settled(expression, X):
         with np.errstate(all="ignore"):
             size = np.abs(result)
             within[:] &= ~((size > 1e290) & (size < np.inf)) & ~((size < 1e-290) & (size > 0.0))
+            vanished = (size == 0.0) & np.all([np.isfinite(a) & (a != 0.0) for a in operands], axis=0)
+            within[:] &= ~(vanished & (tree[0] in ("mul", "div", "pow", "square", "cube")))
             within[:] &= ~((tree[0] == "exp") & (operands[0] < -650.0) & (operands[0] > -np.inf))
             return result * (1.0 + rng.uniform(-by, by, len(X)))
 
@@ -147,6 +149,7 @@ def test_python_numpy_and_torch_give_the_values_of_the_evaluator(seed):
 
 
 @settings(max_examples=15, deadline=None)
+@example(16639, "physics")  # (v**2)**(-2) vanishes where 1/v**4 overflows on the way
 @example(206, "koza-const")  # exp(x1) - (x1 - x2) is written exp(x1) - x1 + x2
 @given(st.integers(0, 2**31), st.sampled_from(["physics", "koza-const"]))
 def test_the_text_reads_back_to_a_formula_of_the_same_values(seed, name):

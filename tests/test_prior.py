@@ -456,11 +456,16 @@ def tokens_of_programs(library, n, seed, **limits):
 
 @settings(max_examples=25, deadline=None)
 @given(seed=st.integers(0, 2**31))
+@example(seed=393117)  # one is a cosine of 1e12
 @example(seed=3076)  # one is 1e-17 at most: nothing to least squares, beside a column of ones
 def test_simplified_programs_have_the_same_values_but_for_scale_and_offset(seed):
     population = tokens_of_programs(CONST, 20, seed, max_constants=6)
     X = np.random.default_rng(seed).uniform(1.0, 2.0, (12, 2))
     before = population.predict(X)
+    # Of a cosine of 1e12, cos(exp(x1**2*exp(x2))) for one, the rounding of its argument leaves few digits.
+    with np.errstate(invalid="ignore"):
+        change = np.abs(population.predict(X * (1.0 + 1e-14)) - before)
+    steady = change <= 1e-7 * (1.0 + np.abs(before))
     for linear_scaling in (False, True):
         tokens, constants = population.tokens.copy(), population.constants.copy()
         for b in range(20):
@@ -471,7 +476,7 @@ def test_simplified_programs_have_the_same_values_but_for_scale_and_offset(seed)
             np.testing.assert_array_equal(again[:length], tokens[b, :length])
             lengths = np.array([length])
             after = Population(CONST, tokens[b : b + 1], lengths, constants[b : b + 1]).predict(X)[0]
-            sure = np.isfinite(before[b]) & np.isfinite(after)
+            sure = steady[b] & np.isfinite(before[b]) & np.isfinite(after)
             sure &= (np.abs(before[b]) < 1e4) & (np.abs(after) < 1e4)
             if sure.sum() < 6:
                 continue
