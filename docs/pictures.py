@@ -13,6 +13,8 @@ from collections.abc import Sequence
 from html import escape
 from pathlib import Path
 
+import rooms
+
 ROOT = Path(__file__).parents[1]
 FOLDER = ROOT / "docs" / "pictures"
 FRONT = FOLDER / "front.json"
@@ -197,94 +199,47 @@ def front() -> str:
     return svg(720, 286, "Pareto front of 14 measurements of absorption, and the chosen formula", parts)
 
 
-# Rooms of the code: column, row, kind, what it does.
-ROOMS = {
-    "problems/": (0.0, 0.0, "d", "benchmark laws"),
-    "benchmarking/": (1.1, 0.0, "d", "recovery rates"),
-    "cli.py, tabular.py": (3.0, 0.0, "a", "the command line"),
-    "baselines/": (0.0, 1.0, "d", "slow references"),
-    "regressor.py": (2.0, 1.0, "a", "DGSRRegressor"),
-    "preprocessing.py": (0.62, 2.0, "b", "rows, weights, units"),
-    "finishing/": (1.6, 2.0, "b", "constants to read"),
-    "search/": (2.75, 2.0, "b", "ask and tell"),
-    "pretraining/": (4.7, 2.0, "b", "algorithm 1"),
-    "constants, scaling": (1.3, 3.0, "b", "fits constants"),
-    "pareto.py": (2.25, 3.0, "b", "front, selection"),
-    "evolution/": (3.2, 3.0, "b", "genetic programming"),
-    "generator/objectives.py": (4.2, 3.0, "b", "PQT, gradients"),
-    "generator/checkpoints.py": (5.2, 3.0, "c", "the door for weights"),
-    "pretrained/": (6.2, 3.0, "c", "shipped weights"),
-    "exact_search/": (2.73, 4.0, "b", "laws by enumeration"),
-    "generator/": (4.6, 4.0, "c", "encoder, decoder"),
-    "population.py": (2.8, 5.0, "d", "many programs"),
-    "expressions/": (2.2, 6.0, "d", "what a person sees"),
-    "kernels/": (3.4, 6.0, "d", "compiled loops"),
+# Of the picture of the rooms: pixels from floor to floor, the size of a box, and the column of each room.
+_FLOOR, _COLUMN, _BOX = 70, 160, (150, 42)
+_COLUMNS = {
+    "cli": 2.5, "benchmarking": 3.4, "dgsr": 1.8, "baselines": 4.1, "regressor": 2.1, "search": 2.5,
+    "pretraining": 4.6, "generator": 3.6, "saving": 0.0, "reporting": 1.0, "finishing": 2.2,
+    "generator.conditioning": 4.1, "pareto": 0.6, "preprocessing": 1.6, "constants": 2.6, "evolution": 3.6,
+    "exact_search": 4.6, "population": 2.6, "problems": 5.2, "expressions": 3.1, "writing": 0.6,
+    "version": 1.7, "kernels": 3.1,
+}  # fmt: skip
+_KINDS = {
+    "cli": "a",
+    "regressor": "a",
+    "search": "b",
+    "generator": "c",
+    "pretraining": "c",
+    "exact_search": "b",
 }
-COLUMN, ROW, BOX = 142, 82, (128, 44)
 
 
-def rooms() -> str:
-    """The rooms of the code; an arrow reads "uses"."""
-
-    def spot(name: str, side: str = "", shift: float = 0.0) -> tuple[float, float]:
-        column, row = ROOMS[name][:2]
-        x, y = 80 + COLUMN * column, 58 + ROW * row
-        dx, dy = {"": (0, 0), "t": (0, -1), "b": (0, 1), "l": (-1, 0), "r": (1, 0)}[side]
-        return x + dx * BOX[0] / 2 + shift * COLUMN, y + dy * BOX[1] / 2
-
-    def down(above: str, below: str, start: float = 0.0, end: float = 0.0) -> str:
-        return arrow(spot(above, "b", start), spot(below, "t", end))
-
-    def elbow(start: tuple[float, float], x: float, end: tuple[float, float]) -> str:
-        return arrow(start, (x, start[1]), (x, end[1]), end)
-
-    search, generator = "search/", "generator/"
-    parts = [
-        arrow(spot("problems/", "r"), spot("benchmarking/", "l")),
-        down("benchmarking/", "regressor.py", 0.2, -0.2),
-        down("benchmarking/", "baselines/", -0.2, 0.2),
-        down("cli.py, tabular.py", "regressor.py", -0.2, 0.2),
-        arrow(spot("cli.py, tabular.py", "r"), (spot("pretraining/")[0], 58), spot("pretraining/", "t")),
-        down("regressor.py", "preprocessing.py", -0.25, 0.1),
-        down("regressor.py", "finishing/"),
-        down("regressor.py", search, 0.2),
-        arrow(
-            spot("regressor.py", "r"),
-            (spot("generator/checkpoints.py", "t", 0.2)[0], spot("regressor.py")[1]),
-            spot("generator/checkpoints.py", "t", 0.2),
-        ),
-        down("finishing/", "constants, scaling"),
-        down(search, "constants, scaling", -0.3, 0.3),
-        down(search, "pareto.py", -0.1, 0.1),
-        down(search, "evolution/", 0.1, -0.1),
-        down(search, "generator/objectives.py", 0.3, -0.2),
-        elbow(spot(search, "r"), spot("evolution/")[0] + 0.46 * COLUMN, spot(generator, "l")),
-        arrow(spot(search, "b", -0.02), spot("exact_search/", "t")),
-        arrow(*((x, y + 13) for x, y in (spot(generator, "l"), spot("exact_search/", "r")))),
-        down("exact_search/", "population.py", -0.1, -0.15),
-        down("pretraining/", "generator/objectives.py", -0.2, 0.1),
-        down("pretraining/", "generator/checkpoints.py", 0.1, -0.1),
-        arrow(spot("pretraining/", "b", 0.01), spot(generator, "t", 0.11)),
-        down("generator/checkpoints.py", generator, -0.1, 0.35),
-        arrow(spot("generator/checkpoints.py", "r"), spot("pretrained/", "l")),
-        down("constants, scaling", "population.py", 0.0, -0.3),
-        down("evolution/", "population.py", 0.35, 0.3),
-        down(generator, "population.py", -0.1, 0.4),
-        elbow(spot("baselines/", "b"), spot("baselines/")[0], spot("population.py", "l")),
-        down("population.py", "expressions/", -0.1),
-        down("population.py", "kernels/", 0.1),
+def house() -> str:
+    """The rooms of the code floor by floor, and who uses whom, as the imports are; see rooms.py."""
+    floors = enumerate(rooms.FLOORS)
+    places = {room: (84 + _COLUMN * _COLUMNS[room], 34 + _FLOOR * i) for i, floor in floors for room in floor}
+    lines = []
+    for room, other in rooms.drawn():
+        (x, y), (to_x, to_y) = places[room], places[other]
+        y, to_y = y + _BOX[1] / 2, to_y - _BOX[1] / 2
+        bend = 0.5 * (to_y - y)
+        lines.append(
+            f'<path class="line" d="M{x:.0f},{y:.0f}C{x:.0f},{y + bend:.0f} {to_x:.0f},{to_y - bend:.0f} '
+            f'{to_x:.0f},{to_y:.0f}" marker-end="url(#tip)"/>'
+        )
+    boxes = [
+        box(*places[room], *_BOX, _KINDS.get(room, "d"), [room.rpartition(".")[2], words])
+        for room, words in rooms.ROOMS.items()
     ]
-    for name, (*_, kind, what) in ROOMS.items():
-        parts.append(box(*spot(name), *BOX, kind, [name, what]))
-    legend = (("a", "faces"), ("b", "algorithms"), ("c", "network"), ("d", "what an equation is; measuring"))
-    for i, (kind, name) in enumerate(legend):
-        y = spot("population.py")[1] + 22 * i
-        parts.append(f'<rect class="box {kind}" x="690" y="{y - 11}" width="16" height="14" rx="3"/>')
-        parts.append(text(714, y, name, "small"))
-    return svg(1030, 600, "The rooms of the code and which uses which", parts)
+    height = 68 + _FLOOR * (len(rooms.FLOORS) - 1)
+    return svg(970, height, "The rooms of the code and which uses which", lines + boxes)
 
 
-PICTURES = {"way": way, "remainder": remainder, "front": front, "rooms": rooms}
+PICTURES = {"way": way, "remainder": remainder, "front": front, "rooms": house}
 
 
 def fit() -> None:

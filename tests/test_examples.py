@@ -87,8 +87,9 @@ def marked(paths: list[Path]) -> list:
 
 
 @pytest.fixture
-def loaded():
+def loaded(monkeypatch):
     """Load a program of docs as a module."""
+    monkeypatch.syspath_prepend(DOCS)
 
     def load(program: str):
         spec = importlib.util.spec_from_file_location(f"docs_{program}", DOCS / f"{program}.py")

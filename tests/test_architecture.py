@@ -1,0 +1,78 @@
+"""The house is what docs/rooms.py says: which room uses which, and what none may know."""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+DECORATOR = "from dgsr.kernels.compilation import compiled"
+
+
+@pytest.fixture(scope="module")
+def rooms():
+    spec = importlib.util.spec_from_file_location("rooms", ROOT / "docs" / "rooms.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def packages_of(path):
+    """The packages that a module imports, wherever in it."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name.partition(".")[0] for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            yield node.module.partition(".")[0]
+
+
+def test_every_room_uses_rooms_below_it_only(rooms):
+    assert rooms.upward() == []
+
+
+def test_an_import_that_goes_up_is_seen_wherever_it_stands(rooms, tmp_path, monkeypatch):
+    (tmp_path / "dgsr" / "kernels").mkdir(parents=True)
+    for name, source in {
+        "__init__.py": "",
+        "population.py": "",
+        "kernels/__init__.py": "",
+        "kernels/grammar.py": "def f():\n    from dgsr import population\n",
+    }.items():
+        (tmp_path / "dgsr" / name).write_text(source)
+    monkeypatch.setattr(rooms, "SOURCES", tmp_path / "dgsr")
+    assert rooms.upward() == [("kernels", "population")]
+
+
+def test_every_module_has_a_room_and_every_room_a_module(rooms):
+    assert {rooms.room_of(module) for module in rooms.modules()} == set(rooms.ROOMS)
+
+
+def test_a_person_can_see_the_house_at_a_glance(rooms):
+    assert len(rooms.ROOMS) <= 24
+
+
+@pytest.mark.parametrize(
+    ("room", "package"),
+    [
+        ("kernels", "torch"),
+        ("exact_search", "torch"),
+        ("evolution", "torch"),
+        ("generator", "sklearn"),
+        ("search", "sklearn"),
+        ("pretraining", "sklearn"),
+    ],
+)
+def test_a_room_does_not_know_a_package(rooms, room, package):
+    paths = [path for module, path in rooms.modules().items() if rooms.room_of(module) == room]
+    assert [path.name for path in paths if package in packages_of(path)] == []
+
+
+def test_compiled_code_is_made_of_modules_that_its_digest_covers(rooms):
+    """Whatever a module with kernels imports has kernels itself, or stands in their folder."""
+    files = rooms.modules()
+    with_kernels = {module for module, path in files.items() if DECORATOR in path.read_text("utf-8")}
+    covered = with_kernels | {module for module in files if module.startswith("dgsr.kernels.")}
+    assert {imported for module, imported in rooms.imports() if module in with_kernels} <= covered
