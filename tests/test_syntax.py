@@ -250,7 +250,13 @@ def test_a_tree_comes_back_from_sympy_with_its_value(tree):
         assert_close(precisely(from_sympy(to_sympy(tree))), value)
 
 
+def _largest_part(tree):
+    parts = [precisely(tree), *map(_largest_part, tree[1:] if isinstance(tree, tuple) else ())]
+    return max(abs(part) for part in parts if part is not None)
+
+
 @given(koza_trees, st.sampled_from(["koza", "koza-const"]))
+@example(("sin", ("exp", ("exp", 3))), "koza-const")
 def test_a_tree_comes_back_from_a_program_with_its_value(tree, name):
     library = get_library(name, 2)
     value = precisely(tree)
@@ -261,7 +267,9 @@ def test_a_tree_comes_back_from_a_program_with_its_value(tree, name):
     tokens, constants = to_program(tree, library)
     back = precisely(from_program(library, tokens, constants))
     if value is not None and back is not None:
-        assert_close(back, value, 1e-8 if library.has_constants else 1e-25)
+        # The numbers of a program with constants are floats, and a sine magnifies the rounding of what it is of.
+        rounding = max(1e-8, 1e-14 * _largest_part(tree))
+        assert_close(back, value, rounding if library.has_constants else 1e-25)
 
 
 @given(physics_trees)
