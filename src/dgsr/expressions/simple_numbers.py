@@ -11,7 +11,8 @@ from fractions import Fraction
 from functools import cache
 from typing import NamedTuple
 
-from dgsr.expressions.syntax import Tree, evaluate, is_number, map_leaves
+from dgsr.expressions.evaluation import evaluate
+from dgsr.expressions.trees import Tree, is_number, map_leaves
 
 # What a float of no short form costs: about its digits.
 _ANY_FLOAT = 20.0

@@ -14,7 +14,7 @@ import numpy as np
 from dgsr.expressions.expression import Expression
 from dgsr.expressions.library import Library, Opcode
 from dgsr.expressions.programs import to_program
-from dgsr.expressions.syntax import Tree, map_leaves
+from dgsr.expressions.trees import Tree, map_leaves
 from dgsr.finishing.fits import Fits
 from dgsr.finishing.forms import forms, plain
 from dgsr.finishing.programs import FreeProgram, score, tree_of

@@ -8,8 +8,8 @@ from functools import partial
 
 import numpy as np
 
-from dgsr.expressions.syntax import Tree
 from dgsr.expressions.tidy import tidy
+from dgsr.expressions.trees import Tree
 from dgsr.finishing.expansion import expanded, gathered
 from dgsr.finishing.fits import Fits, FittedProgram
 from dgsr.finishing.merging import PLACEMENTS, merge

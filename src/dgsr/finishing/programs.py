@@ -6,13 +6,14 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 
 from dgsr.expressions.library import Library
-from dgsr.expressions.programs import to_program
+from dgsr.expressions.programs import tree_of_tokens, write_program
 from dgsr.expressions.simple_numbers import cost, exact
-from dgsr.expressions.syntax import Tree, is_number, map_leaves
+from dgsr.expressions.trees import POWER_TOKENS, Tree, is_number, rewritten
 
 #: A quarter of a turn: sin(f + pi/2) is cos(f).
 QUARTER_TURN = math.pi / 2
@@ -56,41 +57,20 @@ def tree_of(program: FreeProgram, library: Library) -> Tree:
         float(value) if is_free else exact(float(value))
         for value, is_free in zip(program.constants, program.free, strict=True)
     ]
-    stack: list[Tree] = []
-    for token in program.tokens[::-1]:
-        entry = library.tokens[token]
-        if entry.name == "const":
-            stack.append(numbers.pop())
-        elif entry.arity == 0:
-            stack.append(entry.name)
-        else:
-            stack.append((entry.name, *(stack.pop() for _ in range(entry.arity))))
-    return _with_exact_exponents(stack[0])
+    return rewritten(tree_of_tokens(library, program.tokens, numbers), _with_exact_exponent)
 
 
-def _with_exact_exponents(tree: Tree) -> Tree:
-    """Return the tree with exponents that are whole or a half as exact numbers."""
-    if not isinstance(tree, tuple):
-        return tree
-    name, *children = tree
-    children = [_with_exact_exponents(child) for child in children]
-    if name == "pow" and isinstance(children[1], float) and 2 * children[1] == round(2 * children[1]):
-        children[1] = exact(children[1])
-    return (name, *children)
+def _with_exact_exponent(tree: Tree) -> Tree:
+    """Return a power with an exponent that is whole or a half as an exact number, other nodes as they are."""
+    if tree[0] == "pow" and isinstance(tree[2], float) and 2 * tree[2] == round(2 * tree[2]):
+        return ("pow", tree[1], exact(tree[2]))
+    return tree
 
 
 def written(tree: Tree, library: Library) -> FreeProgram:
-    """Write a tree as a program; a constant is free where a change of the floats changes it."""
-    tree = _with_own_tokens(tree, library)
-    tokens, constants = to_program(tree, library)
-    moved = map_leaves(tree, lambda leaf: 1.37 * leaf + 0.1 if isinstance(leaf, float) else leaf)
-    try:
-        _, changed = to_program(moved, library)
-    except ValueError:  # a part of numbers alone that has no value there
-        changed = constants
-    if len(changed) != len(constants):
-        raise ValueError("The program's constants depend on their values.")
-    return FreeProgram(tokens, constants, changed != constants)
+    """Write a tree as a program; the constants that come from its floats are free."""
+    program = write_program(rewritten(tree, partial(_with_own_tokens, library)), library)
+    return FreeProgram(*program)
 
 
 def _as_power(exponent: Tree) -> Tree:
@@ -110,18 +90,15 @@ _INSTEAD: dict[str, Callable[[Tree], Tree]] = {
 }
 
 
-def _with_own_tokens(tree: Tree, library: Library) -> Tree:
-    """Use the library's tokens for a square, a cube, a root and an inverse, and none that it lacks."""
-    if not isinstance(tree, tuple):
-        return tree
+def _with_own_tokens(library: Library, tree: Tree) -> Tree:
+    """Return a node with the library's token for a square, a cube, a root or an inverse, and none it lacks."""
     name, *children = tree
-    children = [_with_own_tokens(child, library) for child in children]
     if name in _INSTEAD and name not in library.index:
         return _INSTEAD[name](children[0])
     if name == "pow" and is_number(children[1]):
-        short = {2: "square", 3: "cube", Fraction(1, 2): "sqrt"}.get(children[1])
-        if short in library.index:
-            return (short, children[0])
+        token = POWER_TOKENS.get(children[1])
+        if token in library.index and token != "inv":
+            return (token, children[0])
     if name == "div" and isinstance(children[0], int) and children[0] == 1 and "inv" in library.index:
         return ("inv", children[1])
-    return (name, *children)
+    return tree
