@@ -119,22 +119,22 @@ def to_program(tree: Tree, library: Library) -> tuple[np.ndarray, np.ndarray]:
     return program.tokens, program.constants
 
 
-class WrittenProgram(NamedTuple):
-    """The program of a tree."""
+class FreeProgram(NamedTuple):
+    """One program, of whose constants some are free, to be fitted, and the others exact."""
 
     tokens: np.ndarray  # (length,) int64
     constants: np.ndarray  # (n_constants,) float64
-    is_fitted: np.ndarray  # (n_constants,) bool: whether the constant comes from a float of the tree
+    free: np.ndarray  # (n_constants,) bool
 
 
-def write_program(tree: Tree, library: Library) -> WrittenProgram:
-    """Write a tree as `to_program` does, and tell fitted constants from exact ones."""
+def write_program(tree: Tree, library: Library) -> FreeProgram:
+    """Write a tree as `to_program` does; the constants that are made of floats of the tree are free."""
     writer = _Writer(library)
     writer.write(tree)
-    return WrittenProgram(
+    return FreeProgram(
         np.array(writer.tokens, dtype=np.int64),
         np.array(writer.constants, dtype=np.float64),
-        np.array(writer.is_fitted, dtype=bool),
+        np.array(writer.free, dtype=bool),
     )
 
 
@@ -168,7 +168,7 @@ class _Writer:
         self.index = library.index
         self.tokens: list[int] = []
         self.constants: list[float] = []
-        self.is_fitted: list[bool] = []
+        self.free: list[bool] = []
         self.level = 0
 
     def write(self, tree: Tree) -> None:
@@ -233,7 +233,7 @@ class _Writer:
             self._fail(tree, "its value is not finite")
         self.tokens.append(self.index["const"])
         self.constants.append(value)
-        self.is_fitted.append(any(isinstance(leaf, float) for leaf in leaves(tree)))
+        self.free.append(any(isinstance(leaf, float) for leaf in leaves(tree)))
 
     def _number(self, value: int | float | Fraction) -> None:
         fraction = Fraction(value) if math.isfinite(as_float(value)) else Fraction(10**9)

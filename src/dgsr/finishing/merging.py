@@ -18,7 +18,7 @@ from dgsr.expressions.algebra import (
     powered,
     to_power,
 )
-from dgsr.expressions.simple_numbers import cost
+from dgsr.expressions.simple_numbers import COST_OF_FLOAT, cost
 from dgsr.expressions.trees import Tree
 from dgsr.finishing.normal_form import Call, Node, Product, Sum, normal_form
 
@@ -59,7 +59,8 @@ def _weight(coefficient: Number) -> float:
 
 
 def _cost(value: Number) -> float:
-    return 20.0 if isinstance(value, float) else cost(value)
+    """Return what a number costs; a float is a fitted constant, which may become any number."""
+    return COST_OF_FLOAT if isinstance(value, float) else cost(value)
 
 
 class _Writer:

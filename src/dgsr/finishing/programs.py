@@ -1,37 +1,28 @@
-"""Programs whose constants are free or exact, and their trees: floats are free, other numbers exact."""
+"""Programs of free and exact constants, and their trees, where only the free ones are floats."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
 
 import numpy as np
 
 from dgsr.expressions.library import Library
-from dgsr.expressions.programs import tree_of_tokens, write_program
+from dgsr.expressions.programs import FreeProgram, tree_of_tokens, write_program
 from dgsr.expressions.simple_numbers import cost, exact
-from dgsr.expressions.trees import POWER_TOKENS, Tree, is_number, rewritten
+from dgsr.expressions.trees import Tree, is_number, rewritten
 
 #: A quarter of a turn: sin(f + pi/2) is cos(f).
 QUARTER_TURN = math.pi / 2
 
 
-@dataclass(frozen=True)
-class FreeProgram:
-    """One program; `free` says which constants are fitted, the others are exact."""
-
-    tokens: np.ndarray  # (length,) int64
-    constants: np.ndarray  # (n_constants,) float64
-    free: np.ndarray  # (n_constants,) bool
-
-
 def with_value(program: FreeProgram, group: np.ndarray, value: float) -> FreeProgram:
+    """Return the program with an exact value for the constants at the places of `group`."""
     constants, free = program.constants.copy(), program.free.copy()
     constants[group], free[group] = value, False
-    return replace(program, constants=constants, free=free)
+    return program._replace(constants=constants, free=free)
 
 
 def groups_of(program: FreeProgram) -> list[np.ndarray]:
@@ -43,6 +34,7 @@ def groups_of(program: FreeProgram) -> list[np.ndarray]:
 
 
 def complexity(program: FreeProgram, library: Library) -> int:
+    """Return the sum of the complexities of the tokens."""
     return int(library.table.complexity[program.tokens].sum())
 
 
@@ -68,9 +60,8 @@ def _with_exact_exponent(tree: Tree) -> Tree:
 
 
 def written(tree: Tree, library: Library) -> FreeProgram:
-    """Write a tree as a program; the constants that come from its floats are free."""
-    program = write_program(rewritten(tree, partial(_with_own_tokens, library)), library)
-    return FreeProgram(*program)
+    """Write a tree as a program; the constants that are made of its floats are free."""
+    return write_program(rewritten(tree, partial(_in_terms_of, library)), library)
 
 
 def _as_power(exponent: Tree) -> Tree:
@@ -81,7 +72,7 @@ def _as_power(exponent: Tree) -> Tree:
     return ("pow", Fraction(math.e), exponent)
 
 
-# What merging writes and the library may lack, in terms of what it then has.
+# Functions that the normal form has, and what they are in terms of others.
 _INSTEAD: dict[str, Callable[[Tree], Tree]] = {
     "abs": lambda f: ("sqrt", ("pow", f, 2)),
     "exp": _as_power,
@@ -90,15 +81,7 @@ _INSTEAD: dict[str, Callable[[Tree], Tree]] = {
 }
 
 
-def _with_own_tokens(library: Library, tree: Tree) -> Tree:
-    """Return a node with the library's token for a square, a cube, a root or an inverse, and none it lacks."""
-    name, *children = tree
-    if name in _INSTEAD and name not in library.index:
-        return _INSTEAD[name](children[0])
-    if name == "pow" and is_number(children[1]):
-        token = POWER_TOKENS.get(children[1])
-        if token in library.index and token != "inv":
-            return (token, children[0])
-    if name == "div" and isinstance(children[0], int) and children[0] == 1 and "inv" in library.index:
-        return ("inv", children[1])
-    return tree
+def _in_terms_of(library: Library, tree: Tree) -> Tree:
+    """Return a function that the library lacks in terms of others, any other node as it is."""
+    is_missing = tree[0] in _INSTEAD and tree[0] not in library.index
+    return _INSTEAD[tree[0]](tree[1]) if is_missing else tree
