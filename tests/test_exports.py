@@ -23,8 +23,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from dgsr.evolution import random_population
-from dgsr.expressions import Constraints, Expression, get_library, syntax
-from dgsr.expressions.exports import identifiers
+from dgsr.expressions import Constraints, Expression, get_library
+from dgsr.expressions.evaluation import evaluate
+from dgsr.expressions.identifiers import identifiers
 from dgsr.kernels.random import new_state
 from dgsr.pretraining.prior import Prior
 
@@ -66,10 +67,10 @@ def is_settled(expression, X):
 
     def disturbed(tree, by):
         if not isinstance(tree, tuple):
-            return np.broadcast_to(syntax.evaluate(tree, columns), len(X))
+            return np.broadcast_to(evaluate(tree, columns), len(X))
         operands = [disturbed(child, by) for child in tree[1:]]
         node = (tree[0], *"ab"[: len(operands)])
-        result = syntax.evaluate(node, dict(zip("ab", operands)))
+        result = evaluate(node, dict(zip("ab", operands)))
         with np.errstate(all="ignore"):
             size = np.abs(result)
             within[:] &= ~((size > 1e290) & (size < np.inf)) & ~((size < 1e-290) & (size > 0.0))

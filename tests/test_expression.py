@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import math
 import pickle
 
 import numpy as np
@@ -10,7 +12,7 @@ import sympy
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dgsr.expressions import Constraints, Expression, get_library
+from dgsr.expressions import PRESETS, Constraints, Expression, Library, get_library
 from dgsr.expressions.simple_numbers import recognised
 from dgsr.kernels.random import new_state
 from dgsr.population import Population
@@ -193,6 +195,40 @@ def test_numpy_function_broadcasts_and_counts_its_arguments():
     assert function(np.ones((3, 1)), np.ones(4)).shape == (3, 4)
     with pytest.raises(TypeError, match="1 arrays"):
         function(np.ones(3))
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_a_library_comes_back_from_json(name):
+    library = get_library(name, 3)
+    entry = json.loads(json.dumps(library.to_json()))
+    assert list(entry) == ["name", "operators", "has_constants", "n_variables"]
+    assert Library.from_json(entry) == library
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"n_variables": "3"}, "n_variables"),
+        ({"n_variables": True}, "n_variables"),
+        ({"n_variables": 0}, "n_variables"),
+        ({"has_constants": 1}, "has_constants"),
+        ({"operators": "add"}, "operators"),
+        ({"operators": [1]}, "operators"),
+        ({"operators": ["add", "no such"]}, "no such"),
+        ({"more": 1}, "no others"),
+    ],
+)
+def test_an_entry_that_is_no_library_is_refused(changes, told):
+    with pytest.raises(ValueError, match=told):
+        Library.from_json({**get_library("koza", 2).to_json(), **changes})
+    with pytest.raises(ValueError, match="must have the entries"):
+        Library.from_json({"name": "koza"})
+
+
+def test_a_library_with_operators_of_the_users_own_is_not_written():
+    library = get_library("koza", 1).with_operator("gauss", lambda x: math.exp(-x * x))
+    with pytest.raises(ValueError, match="gauss"):
+        library.to_json()
 
 
 def test_wrong_input_is_named():

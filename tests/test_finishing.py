@@ -16,16 +16,17 @@ from hypothesis import strategies as st
 from scipy.optimize import least_squares
 
 from dgsr.expressions import Expression, get_library
+from dgsr.expressions.evaluation import evaluate
 from dgsr.expressions.library import Library
-from dgsr.expressions.programs import to_program
+from dgsr.expressions.programs import FreeProgram, to_program
 from dgsr.expressions.simple_numbers import cost, recognise, simple_numbers
-from dgsr.expressions.syntax import evaluate, leaves, map_leaves, parse, to_text
+from dgsr.expressions.syntax import parse, to_text
 from dgsr.expressions.tidy import tidy
+from dgsr.expressions.trees import leaves, map_leaves
 from dgsr.finishing import finish
 from dgsr.finishing.expansion import expanded, gathered
 from dgsr.finishing.fits import Fits
 from dgsr.finishing.merging import PLACEMENTS, merge
-from dgsr.finishing.programs import FreeProgram
 from dgsr.population import DataSet, Population
 
 pytestmark = pytest.mark.search

@@ -20,6 +20,7 @@ from dgsr import DGSRRegressor
 from dgsr.evolution import random_population
 from dgsr.evolution.with_deap import primitive_set
 from dgsr.expressions import OPERATORS, Constraints, Expression, get_library, syntax
+from dgsr.expressions.evaluation import evaluate
 from dgsr.expressions.library import Opcode
 from dgsr.kernels import operators
 from dgsr.kernels.operators import apply, differentiate
@@ -346,9 +347,9 @@ def test_a_wrong_use_of_a_users_operator_in_a_text_is_named(text, told):
 def test_a_tree_of_a_users_operator_has_no_value_without_it():
     tree = syntax.parse("gauss(x1)", functions=LIBRARY.functions)
     with pytest.raises(ValueError, match="'gauss'"):
-        syntax.evaluate(tree, {"x1": np.ones(1)})
+        evaluate(tree, {"x1": np.ones(1)})
     with pytest.raises(ArithmeticError, match="gauss"):
-        syntax.evaluate(tree, {"x1": mpmath.mpf(1)}, mpmath.mp)
+        evaluate(tree, {"x1": mpmath.mpf(1)}, mpmath.mp)
     with pytest.raises(ValueError, match="in parentheses"):
         syntax.parse("gauss*x1", functions=LIBRARY.functions)
 

@@ -13,11 +13,12 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from dgsr.expressions import get_library
-from dgsr.expressions.exports import values
+from dgsr.expressions.evaluation import evaluate, evaluate_strictly
 from dgsr.expressions.programs import from_program, to_program
 from dgsr.expressions.symbolic import from_sympy, to_sympy
-from dgsr.expressions.syntax import FUNCTIONS, MAX_DEPTH, evaluate, leaves, parse, to_text
+from dgsr.expressions.syntax import MAX_DEPTH, parse, to_text
 from dgsr.expressions.tidy import tidy
+from dgsr.expressions.trees import FUNCTIONS, leaves
 
 VARIABLES = ("x1", "x2")
 POINT = {"x1": 0.7, "x2": 1.9}
@@ -321,7 +322,7 @@ def _has_undefined_number(tree):
     if isinstance(tree, str):
         return False
     if all(not isinstance(leaf, str) for leaf in leaves(tree)):
-        return not np.isfinite(values(tree, {}))
+        return not np.isfinite(evaluate_strictly(tree, {}))
     return any(map(_has_undefined_number, tree[1:]))
 
 

@@ -11,11 +11,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dgsr.expressions import syntax
+from dgsr.expressions.evaluation import evaluate
 from dgsr.expressions.expression import Expression
 from dgsr.expressions.simple_numbers import recognised
 from dgsr.expressions.symbolic import from_sympy, to_sympy
-from dgsr.expressions.syntax import Tree
+from dgsr.expressions.syntax import parse, to_text
+from dgsr.expressions.trees import Tree, leaves, map_leaves
 from dgsr.problems import Problem
 
 N_POINTS = 30
@@ -107,8 +108,8 @@ def _candidate(expression: Expression | str, problem: Problem) -> tuple[Tree, bo
     """Return the tree in the problem's variables, and whether it has fitted constants."""
     names = problem.variable_names
     if isinstance(expression, str):
-        tree = syntax.parse(expression, names)
-        numbers = [leaf for leaf in syntax.leaves(tree) if not isinstance(leaf, str)]
+        tree = parse(expression, names)
+        numbers = [leaf for leaf in leaves(tree) if not isinstance(leaf, str)]
         return tree, any(not isinstance(number, int) for number in numbers)
     if expression.library.n_variables != len(names):
         raise ValueError(
@@ -139,7 +140,7 @@ def _values(tree: Tree, points: list[dict[str, Any]]) -> list[Any]:
     for point in points:
         try:
             context = next(iter(point.values())).context
-            values.append(syntax.evaluate(tree, point, context))
+            values.append(evaluate(tree, point, context))
         except ArithmeticError:
             values.append(None)
     return values
@@ -180,12 +181,12 @@ def _constant_relation(pairs: list[tuple[Any, Any]]) -> str | None:
 
 def _roundings(tree: Tree) -> list[Tree]:
     """Return the tree with its constants rounded: as they stand, and as sympy merges them first."""
-    rounded = [syntax.map_leaves(tree, _rounded)]
+    rounded = [map_leaves(tree, _rounded)]
     try:
         merged = from_sympy(to_sympy(tree))
     except (ValueError, ArithmeticError, RecursionError):  # infinite or complex parts, or too deep
         return rounded
-    return [*rounded, syntax.map_leaves(merged, _rounded)]
+    return [*rounded, map_leaves(merged, _rounded)]
 
 
 def _rounded(leaf: Any) -> Any:
@@ -211,8 +212,8 @@ def _prove(relation: str, candidate: Tree, problem: Problem, time_limit: float) 
     try:
         request = _proof.encode(
             relation,
-            syntax.to_text(candidate),
-            syntax.to_text(problem.truth),
+            to_text(candidate),
+            to_text(problem.truth),
             [(variable.name, variable.low, variable.high) for variable in problem.variables],
         )
         result = subprocess.run(

@@ -8,18 +8,21 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dgsr.expressions import exports, syntax, typesetting
+from dgsr.expressions import syntax, typesetting
+from dgsr.expressions.c_export import to_c
+from dgsr.expressions.evaluation import Functions, evaluate_strictly
 from dgsr.expressions.library import Library
 from dgsr.expressions.programs import from_program, to_program
+from dgsr.expressions.python_export import to_python
 from dgsr.expressions.simple_numbers import recognised
 from dgsr.expressions.symbolic import to_sympy
 from dgsr.expressions.tidy import tidy
+from dgsr.expressions.trees import Tree, rename
 
 if TYPE_CHECKING:
     import sympy as sympy_module
 
     from dgsr.expressions.torch_export import FormulaModule
-    from dgsr.expressions.user import UserOperator
 
 
 class Expression:
@@ -91,7 +94,7 @@ class Expression:
         """
         names = _default_names(library) if feature_names is None else tuple(map(str, feature_names))
         tree = syntax.parse(text, names, library.functions)
-        tree = syntax.rename(tree, dict(zip(names, _default_names(library))))
+        tree = rename(tree, dict(zip(names, _default_names(library))))
         tokens, constants = to_program(tree, library)
         return cls(library, tokens, constants, feature_names)
 
@@ -128,10 +131,13 @@ class Expression:
         """Return the same equation with other names of its variables."""
         return Expression(self.library, self.tokens, self.constants, feature_names)
 
+    def with_constants(self, constants: np.ndarray | Sequence[float]) -> Expression:
+        """Return the same program with other values of its constants."""
+        return Expression(self.library, self.tokens, constants, self.feature_names)
+
     def shortened(self, digits: int = 5) -> Expression:
         """Return the equation with constants of so many digits, for people to read."""
-        constants = [float(f"{value:.{digits}g}") for value in self.constants]
-        return Expression(self.library, self.tokens, constants, self.feature_names)
+        return self.with_constants([float(f"{value:.{digits}g}") for value in self.constants])
 
     @property
     def length(self) -> int:
@@ -144,9 +150,9 @@ class Expression:
         return int(self.library.table.complexity[self.tokens].sum())
 
     @cached_property
-    def tree(self) -> syntax.Tree:
+    def tree(self) -> Tree:
         """The syntax tree, its variables named by `feature_names`."""
-        return syntax.rename(self._tree, dict(zip(_default_names(self.library), self.feature_names)))
+        return rename(self._tree, dict(zip(_default_names(self.library), self.feature_names)))
 
     @cached_property
     def text(self) -> str:
@@ -187,7 +193,7 @@ class Expression:
             If `name` is no word of Python that is free, or the formula has an operator of the user's own
             without sympy form.
         """
-        return exports.to_python(self._tree, self.feature_names, self.library.functions, name)
+        return to_python(self._tree, self.feature_names, self.library.functions, name)
 
     def to_c(self, name: str = "formula") -> str:
         """Return the source text of a C99 function of one double for each feature, which returns a double.
@@ -203,7 +209,7 @@ class Expression:
             If `name` is no word of C that is free, or the formula has an operator of the user's own
             without sympy form.
         """
-        return exports.to_c(self._tree, self.feature_names, self.library.functions, name)
+        return to_c(self._tree, self.feature_names, self.library.functions, name)
 
     def to_torch(self) -> FormulaModule:
         """Return a torch module that predicts as this does, its constants parameters to train on.
@@ -216,7 +222,7 @@ class Expression:
         # Here, not above: expressions know nothing of torch.
         from dgsr.expressions.torch_export import FormulaModule
 
-        return FormulaModule(self)
+        return FormulaModule(self.library, self.tokens, self.constants, self.with_constants)
 
     def numpy_function(self) -> Callable[..., np.ndarray]:
         """Return the equation as a function of one array per variable, in numpy alone.
@@ -248,7 +254,7 @@ class Expression:
 
 
 class _ArrayFunction:
-    def __init__(self, tree: syntax.Tree, names: tuple[str, ...], functions: dict[str, UserOperator]) -> None:
+    def __init__(self, tree: Tree, names: tuple[str, ...], functions: Functions) -> None:
         self.tree = tree
         self.names = names
         self.functions = functions
@@ -257,7 +263,7 @@ class _ArrayFunction:
         if len(arrays) != len(self.names):
             raise TypeError(f"{len(arrays)} arrays given; one for each of {', '.join(self.names)} is needed.")
         values = [np.asarray(array, dtype=np.float64) for array in arrays]
-        result = exports.values(self.tree, dict(zip(self.names, values)), self.functions)
+        result = evaluate_strictly(self.tree, dict(zip(self.names, values)), self.functions)
         return np.array(np.broadcast_to(result, np.broadcast_shapes(*[value.shape for value in values])))
 
     def __repr__(self) -> str:

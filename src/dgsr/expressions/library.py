@@ -255,6 +255,43 @@ class Library:
             user_operators=(*self.user_operators, operator),
         )
 
+    def to_json(self) -> dict[str, Any]:
+        """Return the library as what a JSON file can hold.
+
+        Raises
+        ------
+        ValueError
+            If the library has operators of the user's own, which are code.
+        """
+        if self.user_operators:
+            names = ", ".join(self.functions)
+            raise ValueError(f"The library has operators of your own, {names}: no file can hold their code.")
+        return {
+            "name": self.name,
+            "operators": list(self.operators),
+            "has_constants": self.has_constants,
+            "n_variables": self.n_variables,
+        }
+
+    @classmethod
+    def from_json(cls, entry: Any) -> Library:
+        """Return the library that `to_json` gave an entry for.
+
+        Raises
+        ------
+        ValueError
+            If the entry lacks a value, or has one that is unknown, of another type or out of range.
+        """
+        types = {"name": str, "operators": list, "has_constants": bool, "n_variables": int}
+        if not isinstance(entry, dict) or set(entry) != set(types):
+            raise ValueError(f"a library must have the entries {', '.join(types)}, and no others")
+        for name, expected in types.items():
+            if type(entry[name]) is not expected:
+                raise ValueError(f"{name}={entry[name]!r} of a library must be of type {expected.__name__}")
+        if not all(type(operator) is str for operator in entry["operators"]):
+            raise ValueError(f"operators={entry['operators']!r} of a library must be names")
+        return cls(**{**entry, "operators": tuple(entry["operators"])})
+
     def with_variables(self, n_variables: int) -> Library:
         """Return the same library over another number of variables."""
         return self if n_variables == self.n_variables else replace(self, n_variables=n_variables)

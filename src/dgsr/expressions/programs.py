@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from fractions import Fraction
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from dgsr.expressions.exports import values
+from dgsr.expressions.evaluation import evaluate_strictly
 from dgsr.expressions.library import Library
-from dgsr.expressions.syntax import Tree, as_float, is_number, leaves, to_text
+from dgsr.expressions.syntax import to_text
+from dgsr.expressions.trees import POWER_TOKENS, Tree, as_float, is_number, leaves
 
 #: Most tokens of a program that is written from a tree: what a library lacks is written out, and tan(tan(..))
 #: doubles with every tan.
@@ -38,21 +41,33 @@ def from_program(library: Library, tokens: np.ndarray, constants: np.ndarray) ->
     ValueError
         If the tokens are not one complete program of the library, or one of over 200 levels.
     """
-    stack: list[Tree] = []
-    levels: list[int] = []
+    numbers = [_whole_or_float(value) for value in constants]
+    return tree_of_tokens(library, tokens, numbers)
+
+
+def tree_of_tokens(library: Library, tokens: np.ndarray, numbers: Sequence[Any]) -> Tree:
+    """Return the tree of a program in which `numbers`, of any type, stand for its constants.
+
+    Raises
+    ------
+    ValueError
+        If the tokens are not one complete program of the library, or one of over 200 levels.
+    """
     program = [int(token) for token in tokens]
     if any(not 0 <= token < len(library) for token in program):
         raise ValueError(f"tokens={program} must be between 0 and {len(library) - 1}, the library's tokens.")
     n_constants = sum(library.tokens[token].name == "const" for token in program)
-    if n_constants > len(constants):
-        raise ValueError(f"constants has {len(constants)} values; the program needs {n_constants}.")
+    if n_constants > len(numbers):
+        raise ValueError(f"constants has {len(numbers)} values; the program needs {n_constants}.")
+    stack: list[Tree] = []
+    levels: list[int] = []
     for token in reversed(program):
         entry = library.tokens[token]
         if entry.arity > len(stack):
             raise ValueError(f"tokens={program} end before {entry.name} has its {entry.arity} children.")
         if entry.name == "const":
             n_constants -= 1
-            stack.append(_whole_or_float(constants[n_constants]))
+            stack.append(numbers[n_constants])
         elif entry.arity == 0:
             stack.append(entry.name)
         else:
@@ -71,6 +86,7 @@ def _too_large(said: str) -> ValueError:
 
 
 def _whole_or_float(value: float) -> int | float:
+    """Return a constant as an int where it is whole: 2.0*x1 reads 2*x1."""
     value = float(value)
     return int(value) if abs(value) < 2**53 and value == int(value) else value
 
@@ -99,10 +115,27 @@ def to_program(tree: Tree, library: Library) -> tuple[np.ndarray, np.ndarray]:
         With the part that cannot be written, and the mend; or if the program would have over 2,000 tokens
         or 200 levels.
     """
-    tokens: list[int] = []
-    constants: list[float] = []
-    _Writer(library, tokens, constants).write(tree)
-    return np.array(tokens, dtype=np.int64), np.array(constants, dtype=np.float64)
+    program = write_program(tree, library)
+    return program.tokens, program.constants
+
+
+class FreeProgram(NamedTuple):
+    """One program, of whose constants some are free, to be fitted, and the others exact."""
+
+    tokens: np.ndarray  # (length,) int64
+    constants: np.ndarray  # (n_constants,) float64
+    free: np.ndarray  # (n_constants,) bool
+
+
+def write_program(tree: Tree, library: Library) -> FreeProgram:
+    """Write a tree as `to_program` does; the constants that are made of floats of the tree are free."""
+    writer = _Writer(library)
+    writer.write(tree)
+    return FreeProgram(
+        np.array(writer.tokens, dtype=np.int64),
+        np.array(writer.constants, dtype=np.float64),
+        np.array(writer.free, dtype=bool),
+    )
 
 
 def _sinh(a: Tree) -> Tree:
@@ -127,17 +160,15 @@ _WRITTEN_OUT = {
 }
 
 
-_POWER_TOKENS = {2: "square", 3: "cube", Fraction(1, 2): "sqrt", -1: "inv"}
-
-
 class _Writer:
-    """Appends the tokens and constants of trees to two lists."""
+    """Appends the tokens and constants of trees to lists."""
 
-    def __init__(self, library: Library, tokens: list[int], constants: list[float]) -> None:
+    def __init__(self, library: Library) -> None:
         self.library = library
         self.index = library.index
-        self.tokens = tokens
-        self.constants = constants
+        self.tokens: list[int] = []
+        self.constants: list[float] = []
+        self.free: list[bool] = []
         self.level = 0
 
     def write(self, tree: Tree) -> None:
@@ -197,11 +228,12 @@ class _Writer:
         self.write(written_out)
 
     def _constant(self, tree: Tree) -> None:
-        value = float(values(tree, {}, self.library.functions))
+        value = float(evaluate_strictly(tree, {}, self.library.functions))
         if not math.isfinite(value):
             self._fail(tree, "its value is not finite")
         self.tokens.append(self.index["const"])
         self.constants.append(value)
+        self.free.append(any(isinstance(leaf, float) for leaf in leaves(tree)))
 
     def _number(self, value: int | float | Fraction) -> None:
         fraction = Fraction(value) if math.isfinite(as_float(value)) else Fraction(10**9)
@@ -241,7 +273,7 @@ class _Writer:
         _, base, exponent = tree
         exponent = _folded(exponent)
         is_whole = is_number(exponent) and exponent == int(exponent) and abs(exponent) <= _MAX_WRITTEN_OUT
-        token = _POWER_TOKENS.get(exponent) if is_number(exponent) else None
+        token = POWER_TOKENS.get(exponent) if is_number(exponent) else None
         if token in self.index:
             self._token(str(token), base)
         elif is_number(exponent) and exponent == 1:

@@ -11,10 +11,11 @@ from fractions import Fraction
 from functools import cache
 from typing import NamedTuple
 
-from dgsr.expressions.syntax import Tree, evaluate, is_number, map_leaves
+from dgsr.expressions.evaluation import evaluate
+from dgsr.expressions.trees import Tree, is_number, map_leaves
 
-# What a float of no short form costs: about its digits.
-_ANY_FLOAT = 20.0
+#: What a float of no short form costs: about its digits.
+COST_OF_FLOAT = 20.0
 # Two digits in steps of 5 and three in steps of 25 cost hardly more than a digit less: 2.5, 0.75, 1.25.
 _ROUND_STEPS = ((2, 5), (3, 25))
 
@@ -127,7 +128,7 @@ def cost(value: float | int | Fraction) -> float:
         return number.cost
     digits = f"{abs(value):.14e}".partition("e")[0].replace(".", "").rstrip("0")
     if len(digits) > 13:
-        return _ANY_FLOAT
+        return COST_OF_FLOAT
     is_round = any(len(digits) == n and int(digits) % step == 0 for n, step in _ROUND_STEPS)
     return len(digits) - 0.8 * is_round
 
@@ -154,7 +155,7 @@ def simple_numbers(value: float, half_width: float, max_digits: int) -> list[flo
         values, numbers = _named()
         first = bisect_left(values, abs(value) - half_width)
         last = bisect_right(values, abs(value) + half_width)
-        nearby = [number for number in nearby if cost(number) < _ANY_FLOAT]
+        nearby = [number for number in nearby if cost(number) < COST_OF_FLOAT]
         nearby += [math.copysign(number.value, value) for number in numbers[first:last]]
         # The ends of the interval are rounded: 2 + 1/3 is 7/3, which is further than 1/3 from 2.
         found |= {number for number in nearby if abs(number - value) <= half_width}

@@ -6,20 +6,24 @@ import math
 from collections.abc import Collection, Mapping
 from fractions import Fraction
 from functools import cmp_to_key
-from typing import TYPE_CHECKING
+from numbers import Integral, Real
+from typing import TYPE_CHECKING, Any
 
-from dgsr.expressions.syntax import ALIASES, FUNCTIONS, SHORT_NAMES, Tree, as_float, evaluate
+from dgsr.expressions.evaluation import Functions, evaluate, fold_numbers
+from dgsr.expressions.trees import ALIASES, FUNCTIONS, SHORT_NAMES, WHOLE_POWERS, Tree, as_float, leaves
+from dgsr.expressions.user import UserOperator
 
 if TYPE_CHECKING:
     import sympy
 
-    from dgsr.expressions.user import UserOperator
+#: Names of the operands in the tree of an operator of the user's own.
+OPERANDS = ("a", "b")
 
 
 def to_sympy(
     tree: Tree,
     symbols: Mapping[str, sympy.Symbol] | None = None,
-    functions: Mapping[str, UserOperator] | None = None,
+    functions: Functions | None = None,
 ) -> sympy.Expr:
     """Build the sympy expression of a tree: node by node, no text is read.
 
@@ -68,9 +72,7 @@ class _Builder:
     stands within is one symbol to sympy, which `revealed` puts back without evaluating anything.
     """
 
-    def __init__(
-        self, symbols: Mapping[str, sympy.Symbol] | None, functions: Mapping[str, UserOperator]
-    ) -> None:
+    def __init__(self, symbols: Mapping[str, sympy.Symbol] | None, functions: Functions) -> None:
         self.symbols = symbols
         self.functions = functions
         self.veils: dict[sympy.Expr, sympy.Dummy] = {}
@@ -102,8 +104,8 @@ class _Builder:
 
         if name in self.functions:
             return self.functions[name].to_sympy(*map(self._veiled, operands))
-        if name in ("square", "cube"):
-            name, operands = "pow", [operands[0], sympy.Integer(2 if name == "square" else 3)]
+        if name in WHOLE_POWERS:
+            name, operands = "pow", [operands[0], sympy.Integer(WHOLE_POWERS[name])]
         if name in _KNOWN and all(operand.is_number for operand in operands):
             number = _float_or_nan(name, operands)
             if number is not None:
@@ -290,3 +292,48 @@ def from_sympy(expression: sympy.Expr) -> Tree:
     if name not in FUNCTIONS:
         raise ValueError(f"{expression} cannot be written; use the functions {', '.join(FUNCTIONS)}.")
     return (name, from_sympy(expression.args[0]))
+
+
+def form_of(operator: UserOperator) -> Tree:
+    """Return the tree of an operator of the user's own, its variables named as in `OPERANDS`.
+
+    Raises
+    ------
+    ValueError
+        If the operator has no sympy form, or one of functions that cannot be exported.
+    """
+    import sympy
+
+    if operator.sympy is None:
+        raise ValueError(
+            f"Operator {operator.name!r} is a Python function alone and cannot be exported; give it its "
+            f"formula too, with_operator({operator.name!r}, ..., sympy=...)."
+        )
+    names = OPERANDS[: operator.arity]
+    try:
+        form = operator.to_sympy(*map(sympy.Symbol, names))
+        tree = from_sympy(_expression_of(form))
+    except ValueError as error:
+        raise ValueError(
+            f"Operator {operator.name!r} cannot be exported by its sympy form: {error}"
+        ) from error
+    strange = sorted({leaf for leaf in leaves(tree) if isinstance(leaf, str)} - set(names))
+    if strange:
+        raise ValueError(
+            f"Operator {operator.name!r} cannot be exported: its sympy form has the symbols "
+            f"{', '.join(strange)}; write numbers in their place."
+        )
+    return fold_numbers(tree)
+
+
+def _expression_of(form: Any) -> Any:
+    """Return what a user's sympy form gave as an expression; text, which sympy would execute, is none."""
+    import sympy
+
+    if isinstance(form, sympy.Expr):
+        return form
+    if isinstance(form, Integral):
+        return sympy.Integer(int(form))
+    if isinstance(form, Real):
+        return sympy.Float(float(form))
+    raise ValueError(f"it is {form!r}, which is neither a sympy expression nor a number.")

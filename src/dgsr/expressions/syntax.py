@@ -1,60 +1,35 @@
-"""Formulas as text and as syntax trees, and their values: one small grammar, no code is ever run.
+"""Formulas as text: one small grammar, which `parse` reads and `to_text` writes. No code is ever run.
 
-A syntax tree is a nested tuple ``(name, child, ...)``: the binary ``add sub mul div pow``, the unary
-``neg`` and the functions below, operators of the user's own, and ``("pi",)``. A leaf is the name of a
-variable (str) or a number: int, Fraction (a decimal of a text, exactly) or float (a fitted constant).
-
-    expression := operand (operator operand)*     operators: + - * / ** (also ^), ** binds to the right
-    operand    := number | name | function "(" arguments ")" | "(" expression ")" | ("-" | "+") operand
-    arguments  := expression ("," expression)*    as many as the function has: one, two of some users' own
+expression := operand (operator operand)*     operators: + - * / ** (also ^), ** binds to the right
+operand    := number | name | function "(" arguments ")" | "(" expression ")" | ("-" | "+") operand
+arguments  := expression ("," expression)*    as many as the function has: one, or two for some operators
+                                              of the user's own
 """
 
 from __future__ import annotations
 
 import decimal
-import keyword
-import math
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
-from types import ModuleType
-from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-if TYPE_CHECKING:
-    from dgsr.expressions.user import UserOperator
-
-#: A nested tuple, a variable's name, or a number.
-Tree = Any
-
-#: Functions of one argument a formula may use.
-FUNCTIONS = (
-    "exp", "log", "sin", "cos", "tan", "cot", "sinh", "cosh", "tanh", "arcsin", "arccos", "arctan",
-    "sqrt", "abs", "square", "cube",
-)  # fmt: skip
-ALIASES = {"ln": "log", "asin": "arcsin", "acos": "arccos", "atan": "arctan"}
-# sympy, mpmath and SRBench know the inverse functions by the short name, numpy 1 by the long one.
-SHORT_NAMES = {"arcsin": "asin", "arccos": "acos", "arctan": "atan"}
-#: Names that no operator of the user's own can have, in small letters.
-RESERVED = frozenset(
-    ("add", "sub", "mul", "div", "pow", "neg", "inv", "const", "pi", *FUNCTIONS, *ALIASES, *keyword.kwlist)
-)
+from dgsr.expressions.trees import ALIASES, FUNCTIONS, SHORT_NAMES, WHOLE_POWERS, Tree, is_number
+from dgsr.expressions.user import UserOperator
 
 # Deepest tree and nesting that is read: keeps every walk over a tree far from Python's recursion limit.
 MAX_DEPTH = 160
 MAX_TEXT = 20_000
 _MAX_DIGITS = 50
 _MAX_EXPONENT = 400
-# Beyond this a 50-digit evaluation stops: float64 overflowed long before, and exp(exp(x)) never ends.
-_MAX_MAGNITUDE = 10**400
 
 _TOKEN = re.compile(
     r"\s*(?:(?P<number>(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)|(?P<name>[^\W\d]\w*)|(?P<operator>\*\*|[-+*/^(),]))"
 )
-# Precedence of the binary operators; unary minus stands between product and power.
-_BINARY = {"+": ("add", 1), "-": ("sub", 1), "*": ("mul", 2), "/": ("div", 2), "**": ("pow", 4)}
-_NEGATION = 3
+#: Precedences, of what binds least to what binds most.
+SUM, PRODUCT, NEGATION, POWER, ATOM = 1, 2, 3, 4, 5
+_BINARY = {
+    "+": ("add", SUM), "-": ("sub", SUM), "*": ("mul", PRODUCT), "/": ("div", PRODUCT), "**": ("pow", POWER)
+}  # fmt: skip
 
 
 def parse(
@@ -169,10 +144,10 @@ class _Parser:
         if value == "(":
             return self._rest_of_parentheses(position)
         if value == "-":
-            inner, depth = self._expression(_NEGATION)
+            inner, depth = self._expression(NEGATION)
             return (-inner, depth) if is_number(inner) else (("neg", inner), depth + 1)
         if value == "+":
-            return self._expression(_NEGATION)
+            return self._expression(NEGATION)
         raise self._error(position, value, "a number, a variable, a function or '(' must stand here")
 
     def _rest_of_parentheses(self, opened: int) -> tuple[Tree, int]:
@@ -233,166 +208,6 @@ class _Parser:
         return value.numerator if value.denominator == 1 else value
 
 
-def is_number(tree: Tree) -> bool:
-    """Whether `tree` is a leaf that holds a number."""
-    return not isinstance(tree, (tuple, str))
-
-
-def as_float(value: int | float | Fraction) -> float:
-    """Return the float64 nearest to a number; infinite for one beyond the largest."""
-    try:
-        return float(value)
-    except OverflowError:
-        return math.inf if value > 0 else -math.inf
-
-
-def leaves(tree: Tree) -> Iterator[Tree]:
-    """Yield the variables and numbers of a tree, left to right."""
-    if isinstance(tree, tuple):
-        for child in tree[1:]:
-            yield from leaves(child)
-    else:
-        yield tree
-
-
-def map_leaves(tree: Tree, function) -> Tree:
-    """Return the tree with `function` applied to every variable name and number."""
-    if isinstance(tree, tuple):
-        return (tree[0], *(map_leaves(child, function) for child in tree[1:]))
-    return function(tree)
-
-
-def rename(tree: Tree, names: Mapping[str, str]) -> Tree:
-    """Return the tree with other names of variables; names not in the mapping stay."""
-    return map_leaves(tree, lambda leaf: names.get(leaf, leaf) if isinstance(leaf, str) else leaf)
-
-
-# Values ------------------------------------------------------------------------------------------
-
-
-def evaluate(
-    tree: Tree,
-    variables: Mapping[str, Any],
-    module: ModuleType | Any = np,
-    functions: Mapping[str, UserOperator] | None = None,
-) -> Any:
-    """Evaluate a tree.
-
-    Parameters
-    ----------
-    tree : tree
-    variables : mapping of str to ndarray or mpf
-    module : module or mpmath context
-        `numpy`, for arrays of float64 (undefined is NaN or inf, silently), or an mpmath context such
-        as ``mpmath.mp``, for scalars at its precision.
-    functions : mapping of str to UserOperator, optional
-        Operators of the user's own, for arrays.
-
-    Returns
-    -------
-    ndarray, float or mpf
-        A number for a tree without variables.
-
-    Raises
-    ------
-    ArithmeticError
-        In an mpmath context, where a part is undefined, not real, or beyond 1e400, and where it is an
-        operator of the user's own, which float64 alone has values for.
-    ValueError
-        If a variable or a function has no value.
-    """
-    if module is np:
-        with np.errstate(all="ignore"):
-            return _evaluate_arrays(tree, variables, functions or {})
-    return _evaluate_precisely(tree, variables, module)
-
-
-def _value_of(name: str, variables: Mapping[str, Any]) -> Any:
-    if name not in variables:
-        raise ValueError(f"variables has no value for {name!r}; it has {', '.join(variables)}.")
-    return variables[name]
-
-
-def _evaluate_arrays(tree: Tree, variables: Mapping[str, Any], functions: Mapping[str, UserOperator]) -> Any:
-    if isinstance(tree, str):
-        return _value_of(tree, variables)
-    if not isinstance(tree, tuple):
-        return np.float64(as_float(tree))
-    if tree[0] == "pi":
-        return np.float64(math.pi)
-    function = _ARRAY_FUNCTIONS.get(tree[0]) or functions.get(tree[0])
-    if function is None:
-        raise ValueError(f"functions has no {tree[0]!r}, which the formula uses.")
-    return function(*[_evaluate_arrays(child, variables, functions) for child in tree[1:]])
-
-
-_ARRAY_FUNCTIONS: dict[str, Callable[..., Any]] = {
-    "add": np.add,
-    "sub": np.subtract,
-    "mul": np.multiply,
-    "div": np.true_divide,
-    # Not np.float_power: the same rounding as x * x for squares.
-    "pow": np.power,
-    "neg": np.negative,
-    "cot": lambda a: 1.0 / np.tan(a),
-    "square": np.square,
-    "cube": lambda a: a * a * a,
-    **{name: getattr(np, name) for name in FUNCTIONS if name not in ("cot", "cube", "square")},
-}
-
-
-def _evaluate_precisely(tree: Tree, variables: Mapping[str, Any], context: Any) -> Any:
-    if isinstance(tree, str):
-        return _value_of(tree, variables)
-    if not isinstance(tree, tuple):
-        if isinstance(tree, Fraction):
-            return context.mpf(tree.numerator) / tree.denominator
-        return context.mpf(tree)
-    name = tree[0]
-    if name == "pi":
-        return +context.pi
-    values = [_evaluate_precisely(child, variables, context) for child in tree[1:]]
-    try:
-        result = _apply_precisely(name, values, context)
-    except ValueError as error:  # mpmath's word for a pole
-        raise ArithmeticError(f"{name} is undefined there.") from error
-    if isinstance(result, context.mpc):
-        raise ArithmeticError(f"{name} is not real there.")
-    if not abs(result) < _MAX_MAGNITUDE:  # also false for NaN
-        raise OverflowError(f"{name} is beyond the largest number there.")
-    return result
-
-
-def _apply_precisely(name: str, values: list[Any], context: Any) -> Any:
-    a = values[0]
-    if name == "add":
-        return a + values[1]
-    if name == "sub":
-        return a - values[1]
-    if name == "mul":
-        return a * values[1]
-    if name == "div":
-        return a / values[1]
-    if name == "pow":
-        return context.power(a, values[1])
-    if name == "neg":
-        return -a
-    if name == "square":
-        return a * a
-    if name == "cube":
-        return a * a * a
-    if name == "abs":
-        return abs(a)
-    if name not in FUNCTIONS:
-        raise ArithmeticError(f"{name} has no value of more digits than float64's.")
-    return getattr(context, SHORT_NAMES.get(name, name))(a)
-
-
-# Text --------------------------------------------------------------------------------------------
-
-_SUM, _PRODUCT, _POWER, _ATOM = 1, 2, 4, 5
-
-
 def to_text(tree: Tree) -> str:
     """Write a tree as text that `parse` reads back to a tree of the same values.
 
@@ -409,24 +224,24 @@ def to_text(tree: Tree) -> str:
 def _text(tree: Tree) -> tuple[str, int]:
     """Return the text and its precedence."""
     if isinstance(tree, str):
-        return tree, _ATOM
+        return tree, ATOM
     if not isinstance(tree, tuple):
         return _number_text(tree)
     name, children = tree[0], tree[1:]
     if name == "pi":
-        return "pi", _ATOM
+        return "pi", ATOM
     if name in ("add", "sub"):
         return _sum_text(children[0], children[1], minus=name == "sub")
     if name == "mul":
-        return f"{_within(children[0], _PRODUCT)}*{_within(children[1], _PRODUCT, right=True)}", _PRODUCT
+        return f"{_within(children[0], PRODUCT)}*{_within(children[1], PRODUCT, right=True)}", PRODUCT
     if name == "div":
-        return f"{_within(children[0], _PRODUCT)}/{_within(children[1], _POWER)}", _PRODUCT
+        return f"{_within(children[0], PRODUCT)}/{_within(children[1], POWER)}", PRODUCT
     if name == "neg":
-        return "-" + _within(children[0], _PRODUCT, right=True), _NEGATION
-    if name in ("pow", "square", "cube"):
-        exponent = children[1] if name == "pow" else 2 if name == "square" else 3
-        return f"{_within(children[0], _ATOM)}**{_within(exponent, _POWER)}", _POWER
-    return f"{SHORT_NAMES.get(name, name)}({', '.join(_text(child)[0] for child in children)})", _ATOM
+        return "-" + _within(children[0], PRODUCT, right=True), NEGATION
+    if name == "pow" or name in WHOLE_POWERS:
+        exponent = WHOLE_POWERS.get(name) or children[1]
+        return f"{_within(children[0], ATOM)}**{_within(exponent, POWER)}", POWER
+    return f"{SHORT_NAMES.get(name, name)}({', '.join(_text(child)[0] for child in children)})", ATOM
 
 
 def _within(tree: Tree, level: int, right: bool = False) -> str:
@@ -441,8 +256,8 @@ def _sum_text(left: Tree, right: Tree, minus: bool) -> tuple[str, int]:
         right, minus = right[1], not minus
     elif is_number(right) and right < 0:
         right, minus = -right, not minus
-    first = _within(left, _SUM)
-    return f"{first} {'-' if minus else '+'} {_within(right, _PRODUCT if minus else _SUM, right=True)}", _SUM
+    first = _within(left, SUM)
+    return f"{first} {'-' if minus else '+'} {_within(right, PRODUCT if minus else SUM, right=True)}", SUM
 
 
 def _number_text(value: int | float | Fraction) -> tuple[str, int]:
@@ -453,9 +268,9 @@ def _number_text(value: int | float | Fraction) -> tuple[str, int]:
     else:
         exact = _decimal(value)
         if exact is None:
-            return f"{value.numerator}/{value.denominator}", _PRODUCT
+            return f"{value.numerator}/{value.denominator}", PRODUCT
         text = exact
-    return text, _NEGATION if text.startswith("-") else _ATOM
+    return text, NEGATION if text.startswith("-") else ATOM
 
 
 def _decimal(value: int | Fraction) -> str | None:

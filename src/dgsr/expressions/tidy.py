@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from fractions import Fraction
 
+from dgsr.expressions.algebra import Number, added, divided, powered, signed_terms, simplified
 from dgsr.expressions.simple_numbers import recognised
-from dgsr.expressions.syntax import Tree, is_number
+from dgsr.expressions.trees import WHOLE_POWERS, Tree, is_number
 
 _VALUES = {("exp", 0): 1, ("log", 1): 0, ("sin", 0): 0, ("cos", 0): 1, ("sqrt", 0): 0, ("sqrt", 1): 1}
 
@@ -47,7 +48,7 @@ def _tidied(tree: Tree, keeps_domain: bool) -> Tree:
         return _sum(terms, keeps_domain)
     if name == "pow" and is_number(tree[2]) and tree[2] == 0.5:
         tree = ("sqrt", tree[1])
-    elif name in ("mul", "div", "pow", "square", "cube"):
+    elif name in ("mul", "div", "pow", *WHOLE_POWERS):
         factors: dict[Tree, int] = {}
         coefficient = _collect(tree, 1, factors, keeps_domain)
         return tree if coefficient is None else _product(coefficient, factors)
@@ -56,52 +57,38 @@ def _tidied(tree: Tree, keeps_domain: bool) -> Tree:
     return _VALUES.get(tree, tree)
 
 
-def _exact(value):
-    """Return a whole fraction as int."""
-    return value.numerator if isinstance(value, Fraction) and value.denominator == 1 else value
-
-
 # Sums --------------------------------------------------------------------------------------------
 
 
-def _terms(
-    tree: Tree, keeps_domain: bool, sign: int = 1, terms: dict[Tree, object] | None = None
-) -> dict[Tree, object]:
+def _terms(tree: Tree, keeps_domain: bool) -> dict[Tree, Number]:
     """Return the coefficient of every term of a sum; the key 1 is the number."""
-    terms = {} if terms is None else terms
-    if isinstance(tree, tuple) and tree[0] in ("add", "sub"):
-        _terms(tree[1], keeps_domain, sign, terms)
-        _terms(tree[2], keeps_domain, sign if tree[0] == "add" else -sign, terms)
-    elif isinstance(tree, tuple) and tree[0] == "neg":
-        _terms(tree[1], keeps_domain, -sign, terms)
-    else:
+    terms: dict[Tree, Number] = {}
+    for sign, part in signed_terms(tree):
         factors: dict[Tree, int] = {}
-        coefficient = _collect(tree, 1, factors, keeps_domain)
+        coefficient = _collect(part, 1, factors, keeps_domain)
         if coefficient is None:
-            coefficient, rest = 1, tree
+            coefficient, rest = 1, part
         else:
             rest = _product(1, factors)
         terms[rest] = terms.get(rest, 0) + sign * coefficient
     return terms
 
 
-def _sum(terms: dict[Tree, object], keeps_domain: bool) -> Tree:
-    result = None
-    # A positive term first, where there is one: b - a for -a + b.
-    kept = [(rest, _exact(coefficient)) for rest, coefficient in terms.items() if coefficient != 0]
-    first = next((i for i, (_, coefficient) in enumerate(kept) if coefficient > 0), 0)
-    for rest, coefficient in kept[first : first + 1] + kept[:first] + kept[first + 1 :]:
-        # The number too is a term: its rest is 1.
-        if result is None:
-            result = _scaled(rest, coefficient, keeps_domain)
-        elif coefficient < 0:
-            result = ("sub", result, _scaled(rest, -coefficient, keeps_domain))
-        else:
-            result = ("add", result, _scaled(rest, coefficient, keeps_domain))
-    return 0 if result is None else result
+def _sum(terms: dict[Tree, Number], keeps_domain: bool) -> Tree:
+    kept = [(rest, simplified(coefficient)) for rest, coefficient in terms.items() if coefficient != 0]
+    if not kept:
+        return 0
+    if not any(coefficient > 0 for _, coefficient in kept):
+        (rest, coefficient), *kept = kept
+        return added([(1, _scaled(rest, coefficient, keeps_domain)), *_signed(kept, keeps_domain)])
+    return added(_signed(kept, keeps_domain))
 
 
-def _scaled(rest: Tree, coefficient, keeps_domain: bool) -> Tree:
+def _signed(terms: list[tuple[Tree, Number]], keeps_domain: bool) -> list[tuple[int, Tree]]:
+    return [(1 if c > 0 else -1, _scaled(rest, abs(c), keeps_domain)) for rest, c in terms]
+
+
+def _scaled(rest: Tree, coefficient: Number, keeps_domain: bool) -> Tree:
     factors: dict[Tree, int] = {}
     own = _collect(rest, 1, factors, keeps_domain)
     if own is None:
@@ -132,7 +119,7 @@ def _collect(tree: Tree, power: int, factors: dict[Tree, int], keeps_domain: boo
         if name == "neg":
             inner = _collect(tree[1], power, factors, keeps_domain)
             return inner if inner is None or power % 2 == 0 else -inner
-        exponent = {"square": 2, "cube": 3}.get(name) or (tree[2] if name == "pow" else None)
+        exponent = WHOLE_POWERS.get(name) or (tree[2] if name == "pow" else None)
         if isinstance(exponent, int) and not (
             keeps_domain and (exponent == 0 or (exponent < 0 and power < 0))
         ):
@@ -148,40 +135,27 @@ def _number_to_power(value, power: int):
     if abs(power) > 64:
         return None
     try:
-        result = _exact(Fraction(value) ** power) if not isinstance(value, float) else value**power
+        result = simplified(Fraction(value) ** power) if not isinstance(value, float) else value**power
     except (ZeroDivisionError, OverflowError):
         return None
     too_long = not isinstance(result, float) and max(abs(result.numerator), result.denominator) > 10**15
     return None if too_long or result != result or abs(result) == float("inf") else result
 
 
-def _product(coefficient, factors: dict[Tree, int]) -> Tree:
-    coefficient = _exact(coefficient)
+def _product(coefficient: Number, factors: dict[Tree, int]) -> Tree:
+    coefficient = simplified(coefficient)
     if coefficient == 0:
         return 0
-    above = [_power(base, power) for base, power in factors.items() if power > 0]
-    below = [_power(base, -power) for base, power in factors.items() if power < 0]
-    if isinstance(coefficient, Fraction) and abs(coefficient.denominator) != 1:
+    above = [powered(base, power) for base, power in factors.items() if power > 0]
+    below = [powered(base, -power) for base, power in factors.items() if power < 0]
+    if isinstance(coefficient, Fraction):
         below.insert(0, coefficient.denominator)
         coefficient = coefficient.numerator
-    negative = coefficient == -1 and len(above) > 0
+    is_negative = coefficient == -1 and len(above) > 0
     if not above or coefficient not in (1, -1):
         above.insert(0, coefficient)
-    result = _chain(above)
-    if below:
-        result = ("div", result, _chain(below))
-    return ("neg", result) if negative else result
-
-
-def _power(base: Tree, power: int) -> Tree:
-    return base if power == 1 else ("pow", base, power)
-
-
-def _chain(factors: list[Tree]) -> Tree:
-    result = factors[0]
-    for factor in factors[1:]:
-        result = ("mul", result, factor)
-    return result
+    result = divided(above, below)
+    return ("neg", result) if is_negative else result
 
 
 def _exponential(tree: Tree) -> Tree:

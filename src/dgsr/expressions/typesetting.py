@@ -9,7 +9,7 @@ import unicodedata
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from dgsr.expressions.exports import spelled
+from dgsr.expressions.identifiers import spelled
 from dgsr.expressions.symbolic import rebuilt
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dgsr.expressions.syntax import RESERVED
+from dgsr.expressions.trees import RESERVED
 
 if TYPE_CHECKING:
     import sympy as sympy_module

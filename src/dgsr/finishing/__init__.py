@@ -13,11 +13,11 @@ import numpy as np
 
 from dgsr.expressions.expression import Expression
 from dgsr.expressions.library import Library, Opcode
-from dgsr.expressions.programs import to_program
-from dgsr.expressions.syntax import Tree, map_leaves
+from dgsr.expressions.programs import FreeProgram, to_program
+from dgsr.expressions.trees import Tree, map_leaves
 from dgsr.finishing.fits import Fits
 from dgsr.finishing.forms import forms, plain
-from dgsr.finishing.programs import FreeProgram, score, tree_of
+from dgsr.finishing.programs import score, tree_of
 from dgsr.finishing.snapping import snapped
 from dgsr.population import DataSet, Population
 

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import math
 
-from dgsr.expressions.syntax import Tree, is_number
+from dgsr.expressions.algebra import added, signed_terms
+from dgsr.expressions.trees import Tree, is_number
 
 # More terms than this are no simpler than the product they come from.
 _MAX_TERMS = 8
 
-Terms = list[tuple[int, Tree]]
+Terms = list[tuple[int, Tree]]  # signs and trees
 
 
 def expanded(tree: Tree) -> Tree:
@@ -24,7 +25,7 @@ def expanded(tree: Tree) -> Tree:
     >>> expanded(("mul", "x1", ("add", "x1", 2)))
     ('add', ('mul', 'x1', 'x1'), ('mul', 'x1', 2))
     """
-    return _added(_terms(tree))
+    return added(_terms(tree))
 
 
 def _terms(tree: Tree) -> Terms:
@@ -51,17 +52,8 @@ def _terms(tree: Tree) -> Terms:
 
 def _products(left: Terms, right: Terms) -> Terms:
     if len(left) * len(right) > _MAX_TERMS:
-        return [(1, ("mul", _added(left), _added(right)))]
+        return [(1, ("mul", added(left), added(right)))]
     return [(s * t, ("mul", a, b)) for s, a in left for t, b in right]
-
-
-def _added(terms: Terms) -> Tree:
-    sign, result = terms[0]
-    if sign < 0:
-        result = ("neg", result)
-    for sign, part in terms[1:]:
-        result = ("add" if sign > 0 else "sub", result, part)
-    return result
 
 
 def gathered(tree: Tree) -> Tree:
@@ -77,7 +69,7 @@ def gathered(tree: Tree) -> Tree:
     if tree[0] not in ("add", "sub"):
         return (tree[0], *(gathered(child) for child in tree[1:]))
     logarithms, others, number = [], [], 0.0
-    for sign, part in _summands(tree):
+    for sign, part in signed_terms(tree):
         part = gathered(part)
         factor, rest = (part[1], part[2]) if _is_scaled(part) else (1, part)
         if is_number(part):
@@ -94,15 +86,8 @@ def gathered(tree: Tree) -> Tree:
         inside = ("mul" if factor == k else "div", inside, part)
     if number != 0.0:
         inside = ("mul", math.exp(number / k), inside)
-    return _added([(1, ("mul", k, ("log", inside)) if k != 1 else ("log", inside)), *others])
+    return added([(1, ("mul", k, ("log", inside)) if k != 1 else ("log", inside)), *others])
 
 
 def _is_scaled(tree: Tree) -> bool:
     return isinstance(tree, tuple) and tree[0] == "mul" and is_number(tree[1])
-
-
-def _summands(tree: Tree) -> Terms:
-    if isinstance(tree, tuple) and tree[0] in ("add", "sub"):
-        sign = 1 if tree[0] == "add" else -1
-        return _summands(tree[1]) + [(sign * s, part) for s, part in _summands(tree[2])]
-    return [(1, tree)]

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
 from dgsr.constants.fitting import fit_constants
 from dgsr.expressions.library import Library
-from dgsr.finishing.programs import FreeProgram, groups_of
+from dgsr.expressions.programs import FreeProgram
+from dgsr.finishing.programs import groups_of
 from dgsr.population import DataSet, Population
 
 #: A snapped constant may cost so much of n log(NMSE): two standard deviations, squared.
@@ -98,7 +99,7 @@ class Fits:
         constants[is_phase] -= 2 * math.pi * np.round(constants[is_phase] / (2 * math.pi))
         for group in groups_of(program) if copies else []:
             constants[group] = constants[group].mean()
-        fitted = replace(program, constants=constants)
+        fitted = program._replace(constants=constants)
         new_nmse = self.nmse(fitted)
         return FittedProgram(fitted, new_nmse) if new_nmse < nmse else FittedProgram(program, nmse)
 

@@ -8,36 +8,37 @@ from functools import partial
 
 import numpy as np
 
-from dgsr.expressions.syntax import Tree
+from dgsr.expressions.programs import FreeProgram
 from dgsr.expressions.tidy import tidy
+from dgsr.expressions.trees import Tree, rewritten
 from dgsr.finishing.expansion import expanded, gathered
 from dgsr.finishing.fits import Fits, FittedProgram
 from dgsr.finishing.merging import PLACEMENTS, merge
-from dgsr.finishing.programs import FreeProgram, complexity, tree_of, written
+from dgsr.finishing.programs import complexity, tree_of, written
 
 
 def plain(tree: Tree, fits: Fits) -> FreeProgram:
     """Write a tree without the functions that change nothing on the data."""
-    program, plainer = written(tree, fits.library), _without_needless(tree, fits)
+    program, plainer = written(tree, fits.library), _without_idle(tree, fits)
     if plainer == tree:
         return program
     shorter = written(plainer, fits.library)
     return shorter if fits.is_as_good(fits.nmse(shorter), fits.nmse(program)) else program
 
 
-def _without_needless(tree: Tree, fits: Fits) -> Tree:
+def _without_idle(tree: Tree, fits: Fits) -> Tree:
     """Return f or -f for abs(f) where f has one sign on the data, and exp(c*f) for b**f."""
-    if not isinstance(tree, tuple):
-        return tree
-    name, *children = tree
-    children = [_without_needless(child, fits) for child in children]
-    if name == "abs":
-        sign = _sign(children[0], fits)
+    return rewritten(tree, partial(_without_idle_node, fits))
+
+
+def _without_idle_node(fits: Fits, tree: Tree) -> Tree:
+    if tree[0] == "abs":
+        sign = _sign(tree[1], fits)
         if sign != 0:
-            return children[0] if sign > 0 else ("neg", children[0])
-    if name == "pow" and isinstance(children[0], float) and children[0] > 0 and "exp" in fits.library.index:
-        return ("exp", ("mul", math.log(children[0]), children[1]))
-    return (name, *children)
+            return tree[1] if sign > 0 else ("neg", tree[1])
+    if tree[0] == "pow" and isinstance(tree[1], float) and tree[1] > 0 and "exp" in fits.library.index:
+        return ("exp", ("mul", math.log(tree[1]), tree[2]))
+    return tree
 
 
 def _sign(tree: Tree, fits: Fits) -> int:
@@ -50,7 +51,7 @@ def _sign(tree: Tree, fits: Fits) -> int:
 def merged(tree: Tree, fits: Fits, placement: str = "simplest") -> FreeProgram:
     """Merge the constants, also those that are alike on the data only."""
     tree = merge(tree, placement)
-    plainer = _without_needless(tree, fits)
+    plainer = _without_idle(tree, fits)
     return written(tree if plainer == tree else merge(plainer, placement), fits.library)
 
 

@@ -8,20 +8,19 @@ from __future__ import annotations
 
 import itertools
 
-from dgsr.expressions.simple_numbers import cost
-from dgsr.expressions.syntax import Tree, is_number
-from dgsr.finishing.normal_form import (
-    ODD,
-    Call,
-    Node,
+from dgsr.expressions.algebra import (
     Number,
-    Product,
-    Sum,
+    added,
     clean,
-    normal_form,
+    divided,
+    negative,
     over,
+    powered,
     to_power,
 )
+from dgsr.expressions.simple_numbers import COST_OF_FLOAT, cost
+from dgsr.expressions.trees import Tree
+from dgsr.finishing.normal_form import Call, Node, Product, Sum, normal_form
 
 #: Where the scale of a product of sums goes. ``leading``: before it, and in every sum the coefficient is 1
 #: that is so in the normal form; ``number``: the same, but the number of a sum below the line is 1;
@@ -60,7 +59,8 @@ def _weight(coefficient: Number) -> float:
 
 
 def _cost(value: Number) -> float:
-    return 20.0 if isinstance(value, float) else cost(value)
+    """Return what a number costs; a float is a fitted constant, which may become any number."""
+    return COST_OF_FLOAT if isinstance(value, float) else cost(value)
 
 
 class _Writer:
@@ -71,7 +71,7 @@ class _Writer:
 
     def tree(self, scale: Number, node: Node) -> Tree:
         sign, tree = self.parts(scale, node)
-        return tree if sign > 0 else _negative(tree)
+        return tree if sign > 0 else negative(tree)
 
     def parts(self, scale: Number, node: Node) -> tuple[int, Tree]:
         """Return a sign and the tree of the rest."""
@@ -90,15 +90,15 @@ class _Writer:
         number = [pair for pair in terms if pair[0] == 1]
         if len(rest) > 1 and _weight(scale) + _terms_weight([*rest, *number]) < written_out - 1e-9:
             terms = [*number, (Sum(tuple(rest)), scale)]
-            return _chained(
+            return added(
                 [(1 if s > 0 else -1, self._outside(abs(s), part)) for part, s in terms],
             )
-        return _chained([self.parts(coefficient, part) for part, coefficient in terms])
+        return added([self.parts(coefficient, part) for part, coefficient in terms])
 
     def _outside(self, scale: Number, node: Node) -> Tree:
         if node == 1:
             return scale
-        inside = _chained([self.parts(coefficient, part) for part, coefficient in node.terms])
+        inside = added([self.parts(coefficient, part) for part, coefficient in node.terms])
         return inside if scale == 1 else ("mul", scale, inside)
 
     def product(self, scale: Number, factors: tuple[tuple[Node, int], ...]) -> tuple[int, Tree]:
@@ -108,17 +108,16 @@ class _Writer:
         for (base, power), inner in zip(factors, scales, strict=True):
             if isinstance(base, Sum):
                 terms = [(part, clean(inner * coefficient)) for part, coefficient in base.terms]
-                tree = _chained([self.parts(coefficient, part) for part, coefficient in terms])
+                tree = added([self.parts(coefficient, part) for part, coefficient in terms])
             elif isinstance(base, Call):
                 tree = (base.name, *(self.tree(*argument) for argument in base.arguments))
             else:
                 tree = base
-            (above if power > 0 else below).append(tree if abs(power) == 1 else ("pow", tree, abs(power)))
+            (above if power > 0 else below).append(powered(tree, abs(power)))
         sign = 1 if scale > 0 else -1
         if scale * sign != 1 or not above:
             above.insert(0, scale * sign)
-        result = _multiplied(above)
-        return sign, ("div", result, _multiplied(below)) if below else result
+        return sign, divided(above, below)
 
     def _placed(self, scale: Number, factors: tuple[tuple[Node, int], ...]) -> tuple[Number, list[Number]]:
         """Return the scale of a product and a factor for the coefficients of each sum in it."""
@@ -174,45 +173,3 @@ def _terms_weight(terms: list[tuple[Node, Number]]) -> float:
     # A sum without a positive term needs one more token.
     weight = sum(_cost(scale) if node == 1 else _weight(scale) for node, scale in terms)
     return weight + 2.0 * all(scale < 0 for _, scale in terms)
-
-
-def _chained(terms: list[tuple[int, Tree]]) -> Tree:
-    """Add up signed trees, a positive one first where there is one: b - a for -a + b."""
-    first = next((i for i, (sign, _) in enumerate(terms) if sign > 0), 0)
-    sign, result = terms[first]
-    result = result if sign > 0 else _negative(result)
-    for sign, tree in terms[:first] + terms[first + 1 :]:
-        result = ("add" if sign > 0 else "sub", result, tree)
-    return result
-
-
-def _multiplied(factors: list[Tree]) -> Tree:
-    result = factors[0]
-    for factor in factors[1:]:
-        result = ("mul", result, factor)
-    return result
-
-
-def _negative(tree: Tree) -> Tree:
-    turned = _turned(tree)
-    return ("neg", tree) if turned is None else turned
-
-
-def _turned(tree: Tree) -> Tree | None:
-    """Return -f in no more tokens than f, or None."""
-    if is_number(tree):
-        return -tree
-    if not isinstance(tree, tuple):
-        return None
-    if tree[0] == "sub":
-        return ("sub", tree[2], tree[1])
-    if tree[0] in ODD:
-        inside = tree[1]
-        return (tree[0], _turned(inside)) if isinstance(inside, tuple) and inside[0] == "sub" else None
-    if tree[0] in ("mul", "div"):
-        left, right = tree[1:]
-        if (turned := _turned(left)) is not None:
-            return (tree[0], turned, right)
-        if (turned := _turned(right)) is not None:
-            return (tree[0], left, turned)
-    return None

@@ -14,18 +14,13 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from dgsr.expressions.syntax import FUNCTIONS, Tree, evaluate
+from dgsr.expressions.algebra import EVEN, ODD, Number, clean, over, to_power
+from dgsr.expressions.evaluation import evaluate
+from dgsr.expressions.trees import FUNCTIONS, WHOLE_POWERS, Tree
 
-#: int, Fraction or float.
-Number = Any
 Node = Any
 Scaled = tuple[Number, Node]
 
-#: Functions with f(-x) = -f(x).
-ODD = ("sin", "tan", "cot", "sinh", "tanh", "arcsin", "arctan")
-_EVEN = ("cos", "cosh")
-# A float this close to 1 is 1, rounded.
-_ROUNDING = 1e-14
 _NEGLIGIBLE = 1e-12
 
 
@@ -52,39 +47,6 @@ class Call:
 
     name: str
     arguments: tuple[Scaled, ...]
-
-
-# Numbers -----------------------------------------------------------------------------------------
-
-
-def clean(value: Number) -> Number:
-    """Return whole fractions as int and floats that are 1 to rounding as 1."""
-    if isinstance(value, float):
-        if not math.isfinite(value):
-            raise OverflowError("A constant is beyond the largest float.")
-        if abs(abs(value) - 1) < _ROUNDING:
-            return 1 if value > 0 else -1
-        return value if value != 0 else 0
-    return value.numerator if value.denominator == 1 else value
-
-
-def over(a: Number, b: Number) -> Number:
-    """Return a/b, exact if both are."""
-    if isinstance(a, float) or isinstance(b, float):
-        return clean(float(a) / float(b))
-    return clean(Fraction(a) / b)
-
-
-def to_power(value: Number, power: Number) -> Number:
-    """Return value**power, exact if that is in reach."""
-    if isinstance(power, int) and not isinstance(value, float) and abs(power) <= 16:
-        return clean(Fraction(value) ** power)
-    if power == Fraction(1, 2) and not isinstance(value, float) and value >= 0:
-        value = Fraction(value)
-        root = Fraction(math.isqrt(value.numerator), math.isqrt(value.denominator))
-        if root * root == value:
-            return clean(root)
-    return clean(float(value) ** float(power))
 
 
 def _is_unit(value: Number) -> bool:
@@ -116,8 +78,8 @@ def normal_form(tree: Tree) -> Scaled:
         return -parts[0][0], parts[0][1]
     if name in ("mul", "div"):
         return _product([(parts[0], 1), (parts[1], 1 if name == "mul" else -1)])
-    if name in ("square", "cube", "inv"):
-        return _product([(parts[0], {"square": 2, "cube": 3, "inv": -1}[name])])
+    if name in WHOLE_POWERS:
+        return _product([(parts[0], WHOLE_POWERS[name])])
     return _call(name, parts)
 
 
@@ -311,7 +273,7 @@ def _call(name: str, parts: list[Scaled]) -> Scaled:
         return _wave(name, scale, node)
     if name in ODD and scale < 0:
         return -1, Call(name, ((-scale, node),))
-    if name in _EVEN:
+    if name in EVEN:
         scale = abs(scale)
     return 1, Call(name, ((scale, node),))
 

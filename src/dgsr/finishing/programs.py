@@ -1,36 +1,28 @@
-"""Programs whose constants are free or exact, and their trees: floats are free, other numbers exact."""
+"""Programs of free and exact constants, and their trees, where only the free ones are floats."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 
 from dgsr.expressions.library import Library
-from dgsr.expressions.programs import to_program
+from dgsr.expressions.programs import FreeProgram, tree_of_tokens, write_program
 from dgsr.expressions.simple_numbers import cost, exact
-from dgsr.expressions.syntax import Tree, is_number, map_leaves
+from dgsr.expressions.trees import Tree, is_number, rewritten
 
 #: A quarter of a turn: sin(f + pi/2) is cos(f).
 QUARTER_TURN = math.pi / 2
 
 
-@dataclass(frozen=True)
-class FreeProgram:
-    """One program; `free` says which constants are fitted, the others are exact."""
-
-    tokens: np.ndarray  # (length,) int64
-    constants: np.ndarray  # (n_constants,) float64
-    free: np.ndarray  # (n_constants,) bool
-
-
 def with_value(program: FreeProgram, group: np.ndarray, value: float) -> FreeProgram:
+    """Return the program with an exact value for the constants at the places of `group`."""
     constants, free = program.constants.copy(), program.free.copy()
     constants[group], free[group] = value, False
-    return replace(program, constants=constants, free=free)
+    return program._replace(constants=constants, free=free)
 
 
 def groups_of(program: FreeProgram) -> list[np.ndarray]:
@@ -42,6 +34,7 @@ def groups_of(program: FreeProgram) -> list[np.ndarray]:
 
 
 def complexity(program: FreeProgram, library: Library) -> int:
+    """Return the sum of the complexities of the tokens."""
     return int(library.table.complexity[program.tokens].sum())
 
 
@@ -56,41 +49,19 @@ def tree_of(program: FreeProgram, library: Library) -> Tree:
         float(value) if is_free else exact(float(value))
         for value, is_free in zip(program.constants, program.free, strict=True)
     ]
-    stack: list[Tree] = []
-    for token in program.tokens[::-1]:
-        entry = library.tokens[token]
-        if entry.name == "const":
-            stack.append(numbers.pop())
-        elif entry.arity == 0:
-            stack.append(entry.name)
-        else:
-            stack.append((entry.name, *(stack.pop() for _ in range(entry.arity))))
-    return _with_exact_exponents(stack[0])
+    return rewritten(tree_of_tokens(library, program.tokens, numbers), _with_exact_exponent)
 
 
-def _with_exact_exponents(tree: Tree) -> Tree:
-    """Return the tree with exponents that are whole or a half as exact numbers."""
-    if not isinstance(tree, tuple):
-        return tree
-    name, *children = tree
-    children = [_with_exact_exponents(child) for child in children]
-    if name == "pow" and isinstance(children[1], float) and 2 * children[1] == round(2 * children[1]):
-        children[1] = exact(children[1])
-    return (name, *children)
+def _with_exact_exponent(tree: Tree) -> Tree:
+    """Return a power with an exponent that is whole or a half as an exact number, other nodes as they are."""
+    if tree[0] == "pow" and isinstance(tree[2], float) and 2 * tree[2] == round(2 * tree[2]):
+        return ("pow", tree[1], exact(tree[2]))
+    return tree
 
 
 def written(tree: Tree, library: Library) -> FreeProgram:
-    """Write a tree as a program; a constant is free where a change of the floats changes it."""
-    tree = _with_own_tokens(tree, library)
-    tokens, constants = to_program(tree, library)
-    moved = map_leaves(tree, lambda leaf: 1.37 * leaf + 0.1 if isinstance(leaf, float) else leaf)
-    try:
-        _, changed = to_program(moved, library)
-    except ValueError:  # a part of numbers alone that has no value there
-        changed = constants
-    if len(changed) != len(constants):
-        raise ValueError("The program's constants depend on their values.")
-    return FreeProgram(tokens, constants, changed != constants)
+    """Write a tree as a program; the constants that are made of its floats are free."""
+    return write_program(rewritten(tree, partial(_in_terms_of, library)), library)
 
 
 def _as_power(exponent: Tree) -> Tree:
@@ -101,7 +72,7 @@ def _as_power(exponent: Tree) -> Tree:
     return ("pow", Fraction(math.e), exponent)
 
 
-# What merging writes and the library may lack, in terms of what it then has.
+# Functions that the normal form has, and what they are in terms of others.
 _INSTEAD: dict[str, Callable[[Tree], Tree]] = {
     "abs": lambda f: ("sqrt", ("pow", f, 2)),
     "exp": _as_power,
@@ -110,18 +81,7 @@ _INSTEAD: dict[str, Callable[[Tree], Tree]] = {
 }
 
 
-def _with_own_tokens(tree: Tree, library: Library) -> Tree:
-    """Use the library's tokens for a square, a cube, a root and an inverse, and none that it lacks."""
-    if not isinstance(tree, tuple):
-        return tree
-    name, *children = tree
-    children = [_with_own_tokens(child, library) for child in children]
-    if name in _INSTEAD and name not in library.index:
-        return _INSTEAD[name](children[0])
-    if name == "pow" and is_number(children[1]):
-        short = {2: "square", 3: "cube", Fraction(1, 2): "sqrt"}.get(children[1])
-        if short in library.index:
-            return (short, children[0])
-    if name == "div" and isinstance(children[0], int) and children[0] == 1 and "inv" in library.index:
-        return ("inv", children[1])
-    return (name, *children)
+def _in_terms_of(library: Library, tree: Tree) -> Tree:
+    """Return a function that the library lacks in terms of others, any other node as it is."""
+    is_missing = tree[0] in _INSTEAD and tree[0] not in library.index
+    return _INSTEAD[tree[0]](tree[1]) if is_missing else tree

@@ -11,7 +11,7 @@ import numpy as np
 from dgsr.expressions.constraints import Constraints
 from dgsr.expressions.library import Library
 from dgsr.expressions.programs import to_program
-from dgsr.expressions.syntax import Tree, rename
+from dgsr.expressions.trees import Tree, rename
 from dgsr.kernels.canonical import skeletons
 from dgsr.pretraining.prior import Exclusions, comparable, comparison_points, rewriting
 from dgsr.problems import list_sets, load_set

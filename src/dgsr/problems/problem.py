@@ -10,7 +10,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dgsr.expressions.syntax import Tree, evaluate, parse
+from dgsr.expressions.evaluation import evaluate
+from dgsr.expressions.syntax import parse
+from dgsr.expressions.trees import Tree
 
 
 class Variable(NamedTuple):
