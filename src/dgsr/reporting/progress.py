@@ -9,13 +9,14 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
-from dgsr.expressions.expression import Expression
+if TYPE_CHECKING:
+    from dgsr.expressions.expression import Expression
 
 # Seconds between two lines of a log, and between two changes of a line or a bar.
 _LOG, _LIVE = 2.0, 0.1
