@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from matplotlib.lines import Line2D
     from matplotlib.text import Annotation
 
-    from dgsr.pareto import ParetoFront
 
 # Formulas written beside the front, and their characters, at most.
 _N_LABELS = 5
@@ -57,20 +56,6 @@ def log_losses(losses: Sequence[float] | np.ndarray) -> LogLosses:
     positive = losses[~zero]
     floor = max(float(positive.min()) / 10, 1e-300) if len(positive) else _FLOOR_OF_ZEROS
     return LogLosses(np.where(zero, floor, losses), floor)
-
-
-def chosen_index(front: ParetoFront, expression: Any) -> int:
-    """Return where on the front the formula is that predicts.
-
-    Raises
-    ------
-    ValueError
-        If it is not on the front.
-    """
-    for i, candidate in enumerate(front):
-        if candidate.expression == expression:
-            return i
-    raise ValueError("expression_ is not on pareto_front_; set it to the expression of a candidate.")
 
 
 class ParetoFrontDisplay:
@@ -139,7 +124,7 @@ class ParetoFrontDisplay:
             [candidate.complexity for candidate in front],
             [candidate.loss for candidate in front],
             [candidate.expression.text for candidate in front],
-            chosen=chosen_index(front, estimator.expression_),
+            chosen=front.index_of(estimator.expression_),
         )
         return display.plot(ax=ax)
 

@@ -17,7 +17,6 @@ import numpy as np
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from dgsr.reporting.charts import front_chart, history_chart
-from dgsr.reporting.displays import chosen_index
 from dgsr.reporting.facts import Judged, caveats, judged, particulars, sampled_rows, snippet
 from dgsr.reporting.numbers import counted, number, share_explained
 from dgsr.writing import write_atomically
@@ -105,7 +104,7 @@ def _page(
     title: str | None,
 ) -> str:
     front = estimator.pareto_front_
-    chosen = chosen_index(front, estimator.expression_)
+    chosen = front.index_of(estimator.expression_)
     candidates = [judged(candidate, X, y, weights) for candidate in front]
     rows = sampled_rows(len(y))
     style, script = _asset("report.css"), _asset("report.js")
