@@ -19,7 +19,7 @@ from srbench_noise import chosen_problems
 
 from dgsr import DGSRRegressor
 from dgsr.benchmarking import is_recovered, read_records
-from dgsr.pareto import SELECTIONS, select
+from dgsr.pareto import SELECTIONS
 from dgsr.problems import load_problem, load_set
 
 
@@ -41,13 +41,11 @@ def run(name: str, noise: float, seed: int, max_time: float) -> dict[str, Any]:
                 {"complexity": candidate.complexity, "loss": candidate.loss, "recovered": verdict}
                 for candidate, verdict in zip(model.pareto_front_, verdicts, strict=True)
             ]
-            n = len(data.y_train)
-            for name_of_rule in SELECTIONS:
-                if name_of_rule != "holdout":
-                    at = select(model.pareto_front_, name_of_rule, model.tolerance, n)
-                    record[name_of_rule] = verdicts[at]
+            for other in SELECTIONS:
+                if other != "holdout":
+                    record[other] = verdicts[model.pareto_front_.select(other)]
         else:
-            chosen = [c.expression == model.expression_ for c in model.pareto_front_].index(True)
+            chosen = model.pareto_front_.index_of(model.expression_)
             record["holdout"], record["holdout_oracle"] = verdicts[chosen], any(verdicts)
     return record
 

@@ -10,20 +10,20 @@ PAGE = ROOT / "docs" / "models.md"
 
 INTRODUCTION = """# Shipped generators
 
-Made by `python docs/models.py` from the cards in [pretrained](../pretrained), which hold every setting.
-The *conditioning gap* is what the true program of a held-out equation gains in likelihood from its own
-data over another equation's. "Found" is the share of the held-out equations whose function is among the
-first samples, constants fitted; every one uses the most variables the generator was trained with. "Looked up"
-is the share for which the whole program is found in a catalogue of short ones before anything is sampled
-([decisions](decisions.md)); the generator need only copy it. For other numbers of variables see
-[benchmarks](benchmarks.md).
+This page is made by `python docs/models.py` from the cards in [pretrained](../pretrained), which have every
+setting. The first columns are the log-likelihood in nats of the true program of a held-out equation, given
+its own data, another equation's data, and none; the *conditioning gap* is the first minus the second. "Found"
+is the share of the held-out equations whose function is among the first samples, after constants are fitted;
+all equations have as many variables as the generator was trained with. "Solved" is the share that exact
+search solves before anything is sampled ([decisions](decisions.md)), so that the generator need only copy
+the solution. For other numbers of variables see [benchmarks](benchmarks.md).
 """
 
 COLUMNS = (
     "nats of the truth: own data",
     "another's",
     "none",
-    "looked up",
+    "solved",
     "found in 1",
     "10",
     "100",
@@ -43,7 +43,7 @@ def section(card: dict) -> str:
     plot = (
         f"\n![curves of the training](../pretrained/{card['name']}/curves.svg)\n" if picture.exists() else ""
     )
-    looked_up = f"{figures['looked_up']:.0%}" if "looked_up" in figures else "-"
+    solved = f"{figures['looked_up']:.0%}" if "looked_up" in figures else "-"
     tokens = " ".join(library["operators"]) + (" const" if library["has_constants"] else "")
     how = (
         f"{training['objective']} on {card['equations_seen']:,} equations, {card['seconds'] / 60:.0f} minutes"
@@ -58,7 +58,7 @@ programs of up to {card["constraints"]["max_length"]} tokens.
 
 | {" | ".join(COLUMNS)} |
 |{"---|" * len(COLUMNS)}
-| {likelihoods} | {looked_up} | {hits} |
+| {likelihoods} | {solved} | {hits} |
 {plot}"""
 
 

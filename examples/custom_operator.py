@@ -1,6 +1,6 @@
-"""Add an operator of one's own to a library, and find a law with it that is long without it.
+"""Add an operator of one's own to a library, and find a law that is long without it.
 
-The rate of an enzyme against the concentration of what it works on, after Hill: r*c**2/(k**2 + c**2).
+The law is Hill's equation, the rate of an enzyme at a concentration of its substrate: r*c**2/(k**2 + c**2).
 
 Run from anywhere: python examples/custom_operator.py
 """
@@ -25,7 +25,7 @@ def main() -> None:
     rate += 0.01 * rate.std() * np.random.default_rng(0).normal(size=40)
 
     plain = Library("plain", ("add", "sub", "mul", "div", "exp"), has_constants=True, n_variables=1)
-    # sympy and derivative may be left out: formulas then show hill(x), and differences are taken.
+    # Without `sympy` formulas show hill(x), and without `derivative` finite differences are used.
     own = plain.with_operator("hill", hill, sympy=lambda x: x**2 / (1 + x**2), derivative=slope)
 
     for name, library in {"without": plain, "with": own}.items():

@@ -1,4 +1,4 @@
-"""Fit the noise of an airfoil, hold a part of the measurements back, and show what was found.
+"""Fit the noise of an airfoil on some of the measurements, and judge the formula on the others.
 
 Run from anywhere: python examples/fit_real_data.py [--max-time 60]
 """
@@ -25,7 +25,7 @@ def main() -> None:
         print(f"{candidate.complexity:4d}  NMSE {candidate.loss:.3g}  {candidate.expression}")
     print("with", ", ".join(f"x{i} = {name}" for i, name in enumerate(table.feature_names, start=1)))
     print(f"chosen: {regressor.sympy_expr_}")
-    print(f"R2 on the measurements held back: {regressor.score(X_test, y_test):.3f}")
+    print(f"R2 on the measurements held out: {regressor.score(X_test, y_test):.3f}")
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
-"""Several targets: one formula for each, with scikit-learn's MultiOutputRegressor.
+"""Find one formula for each of several targets with scikit-learn's MultiOutputRegressor.
 
-A stone is thrown; where it is depends on speed, angle and time (in units in which gravity is 2).
+The position of a thrown stone depends on speed, angle and time (in units in which gravity is 2).
 
 Run from anywhere: python examples/multi_output.py
 """

@@ -1,8 +1,8 @@
-"""A formula at the end of a pipeline, in the names of the table's columns.
+"""Find a formula at the end of a pipeline, in the names of the table's columns.
 
-The resistance of wires of two metals. One column says in a word which metal it is, and two have nothing to
-do with it: the pipeline writes the metal as a number, keeps the columns that tell something, and searches
-among these.
+The target is the resistance of wires of two metals. One column names the metal, and two columns are
+irrelevant: the pipeline encodes the metal as a number, selects the relevant columns, and searches for a
+formula of these.
 
 Run from anywhere: python examples/pipeline.py
 """
@@ -49,7 +49,7 @@ def main() -> None:
     print("kept:", ", ".join(pipeline[-1].feature_names_in_))
     print(pipeline[-1].pareto_front_)
     print("chosen:", pipeline[-1].expression_)
-    print(f"R2 on the wires held back: {pipeline.score(X_test, y_test):.4f}")
+    print(f"R2 on the wires held out: {pipeline.score(X_test, y_test):.4f}")
 
 
 if __name__ == "__main__":

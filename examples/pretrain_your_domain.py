@@ -1,8 +1,9 @@
-"""Train a generator for the laws of one's own field, and see whether it helps.
+"""Train a generator for the laws of one's own field, and measure whether it helps.
 
 The field here is networks of resistors, lenses and springs: sums, products and quotients of up to four
-positive quantities, and roots of them. A library says which operators its laws have, a prior how often, and
-over which inputs; then it is compared with searches without it. Run again, it goes on from where it was.
+positive quantities, and roots of them. A library has the operators of its laws, and a prior their frequencies
+and the distribution of the inputs. Searches with the generator are compared with searches without it. The
+training goes on where it was stopped when the program is run again.
 
 Run from anywhere: python examples/pretrain_your_domain.py [--minutes 6] [--laws 20] [--out FOLDER]
 """
@@ -32,7 +33,7 @@ PRIOR = Prior(
 
 
 def laws(n: int, seed: int) -> list[tuple[Expression, np.ndarray, np.ndarray]]:
-    """Return laws of the field that the training has most likely not seen, with 60 measurements each."""
+    """Return laws of the field, most likely unseen in training, with 60 measurements each."""
     drawn = PRIOR.draw(n, 60, 4, LIBRARY, Constraints(max_length=30), new_state(seed))
     return [(drawn.programs[i], drawn.X[i], drawn.y[i]) for i in range(n)]
 
@@ -44,7 +45,9 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("networks"))
     arguments = parser.parse_args()
 
-    steps = max(1, round(arguments.minutes * 60 * 4))  # four a second; the learning rate falls with them
+    steps = max(
+        1, round(arguments.minutes * 60 * 4)
+    )  # four a second, which the learning rate falls over
     generator = pretrain(LIBRARY, 4, arguments.out, prior=PRIOR, steps=steps, max_time=60 * arguments.minutes)
 
     methods = {"trained on the field": generator, "untrained": "untrained", "genetic programming": None}
@@ -54,7 +57,7 @@ def main() -> None:
     for name, chosen in methods.items():
         evaluations = []
         for expression, X, y in tasks:
-            # Many of these laws are simply looked up; that is off, to see what the generator adds.
+            # Exact search, which solves many of these laws, is off, to measure what the generator adds.
             settings = {"max_evaluations": budget, "look_up": False, "random_state": 0}
             model = DGSRRegressor(LIBRARY, chosen, **settings).fit(X, y)
             found = model.stop_reason_ == "exact fit"

@@ -1,4 +1,4 @@
-"""Keep a fit in a file, open it again, and take another formula of its front.
+"""Save a fit, load it again, and use another formula of its front.
 
 Run from anywhere: python examples/saving_and_loading.py [--out FILE]
 """
@@ -30,7 +30,7 @@ def main() -> None:
 
     print("chosen:", loaded.expression_)
     print("predicts the same:", np.array_equal(loaded.predict(X), regressor.predict(X)))
-    print("and with each formula of its front:")
+    print("predictions of each formula of its front:")
     for i, candidate in enumerate(loaded.pareto_front_):
         print(f"  {i}  {candidate.expression}: {loaded.predict(X[:2], index=i).round(3)}")
 

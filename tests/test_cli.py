@@ -18,8 +18,8 @@ import pytest
 from typer.testing import CliRunner
 
 import dgsr
-from dgsr import cli, pretraining
-from dgsr.cli import app, main
+from dgsr import pretraining
+from dgsr.cli import app, main, output
 from dgsr.cli.tabular import TableError, read_table
 from dgsr.expressions import Expression, get_library
 from dgsr.generator import checkpoints
@@ -331,7 +331,7 @@ def test_a_table_is_printed_through_the_one_door_that_tells_of_a_full_standard_o
 
     monkeypatch.setattr("sys.stdout", Full())
     with pytest.raises(OSError, match="Standard output cannot be written"):
-        cli._print_table([{"name": "koza", "found": 1}])
+        output.print_table([{"name": "koza", "found": 1}])
 
 
 def test_letters_that_standard_output_lacks_are_escaped(regressor, write, monkeypatch):

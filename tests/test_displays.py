@@ -13,7 +13,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.metrics import PredictionErrorDisplay
 
 from dgsr import DGSRRegressor
-from dgsr.reporting.displays import ParetoFrontDisplay, SearchHistoryDisplay, chosen_index, log_losses
+from dgsr.reporting.displays import ParetoFrontDisplay, SearchHistoryDisplay, log_losses
 
 pytestmark = pytest.mark.search
 
@@ -48,7 +48,7 @@ def test_the_line_goes_through_complexities_and_losses_and_the_chosen_one_is_mar
     front = fitted.pareto_front_
     np.testing.assert_array_equal(display.line_.get_xdata(), [c.complexity for c in front])
     np.testing.assert_allclose(display.line_.get_ydata(), [c.loss for c in front])
-    chosen = front[chosen_index(front, fitted.expression_)]
+    chosen = front[front.index_of(fitted.expression_)]
     assert chosen.expression == fitted.expression_
     assert display.chosen_.get_xdata() == [chosen.complexity]
     assert display.chosen_.get_ydata() == [chosen.loss]
@@ -156,7 +156,7 @@ def test_without_matplotlib_the_error_says_what_to_install(fitted, monkeypatch, 
 
 def test_a_formula_that_is_not_on_the_front_is_refused(fitted, constant):
     with pytest.raises(ValueError, match="not on pareto_front_"):
-        chosen_index(fitted.pareto_front_, constant.expression_)
+        fitted.pareto_front_.index_of(constant.expression_)
 
 
 def test_scikit_learns_display_of_prediction_errors_takes_the_estimator(fitted, data):

@@ -33,10 +33,10 @@ ARGUMENTS = {
 }
 PRINTED = {
     "custom_operator.py": r"hill\(",
-    "fit_real_data.py": "R2 on the measurements held back",
+    "fit_real_data.py": "R2 on the measurements held out",
     "grid_search.py": "best: {'max_evaluations'",
     "multi_output.py": r"distance = speed\*time\*cos\(angle\)",
-    "pipeline.py": r"R2 on the wires held back: (0\.9|1\.0)",
+    "pipeline.py": r"R2 on the wires held out: (0\.9|1\.0)",
     "pretrain_your_domain.py": "genetic programming",
     "saving_and_loading.py": "predicts the same: True",
 }

@@ -129,7 +129,7 @@ def test_unknown_names_are_refused_before_anything_runs():
     assert Oracle.fits == 0
 
 
-def test_the_methods_of_the_package_differ_in_the_generator_and_the_look_ups_alone():
+def test_the_methods_of_the_package_differ_in_the_generator_and_the_exact_search_alone():
     assert {name: method.keywords for name, method in METHODS.items() if hasattr(method, "keywords")} == {
         "dgsr": {"generator": "auto"},
         "sampled": {"generator": "auto", "look_up": False},
@@ -172,7 +172,7 @@ def test_the_interval_is_wilsons():
 
 
 @pytest.mark.search
-def test_the_misled_method_is_shown_other_data_and_searches_on_the_right_ones():
+def test_the_encoder_of_the_wrong_data_control_reads_one_other_data_set():
     problem = load_problem("Nguyen-1")
     data = problem.sample(0)
     encodings = {}
@@ -190,10 +190,10 @@ def test_the_misled_method_is_shown_other_data_and_searches_on_the_right_ones():
         regressor._resolve_generator = spy
         regressor.fit(data.X_train, data.y_train)
         assert regressor.pareto_front_[-1].loss < 0.5
-    right, misled = encodings["dgsr"], encodings["misled"]
+    right, wrong = encodings["dgsr"], encodings["misled"]
     assert not torch.equal(right[0], right[1])
-    assert torch.equal(misled[0], misled[1])
-    assert not torch.equal(right[0], misled[0])
+    assert torch.equal(wrong[0], wrong[1])
+    assert not torch.equal(right[0], wrong[0])
 
 
 def test_a_file_that_cannot_be_written_is_told_before_anything_is_run(tmp_path, monkeypatch):

@@ -141,7 +141,7 @@ def test_without_a_warm_start_a_fit_begins_anew():
     model = small().fit(X, Y)
     first = str(model.pareto_front_)
     assert str(model.fit(X, Y).pareto_front_) == first
-    assert not hasattr(model, "_left")
+    assert not hasattr(model, "_last_fit")
 
 
 def test_a_warm_start_on_other_rows_begins_with_the_formulas_that_were_found():
@@ -164,7 +164,7 @@ def test_a_warm_start_on_other_columns_or_with_another_library_is_refused():
 
 def test_a_clone_and_a_shorter_warm_start_know_what_to_leave():
     model = small(warm_start=True).fit(X, Y)
-    assert not hasattr(clone(model), "_left")
+    assert not hasattr(clone(model), "_last_fit")
     model.set_params(max_length=8).fit(X, Y)
     assert np.isfinite(model.predict(X)).all()
 

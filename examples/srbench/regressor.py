@@ -1,4 +1,4 @@
-"""What SRBench imports: the estimator, its formula as text for sympy, and how it is to be run."""
+"""The module that SRBench imports: the estimator, its formula as text for sympy, and its settings."""
 
 from __future__ import annotations
 
@@ -15,29 +15,29 @@ from sympy.printing.str import StrPrinter
 
 from dgsr import DGSRRegressor
 
-# Seconds of max_time, and the largest share of it, kept for what comes after the search.
+# Seconds of max_time, and the largest share of it, that are reserved for finishing the formulas.
 _FINISHING, _FINISHING_SHARE = 30.0, 0.1
 
-# What a formula's text and sympy's parser need for themselves, whatever the columns are called.
+# Names that a formula's text or sympy's parser needs, and that no column may have.
 _FUNCTIONS = "exp log sin cos tan cot sinh cosh tanh asin acos atan sqrt Abs re im sign arg"
 _PARSERS_WORDS = "Symbol Function Integer Float Rational pi"
 _TAKEN = frozenset([*_FUNCTIONS.split(), *_PARSERS_WORDS.split()])
 
-# SRBench takes no larger populations.
+# Largest population that SRBench accepts.
 _LARGEST_POPULATION = 100
 
 
 class SRBenchRegressor(DGSRRegressor):
-    """`DGSRRegressor` as SRBench wants one: on time, and with a number for every row.
+    """`DGSRRegressor` that keeps SRBench's time limit and predicts a finite number for every row.
 
-    `max_time` is the limit of the whole `fit`; the search ends a little earlier. SRBench gives up a run
-    whose predictions are not all finite, so rows the formula has no value for get the mean of y.
+    `max_time` limits the whole `fit`, so the search ends a little earlier. SRBench gives up a run whose
+    predictions are not all finite, so rows where the formula is undefined get the mean of y.
     """
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> SRBenchRegressor:
         """Search for the formula behind the data; see `DGSRRegressor.fit`.
 
-        SRBench's alarm passes through, and leaves the estimator fitted with the best formula so far.
+        The exception of SRBench's alarm passes through, and the estimator keeps the best formula so far.
         """
         limit = self.max_time
         if limit is not None:
@@ -51,15 +51,15 @@ class SRBenchRegressor(DGSRRegressor):
         return self
 
     def predict(self, X: Any) -> np.ndarray:
-        """Evaluate the chosen formula: finite everywhere, shape (n_samples,)."""
+        """Return the values of the chosen formula, shape (n_samples,), all of them finite."""
         values = super().predict(X)
         return np.where(np.isfinite(values), values, self.mean_)
 
 
-#: SRBench writes `random_state` and, by the number of rows, `max_time`; evaluations are not to run out.
+#: SRBench sets `random_state`, and `max_time` by the number of rows; evaluations are practically unlimited.
 est = SRBenchRegressor(max_evaluations=10**12, max_time=3600, random_state=0)
 
-#: Columns and target as they are: laws have their own units, and scaling hides their constants.
+#: Columns and target are not scaled, since scaling hides the constants of a law.
 eval_kwargs: dict[str, Any] = {
     "test_params": {"max_evaluations": 20_000},
     "scale_x": False,
@@ -74,14 +74,14 @@ def model(est: DGSRRegressor, X: Any = None) -> str:
     Parameters
     ----------
     est : DGSRRegressor
-        Fitted.
+        A fitted estimator.
     X : DataFrame, optional
-        Its columns name the variables; those of the fit by default, or x1 .. xd.
+        Table whose columns name the variables; by default the names are those of the fit, or x1 .. xd.
 
     Returns
     -------
     str
-        Columns have their own names where sympy can read them, those of `readable_names` elsewhere.
+        The formula in the columns' names, or `readable_names` where sympy cannot parse these.
     """
     names = getattr(X, "columns", est.expression_.feature_names)
     expression = est.expression_.with_feature_names(readable_names(names))
@@ -90,7 +90,7 @@ def model(est: DGSRRegressor, X: Any = None) -> str:
 
 
 def readable_names(names: Iterable[str]) -> list[str]:
-    """Return names that can stand in a formula: those given, but for characters and words that can't.
+    """Return the names, with characters and words replaced that sympy cannot parse in a formula.
 
     Examples
     --------
@@ -112,13 +112,13 @@ def readable_names(names: Iterable[str]) -> list[str]:
 
 
 def _is_readable(name: str) -> bool:
-    # Python, which sympy's parser uses, normalises names: an unnormalised one would not be found again.
+    # Python, which sympy's parser uses, normalises names, so that a name that is not normalised is lost.
     is_name = name.isidentifier() and name == unicodedata.normalize("NFKC", name)
     return is_name and not keyword.iskeyword(name) and name not in _TAKEN
 
 
 class _Printer(StrPrinter):
-    """Sympy's own, but for numbers: all digits of a float, and no E, which may be a column."""
+    """Sympy's printer with all digits of a float, and with exp(1) for E, which may be a column."""
 
     def _print_Float(self, number: sympy.Float) -> str:
         return repr(float(number))
@@ -128,13 +128,13 @@ class _Printer(StrPrinter):
 
 
 def complexity(est: DGSRRegressor | sympy.Basic) -> int:
-    """Return the number of nodes of the formula as SRBench counts them; its test gives the formula itself."""
+    """Return the number of nodes as SRBench counts them; its own test passes the formula itself."""
     expression = est if isinstance(est, sympy.Basic) else est.sympy_expr_
     return sum(1 for _ in sympy.preorder_traversal(expression))
 
 
 def get_population(est: DGSRRegressor) -> list[DGSRRegressor]:
-    """Return the Pareto front, the simplest first: estimators that `model` and `predict` work with."""
+    """Return an estimator for each formula of the Pareto front, the simplest first."""
     population = []
     for candidate in est.pareto_front_[-_LARGEST_POPULATION:]:
         member = copy.copy(est)
@@ -144,5 +144,5 @@ def get_population(est: DGSRRegressor) -> list[DGSRRegressor]:
 
 
 def get_best_solution(est: DGSRRegressor) -> DGSRRegressor:
-    """Return the estimator with the formula it has chosen: itself."""
+    """Return the estimator itself, which has the chosen formula."""
     return est

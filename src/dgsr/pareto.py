@@ -1,4 +1,4 @@
-"""The Pareto front of complexity and loss: kept during the search, shown after it."""
+"""The Pareto front of complexity and loss: an archive during the search, a front of formulas after it."""
 
 from __future__ import annotations
 
@@ -16,11 +16,13 @@ from dgsr.population import DataSet, Population
 if TYPE_CHECKING:
     import pandas
 
+#: Rules that choose a candidate of a front; see `ParetoFront.select`.
 SELECTIONS = ("mdl", "bic", "score", "accuracy", "holdout")
 
+# Fractions with denominators up to this count as simple numbers in a description length.
 _LARGEST_DENOMINATOR = 10
 
-# The share by which a more complex program must lower the NMSE to be on the front: less is rounding.
+# Share by which a more complex program must lower the NMSE to be on the front; a smaller gain is rounding.
 _NOTICEABLE = 1e-6
 
 
@@ -28,20 +30,20 @@ class Candidate(NamedTuple):
     """One formula of the front."""
 
     complexity: int
-    loss: float  # NMSE on the training data
+    loss: float  # NMSE on the data of the fit
     expression: Expression
 
 
 class ParetoArchive:
-    """The best program seen of every complexity.
+    """The best program of every complexity that a search has evaluated.
 
     Parameters
     ----------
     library : Library
     max_length, max_constants : int
-        Widths of the arrays.
+        Most tokens and constants of a program.
     tolerance : float
-        NMSE that counts as exact: no program need fit better.
+        NMSE that counts as exact; nothing more complex than an exact program is on the front.
     """
 
     def __init__(self, library: Library, max_length: int, max_constants: int, tolerance: float = 0.0) -> None:
@@ -54,36 +56,38 @@ class ParetoArchive:
         self.constants = np.ones((n_complexities, max_constants))
 
     def update(self, population: Population, nmse: np.ndarray) -> None:
-        """Take in evaluated programs."""
+        """Enter evaluated programs, with `nmse` of shape (n_programs,)."""
         complexities = population.complexities()
         better = np.flatnonzero(nmse < self.nmse[complexities])
-        # The best of each complexity last, so that it is the one that stays.
+        # In falling order of the loss, so that the best of each complexity is entered last and stays.
         for i in better[np.argsort(-nmse[better], kind="stable")]:
             at = complexities[i]
-            self.nmse[at] = np.inf  # Ctrl-C on the way must not leave a loss with another's program
+            self.nmse[at] = np.inf  # so that Ctrl-C cannot leave the loss of one program with another
             self.tokens[at, : population.tokens.shape[1]] = population.tokens[i]
             self.lengths[at] = population.lengths[i]
             self.constants[at, : population.constants.shape[1]] = population.constants[i]
             self.nmse[at] = nmse[i]
 
     def front(self) -> np.ndarray:
-        """Complexities on the front, in rising order: none has a simpler one that fits as well.
+        """Return the complexities, in rising order, whose best program fits better than all simpler ones.
 
-        The same formula written longer has almost the same NMSE, so "as well" means to rounding.
+        Gains that may be rounding do not count: the same formula written longer has almost the same NMSE.
         """
         best_simpler = np.minimum.accumulate(np.concatenate([[np.inf], self.nmse[:-1]]))
         better = self.nmse < (1.0 - _NOTICEABLE) * best_simpler
         return np.flatnonzero(better & (best_simpler > self.tolerance))
 
     def population(self) -> Population:
-        """The programs of `front`, in its order."""
+        """Return the programs of the front, in the order of `front`."""
         at = self.front()
         return Population(self.library, self.tokens[at], self.lengths[at], self.constants[at])
 
     def best_nmse(self) -> float:
+        """Return the lowest NMSE so far, `inf` if there is none."""
         return float(self.nmse.min())
 
     def state_dict(self) -> dict[str, np.ndarray]:
+        """Return copies of the arrays, for `load_state_dict`."""
         names = ("nmse", "tokens", "lengths", "constants")
         return {name: getattr(self, name).copy() for name in names}
 
@@ -99,11 +103,11 @@ class ParetoFront(Sequence[Candidate]):
     ----------
     candidates : sequence of Candidate
     n_samples : float
-        Rows the losses were computed on, for `select`.
+        Effective number of rows that the losses were computed on, for `select`.
     tolerance : float
-        NMSE that is exact, for `select`.
+        NMSE that counts as exact, for `select`.
     held_out : ndarray of shape (n_candidates,), optional
-        Losses on rows that the candidates have not seen.
+        Losses on rows that were held out of the fit, for `select`.
 
     Examples
     --------
@@ -134,10 +138,19 @@ class ParetoFront(Sequence[Candidate]):
         tolerance: float = 0.0,
         held_out: DataSet | None = None,
     ) -> ParetoFront:
-        """Return the expressions that no simpler one fits as well as, judged on `data`.
+        """Return the front of some expressions, whose losses are computed on `data`.
 
-        A loss of at most `tolerance` is exact: nothing more complex is on the front. `held_out` are rows that
-        they have not seen.
+        Parameters
+        ----------
+        expressions : sequence of Expression
+            All of one library.
+        data : DataSet
+        feature_names : sequence of str, optional
+            Names of the variables in the formulas of the front.
+        tolerance : float
+            NMSE that counts as exact; nothing more complex than an exact formula is on the front.
+        held_out : DataSet, optional
+            Rows that were held out of the fit.
         """
         if not expressions:
             return cls([])
@@ -149,10 +162,10 @@ class ParetoFront(Sequence[Candidate]):
                 best = float(losses[i])
                 named = expressions[i].with_feature_names(feature_names)
                 candidates.append(Candidate(named.complexity, best, named))
-        elsewhere = None
+        held_out_losses = None
         if held_out is not None:
-            elsewhere = Population.from_expressions([c.expression for c in candidates]).nmse(held_out)
-        return cls(candidates, data.n_effective, tolerance, elsewhere)
+            held_out_losses = Population.from_expressions([c.expression for c in candidates]).nmse(held_out)
+        return cls(candidates, data.n_effective, tolerance, held_out_losses)
 
     def __len__(self) -> int:
         return len(self._candidates)
@@ -186,28 +199,68 @@ class ParetoFront(Sequence[Candidate]):
         rows = [(c.complexity, c.loss, str(c.expression)) for c in self]
         return pandas.DataFrame(rows, columns=["complexity", "loss", "formula"])
 
+    def index_of(self, expression: Expression) -> int:
+        """Return the index of the candidate with this formula.
+
+        Raises
+        ------
+        ValueError
+            If it is not on the front.
+        """
+        for i, candidate in enumerate(self):
+            if candidate.expression == expression:
+                return i
+        raise ValueError("expression_ is not on pareto_front_; set it to the expression of a candidate.")
+
     def select(self, selection: str) -> int:
-        """Return the index of the candidate a rule chooses.
+        """Return the index of the candidate that a rule chooses.
+
+        The simplest exact fit, with a loss of at most `tolerance`, is chosen by every rule.
 
         Parameters
         ----------
         selection : {"mdl", "bic", "score", "accuracy", "holdout"}
-            See `dgsr.pareto.select`.
+            ``mdl``: the shortest description of formula and residuals together, in nats:
+            n/2 log(loss) + `description_length`. ``bic``: Bayes' information criterion over the fitted
+            constants, n log(loss) + k log(n). ``score``: of the candidates within 1.5 times the lowest
+            loss the one whose loss falls the most for its complexity, -d log(loss) / d complexity, as
+            in PySR. ``accuracy``: the lowest loss. ``holdout``: the lowest loss on the rows held out.
 
         Raises
         ------
         ValueError
             If there is no such rule, or no rows were held out for it.
+
+        References
+        ----------
+        Schwarz, 1978 (BIC); Rissanen, 1978 (minimum description length).
         """
         if selection not in SELECTIONS:
-            raise ValueError(f"selection={selection!r} is none; choose from {', '.join(SELECTIONS)}.")
+            raise ValueError(f"selection={selection!r} is unknown; choose from {', '.join(SELECTIONS)}.")
         if selection == "holdout" and self.held_out is None:
             raise ValueError("No rows were held out; fit with selection='holdout', or choose another rule.")
-        return select(self, selection, self.tolerance, self.n_samples, self.held_out)
+        losses = np.array([candidate.loss for candidate in self])
+        exact = np.flatnonzero(losses <= self.tolerance)
+        if len(exact):
+            return int(exact[0])
+        if selection == "holdout" and self.held_out is not None:
+            return int(np.argmin(self.held_out))
+        if selection == "accuracy" or len(self) == 1:
+            return len(self) - 1
+        if selection == "mdl":
+            lengths = [description_length(candidate.expression) for candidate in self]
+            return int(np.argmin(0.5 * self.n_samples * np.log(losses) + lengths))
+        if selection == "bic":
+            n_constants = np.array([len(candidate.expression.constants) for candidate in self])
+            return int(np.argmin(self.n_samples * np.log(losses) + np.log(self.n_samples) * n_constants))
+        complexities = np.array([candidate.complexity for candidate in self])
+        scores = np.concatenate([[0.0], -np.diff(np.log(losses)) / np.diff(complexities)])
+        eligible = np.flatnonzero(losses <= 1.5 * losses.min())
+        return int(eligible[np.argmax(scores[eligible])])
 
 
 def front_table(front: ParetoFront, chosen: int | None = None) -> str:
-    """A front as an HTML table with typeset formulas, for notebooks; the chosen candidate is marked."""
+    """Return a front as an HTML table with typeset formulas, for notebooks; mark the chosen candidate."""
     mark = ' style="font-weight: bold"'
     rows = "".join(
         f"<tr{mark if i == chosen else ''}><td>{i}</td><td>{c.complexity}</td>"
@@ -218,64 +271,14 @@ def front_table(front: ParetoFront, chosen: int | None = None) -> str:
     return f"<table><thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table>"
 
 
-def select(
-    front: ParetoFront,
-    selection: str,
-    tolerance: float,
-    n_samples: float,
-    held_out: np.ndarray | None = None,
-) -> int:
-    """Return the index of the chosen candidate.
-
-    An exact fit, with a loss of at most `tolerance`, is chosen in any case, the simplest first.
-
-    Parameters
-    ----------
-    front : ParetoFront
-    selection : {"mdl", "bic", "score", "accuracy", "holdout"}
-        ``mdl``: the shortest description of formula and residuals together, in nats:
-        n/2 log(loss) + `description_length`. ``bic``: Bayes' information criterion over the fitted
-        constants, n log(loss) + k log(n). ``score``: of the candidates within 1.5 times the lowest
-        loss the one whose loss falls the most for its complexity, -d log(loss) / d complexity, as
-        PySR does it. ``accuracy``: the lowest loss. ``holdout``: the lowest of `held_out`.
-    tolerance : float
-    n_samples : float
-        Rows the losses were computed on.
-    held_out : ndarray of shape (n_candidates,), optional
-        Losses on rows that the candidates have not seen; none is as ``accuracy``.
-
-    References
-    ----------
-    Schwarz, 1978 (BIC); Rissanen, 1978 (minimum description length).
-    """
-    losses = np.array([candidate.loss for candidate in front])
-    exact = np.flatnonzero(losses <= tolerance)
-    if len(exact):
-        return int(exact[0])
-    if selection == "holdout" and held_out is not None:
-        return int(np.argmin(held_out))
-    if selection in ("accuracy", "holdout") or len(front) == 1:
-        return len(front) - 1
-    if selection == "mdl":
-        lengths = [description_length(candidate.expression) for candidate in front]
-        return int(np.argmin(0.5 * n_samples * np.log(losses) + lengths))
-    if selection == "bic":
-        n_constants = np.array([len(candidate.expression.constants) for candidate in front])
-        return int(np.argmin(n_samples * np.log(losses) + np.log(n_samples) * n_constants))
-    complexities = np.array([candidate.complexity for candidate in front])
-    scores = np.concatenate([[0.0], -np.diff(np.log(losses)) / np.diff(complexities)])
-    eligible = np.flatnonzero(losses <= 1.5 * losses.min())
-    return int(eligible[np.argmax(scores[eligible])])
-
-
 def description_length(expression: Expression) -> float:
-    """Nats it takes to write a formula down: log(n_tokens) for each token, and its constants' digits."""
+    """Return the nats of a formula: log(size of the library) for each token, and those of its constants."""
     tokens = expression.length * np.log(len(expression.library))
     return float(tokens + sum(map(_number_length, expression.constants.tolist())))
 
 
 def _number_length(value: float) -> float:
-    """Nats of a number: as a fraction of small integers, or by its decimal digits, whichever is less."""
+    """Return the nats of a number as a simple fraction or by its decimal digits, whichever is less."""
     fraction = Fraction(value).limit_denominator(_LARGEST_DENOMINATOR)
     digits = len(repr(abs(value)).split("e")[0].replace(".", "").strip("0"))
     decimal = max(digits, 1) * math.log(10.0)

@@ -1,4 +1,4 @@
-"""From the data of a fit to those of its search: equal rows once, a sample of many, scales near 1."""
+"""Prepare the data of a fit for its search: equal rows joined, many rows sampled, extreme scales undone."""
 
 from __future__ import annotations
 
@@ -8,22 +8,37 @@ import numpy as np
 
 from dgsr.population import DataSet
 
-# Columns whose root mean square lies between these are searched as they are, so that sin(x1) stays
-# what it is; others are divided by a power of ten.
+# Columns whose root mean square lies between these are searched as they are, so that sin(x1) keeps
+# its meaning; others are divided by a power of ten.
 _SMALLEST_SCALE, _LARGEST_SCALE = 1e-3, 1e3
 
-# More rows than these say little more about a constant, and finishing a front takes a hundred fits.
+# Most rows that the constants of the front are fitted on. More say little more about a constant, and
+# finishing a front takes a hundred fits.
 _FITTED_ROWS = 2_000
+
+# Between these spreads of y, squares of its differences, summed over any number of rows, are normal floats.
+_SMALLEST_SPREAD, _LARGEST_SPREAD = 1e-140, 1e140
 
 
 class Prepared(NamedTuple):
     """The data of a fit."""
 
-    data: DataSet  # every row the front is judged on, each once, as given
-    fitted: DataSet  # the rows its constants are fitted on
-    search: DataSet  # the rows of the search, columns divided by `column_scales`
+    data: DataSet  # the rows that the losses of the front are computed on, each once, as given
+    fitted: DataSet  # the rows that the constants of the front are fitted on
+    search: DataSet  # the rows of the search, with columns divided by `column_scales`
     column_scales: np.ndarray  # (n_features,) float64, powers of ten
-    held_out: DataSet | None  # rows kept from search and fit, to choose by
+    held_out: DataSet | None  # the rows held out of search and fit, which ``selection="holdout"`` chooses by
+
+
+def check_spread(y: np.ndarray) -> None:
+    """Raise ValueError if squares of the differences in `y` would overflow or vanish."""
+    with np.errstate(over="ignore"):
+        spread = float(np.ptp(y))
+    if not _SMALLEST_SPREAD <= spread <= _LARGEST_SPREAD:
+        raise ValueError(
+            f"The values of y spread over {spread:g}, and squares of that are beyond a float; rescale y, "
+            "to a standard deviation of 1 for example."
+        )
 
 
 def prepare(
@@ -44,17 +59,17 @@ def prepare(
     X : ndarray of shape (n_samples, n_features)
     y : ndarray of shape (n_samples,)
     sample_weight : ndarray of shape (n_samples,), optional
-        Not negative, not all 0. A row with weight 2 is the same as two equal rows, exactly.
+        Not negative, not all 0. A row with weight 2 is exactly the same as two equal rows.
     rescale : bool
-        Whether columns far from 1 are rescaled; for libraries whose constants can undo it.
+        Whether columns of extreme scale are rescaled, which a library with constants can undo.
     max_rows : int or None
-        Rows of the search at most, drawn at random.
+        Most rows of the search, drawn at random.
     held_out : float
-        Share of the rows that are held out.
+        Share of the rows that is held out.
     scales : ndarray of shape (n_features,), optional
-        Of an earlier search that is to go on, instead of those of these data.
+        Column scales of an earlier search that goes on, in place of those of these data.
     seed : int
-        Seed of both samples of rows.
+        Seed of all samples of rows.
 
     Returns
     -------
@@ -64,16 +79,16 @@ def prepare(
     weights = np.ones(len(y)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
     used = np.flatnonzero(weights > 0.0)
     table, weights = table[used], weights[used]
-    # By a power of two, which is exact: the largest weight is below 1, and no sum of them overflows.
+    # Divided by a power of two, which is exact, the weights are below 1, and no sum of them overflows.
     weights = np.ldexp(weights, -np.frexp(weights.max())[1])
     table, row_of = np.unique(table, axis=0, return_inverse=True)
     weights = np.bincount(row_of.ravel(), weights).astype(np.float64)
     rng = np.random.default_rng(seed)
-    kept_out = None
+    held_out_data = None
     n_out = int(held_out * len(table))
     if n_out > 1:
         order = rng.permutation(len(table))
-        kept_out = _data(table[order[:n_out]], weights[order[:n_out]])
+        held_out_data = _data(table[order[:n_out]], weights[order[:n_out]])
         kept = np.sort(order[n_out:])
         table, weights = table[kept], weights[kept]
     if scales is None:
@@ -83,13 +98,13 @@ def prepare(
     fitted = _data(table, weights)
     table, weights = _sample(table, weights, max_rows, rng)
     search = _data(table / np.append(scales, 1.0), weights)
-    return Prepared(data, fitted, search, scales, kept_out)
+    return Prepared(data, fitted, search, scales, held_out_data)
 
 
 def _sample(
     table: np.ndarray, weights: np.ndarray, n: int | None, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return `n` rows at random; all of them where the target does not vary within the sample."""
+    """Return `n` random rows, or all rows if the target does not vary within the sample."""
     if n is None or len(table) <= n:
         return table, weights
     rows = np.sort(rng.choice(len(table), n, replace=False))
@@ -103,7 +118,7 @@ def _data(table: np.ndarray, weights: np.ndarray) -> DataSet:
 
 
 def _column_scales(X: np.ndarray) -> np.ndarray:
-    """Return 1, or the power of ten below the root mean square of a column."""
+    """Return for each column 1, or the power of ten below its root mean square if that is extreme."""
     largest = np.abs(X).max(axis=0)
     largest[largest == 0.0] = 1.0
     size = largest * np.sqrt(np.mean((X / largest) ** 2, axis=0))  # no overflow

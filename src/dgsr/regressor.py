@@ -9,11 +9,9 @@ from contextlib import contextmanager
 from functools import partial
 from numbers import Integral, Real
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
-from rich.console import Console
-from rich.text import Text
 from sklearn.base import BaseEstimator, RegressorMixin, _fit_context
 from sklearn.utils import check_random_state, estimator_html_repr
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
@@ -26,9 +24,10 @@ from dgsr.expressions.expression import Expression
 from dgsr.expressions.library import Library, library_over
 from dgsr.finishing import finish, rescaled
 from dgsr.generator.config import CONFIGS
-from dgsr.pareto import SELECTIONS, Candidate, ParetoFront, front_table, select
-from dgsr.preprocessing import Prepared, prepare
-from dgsr.reporting.progress import SearchProgress, search_line, shown
+from dgsr.pareto import SELECTIONS, Candidate, ParetoFront, front_table
+from dgsr.preprocessing import Prepared, check_spread, prepare
+from dgsr.reporting.facts import evenly_spaced_rows
+from dgsr.reporting.progress import SearchProgress, print_line, search_shown
 from dgsr.search.compiling import compile_kernels
 
 if TYPE_CHECKING:
@@ -37,11 +36,13 @@ if TYPE_CHECKING:
 # Share of the rows that selection="holdout" chooses by.
 _HELD_OUT = 0.25
 
-# Rows that are kept for a report.
-_N_REMEMBERED = 1_000
 
-# Between these, squares of the differences in y, summed over any number of rows, are normal floats.
-_SMALLEST_SPREAD, _LARGEST_SPREAD = 1e-140, 1e140
+class _LastFit(NamedTuple):
+    """What a fit with ``warm_start=True`` leaves for the next one."""
+
+    n_fits: int  # since the first of the series; the seed depends on it
+    column_scales: np.ndarray  # (n_features,) float64
+    search: dict[str, Any]  # of `dgsr.search.what_is_left`
 
 
 class DGSRRegressor(RegressorMixin, BaseEstimator):
@@ -54,45 +55,48 @@ class DGSRRegressor(RegressorMixin, BaseEstimator):
         or a `Library` of any number of variables. ``"auto"`` is ``"physics"``, which has constants.
     generator : str, path, Generator or None, default="auto"
         The pre-trained generator: a name of `dgsr.generator.checkpoints.list_generators`, a folder, or the
-        object. ``"auto"`` takes a shipped one for the library and the number of columns, and an
-        untrained one where there is none; ``"untrained"`` has random weights; None leaves the
-        network out: genetic programming alone.
+        object. ``"auto"`` takes the shipped one for the library and the number of columns, or an untrained
+        one where there is none; ``"untrained"`` has random weights; None searches by genetic programming
+        without a network.
     max_evaluations : int, default=2_000_000
-        Equations to evaluate at most.
+        Most equations to evaluate.
     max_time : float or None, default=None
-        Seconds to search at most. Compiling, which takes up to a minute once after an installation, is done
-        before and not counted; nor is finishing the front, after it.
+        Most seconds to search. Compiling before the search, which takes up to a minute once after an
+        installation, and finishing the front after it do not count.
     batch_size : int, default=500
         Programs sampled in a round.
     objective : {"pqt", "risk-seeking", "vpg"}, default="pqt"
-        What the decoder is refined on: priority queue training or a policy gradient.
+        How the decoder is refined: by priority queue training, a risk-seeking or a vanilla policy gradient.
     refine : bool, default=True
-        Whether the decoder is refined at all.
+        Whether the decoder is refined during the search.
     look_up : bool, default=True
-        Whether a law of exact data is looked up in a catalogue of short formulas, and what makes a near
-        miss exact; in libraries without fitted constants.
+        Whether exact search solves for the law before and between the rounds, and repairs near misses. It
+        works on exact data, in libraries without fitted constants.
     gp : {"compiled", "deap"} or object, default="compiled"
         Engine of the genetic programming; an object needs the method `evolve` of
         `dgsr.evolution.Engine`.
     gp_generations : int, default=25
-        Generations in a round; 0 leaves genetic programming out.
+        Generations of genetic programming in a round; 0 leaves it out.
     min_length, max_length : int, default=1, 30
-        Tokens of an equation; of a library with constants before scale and offset.
+        Fewest and most tokens of an equation; scale and offset, which a library with constants adds, do not
+        count.
     max_rows : int or None, default=200
-        Rows the search evaluates equations on: a random sample of a larger data set. The front is
-        fitted on up to 2,000 and judged on all rows in any case.
+        Most rows that the search evaluates equations on, a random sample of a larger data set. The constants
+        of the front are fitted on up to 2,000 rows, and its losses are those on all rows, in any case.
     selection : {"mdl", "bic", "score", "accuracy", "holdout"}, default="mdl"
-        Which candidate of the front predicts, unless one fits exactly; see `dgsr.pareto.select`.
+        Rule that chooses the candidate of the front that predicts, unless one fits exactly; see
+        `dgsr.pareto.ParetoFront.select`.
     tolerance : float, default=1e-20
         NMSE at which a fit is exact and the search stops.
     random_state : int, RandomState instance or None, default=None
         The same integer gives the same result, whatever the number of threads.
     warm_start : bool, default=False
-        Whether a further call of `fit` begins with the formulas and the decoder the last one ended with, and
-        searches on for as much again; the columns and the library must be the same, the rows need not.
+        Whether a further call of `fit` begins with the formulas and the decoder that the last one ended
+        with, and has a whole budget of its own; the columns and the library must be the same, the rows need
+        not.
     verbose : int, default=0
-        1 shows how the search goes: one line on a terminal, a bar in a notebook, else a line every two
-        seconds. 0 is silent.
+        1 shows the progress of the search: one line on a terminal, a bar in a notebook, else a line every
+        two seconds. 0 shows nothing.
     callback : callable, default=None
         Called with a `SearchProgress` after every round, once there is a formula with finite values.
 
@@ -101,19 +105,19 @@ class DGSRRegressor(RegressorMixin, BaseEstimator):
     expression_ : Expression
         The chosen formula.
     sympy_expr_ : sympy.Expr
-        The same in sympy, over symbols named as the features.
+        The chosen formula in sympy, over symbols named as the features.
     pareto_front_ : ParetoFront
         Candidates in order of complexity, each with `complexity`, `loss` (NMSE) and `expression`; see also
         `predict(X, index=...)`.
     n_evaluations_ : int
-        Equations evaluated.
+        Number of equations evaluated.
     history_ : list of dict
         Evaluations, seconds, best NMSE and rewards after every round.
     stop_reason_ : str
         ``"exact fit"``, ``"max_evaluations"``, ``"max_time"``, ``"interrupted"``,
         ``"constant target"``, or ``"error"`` after an exception of the callback or from outside.
     library_ : Library
-        The library used.
+        The library used, over as many variables as `X` has columns.
     generator_ : str
         Name of the generator used, ``"untrained"`` or ``"none"``.
     n_features_in_ : int
@@ -208,9 +212,9 @@ class DGSRRegressor(RegressorMixin, BaseEstimator):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Inputs, at least two rows, finite.
+            Inputs; at least two rows of finite numbers.
         y : array-like of shape (n_samples,)
-            Target, finite.
+            Target; finite numbers.
         sample_weight : array-like of shape (n_samples,), optional
             Weights of the rows in every loss, not negative. A row of weight 2 counts as two equal rows.
 
@@ -225,33 +229,80 @@ class DGSRRegressor(RegressorMixin, BaseEstimator):
         ValueError
             If the data or a parameter are unusable; the message says what to change.
         """
-        before = self.__dict__.pop("_left", None) if self.warm_start else None
-        for name in ("expression_", "_left"):
-            self.__dict__.pop(name, None)  # so that a failed fit leaves nothing of the one before
+        last = self.__dict__.pop("_last_fit", None) if self.warm_start else None
+        for name in ("expression_", "_last_fit"):
+            self.__dict__.pop(name, None)  # so that a fit that fails leaves nothing of an earlier one
+        X, y, sample_weight = self._checked(X, y, sample_weight)
+        self.library_ = library_over(self.library, X.shape[1])
+        shown = evenly_spaced_rows(len(y))  # for `report`
+        self._rows = X[shown], y[shown], None if sample_weight is None else sample_weight[shown]
+        targets = y if sample_weight is None else y[sample_weight > 0]
+        if targets.min() == targets.max():
+            return self._fit_constant(float(targets[0]))
+        check_spread(targets)
+        constraints = Constraints(min_length=self.min_length, max_length=self.max_length)
+        self._check_can_follow(last)
+        n_fits = 0 if last is None else last.n_fits
+        seed = self._seed(n_fits)
+        generator = self._resolve_generator(constraints, seed)
+        prepared = prepare(
+            X,
+            y,
+            sample_weight,
+            rescale=self.library_.has_constants,
+            max_rows=self.max_rows,
+            held_out=_HELD_OUT if self.selection == "holdout" else 0.0,
+            scales=None if last is None else last.column_scales,
+            seed=seed,
+        )
+        # A loss may overflow, whatever the caller has told numpy to do then.
+        with _one_thread(), np.errstate(all="ignore"):
+            compile_kernels(self.library_.has_constants, print_line if self.verbose else None)
+            run = search.Search(
+                prepared.search, self.library_, constraints, self._search_config(), generator, self.gp, seed
+            )
+            if last is not None:
+                search.begin_with(run, last.search)
+            self._run(run, prepared)
+        if self.warm_start:
+            self._last_fit = _LastFit(n_fits + 1, prepared.column_scales, search.what_is_left(run))
+        if self.verbose:
+            loss = min(candidate.loss for candidate in self.pareto_front_)
+            print_line(
+                f"{self.n_evaluations_:,} evaluations, best NMSE {loss:.3g}, stopped: {self.stop_reason_}; "
+                f"chosen: {self.expression_}"
+            )
+        return self
+
+    def _checked(
+        self, X: Any, y: Any, sample_weight: Any
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+        """Return the data as arrays of floats; ValueError if they cannot be fitted."""
         X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True, ensure_min_samples=2)
-        y = np.asarray(y, dtype=np.float64)
         if sample_weight is not None:
             sample_weight = _check_sample_weight(sample_weight, X, ensure_non_negative=True)
             if not sample_weight.any():
                 raise ValueError("sample_weight is 0 in every row; give some row a weight above 0.")
-        self._check_feature_names_differ()
-        self.library_ = library_over(self.library, X.shape[1])
-        self._remember(X, y, sample_weight)
-        kept = y if sample_weight is None else y[sample_weight > 0]
-        if kept.min() == kept.max():
-            return self._fit_constant(float(kept[0]))
-        _check_spread(kept)
-        constraints = Constraints(min_length=self.min_length, max_length=self.max_length)
-        if before is not None and before["search"]["library"] != self.library_:
+        names = self._feature_names() or []
+        repeated = sorted({name for name in names if names.count(name) > 1})
+        if repeated:
+            raise ValueError(f"X has several columns named {repeated[0]!r}; give each its own name.")
+        return X, np.asarray(y, dtype=np.float64), sample_weight
+
+    def _check_can_follow(self, last: _LastFit | None) -> None:
+        if last is not None and last.search["library"] != self.library_:
             raise ValueError(
                 "warm_start=True goes on with the columns and the library of the last fit, and these are "
                 "others; set warm_start=False, or fit a clone."
             )
-        n_before = 0 if before is None else before["n_fits"]
+
+    def _seed(self, n_fits: int) -> int:
+        """Return the seed of the fit that follows `n_fits` others."""
         random = check_random_state(self.random_state)
-        seed = int(random.randint(np.iinfo(np.int32).max, size=n_before + 1)[-1])
-        generator = self._resolve_generator(constraints, seed)
-        config = search.SearchConfig(
+        return int(random.randint(np.iinfo(np.int32).max, size=n_fits + 1)[-1])
+
+    def _search_config(self) -> search.SearchConfig:
+        return search.SearchConfig(
             max_evaluations=int(self.max_evaluations),
             max_time=self.max_time,
             tolerance=float(self.tolerance),
@@ -261,35 +312,12 @@ class DGSRRegressor(RegressorMixin, BaseEstimator):
             look_up=self.look_up,
             evolution=EvolutionConfig(generations=int(self.gp_generations)),
         )
-        prepared = prepare(
-            X,
-            y,
-            sample_weight,
-            rescale=self.library_.has_constants,
-            max_rows=self.max_rows,
-            held_out=_HELD_OUT if self.selection == "holdout" else 0.0,
-            scales=None if before is None else before["scales"],
-            seed=seed,
-        )
-        # Losses may overflow, whatever the caller has numpy do then.
-        with _one_thread(), np.errstate(all="ignore"):
-            compile_kernels(self.library_.has_constants, _print if self.verbose else None)
-            run = search.Search(prepared.search, self.library_, constraints, config, generator, self.gp, seed)
-            if before is not None:
-                search.begin_with(run, before["search"])
-            self._run(run, prepared)
-        if self.warm_start:
-            scales = prepared.column_scales
-            self._left = {"n_fits": n_before + 1, "scales": scales, "search": search.what_is_left(run)}
-        if self.verbose:
-            self._show_end()
-        return self
 
     def _run(self, run: search.Search, prepared: Prepared) -> None:
         """Search, and leave a fitted estimator behind however it ends."""
         reason = "error"
         try:
-            with self._shown() as show:
+            with search_shown(bool(self.verbose), self.callback) as show:
                 reason = search.run(run, None if show is None else partial(self._report, prepared, show))
         except KeyboardInterrupt:
             if not np.isfinite(run.archive.best_nmse()):
@@ -309,7 +337,21 @@ class DGSRRegressor(RegressorMixin, BaseEstimator):
                 "max_evaluations or max_time, or rescale the inputs."
             )
 
+    def _report(self, prepared: Prepared, show: Callable[[SearchProgress], None], run: search.Search) -> None:
+        """Show how the search goes, once it has a formula with finite values."""
+        best_nmse = run.archive.best_nmse()
+        if not np.isfinite(best_nmse):
+            return
+        programs = run.archive.population()
+        best = rescaled(programs[len(programs) - 1], prepared.column_scales)
+        best = best.with_feature_names(self._feature_names())
+        spent = [run.n_evaluations / self.max_evaluations]
+        if self.max_time is not None:
+            spent.append(run.seconds / self.max_time)
+        show(SearchProgress(run.n_evaluations, run.seconds, best_nmse, best, min(max(spent), 1.0)))
+
     def _store(self, run: search.Search, prepared: Prepared, reason: str) -> None:
+        """Finish the front of a search, choose from it, and set the attributes of the fit."""
         programs = run.archive.population()
         if self.library_.has_constants:
             expressions = finish(
@@ -320,12 +362,12 @@ class DGSRRegressor(RegressorMixin, BaseEstimator):
         front = ParetoFront.from_expressions(
             expressions, prepared.data, self._feature_names(), self.tolerance, prepared.held_out
         )
-        if len(front) == 0:  # finite on the rows of the search only
+        if len(front) == 0:  # no program is finite on the rows that the search did not see
             return
         self.pareto_front_ = front
-        # Of a few rows none are held out, and the lowest loss chooses.
-        chosen = select(front, self.selection, self.tolerance, front.n_samples, front.held_out)
-        self.expression_ = front[chosen].expression
+        # Too few rows leave none to hold out; the lowest loss then chooses.
+        no_rows_held_out = self.selection == "holdout" and front.held_out is None
+        self.expression_ = front[front.select("accuracy" if no_rows_held_out else self.selection)].expression
         self.n_evaluations_ = run.n_evaluations
         self.history_ = run.history
         self.stop_reason_ = reason
@@ -348,13 +390,13 @@ class DGSRRegressor(RegressorMixin, BaseEstimator):
         ----------
         X : array-like of shape (n_samples, n_features)
         index : int or str, optional
-            Another candidate than the chosen one: its number in `pareto_front_`, or the name of the rule that
-            chooses it, as of `selection`.
+            Which candidate to evaluate, if not the chosen one: its number in `pareto_front_`, or the name of
+            a rule that chooses it (see `selection`).
 
         Returns
         -------
         ndarray of shape (n_samples,)
-            Not finite where the formula is undefined.
+            Values of the formula; not finite where it is undefined.
 
         Raises
         ------
@@ -379,7 +421,7 @@ class DGSRRegressor(RegressorMixin, BaseEstimator):
         return front[int(index)].expression
 
     def with_feature_names(self, feature_names: Sequence[str]) -> DGSRRegressor:
-        """Return a copy of the fitted estimator whose formulas call the features so.
+        """Return a copy of the fitted estimator whose formulas have other names of the features.
 
         Parameters
         ----------
@@ -397,15 +439,15 @@ class DGSRRegressor(RegressorMixin, BaseEstimator):
         saving.save(self, path)
 
     def report(self, path: str | Path, X: Any = None, y: Any = None, **options: Any) -> None:
-        """Write a page of HTML on the fit.
+        """Write an HTML report of the fit.
 
         Parameters
         ----------
         path : str or Path
         X, y : array-like, optional
-            Rows to show the candidates on; those of the fit by default, of more than 1,000 a sample.
+            Rows to show the candidates on; by default those of the fit, or 1,000 of them if there are more.
         **options
-            Of `dgsr.reporting.write_report`.
+            Further arguments of `dgsr.reporting.write_report`.
 
         Raises
         ------
@@ -423,22 +465,16 @@ class DGSRRegressor(RegressorMixin, BaseEstimator):
             X, y, weights = self._rows
             options = {"sample_weight": weights, **options}
         with warnings.catch_warnings():
-            # The rows of the fit are kept without their names.
+            # The rows of the fit are kept without the names of their columns.
             warnings.filterwarnings("ignore", "X does not have valid feature names")
             write_report(self, path, X, y, **options)
 
-    def _remember(self, X: np.ndarray, y: np.ndarray, sample_weight: np.ndarray | None) -> None:
-        """Keep rows from all over the data for a report."""
-        n = min(len(y), _N_REMEMBERED)
-        rows = np.arange(n) * len(y) // n
-        self._rows = X[rows], y[rows], None if sample_weight is None else sample_weight[rows]
-
     def _html_repr(self) -> str:
-        """scikit-learn's picture of an estimator, under the formula and the front of a fitted one."""
+        """Return scikit-learn's picture of the estimator, below the formula and the front if it is fitted."""
         diagram = estimator_html_repr(self)
         if not hasattr(self, "expression_"):
             return diagram
-        chosen = next(i for i, c in enumerate(self.pareto_front_) if c.expression == self.expression_)
+        chosen = self.pareto_front_.index_of(self.expression_)
         return (
             f'<div style="font-size: 1.3em; margin: 0.5em 0">{self.expression_.mathml}</div>'
             f"<details open><summary>{len(self.pareto_front_)} candidates</summary>"
@@ -453,23 +489,17 @@ class DGSRRegressor(RegressorMixin, BaseEstimator):
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "expression_")
 
-    def _check_feature_names_differ(self) -> None:
-        names = self._feature_names() or []
-        repeated = sorted({name for name in names if names.count(name) > 1})
-        if repeated:
-            raise ValueError(f"X has several columns named {repeated[0]!r}; give each its own name.")
-
     def _feature_names(self) -> list[str] | None:
         names = getattr(self, "feature_names_in_", None)
         return None if names is None else list(names)
 
     def _resolve_generator(self, constraints: Constraints, seed: int) -> Generator | None:
-        """Find the generator and set `generator_`."""
+        """Return the generator for this fit, and set `generator_` to its name."""
         chosen = self.generator
         if chosen is None:
             self.generator_ = "none"
             return None
-        # Here, not above: both import torch, which takes more than a second.
+        # Imported here since both import torch, which takes more than a second.
         from dgsr.generator.checkpoints import find_generator, load_generator
         from dgsr.generator.generator import Generator
 
@@ -482,11 +512,11 @@ class DGSRRegressor(RegressorMixin, BaseEstimator):
             return Generator.untrained(self.library_, config, constraints, seed)
         generator = chosen if isinstance(chosen, Generator) else load_generator(chosen)
         self.generator_ = "given" if isinstance(chosen, Generator) else str(chosen)
-        of = generator.library
-        if of.operators != self.library_.operators or of.has_constants != self.library_.has_constants:
+        theirs = generator.library
+        if theirs.operators != self.library_.operators or theirs.has_constants != self.library_.has_constants:
             raise ValueError(
-                f"The generator {self.generator_!r} is for the library {of.name!r}, the search uses "
-                f"{self.library_.name!r}; set library={of.name!r}, or choose another generator."
+                f"The generator {self.generator_!r} is for the library {theirs.name!r}, the search uses "
+                f"{self.library_.name!r}; set library={theirs.name!r}, or choose another generator."
             )
         if self.max_length > generator.config.max_length:
             raise ValueError(
@@ -494,41 +524,6 @@ class DGSRRegressor(RegressorMixin, BaseEstimator):
                 f"generator {self.generator_!r} can write; lower it, or set generator='untrained'."
             )
         return generator.with_variables(self.library_.n_variables)
-
-    def _report(self, prepared: Prepared, show: Callable[[SearchProgress], None], run: search.Search) -> None:
-        if not np.isfinite(run.archive.best_nmse()):
-            return
-        programs = run.archive.population()
-        best = rescaled(programs[len(programs) - 1], prepared.column_scales)
-        best = best.with_feature_names(self._feature_names())
-        spent = [run.n_evaluations / self.max_evaluations]
-        if self.max_time is not None:
-            spent.append(run.seconds / self.max_time)
-        best_nmse = run.archive.best_nmse()
-        show(SearchProgress(run.n_evaluations, run.seconds, best_nmse, best, min(max(spent), 1.0)))
-
-    @contextmanager
-    def _shown(self) -> Iterator[Callable[[SearchProgress], None] | None]:
-        """Give what is to be told of every round, if anything is."""
-        if not self.verbose:
-            yield self.callback
-            return
-        with shown(search_line, Console(highlight=False), lambda progress: progress.share) as show:
-
-            def both(progress: SearchProgress) -> None:
-                show(progress)
-                if self.callback is not None:
-                    self.callback(progress)
-
-            yield both
-
-    def _show_end(self) -> None:
-        loss = min(candidate.loss for candidate in self.pareto_front_)
-        line = (
-            f"{self.n_evaluations_:,} evaluations, best NMSE {loss:.3g}, stopped: {self.stop_reason_}; "
-            f"chosen: {self.expression_}"
-        )
-        _print(line)
 
 
 def load(path: str | Path) -> DGSRRegressor:
@@ -541,35 +536,21 @@ def load(path: str | Path) -> DGSRRegressor:
     Returns
     -------
     DGSRRegressor
-        A fitted one, which predicts as the one that was saved.
+        A fitted estimator, which predicts as the saved one did.
 
     Raises
     ------
     ValueError
         If the file is no saved estimator, is damaged, or was written by a later version of dgsr.
     FileNotFoundError
-        If there is none.
+        If there is no such file.
     """
     return saving.load(path, DGSRRegressor)
 
 
-def _print(line: str) -> None:
-    Console(highlight=False).print(Text(line), soft_wrap=True)
-
-
-def _check_spread(y: np.ndarray) -> None:
-    with np.errstate(over="ignore"):
-        spread = float(np.ptp(y))
-    if not _SMALLEST_SPREAD <= spread <= _LARGEST_SPREAD:
-        raise ValueError(
-            f"The values of y spread over {spread:g}, and squares of that are beyond a float; rescale y, "
-            "to a standard deviation of 1 for example."
-        )
-
-
 @contextmanager
-def _one_thread() -> Any:
-    """Let torch use one thread: sums then have one order, and parallel fits don't fight for cores."""
+def _one_thread() -> Iterator[None]:
+    """Let torch use one thread: sums then have one order, and parallel fits do not compete for cores."""
     import torch
 
     before = torch.get_num_threads()

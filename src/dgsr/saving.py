@@ -1,4 +1,4 @@
-"""A fitted estimator as a file: safetensors with a JSON header. Nothing in it is executed.
+"""Save a fitted estimator as a file, safetensors with a JSON header, of which nothing is executed.
 
 Formulas are written as names of tokens, so that files outlive changes of the token ids.
 """
@@ -21,44 +21,44 @@ from dgsr.pareto import Candidate, ParetoFront
 from dgsr.version import __version__
 from dgsr.writing import write_atomically
 
-#: Raised when an older version could not read what this one writes.
+#: Number of the format, raised when an older version of dgsr cannot read what this one writes.
 FORMAT_VERSION = 1
 
 _KIND = "dgsr.DGSRRegressor"
 _ATTRIBUTES = {"n_evaluations_": int, "stop_reason_": str, "generator_": str, "n_features_in_": int}
 
-# What is beyond these no fit has left, or nobody could read: bytes of a file, characters of its header,
-# tokens and levels of a program (Python's recursion ends at some 400), variables of a library.
+# Limits that no fit reaches: bytes of a file, characters of its header, tokens and levels of a program
+# (deeper than some 400 levels Python's recursion ends), variables of a library.
 _MAX_BYTES, _MAX_HEADER = 1 << 28, 1 << 25
 _MAX_LENGTH, _MAX_DEPTH, _MAX_VARIABLES = 10_000, 300, 1_000_000
 
 _LARGEST_NUMBER = float(np.finfo(np.float64).max)
 
-# What goes wrong in reading a file that is not as `save` wrote it.
+# Exceptions in reading a file that is not as `save` wrote it.
 _DAMAGE = (SafetensorError, ValueError, LookupError, TypeError, AttributeError, OverflowError, RecursionError)
 
 
 def save(regressor: Any, path: str | Path) -> None:
-    """Write a fitted estimator to a file; an existing one is replaced in one step.
+    """Write a fitted estimator to a file; an existing file is replaced in one step.
 
     Parameters
     ----------
     regressor : DGSRRegressor
-        A fitted one.
+        A fitted estimator.
     path : str or Path
 
     Raises
     ------
     ValueError
-        If a formula has an operator of the user's own, which is code and which no file can hold, or the
-        history is too long for a file.
+        If a formula has an operator of the user's own, which is code that no file can hold, or the history
+        is too long for a file.
     OSError
-        If the file cannot be written; one that was there is unchanged then.
+        If the file cannot be written; an existing file is then unchanged.
 
     Warns
     -----
     UserWarning
-        If a parameter is an object (a generator, an engine, a callback, a RandomState): it is left out, and
+        If a parameter is an object (a generator, an engine, a callback, a RandomState). It is not saved, and
         has its default in the estimator that `load` returns.
     """
     front = regressor.pareto_front_
@@ -73,6 +73,7 @@ def save(regressor: Any, path: str | Path) -> None:
     if left_out:
         warnings.warn(f"Not saved, since a file cannot hold them: {', '.join(left_out)}.", stacklevel=3)
     expressions = [candidate.expression for candidate in front]
+    columns = getattr(regressor, "feature_names_in_", None)
     header = {
         "kind": _KIND,
         "format_version": FORMAT_VERSION,
@@ -83,7 +84,7 @@ def save(regressor: Any, path: str | Path) -> None:
         "programs": [[e.library.tokens[t].name for t in e.tokens] for e in expressions],
         "names": [list(expression.feature_names) for expression in expressions],
         "chosen": expressions.index(regressor.expression_),
-        "feature_names_in": _feature_names(regressor),
+        "feature_names_in": None if columns is None else [str(name) for name in columns],
         "attributes": {name: _plain(getattr(regressor, name)) for name in _ATTRIBUTES},
         "history": [{key: _plain(value) for key, value in entry.items()} for entry in regressor.history_],
         "judged": {"n_samples": float(front.n_samples), "tolerance": float(front.tolerance)},
@@ -116,14 +117,14 @@ def load(path: str | Path, estimator: type) -> Any:
     Returns
     -------
     DGSRRegressor
-        A fitted one, which predicts as the one that was saved.
+        A fitted estimator, which predicts as the saved one did.
 
     Raises
     ------
     ValueError
         If the file is no saved estimator, is damaged, or was written by a later version of dgsr.
     FileNotFoundError
-        If there is none.
+        If there is no such file.
     """
     path = Path(path)
     if path.stat().st_size > _MAX_BYTES:
@@ -153,7 +154,7 @@ def load(path: str | Path, estimator: type) -> Any:
 
 
 def _rebuilt(estimator: type, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> Any:
-    """Return the estimator of a file; ValueError if one of its parts is not as `save` writes it."""
+    """Return the estimator of a file; raise ValueError if a part of it is not as `save` writes it."""
     regressor = _with_parameters(estimator, _entry(header, "parameters", dict))
     attributes = _entry(header, "attributes", dict)
     for name, kind in _ATTRIBUTES.items():
@@ -201,7 +202,7 @@ def _candidates(header: dict[str, Any], arrays: dict[str, np.ndarray], n_feature
     if counts.min() < 0 or counts.max() > len(constants) or counts.sum() != len(constants):
         raise ValueError("n_constants are not those of the constants")
     ends = np.cumsum(counts)
-    # Every variable has a name in the file, so the library is no larger than the file.
+    # The library cannot be larger than the file, which has a name for every variable.
     names = [_names(of_one, n_features) for of_one in names]
     library = _library(_entry(header, "library_of_formulas", dict), n_features)
     candidates = []
@@ -230,7 +231,7 @@ def _tokens(program: Any, library: Library) -> list[int]:
 
 
 def _round(entry: Any) -> dict[str, float]:
-    """Return one entry of the history; what was not finite is infinite."""
+    """Return one entry of the history, with infinity for numbers that were not finite."""
     numbers = {key: math.inf if value is None else _number(entry, key) for key, value in entry.items()}
     until = numbers["evaluations"], numbers["seconds"]
     if min(*until, numbers["best_nmse"]) < 0 or math.isinf(max(until)):
@@ -239,7 +240,7 @@ def _round(entry: Any) -> dict[str, float]:
 
 
 def _entry(mapping: dict[str, Any], name: str, *kinds: type) -> Any:
-    """Return an entry that is of one of `kinds` exactly, since true is no number in JSON."""
+    """Return an entry whose type is exactly one of `kinds`, so that true does not pass for a number."""
     if type(mapping.get(name)) not in kinds:
         raise ValueError(f"{name} is {mapping.get(name)!r}")
     return mapping[name]
@@ -270,7 +271,7 @@ def _refuse_constant(name: str) -> None:
 
 
 def _parameters(regressor: Any) -> tuple[dict[str, Any], list[str]]:
-    """The parameters a file can hold, and the names of the others."""
+    """Return the parameters that a file can hold, and the names of the others."""
     held: dict[str, Any] = {}
     left_out = []
     for name, value in regressor.get_params(deep=False).items():
@@ -286,27 +287,18 @@ def _parameters(regressor: Any) -> tuple[dict[str, Any], list[str]]:
 
 
 def _plain(value: Any) -> Any:
-    """A number as JSON has it: None for one that is not finite."""
+    """Return a value for JSON, None for a number that is not finite."""
     value = value.item() if isinstance(value, np.generic) else value
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def _feature_names(regressor: Any) -> list[str] | None:
-    names = getattr(regressor, "feature_names_in_", None)
-    return None if names is None else [str(name) for name in names]
-
-
 def _library_entry(library: Library) -> dict[str, Any]:
-    return {
-        "name": library.name,
-        "operators": list(library.operators),
-        "has_constants": library.has_constants,
-        "n_variables": library.n_variables,
-    }
+    fields = ("name", "operators", "has_constants", "n_variables")
+    return {field: getattr(library, field) for field in fields}
 
 
 def _library(entry: dict[str, Any], n_variables: int | None = None) -> Library:
-    """Return the library of an entry, which must have `n_variables` where they are given."""
+    """Return the library of an entry; if `n_variables` is given, the library must have that many."""
     operators = _entry(entry, "operators", list)
     if not all(type(name) is str for name in operators):
         raise ValueError("operators are not names")

@@ -16,14 +16,15 @@ def write_atomically(path: str | Path, content: bytes) -> None:
     Parameters
     ----------
     path : str or Path
-        Of a link the file it leads to is replaced. A file that is there keeps its permissions, and a new one
-        has those that the process gives to new files. A pipe or a device is written to as it is.
+        If it is a link, the file that the link leads to is replaced. An existing file keeps its permissions,
+        and a new one gets those that the process gives to new files. A pipe or a device is written to
+        directly.
     content : bytes
 
     Raises
     ------
     OSError
-        If that fails. A file that was there is unchanged then.
+        If the file cannot be written; an existing file is then unchanged.
     """
     with _plain_errors(path):
         if _is_stream(path):
@@ -37,7 +38,7 @@ def write_atomically(path: str | Path, content: bytes) -> None:
 
 
 def check_writable(path: str | Path) -> None:
-    """Raise the OSError that `write_atomically` would for `path`; what is there stays as it is."""
+    """Raise the OSError that `write_atomically` would raise for `path`, without changing any file."""
     with _plain_errors(path):
         if not _is_stream(path):
             _written_beside(path, b"").unlink()
@@ -49,7 +50,7 @@ def _is_stream(path: str | Path) -> bool:
 
 
 def _written_beside(path: str | Path, content: bytes) -> Path:
-    """Return the path of a new file in the folder of that at `path`, with its permissions and `content`."""
+    """Write `content` to a new file beside that at `path`, with its permissions; return its path."""
     target = Path(os.path.realpath(path))
     if target.is_dir():
         raise IsADirectoryError("it is a folder")
@@ -60,7 +61,7 @@ def _written_beside(path: str | Path, content: bytes) -> Path:
                 shutil.copymode(target, temporary)
             file.write(content)
             file.flush()
-            os.fsync(file.fileno())  # a full disk is told here at the latest
+            os.fsync(file.fileno())  # a full disk raises OSError here at the latest
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
@@ -69,7 +70,7 @@ def _written_beside(path: str | Path, content: bytes) -> Path:
 
 @contextmanager
 def _plain_errors(path: str | Path) -> Iterator[None]:
-    """Say in an OSError which file could not be written, why, and what to do."""
+    """Let an OSError say which file could not be written, why, and what to do."""
     try:
         yield
     except OSError as error:

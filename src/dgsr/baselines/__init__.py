@@ -1,1 +1,1 @@
-"""What the paper compares with."""
+"""Baselines and controls that the search is compared with."""

@@ -1,7 +1,7 @@
-"""Fit the ``const`` tokens of programs to a data set, the paper's way.
+"""Fit the ``const`` tokens of programs to a data set as the paper does, by scipy's BFGS.
 
-Each constant starts at 1.0 and scipy's BFGS minimises the NMSE with finite differences: slow, right,
-and the reference for a compiled fitting.
+Each constant starts at 1.0, and BFGS minimises the NMSE with finite differences. It is slow, and the
+reference that the compiled fitting is tested against.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from scipy.optimize import minimize
 
 from dgsr.population import DataSet, Population
 
-# What the optimiser sees where a program has no finite value.
+# Loss of a program without a finite value, for the optimiser.
 _INVALID = 1e100
 
 
@@ -29,11 +29,12 @@ def fit_constants(
         Its `constants` are overwritten.
     data : DataSet
     should_stop : callable
-        Asked before every program; once it says yes, the others keep constants of 1.0.
+        Called before every program; once it returns True, the other programs keep constants of 1.0.
 
     Returns
     -------
     ndarray of shape (n_programs,)
+        NMSE with the fitted constants.
 
     References
     ----------

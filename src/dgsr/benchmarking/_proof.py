@@ -18,7 +18,7 @@ def encode(relation: str, candidate: str, truth: str, variables: list[tuple[str,
 
 
 def prove(relation: str, candidate: str, truth: str, variables: list[tuple[str, float, float]]) -> bool:
-    """Whether sympy simplifies the difference to 0, or difference or ratio to a number.
+    """Return whether sympy simplifies the difference to 0, or the difference or ratio to a number.
 
     Parameters
     ----------
@@ -26,8 +26,8 @@ def prove(relation: str, candidate: str, truth: str, variables: list[tuple[str, 
     candidate, truth : str
         Formulas.
     variables : list of (name, low, high)
-        A variable that is never negative here is a positive symbol, which lets logarithms and
-        roots be combined.
+        A variable whose range has no negative numbers becomes a positive symbol, so that sympy can combine
+        logarithms and roots.
     """
     import sympy
 
@@ -38,7 +38,7 @@ def prove(relation: str, candidate: str, truth: str, variables: list[tuple[str, 
     }
     a, b = (to_sympy(parse(text, names), symbols) for text in (candidate, truth))
     left = a / b if relation == "ratio" else a - b
-    # expand first: on polynomials and rational functions it is all that is needed, and fast.
+    # `expand` first, since it is fast and enough for polynomials and rational functions.
     for simplify in (sympy.expand, lambda e: sympy.expand(sympy.together(e)), _cancelled, sympy.simplify):
         simplified = simplify(left)
         if simplified == 0 if relation == "equal" else simplified.is_number:

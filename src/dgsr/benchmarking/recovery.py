@@ -1,4 +1,4 @@
-"""Whether an expression is the true formula of a problem: numbers first, sympy as the second opinion."""
+"""Judge whether an expression is the true formula of a problem: by numbers, which sympy may confirm."""
 
 from __future__ import annotations
 
@@ -19,14 +19,16 @@ from dgsr.expressions.syntax import parse, to_text
 from dgsr.expressions.trees import Tree, leaves, map_leaves
 from dgsr.problems import Problem
 
-N_POINTS = 30
-MIN_COMPARABLE = 10
+#: Points at which two formulas are compared, and how many of them must be left where both have a value.
+N_POINTS, MIN_COMPARABLE = 30, 10
+#: Decimal digits that values are computed with.
 DIGITS = 50
-#: Largest relative difference of two values that count as equal. At 50 digits this leaves 30 for
-#: cancellation, while constants found by fitting (1e-16) stay far outside.
+#: Largest relative difference of two values that count as equal. It leaves 30 of the 50 digits for
+#: cancellation, while errors of fitted constants (1e-16) are far larger.
 TOLERANCE = 1e-20
-#: SRBench rounds constants to so many decimals, and those below the second number to 0.
+#: SRBench rounds constants to this many decimals, and smaller constants than the second number to 0.
 DECIMALS, NEGLIGIBLE = 3, 1e-4
+# Under SRBench's rule the R2 must be larger than this.
 _MIN_R2 = 0.5
 
 
@@ -41,7 +43,7 @@ class Recovery(NamedTuple):
     how: str
     #: Whether sympy proved it; `None` when it was not asked, or did not finish in time.
     confirmed: bool | None
-    #: Largest relative difference from the truth over the points, constants as fitted.
+    #: Largest relative difference from the truth over the points, before any constant is rounded.
     error: float
 
 
@@ -55,25 +57,25 @@ def is_recovered(
 ) -> Recovery:
     """Judge whether `expression` is symbolically equivalent to the truth of `problem`.
 
-    Both are evaluated with 50 digits on 30 fresh points of the problem's domain; points where either
-    is undefined, complex or too large are skipped, and 10 must remain. Equality to a relative
-    `TOLERANCE` decides. An expression with fitted constants is also recovered under SRBench's rule:
-    its constants rounded to 3 decimals (below 1e-4 to 0), the difference from the truth or the ratio
-    to it is constant to the same tolerance, while its R2 is above 0.5 and it is neither 0 nor
-    undefined. Constants are rounded both as they stand in the program and as sympy merges them.
+    Both are evaluated with 50 digits on 30 random points of the problem's domain; points where either is
+    undefined, complex or too large are skipped, and 10 must remain. The expression is recovered if all
+    values are equal to a relative `TOLERANCE`. An expression with fitted constants is also recovered under
+    SRBench's rule: once its constants are rounded to 3 decimals (below 1e-4 to 0), the difference from the
+    truth or the ratio to it is constant to the same tolerance, while its R2 is above 0.5 and it is neither 0
+    nor undefined. Constants are rounded both as they stand in the program and as sympy merges them.
 
     Parameters
     ----------
     expression : Expression or str
-        Of the problem's variables by position, or as text by name; every number of a text that is not
-        an integer counts as fitted.
+        An expression has the problem's variables by position, a text has them by name. Every number of a
+        text that is not an integer counts as a fitted constant.
     problem : Problem
     confirm : bool
-        Ask sympy to prove what the numbers say, in a process of its own.
+        Whether sympy is asked to prove what the numbers say, in a process of its own.
     time_limit : float
-        Seconds for sympy.
+        Most seconds for sympy.
     random_state : int
-        Seed of the points at which formulas are compared.
+        Seed of the points.
 
     Returns
     -------
@@ -122,10 +124,10 @@ def _candidate(expression: Expression | str, problem: Problem) -> tuple[Tree, bo
 
 
 def _points(problem: Problem, random_state: int) -> list[dict[str, Any]]:
-    """Draw points of the domain, as numbers of one context of 50 digits."""
+    """Return random points of the domain, as mpmath numbers of 50 digits by variable name."""
     from mpmath.ctx_mp import MPContext
 
-    context = MPContext()  # our own: the precision of mpmath.mp is the user's
+    context = MPContext()  # not mpmath.mp, whose precision is the user's
     context.dps = DIGITS
     rng = np.random.default_rng(random_state)
     low = [variable.low for variable in problem.variables]
@@ -135,7 +137,7 @@ def _points(problem: Problem, random_state: int) -> list[dict[str, Any]]:
 
 
 def _values(tree: Tree, points: list[dict[str, Any]]) -> list[Any]:
-    """Evaluate at every point; `None` where the tree is undefined."""
+    """Return the value of a tree at every point, `None` where it is undefined."""
     values = []
     for point in points:
         try:
@@ -147,6 +149,7 @@ def _values(tree: Tree, points: list[dict[str, Any]]) -> list[Any]:
 
 
 def _comparable(values: list[Any], truth: list[Any]) -> list[tuple[Any, Any]]:
+    """Return the pairs of values where both are defined."""
     return [(a, b) for a, b in zip(values, truth) if a is not None and b is not None]
 
 
@@ -164,7 +167,7 @@ def _r2(pairs: list[tuple[Any, Any]]) -> float:
 
 
 def _constant_relation(pairs: list[tuple[Any, Any]]) -> str | None:
-    """Return "difference" or "ratio", whichever of candidate and truth is the same at all points."""
+    """Return which of "difference" and "ratio" of candidate and truth is constant, None if neither is."""
     if len(pairs) < MIN_COMPARABLE or all(a == 0 for a, _ in pairs):
         return None
     differences = [a - b for a, b in pairs]
@@ -180,7 +183,7 @@ def _constant_relation(pairs: list[tuple[Any, Any]]) -> str | None:
 
 
 def _roundings(tree: Tree) -> list[Tree]:
-    """Return the tree with its constants rounded: as they stand, and as sympy merges them first."""
+    """Return the tree with its constants rounded, and the same after sympy has merged the constants."""
     rounded = [map_leaves(tree, _rounded)]
     try:
         merged = from_sympy(to_sympy(tree))
@@ -190,7 +193,7 @@ def _roundings(tree: Tree) -> list[Tree]:
 
 
 def _rounded(leaf: Any) -> Any:
-    """Round a constant as SRBench does; an exact decimal, so that 0.75 is 3/4."""
+    """Round a constant as SRBench does, to an exact decimal, so that 0.75 is 3/4."""
     if isinstance(leaf, (str, int)) or not math.isfinite(leaf):
         return leaf
     if abs(leaf) < NEGLIGIBLE:
@@ -202,10 +205,10 @@ def _rounded(leaf: Any) -> Any:
 
 
 def _prove(relation: str, candidate: Tree, problem: Problem, time_limit: float) -> bool | None:
-    """Ask sympy in a child process, which is killed at the limit.
+    """Return whether sympy proves a relation in a child process; None if it does not finish in time.
 
-    A process and not a signal: an alarm is the caller's. And not multiprocessing, which runs the
-    caller's script again.
+    An alarm signal could not end it as well, since the signal is the caller's, and multiprocessing would run
+    the caller's script again.
     """
     from dgsr.benchmarking import _proof
 

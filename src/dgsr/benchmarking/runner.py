@@ -1,4 +1,4 @@
-"""Run methods on problems: one line of JSON for each run, in a file that can be added to at any time."""
+"""Run methods on benchmark problems and record each run as one line of JSON, so that a killed set goes on."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -24,26 +24,83 @@ def _dgsr_regressor(**parameters):
     return DGSRRegressor(**parameters)
 
 
-def _misled_regressor(**parameters):
-    from dgsr.baselines.misled import MisledRegressor
+def _wrong_data_regressor(**parameters):
+    from dgsr.baselines.wrong_data import WrongDataRegressor
 
-    return MisledRegressor(**parameters)
+    return WrongDataRegressor(**parameters)
 
 
-#: What a method's name stands for: a function that makes an unfitted regressor from `library`,
-#: `max_evaluations`, `max_length`, `random_state` and the options of the run. The regressor has
-#: `fit`, `predict` and afterwards `expression_`, `n_evaluations_` and `stop_reason_`.
+#: The methods by name: functions that make an unfitted regressor from `library`, `max_evaluations`,
+#: `max_length`, `random_state` and the options of the run. The regressor has `fit` and `predict`, and once it
+#: is fitted `expression_`, `n_evaluations_` and `stop_reason_`. ``misled`` is the wrong-data control,
+#: ``sampled`` is without exact search and ``look-up`` is without a generator.
 METHODS: dict[str, Callable[..., Any]] = {
     "dgsr": partial(_dgsr_regressor, generator="auto"),
     "sampled": partial(_dgsr_regressor, generator="auto", look_up=False),
-    "misled": partial(_misled_regressor, look_up=False),
+    "misled": partial(_wrong_data_regressor, look_up=False),
     "untrained": partial(_dgsr_regressor, generator="untrained", look_up=False),
     "gp": partial(_dgsr_regressor, generator=None, look_up=False),
     "look-up": partial(_dgsr_regressor, generator=None),
 }
 
-# What tells one run from another.
+# The entries of a record that tell one run from another.
 _KEY = ("problem", "method", "seed", "budget", "noise", "options")
+
+
+class _Run(NamedTuple):
+    """One run: a problem, a method, and the settings."""
+
+    problem: Problem
+    method: str
+    make_regressor: Callable[..., Any]
+    seed: int
+    budget: int
+    noise: float
+    confirm: bool
+    options: Mapping[str, Any]
+
+    def identity(self) -> dict[str, Any]:
+        """Return the entries of the record that are known before the run."""
+        return {
+            "problem": self.problem.name,
+            "set": self.problem.set,
+            "method": self.method,
+            "seed": int(self.seed),
+            "budget": int(self.budget),
+            "noise": float(self.noise),
+            "options": {name: _plain(value) for name, value in self.options.items()},
+        }
+
+    def record(self) -> dict[str, Any]:
+        """Fit the method to the problem's data, and return the record of the run."""
+        problem = self.problem
+        data = problem.sample(self.seed, self.noise)
+        regressor = self.make_regressor(
+            library=problem.library,
+            max_evaluations=self.budget,
+            max_length=problem.max_length,
+            random_state=self.seed,
+            **self.options,
+        )
+        start = time.perf_counter()
+        regressor.fit(data.X_train, data.y_train)
+        seconds = time.perf_counter() - start
+        expression = regressor.expression_
+        recovery = is_recovered(expression, problem, confirm=self.confirm)
+        return {
+            **self.identity(),
+            "recovered": recovery.recovered,
+            "how": recovery.how,
+            "confirmed": recovery.confirmed,
+            "error_vs_truth": _finite(recovery.error),
+            "evaluations": int(regressor.n_evaluations_),
+            "seconds": seconds,
+            "formula": str(expression.with_feature_names(problem.variable_names)),
+            "complexity": expression.complexity,
+            "train_nmse": _nmse(data.y_train, regressor.predict(data.X_train)),
+            "test_nmse": _nmse(data.y_test, regressor.predict(data.X_test)),
+            "stop_reason": str(regressor.stop_reason_),
+        }
 
 
 def run_one(
@@ -64,75 +121,34 @@ def run_one(
     method : str
         A key of `METHODS`.
     seed : int
-        Of the data, ``problem.sample(seed)``, and of the method.
+        Seed of the data, ``problem.sample(seed)``, and of the method.
     budget : int
-        Most equation evaluations.
+        Most equations to evaluate.
     noise : float
-        As in `Problem.sample`.
+        Level of the noise on y, see `Problem.sample`.
     confirm : bool
-        Whether sympy confirms recovery, as in `is_recovered`.
+        Whether sympy confirms recovery, see `is_recovered`.
     **options
         Further parameters of the regressor.
 
     Returns
     -------
     dict
-        problem, set, method, seed, budget, noise, options, recovered, how, confirmed, evaluations,
-        seconds, formula, complexity, train_nmse, test_nmse, stop_reason. Numbers that are not
-        finite are `None`, so that every record is plain JSON. The formula has the problem's names.
+        problem, set, method, seed, budget, noise, options, recovered, how, confirmed, error_vs_truth,
+        evaluations, seconds, formula, complexity, train_nmse, test_nmse, stop_reason. Numbers that are not
+        finite are `None`, so that every record is plain JSON. The formula is in the problem's variables.
     """
     _check_methods([method])
     problem = load_problem(problem) if isinstance(problem, str) else problem
-    return _run(problem, method, METHODS[method], seed, budget, noise, confirm, options)
+    return _Run(problem, method, METHODS[method], seed, budget, noise, confirm, options).record()
 
 
-def _run(
-    problem: Problem,
-    method: str,
-    make_regressor: Callable[..., Any],
-    seed: int,
-    budget: int,
-    noise: float,
-    confirm: bool,
-    options: Mapping[str, Any],
-) -> dict[str, Any]:
-    data = problem.sample(seed, noise)
-    regressor = make_regressor(
-        library=problem.library,
-        max_evaluations=budget,
-        max_length=problem.max_length,
-        random_state=seed,
-        **options,
-    )
-    start = time.perf_counter()
-    regressor.fit(data.X_train, data.y_train)
-    seconds = time.perf_counter() - start
-    expression = regressor.expression_
-    recovery = is_recovered(expression, problem, confirm=confirm)
-    return {
-        **_identity(problem, method, seed, budget, noise, options),
-        "recovered": recovery.recovered,
-        "how": recovery.how,
-        "confirmed": recovery.confirmed,
-        "error_vs_truth": _finite(recovery.error),
-        "evaluations": int(regressor.n_evaluations_),
-        "seconds": seconds,
-        "formula": str(expression.with_feature_names(problem.variable_names)),
-        "complexity": expression.complexity,
-        "train_nmse": _nmse(data.y_train, regressor.predict(data.X_train)),
-        "test_nmse": _nmse(data.y_test, regressor.predict(data.X_test)),
-        "stop_reason": str(regressor.stop_reason_),
-    }
-
-
-def _run_safely(problem: Problem, method: str, *arguments: Any) -> dict[str, Any]:
-    """Run; an exception becomes a record, so that one failure does not end the others."""
+def _run_safely(run: _Run) -> dict[str, Any]:
+    """Return the record of a run; an exception is recorded, so that one failure does not end the others."""
     try:
-        return _run(problem, method, *arguments)
+        return run.record()
     except Exception as error:
-        _, seed, budget, noise, _, options = arguments
-        identity = _identity(problem, method, seed, budget, noise, options)
-        return {**identity, "recovered": False, "error": f"{type(error).__name__}: {error}"}
+        return {**run.identity(), "recovered": False, "error": f"{type(error).__name__}: {error}"}
 
 
 def run_set(
@@ -156,30 +172,29 @@ def run_set(
     set_name : str
         One of `dgsr.problems.list_sets()`.
     problems : iterable of str, optional
-        Names of the problems of the set to run; all by default.
+        Names of problems of the set; all by default.
     methods : sequence of str
         Keys of `METHODS`.
     seeds : int or iterable of int
-        The seeds, or how many: 0, 1, ...
+        The seeds, or their number n for the seeds 0 to n - 1.
     budget : int
-        Most equation evaluations of a run.
+        Most equations that a run evaluates.
     n_jobs : int
-        Runs at a time, each in a process with one thread; 1 runs them here.
+        Number of runs at a time, each in a process with one thread; 1 runs them in this process.
     out : path, optional
-        Each record is appended as it comes, on the disk before the next. Runs that are there
-        already are not run again, except those that failed; so a killed call is resumed by the
-        same call.
+        File that each record is added to as it comes. Runs in the file are not run again unless they
+        failed, so that the same call goes on after it was killed.
     noise, confirm
-        The same as in `run_one`.
-    options : mapping of method to mapping, optional
-        Further parameters of the regressor of a method.
+        As in `run_one`.
+    options : mapping of str to mapping, optional
+        Further parameters of the regressor, by method.
     callback : callable, optional
         Called with each new record.
 
     Returns
     -------
     list of dict
-        The records of all runs asked for, also those read from `out`, in the order problem, method,
+        The records of all these runs, those read from `out` included, in the order of problem, method and
         seed.
 
     Raises
@@ -187,30 +202,30 @@ def run_set(
     ValueError
         If a set, problem or method is unknown.
     OSError
-        If `out` cannot be written; before anything is run.
+        If `out` cannot be written; it is raised before anything is run.
     """
     _check_methods(methods)
     chosen = _chosen_problems(set_name, problems)
     seeds = range(seeds) if isinstance(seeds, int) else list(seeds)
     options = options or {}
-    tasks = {}
-    for problem in chosen:
-        for method in methods:
-            for seed in seeds:
-                arguments = (seed, budget, noise, confirm, dict(options.get(method, {})))
-                key = _key(_identity(problem, method, seed, budget, noise, arguments[-1]))
-                tasks[key] = (problem, method, METHODS[method], *arguments)
+    runs = [
+        _Run(problem, method, METHODS[method], seed, budget, noise, confirm, dict(options.get(method, {})))
+        for problem in chosen
+        for method in methods
+        for seed in seeds
+    ]
+    by_key = {_key(run.identity()): run for run in runs}
     records = {_key(record): record for record in read_records(out)} if out and Path(out).exists() else {}
-    records = {key: record for key, record in records.items() if key in tasks and "error" not in record}
+    records = {key: record for key, record in records.items() if key in by_key and "error" not in record}
     if out is not None:
-        open(out, "ab").close()  # one that cannot be written is told now, and not after a run
-    for record in _in_parallel([task for key, task in tasks.items() if key not in records], n_jobs):
+        open(out, "ab").close()  # a file that cannot be written is an error now, and not after a run
+    for record in _in_parallel([run for key, run in by_key.items() if key not in records], n_jobs):
         if out is not None:
             _append(Path(out), record)
         records[_key(record)] = record
         if callback is not None:
             callback(record)
-    return [records[key] for key in tasks]
+    return [records[key] for key in by_key]
 
 
 def _check_methods(methods: Sequence[str]) -> None:
@@ -230,33 +245,19 @@ def _chosen_problems(set_name: str, names: Iterable[str] | None) -> list[Problem
     return chosen
 
 
-def _in_parallel(tasks: list[tuple], n_jobs: int | None) -> Iterable[dict[str, Any]]:
+def _in_parallel(runs: list[_Run], n_jobs: int | None) -> Iterable[dict[str, Any]]:
     """Yield the records as runs finish."""
-    if n_jobs in (None, 1) or len(tasks) < 2:
-        return (_run_safely(*task) for task in tasks)
+    if n_jobs in (None, 1) or len(runs) < 2:
+        return map(_run_safely, runs)
     import joblib
 
     with joblib.parallel_config(backend="loky", inner_max_num_threads=1):
         parallel = joblib.Parallel(n_jobs=n_jobs, return_as="generator_unordered", batch_size=1)
-    return parallel(joblib.delayed(_run_safely)(*task) for task in tasks)
-
-
-def _identity(
-    problem: Problem, method: str, seed: int, budget: int, noise: float, options: Mapping[str, Any]
-) -> dict[str, Any]:
-    return {
-        "problem": problem.name,
-        "set": problem.set,
-        "method": method,
-        "seed": int(seed),
-        "budget": int(budget),
-        "noise": float(noise),
-        "options": {name: _plain(value) for name, value in options.items()},
-    }
+    return parallel(map(joblib.delayed(_run_safely), runs))
 
 
 def _plain(value: Any) -> Any:
-    """Return what JSON gives back for `value`; what it cannot write, by its text."""
+    """Return `value` as JSON would give it back, as text if JSON cannot hold it."""
     return json.loads(json.dumps(value, default=str))
 
 
@@ -265,7 +266,7 @@ def _key(record: Mapping[str, Any]) -> str:
 
 
 def _append(path: Path, record: Mapping[str, Any]) -> None:
-    """Add one line and wait until it is on the disk."""
+    """Add a record to a file as one line, and wait until it is on the disk."""
     line = json.dumps(record, allow_nan=False).encode() + b"\n"
     with open(path, "ab+") as file:
         if file.tell() > 0:

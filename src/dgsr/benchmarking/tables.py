@@ -1,4 +1,4 @@
-"""From records of runs to tables: recovery with its interval, evaluations and seconds."""
+"""Tables of the records of runs: recovery with its interval, evaluations and seconds."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import sys
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-#: The row that stands for all problems of a set.
+#: Name of the row over all problems of a set.
 ALL = "all"
 
 
 def read_records(path: str | os.PathLike) -> list[dict[str, Any]]:
-    """Read a file of JSON lines; a line that was cut off by a kill is left out."""
+    """Return the records in a file of JSON lines, without a line that was cut off by a kill."""
     records = []
     with open(path, encoding="utf-8") as file:
         for line in file:
@@ -28,12 +28,12 @@ def read_records(path: str | os.PathLike) -> list[dict[str, Any]]:
 
 
 def wilson_interval(successes: int, n: int, z: float = 1.959964) -> tuple[float, float]:
-    """Return Wilson's score interval of a rate, 95% by default.
+    """Return Wilson's score interval of a success rate, the 95% interval by default.
 
     Parameters
     ----------
     successes, n : int
-        `n` of at least 1.
+        Number of successes among `n` trials, at least 1.
     z : float
         Quantile of the normal distribution.
 
@@ -54,16 +54,15 @@ def wilson_interval(successes: int, n: int, z: float = 1.959964) -> tuple[float,
 
 
 def summarise(records: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return a row per set, problem and method, and one per set and method over all its problems.
+    """Return one row for each problem and method, and one for each set and method over all its problems.
 
-    Of several records of one run the last counts; a run that failed counts as not recovered.
+    If a run has several records, the last one counts. A run that failed counts as not recovered.
 
     Returns
     -------
     list of dict
-        set, problem (``"all"`` for the set's row), method, runs, recovery (%), low, high (its 95%
-        interval), evaluations and seconds (means). The recovery of a set is that of
-        its runs together.
+        set, problem (``"all"`` over a whole set), method, runs, recovery (%), low, high (its 95%
+        interval), evaluations and seconds (means). The recovery of a set is that of all its runs together.
     """
     runs = {}
     for record in records:
@@ -75,7 +74,9 @@ def summarise(records: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
         label = labels[_variant(record)]
         for problem in (record["problem"], ALL):
             groups.setdefault((record["set"], problem, label), []).append(record)
-    order = sorted(groups, key=lambda group: (group[1] == ALL,))  # stable: as they came, then the sets'
+    order = sorted(
+        groups, key=lambda group: group[1] == ALL
+    )  # a stable sort puts the rows of whole sets last
     return [_row(*group, groups[group]) for group in order]
 
 
@@ -88,18 +89,18 @@ def _variant(record: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _labels(records: Iterable[Mapping[str, Any]]) -> dict[tuple[str, ...], str]:
-    """Name every variant of a method, with as much as is needed to tell it from the others."""
+    """Return a name for every variant of a method, with the settings in which the variants differ."""
     variants = {_variant(record): record for record in records}
     varies = [
         key for i, key in enumerate(_VARIANT) if i > 0 and len({variant[i] for variant in variants}) > 1
     ]
     return {
-        variant: " ".join([str(record["method"]), *(_told(key, record.get(key)) for key in varies)])
+        variant: " ".join([str(record["method"]), *(_setting(key, record.get(key)) for key in varies)])
         for variant, record in variants.items()
     }
 
 
-def _told(key: str, value: Any) -> str:
+def _setting(key: str, value: Any) -> str:
     if isinstance(value, Mapping):
         return " ".join(f"{name}={inner}" for name, inner in value.items()) or "(defaults)"
     return f"{key}={value}"

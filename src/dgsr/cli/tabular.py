@@ -14,15 +14,15 @@ from typing import NamedTuple, TextIO
 
 import numpy as np
 
-#: A cell that holds one of these has no value.
+# Cells that have no value, in lower case.
 _MISSING = {"", "na", "n/a", "nan", "null", "none", "?"}
 
-# Names that a message lists, and letters of a name or a cell that it quotes.
+# Most names that a message lists, and most letters of a name or a cell that it quotes.
 _MOST_NAMES, _LONGEST_QUOTE = 30, 60
 
 
 class TableError(ValueError):
-    """A file that can't be fitted as it is; the message says where it fails and what to do."""
+    """A file that cannot be fitted as it is; the message says where it fails and what to do."""
 
 
 class Table(NamedTuple):
@@ -35,15 +35,15 @@ class Table(NamedTuple):
 
 
 def read_table(path: Path | str, target: str) -> Table:
-    """Read the CSV file at `path`; the column `target` is what to predict, every other one an input.
+    """Read the CSV file at `path`, with the column `target` to predict and all other columns as inputs.
 
-    The first line names the columns. Cells are separated by commas, semicolons or tabs; lines that
-    hold nothing are passed over.
+    The first line names the columns. Cells are separated by commas, semicolons or tabs; empty lines are
+    skipped.
 
     Raises
     ------
     TableError
-        If there is no such file, it isn't a table of finite numbers with at least two rows and two
+        If there is no such file, it is not a table of finite numbers with at least two rows and two
         columns, or it has no column `target`.
     """
     path = Path(path)
@@ -59,7 +59,7 @@ def read_table(path: Path | str, target: str) -> Table:
     except csv.Error as error:
         raise TableError(f"{path} is not a CSV file: {error}.") from None
     except OSError as error:
-        raise TableError(f"{path} can't be read: {error.strerror}.") from None
+        raise TableError(f"{path} cannot be read: {error.strerror}.") from None
 
 
 def _read(file: TextIO, path: str, target: str) -> Table:
@@ -130,7 +130,7 @@ def _quoted(text: str) -> str:
 
 
 def _quickly_read(row: list[str], n_columns: int) -> list[float] | None:
-    """Return the numbers of a row that leaves no doubt; None for one that `_numbers` has to look at."""
+    """Return the numbers of a row that is plainly valid, or None for a row that `_numbers` has to check."""
     together = "".join(row)
     if len(row) != n_columns or "_" in together or not together.isascii():
         return None
@@ -142,7 +142,7 @@ def _quickly_read(row: list[str], n_columns: int) -> list[float] | None:
 
 
 def _numbers(row: list[str], header: list[str], path: str, line: int) -> list[float]:
-    """Return the numbers of a row, or say what is wrong with it."""
+    """Return the numbers of a row; raise TableError with what is wrong with it."""
     where = f"{path}, line {line}"
     if len(row) != len(header):
         cells = "1 cell" if len(row) == 1 else f"{len(row)} cells"
@@ -172,7 +172,7 @@ def _is_number(cell: str) -> bool:
         float(cell)
     except ValueError:
         return False
-    # Python reads 1_000 and digits of every script as numbers, other programs don't.
+    # Python, unlike other programs, reads 1_000 and digits of every script as numbers.
     return "_" not in cell and cell.strip().isascii()
 
 

@@ -1,4 +1,4 @@
-"""One benchmark problem: a true formula, and the data that are drawn from it."""
+"""A benchmark problem: a true formula, and the data that are drawn from it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dgsr.expressions.trees import Tree
 
 
 class Variable(NamedTuple):
-    """An input and the interval it lies in."""
+    """An input variable and the interval that its values are drawn from."""
 
     name: str
     low: float
@@ -42,24 +42,23 @@ class Problem:
     set : str
         One of `dgsr.problems.list_sets()`.
     expression : str
-        The true formula, as text of the grammar of `dgsr.expressions.syntax`.
+        The true formula, as text in the grammar of `dgsr.expressions.syntax`.
     variables : tuple of Variable
-        In the order of the columns of X.
+        The variables in the order of the columns of X.
     n_samples : int
-        Rows of the training set and of the test set each; rows before the split for ``split``
-        and ``table``.
+        Number of rows of the training set, and of the test set; for ``split`` and ``table`` the number of
+        rows before the split.
     sampling : {"uniform", "even", "split", "table"}
-        ``uniform``: training and test rows drawn apart; ``even``: evenly spaced, both the same
-        points; ``split``: uniform rows, divided 75/25; ``table``: the rows of `data_file`, divided
-        75/25.
+        ``uniform``: training and test rows are drawn independently; ``even``: both are the same evenly
+        spaced points; ``split``: uniform rows, split 75/25; ``table``: the rows of `data_file`, split 75/25.
     library : str
-        Preset the problem is to be solved with.
+        Preset that the problem is to be solved with.
     max_length : int
         Most tokens of an equation.
     paper_recovery : mapping of str to float
-        Recovery in % the DGSR paper reports, by method.
+        Recovery in % that the DGSR paper reports, by method.
     data_file : str
-        Path in the package's data, for ``table``.
+        File in the package's data, for ``table``.
     """
 
     name: str
@@ -87,31 +86,26 @@ class Problem:
         return parse(self.expression, self.variable_names)
 
     def target(self, X: np.ndarray) -> np.ndarray:
-        """Values of the true formula on `X` (n_samples, n_variables): shape (n_samples,)."""
+        """Return the values, of shape (n_samples,), of the true formula on `X` (n_samples, n_variables)."""
         values = evaluate(self.truth, dict(zip(self.variable_names, X.T)))
         return np.array(np.broadcast_to(values, len(X)), dtype=np.float64)
 
     def sample(self, random_state: int | np.random.SeedSequence = 0, noise: float = 0.0) -> Sample:
-        """Draw the data of one seed.
+        """Draw training and test data.
 
         Parameters
         ----------
         random_state : int or SeedSequence
-            The same value gives the same data.
+            The same seed gives the same data.
         noise : float
-            Standard deviation of the Gaussian noise on `y_train`, as a multiple of its root mean
-            square; the test data have none. As SRBench does it.
-
-        Returns
-        -------
-        Sample
-            X_train, y_train, X_test, y_test.
+            Standard deviation of the Gaussian noise on `y_train`, as a multiple of its root mean square, as
+            in SRBench. The test data have no noise.
         """
         if not isinstance(random_state, np.random.SeedSequence):
             random_state = np.random.SeedSequence(random_state)
-        # A fresh sequence of the same identity: spawning must not depend on earlier calls.
+        # A new sequence of the same identity, since spawning depends on what was spawned before.
         fresh = np.random.SeedSequence(random_state.entropy, spawn_key=random_state.spawn_key)
-        train, test, disturbed = map(np.random.default_rng, fresh.spawn(3))
+        train, test, noisy = map(np.random.default_rng, fresh.spawn(3))
         if self.sampling == "uniform":
             X_train, X_test = self._uniform(train), self._uniform(test)
             y_train, y_test = self.target(X_train), self.target(X_test)
@@ -132,7 +126,7 @@ class Problem:
             y_train, y_test = y[order[:n_train]], y[order[n_train:]]
         if noise > 0.0:
             scale = noise * np.sqrt(np.mean(y_train**2))
-            y_train = y_train + disturbed.normal(0.0, scale, len(y_train))
+            y_train = y_train + noisy.normal(0.0, scale, len(y_train))
         return Sample(X_train, y_train, X_test, y_test)
 
     def _uniform(self, rng: np.random.Generator) -> np.ndarray:
@@ -142,6 +136,6 @@ class Problem:
 
 
 def read_table(data_file: str) -> np.ndarray:
-    """Read a CSV of the package's data; its last column is the target."""
+    """Return a CSV file of the package's data as an array, whose last column is the target."""
     with (resources.files("dgsr.problems") / "data" / data_file).open(encoding="utf-8") as file:
         return np.loadtxt(file, delimiter=",", skiprows=1)

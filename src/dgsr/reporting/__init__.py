@@ -4,6 +4,20 @@
 numbers (`numbers`); what a browser does with it is in `assets`.
 """
 
-from dgsr.reporting.page import write_report
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from dgsr.reporting.page import write_report
 
 __all__ = ["write_report"]
+
+
+def __getattr__(name: str) -> Any:
+    # The page imports scikit-learn, which takes a second; `dgsr --help` uses this room and needs none of it.
+    if name != "write_report":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from dgsr.reporting.page import write_report
+
+    return write_report

@@ -1,4 +1,4 @@
-"""The plots of a report that do not depend on the candidate, as SVG; `assets/report.js` draws the others."""
+"""The SVG plots of a report that are the same for all candidates; `assets/report.js` draws the others."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dgsr.pareto import ParetoFront
 from dgsr.reporting.displays import log_losses
 from dgsr.reporting.numbers import counted, number
 
-#: Size of every plot and the part of it inside the axes, in units of the SVG; report.js has the same.
+#: Size of every plot, and the part of it inside the axes, in units of the SVG; report.js has the same.
 WIDTH, HEIGHT = 480, 330
 LEFT, RIGHT, TOP, BOTTOM = 66, 466, 14, 278
 
@@ -21,7 +21,7 @@ _MAX_TICKS = 6
 
 
 class Axis(NamedTuple):
-    """Values from `low` to `high` on a line from `start` to `end`."""
+    """An axis that shows the values from `low` to `high` on a line from `start` to `end`."""
 
     low: float
     high: float
@@ -37,7 +37,7 @@ class Axis(NamedTuple):
 
 
 def front_chart(front: ParetoFront, chosen: int) -> str:
-    """Draw loss against complexity; each candidate is a group with its number in ``data-candidate``."""
+    """Return a plot of loss against complexity; ``data-candidate`` of each point is the candidate's index."""
     losses = log_losses([candidate.loss for candidate in front])
     complexities = [candidate.complexity for candidate in front]
     x = _linear_axis(min(complexities) - 1, max(complexities) + 1, LEFT, RIGHT)
@@ -49,7 +49,7 @@ def front_chart(front: ParetoFront, chosen: int) -> str:
         what = (
             f"complexity {candidate.complexity}, NMSE {number(candidate.loss)}: {candidate.expression.text}"
         )
-        # The diamond says without colour which candidate predicts.
+        # A diamond marks the candidate that predicts, since colour alone cannot be seen by all.
         mark = f'<path class="ring" d="M{right} {down - 11}l11 11-11 11-11-11z"/>' if i == chosen else ""
         points.append(
             f'<g class="point" data-candidate="{i}" data-x="{right}" data-y="{down}">'
@@ -67,7 +67,7 @@ def front_chart(front: ParetoFront, chosen: int) -> str:
 
 
 def history_chart(history: Sequence[dict[str, Any]]) -> str:
-    """Draw the lowest loss after every round; empty if no round has a finite one."""
+    """Return a plot of the lowest loss after every round, or an empty string if no loss is finite."""
     rounds = [entry for entry in history if math.isfinite(entry["best_nmse"])]
     if not rounds:
         return ""
@@ -96,13 +96,13 @@ def _plot(label: str, name: str, inside: str, role: str = "img") -> str:
 
 
 def _steps(points: Sequence[tuple[float, float]]) -> str:
-    """Return the path of steps: a loss holds until a better one comes."""
+    """Return an SVG path of steps, since a loss holds until a better one comes."""
     (right, down), *rest = points
     return f"M{right} {down}" + "".join(f"H{right}V{down}" for right, down in rest)
 
 
 def _frame(x: Axis, y: Axis, x_name: str, y_name: str) -> str:
-    """Draw axes, grid, ticks and names."""
+    """Return the axes with their grid, ticks and names."""
     parts = []
     for value, label in x.ticks:
         at = x.place(value)
@@ -131,8 +131,8 @@ def _linear_axis(low: float, high: float, start: float, end: float) -> Axis:
 
 
 def _log_axis(values: np.ndarray, floor: float | None, start: float, end: float) -> Axis:
-    """Return an axis for `values`, all positive; losses of 0 stand at `floor`, and its tick says so."""
-    # Within these, the ends of the axis and their ratio are floats.
+    """Return an axis for positive `values`; losses of 0 are drawn at `floor`, which has the tick 0."""
+    # Between these bounds the ends of the axis and their ratio are finite.
     low, high = max(float(values.min()), 1e-150), min(float(values.max()), 1e150)
     margin = max((high / low) ** 0.06, 1.15)
     low, high = low / margin, high * margin
@@ -144,7 +144,7 @@ def _log_axis(values: np.ndarray, floor: float | None, start: float, end: float)
 
 
 def _log_ticks(low: float, high: float) -> list[float]:
-    """Return powers of ten; where these are less than two, their multiples too, or just round numbers."""
+    """Return powers of ten as ticks; if there are fewer than two, their multiples or other round numbers."""
     if high <= low:
         return []
     exponents = range(math.ceil(math.log10(low)), math.floor(math.log10(high)) + 1)
@@ -159,7 +159,7 @@ def _log_ticks(low: float, high: float) -> list[float]:
 
 
 def _round_ticks(low: float, high: float) -> list[float]:
-    """Return at most six multiples of 1, 2 or 5 times a power of ten between two numbers."""
+    """Return at most six ticks between two numbers, multiples of 1, 2 or 5 times a power of ten."""
     rough = (high - low) / (_MAX_TICKS - 1)
     power = 10.0 ** math.floor(math.log10(rough))
     step = next(factor * power for factor in (1, 2, 5, 10) if factor * power >= rough * (1 - 1e-9))

@@ -1,4 +1,4 @@
-"""Plots of a fit with matplotlib, in the way of scikit-learn's displays."""
+"""Plots of a fit with matplotlib, as displays in the manner of scikit-learn."""
 
 from __future__ import annotations
 
@@ -15,16 +15,14 @@ if TYPE_CHECKING:
     from matplotlib.lines import Line2D
     from matplotlib.text import Annotation
 
-    from dgsr.pareto import ParetoFront
 
-# Formulas written beside the front, and their characters, at most.
-_N_LABELS = 5
-_LABEL_LENGTH = 44
+# Most formulas written beside the front, and most characters of each.
+_N_LABELS, _LABEL_LENGTH = 5, 44
 
-# Where the losses are drawn when all of them are 0.
+# Where losses are drawn on a logarithmic axis when all of them are 0.
 _FLOOR_OF_ZEROS = 1e-16
 
-# Offsets of a label from its point in points of type, and its alignment; the first that is free is taken.
+# Offsets of a label from its point, in typographic points, and its alignment; the first free place is taken.
 _LABEL_PLACES = (
     (8, 6, "left", "bottom"),
     (8, -6, "left", "top"),
@@ -38,17 +36,17 @@ _LABEL_PLACES = (
 class LogLosses(NamedTuple):
     """Losses as they are drawn on a logarithmic axis, which has no place for 0."""
 
-    values: np.ndarray  # of the losses' shape, all positive
-    floor: float | None  # where losses of 0 are drawn; None if there is none
+    values: np.ndarray  # (n,), all positive
+    floor: float | None  # where losses of 0 are drawn; None if no loss is 0
 
 
 def log_losses(losses: Sequence[float] | np.ndarray) -> LogLosses:
-    """Put losses of exactly 0 a decade below the smallest other one, so that a log axis can show them.
+    """Return losses for a logarithmic axis: those of exactly 0 a decade below the smallest other one.
 
     Parameters
     ----------
     losses : array-like of shape (n,)
-        Finite, not negative.
+        Finite and not negative.
     """
     losses = np.asarray(losses, dtype=np.float64)
     zero = losses == 0
@@ -59,32 +57,18 @@ def log_losses(losses: Sequence[float] | np.ndarray) -> LogLosses:
     return LogLosses(np.where(zero, floor, losses), floor)
 
 
-def chosen_index(front: ParetoFront, expression: Any) -> int:
-    """Return where on the front the formula is that predicts.
-
-    Raises
-    ------
-    ValueError
-        If it is not on the front.
-    """
-    for i, candidate in enumerate(front):
-        if candidate.expression == expression:
-            return i
-    raise ValueError("expression_ is not on pareto_front_; set it to the expression of a candidate.")
-
-
 class ParetoFrontDisplay:
     """The Pareto front of a fit: loss against complexity, the chosen formula marked.
 
     Parameters
     ----------
     complexity : array-like of shape (n_candidates,)
-        In rising order.
+        Complexities in rising order.
     loss : array-like of shape (n_candidates,)
-        NMSE of each.
+        NMSE of each candidate.
     formulas : sequence of str, of length n_candidates
     chosen : int
-        The candidate that predicts.
+        Index of the candidate that predicts.
 
     Attributes
     ----------
@@ -92,11 +76,12 @@ class ParetoFrontDisplay:
     figure_ : matplotlib Figure
     line_ : matplotlib Line2D
         The steps of the front; a loss of exactly 0 is drawn a decade below the smallest other one, at a
-        tick that says 0.
+        tick labelled 0.
     chosen_ : matplotlib Line2D
         The mark of the chosen candidate.
     labels_ : list of matplotlib Annotation
-        The formulas that have room: of the chosen candidate, and of those the loss falls the most at.
+        The formulas that have room, first of the chosen candidate, then of those at which the loss falls the
+        most.
 
     Examples
     --------
@@ -124,7 +109,7 @@ class ParetoFrontDisplay:
         ----------
         estimator : DGSRRegressor
         ax : matplotlib Axes, optional
-            Where to plot; on a new figure by default.
+            Where to plot; by default on a new figure.
 
         Raises
         ------
@@ -139,7 +124,7 @@ class ParetoFrontDisplay:
             [candidate.complexity for candidate in front],
             [candidate.loss for candidate in front],
             [candidate.expression.text for candidate in front],
-            chosen=chosen_index(front, estimator.expression_),
+            chosen=front.index_of(estimator.expression_),
         )
         return display.plot(ax=ax)
 
@@ -179,7 +164,7 @@ class ParetoFrontDisplay:
         return self
 
     def _label(self, losses: np.ndarray) -> list[Annotation]:
-        """Write formulas where they cover neither each other nor points."""
+        """Write formulas where they overlap neither each other nor points."""
         from matplotlib.transforms import Bbox
 
         falls = np.concatenate([[0.0], -np.diff(np.log(losses))])
@@ -223,19 +208,19 @@ class SearchHistoryDisplay:
     Parameters
     ----------
     best_nmse : array-like of shape (n_rounds,)
-        Not finite before there is a formula.
+        Lowest NMSE after each round; not finite before there is a formula.
     progress : array-like of shape (n_rounds,)
         Seconds or evaluations after each round.
     x : {"seconds", "evaluations"}
-        Which of the two.
+        Which of the two `progress` holds.
 
     Attributes
     ----------
     ax_ : matplotlib Axes
     figure_ : matplotlib Figure
     line_ : matplotlib Line2D
-        The steps; a loss of exactly 0 is drawn a decade below the smallest other one, at a tick that
-        says 0. Empty where there was no search.
+        The steps; a loss of exactly 0 is drawn a decade below the smallest other one, at a tick labelled 0.
+        It is empty if there was no search.
     """
 
     def __init__(self, best_nmse: Sequence[float], progress: Sequence[float], *, x: str = "seconds") -> None:
@@ -253,9 +238,9 @@ class SearchHistoryDisplay:
         ----------
         estimator : DGSRRegressor
         ax : matplotlib Axes, optional
-            Where to plot; on a new figure by default.
+            Where to plot; by default on a new figure.
         x : {"seconds", "evaluations"}, default="seconds"
-            What the search is measured by.
+            What the horizontal axis shows.
 
         Raises
         ------
@@ -287,7 +272,7 @@ class SearchHistoryDisplay:
         drawn = np.isfinite(nmse)
         losses = log_losses(nmse[drawn])
         progress = np.asarray(self.progress, dtype=np.float64)[drawn]
-        marker = "o" if len(progress) == 1 else None  # steps of one point cannot be seen
+        marker = "o" if len(progress) == 1 else None  # a line through one point cannot be seen
         self.line_: Line2D
         (self.line_,) = ax.step(progress, losses.values, where="post", marker=marker, markersize=4)
         if len(progress):
@@ -310,7 +295,7 @@ def _along_steps(corners: np.ndarray) -> np.ndarray:
 
 
 def _scale_losses(ax: Axes, losses: LogLosses) -> None:
-    """Make the axis logarithmic, with a tick "0" where losses of 0 are drawn."""
+    """Make the vertical axis logarithmic, with a tick "0" where losses of 0 are drawn."""
     ax.set_yscale("log")
     if losses.floor is None:
         return

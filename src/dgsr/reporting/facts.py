@@ -1,4 +1,4 @@
-"""What a report says of a fit: its candidates on the rows shown, and the settings to fit again."""
+"""The facts in a report: how the candidates fit the rows shown, and the settings that repeat the fit."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ from dgsr.pareto import Candidate
 from dgsr.reporting.numbers import counted
 from dgsr.version import __version__
 
-#: Rows whose values are written into the report, at most.
+#: Most rows whose values are written into a report, or that an estimator keeps for one.
 MAX_ROWS = 1_000
 
-# Beyond this a value cannot be placed on an axis: the width of the axis would overflow.
+# Larger values cannot be placed on an axis, whose width would overflow.
 _LARGEST = 1e300
 
 _PACKAGES = ("numpy", "torch", "scikit-learn")
 
-# They change what a fit says on the way and not what comes out.
+# Parameters that change what a fit shows and not what it finds.
 _WITHOUT_EFFECT = ("verbose", "callback")
 
 
 class Judged(NamedTuple):
-    """A candidate and how it does on the rows of the report."""
+    """A candidate and how well it fits the rows of the report."""
 
     candidate: Candidate
-    r2: float | None  # None where it does not exist
-    rmse: float | None
+    r2: float | None  # None where it is not defined
+    rmse: float | None  # None where a prediction with weight is not finite
     n_undefined: int  # rows without a finite prediction
     residuals: np.ndarray  # (n_rows,) measured minus predicted; not finite where undefined
 
@@ -46,7 +46,7 @@ def judged(candidate: Candidate, X: np.ndarray, y: np.ndarray, weights: np.ndarr
     X : ndarray of shape (n_rows, n_features)
     y : ndarray of shape (n_rows,)
     weights : ndarray of shape (n_rows,)
-        Not all 0. R² and root mean square are weighted; there is neither if the prediction of a row that
+        Not all 0. R² and root mean square are weighted; neither is defined if the prediction of a row that
         has weight is not finite.
     """
     with np.errstate(all="ignore"):
@@ -54,7 +54,7 @@ def judged(candidate: Candidate, X: np.ndarray, y: np.ndarray, weights: np.ndarr
         residuals = y - predictions
         residuals[~(np.abs(residuals) < _LARGEST) | ~(np.abs(predictions) < _LARGEST)] = np.nan
         weighted = weights > 0
-        share = weights[weighted] / weights.max()  # first, so that the sum cannot overflow
+        share = weights[weighted] / weights.max()  # divided first, so that the sum cannot overflow
         share /= share.sum()
         mean_square = float(share @ residuals[weighted] ** 2)
         variance = float(share @ (y[weighted] - share @ y[weighted]) ** 2)
@@ -63,21 +63,27 @@ def judged(candidate: Candidate, X: np.ndarray, y: np.ndarray, weights: np.ndarr
     if rmse is not None and y[weighted].min() < y[weighted].max():
         r2 = 1 - mean_square / variance if variance > 0 else None
     elif rmse == 0:
-        r2 = 1.0  # a constant that is met: what scikit-learn's r2_score says of it
+        r2 = 1.0  # as scikit-learn's r2_score has it for a constant that is predicted exactly
     return Judged(candidate, r2, rmse, int(np.sum(~np.isfinite(residuals))), residuals)
 
 
+def evenly_spaced_rows(n_rows: int) -> np.ndarray:
+    """Return the indices of at most `MAX_ROWS` rows from all over the data, for an estimator to keep."""
+    n = min(n_rows, MAX_ROWS)
+    return np.arange(n) * n_rows // n
+
+
 def sampled_rows(n_rows: int) -> np.ndarray:
-    """Return which rows are written into the report: all, or always the same random ones, in order."""
+    """Return the indices of the rows in a report: all, or always the same random `MAX_ROWS`, in order."""
     if n_rows <= MAX_ROWS:
         return np.arange(n_rows)
     return np.sort(np.random.default_rng(0).choice(n_rows, MAX_ROWS, replace=False))
 
 
 def snippet(estimator: Any, *, weighted: bool) -> str:
-    """Return Python that fits again: the parameters of `estimator` that are not defaults.
+    """Return Python code that repeats the fit, with the parameters of `estimator` that are not defaults.
 
-    What cannot be written down, a `Library` for example, stands as ``...`` with a comment.
+    A parameter that cannot be written as code, such as a `Library`, is written as ``...`` with a comment.
     """
     name = type(estimator).__name__
     module = "dgsr" if type(estimator).__module__.startswith("dgsr.") else type(estimator).__module__
@@ -99,12 +105,12 @@ def snippet(estimator: Any, *, weighted: bool) -> str:
 
 
 def caveats(estimator: Any) -> list[str]:
-    """Say why another fit with the same settings may come out differently."""
+    """Return the reasons why another fit with the same settings may find something else."""
     found: list[str] = []
     if estimator.stop_reason_ == "constant target":
         return found
     if not isinstance(getattr(estimator, "random_state", None), int | np.integer):
-        found.append("random_state is no integer, so another fit draws other numbers.")
+        found.append("random_state is no integer, so another fit draws other random numbers.")
     if estimator.stop_reason_ == "max_time":
         found.append("The search ended by max_time, which depends on the machine.")
     if estimator.stop_reason_ in ("interrupted", "error"):
@@ -113,7 +119,7 @@ def caveats(estimator: Any) -> list[str]:
 
 
 def particulars(estimator: Any, n_rows: int) -> list[tuple[str, str]]:
-    """Return the circumstances of the fit as pairs of a name and a text."""
+    """Return the circumstances of the fit as pairs of a name and a value."""
     seconds = estimator.history_[-1]["seconds"] if estimator.history_ else 0.0
     return [
         ("Data of this report", f"{counted(n_rows, 'row')}, {counted(estimator.n_features_in_, 'feature')}"),
@@ -137,7 +143,7 @@ def _equal(value: Any, default: Any) -> bool:
 
 
 def _source(value: Any) -> str:
-    """Write a parameter as Python, with the comma after it."""
+    """Return a parameter as Python code, with the comma after it."""
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, Path):

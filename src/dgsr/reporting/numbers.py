@@ -1,4 +1,4 @@
-"""Numbers as a reader expects them: few digits, powers of ten, a real minus sign."""
+"""Numbers as a report writes them: few digits, powers of ten, a typographic minus sign."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ _SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 _TIMES, _MINUS = "\N{MULTIPLICATION SIGN}", "\N{MINUS SIGN}"
 
-#: Stands for a value that does not exist.
+#: What is written for a value that is not defined.
 MISSING = "\N{EN DASH}"
 
 
 def number(value: float | None, digits: int = 3, *, keep_zeros: bool = False) -> str:
-    """Write a number to `digits` significant digits: 0.00703, 1.2×10⁻⁹.
+    """Return a number with `digits` significant digits as text, such as 0.00703 or 1.2×10⁻⁹.
 
-    None and values that are not finite are a dash. Zeros at the end are left out unless `keep_zeros`, for
-    columns of numbers.
+    None and values that are not finite become a dash. Trailing zeros are dropped unless `keep_zeros`, which
+    keeps the digits of a column of numbers aligned.
     """
     if value is None or not math.isfinite(value):
         return MISSING
@@ -34,7 +34,7 @@ def number(value: float | None, digits: int = 3, *, keep_zeros: bool = False) ->
 
 
 def share_explained(r2: float | None) -> str:
-    """Write an R² so that an almost exact fit does not read as an exact one: 1 − 3×10⁻⁹."""
+    """Return an R² as text in which an almost exact fit does not read as an exact one, such as 1 − 3×10⁻⁹."""
     if r2 is not None and 0 < 1 - r2 < 5e-5:
         return f"1 {_MINUS} {number(1 - r2, 2)}"
     if r2 is None or not math.isfinite(r2):
@@ -47,5 +47,5 @@ def _without_zeros(text: str) -> str:
 
 
 def counted(n: int, thing: str) -> str:
-    """Write ``1 row``, ``1,503 rows``."""
+    """Return a number of things as text, such as ``1 row`` or ``1,503 rows``."""
     return f"{n:,} {thing}{'' if n == 1 else 's'}"

@@ -1,4 +1,4 @@
-"""One HTML file that shows a fit: formula, front, predictions, search and settings."""
+"""Write a fit as one HTML file that shows formula, front, predictions, search and settings."""
 
 from __future__ import annotations
 
@@ -17,12 +17,11 @@ import numpy as np
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from dgsr.reporting.charts import front_chart, history_chart
-from dgsr.reporting.displays import chosen_index
 from dgsr.reporting.facts import Judged, caveats, judged, particulars, sampled_rows, snippet
 from dgsr.reporting.numbers import counted, number, share_explained
 from dgsr.writing import write_atomically
 
-# What each selection goes by, in words.
+# What each rule of selection chooses, in words.
 _REASONS = {
     "mdl": "the shortest description of formula and residuals together",
     "bic": "the lowest Bayes information criterion",
@@ -47,13 +46,13 @@ def write_report(
     Parameters
     ----------
     estimator : DGSRRegressor
-        Fitted.
+        A fitted estimator.
     path : str or Path
-        The file to write; one that is there is replaced, in one step.
+        The file to write; an existing file is replaced in one step.
     X : array-like of shape (n_samples, n_features)
-        Rows to show the candidates on: those of the fit, or others.
+        Rows to show the candidates on, those of the fit or others.
     y : array-like of shape (n_samples,)
-        The target measured there.
+        Target of these rows.
     sample_weight : array-like of shape (n_samples,), optional
         Weights of the rows in R² and the root mean square of the residuals.
     target : str, default="y"
@@ -64,23 +63,23 @@ def write_report(
     Returns
     -------
     Path
-        The file. The same fit and data write the same bytes.
+        Path of the file. The same fit and data write the same bytes.
 
     Raises
     ------
     sklearn.exceptions.NotFittedError
         If `estimator` is not fitted.
     TypeError
-        If `estimator` is something else, a pipeline for example.
+        If `estimator` is no DGSRRegressor but, for example, a pipeline.
     ValueError
-        If `X`, `y` or `sample_weight` do not go with the fit.
+        If `X`, `y` or `sample_weight` do not match the fit.
     OSError
-        If the file cannot be written; one that was there is unchanged then.
+        If the file cannot be written; an existing file is then unchanged.
     """
     if not hasattr(type(estimator), "sympy_expr_"):
         raise TypeError(
-            f"A report is of a DGSRRegressor, not of a {type(estimator).__name__}; give the last step of a "
-            "pipeline with the X it is given, and best_estimator_ of a search."
+            f"A report needs a DGSRRegressor, not a {type(estimator).__name__}; give the last step of a "
+            "pipeline with the X that this step is given, or best_estimator_ of a search."
         )
     check_is_fitted(estimator)
     X, y = validate_data(estimator, X, y, reset=False, dtype=np.float64, y_numeric=True)
@@ -90,7 +89,7 @@ def write_report(
         raise ValueError("sample_weight is 0 in every row; give some row a weight above 0.")
     path = Path(path)
     page = _page(estimator, X, y, weights, sample_weight is not None, target, title)
-    # What UTF-8 has no bytes for, half of a pair of surrogates in a name, is shown by its number.
+    # A lone surrogate in a name, which UTF-8 cannot encode, is shown by its number.
     write_atomically(path, page.encode(errors="backslashreplace"))
     return path
 
@@ -105,36 +104,36 @@ def _page(
     title: str | None,
 ) -> str:
     front = estimator.pareto_front_
-    chosen = chosen_index(front, estimator.expression_)
+    chosen = front.index_of(estimator.expression_)
     candidates = [judged(candidate, X, y, weights) for candidate in front]
     rows = sampled_rows(len(y))
     style, script = _asset("report.css"), _asset("report.js")
     shown = _described(candidates[chosen], target)
     values = {
-        "title": _escaped(title or f"A formula for {target}"),
-        "target": _escaped(target),
-        "lead": _escaped(_lead(estimator, len(y), target)),
+        "title": html.escape(title or f"A formula for {target}"),
+        "target": html.escape(target),
+        "lead": html.escape(_lead(estimator, len(y), target)),
         "policy": f"default-src 'none'; style-src {_hash(style)}; script-src {_hash(script)}",
         "style": style,
         "script": script,
         "formula": shown["mathml"],
         "text": _breakable(shown["text"]),
-        "complexity": _escaped(str(front[chosen].complexity)),
-        "nmse": _escaped(shown["nmse"]),
-        "r2": _escaped(shown["r2"]),
-        "rmse": _escaped(shown["rmse"]),
-        "note": _escaped(shown["note"]),
-        "standing": _standing(estimator),
+        "complexity": html.escape(str(front[chosen].complexity)),
+        "nmse": html.escape(shown["nmse"]),
+        "r2": html.escape(shown["r2"]),
+        "rmse": html.escape(shown["rmse"]),
+        "note": html.escape(shown["note"]),
+        "standing": _reason(estimator),
         "front_hint": _front_hint(len(front)),
         "front_chart": front_chart(front, chosen),
         "front_note": _front_note(candidates),
         "rows": "\n".join(_table_row(i, shown, i == chosen) for i, shown in enumerate(candidates)),
         "sample": _sample_note(len(rows), len(y)),
         "history": _history(estimator),
-        "snippet": _escaped(snippet(estimator, weighted=weighted)),
-        "caveats": "".join(f"<li>{_escaped(caveat)}</li>" for caveat in caveats(estimator)),
+        "snippet": html.escape(snippet(estimator, weighted=weighted)),
+        "caveats": "".join(f"<li>{html.escape(caveat)}</li>" for caveat in caveats(estimator)),
         "particulars": "\n".join(
-            f"<div><dt>{_escaped(name)}</dt><dd>{_escaped(text)}</dd></div>"
+            f"<div><dt>{html.escape(name)}</dt><dd>{html.escape(text)}</dd></div>"
             for name, text in particulars(estimator, len(y))
         ),
         "data": _json(
@@ -154,7 +153,7 @@ def _page(
 
 
 def _described(shown: Judged, target: str) -> dict[str, Any]:
-    """Return what the page says of a candidate, as text."""
+    """Return what the page shows of a candidate, as text."""
     candidate = shown.candidate
     note = ""
     if shown.n_undefined:
@@ -200,10 +199,10 @@ def _lead(estimator: Any, n_rows: int, target: str) -> str:
     return f"{lead} Of {tried} tried, {n_candidates} {verb} on the front."
 
 
-def _standing(estimator: Any) -> str:
-    """Say why the chosen formula is the one that predicts."""
+def _reason(estimator: Any) -> str:
+    """Return why the chosen formula is the one that predicts."""
     if estimator.stop_reason_ == "constant target":
-        return "The target is the same in every row of the fit, so this is all there is to say."
+        return "The target is the same in every row of the fit, so the formula is that number."
     if estimator.stop_reason_ == "exact fit":
         return "The formula that predicts: an exact fit."
     return f"The formula that predicts: {_REASONS[estimator.selection]}."
@@ -244,23 +243,19 @@ def _history(estimator: Any) -> str:
 
 
 def _values(values: np.ndarray, digits: int) -> list[float | None]:
-    """Round to significant digits; what is not finite is null in JSON."""
+    """Return values rounded to significant digits, None (null in JSON) for those that are not finite."""
     return [float(f"{value:.{digits}g}") if math.isfinite(value) else None for value in values.tolist()]
 
 
 def _json(content: Any) -> str:
-    """Write JSON that no HTML parser can take for the end of a script, or for a comment."""
+    """Return JSON that an HTML parser cannot take for the end of a script or for a comment."""
     text = json.dumps(content, allow_nan=False, separators=(",", ":"))
     return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
 
 
-def _escaped(text: str) -> str:
-    return html.escape(text, quote=True)
-
-
 def _breakable(formula: str) -> str:
-    """Escape a formula and let its lines break after an operator or bracket, rather than within a name."""
-    return re.sub(r"(?<=[*/(])(?!\*)", "<wbr>", _escaped(formula))
+    """Return a formula as HTML whose lines may break after an operator or bracket, not within a name."""
+    return re.sub(r"(?<=[*/(])(?!\*)", "<wbr>", html.escape(formula))
 
 
 def _asset(name: str) -> str:
@@ -268,10 +263,10 @@ def _asset(name: str) -> str:
 
 
 def _hash(text: str) -> str:
-    """Return the source expression by which a content security policy lets this text alone through."""
+    """Return the source expression with which a content security policy allows this text alone."""
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 
 
 def _inside(mathml: str) -> str:
-    """What is in an element ``math``."""
+    """Return the content of a ``math`` element."""
     return mathml[mathml.index(">") + 1 : mathml.rindex("<")]

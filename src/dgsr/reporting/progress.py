@@ -1,4 +1,4 @@
-"""How a search or a training goes: one live line on a terminal, a bar in a notebook, log lines elsewhere."""
+"""The progress of a search or a training: a live line on a terminal, a bar in a notebook, else log lines."""
 
 from __future__ import annotations
 
@@ -9,34 +9,35 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
-from dgsr.expressions.expression import Expression
+if TYPE_CHECKING:
+    from dgsr.expressions.expression import Expression
 
-# Seconds between two lines of a log, and between two changes of a line or a bar.
+# Seconds between two lines of a log, and between two changes of a live line or a bar.
 _LOG, _LIVE = 2.0, 0.1
 
 
 @dataclass(frozen=True)
 class SearchProgress:
-    """What the `callback` of `DGSRRegressor` is told after every round.
+    """The argument of the `callback` of `DGSRRegressor`, which is called after every round.
 
     Parameters
     ----------
     evaluations : int
-        Equations evaluated so far.
+        Number of equations evaluated so far.
     seconds : float
-        Since the fit began.
+        Seconds since the search began.
     best_nmse : float
         Lowest NMSE so far.
     best_expression : Expression
-        The formula it belongs to.
+        The formula with that NMSE.
     share : float
-        How much of the budget is spent: 0 to 1, of evaluations or seconds, whichever is more.
+        Share of the budget that is spent, 0 to 1: of evaluations or of seconds, whichever is more.
     """
 
     evaluations: int
@@ -50,21 +51,22 @@ class SearchProgress:
 def shown(
     line: Callable[[Any], str], console: Console, share: Callable[[Any], float] | None = None
 ) -> Iterator[Callable[[Any], None]]:
-    """Give a callback that shows how it goes.
+    """Yield a callback that shows the progress it is given.
 
     Parameters
     ----------
     line : callable
-        Says in one line what the callback is given.
+        Writes progress as one line.
     console : rich.console.Console
-        Where it is shown: on a terminal one line that changes and is gone at the end; in a notebook a
-        bar; else a line every two seconds, the first at once.
+        Where progress is shown: on a terminal as one line that changes and is erased at the end; else as a
+        line every two seconds, the first at once. A notebook shows a bar instead.
     share : callable, optional
-        How much of it is done, 0 to 1, for the bar.
+        Returns the share of the work that is done, 0 to 1, for the bar.
 
     Yields
     ------
     callable
+        Takes progress, as `line` and `share` do.
     """
     if _in_notebook():
         with _notebook_bar(line, share) as show:
@@ -78,13 +80,44 @@ def shown(
         yield _every(_LOG, lambda progress: console.print(Text(printable(line(progress))), soft_wrap=True))
 
 
+@contextmanager
+def search_shown(
+    verbose: bool, callback: Callable[[SearchProgress], None] | None
+) -> Iterator[Callable[[SearchProgress], None] | None]:
+    """Yield what to call with the progress after every round of a search, or None if there is nothing.
+
+    Parameters
+    ----------
+    verbose : bool
+        Whether progress is shown on standard output.
+    callback : callable or None
+        The user's own, called after that.
+    """
+    if not verbose:
+        yield callback
+        return
+    with shown(search_line, Console(highlight=False), lambda progress: progress.share) as show:
+
+        def both(progress: SearchProgress) -> None:
+            show(progress)
+            if callback is not None:
+                callback(progress)
+
+        yield both
+
+
+def print_line(line: str) -> None:
+    """Print a line on standard output without colours or wrapping."""
+    Console(highlight=False).print(Text(line), soft_wrap=True)
+
+
 def printable(text: str) -> str:
     """Return `text` in one line, with escapes for what would command a terminal or deceive its reader."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 def search_line(progress: SearchProgress, names: Sequence[str] | None = None) -> str:
-    """How a search goes, in a line; with other names of the features, if there are."""
+    """Return the progress of a search as a line, with other names of the features if `names` are given."""
     best = progress.best_expression if names is None else progress.best_expression.with_feature_names(names)
     speed = progress.evaluations / max(progress.seconds, 1e-9)
     return (
@@ -94,7 +127,7 @@ def search_line(progress: SearchProgress, names: Sequence[str] | None = None) ->
 
 
 def _every(seconds: float, show: Callable[[Any], None]) -> Callable[[Any], None]:
-    """Pass the first of many calls on to `show`, and then one in so many seconds."""
+    """Return a callback that passes the first call on to `show`, and later ones at most every `seconds`."""
     due = -math.inf
 
     def callback(progress: Any) -> None:
@@ -112,7 +145,7 @@ def _one_line(text: str) -> Text:
 
 
 def _in_notebook() -> bool:
-    """Whether this runs in a kernel that shows HTML, as Jupyter's do."""
+    """Whether this runs in a kernel that shows HTML, such as Jupyter's."""
     ipython = sys.modules.get("IPython")
     shell = ipython.get_ipython() if ipython is not None else None
     return shell is not None and shell.has_trait("kernel")

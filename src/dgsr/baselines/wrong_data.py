@@ -1,4 +1,7 @@
-"""The regressor with the encoding of another data set: what is left of a generator that does not read."""
+"""The wrong-data control: a regressor whose encoder reads another data set.
+
+What it finds owes nothing to the generator's reading of the data.
+"""
 
 from __future__ import annotations
 
@@ -14,16 +17,16 @@ from dgsr.pretraining.prior import Prior
 from dgsr.regressor import DGSRRegressor
 
 
-def misled(generator: Generator, n_variables: int, seed: int) -> Generator:
-    """Return the generator, its weights shared, with an encoder that is shown an equation of the prior.
+def with_wrong_data(generator: Generator, n_variables: int, seed: int) -> Generator:
+    """Return a copy of a generator, with the same weights, whose encoder always reads one data set.
 
     Parameters
     ----------
     generator : Generator
     n_variables : int
-        Number of columns of the data it is to be asked about.
+        Number of columns of the data of the search.
     seed : int
-        Seed of the equation it is shown in their place.
+        Seed of the equation of the prior, and of its data set, which the encoder reads in their place.
     """
     library = generator.library.with_variables(n_variables)
     prior = Prior.default_for(library, n_variables)
@@ -37,9 +40,11 @@ def misled(generator: Generator, n_variables: int, seed: int) -> Generator:
     return twin
 
 
-class MisledRegressor(DGSRRegressor):
-    """`DGSRRegressor` whose encoder sees another data set; evaluation and refinement see the right one."""
+class WrongDataRegressor(DGSRRegressor):
+    """`DGSRRegressor` whose encoder reads another data set; evaluation and refinement use the right one."""
 
     def _resolve_generator(self, constraints: Constraints, seed: int) -> Generator | None:
         generator = super()._resolve_generator(constraints, seed)
-        return None if generator is None else misled(generator, self.library_.n_variables, seed)
+        if generator is None:
+            return None
+        return with_wrong_data(generator, self.library_.n_variables, seed)

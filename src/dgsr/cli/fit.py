@@ -1,0 +1,152 @@
+"""`dgsr fit`: find formulas for one column of a table."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+
+import dgsr
+from dgsr.cli.errors import input_errors, interrupted_code, run_outputs, sigterm_interrupts
+from dgsr.cli.output import (
+    print_json,
+    print_line,
+    print_note,
+    print_table,
+    progress,
+    standard_error,
+    warnings_as_notes,
+)
+from dgsr.reporting.progress import search_line
+
+if TYPE_CHECKING:
+    from dgsr.regressor import DGSRRegressor
+
+
+def fit(
+    data: Annotated[
+        Path, typer.Argument(metavar="DATA.csv", help="Table whose first line names the columns.")
+    ],
+    target: Annotated[str, typer.Option(help="Column to predict; every other one is an input.")],
+    library: Annotated[str, typer.Option(help="Token library, or auto.")] = "auto",
+    generator: Annotated[
+        str, typer.Option(help="Pre-trained generator, a name or a folder; auto, untrained or none.")
+    ] = "auto",
+    max_evaluations: Annotated[int, typer.Option(min=1, help="Equations to evaluate at most.")] = 2_000_000,
+    max_time: Annotated[float | None, typer.Option(min=0.0, help="Seconds to search at most.")] = None,
+    random_state: Annotated[
+        int | None, typer.Option(min=0, help="Seed; the same seed gives the same result.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
+    save: Annotated[Path | None, typer.Option(help="File to keep the fit in, for dgsr.load.")] = None,
+    report: Annotated[Path | None, typer.Option(help="File to write an HTML report of the fit to.")] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Show no progress.")] = False,
+) -> None:
+    """Find formulas for one column of a table.
+
+    Prints the Pareto front, the chosen formula marked. Ctrl-C or SIGTERM ends the search and prints the best
+    so far.
+    """
+    from dgsr.cli.tabular import read_table
+    from dgsr.writing import check_writable
+
+    stderr = standard_error()
+    with sigterm_interrupts() as signals, input_errors(signals=signals), warnings_as_notes(stderr):
+        for path in (save, report):
+            if path is not None:
+                check_writable(path)  # now, and not after the search
+        table = read_table(data, target)
+        from dgsr.expressions.library import library_over
+        from dgsr.regressor import DGSRRegressor
+        from dgsr.search.compiling import compile_kernels
+
+        has_constants = library_over(library, len(table.feature_names)).has_constants
+        compile_kernels(has_constants, None if quiet else partial(print_note, stderr))
+        with progress(stderr, quiet, partial(search_line, names=table.feature_names)) as show:
+            regressor = DGSRRegressor(
+                library=library,
+                generator=None if generator == "none" else generator,
+                max_evaluations=max_evaluations,
+                max_time=max_time,
+                random_state=random_state,
+                callback=show,
+            )
+            regressor.fit(table.X, table.y)
+        _note_bad_fit(stderr, regressor)
+    result = _result(regressor, target, table.feature_names)
+    if as_json:
+        outputs = [partial(print_json, result)]
+    else:
+        outputs = [partial(_print_result, result, _short_formulas(regressor, table.feature_names))]
+    if save is not None:
+        outputs.append(partial(regressor.set_params(callback=None).save, save))
+    if report is not None:
+        named = regressor.with_feature_names(table.feature_names)
+        outputs.append(partial(named.report, report, table.X, table.y, target=target))
+    with warnings_as_notes(stderr):
+        run_outputs(outputs)
+    if result["stop_reason"] == "interrupted":
+        raise typer.Exit(interrupted_code(signals))
+
+
+def _note_bad_fit(stderr: Console, regressor: DGSRRegressor) -> None:
+    """Note that no formula has an NMSE below 1, and what may help."""
+    if not min(candidate.loss for candidate in regressor.pareto_front_) < 1.0:
+        advice = "raise --max-evaluations"
+        if not regressor.library_.has_constants:
+            advice = f"try --library koza-const, with fitted constants, or {advice}"
+        print_note(stderr, f"no formula found fits better than the mean of the target; {advice}")
+
+
+def _result(regressor: DGSRRegressor, target: str, feature_names: Sequence[str]) -> dict[str, Any]:
+    """Return what a fit found as plain values for JSON, with the columns' names in the formulas.
+
+    Its seconds are those of the search, without compiling before it and finishing after it.
+    """
+    return {
+        "target": target,
+        "formula": str(regressor.expression_.with_feature_names(feature_names).sympy),
+        "pareto_front": [
+            {
+                "complexity": int(candidate.complexity),
+                "nmse": float(candidate.loss) if math.isfinite(candidate.loss) else None,
+                "formula": candidate.expression.with_feature_names(feature_names).text,
+                "chosen": candidate.expression == regressor.expression_,
+            }
+            for candidate in regressor.pareto_front_
+        ],
+        "n_evaluations": int(regressor.n_evaluations_),
+        "seconds": round(regressor.history_[-1]["seconds"], 3) if regressor.history_ else 0.0,
+        "stop_reason": str(regressor.stop_reason_),
+        "version": dgsr.__version__,
+    }
+
+
+def _short_formulas(regressor: DGSRRegressor, names: Sequence[str]) -> list[str]:
+    return [c.expression.with_feature_names(names).shortened().text for c in regressor.pareto_front_]
+
+
+def _print_result(result: dict[str, Any], formulas: Sequence[str]) -> None:
+    print_table(
+        [
+            {
+                "": ">" if row["chosen"] else "",
+                "complexity": row["complexity"],
+                "NMSE": "not finite" if row["nmse"] is None else f"{row['nmse']:.3g}",
+                "formula": formula,
+            }
+            for row, formula in zip(result["pareto_front"], formulas, strict=True)
+        ]
+    )
+    print_line()
+    print_line(f"{result['target']} = {result['formula']}")
+    speed = result["n_evaluations"] / max(result["seconds"], 1e-3)
+    print_line(
+        f"{result['n_evaluations']:,} evaluations in {result['seconds']:.1f} s of search "
+        f"({speed:,.0f} a second); stopped: {result['stop_reason']}"
+    )

@@ -1,0 +1,105 @@
+"""What the commands print: results on standard output; notes, errors and progress on standard error."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import sys
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from dgsr.reporting.progress import printable, shown
+
+
+def print_line(line: str = "") -> None:
+    """Print one line for a person to read."""
+    _print(printable(line))
+
+
+def print_json(content: Any) -> None:
+    _print(json.dumps(content, indent=2, allow_nan=False))
+
+
+def print_table(rows: Sequence[dict[str, Any]]) -> None:
+    """Print rows with the same keys, numbers to the right; never cut what goes to a file or a pipe."""
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    for name in rows[0] if rows else ():
+        is_number = all(isinstance(row[name], int | float) for row in rows)
+        table.add_column(Text(name, style="bold"), justify="right" if is_number else "left", overflow="fold")
+    for row in rows:
+        table.add_row(*(Text(printable(_cell(value))) for value in row.values()))
+    if sys.stdout.isatty():
+        Console(highlight=False).print(table)
+        return
+    lines = io.StringIO()
+    Console(file=lines, width=10_000, highlight=False).print(table)
+    for line in lines.getvalue().splitlines():
+        print_line(line.rstrip())  # without the spaces that fill the last column
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, float):
+        return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
+    return "" if value is None else str(value)
+
+
+def _print(text: str) -> None:
+    try:
+        typer.echo(text)
+    except OSError as error:
+        raise type(error)(
+            f"Standard output cannot be written ({error.strerror}); send it to where there is room."
+        ) from error
+
+
+def drop_unprinted() -> None:
+    """Empty the buffer of a standard output that is full, which would fail once more when Python ends."""
+    try:
+        if sys.stdout is not None:
+            sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+# Standard error ----------------------------------------------------------------------------------------
+
+
+def standard_error() -> Console:
+    return Console(stderr=True, highlight=False)
+
+
+def tell(message: str) -> None:
+    """Print one line on standard error."""
+    typer.echo(printable(message), err=True)
+
+
+def print_error(error: Exception) -> None:
+    """Say in one line what is wrong, unless it is that the reader of the output, such as head, has left."""
+    if not isinstance(error, BrokenPipeError):
+        tell(f"error: {error}")
+
+
+def print_note(stderr: Console, message: str) -> None:
+    stderr.print(Text(printable(f"note: {message}")), soft_wrap=True)
+
+
+@contextmanager
+def warnings_as_notes(stderr: Console) -> Iterator[None]:
+    """Show each warning once, as a note of one line."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("default")
+        warnings.showwarning = lambda message, *_, **__: print_note(stderr, str(message))
+        yield
+
+
+def progress(stderr: Console, quiet: bool, line: Callable[[Any], str]) -> AbstractContextManager[Any]:
+    """Return a context that gives a callback which shows progress, or None if `quiet`."""
+    return nullcontext() if quiet else shown(line, stderr)

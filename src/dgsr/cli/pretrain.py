@@ -1,0 +1,58 @@
+"""`dgsr pretrain`: train a generator for a token library."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from dgsr.cli.errors import input_errors
+from dgsr.cli.output import print_line, progress, standard_error, warnings_as_notes
+
+
+def pretrain(
+    library: Annotated[str, typer.Option(help="Token library to learn.")],
+    n_variables: Annotated[int, typer.Option(min=1, help="Most input variables the generator will serve.")],
+    out: Annotated[Path, typer.Option(help="Folder for weights, card and checkpoints.")],
+    objective: Annotated[
+        str | None, typer.Option(help="cross-entropy, vpg or risk-seeking.", show_default="cross-entropy")
+    ] = None,
+    max_time: Annotated[float | None, typer.Option(min=0.0, help="Seconds to train at most.")] = None,
+    steps: Annotated[int | None, typer.Option(min=1, help="Batches to train on.")] = None,
+    device: Annotated[str, typer.Option(help="Where to train: cpu, cuda.")] = "cpu",
+    n_workers: Annotated[int, typer.Option(min=0, help="Processes that draw data sets ahead.")] = 0,
+    random_state: Annotated[int, typer.Option(min=0, help="Seed.")] = 0,
+    resume: Annotated[bool, typer.Option(help="Go on from the last state saved in the folder.")] = True,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Show no progress.")] = False,
+) -> None:
+    """Train a generator for a token library."""
+    from dgsr.pretraining import pretrain as run
+
+    stderr = standard_error()
+    changes: dict[str, Any] = {"objective": objective, "steps": steps}
+    changes = {name: value for name, value in changes.items() if value is not None}
+    with (
+        input_errors(f"interrupted; the same command goes on from the last state saved in {out}"),
+        warnings_as_notes(stderr),
+        progress(stderr, quiet, _line) as show,
+    ):
+        run(
+            library,
+            n_variables,
+            out,
+            max_time=max_time,
+            device=device,
+            n_workers=n_workers,
+            random_state=random_state,
+            resume=resume,
+            callback=show,
+            **changes,
+        )
+    print_line(f"The generator is in {out}; use it with dgsr fit --generator {out}")
+
+
+def _line(progress: Any) -> str:
+    return (
+        f"step {progress.step:,} of {progress.steps:,}, {progress.seconds:,.0f} s, loss {progress.loss:.4g}"
+    )
