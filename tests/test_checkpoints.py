@@ -19,8 +19,8 @@ from dgsr.generator.checkpoints import (
     CARD,
     FORMAT_VERSION,
     WEIGHTS,
-    describe,
     find_generator,
+    header_of,
     list_generators,
     load_generator,
     save_generator,
@@ -32,7 +32,7 @@ from dgsr.pretraining import pretrain
 torch.set_num_threads(1)
 
 TINY = GeneratorConfig(
-    input_encoding="float", encoder_width=8, encoder_heads=2, encoder_layers=1, n_inducing=4, n_latents=2,
+    encoder_width=8, encoder_heads=2, encoder_layers=1, n_inducing=4, n_latents=2,
     tree_embedding=4, tree_layers=1, decoder_width=8, decoder_heads=2, decoder_layers=1, max_length=12,
 )  # fmt: skip
 LIBRARY = Library("mine", ("mul", "add", "sin"), True, 2)
@@ -53,7 +53,7 @@ def folder(tmp_path, generator):
 
 def rewrite(folder, tensors=None, **header):
     """Write the weights file again with another header, parts of it as mappings."""
-    given = describe(Generator.untrained(LIBRARY, TINY, CONSTRAINTS, seed=4))
+    given = header_of(Generator.untrained(LIBRARY, TINY, CONSTRAINTS, seed=4))
     for key, value in header.items():
         if value is None:
             del given[key]
@@ -157,12 +157,29 @@ def test_another_format_version_is_refused(folder, version):
 
 
 def test_a_header_from_before_linear_scaling_and_standardised_targets_is_read(folder):
-    old = describe(Generator.untrained(LIBRARY, TINY, CONSTRAINTS, seed=4))
+    old = header_of(Generator.untrained(LIBRARY, TINY, CONSTRAINTS, seed=4))
     config, constraints = json.loads(old["config"]), json.loads(old["constraints"])
     del config["target"], constraints["linear_scaling"]
     rewrite(folder, config=json.dumps(config), constraints=json.dumps(constraints))
     generator = load_generator(folder)
     assert (generator.config.target, generator.constraints.linear_scaling) == ("raw", True)
+
+
+@pytest.mark.parametrize(("encoder", "encoding"), [("columns", "bits"), ("rows", "float")])
+def test_a_header_with_the_encoding_of_the_rows_is_read(tmp_path, encoder, encoding):
+    """The encoder of columns never used it."""
+    generator = Generator.untrained(LIBRARY, replace(TINY, encoder=encoder), CONSTRAINTS, seed=4)
+    save_generator(generator, tmp_path, {})
+    config = json.dumps(json.loads(header_of(generator)["config"]) | {"input_encoding": encoding})
+    header = header_of(generator) | {"config": config}
+    save_file(load_file(tmp_path / WEIGHTS), tmp_path / WEIGHTS, metadata=header)
+    assert load_generator(tmp_path).config == generator.config
+
+
+@pytest.mark.parametrize("encoding", ["bits", "moments"])
+def test_weights_for_an_encoding_of_the_rows_that_is_no_more_are_refused(folder, encoding):
+    rewrite(folder, config={"input_encoding": encoding})
+    refused(folder, f"input_encoding='{encoding}' is no longer supported")
 
 
 def test_a_header_from_before_the_layout_of_inputs_is_of_the_first_layout(folder, monkeypatch):
@@ -192,7 +209,7 @@ def test_weights_for_inputs_of_other_names_are_refused(tmp_path, library, config
         swapped[0], swapped[1] = swapped[1], swapped[0]
         for other in (swapped, names[part][:-1], [*names[part], "more"]):
             changed = json.dumps({"version": INPUT_LAYOUT, "names": names | {part: other}})
-            header = describe(generator) | {"input_layout": changed}
+            header = header_of(generator) | {"input_layout": changed}
             save_file(load_file(tmp_path / WEIGHTS), tmp_path / WEIGHTS, metadata=header)
             assert f" of a {part}, and this version" in refused(tmp_path, "install the version that wrote it")
 

@@ -17,7 +17,7 @@ from dgsr.generator.columns import cells, pairs
 from dgsr.generator.compiled_decoder import BLOCK
 from dgsr.generator.conditioning.features import n_moments
 from dgsr.generator.config import CONFIGS, GeneratorConfig
-from dgsr.generator.encoder import moment_names, moments, standardise
+from dgsr.generator.encoder import standardise
 from dgsr.generator.generator import Generator
 from dgsr.kernels.grammar import are_valid
 from dgsr.kernels.random import new_state
@@ -25,7 +25,7 @@ from dgsr.kernels.random import new_state
 torch.set_num_threads(1)
 
 TINY = GeneratorConfig(
-    input_encoding="float", encoder_width=16, encoder_heads=2, encoder_layers=1, n_inducing=4, n_latents=2,
+    encoder_width=16, encoder_heads=2, encoder_layers=1, n_inducing=4, n_latents=2,
     tree_embedding=8, tree_heads=2, tree_layers=2, decoder_width=16, decoder_heads=2, decoder_layers=2,
     max_length=12,
 )  # fmt: skip
@@ -427,7 +427,7 @@ def test_programs_longer_than_the_network_can_read_are_refused():
 @pytest.mark.parametrize(
     ("changes", "match"),
     [
-        ({"input_encoding": "ascii"}, "input_encoding"),
+        ({"encoder": "trees"}, "encoder='trees'"),
         ({"decoder_width": 15}, "15"),
         ({"encoder_heads": 0}, "encoder_heads=0"),
         ({"decoder_layers": -1}, "decoder_layers=-1"),
@@ -461,14 +461,11 @@ def test_a_standardised_target_is_read_the_same_in_any_unit():
 @pytest.mark.parametrize("n_variables", [1, 3])
 def test_every_number_the_network_reads_has_a_name_of_its_own(preset, n_variables):
     library = get_library(preset, n_variables)
-    for encoding in ("float", "bits", "moments"):
-        generator = Generator.untrained(
-            library, replace(CONFIGS["paper"], input_encoding=encoding), Constraints(), 0
-        )
-        names = generator.input_names()
-        assert names.keys() == {"row", "token", "state of the tree"}
-        assert len(names["row"]) == generator.encoder.embed.in_features
-        assert len(names["token"]) == generator.decoder.tokens.num_embeddings == len(library) + 1
+    generator = Generator.untrained(library, CONFIGS["paper"], Constraints(), 0)
+    names = generator.input_names()
+    assert names.keys() == {"row", "token", "state of the tree"}
+    assert len(names["row"]) == generator.encoder.embed.in_features
+    assert len(names["token"]) == generator.decoder.tokens.num_embeddings == len(library) + 1
     generator = Generator.untrained(library, CONFIGS["base"], Constraints(), 0)
     names, reader = generator.input_names(), generator.decoder.reader
     X, y = np.random.default_rng(0).uniform(1.0, 2.0, (20, n_variables)), np.arange(20.0)
@@ -483,25 +480,9 @@ def test_every_number_the_network_reads_has_a_name_of_its_own(preset, n_variable
     assert all(len(set(part)) == len(part) for part in names.values())
 
 
-def test_moments_are_the_products_their_names_say():
-    rng = np.random.default_rng(0)
-    X, y = rng.uniform(1.0, 5.0, (2, 40, 3)), rng.normal(7.0, 3.0, (2, 40))
-    present = np.array([1.0, 1.0, 0.0])
-    features = moments(torch.from_numpy(X), torch.from_numpy(y), torch.from_numpy(present).float()).numpy()
-    assert features.shape == (2, 40, len(moment_names(3)))
-    for d in range(2):
-        z = (X[d] - X[d].mean(0)) / X[d].std(0) * present
-        t = (y[d] - y[d].mean()) / y[d].std()
-        np.testing.assert_allclose(features[d, :, :3], z, atol=1e-5)
-        correlations = [np.corrcoef(X[d, :, i], y[d])[0, 1] if present[i] else 0.0 for i in range(3)]
-        np.testing.assert_allclose(features[d, :, 3:6].mean(0), correlations, atol=1e-5)
-        np.testing.assert_allclose(features[d, :, 12], z[:, 0] * z[:, 1] * t, atol=1e-4)
-        np.testing.assert_allclose(features[d, :, -1], np.clip(t**3, -10, 10), atol=1e-4)
-
-
-@pytest.mark.parametrize("encoding", ["float", "moments"])
-def test_a_standardised_encoding_depends_neither_on_the_order_of_rows_nor_on_units(encoding):
-    config = replace(CONFIGS["base"], target="standardised", input_encoding=encoding)
+@pytest.mark.parametrize("preset", ["paper", "base"])
+def test_a_standardised_encoding_depends_neither_on_the_order_of_rows_nor_on_units(preset):
+    config = replace(CONFIGS[preset], target="standardised")
     generator = Generator.untrained(get_library("koza-const", 3), config, Constraints(), 0)
     rng = np.random.default_rng(0)
     X, y = rng.uniform(1.0, 5.0, (30, 2)), rng.normal(size=30)

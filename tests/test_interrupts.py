@@ -106,7 +106,7 @@ from dgsr.pretraining.prior import Prior
 
 torch.set_num_threads(1)
 config = GeneratorConfig(
-    input_encoding="float", encoder_width=16, encoder_heads=2, encoder_layers=1, n_inducing=4, n_latents=2,
+    encoder_width=16, encoder_heads=2, encoder_layers=1, n_inducing=4, n_latents=2,
     tree_embedding=4, tree_layers=1, decoder_width=16, decoder_heads=2, decoder_layers=1, max_length=8,
 )
 settings = {

@@ -469,11 +469,10 @@ def test_a_fit_leaves_global_state_alone(gp):
 # --- the generator --------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("encoding", ["float", "bits"])
 @pytest.mark.parametrize("objective", ["pqt", "risk-seeking", "vpg"])
-def test_a_given_generator_is_not_changed(objective, encoding):
+def test_a_given_generator_is_not_changed(objective):
     X, y = data()
-    generator = tiny_generator(input_encoding=encoding)
+    generator = tiny_generator()
     before = {name: tensor.clone() for name, tensor in generator.state_dict().items()}
     modes = [module.training for module in generator.modules()]
     model = small(generator=generator, objective=objective, max_length=12, batch_size=100, gp_generations=2)
@@ -802,11 +801,10 @@ def test_a_constant_target_is_warned_of_and_predicted():
     assert (model.stop_reason_, model.n_evaluations_, len(model.pareto_front_)) == ("constant target", 0, 1)
 
 
-@pytest.mark.parametrize("encoding", ["float", "bits"])
 @pytest.mark.parametrize("scale", [1e-300, 1e-30, 1e30, 1e300])
-def test_inputs_of_any_scale_are_searched(scale, encoding):
+def test_inputs_of_any_scale_are_searched(scale):
     X, y = data()
-    generator = tiny_generator(input_encoding=encoding)
+    generator = tiny_generator()
     model = small(generator=generator, max_length=12).fit(X * scale, y)
     assert np.isfinite(model.predict(X * scale)).all()
 

@@ -1,38 +1,40 @@
-"""The one way in and out of a weights file: safetensors and JSON, never a pickle.
+"""Weights in files: the only place that reads or writes them, as safetensors and JSON, never as a pickle.
 
-A generator is a folder with ``weights.safetensors``, whose header carries everything needed to
-rebuild the network, and ``card.json``, which tells people how it was made and how good it is.
+A generator is a folder with ``weights.safetensors``, whose header holds everything needed to rebuild the
+network, and ``card.json``, which tells people how it was made and how good it is.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, fields
+from functools import partial
 from itertools import zip_longest
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save as to_bytes
+from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
 from dgsr.expressions.constraints import Constraints
 from dgsr.expressions.library import Library
-from dgsr.generator.config import INPUT_LAYOUT, GeneratorConfig
+from dgsr.generator.config import INPUT_LAYOUT, GeneratorConfig, current_fields
 from dgsr.generator.generator import Generator
 from dgsr.writing import write_atomically
 
 FORMAT_VERSION = 1
 WEIGHTS, CARD, CURVES = "weights.safetensors", "card.json", "curves.svg"
 
-# A generator is a few megabytes; a file or a size beyond these is not one of ours.
+# A generator has a few megabytes; a file or a size beyond these was not written here.
 _MAX_WEIGHTS_BYTES = 1 << 30
 _MAX_SIZE, _MAX_MODULES = 1_000_000, 1_000
 
-# The types in JSON of the fields that a header may have, by their annotation.
-_KINDS: dict[Any, tuple[type, ...]] = {
+# The JSON types of the fields that a header may have, by the annotation of the field.
+_JSON_TYPES: dict[Any, tuple[type, ...]] = {
     "str": (str,),
     "bool": (bool,),
     "int": (int,),
@@ -41,8 +43,11 @@ _KINDS: dict[Any, tuple[type, ...]] = {
 }
 
 
+_Checked = TypeVar("_Checked")
+
+
 class GeneratorInfo(NamedTuple):
-    """One generator on disk."""
+    """A generator on disk."""
 
     name: str
     path: Path
@@ -58,20 +63,59 @@ def refuse_user_operators(library: Library) -> None:
         )
 
 
-def describe(generator: Generator) -> dict[str, str]:
+def write_tensors(path: Path, tensors: Mapping[str, Tensor], header: dict[str, str]) -> None:
+    """Write tensors and a header to a safetensors file, whole or not at all."""
+    stored = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+    write_atomically(path, to_bytes(stored, metadata=header))
+
+
+def read_tensors(
+    path: Path, check: Callable[[dict[str, str], dict[str, tuple[int, ...]]], _Checked]
+) -> tuple[_Checked, dict[str, Tensor]]:
+    """Read a safetensors file.
+
+    Parameters
+    ----------
+    path : Path
+    check : callable
+        Called with the header and the shapes of the tensors before any tensor is read; it raises ValueError
+        or KeyError for a file that must not be read.
+
+    Returns
+    -------
+    checked : object
+        What `check` returned.
+    tensors : dict of str to Tensor
+
+    Raises
+    ------
+    SafetensorError
+        If the file is damaged.
+    """
+    with safe_open(path, framework="pt") as file:
+        names = list(file.keys())
+        checked = check(
+            file.metadata() or {}, {name: tuple(file.get_slice(name).get_shape()) for name in names}
+        )
+        return checked, {name: file.get_tensor(name) for name in names}
+
+
+def library_entry(library: Library) -> dict[str, Any]:
+    """Return the fields of a library as JSON holds them, in a header and in a card."""
+    return {
+        "name": library.name,
+        "operators": list(library.operators),
+        "has_constants": library.has_constants,
+        "n_variables": library.n_variables,
+    }
+
+
+def header_of(generator: Generator) -> dict[str, str]:
     """Return the header of a weights file."""
-    library = generator.library
-    refuse_user_operators(library)
+    refuse_user_operators(generator.library)
     return {
         "format_version": str(FORMAT_VERSION),
-        "library": json.dumps(
-            {
-                "name": library.name,
-                "operators": list(library.operators),
-                "has_constants": library.has_constants,
-                "n_variables": library.n_variables,
-            }
-        ),
+        "library": json.dumps(library_entry(generator.library)),
         "config": json.dumps(asdict(generator.config)),
         "constraints": json.dumps(asdict(generator.constraints)),
         "input_layout": json.dumps({"version": INPUT_LAYOUT, "names": generator.input_names()}),
@@ -90,13 +134,12 @@ def save_generator(generator: Generator, folder: str | Path, card: Mapping[str, 
     """
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
-    tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in generator.state_dict().items()}
-    write_atomically(folder / WEIGHTS, to_bytes(tensors, metadata=describe(generator)))
+    write_tensors(folder / WEIGHTS, generator.state_dict(), header_of(generator))
     write_atomically(folder / CARD, (json.dumps(card, indent=2) + "\n").encode())
 
 
 class _Uninitialised(TorchFunctionMode):
-    """Leave tensors as they are made: torch takes a second to import what draws weights without memory."""
+    """Skip the drawing of initial weights, which on tensors without memory imports modules for a second."""
 
     def __torch_function__(self, func, types, args=(), kwargs=None):
         if getattr(func, "__module__", None) == "torch.nn.init":
@@ -105,64 +148,67 @@ class _Uninitialised(TorchFunctionMode):
 
 
 def _written_names(header: Mapping[str, str]) -> Any:
-    """Return the names of the network's inputs in a header; None in files older than these, of layout 1.
+    """Return the names of the network's inputs in a header; None for a file of layout 1 without names.
 
     Raises
     ------
     ValueError
-        If the inputs are of another layout than those this version computes.
+        If the layout of the inputs is not the one that this version computes.
     """
     layout = json.loads(header.get("input_layout", '{"version": 1, "names": null}'))
     if layout["version"] != INPUT_LAYOUT:
         raise ValueError(
-            f"its network reads inputs of layout {layout['version']!r}, and this version of dgsr computes "
+            f"its network takes inputs of layout {layout['version']!r}, and this version of dgsr computes "
             f"those of layout {INPUT_LAYOUT}; install a version that has layout {layout['version']!r}"
         )
     return layout["names"]
 
 
 def _refuse_other_names(written: Any, expected: Mapping[str, tuple[str, ...]]) -> None:
-    """Raise ValueError where inputs of weights have other names than `expected`, or another order."""
+    """Raise ValueError if the inputs of the weights differ from `expected` in names or order."""
     if set(written) != set(expected):
-        raise ValueError(f"its network reads {sorted(written)}, and this version computes {sorted(expected)}")
+        raise ValueError(f"its network takes {sorted(written)}, and this version computes {sorted(expected)}")
     for part, names in expected.items():
         for i, (theirs, ours) in enumerate(zip_longest(written[part], names)):
             if theirs != ours:
                 raise ValueError(
-                    f"its network reads {theirs!r} as number {i} of a {part}, and this version of dgsr "
+                    f"its network takes {theirs!r} as number {i} of a {part}, and this version of dgsr "
                     f"computes {ours!r} there; install the version that wrote it"
                 )
 
 
+def _fields_in(header: Mapping[str, str], key: str, cls: type) -> dict[str, Any]:
+    """Return the fields of a dataclass in a header; raise ValueError for one that is unknown or absurd."""
+    given = json.loads(header[key])
+    if cls is GeneratorConfig:
+        given = current_fields(given)
+    known = {field.name: _JSON_TYPES[field.type] for field in fields(cls) if field.type in _JSON_TYPES}
+    if not isinstance(given, dict) or set(given) - set(known):
+        raise ValueError(f"unknown entries in {key}")
+    for name, value in given.items():
+        counts_modules = name.endswith("_layers")
+        least = 1 if cls is GeneratorConfig and not counts_modules else 0
+        most = _MAX_MODULES if counts_modules or name == "n_variables" else _MAX_SIZE
+        lowest = -most if float in known[name] else least
+        is_number = type(value) in (int, float)
+        if type(value) not in known[name] or (is_number and not lowest <= value <= most):
+            raise ValueError(f"{key}.{name} is out of range")
+    return given
+
+
 def _build(path: Path, header: Mapping[str, str], shapes: Mapping[str, tuple[int, ...]]) -> Generator:
-    """Return an untrained generator of the sizes a header names, if tensors of `shapes` are its weights."""
-
-    def values(key: str, cls: type) -> dict[str, Any]:
-        given = json.loads(header[key])
-        known = {field.name: _KINDS[field.type] for field in fields(cls) if field.type in _KINDS}
-        if not isinstance(given, dict) or set(given) - set(known):
-            raise ValueError(f"unknown entries in {key}")
-        for name, value in given.items():
-            counts_modules = name.endswith("_layers")
-            least = 1 if cls is GeneratorConfig and not counts_modules else 0
-            most = _MAX_MODULES if counts_modules or name == "n_variables" else _MAX_SIZE
-            lowest = -most if float in known[name] else least
-            is_number = type(value) in (int, float)
-            if type(value) not in known[name] or (is_number and not lowest <= value <= most):
-                raise ValueError(f"{key}.{name} is out of range")
-        return given
-
+    """Return an untrained generator of the sizes in a header, if tensors of `shapes` are its weights."""
     try:
         version = int(header["format_version"])
         if version > FORMAT_VERSION:
             raise ValueError(f"its format version {version} is newer than {FORMAT_VERSION}; update dgsr")
         written = _written_names(header)
-        library = values("library", Library)
+        library = _fields_in(header, "library", Library)
         library["operators"] = tuple(library["operators"])
         parts = (
             Library(**library),
-            GeneratorConfig(**values("config", GeneratorConfig)),
-            Constraints(**values("constraints", Constraints)),
+            GeneratorConfig(**_fields_in(header, "config", GeneratorConfig)),
+            Constraints(**_fields_in(header, "constraints", Constraints)),
         )
         with torch.device("meta"), _Uninitialised():  # takes no memory, whatever the sizes
             empty = Generator(*parts)
@@ -213,10 +259,7 @@ def load_generator(name_or_path: str | Path, device: str | torch.device = "cpu")
     try:
         if path.stat().st_size > _MAX_WEIGHTS_BYTES:
             raise ValueError(f"it has {path.stat().st_size} bytes")
-        with safe_open(path, framework="pt") as file:
-            shapes = {key: tuple(file.get_slice(key).get_shape()) for key in file.keys()}  # noqa: SIM118
-            generator = _build(path, file.metadata() or {}, shapes)
-            tensors = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118
+        generator, tensors = read_tensors(path, partial(_build, path))
         dtypes = {name: tensor.dtype for name, tensor in generator.state_dict().items()}
         if any(tensor.dtype != dtypes[name] for name, tensor in tensors.items()):
             raise ValueError("its tensors are not of the types that save_generator writes")
@@ -233,8 +276,8 @@ def load_generator(name_or_path: str | Path, device: str | torch.device = "cpu")
 
 
 def _shipped_folders() -> list[Path]:
-    """Where generators of the package are: inside it when installed, beside ``src`` in a checkout."""
-    package = Path(__file__).parents[1]
+    """Return the folders of shipped generators: in the package if installed, in a checkout beside ``src``."""
+    package = Path(__file__).parents[1]  # the folder dgsr
     return [package / "pretrained", package.parent.parent / "pretrained"]
 
 
@@ -250,10 +293,10 @@ def list_generators() -> list[GeneratorInfo]:
 
 
 def find_generator(library: Library, max_length: int) -> str | None:
-    """Return the name of the shipped generator for `library` and programs of `max_length` tokens.
+    """Return the name of the shipped generator for `library` and programs of `max_length` tokens, or None.
 
-    Of several the one for the fewest variables; where all are for fewer than `library` has, the one for the
-    most that reads any number; None where there is none.
+    Of several it is the one for the fewest variables that are enough. Where none has enough it is the one for
+    the most variables whose encoder takes any number of columns.
     """
     known: dict[str, int] = {
         info.name: info.card["library"]["n_variables"]

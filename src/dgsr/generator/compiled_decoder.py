@@ -1,7 +1,9 @@
-"""The decoder's steps for a whole batch in one compiled call: what `Decoder.step` does, without torch.
+"""The decoder compiled, for sampling on a processor: the same function as `dgsr.generator.decoder.Decoder`.
 
-A step of a small network is mostly the overhead of its hundred calls. Here a block of programs goes from its
-first token to its last, in the processor's caches: matrix products by the BLAS library, the rest in loops.
+A position of a small network costs torch a hundred calls, whose overhead is most of the time. Here a block of
+programs goes from its first token to its last in one call: matrix products by the BLAS library, the rest in
+loops over arrays that stay in the processor's caches. `Decoder` is the reference, with which a test compares.
+All weights are float32.
 """
 
 from __future__ import annotations
@@ -11,24 +13,42 @@ from typing import NamedTuple
 
 import numpy as np
 
+from dgsr.exact_search.bank import Catalogue
+from dgsr.expressions.library import TokenTable
+from dgsr.generator.conditioning.basis import Tables
 from dgsr.generator.conditioning.features import new_scratch
 from dgsr.generator.conditioning.targets import append, describe_next, new_holes
 from dgsr.kernels.compilation import compiled
 from dgsr.kernels.elementary import exp
+from dgsr.kernels.grammar import TreeState
 from dgsr.kernels.sampling import draw_tokens
 
-#: Programs that go through the steps together: their keys and values have to stay in the cache.
+#: Programs that are decoded together; their keys and values have to stay in the processor's cache.
 BLOCK = 32
 
 _EPSILON = 1e-5  # of torch's layer norm
 
-# Sums may be taken in any order; nan and infinity are kept, for they must be seen.
+# Sums may be taken in any order; nan and infinity are kept, for they must be detected.
 _compiled = compiled(nogil=True, error_model="numpy", fastmath={"reassoc", "contract", "arcp"})
 
 
-class StackedLayers(NamedTuple):
-    """Weights of n like layers, one after the other; matrices are (n, in, out). Float32."""
+class Embeddings(NamedTuple):
+    """The first and the last layer of the decoder, for one data set."""
 
+    tokens: np.ndarray  # (n_tokens + 1, width): of the previous token
+    positions: np.ndarray  # (max_length, width)
+    parents: np.ndarray  # (n_parents, E); a parent beyond them has the last row
+    siblings: np.ndarray  # (n_tokens + 1, E)
+    tree_positions: np.ndarray  # (max_length, 2 E)
+    norm: np.ndarray  # (2, width): weight and bias
+    outputs: np.ndarray  # (width, n_tokens)
+    outputs_bias: np.ndarray  # (n_tokens,)
+
+
+class StackedLayers(NamedTuple):
+    """Self-attention and feed-forward of n equal layers, stacked; matrices are (n, in, out)."""
+
+    heads: int
     norm: np.ndarray  # (n, 2, width): weight and bias of the norm before the self-attention
     qkv: np.ndarray  # (n, width, 3 width)
     qkv_bias: np.ndarray  # (n, 3 width)
@@ -41,8 +61,8 @@ class StackedLayers(NamedTuple):
     narrow_bias: np.ndarray  # (n, width)
 
 
-class Attending(NamedTuple):
-    """Weights of the attention of n decoder layers to one data set, and what they attend to. Float32."""
+class CrossAttention(NamedTuple):
+    """Attention of n decoder layers to one data set: weights, keys and values."""
 
     norm: np.ndarray  # (n, 2, width)
     query: np.ndarray  # (n, width, width)
@@ -54,21 +74,17 @@ class Attending(NamedTuple):
     values: np.ndarray  # (n, S, width)
 
 
-class Tables(NamedTuple):
-    """What tokens are read as and chosen by. Float32."""
+class DecoderWeights(NamedTuple):
+    """All weights of a decoder for one data set, but those for the features of targets."""
 
-    tokens: np.ndarray  # (n_tokens + 1, width)
-    positions: np.ndarray  # (max_length, width)
-    parents: np.ndarray  # (n_parents, E); those beyond are the last
-    siblings: np.ndarray  # (n_tokens + 1, E)
-    tree_positions: np.ndarray  # (max_length, 2 E)
-    norm: np.ndarray  # (2, width)
-    outputs: np.ndarray  # (width, n_tokens)
-    outputs_bias: np.ndarray  # (n_tokens,)
+    embeddings: Embeddings
+    tree_layers: StackedLayers
+    layers: StackedLayers
+    attention: CrossAttention
 
 
-class ReaderWeights(NamedTuple):
-    """Weights of `dgsr.generator.reader.Reader`; matrices are (in, out). Float32."""
+class FeatureWeights(NamedTuple):
+    """Weights of `dgsr.generator.decoder.FeatureEmbedding`; matrices are (in, out)."""
 
     column: np.ndarray  # (n_by_column, hidden)
     column_bias: np.ndarray  # (hidden,)
@@ -80,9 +96,81 @@ class ReaderWeights(NamedTuple):
     query_bias: np.ndarray  # (hidden,)
 
 
+class Conditioning(NamedTuple):
+    """What a decoder needs to compute and embed features of targets."""
+
+    weights: FeatureWeights
+    library: TokenTable
+    basis: Tables
+    catalogue: Catalogue | None  # never None, but an `Encoding` without a basis has none
+    dataset: int  # the data set, of those of `basis`, that programs are drawn for
+
+
+class Draws(NamedTuple):
+    """Programs that are being drawn."""
+
+    tree: TreeState
+    tokens: np.ndarray  # (n_programs, max_length) int64
+    log_probs: np.ndarray  # (n_programs,) float64
+
+
+class _Buffers(NamedTuple):
+    """Working memory of stacked layers, for BLOCK programs at one position each."""
+
+    x: np.ndarray  # (BLOCK, width): input of the next layer
+    normed: np.ndarray  # (BLOCK, width)
+    attended: np.ndarray  # (BLOCK, width)
+    queries: np.ndarray  # (BLOCK, width)
+    qkv: np.ndarray  # (BLOCK, 3 width)
+    hidden: np.ndarray  # (BLOCK, hidden)
+    scores: np.ndarray  # (most keys,)
+    keys: np.ndarray  # (n, BLOCK, max_length, width): of all positions so far
+    values: np.ndarray  # (n, BLOCK, max_length, width)
+
+
+class _FeatureBuffers(NamedTuple):
+    """Working memory for the features of targets of BLOCK programs, C columns each."""
+
+    moments: np.ndarray  # (BLOCK, n_moments)
+    by_column: np.ndarray  # (BLOCK C, n_by_column)
+    columns: np.ndarray  # (BLOCK C, hidden)
+    together: np.ndarray  # (BLOCK, n_moments + 2 hidden)
+    wide: np.ndarray  # (BLOCK, wide)
+
+
+@_compiled
+def _new_buffers(layers, width, max_length, n_keys):
+    """Return `_Buffers` for layers of a width that attend to at most `n_keys` keys of a data set."""
+    n = layers.qkv.shape[0]
+    return _Buffers(
+        np.empty((BLOCK, width), dtype=np.float32),
+        np.empty((BLOCK, width), dtype=np.float32),
+        np.empty((BLOCK, width), dtype=np.float32),
+        np.empty((BLOCK, width), dtype=np.float32),
+        np.empty((BLOCK, 3 * width), dtype=np.float32),
+        np.empty((BLOCK, layers.widen.shape[2]), dtype=np.float32),
+        np.empty(max(max_length, n_keys), dtype=np.float32),
+        np.empty((n, BLOCK, max_length, width), dtype=np.float32),
+        np.empty((n, BLOCK, max_length, width), dtype=np.float32),
+    )
+
+
+@_compiled
+def _new_feature_buffers(weights, n_columns):
+    """Return `_FeatureBuffers` for data of a number of columns."""
+    hidden = weights.column.shape[1]
+    return _FeatureBuffers(
+        np.empty((BLOCK, len(weights.widen) - 2 * hidden), dtype=np.float32),
+        np.empty((BLOCK * n_columns, len(weights.column)), dtype=np.float32),
+        np.empty((BLOCK * n_columns, hidden), dtype=np.float32),
+        np.empty((BLOCK, weights.widen.shape[0]), dtype=np.float32),
+        np.empty((BLOCK, weights.widen.shape[1]), dtype=np.float32),
+    )
+
+
 @_compiled
 def _normalise(x, n, norm, out):
-    """Layer norm of the first n rows."""
+    """Write the layer norm of the first n rows of x to `out`."""
     width = x.shape[1]
     for a in range(n):
         mean, variance = np.float32(0.0), np.float32(0.0)
@@ -98,7 +186,7 @@ def _normalise(x, n, norm, out):
 
 @_compiled
 def _linear(x, n, weight, bias, out):
-    """The first n rows times the weight, plus the bias."""
+    """Write the first n rows of x times the weight, plus the bias, to `out`."""
     np.dot(x[:n], weight, out[:n])
     for a in range(n):
         for j in range(len(bias)):
@@ -107,7 +195,7 @@ def _linear(x, n, weight, bias, out):
 
 @_compiled
 def _gelu(x, n):
-    """x times the normal distribution function of x, in place.
+    """Replace the first n rows of x by x times the normal distribution function of x.
 
     References
     ----------
@@ -128,7 +216,7 @@ def _gelu(x, n):
 
 @_compiled
 def _attend(query, keys, values, n_keys, heads, scores, out):
-    """One query's attention over the first keys, head by head."""
+    """Write the attention of one query over the first keys, head by head, to `out`."""
     size = len(query) // heads
     scale = np.float32(1.0 / math.sqrt(size))
     for h in range(heads):
@@ -153,8 +241,13 @@ def _attend(query, keys, values, n_keys, heads, scores, out):
 
 
 @_compiled
-def _self_attention(x, n, rows, t, at, heads, layers, keys, values, scores, normed, qkv, attended):
-    """Add the self-attention of layer `at` at position t; keys and values (n, BLOCK, max_length, width)."""
+def _add_self_attention(n, rows, t, at, layers, buffers):
+    """Add the self-attention of layer `at` at position t to the first n rows of `buffers.x`.
+
+    Their keys and values are in the rows `rows` of those of `buffers`.
+    """
+    x, normed, qkv, attended = buffers.x, buffers.normed, buffers.qkv, buffers.attended
+    keys, values = buffers.keys, buffers.values
     width = x.shape[1]
     _normalise(x, n, layers.norm[at], normed)
     _linear(normed, n, layers.qkv[at], layers.qkv_bias[at], qkv)
@@ -163,7 +256,7 @@ def _self_attention(x, n, rows, t, at, heads, layers, keys, values, scores, norm
         for j in range(width):
             keys[at, r, t, j] = qkv[a, width + j]
             values[at, r, t, j] = qkv[a, 2 * width + j]
-        _attend(qkv[a, :width], keys[at, r], values[at, r], t + 1, heads, scores, attended[a])
+        _attend(qkv[a, :width], keys[at, r], values[at, r], t + 1, layers.heads, buffers.scores, attended[a])
     _linear(attended, n, layers.out[at], layers.out_bias[at], normed)
     for a in range(n):
         for j in range(width):
@@ -171,7 +264,9 @@ def _self_attention(x, n, rows, t, at, heads, layers, keys, values, scores, norm
 
 
 @_compiled
-def _feed_forward(x, n, at, layers, normed, hidden):
+def _add_feed_forward(n, at, layers, buffers):
+    """Add the feed-forward block of layer `at` to the first n rows of `buffers.x`."""
+    x, normed, hidden = buffers.x, buffers.normed, buffers.hidden
     _normalise(x, n, layers.forward_norm[at], normed)
     _linear(normed, n, layers.widen[at], layers.widen_bias[at], hidden)
     _gelu(hidden, n)
@@ -182,26 +277,28 @@ def _feed_forward(x, n, at, layers, normed, hidden):
 
 
 @_compiled
-def _attention_to_data(x, tree, n, at, heads, attending, scores, normed, queries, attended):
-    """Add what layer `at` reads of the data set, and its map of the tree states."""
-    _normalise(x, n, attending.norm[at], normed)
-    _linear(normed, n, attending.query[at], attending.query_bias[at], queries)
-    n_keys = attending.keys.shape[1]
+def _add_cross_attention(n, at, heads, attention, tree, buffers):
+    """Add the attention of layer `at` to the data set, and its linear map of the tree states."""
+    x, normed, queries, attended = buffers.x, buffers.normed, buffers.queries, buffers.attended
+    _normalise(x, n, attention.norm[at], normed)
+    _linear(normed, n, attention.query[at], attention.query_bias[at], queries)
+    keys, values = attention.keys[at], attention.values[at]
     for a in range(n):
-        _attend(queries[a], attending.keys[at], attending.values[at], n_keys, heads, scores, attended[a])
-    _linear(attended, n, attending.out[at], attending.out_bias[at], normed)
-    np.dot(tree[:n], attending.tree[at], queries[:n])
+        _attend(queries[a], keys, values, len(keys), heads, buffers.scores, attended[a])
+    _linear(attended, n, attention.out[at], attention.out_bias[at], normed)
+    np.dot(tree[:n], attention.tree[at], queries[:n])
     for a in range(n):
         for j in range(x.shape[1]):
             x[a, j] += normed[a, j] + queries[a, j]
 
 
 @_compiled
-def _read(n, weights, moments, by_column, columns, together, wide, x):
-    """Add to the first n rows of x what the reader makes of descriptions; fill `columns` (n C, hidden)."""
-    n_columns = len(by_column) // len(x)
+def _add_features(n, weights, features, x):
+    """Add the embedding of the features of targets to the first n rows of x; fill `features.columns`."""
+    moments, columns, together, wide = features.moments, features.columns, features.together, features.wide
+    n_columns = len(features.by_column) // len(x)
     n_moments, hidden = moments.shape[1], columns.shape[1]
-    _linear(by_column, n * n_columns, weights.column, weights.column_bias, columns)
+    _linear(features.by_column, n * n_columns, weights.column, weights.column_bias, columns)
     _gelu(columns, n * n_columns)
     for a in range(n):
         for j in range(n_moments):
@@ -223,8 +320,8 @@ def _read(n, weights, moments, by_column, columns, together, wide, x):
 
 
 @_compiled
-def _score_columns(n, weights, normed, columns, first_variable, logits):
-    """Add to the logits of the variables what speaks for their columns."""
+def _add_column_scores(n, weights, normed, columns, first_variable, logits):
+    """Add to the logits of the variables what the features of their columns contribute."""
     queries = np.empty((len(normed), columns.shape[1]), dtype=np.float32)
     _linear(normed, n, weights.query, weights.query_bias, queries)
     n_columns = len(columns) // len(normed)
@@ -237,86 +334,68 @@ def _score_columns(n, weights, normed, columns, first_variable, logits):
 
 
 @_compiled
-def decode(
-    tables,
-    tree_layers,
-    layers,
-    attending,
-    reader,
-    library,
-    remainders,
-    catalogue,
-    dataset,
-    tree_heads,
-    heads,
-    counters,
-    stack,
-    grammar,
-    tokens,
-    log_probs,
-    state,
-):
-    """Draw all programs of a data set.
+def _embed(n, t, inputs, embeddings, x, tree):
+    """Embed the previous token in x, parent and sibling in `tree`, of the first n programs at position t."""
+    last_parent, embedding = len(embeddings.parents) - 1, embeddings.siblings.shape[1]
+    for a in range(n):
+        parent = min(inputs[1, a], last_parent)
+        for j in range(x.shape[1]):
+            x[a, j] = embeddings.tokens[inputs[0, a], j] + embeddings.positions[t, j]
+        for j in range(embedding):
+            tree[a, j] = embeddings.parents[parent, j] + embeddings.tree_positions[t, j]
+            tree[a, embedding + j] = (
+                embeddings.siblings[inputs[2, a], j] + embeddings.tree_positions[t, embedding + j]
+            )
+
+
+@_compiled
+def _run_layers(n, rows, t, weights, buffers, tree_buffers):
+    """Run the tree layers and the decoder's layers at position t; leave the last norm in `buffers.normed`."""
+    for at in range(weights.tree_layers.qkv.shape[0]):
+        _add_self_attention(n, rows, t, at, weights.tree_layers, tree_buffers)
+        _add_feed_forward(n, at, weights.tree_layers, tree_buffers)
+    layers = weights.layers
+    for at in range(layers.qkv.shape[0]):
+        _add_self_attention(n, rows, t, at, layers, buffers)
+        _add_cross_attention(n, at, layers.heads, weights.attention, tree_buffers.x, buffers)
+        _add_feed_forward(n, at, layers, buffers)
+    _normalise(buffers.x, n, weights.embeddings.norm, buffers.normed)
+
+
+@_compiled
+def decode(weights, conditioning, grammar, draws, state):
+    """Draw all programs of one data set.
 
     Parameters
     ----------
-    tables : Tables
-    tree_layers, layers : StackedLayers
-    attending : Attending
-    reader : ReaderWeights or None
-    library : TokenTable
-    remainders : dgsr.generator.conditioning.basis.Tables or None
-        None if the decoder is not told of remainders.
-    catalogue : dgsr.exact_search.bank.Catalogue or None
-        Likewise.
-    dataset : int
-        Which of them the programs are for.
-    tree_heads, heads : int
-    counters, stack : ndarray
-        New tree states, one for each program; see `dgsr.kernels.grammar.TreeState`.
+    weights : DecoderWeights
+    conditioning : Conditioning or None
+        None for a decoder without features of targets.
     grammar : Grammar
-    tokens : ndarray of shape (n_programs, max_length), int64
-        Receives the programs.
-    log_probs : ndarray of shape (n_programs,), float64
-        Zeros; receives the log-probabilities.
+    draws : Draws
+        New tree states, and zeros; they receive the programs and their log-probabilities.
     state : ndarray of 4 uint64
-        Random state; advanced.
+        State of the random number generator; advanced.
     """
-    n_tokens = tables.outputs.shape[1]
-    max_length, width = grammar.max_length, tables.tokens.shape[1]
-    embedding = tables.siblings.shape[1]
-    tree_width = 2 * embedding
-    n_layers, n_tree = layers.qkv.shape[0], tree_layers.qkv.shape[0]
-    last_parent = len(tables.parents) - 1
-    x = np.empty((BLOCK, width), dtype=np.float32)
-    normed, attended, queries = np.empty_like(x), np.empty_like(x), np.empty_like(x)
-    qkv = np.empty((BLOCK, 3 * width), dtype=np.float32)
-    hidden = np.empty((BLOCK, layers.widen.shape[2]), dtype=np.float32)
-    keys = np.empty((n_layers, BLOCK, max_length, width), dtype=np.float32)
-    values = np.empty_like(keys)
-    tree = np.empty((BLOCK, tree_width), dtype=np.float32)
-    tree_normed, tree_attended = np.empty_like(tree), np.empty_like(tree)
-    tree_qkv = np.empty((BLOCK, 3 * tree_width), dtype=np.float32)
-    tree_hidden = np.empty((BLOCK, tree_layers.widen.shape[2]), dtype=np.float32)
-    tree_keys = np.empty((n_tree, BLOCK, max_length, tree_width), dtype=np.float32)
-    tree_values = np.empty_like(tree_keys)
-    scores = np.empty(max(max_length, attending.keys.shape[1]), dtype=np.float32)
+    embeddings, tokens = weights.embeddings, draws.tokens
+    n_tokens = embeddings.outputs.shape[1]
+    max_length, n_keys = grammar.max_length, weights.attention.keys.shape[1]
+    buffers = _new_buffers(weights.layers, embeddings.tokens.shape[1], max_length, n_keys)
+    tree_width = 2 * embeddings.siblings.shape[1]
+    tree_buffers = _new_buffers(weights.tree_layers, tree_width, max_length, 0)
     logits = np.empty((BLOCK, n_tokens), dtype=np.float32)
-    if remainders is not None:  # else the compiler leaves these parts out
-        opcode, argument = library.opcode, library.argument
-        n_columns, n_rows = remainders.columns.shape[1:]
+    if conditioning is not None:  # otherwise the compiler leaves these parts out
+        library, basis, catalogue, d = (
+            conditioning.library, conditioning.basis, conditioning.catalogue, conditioning.dataset,
+        )  # fmt: skip
+        n_columns, n_rows = basis.columns.shape[1:]
         holes = new_holes(BLOCK, max_length, n_rows)
         scratch = new_scratch(n_columns, n_rows, len(catalogue.ways))
-        hidden_columns = reader.column.shape[1]
-        moments = np.empty((BLOCK, len(reader.widen) - 2 * hidden_columns), dtype=np.float32)
-        by_column = np.empty((BLOCK, n_columns, len(reader.column)), dtype=np.float32)
-        by_column_flat = by_column.reshape(BLOCK * n_columns, by_column.shape[2])
-        read_columns = np.empty((BLOCK * n_columns, hidden_columns), dtype=np.float32)
-        together = np.empty((BLOCK, reader.widen.shape[0]), dtype=np.float32)
-        wide = np.empty((BLOCK, reader.widen.shape[1]), dtype=np.float32)
+        features = _new_feature_buffers(conditioning.weights, n_columns)
+        by_column = features.by_column.reshape(BLOCK, n_columns, features.by_column.shape[1])
     rows = np.empty(BLOCK, dtype=np.int64)
     active = np.empty(BLOCK, dtype=np.int64)
-    inputs = np.empty((3, BLOCK), dtype=np.int64)
+    inputs = np.empty((3, BLOCK), dtype=np.int64)  # previous token, parent, sibling
     finished = np.empty(BLOCK, dtype=np.bool_)
     for start in range(0, len(tokens), BLOCK):
         n = min(BLOCK, len(tokens) - start)
@@ -324,47 +403,33 @@ def decode(
             rows[a], active[a] = a, start + a
             inputs[:, a] = n_tokens
             finished[a] = False
-        if remainders is not None:
+        if conditioning is not None:
             holes.depths[:] = 0
         for t in range(max_length):
-            for a in range(n):
-                parent = min(inputs[1, a], last_parent)
-                for j in range(width):
-                    x[a, j] = tables.tokens[inputs[0, a], j] + tables.positions[t, j]
-                for j in range(embedding):
-                    tree[a, j] = tables.parents[parent, j] + tables.tree_positions[t, j]
-                    tree[a, embedding + j] = (
-                        tables.siblings[inputs[2, a], j] + tables.tree_positions[t, embedding + j]
-                    )
-            if remainders is not None:
+            _embed(n, t, inputs, embeddings, buffers.x, tree_buffers.x)
+            if conditioning is not None:
                 for a in range(n):
-                    r = rows[a]
-                    describe_next(r, dataset, remainders, catalogue, holes, scratch, moments[a], by_column[a])
-                _read(n, reader, moments, by_column_flat, read_columns, together, wide, x)
-            for at in range(n_tree):
-                _self_attention(
-                    tree, n, rows, t, at, tree_heads, tree_layers, tree_keys, tree_values, scores,
-                    tree_normed, tree_qkv, tree_attended,
-                )  # fmt: skip
-                _feed_forward(tree, n, at, tree_layers, tree_normed, tree_hidden)
-            for at in range(n_layers):
-                _self_attention(x, n, rows, t, at, heads, layers, keys, values, scores, normed, qkv, attended)
-                _attention_to_data(x, tree, n, at, heads, attending, scores, normed, queries, attended)
-                _feed_forward(x, n, at, layers, normed, hidden)
-            _normalise(x, n, tables.norm, normed)
-            _linear(normed, n, tables.outputs, tables.outputs_bias, logits)
-            if remainders is not None:
-                _score_columns(n, reader, normed, read_columns, last_parent, logits)
+                    describe_next(
+                        rows[a], d, basis, catalogue, holes, scratch, features.moments[a], by_column[a]
+                    )
+                _add_features(n, conditioning.weights, features, buffers.x)
+            _run_layers(n, rows, t, weights, buffers, tree_buffers)
+            _linear(buffers.normed, n, embeddings.outputs, embeddings.outputs_bias, logits)
+            if conditioning is not None:
+                first_variable = len(embeddings.parents) - 1
+                _add_column_scores(
+                    n, conditioning.weights, buffers.normed, features.columns, first_variable, logits
+                )
             draw_tokens(
-                logits[:n], active[:n], t, counters, stack, grammar, tokens, log_probs, state, inputs,
-                finished,
+                logits[:n], active[:n], t, draws.tree.counters, draws.tree.stack, grammar, tokens,
+                draws.log_probs, state, inputs, finished,
             )  # fmt: skip
-            n_left = 0
+            n_left = 0  # programs that are not complete move to the front
             for a in range(n):
                 if not finished[a]:
-                    if remainders is not None:
+                    if conditioning is not None:
                         token = tokens[active[a], t]
-                        append(token, rows[a], dataset, opcode, argument, remainders, holes, scratch)
+                        append(token, rows[a], d, library.opcode, library.argument, basis, holes, scratch)
                     rows[n_left], active[n_left] = rows[a], active[a]
                     for k in range(3):
                         inputs[k, n_left] = inputs[k, a]

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
+from typing import Any
 
-#: Version of what the numbers mean that the network reads: their names and order, which
-#: `dgsr.generator.generator.Generator.input_names` returns, how each is computed, and the order of the tokens
-#: of a program. Weights of another version are refused. Whatever changes the log-probabilities of the
+#: Version of the numbers that the network takes in: their names and order, which
+#: `dgsr.generator.generator.Generator.input_names` returns, the way each is computed, and the order of the
+#: tokens of a program. Weights of another version are refused. A change of the log-probabilities of the
 #: shipped weights (tests/test_pretrained.py holds them) makes a new version and needs new weights.
 INPUT_LAYOUT = 1
 
-INPUT_ENCODINGS = ("float", "bits", "moments")
 ENCODERS = ("rows", "columns")
+TARGETS = ("raw", "standardised")
 
 
 @dataclass(frozen=True)
@@ -20,47 +22,45 @@ class GeneratorConfig:
 
     Parameters
     ----------
-    input_encoding : {"float", "bits", "moments"}
-        How the encoder ``"rows"`` reads a row: the inverse hyperbolic sine of its numbers; besides that
-        the 16 bits of their half-precision form (for data whose scale varies widely); or besides that
-        the products of standardised inputs and target whose means are their correlations.
     encoder : {"rows", "columns"}
-        Whether the encoder is the paper's set transformer over the rows, with a place for every variable,
-        or reads the table as a set of rows and of columns; the decoder then chooses a variable by its
-        column, and one generator serves any number of them.
+        ``"rows"`` is the paper's set transformer over the rows, with a fixed place for every variable.
+        ``"columns"`` takes a table as a set of rows and a set of columns; the decoder then scores a variable
+        by the vector of its column, and one generator serves any number of variables.
     target : {"raw", "standardised"}
-        Whether the encoder reads y as it is, or less its mean over its standard deviation, as suits
-        programs whose scale and offset are fitted.
+        Whether the encoder is given y itself, or y with mean 0 and standard deviation 1, which suits programs
+        whose scale and offset are fitted.
     encoder_width, encoder_heads, encoder_layers : int
-        Features, attention heads, and blocks: of induced set attention, or of table layers.
+        Features, attention heads and number of blocks: of induced set attention for ``"rows"``, of table
+        blocks for ``"columns"``.
     n_inducing : int
         Inducing points of each block of ``"rows"``.
     n_latents : int
-        Vectors the data set is summarised in (seeds of the pooling attention).
+        Number of vectors that summarise a data set (seeds of the pooling attention).
     max_rows : int
-        Rows read; of a larger data set a random sample of this size.
+        Most rows given to the encoder; of a larger data set it gets a random sample of this size.
     tree_embedding, tree_heads, tree_layers : int
-        Tree-state encoder: size of the embeddings of parent and of sibling, heads, layers (0: the
-        embeddings themselves).
+        Tree-state encoder: size of the embeddings of parent and of sibling, heads, layers. With 0 layers
+        the tree state is the embeddings themselves.
     decoder_width, decoder_heads, decoder_layers : int
     feedforward : int
         Hidden features of every feed-forward block, as a multiple of the block's width.
     max_length : int
         Longest program.
     remainders : bool
-        Whether the decoder is told, at every token, what the rest of the program has to be; see
-        `dgsr.generator.conditioning.targets`. With the encoder ``"columns"`` alone.
+        Whether the decoder is given features of the target of the open node at every token; see
+        `dgsr.generator.conditioning.targets`. This needs the encoder ``"columns"``.
     reader_width : int
-        Features it reads a column's part of that in.
+        Hidden features of the network that embeds these features of one column.
 
     Raises
     ------
     ValueError
-        If `input_encoding`, `encoder` or `target` is unknown, a size is below 1 (layers: 0), a width is
-        not a multiple of its heads, or `remainders` are asked for with the encoder ``"rows"``.
+        If `encoder` or `target` is unknown, a size is below 1 (layers: 0), a width is not a multiple of its
+        heads, or `remainders` is true with the encoder ``"rows"``.
     """
 
-    input_encoding: str = "bits"
+    encoder: str = "rows"
+    target: str = "raw"
     encoder_width: int = 96
     encoder_heads: int = 4
     encoder_layers: int = 3
@@ -75,26 +75,18 @@ class GeneratorConfig:
     decoder_layers: int = 3
     feedforward: int = 2
     max_length: int = 30
-    target: str = "raw"
-    encoder: str = "rows"
     remainders: bool = False
     reader_width: int = 32
 
     def __post_init__(self) -> None:
-        if self.input_encoding not in INPUT_ENCODINGS:
-            raise ValueError(
-                f"input_encoding={self.input_encoding!r} must be one of {', '.join(INPUT_ENCODINGS)}."
-            )
         if self.encoder not in ENCODERS:
             raise ValueError(f"encoder={self.encoder!r} must be one of {', '.join(ENCODERS)}.")
-        if self.target not in ("raw", "standardised"):
-            raise ValueError(f"target={self.target!r} must be 'raw' or 'standardised'.")
+        if self.target not in TARGETS:
+            raise ValueError(f"target={self.target!r} must be one of {', '.join(TARGETS)}.")
         for field in fields(self):
             least = 0 if field.name.endswith("_layers") else 1
             value = getattr(self, field.name)
-            if field.name not in ("input_encoding", "target", "encoder", "remainders") and (
-                not isinstance(value, int) or value < least
-            ):
+            if field.type == "int" and (not isinstance(value, int) or value < least):
                 raise ValueError(f"{field.name}={value!r} must be an integer of at least {least}.")
         if self.remainders and self.encoder != "columns":
             raise ValueError("remainders=True needs encoder='columns'; set both, or remainders=False.")
@@ -111,10 +103,24 @@ class GeneratorConfig:
         return replace(self, max_length=max_length)
 
 
-#: The paper's sizes (appendix "Benchmark Algorithms"), and the sizes we ship.
+def current_fields(written: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of a `GeneratorConfig` in a file, without ``input_encoding``, which older ones have.
+
+    Raises
+    ------
+    ValueError
+        If the weights were trained with an encoding of the rows that no longer exists.
+    """
+    fields = dict(written)
+    encoding = fields.pop("input_encoding", "float")
+    if encoding != "float" and fields.get("encoder") != "columns":  # which never used it
+        raise ValueError(f"input_encoding={encoding!r} is no longer supported; pretrain the generator again")
+    return fields
+
+
+#: The paper's sizes (appendix "Benchmark Algorithms"), and those of the shipped generators.
 CONFIGS = {
     "paper": GeneratorConfig(
-        input_encoding="float",
         encoder_width=32,
         encoder_heads=1,
         encoder_layers=3,

@@ -23,7 +23,7 @@ from dgsr.generator.conditioning.targets import (
     description_sizes,
 )
 from dgsr.generator.config import GeneratorConfig
-from dgsr.generator.decoder import Decoder
+from dgsr.generator.decoder import Decoder, TargetFeatures
 from dgsr.generator.encoder import Encoder
 from dgsr.generator.encoding import Encoding
 from dgsr.generator.sampling import Samples, sample_programs
@@ -73,8 +73,8 @@ class Generator(nn.Module):
         self.constraints = constraints
         encoder = ColumnEncoder if config.encoder == "columns" else Encoder
         self.encoder = encoder(config, library.n_variables)
-        description = description_sizes(library.table.opcode)
-        self.decoder = Decoder(config, len(library), library.first_variable, description)
+        n_features = description_sizes(library.table.opcode)
+        self.decoder = Decoder(config, len(library), library.first_variable, n_features)
 
     @classmethod
     def untrained(
@@ -231,16 +231,16 @@ class Generator(nn.Module):
             tensor = torch.from_numpy(array).to(self.device)
             return tensor.view(n_datasets, -1, *array.shape[1:])
 
-        described = None
+        features = None
         if encoding.tables is not None:
             of = np.arange(n_datasets).repeat(len(lengths) // n_datasets)
             arrays = describe_programs(
                 tokens, lengths, of, self.library.table, encoding.tables, encoding.catalogue
             )
-            described = tuple(by_dataset(array).flatten(1, 2) for array in arrays)
+            features = TargetFeatures(*(by_dataset(array).flatten(1, 2) for array in arrays))
         memory = self.decoder.memory(encoding.latents)
         inputs = by_dataset(previous), by_dataset(parents), by_dataset(siblings)
-        logits = self.decoder(*inputs, memory, described)
+        logits = self.decoder(*inputs, memory, features)
         log_p = torch.log_softmax(logits + by_dataset(masks), dim=-1)  # (D, K, L, n_tokens)
         kept = by_dataset(inside)
         of_tokens = log_p.gather(-1, by_dataset(chosen).unsqueeze(-1)).squeeze(-1)

@@ -1,4 +1,4 @@
-"""Attention and feed-forward blocks the encoder and the decoder share (pre-norm)."""
+"""Attention and feed-forward blocks of the encoders and the decoder, with the norm before each."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ class Attention(nn.Module):
 
 
 def split_heads(x: Tensor, heads: int) -> Tensor:
-    """(B, N, W) to (B, H, N, W / H)."""
+    """Reshape (B, N, W) to (B, H, N, W / H)."""
     return x.unflatten(-1, (heads, -1)).transpose(1, 2)
 
 
 def merge_heads(x: Tensor) -> Tensor:
-    """(B, H, N, W / H) to (B, N, W)."""
+    """Reshape (B, H, N, W / H) to (B, N, W)."""
     return x.transpose(1, 2).flatten(2)
 
 
 def feedforward(width: int, multiple: int) -> nn.Sequential:
-    """Norm, linear, GELU, linear."""
+    """Return a feed-forward block: norm, linear, GELU, linear."""
     return nn.Sequential(
         nn.LayerNorm(width),
         nn.Linear(width, multiple * width),
@@ -49,7 +49,7 @@ def feedforward(width: int, multiple: int) -> nn.Sequential:
 
 
 class CausalSelfAttention(nn.Module):
-    """Self-attention over the tokens so far, in one pass or one step at a time with a cache."""
+    """Self-attention over the tokens so far, for all positions at once or for the next one with a cache."""
 
     def __init__(self, width: int, heads: int) -> None:
         super().__init__()
@@ -58,34 +58,32 @@ class CausalSelfAttention(nn.Module):
         self.qkv = nn.Linear(width, 3 * width)
         self.out = nn.Linear(width, width)
 
-    def forward(self, x: Tensor) -> Tensor:
-        """All positions at once: x (B, L, width)."""
-        q, k, v = (split_heads(part, self.heads) for part in self.qkv(self.norm(x)).chunk(3, dim=-1))
-        attended = functional.scaled_dot_product_attention(q, k, v, is_causal=True)
-        return x + self.out(merge_heads(attended))
+    def forward(self, x: Tensor, cache: Tensor | None = None, t: int = 0) -> Tensor:
+        """Attend from every position of x (B, L, width) to itself and to those before it.
 
-    def step(self, x: Tensor, cache: Tensor, t: int) -> Tensor:
-        """Position `t` alone: x (B, 1, width), cache (2, B, H, L, width / H) written at t."""
+        With a cache, (2, B, H, max_length, width / H), L is 1: x is position `t`, whose keys and values are
+        written to the cache, which has those of the positions before.
+        """
         q, k, v = (split_heads(part, self.heads) for part in self.qkv(self.norm(x)).chunk(3, dim=-1))
-        cache[0, :, :, t] = k[:, :, 0]
-        cache[1, :, :, t] = v[:, :, 0]
-        attended = functional.scaled_dot_product_attention(
-            q, cache[0, :, :, : t + 1], cache[1, :, :, : t + 1]
-        )
+        if cache is not None:
+            cache[0, :, :, t] = k[:, :, 0]
+            cache[1, :, :, t] = v[:, :, 0]
+            k, v = cache[0, :, :, : t + 1], cache[1, :, :, : t + 1]
+        attended = functional.scaled_dot_product_attention(q, k, v, is_causal=cache is None)
         return x + self.out(merge_heads(attended))
 
 
 def learned_vectors(n: int, width: int) -> nn.Parameter:
-    """n learned vectors, (1, n, width), of length about 1 at first."""
+    """Return n learned vectors, (1, n, width), whose length is about 1 at first."""
     return nn.Parameter(nn.init.normal_(torch.empty(1, n, width), std=width**-0.5))
 
 
 class InducedSetAttention(nn.Module):
-    """ISAB of the set transformer: the set attends to a few points that have attended to it.
+    """Induced set attention: a few learned points attend to the set, then the set attends to them.
 
     References
     ----------
-    Lee et al., "Set Transformer", ICML 2019, section 3.1.
+    Lee et al., "Set Transformer", ICML 2019, section 3.1 (ISAB).
     """
 
     def __init__(self, width: int, heads: int, n_inducing: int, multiple: int) -> None:
@@ -99,7 +97,7 @@ class InducedSetAttention(nn.Module):
         self.spread_forward = feedforward(width, multiple)
 
     def forward(self, x: Tensor) -> Tensor:
-        """x (D, N, width) to the same shape, equivariant to the order of the N rows."""
+        """Map x (D, N, width) to the same shape, equivariantly to the order of the N rows."""
         normed = self.norm(x)
         points = self.inducing.expand(len(x), -1, -1)  # (D, M, width)
         points = points + self.gather(points, *self.gather.keys_values(normed))

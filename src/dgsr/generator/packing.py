@@ -1,19 +1,43 @@
-"""The decoder's weights as arrays, for the compiled steps of `dgsr.generator.compiled_decoder`."""
+"""The decoder's weights as arrays, for `dgsr.generator.compiled_decoder`."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from dgsr.generator.compiled_decoder import Attending, ReaderWeights, StackedLayers, Tables
+from dgsr.generator.compiled_decoder import (
+    CrossAttention,
+    DecoderWeights,
+    Embeddings,
+    FeatureWeights,
+    StackedLayers,
+)
+from dgsr.generator.decoder import Decoder, FeatureEmbedding, Memory
 
-if TYPE_CHECKING:
-    from dgsr.generator.decoder import Decoder, Memory
-    from dgsr.generator.reader import Reader
+
+def pack_decoder(decoder: Decoder, memory: Memory) -> list[DecoderWeights]:
+    """Return the weights of a decoder for each data set of a memory."""
+    layers = _pack_layers(decoder.layers, decoder.positions.embedding_dim)
+    tree_layers = _pack_layers(decoder.tree_layers, decoder.tree_positions.embedding_dim)
+    return [
+        DecoderWeights(
+            _pack_embeddings(decoder, memory, j),
+            tree_layers,
+            layers,
+            _pack_attention(decoder.layers, memory, j),
+        )
+        for j in range(len(memory.tokens))
+    ]
+
+
+def pack_features(features: FeatureEmbedding) -> FeatureWeights:
+    """Return the weights that embed the features of targets."""
+    linears = features.column, features.widen, features.narrow, features.query
+    return FeatureWeights(*(_array(part) for linear in linears for part in (linear.weight.T, linear.bias)))
 
 
 def _array(tensor: Tensor) -> np.ndarray:
@@ -21,7 +45,7 @@ def _array(tensor: Tensor) -> np.ndarray:
 
 
 def _stacked(tensors: Iterable[Tensor], *shape: int) -> np.ndarray:
-    """Stack tensors that are alike; no tensors have the shape given."""
+    """Stack tensors of one shape; with no tensors the result has shape (0, *shape)."""
     arrays = [tensor.detach().float().numpy() for tensor in tensors]
     return np.ascontiguousarray(np.stack(arrays)) if arrays else np.zeros((0, *shape), dtype=np.float32)
 
@@ -30,12 +54,13 @@ def _norm(norm: nn.LayerNorm) -> Tensor:
     return torch.stack([norm.weight, norm.bias])
 
 
-def pack_layers(layers: nn.ModuleList, width: int) -> StackedLayers:
-    """Return self-attention and feed-forward of layers, of which there may be none."""
+def _pack_layers(layers: nn.ModuleList, width: int) -> StackedLayers:
+    """Return the self-attention and feed-forward of layers; there may be no layers."""
     own: list[Any] = list(layers)
     attentions = [layer.self_attention for layer in own]
     norms, widen, narrow = ([layer.feedforward[i] for layer in own] for i in (0, 1, 3))
     return StackedLayers(
+        heads=attentions[0].heads if attentions else 1,
         norm=_stacked([_norm(a.norm) for a in attentions], 2, width),
         qkv=_stacked([a.qkv.weight.T for a in attentions], width, 3 * width),
         qkv_bias=_stacked([a.qkv.bias for a in attentions], 3 * width),
@@ -49,14 +74,14 @@ def pack_layers(layers: nn.ModuleList, width: int) -> StackedLayers:
     )
 
 
-def pack_attention(layers: nn.ModuleList, memory: Memory, j: int) -> Attending:
+def _pack_attention(layers: nn.ModuleList, memory: Memory, j: int) -> CrossAttention:
     """Return the attention of decoder layers to data set `j` of a memory."""
     own: list[Any] = list(layers)
     attentions = [layer.attention for layer in own]
     merged = [
         (k[j].transpose(0, 1).flatten(1), v[j].transpose(0, 1).flatten(1)) for k, v in memory.keys_values
     ]
-    return Attending(
+    return CrossAttention(
         norm=_stacked([_norm(layer.norm) for layer in own]),
         query=_stacked([a.query.weight.T for a in attentions]),
         query_bias=_stacked([a.query.bias for a in attentions]),
@@ -68,9 +93,9 @@ def pack_attention(layers: nn.ModuleList, memory: Memory, j: int) -> Attending:
     )
 
 
-def pack_tables(decoder: Decoder, memory: Memory, j: int) -> Tables:
-    """Return what tokens are read as and chosen by for data set `j` of a memory."""
-    return Tables(
+def _pack_embeddings(decoder: Decoder, memory: Memory, j: int) -> Embeddings:
+    """Return the embeddings and the output layer for data set `j` of a memory."""
+    return Embeddings(
         tokens=_array(memory.tokens[j]),
         positions=_array(decoder.positions.weight),
         parents=_array(decoder.parents.weight),
@@ -80,9 +105,3 @@ def pack_tables(decoder: Decoder, memory: Memory, j: int) -> Tables:
         outputs=_array(memory.outputs[j, :, :-1].T),
         outputs_bias=_array(memory.outputs[j, :, -1]),
     )
-
-
-def pack_reader(reader: Reader) -> ReaderWeights:
-    """Return the weights of a reader."""
-    linears = reader.column, reader.widen, reader.narrow, reader.query
-    return ReaderWeights(*(_array(part) for linear in linears for part in (linear.weight.T, linear.bias)))

@@ -131,8 +131,6 @@ def pretrain(
         if library.has_constants:
             # With scale and offset unknown, next to no remainder is beyond doubt.
             config = replace(config, target="standardised", remainders=False)
-        if library.has_constants and config.encoder == "rows":
-            config = replace(config, input_encoding="moments")
     training = replace(PRETRAINING_CONFIGS[training] if isinstance(training, str) else training, **changes)
     prior = prior or Prior.default_for(library, n_variables)
     if start_from is not None:
