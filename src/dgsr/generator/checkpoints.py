@@ -234,7 +234,7 @@ def load_generator(name_or_path: str | Path, device: str | torch.device = "cpu")
 
 def _shipped_folders() -> list[Path]:
     """Where generators of the package are: inside it when installed, beside ``src`` in a checkout."""
-    package = Path(__file__).parent
+    package = Path(__file__).parents[1]  # the folder dgsr
     return [package / "pretrained", package.parent.parent / "pretrained"]
 
 
