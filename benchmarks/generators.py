@@ -5,7 +5,7 @@
 For each number of variables, equations of the generator's prior that no training of ours has seen (a seed of
 their own, and nothing that is drawn is excluded but the benchmark problems): nats of the true program
 given its own data, another equation's, and none; share of the samples that are valid; of the equations that
-are looked up whole (`dgsr.exact_search.stages`), for which the generator need only copy; and of those
+whose law the exact solver finds (`dgsr.exact_search`), which the generator need only copy; and of those
 whose function is among the first 1, 10, 100, 1,000 samples, and the first 100 with another's data.
 Names are of shipped generators, or folders.
 """
@@ -18,7 +18,7 @@ from pathlib import Path
 
 import torch
 
-from dgsr.exact_search.stages import DEEPEST
+from dgsr.exact_search import ExactSolver
 from dgsr.generator.checkpoints import list_generators, load_generator
 from dgsr.pretraining.conditioning_gap import draw_validation_set, measure
 from dgsr.pretraining.decontamination import benchmark_exclusions
@@ -34,7 +34,8 @@ def row(name: str, n_variables: int, n_equations: int, seed: int) -> dict:
     prior = Prior.default_for(generator.library, known)
     excluded = benchmark_exclusions(generator.library, generator.constraints)
     held_out = draw_validation_set(generator, prior, excluded, n_equations, seed, n_variables)
-    figures = measure(generator, held_out, n_programs=1000, n_datasets=n_equations, depth=DEEPEST)
+    n_stages = ExactSolver.n_stages
+    figures = measure(generator, held_out, n_programs=1000, n_datasets=n_equations, n_stages=n_stages)
     return {
         "generator": Path(name).name,
         "n_variables": n_variables,

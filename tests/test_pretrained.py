@@ -10,8 +10,10 @@ import pytest
 import torch
 
 from dgsr import DGSRRegressor, list_generators, load_generator
+from dgsr.exact_search import ExactSolver
 from dgsr.expressions import get_library
 from dgsr.generator.checkpoints import find_generator
+from dgsr.population import DataSet
 from dgsr.pretraining.conditioning_gap import draw_validation_set, measure
 from dgsr.pretraining.decontamination import benchmark_exclusions
 from dgsr.pretraining.prior import Prior
@@ -117,7 +119,7 @@ def data_set(kind, n_columns):
     noise = (2 * ((5 * i**3 + 11 * i + 7) % 103) - 103)[:, 0] / 32 + 1 / 4096  # between -3.3 and 3.3
     targets = {
         "noise": lambda: noise,  # explained by nothing
-        "law": lambda: X[:, 0] * X[:, 1] + X[:, 0],  # looked up whole, where anything is
+        "law": lambda: X[:, 0] * X[:, 1] + X[:, 0],  # the exact solver finds it
         "small": lambda: noise / 8,  # may be a sine
         "five": lambda: np.full(100, 5.0),
         "half": lambda: np.full(100, -0.5),
@@ -133,13 +135,21 @@ def population(generator, programs):
     return generator.population(tokens, np.array([len(program.split()) for program in programs]))
 
 
+def law_of(generator, X, y):
+    """What the exact solver finds for the law: a program or none."""
+    grammar = generator.grammar(X.shape[1])
+    return ExactSolver(generator.library, DataSet.from_arrays(X, y), grammar).solve(0)
+
+
 def log_probs(generator, golden):
     """Log-probabilities of the programs of each data set in `golden`, in its form."""
     found = {}
     for kind, by_columns in golden.items():
         found[kind] = {}
         for n_columns, programs in by_columns.items():
-            values = generator.log_prob(population(generator, programs), *data_set(kind, int(n_columns)))
+            X, y = data_set(kind, int(n_columns))
+            found = law_of(generator, X, y) if generator.config.remainders else None
+            values = generator.log_prob(population(generator, programs), X, y, found)
             found[kind][n_columns] = dict(zip(programs, values.tolist(), strict=True))
     return found
 

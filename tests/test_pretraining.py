@@ -90,7 +90,7 @@ def answers_after_training(assign=None, steps=150, k=40, seed=0, wrong_latents=F
         trainer.rewards = rewards
     for step in range(steps):
         trainer.optimizer.zero_grad(set_to_none=True)
-        trainer._policy_gradient(drawn, 1, new_state(seed, step))
+        trainer._policy_gradient(Batch(1, drawn, blind=False), new_state(seed, step))
         trainer.optimizer.step()
     with torch.no_grad():
         encoding = generator.encode(X, y, 1)
@@ -150,7 +150,7 @@ def test_the_policy_gradient_is_that_of_its_objective_on_its_own_samples():
     trainer = Trainer(generator, PRIOR, settings, NOTHING, 0)
     trainer.baseline.value = 0.9
     drawn = PRIOR.draw(3, 15, 2, LIBRARY, generator.constraints, new_state(1))
-    trainer._policy_gradient(drawn, 2, new_state(5))
+    trainer._policy_gradient(Batch(2, drawn, blind=False), new_state(5))
     gradient = [parameter.grad.clone() for parameter in generator.parameters()]
 
     generator.zero_grad()
@@ -545,7 +545,7 @@ def test_the_figures_are_those_of_a_generator_that_knows_the_answers(trained, mo
     generator = Generator.untrained(LIBRARY, TINY, Constraints(1, 8), 0)
     drawn = trained.held_out.drawn
     numbers = torch.arange(40.0).view(40, 1, 1)
-    monkeypatch.setattr(generator, "encode", lambda X, y, d, depth: Encoding(numbers))
+    monkeypatch.setattr(generator, "encode", lambda X, y, d, found: Encoding(numbers))
 
     def answer(encoding, n, grammar, state):
         j = int(encoding.latents.item())
@@ -621,7 +621,7 @@ def test_a_sample_of_the_right_form_is_a_hit_once_its_constants_are_fitted(monke
     held_out = draw_validation_set(generator, Prior.default_for(CONST, 2), NOTHING, 3, seed=0)
     truths = held_out.drawn.programs
     numbers = torch.arange(3.0).view(3, 1, 1)
-    monkeypatch.setattr(generator, "encode", lambda X, y, d, depth: Encoding(numbers))
+    monkeypatch.setattr(generator, "encode", lambda X, y, d, found: Encoding(numbers))
 
     def answer(encoding, n, grammar, state):
         at = np.full(n, int(encoding.latents.item()))

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from dgsr.exact_search import solve_all
 from dgsr.exact_search.bank import MOST_ROWS, new_catalogue
 from dgsr.expressions import get_library
 from dgsr.expressions.constraints import Constraints
@@ -46,12 +47,16 @@ def ids(library, text):
 
 
 def tables_of(library, columns, y, looking=False):
-    """Tables of data sets, in which nothing is looked up unless asked for, and the catalogue."""
-    wide = library.with_variables(max(library.n_variables, columns.shape[1])).table
-    catalogue = new_catalogue(wide.opcode, wide.argument, columns.shape[1])
-    tables = new_tables(columns, y, catalogue, 30)
+    """Tables of data sets, in which nothing is solved or joined unless asked for, and the bank."""
+    wide = library.with_variables(max(library.n_variables, columns.shape[1]))
+    catalogue = new_catalogue(wide.table.opcode, wide.table.argument, columns.shape[1])
+    plans = np.full((len(y), 30), -1)
+    if looking:
+        grammar = Constraints(1, 30).grammar(wide, columns.shape[1])
+        plans = solve_all(wide, columns.transpose(0, 2, 1), y, grammar)
+    tables = new_tables(columns, y, catalogue, plans)
     if not looking:
-        tables.plans[:] = tables.short_slots[:] = -1
+        tables.short_slots[:] = -1
     return tables, catalogue
 
 

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from dgsr.exact_search import catalogue_of
-from dgsr.exact_search.stages import are_looked_up
+from dgsr.exact_search import solve_all
 from dgsr.expressions import get_library
 from dgsr.expressions.constraints import Constraints
 from dgsr.pretraining import PretrainingConfig
@@ -64,21 +63,25 @@ def test_the_groups_of_a_mini_batch_differ_in_rows_and_variables(stream):
         assert used[inside].max() < batch.n_variables
 
 
-def test_equations_that_are_looked_up_are_seldom_trained_on():
+def test_equations_that_the_solver_finds_are_seldom_trained_on():
     settings = {"n_datasets": 60, "n_groups": 1, "min_samples": 8, "max_samples": 40, "blind_share": 0.0}
     everything = new_stream(PretrainingConfig(**settings, looked_up_share=1.0), remainders=True)
     rest = new_stream(PretrainingConfig(**settings, looked_up_share=0.0), remainders=True)
     blind = new_stream(PretrainingConfig(**settings | {"blind_share": 1.0}), remainders=True)
     for number in range(5):
         all_of_it, hard = everything[number].drawn, rest[number].drawn
-        columns = all_of_it.X[:, :, : everything[number].n_variables].transpose(0, 2, 1)
-        catalogue = catalogue_of(LIBRARY, columns.shape[1])
-        known = are_looked_up(np.ascontiguousarray(columns), all_of_it.y, catalogue, 12)
+        n_variables = everything[number].n_variables
+        grammar = CONSTRAINTS.grammar(LIBRARY, n_variables)
+        found = solve_all(LIBRARY, all_of_it.X[:, :, :n_variables], all_of_it.y, grammar)
+        known = found[:, 0] >= 0
         assert 10 < known.sum() < 55
         known[0] = False  # at least one is kept
+        np.testing.assert_array_equal(everything[number].found, found)
+        np.testing.assert_array_equal(rest[number].found, found[~known])
         np.testing.assert_array_equal(hard.y, all_of_it.y[~known])
         np.testing.assert_array_equal(hard.programs.tokens, all_of_it.programs.tokens[~known])
         assert blind[number].blind
+        assert blind[number].found is None
         assert len(blind[number].drawn.y) == 60  # the prior is learned from all of it
 
 

@@ -13,6 +13,7 @@ from dgsr.expressions.constraints import Constraints
 from dgsr.generator.encoding import Encoding
 from dgsr.generator.generator import Generator
 from dgsr.kernels.random import new_state
+from dgsr.population import Population
 from dgsr.pretraining.prior import Prior
 from dgsr.regressor import DGSRRegressor
 
@@ -32,7 +33,9 @@ def with_wrong_data(generator: Generator, n_variables: int, seed: int) -> Genera
     prior = Prior.default_for(library, n_variables)
     drawn = prior.draw(1, 30, n_variables, library, generator.constraints, new_state(seed))
 
-    def encode_dataset(X: np.ndarray, y: np.ndarray, seed: int = 0) -> Encoding:
+    def encode_dataset(
+        X: np.ndarray, y: np.ndarray, seed: int = 0, found: Population | None = None
+    ) -> Encoding:
         return generator.encode_dataset(drawn.X[0], drawn.y[0], seed)
 
     twin = copy.copy(generator)

@@ -1,5 +1,5 @@
 """Exact search: programs without fitted constants that have the values of the target, by enumeration."""
 
-from dgsr.exact_search.solver import ExactSolver, catalogue_of, is_law, large_catalogue_of
+from dgsr.exact_search.solver import ExactSolver, catalogue_of, solve_all
 
-__all__ = ["ExactSolver", "catalogue_of", "is_law", "large_catalogue_of"]
+__all__ = ["ExactSolver", "catalogue_of", "solve_all"]

@@ -109,7 +109,7 @@ class ExactSolver:
             points = np.empty(N_POINTS, dtype=np.int64)
             choose_rows(np.ascontiguousarray(data.columns[:, rows]), points)
             rows = rows[points]
-        self._catalogue = catalogue_of(library, library.n_variables)
+        self._catalogue = catalogue_of(library, len(data.columns))
         self._points = np.ascontiguousarray(data.columns[:, rows])
         self._target = data.y[rows].astype(np.float64)
         self._short = _short(self._points, self._catalogue)
@@ -142,7 +142,7 @@ class ExactSolver:
 
     @cached_property
     def _large(self) -> tuple[Short, Catalogue]:
-        catalogue = large_catalogue_of(self.library, self.library.n_variables, self.size)
+        catalogue = large_catalogue_of(self.library, len(self._points), self.size)
         return _short(self._points, catalogue), catalogue
 
     def repair(self, near_misses: Population, should_stop: Callable[[], bool] = lambda: False) -> Population:
@@ -169,3 +169,35 @@ class ExactSolver:
     def _population(self, tokens: np.ndarray, lengths: np.ndarray) -> Population:
         kept = are_valid(tokens, lengths, self.grammar)
         return Population(self.library, tokens[kept], lengths[kept], np.ones((kept.sum(), 0)))
+
+
+def solve_all(
+    library: Library, X: np.ndarray, y: np.ndarray, grammar: Grammar, n_stages: int = 1
+) -> np.ndarray:
+    """Solve for the laws of many data sets.
+
+    Parameters
+    ----------
+    library : Library
+        Without fitted constants.
+    X : ndarray of shape (D, n, C), float64
+    y : ndarray of shape (D, n), float64
+    grammar : Grammar
+        What a law must meet.
+    n_stages : int
+        Stages of `ExactSolver` that are gone through, from the first, until one finds the law.
+
+    Returns
+    -------
+    ndarray of shape (D, max_length), int64
+        Tokens of the laws, -1 after the end of each; all -1 where no law is found.
+    """
+    found = np.full((len(y), grammar.max_length), -1)
+    for d in range(len(y)):
+        solver = ExactSolver(library, DataSet.from_arrays(X[d], y[d]), grammar)
+        for stage in range(n_stages):
+            law = solver.solve(stage)
+            if len(law):
+                found[d, : law.lengths[0]] = law.tokens[0, : law.lengths[0]]
+                break
+    return found

@@ -12,7 +12,7 @@ from functools import partial
 
 import numpy as np
 
-from dgsr.exact_search.bank import N_POINTS, fill_short, new_short, short_of
+from dgsr.exact_search.bank import N_POINTS
 from dgsr.exact_search.contexts import (
     cover_with,
     length_under,
@@ -394,56 +394,3 @@ def _has_sine(cover, catalogue):
         return False
     _, _, kind, f = parts(cover, catalogue)
     return kind != ALONE and catalogue.trigonometric[f]
-
-
-def look_up_more(tables, catalogue, accepts, depth):
-    """Look whole programs up that are not found in a small catalogue.
-
-    Parameters
-    ----------
-    tables : dgsr.generator.conditioning.basis.Tables
-        Its `plans` receive them.
-    catalogue : Catalogue
-        Another one, over the same columns.
-    accepts : callable
-        Of a data set's number, a program and its length.
-    depth : int
-        The same as in `complete_whole`.
-    """
-    short = short_of(new_short(1, catalogue), 0)
-    program = np.empty(tables.plans.shape[1], dtype=np.int64)
-    for d in np.flatnonzero(tables.plans[:, 0] < 0):
-        fill_short(tables.columns[d], catalogue, *short)
-        n = complete_whole(tables.y[d], short, catalogue, partial(accepts, d), depth, program)
-        tables.plans[d, :n] = program[:n]
-
-
-def look_up_whole(columns, y, catalogue, short, plans):
-    """Look whole programs up as `complete` does, of D data sets.
-
-    Parameters
-    ----------
-    columns : ndarray of shape (D, C, n), float64
-    y : ndarray of shape (D, n), float64
-    catalogue : Catalogue
-    short : Short
-        Of D data sets, or of one as room to work in; receives their values.
-    plans : ndarray of shape (D, most), int64
-        Receives the programs, -1 after their end.
-    """
-    plans[:] = -1
-    if y.shape[1] < N_POINTS:
-        return
-    program = np.empty(plans.shape[1], dtype=np.int64)
-    for d in range(len(y)):
-        own = short_of(short, min(d, len(short.slots) - 1))
-        fill_short(columns[d], catalogue, *own)
-        n = complete(y[d], own, catalogue, False, _MOST_FIRST, np.full(1, MOST_WORK), program)
-        plans[d, :n] = program[:n]
-
-
-def are_looked_up(columns, y, catalogue, max_length):
-    """Which data sets are the values of a program that is looked up whole: a ndarray of bool."""
-    plans = np.empty((len(y), max_length), dtype=np.int64)
-    look_up_whole(columns, y, catalogue, new_short(1, catalogue), plans)
-    return plans[:, 0] >= 0

@@ -9,9 +9,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from dgsr.exact_search import catalogue_of, is_law, large_catalogue_of
+from dgsr.exact_search import catalogue_of
 from dgsr.exact_search.bank import rows_to_look_at
-from dgsr.exact_search.stages import look_up_more
 from dgsr.expressions.constraints import Constraints, Grammar
 from dgsr.expressions.library import Library
 from dgsr.generator.columns import ColumnEncoder
@@ -140,11 +139,20 @@ class Generator(nn.Module):
         """Return the constraints for data with `n_variables` columns."""
         return self.constraints.grammar(self.library, n_variables)
 
-    def encode(self, X: np.ndarray, y: np.ndarray, n_variables: int, depth: int = 0) -> Encoding:
-        """Encode D data sets of arrays (D, N, C) and (D, N), float64.
+    def encode(
+        self, X: np.ndarray, y: np.ndarray, n_variables: int, found: np.ndarray | None = None
+    ) -> Encoding:
+        """Encode D data sets.
 
-        With `depth`, whole programs are looked up that training has not the time for; see
-        `dgsr.exact_search.stages.complete_whole`.
+        Parameters
+        ----------
+        X : ndarray of shape (D, N, C), float64
+        y : ndarray of shape (D, N), float64
+        n_variables : int
+            Columns of `X` that are read: the first ones.
+        found : ndarray of shape (D, max_length), int64, optional
+            Laws that an exact solver found, as `dgsr.exact_search.solve_all` returns them; the decoder is
+            told of them, if it is told of remainders at all.
         """
         latents = self.encoder(
             torch.from_numpy(X).to(self.device), torch.from_numpy(y).to(self.device), n_variables
@@ -154,21 +162,14 @@ class Generator(nn.Module):
         rows = rows_to_look_at(y.shape[1])
         catalogue = catalogue_of(self.library, n_variables)
         columns = X[:, rows, :n_variables].transpose(0, 2, 1)
-        tables = new_tables(columns, y[:, rows], catalogue, self.constraints.max_length)
-        grammar = self.grammar(n_variables)
-
-        def accepts(d: int, program: np.ndarray, n: int) -> bool:
-            return is_law(program, n, grammar, self.library.table, tables.columns[d], tables.y[d])
-
-        for d in np.flatnonzero(tables.plans[:, 0] >= 0):
-            if not accepts(int(d), tables.plans[d], int((tables.plans[d] >= 0).sum())):
-                tables.plans[d] = -1
-        if depth > 0:
-            look_up_more(tables, large_catalogue_of(self.library, n_variables), accepts, depth)
-        return Encoding(latents, tables, catalogue)
+        if found is None:
+            found = np.full((len(y), self.constraints.max_length), -1)
+        return Encoding(latents, new_tables(columns, y[:, rows], catalogue, found), catalogue)
 
     @torch.inference_mode()
-    def encode_dataset(self, X: np.ndarray, y: np.ndarray, seed: int = 0) -> Encoding:
+    def encode_dataset(
+        self, X: np.ndarray, y: np.ndarray, seed: int = 0, found: Population | None = None
+    ) -> Encoding:
         """Encode one data set of the user's.
 
         Parameters
@@ -177,6 +178,8 @@ class Generator(nn.Module):
         y : ndarray of shape (n_samples,)
         seed : int
             Chooses the rows that are read, where there are more than `config.max_rows`.
+        found : Population, optional
+            What `dgsr.exact_search.ExactSolver` found for the law: a program or none.
 
         Returns
         -------
@@ -199,7 +202,10 @@ class Generator(nn.Module):
             X, y = X[rows], y[rows]
         padded = np.zeros((1, len(y), known))
         padded[0, :, :n_features] = X
-        return self.encode(padded, y[None].astype(np.float64), n_features)
+        law = None
+        if found is not None and len(found):
+            law = np.where(np.arange(found.tokens.shape[1]) < found.lengths[:, None], found.tokens, -1)
+        return self.encode(padded, y[None].astype(np.float64), n_features, law)
 
     def log_probs(
         self, encoding: Encoding, tokens: np.ndarray, lengths: np.ndarray, grammar: Grammar
@@ -282,7 +288,14 @@ class Generator(nn.Module):
         width = self.constraints.max_constants if self.library.has_constants else 0
         return Population(self.library, tokens, lengths, np.ones((len(lengths), width)))
 
-    def sample(self, X: np.ndarray, y: np.ndarray, n: int, random_state: int = 0) -> Population:
+    def sample(
+        self,
+        X: np.ndarray,
+        y: np.ndarray,
+        n: int,
+        random_state: int = 0,
+        found: Population | None = None,
+    ) -> Population:
         """Draw `n` programs for a data set.
 
         Parameters
@@ -291,6 +304,8 @@ class Generator(nn.Module):
         y : ndarray of shape (n_samples,)
         n : int
         random_state : int
+        found : Population, optional
+            What an exact solver found for the law; see `encode_dataset`.
 
         Returns
         -------
@@ -298,14 +313,19 @@ class Generator(nn.Module):
         """
         X, y = np.asarray(X, dtype=np.float64), np.asarray(y, dtype=np.float64)
         state = new_state(random_state)
-        encoding = self.encode_dataset(X, y, random_state)
+        encoding = self.encode_dataset(X, y, random_state, found)
         samples = self.sample_encoded(encoding, n, self.grammar(X.shape[1]), state)
         return self.population(samples.tokens, samples.lengths)
 
     @torch.inference_mode()
-    def log_prob(self, population: Population, X: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """Log-probability of every program given a data set: shape (n_programs,)."""
+    def log_prob(
+        self, population: Population, X: np.ndarray, y: np.ndarray, found: Population | None = None
+    ) -> np.ndarray:
+        """Return the log-probability of every program given a data set, of shape (n_programs,).
+
+        `found` is what an exact solver found for the law; see `encode_dataset`.
+        """
         X, y = np.asarray(X, dtype=np.float64), np.asarray(y, dtype=np.float64)
-        encoding = self.encode_dataset(X, y)
+        encoding = self.encode_dataset(X, y, found=found)
         arguments = population.tokens, population.lengths, self.grammar(X.shape[1])
         return self.log_probs(encoding, *arguments).programs[0].cpu().numpy()

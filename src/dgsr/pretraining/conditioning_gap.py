@@ -14,6 +14,7 @@ import numpy as np
 import torch
 
 from dgsr.constants.fitting import fit_constants
+from dgsr.exact_search import solve_all
 from dgsr.generator.generator import Generator
 from dgsr.kernels.evaluate import predictions
 from dgsr.kernels.random import new_state
@@ -83,7 +84,7 @@ def measure(
     n_datasets: int,
     seed: int = 0,
     *,
-    depth: int = 0,
+    n_stages: int = 1,
 ) -> dict[str, float]:
     """Conditioning gap and hit rates; constants of the samples are fitted before they are judged.
 
@@ -96,9 +97,9 @@ def measure(
     n_datasets : int
         How many of the validation set's equations to use.
     seed : int
-    depth : int
-        How far whole programs are looked up, see `dgsr.exact_search.stages.complete_whole`; by default as in
-        training.
+    n_stages : int
+        Stages of `dgsr.exact_search.ExactSolver` that search for the laws of which a generator with
+        remainders is told; by default the one of the training.
 
     Returns
     -------
@@ -108,14 +109,17 @@ def measure(
         all. ``reward_right``, ``reward_wrong``
         and ``top_reward_right``, ``top_reward_wrong``: mean reward of all and of the best 2% of
         (at most) 100 samples drawn with that data. ``valid``: share of the samples that evaluate;
-        ``looked_up``: of the equations that are looked up whole, with remainders.
+        ``looked_up``: of the equations whose law the solver finds, with remainders.
         ``hit_1``, ``hit_10``, ...: share of equations whose function is among the first samples;
         ``hit_100_wrong`` with another's data.
     """
     drawn, d = validation.drawn, validation.n_variables
     n = min(n_datasets, len(drawn.y))
     grammar = generator.grammar(d)
-    encoding = generator.encode(drawn.X[:n, :N_SEEN], drawn.y[:n, :N_SEEN], d, depth)
+    X, y, found = drawn.X[:n, :N_SEEN], drawn.y[:n, :N_SEEN], None
+    if generator.config.remainders:
+        found = solve_all(generator.library, X[:, :, :d], y, grammar, n_stages)
+    encoding = generator.encode(X, y, d, found)
     programs = drawn.programs[np.arange(n)]
     truth = generator.completed(encoding, programs.tokens, programs.lengths, grammar)
     others = encoding.of(np.roll(np.arange(n), -1))

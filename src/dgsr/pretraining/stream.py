@@ -10,9 +10,7 @@ import numpy as np
 import torch
 from torch.utils.data import DataLoader, Dataset
 
-from dgsr.exact_search import catalogue_of
-from dgsr.exact_search.bank import rows_to_look_at
-from dgsr.exact_search.stages import are_looked_up
+from dgsr.exact_search import solve_all
 from dgsr.expressions.constraints import Constraints
 from dgsr.expressions.library import Library
 from dgsr.kernels.random import new_state
@@ -26,6 +24,7 @@ class Batch(NamedTuple):
     n_variables: int
     drawn: DrawnDataSets
     blind: bool  # whether ``cross-entropy`` is to show none of the data
+    found: np.ndarray | None = None  # (D, max_length) int64: laws that `solve_all` found, if it was asked
 
 
 class Stream(Dataset):
@@ -41,7 +40,7 @@ class Stream(Dataset):
         Functions that are not drawn.
     seed : int
     remainders : bool
-        Whether the generator looks up what completes a program.
+        Whether the generator is told of remainders, and so of the laws that the exact solver finds.
     """
 
     def __init__(
@@ -75,19 +74,15 @@ class Stream(Dataset):
         arguments = n, n_samples, n_variables, self.library, self.constraints, state, self.excluded
         drawn = self.prior.draw(*arguments)
         blind = bool(rng.random() < config.blind_share)
-        if self.remainders and not blind and config.looked_up_share < 1.0:
-            drawn = drawn.of(self._to_learn_from(drawn, n_variables, rng))
-        return Batch(n_variables, drawn, blind)
-
-    def _to_learn_from(self, drawn: DrawnDataSets, n_variables: int, rng: np.random.Generator) -> np.ndarray:
-        """Rows of the data sets to train on: few of those whose program is looked up."""
-        rows = rows_to_look_at(drawn.y.shape[1])
-        columns = np.ascontiguousarray(drawn.X[:, rows, :n_variables].transpose(0, 2, 1))
-        catalogue = catalogue_of(self.library, n_variables)
-        known = are_looked_up(columns, drawn.y[:, rows], catalogue, self.constraints.max_length)
-        kept = ~known | (rng.random(len(known)) < self.config.looked_up_share)
-        kept[0] = True
-        return np.flatnonzero(kept)
+        if not self.remainders or blind:
+            return Batch(n_variables, drawn, blind)
+        grammar = self.constraints.grammar(self.library, n_variables)
+        found = solve_all(self.library, drawn.X[:, :, :n_variables], drawn.y, grammar)
+        if config.looked_up_share < 1.0:  # train on few of those whose law is found
+            kept = (found[:, 0] < 0) | (rng.random(len(found)) < config.looked_up_share)
+            kept[0] = True
+            drawn, found = drawn.of(np.flatnonzero(kept)), found[kept]
+        return Batch(n_variables, drawn, blind, found)
 
     def batches(self, numbers: Sequence[int], n_workers: int) -> Iterator[Batch]:
         """Yield the batches of these numbers, in order, drawn ahead by worker processes if there are any."""

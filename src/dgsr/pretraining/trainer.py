@@ -130,7 +130,7 @@ class Trainer:
         """Add the gradient of a group to that of its mini-batch; return its loss."""
         if self.config.objective == "cross-entropy":
             return self._cross_entropy(batch)
-        return self._policy_gradient(batch.drawn, batch.n_variables, state)
+        return self._policy_gradient(batch, state)
 
     def _schedule(self) -> float:
         if self.step < self.config.warmup:
@@ -141,7 +141,7 @@ class Trainer:
     def _cross_entropy(self, batch: Batch) -> float:
         """Accumulate the gradient over programs of similar length, so that little is padding."""
         generator = self.generator
-        n_variables, drawn, blind = batch
+        n_variables, drawn, blind, found = batch
         grammar = generator.grammar(n_variables)
         programs = drawn.programs
         order = np.argsort(programs.lengths, kind="stable")
@@ -149,7 +149,8 @@ class Trainer:
         at_once = _MICRO_BATCH if generator.device.type == "cpu" else len(order)
         for start in range(0, len(order), at_once):
             rows = order[start : start + at_once]
-            encoding = generator.encode(drawn.X[rows], drawn.y[rows], n_variables)
+            laws = None if found is None else found[rows]
+            encoding = generator.encode(drawn.X[rows], drawn.y[rows], n_variables, laws)
             if blind:
                 encoding = encoding.blurred()
             truth = generator.completed(encoding, programs.tokens[rows], programs.lengths[rows], grammar)
@@ -159,10 +160,10 @@ class Trainer:
             total += float(loss.detach())
         return total
 
-    def _policy_gradient(self, drawn: DrawnDataSets, n_variables: int, state: np.ndarray) -> float:
-        generator, config = self.generator, self.config
-        grammar = generator.grammar(n_variables)
-        encoding = generator.encode(drawn.X, drawn.y, n_variables)
+    def _policy_gradient(self, batch: Batch, state: np.ndarray) -> float:
+        generator, config, drawn = self.generator, self.config, batch.drawn
+        grammar = generator.grammar(batch.n_variables)
+        encoding = generator.encode(drawn.X, drawn.y, batch.n_variables, batch.found)
         with torch.no_grad():
             samples = generator.sample_encoded(encoding.detached(), config.n_programs, grammar, state)
         rewards = self.rewards(samples.tokens, samples.lengths, drawn)

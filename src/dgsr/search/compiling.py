@@ -138,7 +138,8 @@ def _run_searchers(has_constants: bool) -> None:
         _evolve_once(population, grammar, state)
         # Last: what lists short programs is compiled by the first process meanwhile.
         _small_solver(library, data, grammar).repair(population)
-        new_tables(data.columns[None], data.y[None], catalogue_of(library, 1), constraints.max_length)
+        plans = np.full((1, constraints.max_length), -1)
+        new_tables(data.columns[None], data.y[None], catalogue_of(library, 1), plans)
 
 
 def _small_solver(library: Library, data: DataSet, grammar: Grammar) -> ExactSolver:
@@ -174,7 +175,8 @@ def _run_sampler(has_constants: bool) -> None:
     encoding = Encoding(torch.zeros(1, sizes.n_latents, sizes.encoder_width))
     if sizes.remainders:  # with empty tables: the second process compiles what fills them
         catalogue = catalogue_of(library, 1)
-        tables = room_for_tables(data.columns[None], data.y[None], catalogue, constraints.max_length)
+        plans = np.full((1, constraints.max_length), -1)
+        tables = room_for_tables(data.columns[None], data.y[None], catalogue, plans)
         encoding = replace(encoding, tables=tables, catalogue=catalogue)
     samples = generator.sample_encoded(encoding, 4, grammar, state)
     generator.log_probs(encoding, samples.tokens, samples.lengths, grammar)

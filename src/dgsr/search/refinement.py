@@ -45,6 +45,8 @@ class Refinement:
     config : SearchConfig
     seed : int
         Chooses the rows the encoder reads.
+    law : Population, optional
+        What the exact solver found for the whole law: a program or none.
     """
 
     def __init__(
@@ -55,10 +57,11 @@ class Refinement:
         grammar: Grammar,
         config: SearchConfig,
         seed: int,
+        law: Population | None = None,
     ) -> None:
         self.generator = generator.refinable_copy()
         # A copy, because what was computed in inference mode can't be refined through.
-        self.encoding = generator.encode_dataset(data.columns.T, data.y, seed).detached()
+        self.encoding = generator.encode_dataset(data.columns.T, data.y, seed, law).detached()
         self._library, self._grammar, self._config = library, grammar, config
         self._pretrained = generator.decoder
         self._forget_training()

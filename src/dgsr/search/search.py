@@ -72,11 +72,12 @@ class Search:
         self.budget = Budget(config.max_evaluations, config.max_time)
         self.evaluation = evaluation_of(data, library, constraints, config, self.budget)
         self.solver = ExactSolver(library, data, self.grammar) if self.evaluation.is_solved else None
+        self._law = None if self.solver is None else self.solver.solve(0)  # a program or none
         self._stage = 1  # the next one of the solver; 0 belongs to the glance
         self.inherits = False  # whether the next round breeds from an earlier search's programs
         self.refinement = None
         if generator is not None:  # line 1
-            self.refinement = Refinement(generator, data, library, self.grammar, config, seed)
+            self.refinement = Refinement(generator, data, library, self.grammar, config, seed, self._law)
         patience = self.evaluation.patience if config.patience is None else config.patience
         self.restarts = Restarts(patience, self.evaluation.gain)
         self._nothing = Scored.none(library, constraints.max_length, self.evaluation.n_constants)
@@ -187,10 +188,10 @@ class Search:
     # Before and between the rounds -------------------------------------------------------------------
 
     def glance(self) -> None:
-        """Solve for the law, and look at a few programs of the generator: often that is all."""
+        """Evaluate the law that the solver found, and a few programs of the generator: often that is all."""
         nmse = np.zeros(0)
-        if self.solver is not None:
-            nmse = self.evaluate(self.solver.solve(0))
+        if self.solver is not None and self._law is not None:
+            nmse = self.evaluate(self._law)
         if self.refinement is not None and not self._should_stop():
             programs = self._sample(self.refinement, min(_GLANCE, self.config.batch_size))
             nmse = self.evaluate(programs)

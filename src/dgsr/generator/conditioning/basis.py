@@ -7,8 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dgsr.exact_search.bank import Short, new_short
-from dgsr.exact_search.stages import look_up_whole
+from dgsr.exact_search.bank import Short, fill_short, new_short, short_of
 from dgsr.kernels.arrays import copy_to
 from dgsr.kernels.compilation import compiled
 
@@ -58,7 +57,7 @@ class Tables(NamedTuple):
     short_rows: np.ndarray
     short_slots: np.ndarray
     short_sieve: np.ndarray
-    plans: np.ndarray  # (D, max_length) int64: what is looked up whole, -1 after its end
+    plans: np.ndarray  # (D, max_length) int64: laws that the exact solver found, -1 after their end
 
 
 @compiled()
@@ -295,16 +294,17 @@ def _sine(values, shift, out):
         out[j] = math.sin(values[j] + shift) if abs(values[j]) < 1e5 else np.nan
 
 
-def new_tables(columns, y, catalogue, max_length):
+def new_tables(columns, y, catalogue, plans):
     """Return the `Tables` of D data sets; see `room_for_tables`."""
-    tables = room_for_tables(columns, y, catalogue, max_length)
+    tables = room_for_tables(columns, y, catalogue, plans)
     _fill_tables(tables)
     short = Short(*(getattr(tables, f"short_{name}") for name in Short._fields))
-    look_up_whole(tables.columns, tables.y, catalogue, short, tables.plans)
+    for d in range(len(tables.columns)):
+        fill_short(tables.columns[d], catalogue, *short_of(short, d))
     return tables
 
 
-def room_for_tables(columns, y, catalogue, max_length):
+def room_for_tables(columns, y, catalogue, plans):
     """Return the `Tables` of D data sets with nothing computed.
 
     Parameters
@@ -313,8 +313,9 @@ def room_for_tables(columns, y, catalogue, max_length):
     y : ndarray of shape (D, n), float64
     catalogue : dgsr.exact_search.bank.Catalogue
         The short programs over these columns.
-    max_length : int
-        Most tokens of a program that is looked up whole.
+    plans : ndarray of shape (D, max_length), int64
+        Tokens of their laws as the exact solver found them, -1 after the end of each; all -1 where it found
+        none.
     """
     n_datasets, n_columns, n = columns.shape
     k, f, p = n_columns * N_BASES, n_columns * N_FACTORS, n_columns * (n_columns - 1) // 2 * N_PAIRS
@@ -336,5 +337,5 @@ def room_for_tables(columns, y, catalogue, max_length):
         factors=zeros(f, n),
         factor_weights=zeros(f, f),
         **{f"short_{name}": array for name, array in short._asdict().items()},
-        plans=np.full((n_datasets, max_length), -1),
+        plans=plans,
     )

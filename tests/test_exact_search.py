@@ -11,7 +11,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from dgsr import DGSRRegressor
-from dgsr.exact_search import ExactSolver, enumeration, is_law, stages
+from dgsr.exact_search import ExactSolver, enumeration, stages
 from dgsr.exact_search.bank import (
     LARGE,
     N_POINTS,
@@ -25,6 +25,7 @@ from dgsr.exact_search.bank import (
 )
 from dgsr.exact_search.contexts import cover_with, n_covers, uncover
 from dgsr.exact_search.join import MOST_FIRST, MOST_WORK, MOST_WORK_OF_STAGE, NONE, complete
+from dgsr.exact_search.solver import is_law
 from dgsr.exact_search.stages import DEEPEST, SHALLOW, complete_whole
 from dgsr.expressions import get_library
 from dgsr.expressions.constraints import Constraints
