@@ -15,6 +15,7 @@ from dgsr.generator.conditioning.features import new_scratch
 from dgsr.generator.conditioning.targets import append, describe_next, new_holes
 from dgsr.kernels.compilation import compiled
 from dgsr.kernels.elementary import exp
+from dgsr.kernels.grammar import TreeState
 from dgsr.kernels.sampling import draw_tokens
 
 #: Programs that go through the steps together: their keys and values have to stay in the cache.
@@ -356,8 +357,8 @@ def decode(
             if remainders is not None:
                 _score_columns(n, reader, normed, read_columns, last_parent, logits)
             draw_tokens(
-                logits[:n], active[:n], t, counters, stack, grammar, tokens, log_probs, state, inputs,
-                finished,
+                logits[:n], active[:n], t, TreeState(counters, stack), grammar, tokens, log_probs, state,
+                inputs, finished,
             )  # fmt: skip
             n_left = 0
             for a in range(n):

@@ -15,7 +15,6 @@ import torch
 
 from dgsr.constants.fitting import fit_constants
 from dgsr.generator.generator import Generator
-from dgsr.kernels.evaluate import predictions
 from dgsr.kernels.random import new_state
 from dgsr.population import DataSet, Population
 from dgsr.pretraining.prior import DrawnDataSets, Exclusions, Prior, comparable
@@ -41,9 +40,7 @@ class ValidationSet(NamedTuple):
     def excluded(self, others: Exclusions) -> Exclusions:
         """Return `others` and the equations of this set: with the constants they have, not with all."""
         programs = self.drawn.programs
-        table = programs.library.table
-        arrays = programs.tokens, programs.lengths, programs.constants, table.opcode, table.argument
-        values = comparable(predictions(*arrays, others.points), self.linear_scaling)
+        values = comparable(programs.predict(others.points.T), self.linear_scaling)
         return others._replace(values=np.concatenate([others.values, values]))
 
 
