@@ -26,7 +26,6 @@ from scipy.spatial import cKDTree
 from dgsr.expressions.constraints import Constraints
 from dgsr.generator.checkpoints import CARD, list_generators, load_generator
 from dgsr.kernels.canonical import skeletons
-from dgsr.kernels.evaluate import predictions
 from dgsr.pretraining import PretrainingConfig
 from dgsr.pretraining.conditioning_gap import draw_validation_set
 from dgsr.pretraining.decontamination import benchmark_exclusions, problem_skeletons
@@ -113,11 +112,10 @@ def check(name: str) -> dict:
         if (library.has_constants)
         else np.empty(0, dtype=np.uint64)
     )
-    table, hits, met, n_equations = library.table, [], [], 0
+    hits, met, n_equations = [], [], 0
     for number in range(card["steps_done"] * config.n_groups):
         programs = stream[number].drawn.programs
-        arrays = programs.tokens, programs.lengths, programs.constants, table.opcode, table.argument
-        ours = fingerprints(predictions(*arrays, points), scaled)
+        ours = fingerprints(programs.predict(points.T), scaled)
         usable = np.flatnonzero(np.isfinite(ours).all(axis=1))
         near = dict(zip(usable, (whole[close] for close in tree.query_ball_point(ours[usable], DIGITS))))
         for i, j in zip(*same_where_defined(ours, theirs[partial])):
@@ -125,14 +123,13 @@ def check(name: str) -> dict:
         for i, close in near.items():
             if not len(close):
                 continue
-            one = tuple(array[i : i + 1] for array in arrays[:3])
-            (again,) = fingerprints(predictions(*one, *arrays[3:], below), scaled)
+            (again,) = fingerprints(programs[i : i + 1].predict(below.T), scaled)
             same = [j for j in close if not differ(again, theirs_below[j])]
             row = {"problem": names[(same or close)[0]], "equation": str(programs[int(i)])}
             (hits if same else met).append(row)
         if len(known_skeletons):
             copies = programs.tokens.copy(), programs.lengths, programs.constants.copy()
-            found = skeletons(*copies, table.arity, rewriting(library), scaled)
+            found = skeletons(*copies, library.table.arity, rewriting(library), scaled)
             hits += [
                 {"problem": "a skeleton", "equation": str(programs[int(i)])}
                 for i in np.flatnonzero(np.isin(found, known_skeletons))

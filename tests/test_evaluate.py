@@ -230,9 +230,8 @@ def test_squared_errors_are_those_of_the_predictions(n_rows):
     rng = np.random.default_rng(3)
     X, y = rng.uniform(-2.0, 2.0, (n_rows, 3)), rng.normal(size=n_rows)
     data, table = DataSet.from_arrays(X, y), population.library.table
-    arrays = population.tokens, population.lengths, population.constants, table.opcode, table.argument
-    errors = squared_errors(*arrays, data.columns, y, data.weights)
-    predicted = predictions(*arrays, data.columns)
+    errors = squared_errors(population.arrays, table, data)
+    predicted = predictions(population.arrays, table, data.columns)
     with np.errstate(all="ignore"):
         expected = ((y - predicted) ** 2).sum(axis=1)
     expected[~np.isfinite(expected)] = np.inf

@@ -43,8 +43,7 @@ def setting(preset, n_variables=2, n_used=None, **limits):
 def breed(population, grammar, state, fitness=None, crossover=0.5, mutation=0.5, tournament=5) -> Offspring:
     if fitness is None:
         fitness = np.arange(len(population), dtype=float)
-    arrays = population.tokens, population.lengths, population.constants
-    return vary(*arrays, fitness, grammar, crossover, mutation, tournament, 3, state)
+    return vary(population.arrays, fitness, grammar, crossover, mutation, tournament, 3, state)
 
 
 def written(library, grammar, *programs, constants=()):
@@ -78,7 +77,7 @@ def row(tokens, lengths, b):
 
 
 def as_population(library, offspring):
-    return Population(library, offspring.tokens, offspring.lengths, offspring.constants)
+    return Population(library, *offspring.programs)
 
 
 # ---- the first population -------------------------------------------------------------------
@@ -151,13 +150,16 @@ def test_unchanged_children_equal_their_parents_bit_for_bit(preset, seed):
     same = ~offspring.changed
     assert 0 < same.sum() < 60
     parents = population[offspring.parents]
-    assert np.array_equal(offspring.tokens[same], parents.tokens[same])
-    assert np.array_equal(offspring.lengths[same], parents.lengths[same])
-    assert np.array_equal(offspring.constants[same], parents.constants[same])
+    assert np.array_equal(offspring.programs.tokens[same], parents.tokens[same])
+    assert np.array_equal(offspring.programs.lengths[same], parents.lengths[same])
+    assert np.array_equal(offspring.programs.constants[same], parents.constants[same])
     n_used = (parents.tokens == library.index.get("const", -1)).sum(axis=1)
     for b in np.flatnonzero(offspring.changed):
-        assert row(offspring.tokens, offspring.lengths, b) != row(parents.tokens, parents.lengths, b) or (
-            offspring.constants[b, : n_used[b]].tolist() != parents.constants[b, : n_used[b]].tolist()
+        assert row(offspring.programs.tokens, offspring.programs.lengths, b) != row(
+            parents.tokens, parents.lengths, b
+        ) or (
+            offspring.programs.constants[b, : n_used[b]].tolist()
+            != parents.constants[b, : n_used[b]].tolist()
         )
 
 
@@ -172,8 +174,9 @@ def test_the_same_state_gives_the_same_children(preset):
     library, grammar = setting(preset)
     population = random_population(80, library, grammar, new_state(0))
     first, second, other = (breed(population, grammar, new_state(seed)) for seed in (5, 5, 6))
-    assert all(np.array_equal(a, b) for a, b in zip(first, second, strict=True))
-    assert not np.array_equal(first.tokens, other.tokens)
+    assert all(np.array_equal(a, b) for a, b in zip(first.programs, second.programs, strict=True))
+    assert all(np.array_equal(a, b) for a, b in zip(first[1:], second[1:], strict=True))
+    assert not np.array_equal(first.programs.tokens, other.programs.tokens)
 
 
 def test_breeding_leaves_the_parents_alone():
@@ -238,7 +241,9 @@ def test_crossover_swaps_subtrees_below_the_roots_and_reaches_every_swap():
         pair = tuple(offspring.parents.tolist())
         for b in range(2):
             if offspring.changed[b]:
-                seen[pair if b == 0 else pair[::-1]].add(row(offspring.tokens, offspring.lengths, b))
+                seen[pair if b == 0 else pair[::-1]].add(
+                    row(offspring.programs.tokens, offspring.programs.lengths, b)
+                )
     for key, programs in legal.items():
         host = (first, second)[key[0]]
         rows = np.zeros((len(programs), grammar.max_length), dtype=np.int64)
@@ -270,7 +275,9 @@ def test_constants_travel_with_their_subtrees(seed):
             annotated(population.tokens[p], population.lengths[p], population.constants[p])
             for p in (offspring.parents[b], offspring.parents[pair])
         )
-        child = annotated(offspring.tokens[b], offspring.lengths[b], offspring.constants[b])
+        child = annotated(
+            offspring.programs.tokens[b], offspring.programs.lengths[b], offspring.programs.constants[b]
+        )
         host_ids, donor_ids = ([node[0] for node in nodes] for nodes in (host, donor))
         assert any(
             child == host[:i] + donor[k:m] + host[j:]
@@ -287,11 +294,11 @@ def test_the_constants_of_children_are_those_of_parents_or_new(seed):
     population = random_population(60, library, grammar, state)
     population.constants[:] = np.random.default_rng(seed).normal(size=population.constants.shape) + 10.0
     offspring = breed(population, grammar, state, crossover=0.7, mutation=0.7)
-    n_constants = (offspring.tokens == library.index["const"]).sum(axis=1)
+    n_constants = (offspring.programs.tokens == library.index["const"]).sum(axis=1)
     for b in np.flatnonzero(offspring.mutations != kernel.CONSTANT):
         parents = offspring.parents[[b, b ^ 1]]
         known = {1.0, *population.constants[parents].ravel()}
-        assert set(offspring.constants[b, : n_constants[b]]) <= known
+        assert set(offspring.programs.constants[b, : n_constants[b]]) <= known
 
 
 # ---- mutation ---------------------------------------------------------------------------------
@@ -304,7 +311,7 @@ def mutants(library, grammar, text, kind, n=3000):
     draft = new_draft(grammar.max_length, population.constants.shape[1])
     state = new_state(kind)
     result = {}
-    arguments = population.tokens[0], population.lengths[0], population.constants[0], 3, draft, grammar
+    arguments = population.arrays, 0, 3, draft, grammar
     for _ in range(n):
         if kernel.mutate(kind, *arguments, choices, state):
             program = tuple(draft.tokens[: draft.counters[2]].tolist())
@@ -368,7 +375,7 @@ def test_the_mutation_of_constants_changes_one_of_them_and_nothing_else():
     library, grammar = setting("koza-const", max_constants=2)
     population = written(library, grammar, "exp mul const sin add const x1", constants=[[2.0, 3.0]])
     choices, draft = choices_of(grammar, 2), new_draft(grammar.max_length, 2)
-    arguments = population.tokens[0], population.lengths[0], population.constants[0], 3, draft, grammar
+    arguments = population.arrays, 0, 3, draft, grammar
     state = new_state(0)
     factors = np.ones((4000, 2))
     for i in range(4000):

@@ -39,11 +39,11 @@ signal.signal(signal.SIGALRM, signal.default_int_handler)
 library, constraints, state = get_library("koza", 2), Constraints(max_length=12), new_state(0)
 grammar = constraints.grammar(library)
 programs = random_population(4, library, grammar, state)
-arrays = programs.tokens, programs.lengths, programs.constants
+arrays = programs.arrays
 X = np.random.default_rng(0).uniform(0.5, 2.0, (10, 2))
 kernel = {
     "random_programs": lambda: random_population(4, library, grammar, state),
-    "vary": lambda: vary(*arrays, np.ones(4), grammar, 0.5, 0.5, 5, 3, state),
+    "vary": lambda: vary(arrays, np.ones(4), grammar, 0.5, 0.5, 5, 3, state),
     "walk": lambda: walk(*arrays[:2], grammar),
     "are_valid": lambda: are_valid(*arrays[:2], grammar),
     "draw_datasets": lambda: Prior().draw(1, 8, 2, library, constraints, state),

@@ -1,4 +1,4 @@
-"""Many programs as a structure of arrays, and what one can ask of them on a data set."""
+"""Many programs as a structure of arrays, with their values, errors and complexities."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ import numpy as np
 from dgsr.expressions.expression import Expression
 from dgsr.expressions.library import Library
 from dgsr.kernels.evaluate import predictions, squared_errors
+from dgsr.kernels.programs import Programs
 
 
 class DataSet(NamedTuple):
-    """A data set in the layout the kernels read."""
+    """A data set in the layout that the kernels read."""
 
     columns: np.ndarray  # (n_features, n_samples) float64, contiguous
     y: np.ndarray  # (n_samples,) float64
@@ -24,7 +25,10 @@ class DataSet(NamedTuple):
 
     @classmethod
     def from_arrays(cls, X: np.ndarray, y: np.ndarray, sample_weight: np.ndarray | None = None) -> DataSet:
-        """Build from `X` (n_samples, n_features), `y` and weights (n_samples,), not negative, not all 0."""
+        """Return the data set of `X` (n_samples, n_features), `y` (n_samples,) and weights (n_samples,).
+
+        The weights must not be negative, nor all 0; they are divided by their mean.
+        """
         y = np.ascontiguousarray(y, dtype=np.float64)
         columns = np.ascontiguousarray(np.asarray(X, dtype=np.float64).T)
         if sample_weight is None:
@@ -37,7 +41,7 @@ class DataSet(NamedTuple):
 
     @property
     def n_effective(self) -> float:
-        """Number of equally weighted rows that tell as much (Kish, 1965): (sum w)**2 / sum w**2."""
+        """Effective sample size (Kish, 1965): (sum w)**2 / sum w**2."""
         return float(self.weights.sum() ** 2 / (self.weights**2).sum())
 
 
@@ -60,6 +64,11 @@ class Population:
     tokens: np.ndarray
     lengths: np.ndarray
     constants: np.ndarray
+
+    @property
+    def arrays(self) -> Programs:
+        """The programs in the form that kernels read."""
+        return Programs(self.tokens, self.lengths, self.constants)
 
     def __len__(self) -> int:
         return len(self.lengths)
@@ -85,7 +94,7 @@ class Population:
 
     @classmethod
     def from_expressions(cls, expressions: Sequence[Expression]) -> Population:
-        """Put expressions of one library, at least one, into arrays as wide as needed."""
+        """Return the programs of one or more expressions of one library, in arrays as wide as needed."""
         tokens = np.zeros((len(expressions), max(e.length for e in expressions)), dtype=np.int64)
         constants = np.ones((len(expressions), max(len(e.constants) for e in expressions)))
         for i, expression in enumerate(expressions):
@@ -95,12 +104,12 @@ class Population:
         return cls(expressions[0].library, tokens, lengths, constants)
 
     def complexities(self) -> np.ndarray:
-        """C(f) of every program (paper, appendix "Evaluation Metrics"): shape (n_programs,), int64."""
+        """Return C(f) of every program (paper, appendix "Evaluation Metrics"), shape (n_programs,), int64."""
         per_token = self.library.table.complexity[self.tokens]
         return np.where(np.arange(self.tokens.shape[1]) < self.lengths[:, None], per_token, 0).sum(axis=1)
 
     def nmse(self, X: np.ndarray | DataSet, y: np.ndarray | None = None) -> np.ndarray:
-        """Normalised mean squared error of every program, `inf` where a prediction is not finite.
+        """Return the normalised mean squared error of every program, `inf` where a prediction is not finite.
 
         Parameters
         ----------
@@ -128,26 +137,15 @@ class Population:
             raise ValueError("y is missing; give X and y, or one DataSet.")
         else:
             data = DataSet.from_arrays(X, y)
-        table = self.library.table
-        errors = squared_errors(
-            self.tokens,
-            self.lengths,
-            self.constants,
-            table.opcode,
-            table.argument,
-            data.columns,
-            data.y,
-            data.weights,
-        )
+        errors = squared_errors(self.arrays, self.library.table, data)
         with np.errstate(over="ignore"):  # an NMSE beyond a float is inf
             return errors / (len(data.y) * data.variance)
 
     def rewards(self, X: np.ndarray | DataSet, y: np.ndarray | None = None) -> np.ndarray:
-        """R = 1/(1 + NMSE) of every program (paper, section 3.1); 0 for an invalid one."""
+        """Return R = 1/(1 + NMSE) of every program (paper, section 3.1), which is 0 for an invalid one."""
         return 1.0 / (1.0 + self.nmse(X, y))
 
     def predict(self, X: np.ndarray) -> np.ndarray:
-        """Values of every program on `X` (n_samples, n_features): shape (n_programs, n_samples)."""
-        table = self.library.table
+        """Return the values of every program on `X` (n_samples, n_features): (n_programs, n_samples)."""
         columns = np.ascontiguousarray(np.asarray(X, dtype=np.float64).T)
-        return predictions(self.tokens, self.lengths, self.constants, table.opcode, table.argument, columns)
+        return predictions(self.arrays, self.library.table, columns)

@@ -40,7 +40,7 @@ def fit_constants(
     scaled : bool
         Fit ``slope * f(x) + intercept`` around each program f, in closed form; otherwise f itself.
     free : ndarray of shape (n_programs, max_constants), bool, optional
-        Constants to fit; all by default.
+        Which constants to fit; all by default.
     n_iterations : int
         Steps tried from a starting point; 0 leaves the constants as they are.
     n_starts : int
@@ -49,7 +49,7 @@ def fit_constants(
     precision : float
         Stop when a step lowers the NMSE by less than this share of it.
     state : ndarray of 4 uint64, optional
-        Random state of the starting points; the same for every call by default.
+        State of the random generator for the starting points; by default the same for every call.
 
     Returns
     -------
@@ -63,14 +63,10 @@ def fit_constants(
     shape = population.constants.shape
     result = np.empty((len(population), 3))
     fit_programs(
-        population.tokens,
-        population.lengths,
-        population.constants,
+        population.arrays,
         np.ones(shape, dtype=np.bool_) if free is None else np.ascontiguousarray(free, dtype=np.bool_),
         population.library.table,
-        data.columns,
-        data.y - data.mean if scaled else data.y,
-        data.weights,
+        data._replace(y=data.y - data.mean, mean=0.0) if scaled else data,
         scaled,
         n_iterations,
         n_starts,

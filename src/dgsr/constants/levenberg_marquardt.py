@@ -1,9 +1,9 @@
 """Levenberg-Marquardt for the constants of many programs, with an analytic Jacobian.
 
-A program f with constants c is fitted as a f(x; c) + b, with a and b in closed form for every c
-(*linear scaling*), or as it stands. The derivatives of f in all its constants come from one pass back
-through the program, from the root to the constants: per row, the adjoint of a constant's leaf is its
-column of the Jacobian.
+A program f with constants c is fitted as a f(x; c) + b, with the slope a and the intercept b in closed form
+for every c (*linear scaling*), or as it stands. The derivatives of f by all its constants come from one pass
+back through the program, from the root to the constants (reverse-mode differentiation): the adjoint of a
+constant is its row of the Jacobian.
 
 References
 ----------
@@ -14,47 +14,248 @@ out); Marquardt, 1963.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, NamedTuple
+
 import numpy as np
 
 from dgsr.kernels.compilation import compiled
 from dgsr.kernels.evaluate import BLOCK
 from dgsr.kernels.operators import CONSTANT, DIV, VARIABLE, apply, differentiate
+from dgsr.kernels.programs import Programs
 from dgsr.kernels.random import uniform
 
-# Sums may be reordered: only then are they vectorised.
-_summing = compiled(_nrt=False, fastmath={"reassoc", "contract", "nsz"}, error_model="numpy")
-_leaf = compiled(_nrt=False, error_model="numpy")
+if TYPE_CHECKING:
+    from dgsr.expressions.library import TokenTable
+    from dgsr.population import DataSet
 
-# A function whose relative spread over the rows is below the root of this is constant: scaling it up
-# would fit its rounding.
+# Sums are vectorised only if the compiler may reorder them.
+_summing = compiled(_nrt=False, fastmath={"reassoc", "contract", "nsz"})
+_leaf = compiled(_nrt=False)
+
+# A function whose relative spread over the samples is below the root of this counts as constant: a slope
+# would scale its rounding up.
 _CONSTANT_SHARE = 1e-16
 # Damping of the first step, relative to the diagonal, and its bounds.
 _FIRST_DAMPING, _LEAST_DAMPING, _MOST_DAMPING = 1e-3, 1e-15, 1e8
-# A constant with less than this share of its column left is one that slope and intercept can undo.
+# A constant is redundant if the projection of slope and intercept leaves less than this share of its
+# derivatives' squares.
 _REDUNDANT_SHARE = 1e-12
-# A residual below this share of the target's variance is rounding.
+# A squared error below this share of the target's is rounding.
 _ROUNDING = 1e-31
 
 
-@_summing
-def _sum(w, x, n):
-    total = 0.0
-    for j in range(n):
-        total += w[j] * x[j]
-    return total
+class _Task(NamedTuple):
+    """The programs to fit, and how to fit them."""
+
+    programs: Programs
+    free: np.ndarray  # (n_programs, max_constants) bool: the constants to fit
+    table: TokenTable
+    data: DataSet
+    scaled: bool
+    n_iterations: int
+    precision: float
+    total: float  # sum of the weights
+    power: float  # weighted sum of the squares of y
 
 
-@_summing
-def _dot(w, x, y, n):
-    total = 0.0
-    for j in range(n):
-        total += w[j] * x[j] * y[j]
-    return total
+class _Point(NamedTuple):
+    """Constants of a program, and what it computes with them."""
+
+    constants: np.ndarray  # (max_constants,) float64
+    values: np.ndarray  # (n_samples,) float64: of f, less their mean where it is scaled
+    residuals: np.ndarray  # (n_samples,) float64
+    jacobian: np.ndarray  # (max_constants, n_samples) float64: derivatives of f by each free constant
+    scale: np.ndarray  # (4,) float64: slope, intercept, and the mean and the sum of squares of `values`
+
+
+class _Scratch(NamedTuple):
+    """The tree of a program, and values and derivatives of its nodes on one block of samples."""
+
+    second: (
+        np.ndarray
+    )  # (max_length + 1,) int64: position of the second child; of a unary operator, of the first
+    moves: np.ndarray  # (max_length + 1,) bool: whether the node has a free constant below it, or is one
+    stack: np.ndarray  # (max_length + 1,) int64
+    rows: np.ndarray  # (max_length + 1,) int64: row of `work` with the values of the node
+    work: np.ndarray  # (n_features + max_length, BLOCK) float64
+    adjoints: np.ndarray  # (max_length, BLOCK) float64: derivative of the root by the node
+
+
+class _System(NamedTuple):
+    """The normal equations of a step in the free constants."""
+
+    matrix: np.ndarray  # (max_constants, max_constants) float64, below the diagonal
+    vector: np.ndarray  # (max_constants,) float64
+    shares: np.ndarray  # (max_constants,) float64: inner products of the derivatives with the values
+    factor: np.ndarray  # (max_constants, max_constants) float64: Cholesky factor of the damped matrix
+    step: np.ndarray  # (max_constants,) float64: solution
+
+
+@compiled(nogil=True)
+def fit_programs(programs, free, table, data, scaled, n_iterations, n_starts, precision, state, result):
+    """Fit the constants of every program by least squares.
+
+    Parameters
+    ----------
+    programs : Programs
+        Their constants are starting values, which are overwritten where others fit better.
+    free : ndarray of shape (n_programs, max_constants), bool
+        Which constants to fit; the others stay as they are.
+    table : TokenTable
+        Of the library.
+    data : DataSet
+        The weighted mean of its y must be 0 if `scaled`.
+    scaled : bool
+        Whether slope and intercept are fitted in closed form besides.
+    n_iterations : int
+        Steps tried from each starting point; 0 leaves the constants as they are.
+    n_starts : int
+        Starting points besides the one given: all constants 1.0, then random ones.
+    precision : float
+        Stop when a step lowers the squared error by less than this share.
+    state : ndarray of 4 uint64
+        State of the random generator; advanced where random starting points are used.
+    result : ndarray of shape (n_programs, 3), float64
+        Receives the weighted sum of squared residuals (`inf` where a value is not finite), slope and
+        intercept.
+    """
+    constants = programs.constants
+    n_samples, n_constants = len(data.y), constants.shape[1]
+    total, power = data.weights.sum(), _dot(data.weights, data.y, data.y, n_samples)
+    task = _Task(programs, free, table, data, scaled, n_iterations, precision, total, power)
+    scratch = _new_scratch(programs.tokens.shape[1], len(data.columns))
+    point, spare = _new_point(n_constants, n_samples), _new_point(n_constants, n_samples)
+    system = _new_system(n_constants)
+    best = np.empty(n_constants)
+    for b in range(len(programs.lengths)):
+        n_own = _link(b, task, scratch)
+        n_free = 0
+        for p in range(n_own):
+            n_free += free[b, p]
+            best[p] = constants[b, p]
+        lowest, slope, intercept = np.inf, 0.0, 0.0
+        for start in range(1 + n_starts if n_free > 0 and n_iterations > 0 else 1):
+            for p in range(n_own):
+                point.constants[p] = constants[b, p]
+                if start == 1 and free[b, p]:
+                    point.constants[p] = 1.0
+                elif start > 1 and free[b, p]:
+                    point.constants[p] = 10.0 ** (2.0 * uniform(state) - 1.0)
+                    if uniform(state) < 0.5:
+                        point.constants[p] = -point.constants[p]
+            loss = _descend(b, n_own, n_free, point, spare, task, scratch, system)
+            if loss < lowest:
+                lowest, slope, intercept = loss, point.scale[0], point.scale[1]
+                for p in range(n_own):
+                    best[p] = point.constants[p]
+        for p in range(n_own):
+            constants[b, p] = best[p]
+        result[b, 0], result[b, 1], result[b, 2] = lowest, slope, intercept
+
+
+@compiled()
+def _new_scratch(max_length, n_features):
+    return _Scratch(
+        np.empty(max_length + 1, dtype=np.int64),
+        np.empty(max_length + 1, dtype=np.bool_),
+        np.empty(max_length + 1, dtype=np.int64),
+        np.empty(max_length + 1, dtype=np.int64),
+        np.empty((n_features + max_length, BLOCK)),
+        np.empty((max_length, BLOCK)),
+    )
+
+
+@compiled()
+def _new_point(n_constants, n_samples):
+    return _Point(
+        np.empty(n_constants),
+        np.empty(n_samples),
+        np.empty(n_samples),
+        np.empty((n_constants, n_samples)),
+        np.empty(4),
+    )
+
+
+@compiled()
+def _new_system(n_constants):
+    return _System(
+        np.empty((n_constants, n_constants)),
+        np.empty(n_constants),
+        np.empty(n_constants),
+        np.empty((n_constants, n_constants)),
+        np.empty(n_constants),
+    )
 
 
 @_leaf
-def _link(tokens, length, arity_of, opcode, free, second, moves, stack):
-    """Find the second children, and the nodes with a free constant below; return the number of constants."""
+def _descend(b, n_own, n_free, start, spare, task, scratch, system):
+    """Fit program `b` from one starting point; return its weighted sum of squared residuals, or inf.
+
+    Parameters
+    ----------
+    b, n_own, n_free : int
+        The program, and how many constants it has and how many of them are free.
+    start : _Point
+        Its `constants` are where the steps begin; constants, slope and intercept of the best fit are written
+        there.
+    spare : _Point
+        Scratch.
+    task : _Task
+    scratch : _Scratch
+        Linked to the program.
+    system : _System
+    """
+    fits = n_free > 0 and task.n_iterations > 0
+    point, trial = start, spare
+    if not _compute(b, n_own, fits, point, task, scratch):
+        return np.inf
+    loss = _scale(point, task)
+    if not loss < np.inf:
+        return np.inf
+    damping, n_tried = _FIRST_DAMPING, 0
+    while fits and n_tried < task.n_iterations and loss > _ROUNDING * task.power and point.scale[0] != 0.0:
+        _normal_equations(point, n_free, task, system)
+        decrease = -1.0
+        while n_tried < task.n_iterations and damping < _MOST_DAMPING:
+            n_tried += 1
+            trial_loss = np.inf
+            if _solve(system, damping, n_free):
+                _take_step(b, n_own, point, trial, task, system)
+                if _compute(b, n_own, fits, trial, task, scratch):
+                    trial_loss = _scale(trial, task)
+            if trial_loss < loss:
+                decrease = (loss - trial_loss) / loss
+                loss = trial_loss
+                point, trial = trial, point
+                damping = max(0.1 * damping, _LEAST_DAMPING)
+                break
+            damping *= 10.0
+        if decrease < task.precision:
+            break
+    for p in range(n_own):
+        start.constants[p] = point.constants[p]
+    start.scale[0], start.scale[1] = point.scale[0], point.scale[1]
+    return loss
+
+
+@_leaf
+def _take_step(b, n_own, point, trial, task, system):
+    """Write the constants of `point` after a step, which is limited to 5 (1 + |c|), into `trial`."""
+    at = 0
+    for p in range(n_own):
+        trial.constants[p] = point.constants[p]
+        if task.free[b, p]:
+            limit = 5.0 * (1.0 + abs(point.constants[p]))
+            trial.constants[p] += min(max(system.step[at], -limit), limit)
+            at += 1
+
+
+@_leaf
+def _link(b, task, scratch):
+    """Write the tree of program `b` into `second` and `moves`; return the number of its constants."""
+    tokens, length, free = task.programs.tokens[b], task.programs.lengths[b], task.free[b]
+    arity, opcode = task.table.arity, task.table.opcode
+    second, moves, stack = scratch.second, scratch.moves, scratch.stack
     k = 0
     for i in range(length):
         k += opcode[tokens[i]] == CONSTANT
@@ -70,7 +271,7 @@ def _link(tokens, length, arity_of, opcode, free, second, moves, stack):
             moves[i] = moves[i + 1]
             second[i] = i + 1
             top -= 1
-            if arity_of[tokens[i]] == 2:
+            if arity[tokens[i]] == 2:
                 second[i] = stack[top]
                 moves[i] = moves[i] or moves[second[i]]
                 top -= 1
@@ -80,88 +281,91 @@ def _link(tokens, length, arity_of, opcode, free, second, moves, stack):
 
 
 @_leaf
-def _evaluate(
-    tokens,
-    length,
-    constants,
-    free,
-    opcode,
-    argument,
-    columns,
-    second,
-    moves,
-    work,
-    adjoints,
-    rows,
-    values,
-    jacobian,
-    with_jacobian,
-):
-    """Fill `values` with f and the rows of `jacobian` with its derivatives; False where not finite."""
-    n_variables, n_samples = columns.shape
+def _compute(b, n_own, with_jacobian, point, task, scratch):
+    """Write the values of program `b` into `point`, and its Jacobian if that is asked for.
+
+    Return False where a value is not finite.
+    """
+    n_samples = len(task.data.y)
     for start in range(0, n_samples, BLOCK):
         n = min(BLOCK, n_samples - start)
-        for v in range(n_variables):
-            for j in range(n):
-                work[v, j] = columns[v, start + j]
-        k = 0
-        for i in range(length):
-            k += opcode[tokens[i]] == CONSTANT
-        for i in range(length - 1, -1, -1):
-            token = tokens[i]
-            op = opcode[token]
-            if op == VARIABLE:
-                rows[i] = argument[token]
-                continue
-            rows[i] = n_variables + i
-            out = work[rows[i]]
-            if op == CONSTANT:
-                k -= 1
-                for j in range(n):
-                    out[j] = constants[k]
-                continue
-            apply(op, argument[token], work[rows[i + 1]], work[rows[second[i]]], out, n)
-            if op >= DIV and not 0.0 * out[0] + 0.0 * out[n // 2] + 0.0 * out[n - 1] == 0.0:
-                return False
-        result = work[rows[0]]
-        check = 0.0
-        for j in range(n):
-            values[start + j] = result[j]
-            check += 0.0 * result[j]
-        if not check == 0.0:
+        if not _compute_values(b, n_own, start, n, point, task, scratch):
             return False
-        if not with_jacobian:
-            continue
-        for j in range(n):
-            adjoints[0, j] = 1.0
-        k = at = 0
-        for i in range(length):
-            token = tokens[i]
-            op = opcode[token]
-            if op == CONSTANT:
-                if free[k]:
-                    for j in range(n):
-                        jacobian[at, start + j] = adjoints[i, j]
-                    at += 1
-                k += 1
-            elif moves[i]:
-                left, right, out = work[rows[i + 1]], work[rows[second[i]]], work[rows[i]]
-                if moves[i + 1]:
-                    differentiate(op, argument[token], 0, left, right, out, adjoints[i], adjoints[i + 1], n)
-                if second[i] != i + 1 and moves[second[i]]:
-                    differentiate(
-                        op, argument[token], 1, left, right, out, adjoints[i], adjoints[second[i]], n
-                    )
+        if with_jacobian:
+            _compute_jacobian(b, start, n, point, task, scratch)
     return True
 
 
 @_leaf
-def _scale(values, y, w, n, total, scaled, residuals, scale):
-    """Set `scale` to slope, intercept, mean and spread; return the sum of squared residuals.
+def _compute_values(b, n_own, start, n, point, task, scratch):
+    """Write the values on `n` samples from `start` on into `point`; return False where not finite."""
+    tokens, opcode, argument = task.programs.tokens[b], task.table.opcode, task.table.argument
+    columns, work, rows = task.data.columns, scratch.work, scratch.rows
+    n_variables = len(columns)
+    for v in range(n_variables):
+        for j in range(n):
+            work[v, j] = columns[v, start + j]
+    k = n_own
+    for i in range(task.programs.lengths[b] - 1, -1, -1):
+        token = tokens[i]
+        op = opcode[token]
+        if op == VARIABLE:
+            rows[i] = argument[token]
+            continue
+        rows[i] = n_variables + i
+        out = work[rows[i]]
+        if op == CONSTANT:
+            k -= 1
+            for j in range(n):
+                out[j] = point.constants[k]
+            continue
+        apply(op, argument[token], work[rows[i + 1]], work[rows[scratch.second[i]]], out, n)
+        if op >= DIV and not 0.0 * out[0] + 0.0 * out[n // 2] + 0.0 * out[n - 1] == 0.0:
+            return False
+    result = work[rows[0]]
+    check = 0.0
+    for j in range(n):
+        point.values[start + j] = result[j]
+        check += 0.0 * result[j]
+    return check == 0.0
 
-    `values` are centred when `scaled`.
+
+@_leaf
+def _compute_jacobian(b, start, n, point, task, scratch):
+    """Write the derivatives by the free constants on the samples of `_compute_values` into `point`."""
+    tokens, opcode, argument = task.programs.tokens[b], task.table.opcode, task.table.argument
+    second, moves, rows = scratch.second, scratch.moves, scratch.rows
+    work, adjoints = scratch.work, scratch.adjoints
+    for j in range(n):
+        adjoints[0, j] = 1.0
+    k = at = 0
+    for i in range(task.programs.lengths[b]):
+        token = tokens[i]
+        op = opcode[token]
+        if op == CONSTANT:
+            if task.free[b, k]:
+                for j in range(n):
+                    point.jacobian[at, start + j] = adjoints[i, j]
+                at += 1
+            k += 1
+        elif moves[i]:
+            left, right, out = work[rows[i + 1]], work[rows[second[i]]], work[rows[i]]
+            if moves[i + 1]:
+                differentiate(op, argument[token], 0, left, right, out, adjoints[i], adjoints[i + 1], n)
+            if second[i] != i + 1 and moves[second[i]]:
+                differentiate(op, argument[token], 1, left, right, out, adjoints[i], adjoints[second[i]], n)
+
+
+@_leaf
+def _scale(point, task):
+    """Fit slope and intercept, and write them and the residuals into `point`.
+
+    Values are centred if the task is `scaled`. Return the weighted sum of squared residuals.
     """
-    if not scaled:
+    values, residuals, scale = point.values, point.residuals, point.scale
+    y, w, total = task.data.y, task.data.weights, task.total
+    n = len(y)
+    if not task.scaled:
         scale[0], scale[1] = 1.0, 0.0
         for j in range(n):
             residuals[j] = y[j] - values[j]
@@ -180,22 +384,30 @@ def _scale(values, y, w, n, total, scaled, residuals, scale):
 
 
 @_leaf
-def _normal_equations(values, jacobian, residuals, w, n, total, k, scaled, scale, matrix, vector, shares):
-    """Fill the normal equations of a step in the constants, slope and intercept projected out."""
-    for p in range(k):
-        column = jacobian[p]
-        if scaled:
-            mean = _sum(w, column, n) / total
+def _normal_equations(point, n_free, task, system):
+    """Write the normal equations of a step in the constants, with slope and intercept projected out.
+
+    References
+    ----------
+    Kaufman, 1975.
+    """
+    matrix, vector, shares = system.matrix, system.vector, system.shares
+    jacobian, scale, w = point.jacobian, point.scale, task.data.weights
+    n = len(w)
+    for p in range(n_free):
+        derivatives = jacobian[p]
+        if task.scaled:
+            mean = _sum(w, derivatives, n) / task.total
             for j in range(n):
-                column[j] -= mean
-            shares[p] = _dot(w, column, values, n)
+                derivatives[j] -= mean
+            shares[p] = _dot(w, derivatives, point.values, n)
         else:
             shares[p] = 0.0
-        vector[p] = _dot(w, column, residuals, n) / scale[0]
-    for p in range(k):
+        vector[p] = _dot(w, derivatives, point.residuals, n) / scale[0]
+    for p in range(n_free):
         for q in range(p + 1):
             entry = _dot(w, jacobian[p], jacobian[q], n)
-            rest = entry - shares[p] * shares[q] / scale[3] if scaled else entry
+            rest = entry - shares[p] * shares[q] / scale[3] if task.scaled else entry
             if p == q and not rest > _REDUNDANT_SHARE * entry:
                 vector[p] = 0.0
                 rest = entry if entry > 0.0 else 1.0
@@ -203,9 +415,10 @@ def _normal_equations(values, jacobian, residuals, w, n, total, k, scaled, scale
 
 
 @_leaf
-def _solve(matrix, vector, damping, k, factor, step):
-    """Solve (M + damping diag M) step = vector by Cholesky; False where M is not positive or not finite."""
-    for p in range(k):
+def _solve(system, damping, n_free):
+    """Solve (M + damping diag M) step = vector by Cholesky; return False where M is not positive definite."""
+    matrix, vector, factor, step = system.matrix, system.vector, system.factor, system.step
+    for p in range(n_free):
         for q in range(p + 1):
             entry = matrix[p, q]
             if p == q:
@@ -218,158 +431,32 @@ def _solve(matrix, vector, damping, k, factor, step):
                 factor[p, p] = np.sqrt(entry)
             else:
                 factor[p, q] = entry / factor[q, q]
-    for p in range(k):
+    for p in range(n_free):
         entry = vector[p]
         for r in range(p):
             entry -= factor[p, r] * step[r]
         step[p] = entry / factor[p, p]
-    for p in range(k - 1, -1, -1):
+    for p in range(n_free - 1, -1, -1):
         entry = step[p]
-        for r in range(p + 1, k):
+        for r in range(p + 1, n_free):
             entry -= factor[r, p] * step[r]
         step[p] = entry / factor[p, p]
     return True
 
 
-@compiled(nogil=True)
-def fit_programs(
-    tokens,
-    lengths,
-    constants,
-    free,
-    table,
-    columns,
-    y,
-    weights,
-    scaled,
-    n_iterations,
-    n_starts,
-    precision,
-    state,
-    result,
-):
-    """Fit the constants of every program by least squares.
+@_summing
+def _sum(w, x, n):
+    """Return the sum of w x over the first n entries."""
+    total = 0.0
+    for j in range(n):
+        total += w[j] * x[j]
+    return total
 
-    Parameters
-    ----------
-    tokens : ndarray of shape (n_programs, max_length), int64
-    lengths : ndarray of shape (n_programs,), int64
-    constants : ndarray of shape (n_programs, max_constants), float64
-        Starting values; overwritten where others fit better.
-    free : ndarray of shape (n_programs, max_constants), bool
-        Which constants to fit; the others stay as they are.
-    table : TokenTable
-    columns : ndarray of shape (n_features, n_samples), float64
-    y : ndarray of shape (n_samples,), float64
-        Its weighted mean must be 0 if `scaled`.
-    weights : ndarray of shape (n_samples,), float64
-    scaled : bool
-        Whether slope and intercept are fitted in closed form besides.
-    n_iterations : int
-        Steps tried from each starting point; 0 leaves the constants as they are.
-    n_starts : int
-        Starting points besides the one given: all 1.0, then random ones.
-    precision : float
-        Stop when a step lowers the squared error by less than this share.
-    state : ndarray of 4 uint64
-        Random state; advanced where random starting points are used.
-    result : ndarray of shape (n_programs, 3), float64
-        Receives the weighted sum of squared residuals (`inf` where a value is not finite), slope and
-        intercept.
-    """
-    arity, opcode, argument = table.arity, table.opcode, table.argument
-    n_variables, n_samples = columns.shape
-    width, n_constants = tokens.shape[1], constants.shape[1]
-    total, power = weights.sum(), _dot(weights, y, y, n_samples)
-    second = np.empty(width + 1, dtype=np.int64)
-    rows = np.empty(width + 1, dtype=np.int64)
-    stack = np.empty(width + 1, dtype=np.int64)
-    moves = np.empty(width + 1, dtype=np.bool_)
-    work = np.empty((n_variables + width, BLOCK))
-    adjoints = np.empty((width, BLOCK))
-    values, trial_values = np.empty(n_samples), np.empty(n_samples)
-    residuals, trial_residuals = np.empty(n_samples), np.empty(n_samples)
-    jacobian, trial_jacobian = np.empty((n_constants, n_samples)), np.empty((n_constants, n_samples))
-    matrix, factor = np.empty((n_constants, n_constants)), np.empty((n_constants, n_constants))
-    vector, shares, step = np.empty(n_constants), np.empty(n_constants), np.empty(n_constants)
-    current, trial, best = np.empty(n_constants), np.empty(n_constants), np.empty(n_constants)
-    scale, trial_scale = np.empty(4), np.empty(4)
-    for b in range(len(lengths)):
-        program, length = tokens[b], lengths[b]
-        n_own = _link(program, length, arity, opcode, free[b], second, moves, stack)
-        n_free = 0
-        for p in range(n_own):
-            n_free += free[b, p]
-            best[p] = constants[b, p]
-        lowest, slope, intercept = np.inf, 0.0, 0.0
-        fits = n_free > 0 and n_iterations > 0
-        for start in range(1 + n_starts if fits else 1):
-            for p in range(n_own):
-                current[p] = constants[b, p]
-                if start == 1 and free[b, p]:
-                    current[p] = 1.0
-                elif start > 1 and free[b, p]:
-                    current[p] = 10.0 ** (2.0 * uniform(state) - 1.0)
-                    if uniform(state) < 0.5:
-                        current[p] = -current[p]
-            if not _evaluate(
-                program, length, current, free[b], opcode, argument, columns, second, moves, work, adjoints,
-                rows, values, jacobian, fits,
-            ):  # fmt: skip
-                continue
-            loss = _scale(values, y, weights, n_samples, total, scaled, residuals, scale)
-            if not loss < np.inf:
-                continue
-            damping, n_tried = _FIRST_DAMPING, 0
-            while fits and n_tried < n_iterations and loss > _ROUNDING * power and scale[0] != 0.0:
-                _normal_equations(
-                    values, jacobian, residuals, weights, n_samples, total, n_free, scaled, scale, matrix,
-                    vector, shares,
-                )  # fmt: skip
-                decrease = -1.0
-                while n_tried < n_iterations and damping < _MOST_DAMPING:
-                    n_tried += 1
-                    accepted = False
-                    if _solve(matrix, vector, damping, n_free, factor, step):
-                        at = 0
-                        for p in range(n_own):
-                            trial[p] = current[p]
-                            if free[b, p]:
-                                limit = 5.0 * (1.0 + abs(current[p]))
-                                trial[p] += min(max(step[at], -limit), limit)
-                                at += 1
-                        if _evaluate(
-                            program, length, trial, free[b], opcode, argument, columns, second, moves, work,
-                            adjoints, rows, trial_values, trial_jacobian, fits,
-                        ):  # fmt: skip
-                            trial_loss = _scale(
-                                trial_values,
-                                y,
-                                weights,
-                                n_samples,
-                                total,
-                                scaled,
-                                trial_residuals,
-                                trial_scale,
-                            )
-                            accepted = trial_loss < loss
-                    if accepted:
-                        decrease = (loss - trial_loss) / loss
-                        loss = trial_loss
-                        current, trial = trial, current
-                        values, trial_values = trial_values, values
-                        residuals, trial_residuals = trial_residuals, residuals
-                        jacobian, trial_jacobian = trial_jacobian, jacobian
-                        scale, trial_scale = trial_scale, scale
-                        damping = max(0.1 * damping, _LEAST_DAMPING)
-                        break
-                    damping *= 10.0
-                if decrease < precision:
-                    break
-            if loss < lowest:
-                lowest, slope, intercept = loss, scale[0], scale[1]
-                for p in range(n_own):
-                    best[p] = current[p]
-        for p in range(n_own):
-            constants[b, p] = best[p]
-        result[b, 0], result[b, 1], result[b, 2] = lowest, slope, intercept
+
+@_summing
+def _dot(w, x, y, n):
+    """Return the sum of w x y over the first n entries."""
+    total = 0.0
+    for j in range(n):
+        total += w[j] * x[j] * y[j]
+    return total

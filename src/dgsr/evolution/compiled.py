@@ -36,9 +36,7 @@ class CompiledEvolution:
         config = self.config
         for _ in range(config.generations if len(population) else 0):
             offspring = vary(
-                population.tokens,
-                population.lengths,
-                population.constants,
+                population.arrays,
                 config.fitness(population, nmse),
                 grammar,
                 float(config.crossover),
@@ -47,9 +45,7 @@ class CompiledEvolution:
                 config.mutate_max_depth,
                 state,
             )
-            children = Population(
-                population.library, offspring.tokens, offspring.lengths, offspring.constants
-            )
+            children = Population(population.library, *offspring.programs)
             child_nmse = nmse[offspring.parents]
             evaluate_changed(evaluate, children, child_nmse, offspring.changed)
             keep_elites(config.elites, population, nmse, children, child_nmse)
@@ -84,7 +80,7 @@ def random_population(
         others have leaves anywhere above. 1 is Koza's "full", 0 his "grow".
     """
     n_constants = grammar.max_constants if library.has_constants else 0
-    arrays = random_programs(
+    programs = random_programs(
         n_programs, grammar, grammar.max_length, n_constants, min_height, max_height, full_share, state
     )
-    return Population(library, *arrays)
+    return Population(library, *programs)

@@ -25,6 +25,7 @@ from dgsr.expressions.constraints import Grammar
 from dgsr.expressions.library import Library, TokenTable
 from dgsr.kernels.evaluate import predictions
 from dgsr.kernels.grammar import are_valid
+from dgsr.kernels.programs import Programs
 from dgsr.population import DataSet, Population
 
 #: Repaired programs of one call at most.
@@ -73,7 +74,7 @@ def is_law(
     tokens, lengths = program[None, :n], np.array([n])
     if not are_valid(tokens, lengths, grammar)[0]:
         return False
-    values = predictions(tokens, lengths, np.ones((1, 0)), table.opcode, table.argument, columns)[0]
+    values = predictions(Programs(tokens, lengths, np.ones((1, 0))), table, columns)[0]
     return bool(np.mean((values - y) ** 2) <= _ROUNDING * np.mean(y**2))
 
 

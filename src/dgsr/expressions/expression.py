@@ -112,6 +112,7 @@ class Expression:
         """
         # Here, not above: expressions stand below the kernels and need them for this alone.
         from dgsr.kernels.evaluate import predictions
+        from dgsr.kernels.programs import Programs
 
         columns = np.ascontiguousarray(np.asarray(X, dtype=np.float64).T)
         table = self.library.table
@@ -122,10 +123,8 @@ class Expression:
         if len(columns) < n_needed:
             raise ValueError(f"X has {len(columns)} features; the expression uses {n_needed}.")
         # Copies, for those of an expression are read-only, which is another type to the compiler.
-        tokens, constants = self.tokens[None].copy(), self.constants[None].copy()
-        lengths = np.array([self.length])
-        values = predictions(tokens, lengths, constants, table.opcode, table.argument, columns)
-        return values[0]
+        program = Programs(self.tokens[None].copy(), np.array([self.length]), self.constants[None].copy())
+        return predictions(program, table, columns)[0]
 
     def with_feature_names(self, feature_names: Sequence[str] | None) -> Expression:
         """Return the same equation with other names of its variables."""

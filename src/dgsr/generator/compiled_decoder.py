@@ -421,8 +421,8 @@ def decode(weights, conditioning, grammar, draws, state):
                     n, conditioning.weights, buffers.normed, features.columns, first_variable, logits
                 )
             draw_tokens(
-                logits[:n], active[:n], t, draws.tree.counters, draws.tree.stack, grammar, tokens,
-                draws.log_probs, state, inputs, finished,
+                logits[:n], active[:n], t, draws.tree, grammar, tokens, draws.log_probs, state, inputs,
+                finished,
             )  # fmt: skip
             n_left = 0  # programs that are not complete move to the front
             for a in range(n):

@@ -1,8 +1,12 @@
-"""One way of writing a program, out of the many that have the same values, in compiled code.
+"""A canonical form of programs, in compiled code.
 
-Sums and products are put in order; in a library with fitted constants, a program is also rid of
-constants that others make idle, among them the scale and the offset that the fit puts around it.
-What is left without the values of its constants is the *skeleton* of a program.
+The terms of sums and the factors of products are sorted. In a library with fitted constants, constants that
+others make redundant are removed too, among them the scale and the offset that the fit puts around every
+program. The *skeleton* of a program is its tokens without the values of its constants.
+
+In this file `tokens`, shape (at least length,), int64, and `constants`, shape (at least the constants of the
+program,), float64, are one program, which is changed in place; `arity`, shape (n_tokens,), int64, is of the
+library.
 """
 
 from __future__ import annotations
@@ -14,18 +18,18 @@ import numpy as np
 from dgsr.kernels.arrays import copy_to
 from dgsr.kernels.compilation import compiled
 
-# What is fitted around a part of a program, so that it needs none of its own.
+#: Bits that say what is fitted around a subprogram, so that it needs none of its own.
 OFFSET, SCALE = 1, 2
 
-# Rewriting a program ends after a few rounds; this stops it whatever the library.
+# Rewriting a program takes a few rounds; this bound holds for whatever library.
 _MAX_ROUNDS = 64
 
 
 class Rewriting(NamedTuple):
-    """What the rewriting must know of a library; token ids are -1 for what it lacks."""
+    """The facts about a library that rewriting needs; the token id of an operator that it lacks is -1."""
 
     commutative: np.ndarray  # (n_tokens,) bool
-    fitted: np.ndarray  # (n_tokens, 2, 4) int64: of each child, given what is fitted around the operator
+    fitted: np.ndarray  # (n_tokens, 2, 4) int64: bits for each child, given those of the operator
     add: int
     sub: int
     mul: int
@@ -40,7 +44,7 @@ class Rewriting(NamedTuple):
 
 @compiled()
 def subtree_ends(tokens, length, arity, ends):
-    """Fill `ends` with where the subtree at each position ends (exclusive)."""
+    """Write into `ends`, int64, the position after the last token of the subtree at each position."""
     for i in range(length - 1, -1, -1):
         end = i + 1
         for _ in range(arity[tokens[i]]):
@@ -50,7 +54,10 @@ def subtree_ends(tokens, length, arity, ends):
 
 @compiled()
 def _is_before(tokens, a, a_end, b, b_end):
-    """Whether span a sorts before span b: shorter first, then by tokens, variables first."""
+    """Return whether the tokens from `a` to `a_end` sort before those from `b` to `b_end`.
+
+    Shorter ones are first, then those with the lower token at the first difference.
+    """
     if a_end - a != b_end - b:
         return a_end - a < b_end - b
     for i in range(a_end - a):
@@ -61,7 +68,7 @@ def _is_before(tokens, a, a_end, b, b_end):
 
 @compiled()
 def _count(tokens, start, stop, token):
-    """How often `token` stands from `start` to `stop` (exclusive)."""
+    """Return how often `token` stands from `start` to `stop`, exclusive."""
     count = 0
     for i in range(start, stop):
         if tokens[i] == token:
@@ -71,10 +78,10 @@ def _count(tokens, start, stop, token):
 
 @compiled()
 def canonicalise(tokens, length, constants, arity, rewriting):
-    """Sort the terms of every sum and the factors of every product, in place, as right-deep chains.
+    """Sort the terms of every sum and the factors of every product into right-deep chains.
 
-    Equal functions that differ only in the order of their operands become one program. Constants
-    move with the terms they belong to; their values do not matter for the order.
+    Programs that differ only in the order of operands become one. Constants move with the terms they belong
+    to, and their values do not matter for the order.
     """
     constant = rewriting.constant
     ends = np.empty(length + 1, dtype=np.int64)
@@ -88,7 +95,7 @@ def canonicalise(tokens, length, constants, arity, rewriting):
             continue
         subtree_ends(tokens, length, arity, ends)
         end = ends[root]
-        # The terms: subtrees of the chain of the same operator.
+        # The terms are the subtrees below the chain of the same operator.
         n_terms = 0
         i = root
         while i < end:
@@ -126,7 +133,7 @@ def canonicalise(tokens, length, constants, arity, rewriting):
 
 @compiled()
 def _delete(tokens, length, constants, at, rewriting):
-    """Delete the token at `at`, with its value if it is a constant; return the new length."""
+    """Delete the token at `at`, and its value if it is a constant; return the new length."""
     if tokens[at] == rewriting.constant:
         k = _count(tokens, 0, at, rewriting.constant)
         for i in range(k, len(constants) - 1):
@@ -138,7 +145,7 @@ def _delete(tokens, length, constants, at, rewriting):
 
 @compiled()
 def _rotate(array, start, middle, stop):
-    """Let two neighbouring spans of an array change places."""
+    """Exchange two neighbouring spans of an array."""
     for low, high in ((start, middle - 1), (middle, stop - 1), (start, stop - 1)):
         while low < high:
             array[low], array[high] = array[high], array[low]
@@ -148,7 +155,7 @@ def _rotate(array, start, middle, stop):
 
 @compiled()
 def _swap(tokens, constants, start, middle, stop, rewriting):
-    """Let two neighbouring spans of a program change places, with their constants."""
+    """Exchange two neighbouring spans of a program, with their constants."""
     k = _count(tokens, 0, start, rewriting.constant)
     n_first = _count(tokens, start, middle, rewriting.constant)
     n_second = _count(tokens, middle, stop, rewriting.constant)
@@ -158,7 +165,7 @@ def _swap(tokens, constants, start, middle, stop, rewriting):
 
 @compiled()
 def _constants_first(tokens, length, constants, arity, rewriting, ends):
-    """Write f - c as -c + f and f/c as (1/c)*f, in place."""
+    """Write f - c as -c + f and f/c as (1/c)*f."""
     for i in range(length):
         if tokens[i] == rewriting.sub and rewriting.add >= 0:
             operator = rewriting.add
@@ -178,9 +185,9 @@ def _constants_first(tokens, length, constants, arity, rewriting, ends):
 
 @compiled()
 def _join(tokens, length, constants, arity, rewriting, ends):
-    """Join two constants of one sum or product, and two equal factors; return the new length.
+    """Join two constants of one sum or product, or two equal factors; return the new length.
 
-    The program must be in canonical order: there they are neighbours.
+    The program must be sorted, so that the two are neighbours.
     """
     subtree_ends(tokens, length, arity, ends)
     constant = rewriting.constant
@@ -192,10 +199,10 @@ def _join(tokens, length, constants, arity, rewriting, ends):
         in_chain = tokens[b] == operator
         b = b + 1 if in_chain else b
         inverse = rewriting.sub if operator == rewriting.add else rewriting.div
-        at = b + 1 if tokens[b] == inverse else b  # c + (d - f) and c*(d/f) too
+        at = b + 1 if tokens[b] == inverse else b  # the rule holds for c + (d - f) and c*(d/f) too
         if tokens[a] == constant and tokens[at] == constant:
             if at == b and not in_chain:
-                continue  # an operator of constants alone: the grammar refuses it
+                continue  # the grammar refuses an operator of constants alone
             k = _count(tokens, 0, a, constant)
             if operator == rewriting.add:
                 constants[k + 1] += constants[k]
@@ -205,7 +212,7 @@ def _join(tokens, length, constants, arity, rewriting, ends):
             return _delete(tokens, length, constants, i, rewriting)
         if operator != rewriting.mul or rewriting.square < 0 or _count(tokens, a, ends[a], constant) > 0:
             continue
-        # a*a is square(a), a*square(a) is cube(a): b goes, and so does an operator.
+        # a*a becomes square(a), and a*square(a) becomes cube(a): b and one operator are deleted.
         power = rewriting.square
         start = b
         if rewriting.cube >= 0 and tokens[b] == rewriting.square:
@@ -234,9 +241,9 @@ def _join(tokens, length, constants, arity, rewriting, ends):
 
 @compiled()
 def _strip(tokens, length, constants, arity, rewriting, ends, fitted):
-    """Take away one part of a program that the fit of scale and offset makes idle; return the new length.
+    """Remove one part of a program that the fit of scale and offset makes redundant; return the new length.
 
-    `fitted` is scratch: for each position, what the fit supplies around it.
+    `fitted`, int64, is scratch: the bits OFFSET and SCALE for the subtree at each position.
     """
     subtree_ends(tokens, length, arity, ends)
     constant = rewriting.constant
@@ -253,24 +260,24 @@ def _strip(tokens, length, constants, arity, rewriting, ends, fitted):
             continue
         second = ends[first]
         fitted[second] = rewriting.fitted[token, 1, fitted[i]]
-        if token == rewriting.pow and tokens[second] != constant:  # the scale of f in f^g is none of all
-            fitted[first] = 0
+        if token == rewriting.pow and tokens[second] != constant:
+            fitted[first] = 0  # a scale of f in f^g is no scale of the power
         if token == rewriting.add or token == rewriting.sub:
-            idle = fitted[i] & OFFSET
+            redundant = fitted[i] & OFFSET
         else:
-            idle = (token == rewriting.mul or token == rewriting.div) and fitted[i] & SCALE
-        if not idle:
+            redundant = (token == rewriting.mul or token == rewriting.div) and fitted[i] & SCALE
+        if not redundant:
             continue
         if tokens[second] == constant:
             length = _delete(tokens, length, constants, second, rewriting)
             return _delete(tokens, length, constants, i, rewriting)
         if tokens[first] == constant:
-            if token == rewriting.div:  # 1/f, of whatever scale
+            if token == rewriting.div:  # the scale of 1/f is fitted
                 if rewriting.inv < 0:
                     continue
                 tokens[i] = rewriting.inv
                 return _delete(tokens, length, constants, first, rewriting)
-            if token == rewriting.sub and not fitted[i] & SCALE:  # c - f is -f, of whatever offset
+            if token == rewriting.sub and not fitted[i] & SCALE:  # the offset of -f is fitted
                 if rewriting.neg >= 0:
                     tokens[i] = rewriting.neg
                     return _delete(tokens, length, constants, first, rewriting)
@@ -282,7 +289,7 @@ def _strip(tokens, length, constants, arity, rewriting, ends, fitted):
             length = _delete(tokens, length, constants, first, rewriting)
             return _delete(tokens, length, constants, i, rewriting)
         if token == rewriting.mul and rewriting.div >= 0:
-            # f*(c/g) and (c/g)*f are f/g, of whatever scale
+            # f*(c/g) and (c/g)*f are f/g, whose scale is fitted
             at = second
             if tokens[first] == rewriting.div and tokens[first + 1] == constant:
                 _swap(tokens, constants, first, second, ends[i], rewriting)
@@ -296,7 +303,12 @@ def _strip(tokens, length, constants, arity, rewriting, ends, fitted):
 
 @compiled()
 def skeleton(tokens, length):
-    """Hash of the tokens of a program, whatever the values of its constants: uint64 (FNV-1a)."""
+    """Return a hash of the tokens of a program, uint64, which does not depend on the values of its constants.
+
+    References
+    ----------
+    Fowler, Noll & Vo, 1991 (the variant FNV-1a).
+    """
     value = np.uint64(14695981039346656037)
     for i in range(length):
         value = (value ^ np.uint64(tokens[i] + 1)) * np.uint64(1099511628211)
@@ -305,18 +317,18 @@ def skeleton(tokens, length):
 
 @compiled()
 def simplify(tokens, length, constants, arity, rewriting, linear_scaling):
-    """Rewrite a program of a library with constants, in place; return its length.
+    """Rewrite a program of a library with constants into its canonical form; return its length.
 
     Parameters
     ----------
-    tokens : ndarray, int64
+    tokens : ndarray of shape (at least length,), int64
     length : int
-    constants : ndarray of float64
-        At least as many as the program has; those that go away leave their places to the next.
-    arity : ndarray of int64
+    constants : ndarray of shape (at least the constants of the program,), float64
+        The values of constants that remain move to the front.
+    arity : ndarray of shape (n_tokens,), int64
     rewriting : Rewriting
     linear_scaling : bool
-        Whether scale and offset are taken away.
+        Whether a scale and an offset of the whole program are removed.
     """
     ends = np.empty(length + 1, dtype=np.int64)
     fitted = np.zeros(length + 1, dtype=np.int64)
@@ -335,7 +347,7 @@ def simplify(tokens, length, constants, arity, rewriting, linear_scaling):
 
 @compiled()
 def skeletons(tokens, lengths, constants, arity, rewriting, linear_scaling):
-    """Hashes of the skeletons of many programs, which are simplified in place: a ndarray of uint64."""
+    """Simplify many programs in place; return the hashes of their skeletons, shape (n_programs,), uint64."""
     result = np.empty(len(lengths), dtype=np.uint64)
     for b in range(len(lengths)):
         length = simplify(tokens[b], lengths[b], constants[b], arity, rewriting, linear_scaling)
@@ -345,7 +357,7 @@ def skeletons(tokens, lengths, constants, arity, rewriting, linear_scaling):
 
 @compiled()
 def is_among(value, ordered):
-    """Whether `value` is in an ascending array."""
+    """Return whether `value` is in an ascending array."""
     low, high = 0, len(ordered)
     while low < high:
         middle = (low + high) // 2

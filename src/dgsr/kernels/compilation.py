@@ -1,8 +1,8 @@
-"""The decorator of compiled functions, and the folder where their machine code is kept.
+"""The decorators of compiled functions, and the folder where their machine code is kept.
 
 numba keeps machine code by function and asks only whether the file of that function has changed, so that an
-edit of what is compiled into it goes unseen. Here the code of all kernels belongs to one digest of all their
-sources: an edit of any of them makes a new place, and nothing old is ever run.
+edit of what is compiled into it goes unseen. Here the machine code of all kernels is kept under one digest of
+all their sources: an edit of any of them begins a new folder, and old machine code is never run.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import contextlib
 import hashlib
 import os
 import pickle
+import re
 import shutil
 import tempfile
 import warnings
@@ -29,8 +30,9 @@ from numba.core.registry import CPUDispatcher, cpu_target
 from numba.core.typing import make_concrete_template
 from numba.misc.appdirs import AppDirs
 
-# Folders of machine code, one for every state of the sources, that are kept beside each other.
+# Folders of machine code, one for each version of the sources, that are kept beside each other.
 _N_KEPT = 8
+# What loading or writing a damaged file raises.
 _DAMAGED = (
     pickle.UnpicklingError,
     EOFError,
@@ -43,9 +45,11 @@ _DAMAGED = (
     OSError,
 )
 
+# What tells a module that has kernels.
+_IMPORTS_A_DECORATOR = re.compile(rb"from dgsr\.kernels\.compilation import .*\b(compiled|allocation_free)\b")
 
-# Options of `numba.njit`. What numba would hand down from the caller that happens to be compiled first is
-# named here, so that a kernel is the same whoever calls it.
+# Options of `numba.njit`. numba would let a function inherit those that it lacks from the caller that happens
+# to be compiled first; they are all named here, so that a kernel is the same whoever calls it.
 _DEFAULTS = {
     "nopython": True,
     "no_cfunc_wrapper": True,
@@ -75,12 +79,12 @@ def compiled(**options):
 
 
 class Kernel(CPUDispatcher):
-    """A compiled function: numba's dispatcher, but what other compiled code calls is compiled once.
+    """A compiled function: numba's dispatcher, except that what other compiled code calls is optimised once.
 
     numba optimises a function by itself, writes machine code for it and for two wrappers around it, and
     optimises it again in every function that calls it, and in all that call these. Most kernels are only ever
-    called by others. Here a call from compiled code links the function as it was lowered, and it is optimised
-    and written once, together with the function that Python calls. Literal arguments make no variants.
+    called by others. Here a call from compiled code links the function before it is optimised; it is
+    optimised and written once, as part of the function that Python calls. Literal arguments make no variants.
     """
 
     #: All kernels of this process by module and name.
@@ -88,7 +92,7 @@ class Kernel(CPUDispatcher):
 
     def __init__(self, function, **keywords):
         super().__init__(function, **keywords)
-        self._compiler._customize_flags = _Flags  # of the function that Python calls; of parts, see below
+        self._compiler._customize_flags = _Flags  # for calls from Python; for parts, see below
         self._parts = {}  # what is linked into callers, by argument types
         self.instances[f"{function.__module__}.{function.__qualname__}"] = self
 
@@ -129,16 +133,21 @@ class Kernel(CPUDispatcher):
         return part
 
 
+#: For functions that allocate nothing. numba counts a reference at every read of a field of a named tuple, by
+#: atomic operations that take most of the time of a small function; here it counts none.
+allocation_free = compiled(_nrt=False)
+
+
 def _attribute(module, name):
     return getattr(import_module(module), name)
 
 
 class _Flags(compiler.Flags):
-    """The flags of a compilation, equal to others if numba's own functions are compiled alike under both.
+    """The flags of a compilation; two are equal if numba compiles its own functions alike under both.
 
-    numba compiles a function of its own, `np.empty` for one, once for all flags that are equal. Its flags
-    differ between a part and a function that Python calls, all have the same hash, and comparing them takes
-    a tenth of the time of compiling.
+    numba compiles a function of its own, such as `np.empty`, once for all flags that are equal. numba's flags
+    differ between a part and a function that Python calls and all have the same hash, and comparing them
+    takes a tenth of the time of compiling.
     """
 
     __slots__ = ("_handed_down",)
@@ -159,7 +168,7 @@ class _Flags(compiler.Flags):
 
 
 class _Part(JITCodeLibrary):
-    """Code that is only linked: neither optimised nor written as machine code by itself."""
+    """Code that is only linked into its callers, neither optimised nor written as machine code by itself."""
 
     def _optimize_final_module(self):
         pass
@@ -214,7 +223,7 @@ def _sources(place, name="dgsr"):
             yield from _sources(entry, f"{name}.{entry.name}")
         elif entry.name.endswith(".py"):
             source = entry.read_bytes()
-            if name == __package__ or b"dgsr.kernels.compilation import compiled" in source:
+            if name == __package__ or _IMPORTS_A_DECORATOR.search(source):
                 yield f"{name}.{entry.name}", source
 
 
@@ -234,11 +243,11 @@ def _remove_all_but_the_latest(place: Path) -> None:
 
 
 class _Locator:
-    """Where the machine code of one function is: what numba's `_CacheLocator` answers."""
+    """The place of the machine code of one function, in the form of numba's `_CacheLocator`."""
 
     def __init__(self, function, file):
         self._disambiguator = f"{Path(file).stem}-{function.__code__.co_firstlineno}"
-        self._py_file = file  # numba names it in warnings
+        self._py_file = file  # numba shows it in warnings
 
     @classmethod
     def from_function(cls, function, file):
@@ -262,11 +271,11 @@ class _Implementation(CompileResultCacheImpl):
 
 
 class _CheckedFiles(IndexDataCacheFile):
-    """Files that end with a digest of what they hold: damaged machine code must not be run."""
+    """Files that end with a digest of their contents, because damaged machine code must not be run."""
 
     def _dump(self, obj):
         data = super()._dump(obj)
-        return data + hashlib.sha256(data).digest()  # unpickling stops before it
+        return data + hashlib.sha256(data).digest()  # unpickling stops before the digest
 
     def _load_data(self, name):
         data = Path(self._data_path(name)).read_bytes()
@@ -276,7 +285,7 @@ class _CheckedFiles(IndexDataCacheFile):
 
 
 class _KernelCache(FunctionCache):
-    """numba's cache of one function; a file that is damaged or cannot be written is as none."""
+    """numba's cache of one function, in which a damaged or unwritable file counts as missing."""
 
     _impl_class = _Implementation
 

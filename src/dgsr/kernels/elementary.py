@@ -1,7 +1,7 @@
-"""exp, sin and cos that the compiler can vectorise: the library's calls take one value at a time.
+"""exp, sin and cos that the compiler can vectorise; those of the C library take one value at a time.
 
-Within a unit or two in the last place of the exact value. Infinite arguments give NaN, as everywhere
-in the evaluator; results of exp below 1e-307 are 0.
+Results are within two units in the last place of the exact value. Infinite arguments give NaN, as everywhere
+in the evaluator (`dgsr.kernels.evaluate`); results of exp below 1e-307 are 0.
 
 References
 ----------
@@ -22,19 +22,21 @@ _ROUND = 6755399441055744.0  # 1.5 * 2**52
 _LOG2_E = 1.4426950408889634
 _LN2_HIGH, _LN2_LOW = 6.93147180369123816490e-01, 1.90821492927058770002e-10
 _TWO_OVER_PI = 6.36619772367581382433e-01
-_HALF_PI_1 = 1.57079632673412561417e00  # 33 bits, as the next: multiples below 2**20 are exact
+# The first two have 33 bits, so that their multiples below 2**20 are exact.
+_HALF_PI_1 = 1.57079632673412561417e00
 _HALF_PI_2 = 6.07710050630396597660e-11
 _HALF_PI_3 = 2.02226624879595063154e-21
+# Beyond it the argument reduction loses places, and the C library is called.
 _LARGE_ANGLE = 1e5
 
-_compiled = compiled(error_model="numpy", fastmath={"contract"}, _nrt=False)
-# What is called for every row has to be inlined: only then are the loops around it vectorised.
-_inlined = compiled(error_model="numpy", fastmath={"contract"}, _nrt=False, forceinline=True)
+_compiled = compiled(fastmath={"contract"}, _nrt=False)
+# A loop over samples is vectorised only if the functions that it calls are inlined.
+_inlined = compiled(fastmath={"contract"}, _nrt=False, forceinline=True)
 
 
 @_inlined
 def exp(x):
-    """e**x; NaN for an infinite x."""
+    """Return e**x, or NaN for an infinite x."""
     shifted = x * _LOG2_E + _ROUND
     k = shifted - _ROUND
     r = (x - k * _LN2_HIGH) - k * _LN2_LOW  # |r| <= ln(2)/2
@@ -52,7 +54,7 @@ def exp(x):
     p = p * r + 0.5
     p = p * r + 1.0
     p = p * r + 1.0
-    # Times 2**k: add k to the exponent's bits.
+    # Multiply by 2**k by adding k to the bits of the exponent.
     bits = np.float64(p).view(np.int64) + (np.float64(shifted).view(np.int64) << 52)
     y = np.int64(bits).view(np.float64)
     y = y if x < 709.78 else np.inf
@@ -62,7 +64,7 @@ def exp(x):
 
 @_inlined
 def _sine(x, quarter_turns):
-    """sin(x + quarter_turns pi/2) for |x| <= _LARGE_ANGLE."""
+    """Return sin(x + quarter_turns pi/2) for |x| <= _LARGE_ANGLE."""
     shifted = x * _TWO_OVER_PI + _ROUND
     k = shifted - _ROUND
     r = ((x - k * _HALF_PI_1) - k * _HALF_PI_2) - k * _HALF_PI_3  # |r| <= pi/4
@@ -90,7 +92,7 @@ def _sine(x, quarter_turns):
 
 @_compiled
 def fill_sine(x, out, n, quarter_turns):
-    """out[:n] = sin(x[:n] + quarter_turns pi/2): the sine for 0, the cosine for 1."""
+    """Write ``out[:n] = sin(x[:n] + quarter_turns pi/2)``: the sine for 0 quarter turns, the cosine for 1."""
     n_large = 0
     for j in range(n):
         out[j] = _sine(x[j], quarter_turns)

@@ -1,10 +1,10 @@
-"""Evaluate a population on a data set: one interpreter, rows in cache-sized blocks.
+"""Values and squared errors of programs on a data set, in blocks of samples that fit into the cache.
 
-A program is read from its last token to its first with a stack of rows. Variables are never
-copied: the stack holds row numbers, and the first rows of the workspace are the data themselves.
+A program is read from its last token to its first with a stack. The stack holds row numbers of a workspace
+whose first rows are the variables, so that these are never copied.
 
-A value that is infinite on the way is infinite or NaN in the end: x/inf and exp(-inf) are NaN here and
-not 0. Otherwise a formula like 1/(2 + x/log(0)) would fit without having a meaning.
+Where a subexpression is infinite, the value of the program is infinite or NaN: x/inf and exp(-inf) are NaN
+here and not 0. Otherwise a formula like 1/(2 + x/log(0)) would fit without having a meaning.
 """
 
 from __future__ import annotations
@@ -15,20 +15,29 @@ from dgsr.kernels.arrays import copy_to
 from dgsr.kernels.compilation import compiled
 from dgsr.kernels.operators import CONSTANT, DIV, VARIABLE, apply, is_binary
 
-# Rows evaluated together: every row of the workspace stays in the first-level cache.
+#: Samples that are evaluated together. All rows of the workspace then fit into the first-level cache.
 BLOCK = 128
 
 
 @compiled(fastmath={"contract"}, _nrt=False)
-def _run(tokens, length, constants, opcode, argument, work, n_rows, stack, whole):
-    """Run one program on one block; return the row of `work` that holds its values.
+def run_program(tokens, length, constants, opcode, argument, work, n_rows, stack, whole):
+    """Run one program on one block of samples; return the row of `work` that holds its values.
 
-    Unless `whole`, it returns -1 as soon as a value is seen not to be finite: the result then is not
-    finite in that row either. Three rows are looked at, which finds most of them for next to nothing;
-    of random programs almost half are invalid.
-
-    `work` holds the variables in its first rows, then two scratch rows per stack place: a result
-    never overwrites an operand, which lets the loops be vectorised.
+    Parameters
+    ----------
+    tokens : ndarray of shape (at least length,), int64
+    length : int
+    constants : ndarray of shape (at least the constants of the program,), float64
+    opcode, argument : ndarray of shape (n_tokens,), int64
+        From `Library.table`.
+    work, stack : ndarray
+        From `new_workspace`, with the variables in the first rows of `work`.
+    n_rows : int
+        Samples in the block.
+    whole : bool
+        If False, -1 is returned as soon as one of three samples is seen not to be finite: the result is not
+        finite there either. This check finds most invalid programs, which are almost half of random ones, at
+        almost no cost.
     """
     n_variables = work.shape[0] - 2 * len(stack)
     next_constant = 0
@@ -70,34 +79,43 @@ def _run(tokens, length, constants, opcode, argument, work, n_rows, stack, whole
 
 
 @compiled()
-def _workspace(n_variables, max_length):
+def new_workspace(n_variables, max_length):
+    """Return a stack, and rows for the variables and for two values of each place of the stack.
+
+    A loop is vectorised only where its result does not overwrite an operand; therefore each place has two
+    rows.
+
+    Returns
+    -------
+    stack : ndarray of shape (max_length // 2 + 2,), int64
+    work : ndarray of shape (n_variables + 2 len(stack), BLOCK), float64
+    """
     stack = np.empty(max_length // 2 + 2, dtype=np.int64)
     return stack, np.empty((n_variables + 2 * len(stack), BLOCK))
 
 
 @compiled(nogil=True)
-def squared_errors(tokens, lengths, constants, opcode, argument, columns, y, weights):
-    """Weighted sum of squared residuals of every program.
+def squared_errors(programs, table, data):
+    """Return the weighted sum of squared residuals of every program.
 
     Parameters
     ----------
-    tokens : ndarray of shape (n_programs, max_length), int64
-    lengths : ndarray of shape (n_programs,), int64
-    constants : ndarray of shape (n_programs, max_constants), float64
-    opcode, argument : ndarray of shape (n_tokens,), int64
-        From `Library.table`.
-    columns : ndarray of shape (n_features, n_samples), float64
-        The data, one row per variable.
-    y, weights : ndarray of shape (n_samples,), float64
+    programs : Programs
+    table : TokenTable
+        Of the library.
+    data : DataSet
 
     Returns
     -------
-    ndarray of shape (n_programs,)
+    ndarray of shape (n_programs,), float64
         `inf` where any prediction is not finite.
     """
+    tokens, lengths, constants = programs
+    opcode, argument = table.opcode, table.argument
+    columns, y, weights = data.columns, data.y, data.weights
     n_programs = len(lengths)
     n_variables, n_samples = columns.shape
-    stack, work = _workspace(n_variables, tokens.shape[1])
+    stack, work = new_workspace(n_variables, tokens.shape[1])
     total = np.zeros(n_programs)
     for start in range(0, n_samples, BLOCK):
         n_rows = min(BLOCK, n_samples - start)
@@ -108,7 +126,9 @@ def squared_errors(tokens, lengths, constants, opcode, argument, columns, y, wei
         for b in range(n_programs):
             if total[b] == np.inf:
                 continue
-            row = _run(tokens[b], lengths[b], constants[b], opcode, argument, work, n_rows, stack, False)
+            row = run_program(
+                tokens[b], lengths[b], constants[b], opcode, argument, work, n_rows, stack, False
+            )
             if row < 0:
                 total[b] = np.inf
                 continue
@@ -122,20 +142,34 @@ def squared_errors(tokens, lengths, constants, opcode, argument, columns, y, wei
 
 
 @compiled(nogil=True)
-def predictions(tokens, lengths, constants, opcode, argument, columns):
-    """Values of every program: a ndarray of shape (n_programs, n_samples).
+def predictions(programs, table, columns):
+    """Return the values of every program.
 
-    Parameters are those of `squared_errors`.
+    Parameters
+    ----------
+    programs : Programs
+    table : TokenTable
+        Of the library.
+    columns : ndarray of shape (n_features, n_samples), float64
+
+    Returns
+    -------
+    ndarray of shape (n_programs, n_samples), float64
+        Not finite where a program is undefined.
     """
+    tokens, lengths, constants = programs
+    opcode, argument = table.opcode, table.argument
     n_programs = len(lengths)
     n_variables, n_samples = columns.shape
-    stack, work = _workspace(n_variables, tokens.shape[1])
+    stack, work = new_workspace(n_variables, tokens.shape[1])
     result = np.empty((n_programs, n_samples))
     for start in range(0, n_samples, BLOCK):
         n_rows = min(BLOCK, n_samples - start)
         for c in range(n_variables):
             copy_to(work[c], columns[c, start : start + n_rows])
         for b in range(n_programs):
-            row = _run(tokens[b], lengths[b], constants[b], opcode, argument, work, n_rows, stack, True)
+            row = run_program(
+                tokens[b], lengths[b], constants[b], opcode, argument, work, n_rows, stack, True
+            )
             copy_to(result[b, start:], work[row, :n_rows])
     return result

@@ -1,6 +1,7 @@
 """Genetic operators on programs: one generation of tournament, crossover and mutation.
 
-A child is written token by token as a few slices of its parents (`dgsr.kernels.growth`).
+A child is written token by token as a few slices of its parents (`dgsr.kernels.growth`, whose names hold here
+too).
 
 References
 ----------
@@ -18,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 
 from dgsr.kernels.arrays import copy_to
-from dgsr.kernels.compilation import compiled
+from dgsr.kernels.compilation import allocation_free, compiled
 from dgsr.kernels.grammar import reset
 from dgsr.kernels.growth import (
     ATTEMPTS,
@@ -28,99 +29,208 @@ from dgsr.kernels.growth import (
     choices_of,
     grow,
     new_draft,
-    njit_small,
     random_leaf,
     random_operator,
     random_token,
     store,
     subtree_end,
 )
+from dgsr.kernels.programs import Programs
 from dgsr.kernels.random import integer, normal, uniform
 
+#: Kinds of mutation.
 UNIFORM, REPLACEMENT, INSERTION, SHRINK, CONSTANT = range(5)
 
-# The mutation of a constant: chance of another sign, else the spread of the logarithm of its factor.
+#: The mutation of a constant: the probability that it changes its sign, and the standard deviation of the
+#: logarithm of its factor otherwise.
 NEGATION = 0.1
 CONSTANT_SPREAD = 0.5
 
 
 class Offspring(NamedTuple):
-    """What `vary` made; one entry per child."""
+    """Result of `vary`, with one entry for each child."""
 
-    tokens: np.ndarray  # (n_programs, max_length) int64
-    lengths: np.ndarray  # (n_programs,) int64
-    constants: np.ndarray  # (n_programs, max_constants) float64
-    parents: np.ndarray  # (n_programs,) int64: the parent in whose place it stands
+    programs: Programs
+    parents: np.ndarray  # (n_programs,) int64: index of the parent that the child began as
     changed: np.ndarray  # (n_programs,) bool: False where the child equals that parent
-    mutations: np.ndarray  # (n_programs,) int64: which mutation was kept, -1 without one
+    mutations: np.ndarray  # (n_programs,) int64: the mutation that changed the child, or -1
 
 
-@njit_small
-def _cross(tokens, length, constants, start, donor, donor_constants, donor_start, draft, grammar):
-    """Draft one program with its subtree at `start` replaced by the donor's at `donor_start`."""
-    end = subtree_end(tokens, start, grammar.arity)
-    donor_end = subtree_end(donor, donor_start, grammar.arity)
-    if length - (end - start) + (donor_end - donor_start) > grammar.max_length:
+def vary(parents, fitness, grammar, crossover, mutation, tournament, mutate_max_depth, state):
+    """Return the next generation.
+
+    As many parents as there are programs win a tournament each. Neighbours are crossed over with
+    probability `crossover`: a subtree of one, but never the whole, changes places with one of the other.
+    Then every child is mutated with probability `mutation`, by one of the mutations with equal
+    shares: four, and that of constants for a program that has any. A child that breaks the
+    constraints is tried again a few times, then left as it was.
+
+    Parameters
+    ----------
+    parents : Programs
+        They meet the constraints; rows of tokens are at least `grammar.max_length` wide, and those of
+        constants at least `grammar.max_constants` where the library has ``const``.
+    fitness : ndarray of shape (n_programs,), float64
+        Lower is better; NaN counts as `inf`.
+    grammar : Grammar
+    crossover, mutation : float
+        Probabilities.
+    tournament : int
+        Programs in a tournament.
+    mutate_max_depth : int
+        Greatest height of the subtree that the uniform mutation grows.
+    state : ndarray of 4 uint64
+        State of the random generator; advanced.
+
+    Returns
+    -------
+    Offspring
+    """
+    n_programs = len(parents.lengths)
+    offspring = Offspring(
+        Programs(
+            np.zeros(parents.tokens.shape, dtype=np.int64),
+            np.empty(n_programs, dtype=np.int64),
+            np.empty(parents.constants.shape),
+        ),
+        np.empty(n_programs, dtype=np.int64),
+        np.zeros(n_programs, dtype=np.bool_),
+        np.full(n_programs, -1, dtype=np.int64),
+    )
+    _vary(parents, fitness, grammar, crossover, mutation, tournament, mutate_max_depth, state, offspring)
+    return offspring
+
+
+@compiled(nogil=True)
+def _vary(parents, fitness, grammar, crossover, mutation, tournament, mutate_max_depth, state, offspring):
+    n_programs, width = parents.tokens.shape
+    n_constants = parents.constants.shape[1]
+    draft = new_draft(width, n_constants)
+    choices = choices_of(grammar, n_constants)
+    comparable = np.empty(n_programs)
+    for b in range(n_programs):
+        comparable[b] = np.inf if np.isnan(fitness[b]) else fitness[b]
+    for b in range(n_programs):
+        offspring.parents[b] = select(comparable, parents.lengths, tournament, state)
+        _copy_parent(parents, b, offspring)
+    for b in range(0, n_programs - 1, 2):
+        if uniform(state) < crossover:
+            _cross_pair(parents, b, offspring, draft, grammar, state)
+    for b in range(n_programs):
+        if uniform(state) < mutation:
+            _mutate_child(b, offspring, mutate_max_depth, draft, grammar, choices, state)
+        if offspring.changed[b]:  # a subtree may have been replaced by an equal one
+            _compare_with_parent(parents, b, offspring, grammar)
+
+
+@allocation_free
+def select(fitness, lengths, tournament, state):
+    """Return the index of the winner among `tournament` random programs.
+
+    The lowest fitness wins; of equals, the shortest program.
+    """
+    winner = integer(state, len(fitness))
+    for _ in range(tournament - 1):
+        rival = integer(state, len(fitness))
+        if fitness[rival] < fitness[winner] or (
+            fitness[rival] == fitness[winner] and lengths[rival] < lengths[winner]
+        ):
+            winner = rival
+    return winner
+
+
+@allocation_free
+def _copy_parent(parents, b, offspring):
+    """Write the parent of child `b` as the child."""
+    parent = offspring.parents[b]
+    length = parents.lengths[parent]
+    offspring.programs.lengths[b] = length
+    copy_to(offspring.programs.tokens[b], parents.tokens[parent, :length])
+    copy_to(offspring.programs.constants[b], parents.constants[parent])
+
+
+@allocation_free
+def _cross_pair(parents, b, offspring, draft, grammar, state):
+    """Cross the parents of children `b` and ``b + 1`` over; try again where the constraints are broken."""
+    changed = offspring.changed
+    first, second = offspring.parents[b], offspring.parents[b + 1]
+    if parents.lengths[first] < 2 or parents.lengths[second] < 2:
+        return
+    for _ in range(ATTEMPTS):
+        i = 1 + integer(state, parents.lengths[first] - 1)
+        j = 1 + integer(state, parents.lengths[second] - 1)
+        for side in range(2):
+            if changed[b + side]:
+                continue
+            host, donor = (second, first) if side == 1 else (first, second)
+            at, donor_at = (j, i) if side == 1 else (i, j)
+            changed[b + side] = _cross(parents, host, at, donor, donor_at, draft, grammar)
+            if changed[b + side]:
+                store(draft, b + side, offspring.programs)
+        if changed[b] and changed[b + 1]:
+            return
+
+
+@allocation_free
+def _cross(programs, host, at, donor, donor_at, draft, grammar):
+    """Draft the host with its subtree at `at` replaced by the donor's at `donor_at`.
+
+    Return False where the result breaks the constraints.
+    """
+    length = programs.lengths[host]
+    end = subtree_end(programs.tokens[host], at, grammar.arity)
+    donor_end = subtree_end(programs.tokens[donor], donor_at, grammar.arity)
+    if length - (end - at) + (donor_end - donor_at) > grammar.max_length:
         return False
     reset(draft.counters)
     return (
-        append_slice(tokens, constants, 0, start, draft, grammar)
-        and append_slice(donor, donor_constants, donor_start, donor_end, draft, grammar)
-        and append_slice(tokens, constants, end, length, draft, grammar)
+        append_slice(programs, host, 0, at, draft, grammar)
+        and append_slice(programs, donor, donor_at, donor_end, draft, grammar)
+        and append_slice(programs, host, end, length, draft, grammar)
     )
 
 
-@njit_small
-def _random_operator_position(tokens, length, arity, state):
-    """Return the position of a random operator of the program, -1 where it has none."""
-    n_operators = 0
-    for i in range(length):
-        n_operators += arity[tokens[i]] > 0
-    if n_operators == 0:
-        return -1
-    k = integer(state, n_operators)
-    for i in range(length):
-        if arity[tokens[i]] > 0:
-            if k == 0:
-                return i
-            k -= 1
-    return -1
+@allocation_free
+def _mutate_child(b, offspring, max_depth, draft, grammar, choices, state):
+    """Mutate child `b` by a random mutation, trying again where the result breaks the constraints."""
+    children = offspring.programs
+    n_kinds = 4
+    if children.constants.shape[1] > 0 and _n_constants(children, b, grammar) > 0:
+        n_kinds = 5
+    kind = integer(state, n_kinds)
+    for _ in range(ATTEMPTS):
+        if mutate(kind, children, b, max_depth, draft, grammar, choices, state):
+            store(draft, b, children)
+            offspring.mutations[b] = kind
+            offspring.changed[b] = True
+            return
 
 
-@njit_small
-def _n_constants(tokens, length, grammar):
-    n_constants = 0
-    for i in range(length):
-        n_constants += grammar.is_constant[tokens[i]]
-    return n_constants
-
-
-@njit_small
-def mutate(kind, tokens, length, constants, max_depth, draft, grammar, choices, state):
-    """Draft a mutated copy of one program; False where it breaks the constraints.
+@allocation_free
+def mutate(kind, programs, b, max_depth, draft, grammar, choices, state):
+    """Draft a mutated copy of program `b`; return False where it breaks the constraints.
 
     Parameters
     ----------
     kind : int
-        UNIFORM (a random subtree gives way to a random full one of height 0 to `max_depth`),
-        REPLACEMENT (another token of the same arity at a random node), INSERTION (a random operator
-        above a random subtree, a random leaf as its other child), SHRINK (a random operator gives
-        way to one of its children) or CONSTANT (a random constant is multiplied by a log-normal
-        number, or negated).
-    tokens, length, constants
-        The program.
+        UNIFORM (a random subtree is replaced by a random full one of height 0 to `max_depth`), REPLACEMENT (a
+        random node gets another token of the same arity), INSERTION (a random operator is put above a random
+        subtree, with a random leaf as its other child), SHRINK (a random operator is replaced by one of its
+        children) or CONSTANT (a random constant is multiplied by a log-normal number, or negated).
+    programs : Programs
+    b : int
     max_depth : int
     draft : Draft
-        Where the result goes.
+        Receives the result.
     grammar : Grammar
     choices : Choices
     state : ndarray of 4 uint64
     """
-    arity = grammar.arity
+    tokens, length, arity = programs.tokens[b], programs.lengths[b], grammar.arity
     reset(draft.counters)
     if kind == CONSTANT:
-        n_constants = _n_constants(tokens, length, grammar)
-        if n_constants == 0 or not append_slice(tokens, constants, 0, length, draft, grammar):
+        n_constants = _n_constants(programs, b, grammar)
+        if n_constants == 0 or not append_slice(programs, b, 0, length, draft, grammar):
             return False
         negated = uniform(state) < NEGATION
         factor = -1.0 if negated else math.exp(CONSTANT_SPREAD * normal(state))
@@ -132,7 +242,7 @@ def mutate(kind, tokens, length, constants, max_depth, draft, grammar, choices, 
             return False
     else:
         start = integer(state, length)
-    if not append_slice(tokens, constants, 0, start, draft, grammar):
+    if not append_slice(programs, b, 0, start, draft, grammar):
         return False
     end = start + 1
     if kind != REPLACEMENT:
@@ -149,205 +259,84 @@ def mutate(kind, tokens, length, constants, max_depth, draft, grammar, choices, 
         if not append(new, NEW_CONSTANT, draft, grammar):
             return False
     elif kind == INSERTION:
-        if choices.counts[1] + choices.counts[2] == 0:
+        if not _insert(programs, b, start, end, draft, grammar, choices, state):
             return False
-        new = random_operator(choices, grammar.weight, state)
-        if length + arity[new] > grammar.max_length or not append(new, NEW_CONSTANT, draft, grammar):
-            return False
-        place = integer(state, arity[new])
-        for child in range(arity[new]):
-            if child == place:
-                if not append_slice(tokens, constants, start, end, draft, grammar):
-                    return False
-            elif not append(random_leaf(choices, state), NEW_CONSTANT, draft, grammar):
-                return False
     else:
         child = start + 1
         for _ in range(integer(state, arity[tokens[start]])):
             child = subtree_end(tokens, child, arity)
-        if not append_slice(tokens, constants, child, subtree_end(tokens, child, arity), draft, grammar):
+        if not append_slice(programs, b, child, subtree_end(tokens, child, arity), draft, grammar):
             return False
-    return append_slice(tokens, constants, end, length, draft, grammar)
+    return append_slice(programs, b, end, length, draft, grammar)
 
 
-@njit_small
-def _differs(tokens, length, constants, other, other_length, other_constants, is_constant):
-    if length != other_length:
+@allocation_free
+def _insert(programs, b, start, end, draft, grammar, choices, state):
+    """Append a random operator that has the subtree from `start` to `end` as one of its children."""
+    arity = grammar.arity
+    if choices.counts[1] + choices.counts[2] == 0:
+        return False
+    new = random_operator(choices, grammar.weight, state)
+    too_long = programs.lengths[b] + arity[new] > grammar.max_length
+    if too_long or not append(new, NEW_CONSTANT, draft, grammar):
+        return False
+    place = integer(state, arity[new])
+    for child in range(arity[new]):
+        if child == place:
+            if not append_slice(programs, b, start, end, draft, grammar):
+                return False
+        elif not append(random_leaf(choices, state), NEW_CONSTANT, draft, grammar):
+            return False
+    return True
+
+
+@allocation_free
+def _random_operator_position(tokens, length, arity, state):
+    """Return the position of a random operator of a program, or -1 where it has none."""
+    n_operators = 0
+    for i in range(length):
+        n_operators += arity[tokens[i]] > 0
+    if n_operators == 0:
+        return -1
+    k = integer(state, n_operators)
+    for i in range(length):
+        if arity[tokens[i]] > 0:
+            if k == 0:
+                return i
+            k -= 1
+    return -1
+
+
+@allocation_free
+def _n_constants(programs, b, grammar):
+    """Return the number of constants in program `b`."""
+    tokens, n_constants = programs.tokens[b], 0
+    for i in range(programs.lengths[b]):
+        n_constants += grammar.is_constant[tokens[i]]
+    return n_constants
+
+
+@allocation_free
+def _compare_with_parent(parents, b, offspring, grammar):
+    """Mark child `b` as unchanged if it equals its parent, and give it all of the parent's constants."""
+    children, parent = offspring.programs, offspring.parents[b]
+    offspring.changed[b] = _differs(children, b, parents, parent, grammar.is_constant)
+    if not offspring.changed[b]:
+        copy_to(children.constants[b], parents.constants[parent])
+
+
+@allocation_free
+def _differs(programs, b, others, other, is_constant):
+    """Return whether program `b` differs from program `other` of `others`."""
+    if programs.lengths[b] != others.lengths[other]:
         return True
     k = 0
-    for i in range(length):
-        if tokens[i] != other[i]:
+    for i in range(programs.lengths[b]):
+        token = programs.tokens[b, i]
+        if token != others.tokens[other, i]:
             return True
-        if is_constant[tokens[i]]:
-            if constants[k] != other_constants[k]:
+        if is_constant[token]:
+            if programs.constants[b, k] != others.constants[other, k]:
                 return True
             k += 1
     return False
-
-
-@njit_small
-def select(fitness, lengths, tournament, state):
-    """Index of the winner among `tournament` random programs: lowest fitness, of those the shortest."""
-    winner = integer(state, len(fitness))
-    for _ in range(tournament - 1):
-        rival = integer(state, len(fitness))
-        if fitness[rival] < fitness[winner] or (
-            fitness[rival] == fitness[winner] and lengths[rival] < lengths[winner]
-        ):
-            winner = rival
-    return winner
-
-
-def vary(
-    tokens,
-    lengths,
-    constants,
-    fitness,
-    grammar,
-    crossover,
-    mutation,
-    tournament,
-    mutate_max_depth,
-    state,
-):
-    """Breed the next generation.
-
-    As many parents as there are programs win a tournament each. Neighbours are crossed over with
-    probability `crossover`: a subtree of one, never the whole, changes places with one of the other.
-    Then every child is mutated with probability `mutation`, by one of the mutations with equal
-    shares: four, and that of constants for a program that has any. A child that breaks the
-    constraints is tried again a few times, then left as it was.
-
-    Parameters
-    ----------
-    tokens : ndarray of shape (n_programs, max_length), int64
-        Programs that meet the constraints; rows at least `grammar.max_length` wide.
-    lengths : ndarray of shape (n_programs,), int64
-    constants : ndarray of shape (n_programs, max_constants), float64
-        At least `grammar.max_constants` columns where the library has ``const``.
-    fitness : ndarray of shape (n_programs,), float64
-        Lower is better; not a number counts as `inf`.
-    grammar : Grammar
-    crossover, mutation : float
-        Probabilities.
-    tournament : int
-        Programs in a tournament.
-    mutate_max_depth : int
-        Greatest height of the subtree the uniform mutation grows.
-    state : ndarray of 4 uint64
-        Generator state; advanced.
-
-    Returns
-    -------
-    Offspring
-    """
-    n_programs = len(lengths)
-    offspring = Offspring(
-        np.zeros(tokens.shape, dtype=np.int64),
-        np.empty(n_programs, dtype=np.int64),
-        np.empty(constants.shape),
-        np.empty(n_programs, dtype=np.int64),
-        np.zeros(n_programs, dtype=np.bool_),
-        np.full(n_programs, -1, dtype=np.int64),
-    )
-    limits = crossover, mutation, tournament, mutate_max_depth
-    _vary(tokens, lengths, constants, fitness, grammar, *limits, state, offspring)
-    return offspring
-
-
-@compiled(nogil=True)
-def _vary(
-    tokens,
-    lengths,
-    constants,
-    fitness,
-    grammar,
-    crossover,
-    mutation,
-    tournament,
-    mutate_max_depth,
-    state,
-    offspring,
-):
-    n_programs, width = tokens.shape
-    n_constants = constants.shape[1]
-    is_constant = grammar.is_constant
-    draft = new_draft(width, n_constants)
-    choices = choices_of(grammar, n_constants)
-    child_tokens, child_lengths, child_constants, parents, changed, mutations = offspring
-
-    comparable = np.empty(n_programs)
-    for b in range(n_programs):
-        comparable[b] = np.inf if np.isnan(fitness[b]) else fitness[b]
-    for b in range(n_programs):
-        parent = select(comparable, lengths, tournament, state)
-        parents[b] = parent
-        child_lengths[b] = lengths[parent]
-        copy_to(child_tokens[b], tokens[parent, : lengths[parent]])
-        copy_to(child_constants[b], constants[parent])
-
-    for b in range(0, n_programs - 1, 2):
-        if uniform(state) >= crossover:
-            continue
-        first, second = parents[b], parents[b + 1]
-        if lengths[first] < 2 or lengths[second] < 2:
-            continue
-        for _ in range(ATTEMPTS):
-            i = 1 + integer(state, lengths[first] - 1)
-            j = 1 + integer(state, lengths[second] - 1)
-            for side in range(2):
-                if changed[b + side]:
-                    continue
-                here, there = (second, first) if side == 1 else (first, second)
-                at, other_at = (j, i) if side == 1 else (i, j)
-                changed[b + side] = _cross(
-                    tokens[here],
-                    lengths[here],
-                    constants[here],
-                    at,
-                    tokens[there],
-                    constants[there],
-                    other_at,
-                    draft,
-                    grammar,
-                )
-                if changed[b + side]:
-                    store(draft, b + side, child_tokens, child_lengths, child_constants)
-            if changed[b] and changed[b + 1]:
-                break
-
-    for b in range(n_programs):
-        if uniform(state) < mutation:
-            n_kinds = 4
-            if n_constants > 0 and _n_constants(child_tokens[b], child_lengths[b], grammar) > 0:
-                n_kinds = 5
-            kind = integer(state, n_kinds)
-            for _ in range(ATTEMPTS):
-                if mutate(
-                    kind,
-                    child_tokens[b],
-                    child_lengths[b],
-                    child_constants[b],
-                    mutate_max_depth,
-                    draft,
-                    grammar,
-                    choices,
-                    state,
-                ):
-                    store(draft, b, child_tokens, child_lengths, child_constants)
-                    mutations[b] = kind
-                    changed[b] = True
-                    break
-        if changed[b]:  # equal subtrees may have changed places
-            parent = parents[b]
-            changed[b] = _differs(
-                child_tokens[b],
-                child_lengths[b],
-                child_constants[b],
-                tokens[parent],
-                lengths[parent],
-                constants[parent],
-                is_constant,
-            )
-            if not changed[b]:
-                copy_to(child_constants[b], constants[parent])

@@ -1,8 +1,11 @@
-"""The constraints as compiled code: one step function that everything else is a loop around.
+"""The constraints on programs as compiled code.
 
-A partial program in prefix order is described by its *tree state*: a few counters and a stack of
-the operators that still wait for children. `allowed` says whether a token may come next, `push`
-appends it. Sampler, prior and genetic operators use these two and nothing else.
+A partial program in prefix order is described by its *tree state* (Petersen et al., ICLR 2021): a few
+counters and a stack of the operators that still wait for children. `allowed` tells whether a token may come
+next, and `push` updates the tree state by a token. Sampler, prior and genetic operators all use these two, so
+they agree on what a valid program is. In this file `counters`, shape (5,), and `stack`, shape (4, max_length
++ 1), both int64, are the tree state of one program, and `grammar` is a
+`dgsr.expressions.constraints.Grammar`.
 """
 
 from __future__ import annotations
@@ -11,15 +14,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dgsr.kernels.compilation import compiled
+from dgsr.kernels.compilation import allocation_free, compiled
 
-# None of these allocates. Without numba's reference counting, which otherwise takes most of the time
-# whenever a field of the grammar is read, checking a program is 13 times as fast.
-_compiled = compiled(_nrt=False)
-
-# Columns of the counters.
+# Entries of the counters.
 DEPTH, DANGLING, LENGTH, N_CONSTANTS, N_VARIABLES = range(5)
-# Rows of the stack: one entry per operator that still waits for a child.
+# Rows of the stack, which has a column for each operator that still waits for a child.
 PARENT, REMAINING, FIRST_CHILD, UNDER_TRIGONOMETRIC = range(4)
 
 
@@ -37,32 +36,32 @@ def new_tree_state(n_programs: int, max_length: int) -> TreeState:
     return TreeState(counters, np.zeros((n_programs, 4, max_length + 1), dtype=np.int64))
 
 
-@_compiled
+@allocation_free
 def reset(counters):
-    """Make one state that of a program without tokens."""
+    """Write the counters of a program without tokens."""
     counters[:] = 0
     counters[DANGLING] = 1
 
 
-@_compiled
+@allocation_free
 def parent_of_next(counters, stack, none):
-    """Return the token whose child comes next, `none` at the root."""
+    """Return the operator whose child comes next, or `none` where the root comes next."""
     depth = counters[DEPTH]
     return stack[PARENT, depth - 1] if depth > 0 else none
 
 
-@_compiled
+@allocation_free
 def sibling_of_next(counters, stack, none):
-    """Return the token at the root of the next node's left sibling, `none` without one."""
+    """Return the token at the root of the next node's left sibling, or `none` where there is none."""
     depth = counters[DEPTH]
     if depth > 0 and stack[FIRST_CHILD, depth - 1] >= 0:
         return stack[FIRST_CHILD, depth - 1]
     return none
 
 
-@_compiled
+@allocation_free
 def allowed(token, counters, stack, grammar):
-    """Whether `token` may be the next token."""
+    """Return whether `token` may be the next token."""
     arity = grammar.arity[token]
     length = counters[LENGTH] + 1
     dangling = counters[DANGLING] - 1 + arity
@@ -93,9 +92,9 @@ def allowed(token, counters, stack, grammar):
     return first < 0 or not grammar.is_constant[first]
 
 
-@_compiled
+@allocation_free
 def push(token, counters, stack, grammar):
-    """Append `token`, which must be allowed."""
+    """Update the tree state by `token`, which must be allowed."""
     arity = grammar.arity[token]
     depth = counters[DEPTH]
     under = 1 if grammar.is_trigonometric[token] else 0
@@ -122,12 +121,12 @@ def push(token, counters, stack, grammar):
     counters[DEPTH] = depth
 
 
-@_compiled
+@allocation_free
 def length_logit(token, counters, grammar):
-    """Soft length prior: what to add to the logit of `token`.
+    """Return what the soft length prior adds to the logit of `token`.
 
-    Before `length_loc` it discourages the end of the program, after it discourages operators,
-    both by a Gaussian of width `length_scale`.
+    It discourages the end of a program shorter than `length_loc`, and operators in a program longer than
+    that, both by a Gaussian of width `length_scale`.
 
     References
     ----------
@@ -144,11 +143,11 @@ def length_logit(token, counters, grammar):
     return 0.0
 
 
-@_compiled
+@allocation_free
 def is_valid(tokens, length, grammar, counters, stack):
-    """Whether the first `length` tokens are one whole program that meets the constraints.
+    """Return whether the first `length` tokens are one whole program that meets the constraints.
 
-    `counters` and `stack` are scratch: one tree state.
+    The tree state is scratch.
     """
     if length < 1 or length > grammar.max_length:
         return False
@@ -162,7 +161,18 @@ def is_valid(tokens, length, grammar, counters, stack):
 
 @compiled()
 def are_valid(tokens, lengths, grammar):
-    """Which programs of a population meet the constraints: a ndarray of bool, one per program."""
+    """Return which programs meet the constraints.
+
+    Parameters
+    ----------
+    tokens : ndarray of shape (n_programs, max_length), int64
+    lengths : ndarray of shape (n_programs,), int64
+    grammar : Grammar
+
+    Returns
+    -------
+    ndarray of shape (n_programs,), bool
+    """
     counters = np.zeros(5, dtype=np.int64)
     stack = np.zeros((4, tokens.shape[1] + 1), dtype=np.int64)
     result = np.empty(len(lengths), dtype=np.bool_)
@@ -172,7 +182,7 @@ def are_valid(tokens, lengths, grammar):
 
 
 def walk(tokens, lengths, grammar):
-    """Everything the decoder is told of its own programs, for one teacher-forced pass.
+    """Return the decoder's inputs for one teacher-forced pass over whole programs.
 
     Parameters
     ----------
@@ -183,9 +193,10 @@ def walk(tokens, lengths, grammar):
     Returns
     -------
     parents, siblings : ndarray of shape (n_programs, longest), int64
-        Parent and sibling of each token; `n_tokens` stands for none.
+        Parent and left sibling of each token; `n_tokens` stands for one that does not exist.
     logits : ndarray of shape (n_programs, longest, n_tokens), float32
-        Minus infinity where a token is not allowed, else the soft length prior. Zero after the end.
+        What is added to the decoder's logits: minus infinity where a token is not allowed, else the soft
+        length prior. Zero after the end of a program.
     """
     n_tokens = len(grammar.arity)
     n_programs, longest = len(lengths), lengths.max()

@@ -1,7 +1,10 @@
-"""Programs written token by token under the constraints: slices of others, or grown at random.
+"""Programs written token by token under the constraints, as slices of others or grown at random.
 
-Each token goes through `dgsr.kernels.grammar`; so writing a program and checking its constraints are one
-pass, and one that breaks them is given up at its first wrong token.
+Each token goes through `dgsr.kernels.grammar`: writing a program and checking it are one pass, which ends at
+the first token that breaks the constraints.
+
+In this file `grammar` is a `dgsr.expressions.constraints.Grammar`, `state` the state of the random generator
+(`dgsr.kernels.random`), which is advanced, and `programs` are `dgsr.kernels.programs.Programs`.
 """
 
 from __future__ import annotations
@@ -10,22 +13,19 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dgsr.kernels.compilation import compiled
+from dgsr.kernels.compilation import allocation_free, compiled
 from dgsr.kernels.grammar import DANGLING, DEPTH, LENGTH, N_CONSTANTS, allowed, push, reset
+from dgsr.kernels.programs import Programs
 from dgsr.kernels.random import integer, uniform
 
-# Code that allocates nothing can do without numba's reference counts: atomic operations that else
-# take most of the time of functions as small as these.
-njit_small = compiled(_nrt=False)
-
-# How often an operator may try again when its child breaks the constraints, the first try included.
+#: How often a genetic operator may try to make a child that meets the constraints.
 ATTEMPTS = 4
-# The value of a constant that no parent had.
+#: Value of a constant that no parent had.
 NEW_CONSTANT = 1.0
 
 
 class Draft(NamedTuple):
-    """A child being written, with its tree state."""
+    """A program that is being written, with its tree state."""
 
     tokens: np.ndarray  # (max_length,) int64
     constants: np.ndarray  # (max_constants,) float64
@@ -34,14 +34,15 @@ class Draft(NamedTuple):
 
 
 class Choices(NamedTuple):
-    """The tokens a fresh node may carry, by arity."""
+    """The tokens that a new node may have, by arity."""
 
-    tokens: np.ndarray  # (3, n_tokens) int64
-    counts: np.ndarray  # (3,) int64
+    tokens: np.ndarray  # (3, n_tokens) int64: token ids of arity 0, 1 and 2
+    counts: np.ndarray  # (3,) int64: how many there are of each arity
 
 
 @compiled()
 def new_draft(max_length, n_constants):
+    """Return a Draft for programs of up to `max_length` tokens and `n_constants` constants."""
     return Draft(
         np.zeros(max_length, dtype=np.int64),
         np.zeros(n_constants),
@@ -52,6 +53,7 @@ def new_draft(max_length, n_constants):
 
 @compiled()
 def choices_of(grammar, n_constants):
+    """Return the Choices of a grammar; constants are among them where programs have room for any."""
     n_tokens = len(grammar.arity)
     tokens = np.zeros((3, n_tokens), dtype=np.int64)
     counts = np.zeros(3, dtype=np.int64)
@@ -67,14 +69,26 @@ def choices_of(grammar, n_constants):
     return Choices(tokens, counts)
 
 
-@njit_small
+@allocation_free
 def random_leaf(choices, state):
+    """Return a random leaf, each with the same probability."""
     return choices.tokens[0, integer(state, choices.counts[0])]
 
 
-@njit_small
+@allocation_free
 def random_token(first_arity, last_arity, but, choices, weight, state):
-    """Draw a token of an arity within the two by weight, another than `but`; -1 where there is none."""
+    """Return a token drawn with probability proportional to its weight, or -1 where there is none.
+
+    Parameters
+    ----------
+    first_arity, last_arity : int
+        Least and greatest arity of the token.
+    but : int
+        A token that is not drawn.
+    choices : Choices
+    weight : ndarray of shape (n_tokens,), float64
+    state : ndarray of 4 uint64
+    """
     total = 0.0
     for arity in range(first_arity, last_arity + 1):
         for i in range(choices.counts[arity]):
@@ -91,12 +105,13 @@ def random_token(first_arity, last_arity, but, choices, weight, state):
     return drawn
 
 
-@njit_small
+@allocation_free
 def random_operator(choices, weight, state):
+    """Return an operator drawn with probability proportional to its weight."""
     return random_token(1, 2, -1, choices, weight, state)
 
 
-@njit_small
+@allocation_free
 def subtree_end(tokens, start, arity):
     """Return the position after the last token of the subtree that starts at `start`."""
     missing = 1
@@ -107,9 +122,9 @@ def subtree_end(tokens, start, arity):
     return end
 
 
-@njit_small
+@allocation_free
 def append(token, value, draft, grammar):
-    """Append one token, a constant with `value`; False where it is not allowed."""
+    """Append one token to a draft, a constant with `value`; return False where it is not allowed."""
     counters = draft.counters
     if not allowed(token, counters, draft.stack, grammar):
         return False
@@ -120,9 +135,13 @@ def append(token, value, draft, grammar):
     return True
 
 
-@njit_small
-def append_slice(tokens, constants, start, stop, draft, grammar):
-    """Append ``tokens[start:stop]`` with the constants that belong to them."""
+@allocation_free
+def append_slice(programs, b, start, stop, draft, grammar):
+    """Append the tokens from `start` to `stop` of program `b`, with their constants, to a draft.
+
+    Return False where one of them is not allowed; the draft then ends before it.
+    """
+    tokens, constants = programs.tokens[b], programs.constants[b]
     counters, stack = draft.counters, draft.stack
     k = 0
     if len(constants) > 0:
@@ -140,12 +159,21 @@ def append_slice(tokens, constants, start, stop, draft, grammar):
     return True
 
 
-@njit_small
+@allocation_free
 def grow(height, full, draft, grammar, choices, state):
-    """Append a random subtree with its leaves at most `height` below its root.
+    """Append a random subtree to a draft; return False where no token is allowed.
 
-    With `full` all leaves are at that depth, as far as the constraints allow; without, a node may
-    be a leaf anywhere. Returns False where no token is allowed.
+    Parameters
+    ----------
+    height : int
+        Greatest depth of a leaf below the root of the subtree.
+    full : bool
+        Whether all leaves have that depth, as far as the constraints allow; otherwise a node at any depth may
+        be a leaf, with the probability that a token drawn by weight is one.
+    draft : Draft
+    grammar : Grammar
+    choices : Choices
+    state : ndarray of 4 uint64
     """
     counters, counts = draft.counters, choices.counts
     n_operators = counts[1] + counts[2]
@@ -166,7 +194,7 @@ def grow(height, full, draft, grammar, choices, state):
             if append(token, NEW_CONSTANT, draft, grammar):
                 appended = True
                 break
-        if not appended:  # whatever is allowed, leaves first, from a random place on
+        if not appended:  # take any token that is allowed, leaves first, from a random one on
             for arity in range(3):
                 first = integer(state, max(counts[arity], 1))
                 for i in range(counts[arity]):
@@ -178,9 +206,10 @@ def grow(height, full, draft, grammar, choices, state):
     return True
 
 
-@njit_small
-def store(draft, b, tokens, lengths, constants):
-    """Make the draft program `b` of a population."""
+@allocation_free
+def store(draft, b, programs):
+    """Write the draft as program `b` of `programs`."""
+    tokens, lengths, constants = programs
     length = draft.counters[LENGTH]
     for i in range(length):
         tokens[b, i] = draft.tokens[i]
@@ -192,7 +221,7 @@ def store(draft, b, tokens, lengths, constants):
 
 
 def random_programs(n_programs, grammar, width, n_constants, min_height, max_height, full_share, state):
-    """Draw a first population: ramped, full or grown.
+    """Return random programs: ramped, full or grown.
 
     Parameters
     ----------
@@ -204,39 +233,41 @@ def random_programs(n_programs, grammar, width, n_constants, min_height, max_hei
         Columns of the constant array; at least `grammar.max_constants` where the library has
         ``const``, else 0.
     min_height, max_height : int
-        A tree's height is uniform between the two. Where a tree of that height would be shorter than
+        The height of a tree is uniform between the two. Where a tree of that height would be shorter than
         `grammar.min_length`, it is higher.
     full_share : float
         Probability that a tree is full, with all its leaves at that height as far as the constraints
-        allow it, and not grown, with leaves anywhere; 0.5 is half and half.
+        allow it; the others are grown, with leaves at any height. 0.5 is Koza's "half and half".
     state : ndarray of 4 uint64
-        Generator state; advanced.
+        State of the random generator; advanced.
 
     Returns
     -------
-    tokens, lengths, constants
-        The same arrays as in `vary`; all programs meet the constraints.
+    Programs
+        All of them meet the constraints.
 
     References
     ----------
     Koza, Genetic Programming, 1992, section 6.2.
     """
-    tokens = np.zeros((n_programs, width), dtype=np.int64)
-    lengths = np.zeros(n_programs, dtype=np.int64)
-    constants = np.empty((n_programs, n_constants))
-    _random_programs(grammar, min_height, max_height, full_share, state, tokens, lengths, constants)
-    return tokens, lengths, constants
+    programs = Programs(
+        np.zeros((n_programs, width), dtype=np.int64),
+        np.zeros(n_programs, dtype=np.int64),
+        np.empty((n_programs, n_constants)),
+    )
+    _fill_with_random_programs(programs, grammar, min_height, max_height, full_share, state)
+    return programs
 
 
 @compiled(nogil=True)
-def _random_programs(grammar, min_height, max_height, full_share, state, tokens, lengths, constants):
-    n_constants = constants.shape[1]
-    draft = new_draft(tokens.shape[1], n_constants)
+def _fill_with_random_programs(programs, grammar, min_height, max_height, full_share, state):
+    width, n_constants = programs.tokens.shape[1], programs.constants.shape[1]
+    draft = new_draft(width, n_constants)
     choices = choices_of(grammar, n_constants)
-    for b in range(len(lengths)):
+    for b in range(len(programs.lengths)):
         height = min_height + integer(state, max_height - min_height + 1)
         full = uniform(state) < full_share
         reset(draft.counters)
         while not grow(height, full, draft, grammar, choices, state):
             reset(draft.counters)
-        store(draft, b, tokens, lengths, constants)
+        store(draft, b, programs)

@@ -1,4 +1,4 @@
-"""Operators undone: what their operands must be for them to have given values."""
+"""Inverses of operators: the operands for which an operator has given values."""
 
 from __future__ import annotations
 
@@ -45,7 +45,18 @@ _INVERTIBLE = tuple(WAY_NAMES)
 
 @compiled()
 def ways_to_look(opcodes):
-    """Return the operators taken off on trial: those of a library that have an inverse, and exp and 1/x."""
+    """Return the unary operators that a target may be inverted by.
+
+    Parameters
+    ----------
+    opcodes : ndarray of shape (n_tokens,), int64
+        From `Library.table`.
+
+    Returns
+    -------
+    ndarray of int64
+        Opcodes of the library's operators that `take_off` can invert, and in any case exp and 1/x.
+    """
     ways = np.empty(len(_INVERTIBLE), dtype=np.int64)
     n = 0
     for op in _INVERTIBLE:
@@ -60,9 +71,16 @@ def ways_to_look(opcodes):
 
 @compiled()
 def take_off(op, values, out):
-    """Write the operand of a unary operator: the principal one of several, NaN where there is none.
+    """Write the operand for which a unary operator has given values; return False if not known.
 
-    Of exp it is log|x|, which is what a product of positive factors looks like whatever its sign.
+    Parameters
+    ----------
+    op : int
+        Opcode of the operator.
+    values : ndarray of shape (n_samples,), float64
+    out : ndarray of shape (n_samples,), float64
+        Receives the operand: the principal one where there are several, NaN where there is none. For exp it
+        is log|values|, the sum of logarithms that a product has whatever its sign.
     """
     n = len(values)
     if op == EXP:
@@ -109,7 +127,17 @@ def take_off(op, values, out):
 
 @compiled()
 def second_operand(op, values, first, out):
-    """Write the second operand of an operator with these values; False if that is not known."""
+    """Write the second operand for which a binary operator has given values; return False if not known.
+
+    Parameters
+    ----------
+    op : int
+        Opcode of the operator.
+    values, first : ndarray of shape (n_samples,), float64
+        Values of the operator and of its first operand.
+    out : ndarray of shape (n_samples,), float64
+        Receives the second operand.
+    """
     n = len(values)
     if op == ADD:
         for j in range(n):

@@ -1,11 +1,11 @@
-"""What every operator computes, and its derivatives: the one place for both.
+"""The value and the derivatives of every operator.
 
-A value that is infinite on the way is infinite or NaN in the end (see `dgsr.kernels.evaluate`): where
-IEEE arithmetic would make a finite number of an infinite operand, as in 1/x, 2**-x and tanh(x), a term
-0*x makes it NaN. What is undefined is NaN.
+Where an operand is infinite, the value is infinite or NaN (`dgsr.kernels.evaluate` says why): where IEEE
+arithmetic would return a finite number, as for 1/x, 2**-x and tanh(x), an added term 0*x makes it NaN. An
+undefined value is NaN.
 
-An operator of the user's own is one compiled loop over rows (`compile_loop`), called through its address: the
-interpreter is compiled once, whatever operators there are.
+A user's own operator is one compiled loop over samples (`compile_loop`), which is called through its address,
+so that the kernels are compiled once for all operators.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from numba.extending import intrinsic
 from dgsr.kernels.compilation import compiled
 from dgsr.kernels.elementary import exp, fill_sine
 
-# As Opcode.
+# The values of `dgsr.expressions.library.Opcode`, as plain integers for compiled code.
 VARIABLE, CONSTANT, ADD, SUB, MUL, DIV, EXP, LOG, SIN, COS = range(10)
 SQRT, SQUARE, CUBE, POW, NEG, INV, TANH, ABS, ARCSIN, ARCCOS, USER_UNARY, USER_BINARY = range(10, 22)
 
-_compiled = compiled(error_model="numpy", fastmath={"contract"}, _nrt=False)
+_compiled = compiled(fastmath={"contract"}, _nrt=False)
 
-_VALUE = -1  # the side that stands for the value itself, not a derivative
+_VALUE = -1  # the `side` that asks a compiled loop for the value itself, not for a derivative
 
 
 @intrinsic
 def _call_loop(typing_context, address, side, left, right, adjoint, result, n):
-    """Call a loop that `compile_loop` made."""
+    """Call the loop of a user's operator (`compile_loop`) at its address."""
     for array in (left, right, adjoint, result):
         if not (isinstance(array, types.Array) and array.layout == "C" and array.dtype == types.float64):
             raise TypingError(f"a row must be a contiguous float64 array, not {array}")
@@ -54,27 +54,27 @@ def _call_loop(typing_context, address, side, left, right, adjoint, result, n):
 
 @compiled(forceinline=True)
 def is_binary(op):
-    """Whether an operator has two operands."""
+    """Return whether an operator has two operands."""
     return op <= DIV or op == POW or op == USER_BINARY
 
 
 @_compiled
 def apply(op, address, left, right, out, n):
-    """out[:n] = op(left[:n], right[:n]).
+    """Write ``out[:n] = op(left[:n], right[:n])``.
 
     Parameters
     ----------
     op : int
         Opcode of an operator.
     address : int
-        The token's entry in `TokenTable.argument`; read for an operator of the user's own.
+        The token's entry in `TokenTable.argument`, which is read for a user's own operator.
     left, right : ndarray of shape (at least n,), float64, contiguous
-        Values of the first and the second operand; `right` is any row for an operator of one.
+        Values of the first and the second operand. A unary operator does not read `right`.
     out : ndarray of shape (at least n,), float64, contiguous
-        None of the operands.
+        Receives the result; it must not be one of the operands.
     n : int
     """
-    # Nested: the compiler makes two small tables of jumps of it, faster than a large one.
+    # Nested, because the compiler then makes two small jump tables, which are faster than a large one.
     if op <= DIV:
         if op == ADD:
             for j in range(n):
@@ -141,7 +141,9 @@ def _apply_more(op, address, left, right, out, n):
 
 @_compiled
 def differentiate(op, address, side, left, right, out, adjoint, result, n):
-    """result[:n] = adjoint[:n] * d op(left, right) / d operand: one step of reverse-mode differentiation.
+    """Write ``result[:n] = adjoint[:n] * d op(left, right) / d operand``.
+
+    This is one step of reverse-mode differentiation.
 
     Parameters
     ----------
@@ -150,12 +152,13 @@ def differentiate(op, address, side, left, right, out, adjoint, result, n):
     side : int
         The operand: 0 is `left`, 1 is `right`.
     left, right, out : ndarray of shape (at least n,), float64, contiguous
-        Operands and values of `apply`.
+        Operands and result of `apply`.
     adjoint : ndarray of shape (at least n,), float64, contiguous
-        Derivative by the operator's value.
+        Derivative of the program's value by the operator's value.
     result : ndarray of shape (at least n,), float64, contiguous
-        Derivative by the operand; none of the other arrays. Where the operator has no derivative, it is
-        infinite or NaN; that of abs at 0 is 0.
+        Receives the derivative of the program's value by the operand; it must not be one of the other arrays.
+        Where the operator has no derivative, it is infinite or NaN; the derivative of abs at 0 is taken to be
+        0.
     n : int
     """
     if op == ADD or (op == SUB and side == 0):
@@ -223,16 +226,16 @@ def differentiate(op, address, side, left, right, out, adjoint, result, n):
 def _differentiate_power(side, left, right, out, adjoint, result, n):
     for j in range(n):
         if side == 0:
-            # Not right*out/left, which has no value at a base of 0.
+            # right*out/left would be undefined at a base of 0.
             slope = 0.0 if right[j] == 0.0 else right[j] * left[j] ** (right[j] - 1.0)
         else:
             slope = 0.0 if left[j] == 0.0 and out[j] == 0.0 else out[j] * math.log(left[j])
         result[j] = adjoint[j] * slope
 
 
-# Operators of the user's own ---------------------------------------------------------------------
+# Users' own operators ----------------------------------------------------------------------------
 
-# Step of central differences, by the size of the argument: the cube root of the rounding unit.
+# Step of central differences relative to the argument: the cube root of the rounding unit.
 _STEP = 6e-6
 
 
@@ -242,22 +245,22 @@ def compile_loop(function, arity, derivatives):
     Parameters
     ----------
     function : Python function of `arity` floats
-        What it makes of an operand that is not finite does not matter: the value is NaN.
+        Where an operand is not finite the value is NaN, whatever the function returns.
     arity : int
         1 or 2.
     derivatives : tuple of `arity` Python functions, or None
-        Of the same arguments; central differences if None.
+        Derivatives by each argument, functions of the same arguments; None stands for central differences.
 
     Returns
     -------
     object with the attribute `address`
-        Of a C function ``(side, left, right, adjoint, result, n)``; keep the object alive as long as the
-        address is used.
+        The address of a C function ``(side, left, right, adjoint, result, n)``. The object must be kept alive
+        as long as the address is used.
 
     Raises
     ------
     Exception
-        Of any kind, where numba cannot compile a function.
+        If numba cannot compile a function; the class is numba's.
     TypeError
         If a function does not return a number.
     """
@@ -286,12 +289,12 @@ def compile_loop(function, arity, derivatives):
 
 @compiled()
 def call_loop(address, left, right, out):
-    """Call a compiled loop for its values: out = function(left, right)."""
+    """Write ``out = function(left, right)`` by the compiled loop at an address."""
     _call_loop(address, _VALUE, left, right, left, out, len(out))
 
 
 def _of_two(function, arity):
-    """Compile a function as one of two floats; one of one float ignores the second."""
+    """Return a compiled function of two floats; a function of one float ignores the second."""
     scalar = njit(error_model="numpy")(function)
     scalar.compile((types.float64,) * arity)
     for overload in scalar.overloads.values():
@@ -299,7 +302,7 @@ def _of_two(function, arity):
         if not isinstance(returned, (types.Float, types.Integer, types.Boolean)):
             raise TypeError(f"it returns {returned}, not a float")
 
-    # What raises an error is undefined.
+    # A value whose computation raises an error is undefined.
     if arity == 2:
 
         @njit(error_model="numpy")
@@ -322,7 +325,10 @@ def _of_two(function, arity):
 
 
 def _difference(function, side):
-    """Central differences; those of one side where the other is outside the function's domain."""
+    """Return the derivative of a function by central differences.
+
+    Where one side is outside the function's domain, the difference is one-sided.
+    """
 
     @njit(error_model="numpy")
     def difference(a, b):

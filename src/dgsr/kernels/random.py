@@ -1,7 +1,8 @@
-"""A small random generator for compiled code: explicit state, the same numbers on every machine.
+"""A random generator for compiled code that draws the same numbers on every machine.
 
-numba's own generator is hidden global state; this one is an array the caller owns, so a kernel's
-result depends on its arguments alone, whatever thread runs it.
+numba's own generator is hidden and global. The state of this one, a ndarray of 4 uint64, is an argument
+called `state`, so that the result of a kernel depends on its arguments alone, whatever thread runs it. Every
+function here advances it.
 
 References
 ----------
@@ -19,18 +20,19 @@ from dgsr.kernels.compilation import compiled
 
 
 def new_state(*seeds: int) -> np.ndarray:
-    """Return a generator state, a ndarray of 4 uint64, from any number of non-negative integers."""
+    """Return the state, a ndarray of 4 uint64, of a generator that non-negative integers seed."""
     return np.random.SeedSequence(seeds).generate_state(4, np.uint64)
 
 
 @compiled(forceinline=True)
 def _rotate(x, k):
+    """Return a uint64 with its bits rotated to the left by `k` places."""
     return (x << np.uint64(k)) | (x >> np.uint64(64 - k))
 
 
 @compiled()
 def next_uint64(state):
-    """Advance xoshiro256++ by one step."""
+    """Return the next uint64 of xoshiro256++."""
     result = _rotate(state[0] + state[3], 23) + state[0]
     t = state[1] << np.uint64(17)
     state[2] ^= state[0]
@@ -56,7 +58,7 @@ def integer(state, n):
 
 @compiled()
 def choice(state, weights):
-    """Return an index drawn with probability proportional to `weights`."""
+    """Return an index drawn with probability proportional to `weights`, shape (n,), float64."""
     u = uniform(state) * weights.sum()
     for i in range(len(weights) - 1):
         u -= weights[i]
@@ -67,12 +69,12 @@ def choice(state, weights):
 
 @compiled()
 def log_uniform(state, low, high):
-    """Return a float between `low` and `high`, its logarithm uniform."""
+    """Return a float between `low` and `high` whose logarithm is uniform."""
     return low * math.exp(uniform(state) * math.log(high / low))
 
 
 @compiled()
 def normal(state):
-    """Return a standard normal float, by the method of Box and Muller."""
+    """Return a standard normal float (Box & Muller, 1958)."""
     radius = math.sqrt(-2.0 * math.log(1.0 - uniform(state)))
     return radius * math.cos(2.0 * math.pi * uniform(state))

@@ -1,4 +1,4 @@
-"""One step of sampling for many programs: mask, draw a token, update the tree state."""
+"""One step of sampling for many programs: mask the logits, draw a token, update the tree state."""
 
 from __future__ import annotations
 
@@ -17,31 +17,40 @@ from dgsr.kernels.random import uniform
 
 
 @compiled()
-def draw_tokens(logits, active, t, counters, stack, grammar, tokens, log_probs, state, inputs, finished):
-    """Draw the next token of every active program that is not finished; all results are written in place.
+def draw_tokens(logits, active, t, tree, grammar, tokens, log_probs, state, inputs, finished):
+    """Draw the next token of every active program that is not finished, and write all results in place.
 
     Parameters
     ----------
     logits : ndarray of shape (n_active, n_tokens), float32
-        The decoder's; constraints and the soft length prior are added here.
+        Logits of the decoder; constraints and the soft length prior are added here.
     active : ndarray of shape (n_active,), int64
-        Rows of the other arrays that `logits` belong to.
+        Indices of the programs that the rows of `logits` belong to.
     t : int
         Position of the token.
-    counters, stack : ndarray
-        Tree states of all programs.
+    tree : TreeState
+        Tree states of all programs; updated.
     grammar : Grammar
     tokens : ndarray of shape (n_programs, max_length), int64
+        Receives the token at position `t`.
     log_probs : ndarray of shape (n_programs,), float64
-        Log-probability of each program so far; that of the token is added.
+        Log-probability of each program so far, to which that of the token is added.
     state : ndarray of 4 uint64
+        State of the random generator; advanced.
     inputs : ndarray of shape (3, n_active), int64
-        Receives what the decoder is told in the next step: the token drawn, and the parent and the
-        sibling of the one after it; `n_tokens` stands for none, and for all three of a finished program.
+        Receives the decoder's inputs of the next step: the token drawn, and the parent and the sibling of the
+        token after it. `n_tokens` stands for a token that does not exist, and for all three of a finished
+        program.
     finished : ndarray of shape (n_active,), bool
-        Receives True where the program is complete.
+        Receives True where the program is complete; a program that is finished already is passed over.
+
+    Raises
+    ------
+    ValueError
+        If the decoder's logits are not finite, or no token is allowed.
     """
     n_active, n_tokens = logits.shape
+    counters, stack = tree
     weights = np.empty(n_tokens)
     for a in range(n_active):
         if finished[a]:

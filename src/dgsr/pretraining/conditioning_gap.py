@@ -16,7 +16,6 @@ import torch
 from dgsr.constants.fitting import fit_constants
 from dgsr.exact_search import solve_all
 from dgsr.generator.generator import Generator
-from dgsr.kernels.evaluate import predictions
 from dgsr.kernels.random import new_state
 from dgsr.population import DataSet, Population
 from dgsr.pretraining.prior import DrawnDataSets, Exclusions, Prior, comparable
@@ -42,9 +41,7 @@ class ValidationSet(NamedTuple):
     def excluded(self, others: Exclusions) -> Exclusions:
         """Return `others` and the equations of this set: with the constants they have, not with all."""
         programs = self.drawn.programs
-        table = programs.library.table
-        arrays = programs.tokens, programs.lengths, programs.constants, table.opcode, table.argument
-        values = comparable(predictions(*arrays, others.points), self.linear_scaling)
+        values = comparable(programs.predict(others.points.T), self.linear_scaling)
         return others._replace(values=np.concatenate([others.values, values]))
 
 

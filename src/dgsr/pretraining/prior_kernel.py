@@ -21,7 +21,7 @@ import numpy as np
 from dgsr.kernels.arrays import copy_to
 from dgsr.kernels.canonical import Rewriting, canonicalise, is_among, simplify, skeleton, subtree_ends
 from dgsr.kernels.compilation import compiled
-from dgsr.kernels.evaluate import CONSTANT, _run, _workspace
+from dgsr.kernels.evaluate import CONSTANT, new_workspace, run_program
 from dgsr.kernels.grammar import N_CONSTANTS, is_valid
 from dgsr.kernels.random import choice, integer, log_uniform, normal, uniform
 
@@ -363,7 +363,9 @@ def _is_unwanted(
         if opcode[tokens[i]] == CONSTANT:
             n_later_constants += 1
         here = constants[n_constants - n_later_constants :]
-        row = _run(tokens[i : ends[i]], ends[i] - i, here, opcode, argument, work, n_points, stack, True)
+        row = run_program(
+            tokens[i : ends[i]], ends[i] - i, here, opcode, argument, work, n_points, stack, True
+        )
         values[i] = work[row, :n_points]
         if arity[tokens[i]] > 0:
             if has_constants and _is_flat(values[i]):
@@ -422,7 +424,7 @@ def draw_datasets(
     n_constants = np.zeros(_MAX_NODES, dtype=np.int64)
     counters = np.zeros(5, dtype=np.int64)
     tree = np.zeros((4, max_length + 1), dtype=np.int64)
-    stack, work = _workspace(n_columns, max_length)
+    stack, work = new_workspace(n_columns, max_length)
     b = n_trials = 0
     while b < n_datasets and n_trials < _MAX_TRIALS:
         n_trials += 1
@@ -475,7 +477,7 @@ def draw_datasets(
             for c in range(n_columns):
                 for j in range(n_rows):
                     work[c, j] = X[b, start + j, c]
-            row = _run(tokens[b], length, constants[b], opcode, argument, work, n_rows, stack, True)
+            row = run_program(tokens[b], length, constants[b], opcode, argument, work, n_rows, stack, True)
             for j in range(n_rows):
                 value = work[row, j]
                 if not abs(value) < 1e8:  # also false for NaN

@@ -1,0 +1,15 @@
+"""The arrays that kernels are given together."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+
+class Programs(NamedTuple):
+    """Programs of one library."""
+
+    tokens: np.ndarray  # (n_programs, max_length) int64: token ids in prefix order, zero after the end
+    lengths: np.ndarray  # (n_programs,) int64
+    constants: np.ndarray  # (n_programs, max_constants) float64: in the order they stand in the program
