@@ -1,4 +1,4 @@
-"""Syntax trees to sympy and back, node by node: no text is read on the way."""
+"""Translation of syntax trees to sympy and back, node by node: no text is read on the way."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def to_sympy(
     symbols: Mapping[str, sympy.Symbol] | None = None,
     functions: Functions | None = None,
 ) -> sympy.Expr:
-    """Build the sympy expression of a tree: node by node, no text is read.
+    """Build the sympy expression of a tree.
 
     Parameters
     ----------
@@ -33,24 +33,24 @@ def to_sympy(
     symbols : mapping of str to sympy.Symbol, optional
         Plain symbols of the variables' names by default.
     functions : mapping of str to UserOperator, optional
-        Operators of the user's own; those that are not given become undefined functions.
+        Operators of the user's own; others than these become undefined functions.
 
     Returns
     -------
     sympy.Expr
-        With sympy's automatic evaluation, so x1/x1 is 1. Integers and fractions stay exact, and a float has
-        as many digits as tell it from all others. A number that float64 cannot hold is NaN, and with it the
-        formula, as in `predict`; a power that sympy would multiply out to thousands of digits stays as it is.
+        With sympy's automatic evaluation, so that x1/x1 is 1. Integers and fractions stay exact; a float has
+        the digits that tell it from all other floats. A formula with a number that float64 cannot hold is
+        NaN, as in `predict`. A power that sympy would multiply out to thousands of digits stays a power.
     """
     builder = _Builder(symbols, functions or {})
     return builder.revealed(builder.build(tree))
 
 
-# Longest integer, in bits, that a power may be multiplied out to, and that an expression may hold. Python
-# refuses to print integers of 4300 digits, and a product joins the exponents of all its factors first.
+# Longest integer, in bits, to which a power may be multiplied out, and the longest of an expression. Python
+# refuses to print integers of 4300 digits, and sympy adds up the exponents of a product before it multiplies.
 _MAX_POWER_BITS = 2**12
 _MAX_BITS = 2**13
-# Most nodes of a number that is kept exactly: sympy evaluates numbers over and over.
+# Most nodes of a number that is kept exactly; sympy evaluates numbers again and again.
 _MAX_NUMBER_NODES = 50
 # Digits of floats while sympy computes, so that 0.1*3 is 0.3 in the end.
 _WORKING_DIGITS = 25
@@ -65,11 +65,11 @@ _KNOWN = frozenset((*_BINARY, "pow", "neg", *FUNCTIONS))
 
 
 class _Builder:
-    """Builds one expression with a bounded cost.
+    """Builds one expression at a bounded cost.
 
-    sympy asks every function and power whether its operands are real, positive, integer and so on. It answers
-    by expanding them, which takes forever for a few that stand within another. So operands are veiled: what
-    stands within is one symbol to sympy, which `revealed` puts back without evaluating anything.
+    sympy asks every function and power whether its operands are real, positive, integer and so on. It finds
+    out by expanding them, which takes forever for a few nested ones. So the operands are veiled: their parts
+    are replaced by symbols, for which `revealed` puts the parts back without evaluating anything.
     """
 
     def __init__(self, symbols: Mapping[str, sympy.Symbol] | None, functions: Functions) -> None:
@@ -143,7 +143,7 @@ class _Builder:
         return sympy.exp(self._veiled(exponent, logarithms))
 
     def _veiled(self, expression: sympy.Expr, shown: Collection[sympy.Expr] = ()) -> sympy.Expr:
-        """Return a sum of products of symbols and numbers: a symbol stands for anything else in it."""
+        """Return a sum of products whose factors are veiled, except for numbers, symbols and `shown` ones."""
         import sympy
 
         terms = []
@@ -163,7 +163,7 @@ class _Builder:
         return self.veils[part]
 
     def revealed(self, expression: sympy.Expr) -> sympy.Expr:
-        """Return the expression with what is veiled in it, and floats of as many digits as they need."""
+        """Return the expression with its veiled parts put back, and its floats with the digits they need."""
         if expression in self.known:
             return self.known[expression]
         if expression.is_Float:
@@ -182,7 +182,7 @@ class _Builder:
 
 
 def rebuilt(expression: sympy.Expr, parts: list[sympy.Expr]) -> sympy.Expr:
-    """Return the expression of other parts, in sympy's order and without evaluation."""
+    """Return an expression of the same kind made of `parts`, in sympy's order and without evaluation."""
     import sympy
 
     if expression.is_Add or expression.is_Mul:
@@ -195,7 +195,7 @@ def rebuilt(expression: sympy.Expr, parts: list[sympy.Expr]) -> sympy.Expr:
 
 
 def _with_its_digits(number: sympy.Float) -> sympy.Float:
-    """Return a float64 as a float of 15 digits, sympy's default, or of 17 where 15 are of another."""
+    """Return a float64 as a sympy float: of 15 digits, the default, or of 17 where 15 do not identify it."""
     import sympy
 
     value = float(number)
@@ -205,7 +205,7 @@ def _with_its_digits(number: sympy.Float) -> sympy.Float:
 
 
 def _float_or_nan(name: str, operands: list[sympy.Expr]) -> sympy.Expr | None:
-    """Return NaN for a number beyond float64, a float for one of too many parts; None for any other."""
+    """Return NaN for a number beyond float64, a float for one of too many parts, and None for others."""
     import sympy
 
     values = [_float64(operand) for operand in operands]
@@ -221,7 +221,7 @@ def _float_or_nan(name: str, operands: list[sympy.Expr]) -> sympy.Expr | None:
 
 
 def _float64(number: sympy.Expr) -> float | None:
-    """Return the value of a number as `predict` would compute it; None for functions that are not ours."""
+    """Return the value of a number as `predict` computes it; None for functions that trees cannot have."""
     try:
         return float(evaluate(from_sympy(number), {}))
     except ValueError:
@@ -241,7 +241,7 @@ def _bounded(expression: sympy.Expr) -> sympy.Expr:
 
 
 def _power_bits(base: sympy.Expr, exponent: sympy.Expr) -> int:
-    """Return how many bits sympy may make of the rational numbers in a power."""
+    """Return a bound on the bits of the integers that sympy makes of a power."""
     return _bits(base) * max((int(abs(number)) for number in _rationals(exponent)), default=0)
 
 
@@ -258,7 +258,7 @@ def _rationals(expression: sympy.Expr) -> set[sympy.Rational]:
 
 
 def from_sympy(expression: sympy.Expr) -> Tree:
-    """Return the tree of a sympy expression of our functions.
+    """Return the tree of a sympy expression.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Formulas typeset: LaTeX and MathML, with constants of five digits and names of any characters."""
+"""Formulas in LaTeX and MathML, with constants of five digits and names of any characters."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     import sympy as sympy_module
 
 _DIGITS = 5
-# Largest power of which sympy may ask what it likes.
+# Largest power whose sign and other properties sympy may examine.
 _PLAIN_POWER = 10
 
 _PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9]*(?:_[A-Za-z0-9]+)*")
-# What LaTeX reads otherwise, in mathematics.
+# Characters that LaTeX would not print as they stand in a formula, and what prints them.
 _LATEX = {c: f"\\{c}" for c in "%#&$_{}"} | {c: f"{{{c}}}" for c in "+-*/=<>,;:|!?()[]"}
 _LATEX |= {" ": r"\ ", "\\": r"{\backslash}", "^": r"{\wedge}", "~": r"{\sim}", '"': "''", "`": "'"}
 
@@ -37,7 +37,7 @@ def to_mathml(expression: sympy_module.Expr) -> str:
 
     Names stand as they are, escaped; Greek ones and a letter with digits are set as such.
     """
-    # Side by side, words read as one word.
+    # Words that stand side by side would read as one word.
     has_words = any(not _is_letter(_latin(symbol.name)) for symbol in expression.free_symbols)
     shown: dict[Any, Any] = {}
     expression = _veiled(expression, shown)
@@ -51,17 +51,17 @@ def to_mathml(expression: sympy_module.Expr) -> str:
 
 
 def _veiled(expression: Any, shown: dict[Any, Any]) -> Any:
-    """Return the expression with a symbol for every operand and exponent of many parts, kept in `shown`.
+    """Return the expression with a symbol for each operand and exponent that is not plain.
 
-    sympy's printers ask whether exponents are negative, and the answer may take forever for functions of
-    functions and for high powers.
+    `shown` gets the hidden part of each symbol. sympy's printers ask whether exponents are negative, and the
+    answer may take forever for functions of functions and for high powers.
     """
     import sympy
 
     parts = []
     for part in expression.args:
         parts.append(_veiled(part, shown))
-    # Of a power only the exponent: its base may need parentheses.
+    # The base of a power is not hidden, since it may need parentheses.
     is_power = expression.is_Pow
     if is_power or isinstance(expression, sympy.Function):
         for place in range(int(is_power), len(parts)):
@@ -159,7 +159,7 @@ def _mathml_printer() -> type:
             return row
 
         def parenthesize(self, item, level, strict=False):
-            # (2*10^-7)^x: to sympy every number is an atom.
+            # Parentheses as in (2*10^-7)^x, which sympy leaves out since every number is an atom to it.
             if item.is_Float and level >= PRECEDENCE["Pow"] and "e" in _shortened(item):
                 brackets = self.dom.createElement("mrow")
                 brackets.appendChild(self._element("mo", "("))
@@ -173,7 +173,7 @@ def _mathml_printer() -> type:
 
         def _element(self, name, text):
             element = self.dom.createElement(name)
-            # sympy's document writes text as it is.
+            # sympy's document does not escape its text.
             element.appendChild(self.dom.createTextNode(html.escape(text, quote=False)))
             return element
 
@@ -181,6 +181,7 @@ def _mathml_printer() -> type:
 
 
 def _shortened(number: Any) -> str:
+    """Return a number to five digits."""
     value = float(number)
     if math.isinf(value) or (value == 0 and number != 0):
         return str(number.n(_DIGITS))  # beyond a float

@@ -1,7 +1,8 @@
-"""A formula with the fewest fitted constants, their scales placed where a person would have them.
+"""Merging of constants: a formula is rewritten with as few fitted constants as its values need.
 
-c1*(c2*f + c3*g) has a constant too many. `normal_form` takes it out; here the formula is written again,
-and the scale of a product goes before it, into one of its sums, or below the line.
+c1*(c2*f + c3*g) has one constant too many, which is gone in the normal form. This module writes the normal
+form as a tree again. It may put the scale of a product before the product, into one of its sums, or into the
+denominator; `PLACEMENTS` names the choices.
 """
 
 from __future__ import annotations
@@ -22,19 +23,19 @@ from dgsr.expressions.simple_numbers import COST_OF_FLOAT, cost
 from dgsr.expressions.trees import Tree
 from dgsr.finishing.normal_form import Call, Node, Product, Sum, normal_form
 
-#: Where the scale of a product of sums goes. ``leading``: before it, and in every sum the coefficient is 1
-#: that is so in the normal form; ``number``: the same, but the number of a sum below the line is 1;
-#: ``inside``: into a sum; ``simplest``: wherever the numbers are simplest.
+#: Where the scale of a product of sums goes. ``leading``: before the product, whose sums stay as in the
+#: normal form; ``number``: the same, but the number of a sum in the denominator becomes 1; ``inside``: into a
+#: sum of the product; ``inside-number``: both; ``simplest``: where the numbers cost least.
 PLACEMENTS = ("leading", "number", "inside", "inside-number", "simplest")
 
 
 def merge(tree: Tree, placement: str = "simplest") -> Tree:
-    """Return a tree of the same values with the fewest constants.
+    """Return a tree of the same values with redundant constants merged.
 
     Parameters
     ----------
     tree : tree
-        Its floats are fitted constants.
+        Its floats are fitted constants, its other numbers exact.
     placement : str
         One of `PLACEMENTS`.
 
@@ -52,7 +53,7 @@ def merge(tree: Tree, placement: str = "simplest") -> Tree:
 
 
 def _weight(coefficient: Number) -> float:
-    """Return what a coefficient costs: itself, and two tokens."""
+    """Return what a coefficient costs: the cost of the number, and 2 for the tokens ``mul`` and ``const``."""
     if coefficient == 1:
         return 0.0
     return 0.5 if coefficient == -1 else 2.0 + _cost(coefficient)
@@ -74,7 +75,7 @@ class _Writer:
         return tree if sign > 0 else negative(tree)
 
     def parts(self, scale: Number, node: Node) -> tuple[int, Tree]:
-        """Return a sign and the tree of the rest."""
+        """Return the sign, 1 or -1, and the tree of scale*node without it."""
         if node == 1:
             return (1, scale) if scale >= 0 else (-1, -scale)
         if isinstance(node, Sum):
@@ -83,7 +84,7 @@ class _Writer:
         return self.product(scale, factors)
 
     def sum(self, scale: Number, node: Sum) -> Tree:
-        """Write every term with its coefficient, or the scale before a parenthesis."""
+        """Write a sum: a coefficient for each term, or the scale before a parenthesis if that costs less."""
         terms = [(part, clean(scale * coefficient)) for part, coefficient in node.terms]
         written_out = _terms_weight(terms)
         rest = [pair for pair in node.terms if pair[0] != 1]
@@ -143,6 +144,7 @@ class _Writer:
     def _simplest(
         self, scale: Number, factors: tuple[tuple[Node, int], ...], sums: list[int]
     ) -> tuple[Number, list[Number]]:
+        """Return the placement of least cost: the scale left before the product, and one for each factor."""
         options: list[list[Number]] = [
             [1, *(over(1, coefficient) for _, coefficient in factors[i][0].terms)] for i in sums[:3]
         ]
