@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dgsr.expressions import syntax, typesetting
+from dgsr.expressions import syntax
 from dgsr.expressions.c_export import to_c
 from dgsr.expressions.evaluation import Functions, evaluate_strictly
 from dgsr.expressions.library import Library
 from dgsr.expressions.programs import from_program, to_program
 from dgsr.expressions.python_export import to_python
 from dgsr.expressions.simple_numbers import recognised
-from dgsr.expressions.symbolic import to_sympy
 from dgsr.expressions.tidy import tidy
 from dgsr.expressions.trees import Tree, rename
 
@@ -167,17 +166,24 @@ class Expression:
     @cached_property
     def sympy(self) -> sympy_module.Expr:
         """The sympy expression, of symbols named by `feature_names`."""
+        # Imported here, as for `latex` and `mathml`, since sympy takes half a second to import.
+        from dgsr.expressions.symbolic import to_sympy
+
         return to_sympy(recognised(self.tree), functions=self.library.functions)
 
     @property
     def latex(self) -> str:
         """The sympy expression in LaTeX, its floats shortened to 5 digits."""
-        return typesetting.to_latex(self.sympy)
+        from dgsr.expressions.typesetting import to_latex
+
+        return to_latex(self.sympy)
 
     @property
     def mathml(self) -> str:
         """The sympy expression in presentation MathML, its floats shortened to 5 digits."""
-        return typesetting.to_mathml(self.sympy)
+        from dgsr.expressions.typesetting import to_mathml
+
+        return to_mathml(self.sympy)
 
     def to_python(self, name: str = "formula") -> str:
         """Return the source text of a Python module that needs numpy alone.

@@ -7,17 +7,13 @@ from collections.abc import Collection, Mapping
 from fractions import Fraction
 from functools import cmp_to_key
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import sympy
 
 from dgsr.expressions.evaluation import Functions, evaluate, fold_numbers
 from dgsr.expressions.trees import ALIASES, FUNCTIONS, SHORT_NAMES, WHOLE_POWERS, Tree, as_float, leaves
-from dgsr.expressions.user import UserOperator
-
-if TYPE_CHECKING:
-    import sympy
-
-#: Names of the operands in the tree of an operator of the user's own.
-OPERANDS = ("a", "b")
+from dgsr.expressions.user import OPERANDS, UserOperator
 
 
 def to_sympy(
@@ -80,8 +76,6 @@ class _Builder:
         self.known: dict[sympy.Expr, sympy.Expr] = {}
 
     def build(self, tree: Tree) -> sympy.Expr:
-        import sympy
-
         if isinstance(tree, str):
             return sympy.Symbol(tree) if self.symbols is None else self.symbols[tree]
         if tree == ("pi",):
@@ -100,8 +94,6 @@ class _Builder:
         return sympy.Float(repr(float(tree)), _WORKING_DIGITS) if math.isfinite(tree) else sympy.nan
 
     def _apply(self, name: str, operands: list[sympy.Expr]) -> sympy.Expr:
-        import sympy
-
         if name in self.functions:
             return self.functions[name].to_sympy(*map(self._veiled, operands))
         if name in WHOLE_POWERS:
@@ -124,8 +116,6 @@ class _Builder:
         return getattr(sympy, "Abs" if name == "abs" else SHORT_NAMES.get(name, name))(*operands)
 
     def _power(self, base: sympy.Expr, exponent: sympy.Expr) -> sympy.Expr:
-        import sympy
-
         if _power_bits(base, exponent) > _MAX_POWER_BITS:
             base = sympy.UnevaluatedExpr(base)
         if exponent.is_Integer:
@@ -133,8 +123,6 @@ class _Builder:
         return self._veiled(base) ** self._veiled(exponent)
 
     def _exponential(self, exponent: sympy.Expr) -> sympy.Expr:
-        import sympy
-
         # sympy makes the power b**c of exp(c*log(b)).
         logarithms = {log: log for log in exponent.atoms(sympy.log)}
         bits = max((_power_bits(log.args[0], exponent) for log in logarithms), default=0)
@@ -144,8 +132,6 @@ class _Builder:
 
     def _veiled(self, expression: sympy.Expr, shown: Collection[sympy.Expr] = ()) -> sympy.Expr:
         """Return a sum of products whose factors are veiled, except for numbers, symbols and `shown` ones."""
-        import sympy
-
         terms = []
         for term in sympy.Add.make_args(expression):
             factors = [self._veil(factor, shown) for factor in sympy.Mul.make_args(term)]
@@ -153,8 +139,6 @@ class _Builder:
         return sympy.Add(*terms)
 
     def _veil(self, part: sympy.Expr, shown: Collection[sympy.Expr]) -> sympy.Expr:
-        import sympy
-
         if part.is_Symbol or part.is_number or part in shown:
             return part
         if part not in self.veils:
@@ -183,8 +167,6 @@ class _Builder:
 
 def rebuilt(expression: sympy.Expr, parts: list[sympy.Expr]) -> sympy.Expr:
     """Return an expression of the same kind made of `parts`, in sympy's order and without evaluation."""
-    import sympy
-
     if expression.is_Add or expression.is_Mul:
         n_numbers = int(parts[0].is_Number)
         rest = sorted(parts[n_numbers:], key=cmp_to_key(sympy.Basic.compare))
@@ -196,8 +178,6 @@ def rebuilt(expression: sympy.Expr, parts: list[sympy.Expr]) -> sympy.Expr:
 
 def _with_its_digits(number: sympy.Float) -> sympy.Float:
     """Return a float64 as a sympy float: of 15 digits, the default, or of 17 where 15 do not identify it."""
-    import sympy
-
     value = float(number)
     if not math.isfinite(value) or (value == 0 and number != 0):
         return number
@@ -206,8 +186,6 @@ def _with_its_digits(number: sympy.Float) -> sympy.Float:
 
 def _float_or_nan(name: str, operands: list[sympy.Expr]) -> sympy.Expr | None:
     """Return NaN for a number beyond float64, a float for one of too many parts, and None for others."""
-    import sympy
-
     values = [_float64(operand) for operand in operands]
     if None in values:
         return None
@@ -230,8 +208,6 @@ def _float64(number: sympy.Expr) -> float | None:
 
 def _bounded(expression: sympy.Expr) -> sympy.Expr:
     """Return the expression; NaN for a rational number beyond float64, a float for one of too many digits."""
-    import sympy
-
     if not expression.is_Rational:
         return expression
     value = as_float(Fraction(expression.p, expression.q))
@@ -252,8 +228,6 @@ def _bits(expression: sympy.Expr) -> int:
 
 
 def _rationals(expression: sympy.Expr) -> set[sympy.Rational]:
-    import sympy
-
     return expression.atoms(sympy.Rational)
 
 
@@ -265,8 +239,6 @@ def from_sympy(expression: sympy.Expr) -> Tree:
     ValueError
         If a part has no place in the grammar, such as the imaginary unit.
     """
-    import sympy
-
     if expression.is_Symbol:
         return expression.name
     if expression.is_Rational:
@@ -302,8 +274,6 @@ def form_of(operator: UserOperator) -> Tree:
     ValueError
         If the operator has no sympy form, or one of functions that cannot be exported.
     """
-    import sympy
-
     if operator.sympy is None:
         raise ValueError(
             f"Operator {operator.name!r} is a Python function alone and cannot be exported; give it its "
@@ -328,8 +298,6 @@ def form_of(operator: UserOperator) -> Tree:
 
 def _expression_of(form: Any) -> Any:
     """Return what a user's sympy form gave as an expression; text, which sympy would execute, is none."""
-    import sympy
-
     if isinstance(form, sympy.Expr):
         return form
     if isinstance(form, Integral):

@@ -16,6 +16,9 @@ from dgsr.expressions.trees import RESERVED
 if TYPE_CHECKING:
     import sympy as sympy_module
 
+#: Names of the operands in the tree of an operator.
+OPERANDS = ("a", "b")
+
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 _VARIABLE = re.compile(r"x\d+")
 
