@@ -13,8 +13,8 @@ import numpy as np
 
 from dgsr.expressions.library import Library
 
-# Pairs of an operator and a child that it undoes or makes idle.
-_INVERSES = (
+# Pairs of an operator and a child that may not stand under it: it undoes the child or makes it idle.
+_FORBIDDEN_PAIRS = (
     ("exp", "log"), ("log", "exp"), ("sqrt", "square"), ("square", "sqrt"), ("neg", "neg"), ("inv", "inv"),
     ("sin", "arcsin"), ("arcsin", "sin"), ("cos", "arccos"), ("arccos", "cos"), ("abs", "abs"),
     ("square", "neg"), ("square", "abs"), ("abs", "neg"), ("abs", "square"),
@@ -108,7 +108,7 @@ class Constraints:
         if not 1 <= used <= library.n_variables:
             raise ValueError(f"n_variables={used} must be between 1 and {library.n_variables}.")
         forbidden = np.zeros((len(names), len(names)), dtype=np.bool_)
-        for parent, child in _INVERSES:
+        for parent, child in _FORBIDDEN_PAIRS:
             if parent in library.index and child in library.index:
                 forbidden[library.index[parent], library.index[child]] = True
         linear_scaling = self.linear_scaling and library.has_constants
