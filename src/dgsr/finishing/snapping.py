@@ -7,6 +7,7 @@ formula, whose constants are then merged again.
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
@@ -19,6 +20,14 @@ from dgsr.finishing.programs import QUARTER_TURN, groups_of, score, tree_of, wit
 _MAX_DIGITS = 9
 # Numbers that are tried for one constant; rounds of snapping and merging; fits of one formula.
 _MAX_REFUSALS, _MAX_ROUNDS, _MAX_REFITS = 4, 10, 60
+
+
+class _Proposal(NamedTuple):
+    """A simple number that a constant may become."""
+
+    group: np.ndarray  # the places of the constant
+    value: float
+    cost: float
 
 
 def snapped(fit: FittedProgram, limit: float, fits: Fits) -> FittedProgram:
@@ -66,14 +75,14 @@ def _snap_constants(
         if together is not None:
             return together, n_snapped + len(groups)
         accepted = None
-        for at, value, value_cost in sorted(proposals, key=lambda proposal: proposal[2]):
-            trial = fits.refitted(with_value(fit.program, groups[at], value), copies=True)
+        for proposal in sorted(proposals, key=lambda proposal: proposal.cost):
+            trial = fits.refitted(with_value(fit.program, proposal.group, proposal.value), copies=True)
             if fits.is_as_good(trial.nmse, fit.nmse) and fits.is_as_good(
                 trial.nmse, limit, SIGNIFICANT * (n_snapped + 1)
             ):
-                accepted = trial, value_cost
+                accepted = trial, proposal.cost
                 break
-            refused.setdefault(int(groups[at][0]), set()).add(value)
+            refused.setdefault(int(proposal.group[0]), set()).add(proposal.value)
         if not proposals:
             break
         if accepted is None:
@@ -86,31 +95,31 @@ def _snap_constants(
 
 def _proposals(
     fit: FittedProgram, groups: list[np.ndarray], refused: dict[int, set[float]], fits: Fits
-) -> list[tuple[int, float, float]]:
-    """Return, for each group, its place, the simplest number in its interval and the number's cost.
+) -> list[_Proposal]:
+    """Return, for each group that has one, the simplest number in its interval that was not refused.
 
-    A group without a simple number has no proposal. Multiples of pi/2 that are added in a sine or cosine are
-    as simple as 0, since sin(f + pi/2) is cos(f).
+    Multiples of pi/2 that are added in a sine or cosine are as simple as 0, since sin(f + pi/2) is cos(f).
     """
     proposals = []
     is_phase = are_phases(fit.program.tokens, fits.library)
-    for i, half in enumerate(fits.half_widths(fit, groups)):
-        value = float(fit.program.constants[groups[i][0]])
-        tried = refused.get(int(groups[i][0]), set())
+    for group, half in zip(groups, fits.half_widths(fit, groups), strict=True):
+        value = float(fit.program.constants[group[0]])
         numbers = [(number, cost(number)) for number in simple_numbers(value, half, _MAX_DIGITS)]
         turn = QUARTER_TURN * round(value / QUARTER_TURN)
-        if is_phase[groups[i]].all() and turn != 0 and abs(turn - value) <= half:
-            numbers.insert(numbers[:1] == [(0.0, cost(0))], (turn, cost(0)))
+        if is_phase[group].all() and turn != 0 and abs(turn - value) <= half:
+            place = 1 if numbers and numbers[0][0] == 0 else 0  # after 0 itself
+            numbers.insert(place, (turn, cost(0)))
+        tried = refused.get(int(group[0]), set())
         number = next((number for number in numbers if number[0] not in tried), None)
         if number is not None:
-            proposals.append((i, *number))
+            proposals.append(_Proposal(group, *number))
     return proposals
 
 
 def _all_at_once(
     fit: FittedProgram,
     groups: list[np.ndarray],
-    proposals: list[tuple[int, float, float]],
+    proposals: list[_Proposal],
     limit: float,
     n_snapped: int,
     fits: Fits,
@@ -119,8 +128,8 @@ def _all_at_once(
     if len(proposals) < len(groups) or len(groups) < 2:
         return None
     program = fit.program
-    for at, value, _ in proposals:
-        program = with_value(program, groups[at], value)
+    for proposal in proposals:
+        program = with_value(program, proposal.group, proposal.value)
     nmse, k = fits.nmse(program), len(groups)
     # This is about the 95% quantile of the chi-squared distribution with k degrees of freedom.
     is_good = fits.is_as_good(nmse, fit.nmse, k + 2 * math.sqrt(2 * k))
