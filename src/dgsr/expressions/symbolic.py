@@ -39,7 +39,7 @@ def to_sympy(
         NaN, as in `predict`. A power that sympy would multiply out to thousands of digits stays a power.
     """
     builder = _Builder(symbols, functions or {})
-    return builder.revealed(builder.build(tree))
+    return builder.restored(builder.build(tree))
 
 
 # Longest integer, in bits, to which a power may be multiplied out, and the longest of an expression. Python
@@ -64,16 +64,16 @@ class _Builder:
     """Builds one expression at a bounded cost.
 
     sympy asks every function and power whether its operands are real, positive, integer and so on. It finds
-    out by expanding them, which takes forever for a few nested ones. So the operands are veiled: their parts
-    are replaced by symbols, for which `revealed` puts the parts back without evaluating anything.
+    out by expanding them, which takes forever for a few nested ones. So parts of the
+    operands are hidden behind placeholders, symbols for which `restored` puts them back without evaluating.
     """
 
     def __init__(self, symbols: Mapping[str, sympy.Symbol] | None, functions: Functions) -> None:
         self.symbols = symbols
         self.functions = functions
-        self.veils: dict[sympy.Expr, sympy.Dummy] = {}
-        self.veiled_by: dict[sympy.Expr, sympy.Expr] = {}
-        self.known: dict[sympy.Expr, sympy.Expr] = {}
+        self.placeholders: dict[sympy.Expr, sympy.Dummy] = {}  # by the part that each hides
+        self.hidden: dict[sympy.Expr, sympy.Expr] = {}  # the parts by their placeholders
+        self.known: dict[sympy.Expr, sympy.Expr] = {}  # what `restored` has restored
 
     def build(self, tree: Tree) -> sympy.Expr:
         if isinstance(tree, str):
@@ -95,7 +95,7 @@ class _Builder:
 
     def _apply(self, name: str, operands: list[sympy.Expr]) -> sympy.Expr:
         if name in self.functions:
-            return self.functions[name].to_sympy(*map(self._veiled, operands))
+            return self.functions[name].to_sympy(*map(self._with_placeholders, operands))
         if name in WHOLE_POWERS:
             name, operands = "pow", [operands[0], sympy.Integer(WHOLE_POWERS[name])]
         if name in _KNOWN and all(operand.is_number for operand in operands):
@@ -110,7 +110,7 @@ class _Builder:
             return self._power(*operands)
         if name == "exp":
             return self._exponential(operands[0])
-        operands = list(map(self._veiled, operands))
+        operands = list(map(self._with_placeholders, operands))
         if name not in FUNCTIONS:
             return sympy.Function(name)(*operands)
         return getattr(sympy, "Abs" if name == "abs" else SHORT_NAMES.get(name, name))(*operands)
@@ -120,7 +120,7 @@ class _Builder:
             base = sympy.UnevaluatedExpr(base)
         if exponent.is_Integer:
             return base**exponent
-        return self._veiled(base) ** self._veiled(exponent)
+        return self._with_placeholders(base) ** self._with_placeholders(exponent)
 
     def _exponential(self, exponent: sympy.Expr) -> sympy.Expr:
         # sympy makes the power b**c of exp(c*log(b)).
@@ -128,37 +128,37 @@ class _Builder:
         bits = max((_power_bits(log.args[0], exponent) for log in logarithms), default=0)
         if bits > _MAX_POWER_BITS:
             return sympy.exp(sympy.UnevaluatedExpr(exponent))
-        return sympy.exp(self._veiled(exponent, logarithms))
+        return sympy.exp(self._with_placeholders(exponent, logarithms))
 
-    def _veiled(self, expression: sympy.Expr, shown: Collection[sympy.Expr] = ()) -> sympy.Expr:
-        """Return a sum of products whose factors are veiled, except for numbers, symbols and `shown` ones."""
+    def _with_placeholders(self, expression: sympy.Expr, shown: Collection[sympy.Expr] = ()) -> sympy.Expr:
+        """Return a sum of products with placeholders for factors other than numbers, symbols and `shown`."""
         terms = []
         for term in sympy.Add.make_args(expression):
-            factors = [self._veil(factor, shown) for factor in sympy.Mul.make_args(term)]
+            factors = [self._placeholder(factor, shown) for factor in sympy.Mul.make_args(term)]
             terms.append(sympy.Mul(*factors))
         return sympy.Add(*terms)
 
-    def _veil(self, part: sympy.Expr, shown: Collection[sympy.Expr]) -> sympy.Expr:
+    def _placeholder(self, part: sympy.Expr, shown: Collection[sympy.Expr]) -> sympy.Expr:
         if part.is_Symbol or part.is_number or part in shown:
             return part
-        if part not in self.veils:
-            self.veils[part] = sympy.Dummy()
-            self.veiled_by[self.veils[part]] = part
-        return self.veils[part]
+        if part not in self.placeholders:
+            self.placeholders[part] = sympy.Dummy()
+            self.hidden[self.placeholders[part]] = part
+        return self.placeholders[part]
 
-    def revealed(self, expression: sympy.Expr) -> sympy.Expr:
-        """Return the expression with its veiled parts put back, and its floats with the digits they need."""
+    def restored(self, expression: sympy.Expr) -> sympy.Expr:
+        """Return the expression with its hidden parts put back, and its floats with the digits they need."""
         if expression in self.known:
             return self.known[expression]
         if expression.is_Float:
             return _with_its_digits(expression)
         result = expression
-        if expression in self.veiled_by:
-            result = self.revealed(self.veiled_by[expression])
+        if expression in self.hidden:
+            result = self.restored(self.hidden[expression])
         elif expression.args:
             parts = []
             for part in expression.args:
-                parts.append(self.revealed(part))
+                parts.append(self.restored(part))
             if any(new is not old for new, old in zip(parts, expression.args)):
                 result = rebuilt(expression, parts)
         self.known[expression] = result

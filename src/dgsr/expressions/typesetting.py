@@ -30,7 +30,7 @@ _LATEX |= {" ": r"\ ", "\\": r"{\backslash}", "^": r"{\wedge}", "~": r"{\sim}", 
 def to_latex(expression: sympy.Expr) -> str:
     """Write a sympy expression in LaTeX: floats of 5 digits, and names of any characters."""
     shown: dict[Any, Any] = {}
-    expression = _veiled(expression, shown)
+    expression = _with_placeholders(expression, shown)
     return _LatexPrinter(shown).doprint(expression)
 
 
@@ -42,7 +42,7 @@ def to_mathml(expression: sympy.Expr) -> str:
     # Words that stand side by side would read as one word.
     has_words = any(not _is_letter(_latin(symbol.name)) for symbol in expression.free_symbols)
     shown: dict[Any, Any] = {}
-    expression = _veiled(expression, shown)
+    expression = _with_placeholders(expression, shown)
     text = _MathmlPrinter(shown, {"mul_symbol": "dot" if has_words else None}).doprint(expression)
     text = text.replace("<mn>-", "<mn>&#8722;").replace("<mo>-</mo>", "<mo>&#8722;</mo>")
     text = text.replace("&ExponentialE;", "e")  # the double-struck letter of this entity is in few fonts
@@ -52,7 +52,7 @@ def to_mathml(expression: sympy.Expr) -> str:
     return f'<math xmlns="http://www.w3.org/1998/Math/MathML">{text}</math>'
 
 
-def _veiled(expression: Any, shown: dict[Any, Any]) -> Any:
+def _with_placeholders(expression: Any, shown: dict[Any, Any]) -> Any:
     """Return the expression with a symbol for each operand and exponent that is not plain.
 
     `shown` gets the hidden part of each symbol. sympy's printers ask whether exponents are negative, and the
@@ -60,7 +60,7 @@ def _veiled(expression: Any, shown: dict[Any, Any]) -> Any:
     """
     parts = []
     for part in expression.args:
-        parts.append(_veiled(part, shown))
+        parts.append(_with_placeholders(part, shown))
     # The base of a power is not hidden, since it may need parentheses.
     is_power = expression.is_Pow
     if is_power or isinstance(expression, sympy.Function):

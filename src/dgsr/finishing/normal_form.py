@@ -158,7 +158,7 @@ def _is_call(node: Node, *names: str) -> bool:
 
 
 def _product(parts: list[tuple[Scaled, int]]) -> Scaled:
-    """Return the product of (part, whole power) pairs."""
+    """Return the product of scaled nodes raised to whole powers."""
     coefficient: Number = 1
     factors: dict[Node, int] = {}
     for (scale, node), power in parts:
@@ -172,8 +172,8 @@ def _product(parts: list[tuple[Scaled, int]]) -> Scaled:
         inner = [(base.arguments[0], factors.pop(base) // (2 if base.name == "sqrt" else 1)) for base in even]
         return _product([((coefficient, 1), 1), *inner, *(((1, base), p) for base, p in factors.items())])
     factors = _merge_exponentials(_merge_roots(factors))
-    n_scales = (not _is_unit(coefficient)) + sum(_has_inner_scale(base) for base in factors)
-    if n_scales > 1:
+    n_inner = sum(_without_inner_scale(base)[0] != 1 for base in factors)
+    if n_inner + (not _is_unit(coefficient)) > 1:
         bare: dict[Node, int] = {}
         for base, power in factors.items():
             scale, node = _without_inner_scale(base)
@@ -217,10 +217,6 @@ def _merge_exponentials(factors: dict[Node, int]) -> dict[Node, int]:
         return rest
     rest[Call("exp", (exponent,))] = 1
     return rest
-
-
-def _has_inner_scale(node: Node) -> bool:
-    return _without_inner_scale(node)[0] != 1
 
 
 def _without_inner_scale(node: Node) -> Scaled:
