@@ -27,6 +27,7 @@ from dgsr.finishing import finish
 from dgsr.finishing.expansion import expanded, gathered
 from dgsr.finishing.fits import Fits
 from dgsr.finishing.merging import PLACEMENTS, merge
+from dgsr.finishing.programs import written
 from dgsr.population import DataSet, Population
 
 pytestmark = pytest.mark.search
@@ -380,6 +381,26 @@ def test_whole_turns_that_a_fit_adds_are_taken_off(monkeypatch):
     programs = population_of(["2.0*sin(1.5*x1 + 0.69) + x2"], library := get_library("physics", 2))
     (expression,) = finish(programs, np.ones(2), DataSet.from_arrays(POSITIVE, y), library, 1e-16)
     assert str(expression) == "x2 + 2*sin(0.7 + 1.5*x1)"
+
+
+# Programs ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("tree", "free"),
+    [
+        (("mul", 2.5, "x1"), [True]),
+        (("mul", 2, "x1"), [False]),
+        (("add", ("mul", Fraction(1, 3), "x1"), 1.0), [False, True]),
+        (("mul", ("neg", 2.5), ("sin", ("mul", ("pi",), "x1"))), [True, False]),
+        (("add", "x1", ("mul", 2, 0.5)), [True]),
+        (("mul", ("arcsin", 0.9), "x1"), [True]),  # though the arcsine of a larger float is undefined
+        (("mul", 2.5, ("pow", "x1", 2.0)), [True]),  # x1**2 needs no constant
+        ("x1", []),
+    ],
+)
+def test_the_constants_that_are_made_of_floats_are_free(tree, free):
+    assert written(tree, get_library("physics", 1)).free.tolist() == free
 
 
 # Merging -----------------------------------------------------------------------------------------

@@ -268,7 +268,7 @@ def test_a_tree_comes_back_from_a_program_with_its_value(tree, name):
     tokens, constants = to_program(tree, library)
     back = precisely(from_program(library, tokens, constants))
     if value is not None and back is not None:
-        # The numbers of a program with constants are floats, and a sine magnifies the rounding of what it is of.
+        # The constants of a program are floats, and a sine magnifies the rounding of its argument.
         rounding = max(1e-8, 1e-14 * _largest_part(tree))
         assert_close(back, value, rounding if library.has_constants else 1e-25)
 

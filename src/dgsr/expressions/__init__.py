@@ -1,4 +1,4 @@
-"""What an equation is: token library, constraints, and the formula a person sees."""
+"""Equations: token libraries, constraints, and the formula that a person sees of a program."""
 
 from dgsr.expressions.constraints import Constraints, Grammar
 from dgsr.expressions.expression import Expression

@@ -1,7 +1,7 @@
 """Which token may stand where, as one table.
 
-The sampler, the prior and the genetic operators all read this table through
-`dgsr.kernels.grammar`, so they can't disagree about what a well-formed equation is.
+The sampler, the prior and the genetic operators all read this table through `dgsr.kernels.grammar`, so that
+they agree on what a well-formed equation is.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ import numpy as np
 
 from dgsr.expressions.library import Library
 
-# Operators, and a child of each that it undoes or makes idle.
-_INVERSES = (
+# Pairs of an operator and a child that may not stand under it: it undoes the child or makes it idle.
+_FORBIDDEN_PAIRS = (
     ("exp", "log"), ("log", "exp"), ("sqrt", "square"), ("square", "sqrt"), ("neg", "neg"), ("inv", "inv"),
     ("sin", "arcsin"), ("arcsin", "sin"), ("cos", "arccos"), ("arccos", "cos"), ("abs", "abs"),
     ("square", "neg"), ("square", "abs"), ("abs", "neg"), ("abs", "square"),
 )  # fmt: skip
-# Where a constant below the root is the scale or the offset of all else: parent and place of the child.
+# Roots, and the place of a child that may not be a constant: it would be the scale or the offset of the rest.
 _SCALED_AWAY = (("add", 0), ("add", 1), ("sub", 0), ("sub", 1), ("mul", 0), ("mul", 1), ("div", 1))
 _TRIGONOMETRIC = ("sin", "cos")
 
@@ -95,20 +95,20 @@ class Constraints:
             )
 
     def grammar(self, library: Library, n_variables: int | None = None) -> Grammar:
-        """Return the table for `library`, its variables after `n_variables` not to be used.
+        """Return the table for `library`, of whose variables only the first `n_variables` may be used.
 
         Parameters
         ----------
         library : Library
         n_variables : int, optional
-            Variables present in the data; all of the library's by default.
+            Number of variables in the data; all of the library's by default.
         """
         names = [token.name for token in library.tokens]
         used = library.n_variables if n_variables is None else n_variables
         if not 1 <= used <= library.n_variables:
             raise ValueError(f"n_variables={used} must be between 1 and {library.n_variables}.")
         forbidden = np.zeros((len(names), len(names)), dtype=np.bool_)
-        for parent, child in _INVERSES:
+        for parent, child in _FORBIDDEN_PAIRS:
             if parent in library.index and child in library.index:
                 forbidden[library.index[parent], library.index[child]] = True
         linear_scaling = self.linear_scaling and library.has_constants

@@ -89,22 +89,8 @@ def evaluate_strictly(
 ) -> Any:
     """Evaluate a tree on arrays as the compiled evaluator does.
 
-    A value that is infinite on the way is not finite in the end: 1/(1/x) has no value where x is 0.
-
-    Parameters
-    ----------
-    tree : tree
-    variables : mapping of str to ndarray
-    functions : mapping of str to UserOperator, optional
-
-    Returns
-    -------
-    ndarray or float
-
-    Raises
-    ------
-    ValueError
-        If a variable or a function has no value.
+    A value that is infinite on the way is not finite in the end: 1/(1/x) has no value where x is 0. The
+    parameters, the result and the errors are those of `evaluate`.
     """
     with np.errstate(all="ignore"):
         return _on_arrays(tree, variables, functions or {}, is_strict=True)

@@ -1,4 +1,4 @@
-"""What a person sees of a program: a formula as text, sympy, LaTeX and a function."""
+"""A program as a person sees it: a formula as text, sympy, LaTeX, source code and a function."""
 
 from __future__ import annotations
 
@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dgsr.expressions import syntax, typesetting
+from dgsr.expressions import syntax
 from dgsr.expressions.c_export import to_c
 from dgsr.expressions.evaluation import Functions, evaluate_strictly
 from dgsr.expressions.library import Library
 from dgsr.expressions.programs import from_program, to_program
 from dgsr.expressions.python_export import to_python
 from dgsr.expressions.simple_numbers import recognised
-from dgsr.expressions.symbolic import to_sympy
 from dgsr.expressions.tidy import tidy
 from dgsr.expressions.trees import Tree, rename
 
@@ -110,7 +109,7 @@ class Expression:
         ndarray of shape (n_samples,)
             Not finite where the equation is undefined.
         """
-        # Here, not above: expressions stand below the kernels and need them for this alone.
+        # Imported here, so that formulas can be read and written without loading numba.
         from dgsr.kernels.evaluate import predictions
         from dgsr.kernels.programs import Programs
 
@@ -122,7 +121,7 @@ class Expression:
         n_needed = int(table.argument[used].max(initial=-1)) + 1
         if len(columns) < n_needed:
             raise ValueError(f"X has {len(columns)} features; the expression uses {n_needed}.")
-        # Copies, for those of an expression are read-only, which is another type to the compiler.
+        # Copies, since read-only arrays have another type, for which the kernel would be compiled again.
         program = Programs(self.tokens[None].copy(), np.array([self.length]), self.constants[None].copy())
         return predictions(program, table, columns)[0]
 
@@ -135,7 +134,7 @@ class Expression:
         return Expression(self.library, self.tokens, constants, self.feature_names)
 
     def shortened(self, digits: int = 5) -> Expression:
-        """Return the equation with constants of so many digits, for people to read."""
+        """Return the equation with its constants rounded to `digits` significant digits."""
         return self.with_constants([float(f"{value:.{digits}g}") for value in self.constants])
 
     @property
@@ -155,27 +154,35 @@ class Expression:
 
     @cached_property
     def text(self) -> str:
-        """The formula as text, lightly tidied: 2*x1 for a program's (x1 + x1)/x1*x1.
+        """The formula as text, its like terms and factors collected: 2*x1 for (x1 + x1)/x1*x1.
 
-        `from_text` reads it back to a formula of the same values, up to rounding and overflow on the way. In
-        a library without constants it may have values where this one has none, or none where x1 is 0.
+        `from_text` reads it back as a formula of the same values, up to rounding and overflow on the way. In
+        a library without constants, that formula may be defined where this one is not, or undefined where
+        x1 is 0.
         """
         return syntax.to_text(tidy(self.tree, keeps_domain=self.library.has_constants))
 
     @cached_property
     def sympy(self) -> sympy_module.Expr:
         """The sympy expression, of symbols named by `feature_names`."""
+        # Imported here, as for `latex` and `mathml`, since sympy takes half a second to import.
+        from dgsr.expressions.symbolic import to_sympy
+
         return to_sympy(recognised(self.tree), functions=self.library.functions)
 
     @property
     def latex(self) -> str:
         """The sympy expression in LaTeX, its floats shortened to 5 digits."""
-        return typesetting.to_latex(self.sympy)
+        from dgsr.expressions.typesetting import to_latex
+
+        return to_latex(self.sympy)
 
     @property
     def mathml(self) -> str:
         """The sympy expression in presentation MathML, its floats shortened to 5 digits."""
-        return typesetting.to_mathml(self.sympy)
+        from dgsr.expressions.typesetting import to_mathml
+
+        return to_mathml(self.sympy)
 
     def to_python(self, name: str = "formula") -> str:
         """Return the source text of a Python module that needs numpy alone.
@@ -183,14 +190,14 @@ class Expression:
         Parameters
         ----------
         name : str
-            Of its one function, which takes an array for each feature; they broadcast. Features whose
-            names are no Python words get similar ones, which the function's docstring tells.
+            Name of the module's one function. It takes an array for each feature, and they broadcast.
+            Features whose names are no Python identifiers get similar names, which its docstring lists.
 
         Raises
         ------
         ValueError
-            If `name` is no word of Python that is free, or the formula has an operator of the user's own
-            without sympy form.
+            If `name` is no identifier of Python or a reserved one, or the formula has an operator of the
+            user's own without sympy form.
         """
         return to_python(self._tree, self.feature_names, self.library.functions, name)
 
@@ -205,20 +212,20 @@ class Expression:
         Raises
         ------
         ValueError
-            If `name` is no word of C that is free, or the formula has an operator of the user's own
-            without sympy form.
+            If `name` is no identifier of C or a reserved one, or the formula has an operator of the user's
+            own without sympy form.
         """
         return to_c(self._tree, self.feature_names, self.library.functions, name)
 
     def to_torch(self) -> FormulaModule:
-        """Return a torch module that predicts as this does, its constants parameters to train on.
+        """Return a torch module that predicts as this expression does; its parameters are the constants.
 
         Raises
         ------
         ValueError
             If the formula has an operator of the user's own without sympy form.
         """
-        # Here, not above: expressions know nothing of torch.
+        # Imported here, so that expressions can be used without loading torch.
         from dgsr.expressions.torch_export import FormulaModule
 
         return FormulaModule(self.library, self.tokens, self.constants, self.with_constants)
@@ -226,8 +233,8 @@ class Expression:
     def numpy_function(self) -> Callable[..., np.ndarray]:
         """Return the equation as a function of one array per variable, in numpy alone.
 
-        The arrays broadcast against each other. The function can be pickled, if the operators of the
-        user's own in it can.
+        The arrays broadcast against each other. The function can be pickled if its operators of the user's
+        own can.
         """
         used = {self.library.tokens[token].name for token in self.tokens}
         functions = {name: f for name, f in self.library.functions.items() if name in used}

@@ -1,4 +1,4 @@
-"""Names of columns as words that a programming language allows for variables."""
+"""Names of columns as identifiers of a programming language."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def identifiers(names: Sequence[str], taken: Collection[str], is_c: bool = False
     Returns
     -------
     list of str
-        A name that is one already stays; of others, what is no letter or digit becomes an underscore.
+        A name that is an identifier stays; in others, characters that no identifier may have become "_".
 
     Examples
     --------
@@ -61,7 +61,7 @@ def _cleaned(word: str, is_c: bool) -> str:
         decomposed = unicodedata.normalize("NFKD", "".join(map(spelled, word)))
         word = "".join(c for c in decomposed if not unicodedata.combining(c))
     word = re.sub(r"\W+", "_", word, flags=re.ASCII if is_c else 0)
-    # Some signs count as letters or digits and are in no identifier.
+    # Some characters count as letters or digits and yet no identifier may have them.
     word = "".join(c if ("x" + c).isidentifier() else "_" for c in word)
     return word.strip("_")
 

@@ -60,8 +60,8 @@ class Token:
     opcode : Opcode
         What the evaluator does.
     weight : float
-        How often random subtrees have it, in proportion to others; genetic programming would else drown
-        in functions that laws seldom use.
+        How often random subtrees have the token, relative to others. Functions that laws seldom use have
+        small weights, since genetic programming would otherwise try little else.
     """
 
     name: str
@@ -156,7 +156,7 @@ class Library:
             raise ValueError(f"n_variables={self.n_variables} must be at least 1.")
 
     def __getstate__(self) -> dict[str, Any]:
-        # The fields alone: in another process the addresses in `table` are others.
+        # The fields alone, since the addresses in `table` are valid in this process only.
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
     @cached_property
@@ -216,22 +216,22 @@ class Library:
         complexity: int = 3,
         derivative: Callable[..., float] | tuple[Callable[..., float], ...] | None = None,
     ) -> Library:
-        """Return the same library with one operator more, the last before ``const`` and the variables.
+        """Return the library with one more operator, which stands last before ``const`` and the variables.
 
         Parameters
         ----------
         name : str
-            What formulas call it: ``name(f)`` or ``name(f, g)``.
+            Name in formulas: ``name(f)`` or ``name(f, g)``.
         function : callable
             A Python function of one or two floats that numba can compile. Where an operand is not finite
-            the operator's value is NaN, whatever the function says.
+            the operator's value is NaN, whatever the function returns.
         sympy : callable, optional
-            The same of sympy expressions; an undefined function of that name by default.
+            The same function of sympy expressions; an undefined function of that name by default.
         complexity : int
-            What it adds to an expression's complexity.
+            Number that each use adds to an expression's complexity.
         derivative : callable or tuple of callable, optional
-            Its derivative; of a function of two arguments a pair, by the first and by the second.
-            Central differences by default.
+            The derivative; for a function of two arguments the pair of derivatives by the first and by the
+            second. Central differences are taken by default.
 
         Raises
         ------
@@ -248,7 +248,7 @@ class Library:
         operator = UserOperator(name, function, sympy, complexity, derivative)
         if name in self.operators:
             raise ValueError(f"name={name!r} is an operator of the library already; choose another.")
-        _ = operator.address  # what cannot be compiled is told now
+        _ = operator.address  # compiled now, so that an error comes now
         return replace(
             self,
             operators=(*self.operators, name),

@@ -1,4 +1,4 @@
-"""Programs to syntax trees and back."""
+"""Translation of programs to syntax trees and back."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from dgsr.expressions.library import Library
 from dgsr.expressions.syntax import to_text
 from dgsr.expressions.trees import POWER_TOKENS, Tree, as_float, is_number, leaves
 
-#: Most tokens of a program that is written from a tree: what a library lacks is written out, and tan(tan(..))
-#: doubles with every tan.
+#: Most tokens of a program that is written from a tree. What a library lacks is written out, so that programs
+#: may be long: tan(tan(..)) doubles with every tan.
 MAX_TOKENS = 2_000
-#: Most levels of a program, which keeps every walk over its tree far from Python's recursion limit.
+#: Most levels of a program. They keep every walk over its tree far from Python's recursion limit.
 MAX_LEVELS = 200
 # Largest power, numerator and denominator written out in a program without constants.
 _MAX_WRITTEN_OUT = 20
@@ -112,8 +112,8 @@ def to_program(tree: Tree, library: Library) -> tuple[np.ndarray, np.ndarray]:
     Raises
     ------
     ValueError
-        With the part that cannot be written, and the mend; or if the program would have over 2,000 tokens
-        or 200 levels.
+        If a part cannot be written, which the message names with the mend, or if the program would have
+        over 2,000 tokens or 200 levels.
     """
     program = write_program(tree, library)
     return program.tokens, program.constants
@@ -146,7 +146,7 @@ def _cosh(a: Tree) -> Tree:
     return ("div", ("add", ("exp", a), ("div", 1, ("exp", a))), 2)
 
 
-# What a function is in terms of others, for libraries without a token of its name.
+# Functions in terms of others, for libraries without a token of their names.
 _WRITTEN_OUT = {
     "tan": lambda a: ("div", ("sin", a), ("cos", a)),
     "cot": lambda a: ("div", ("cos", a), ("sin", a)),
@@ -220,7 +220,7 @@ class _Writer:
         raise ValueError(f"{shown!r} cannot be written with library {self.library.name!r}: {mend}.")
 
     def _within(self, tree: Tree, written_out: Tree) -> None:
-        """Write a replacement of `tree`; what it needs and the library lacks is told of `tree`."""
+        """Write a replacement of `tree`; an error about what the library lacks for it names `tree`."""
         new = _operators(written_out) - _operators(*tree[1:])
         missing = sorted(new - set(self.index) - set(_WRITTEN_OUT) - {"pow"})
         if missing:
@@ -255,7 +255,7 @@ class _Writer:
             self.tokens += [self.index["add"], self.index["x1"]] * (count - 1) + [self.index["x1"]]
 
     def _multiple(self, tree: Tree) -> None:
-        """Write n*f as f + f + .. where that is shorter; it has a value where x1 is 0, too."""
+        """Write n*f as f + f + .. where that is not longer; n alone would be (x1 + x1 + ..)/x1."""
         _, count, child = tree
         start = len(self.tokens)
         self.write(child)
@@ -264,7 +264,7 @@ class _Writer:
         if "add" in self.index and len(written) * count + count - 1 <= len(written) + 2 * count + 1:
             self.tokens += [self.index["add"]] * (count - 1) + written * count
         else:
-            # Not written again: of multiples within multiples that would be for ever.
+            # The child is not written a second time, which would take forever for nested multiples.
             self.tokens.append(self.index["mul"])
             self.write(count)
             self.tokens += written
@@ -298,7 +298,7 @@ class _Writer:
 
 
 def _folded(tree: Tree) -> Tree:
-    """Return the number that an exponent such as -(1/3) is, or the tree."""
+    """Return the value of an exact exponent such as -(1/3), or the tree of any other."""
     if isinstance(tree, tuple) and tree[0] in ("neg", "div"):
         numbers = [_folded(child) for child in tree[1:]]
         if all(is_number(value) and not isinstance(value, float) for value in numbers):
@@ -318,7 +318,7 @@ def _operators(*trees: Tree) -> set[str]:
 
 
 def _is_multiple(tree: Tree) -> bool:
-    """Whether it is a product by a whole number that is written out."""
+    """Whether the tree is a product by a whole number that is small enough to be written out."""
     return (
         tree[0] == "mul"
         and isinstance(tree[1], int)
@@ -328,5 +328,5 @@ def _is_multiple(tree: Tree) -> bool:
 
 
 def _is_exactly_one(tree: Tree) -> bool:
-    """Whether it is the number 1, and not a float, which is a constant that may change."""
+    """Whether the tree is the exact number 1; a float is a constant that may change."""
     return is_number(tree) and not isinstance(tree, float) and tree == 1

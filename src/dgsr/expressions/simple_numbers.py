@@ -1,6 +1,6 @@
-"""Numbers a person would write: how simple one is, which are near a measured value, and their names.
+"""Numbers a person would write: what one costs, which ones are near a measured value, and their names.
 
-A program holds floats. 1/3 and 2*pi are the floats nearest to them there, and `recognise` names them.
+A program holds floats only, so that 1/3 and 2*pi are the floats nearest to them; `recognise` names these.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from typing import NamedTuple
 from dgsr.expressions.evaluation import evaluate
 from dgsr.expressions.trees import Tree, is_number, map_leaves
 
-#: What a float of no short form costs: about its digits.
+#: Cost of a float that has no short form: about the number of its digits.
 COST_OF_FLOAT = 20.0
-# Two digits in steps of 5 and three in steps of 25 cost hardly more than a digit less: 2.5, 0.75, 1.25.
+# Digits and steps of decimals that cost hardly more than decimals of one digit less: 2.5, 0.75, 1.25.
 _ROUND_STEPS = ((2, 5), (3, 25))
 
 
 class _Named(NamedTuple):
-    """A positive number that is no short decimal."""
+    """A positive number that has a name and is no short decimal."""
 
     value: float
     tree: Tree
@@ -30,7 +30,7 @@ class _Named(NamedTuple):
 
 @cache
 def _named() -> tuple[list[float], list[_Named]]:
-    """Return the named numbers in rising order: their values, and they."""
+    """Return the values of the named numbers in rising order, and the numbers."""
     pi = ("pi",)
     found: dict[float, _Named] = {}
 
@@ -39,8 +39,8 @@ def _named() -> tuple[list[float], list[_Named]]:
         if value not in found or found[value].cost > cost:
             found[value] = _Named(value, tree, cost)
 
-    # Each dearer than a decimal that says less: with noise 0.33 is as good as 1/3, 6.3 as 2*pi, and a
-    # reader takes 1/3 and 2*pi for more than they are.
+    # Each costs more than a decimal that claims less: with noise 0.33 fits as well as 1/3 and 6.3 as well as
+    # 2*pi, and a reader would take 1/3 and 2*pi for exact.
     for q, extra in ((3, 1.6), (6, 2.0), (7, 3.0), (9, 3.0)):
         for p in range(1, 100):
             if math.gcd(p, q) == 1:
@@ -74,7 +74,7 @@ def _find(value: float) -> _Named | None:
 
 
 def recognise(value: int | float | Fraction) -> Tree:
-    """Return the tree of a number: 1/3 and 2*pi for the floats nearest to them, others as they are.
+    """Return the tree of a number: 1/3 and 2*pi for the floats nearest to them, other numbers unchanged.
 
     Examples
     --------
@@ -98,12 +98,12 @@ def _negated(tree: Tree) -> Tree:
 
 
 def recognised(tree: Tree) -> Tree:
-    """Return the tree with every float that has a name as what it is."""
+    """Return the tree with the tree of its name in place of every float that has one."""
     return map_leaves(tree, lambda leaf: recognise(leaf) if isinstance(leaf, float) else leaf)
 
 
 def exact(value: float) -> int | Fraction:
-    """Return the number a person means by a float: 1/3, 1/10; the float's own value for 2*pi."""
+    """Return the rational number a person means by a float, such as 1/3; for 2*pi the float's own value."""
     number = _find(value)
     if number is None:
         fraction = Fraction(repr(float(value)))
@@ -115,10 +115,10 @@ def exact(value: float) -> int | Fraction:
 
 
 def cost(value: float | int | Fraction) -> float:
-    """Return how hard a number is to write: 0 for 1, about its digits for the others; 0 itself drops out.
+    """Return what a number costs a reader: 0 for 1 and -1, about the number of its digits for others.
 
-    Where the decimal point is does not count: 2.5e9 is as simple as 2.5, so that other units of a column
-    leave the form of a formula as it is.
+    The cost of 0 is -1, since a part of the formula drops out with it. The place of the decimal point does
+    not count: 2.5e9 costs as much as 2.5, so that the form of a formula is the same in all units.
     """
     value = float(value)
     if value in (0.0, 1.0, -1.0):
@@ -142,7 +142,7 @@ def simple_numbers(value: float, half_width: float, max_digits: int) -> list[flo
     half_width : float
         May be inf.
     max_digits : int
-        Significant digits a decimal may have.
+        Most significant digits of a decimal.
     """
     found = {number for number in (0.0, 1.0, -1.0) if abs(number - value) <= half_width}
     if math.isfinite(half_width):
@@ -157,6 +157,7 @@ def simple_numbers(value: float, half_width: float, max_digits: int) -> list[flo
         last = bisect_right(values, abs(value) + half_width)
         nearby = [number for number in nearby if cost(number) < COST_OF_FLOAT]
         nearby += [math.copysign(number.value, value) for number in numbers[first:last]]
-        # The ends of the interval are rounded: 2 + 1/3 is 7/3, which is further than 1/3 from 2.
+        # Compared again, since the ends of the interval are rounded: in floats, 7/3 is 2 + 1/3, but its
+        # distance from 2 is more than 1/3.
         found |= {number for number in nearby if abs(number - value) <= half_width}
     return sorted(found, key=lambda number: (cost(number), abs(number - value)))

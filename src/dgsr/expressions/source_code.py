@@ -14,11 +14,10 @@ from typing import Any, NamedTuple
 from dgsr.expressions.evaluation import HIDDEN_OPERANDS, Functions, fold_numbers
 from dgsr.expressions.identifiers import fresh, identifiers
 from dgsr.expressions.simple_numbers import recognised
-from dgsr.expressions.symbolic import OPERANDS, form_of
 from dgsr.expressions.syntax import ATOM, NEGATION, POWER, PRODUCT, SUM, to_text
 from dgsr.expressions.tidy import tidy
 from dgsr.expressions.trees import WHOLE_POWERS, Tree, is_number, leaves, map_leaves, rename
-from dgsr.expressions.user import UserOperator
+from dgsr.expressions.user import OPERANDS, UserOperator
 
 # Significant digits of a constant in a comment.
 _DIGITS = 5
@@ -36,33 +35,15 @@ class Language(NamedTuple):
 
 
 class SourceCode(NamedTuple):
-    """The parts of a function in some language.
+    """The parts of a function in some language."""
 
-    Attributes
-    ----------
-    arguments : list of str
-        Names of the function's arguments, one for each variable.
-    used : list of str
-        Those of the arguments on which the value depends.
-    lines : list of (str, str)
-        Names and texts of the intermediate values, in the order in which they are computed.
-    checked : list of str
-        Arguments and intermediate values that must be finite, or the value is not.
-    value : str
-        Text of the value.
-    comment : list of str
-        Lines for a person.
-    taken : set of str
-        Words that are in use.
-    """
-
-    arguments: list[str]
-    used: list[str]
-    lines: list[tuple[str, str]]
-    checked: list[str]
+    arguments: list[str]  # of the function, one for each variable
+    used: list[str]  # arguments on which the value depends
+    lines: list[tuple[str, str]]  # names and texts of intermediate values, in the order of their computation
+    checked: list[str]  # names of what must be finite, or the value is not
     value: str
-    comment: list[str]
-    taken: set[str]
+    comment: list[str]  # lines for a person
+    taken: set[str]  # words that are in use
 
 
 def write_source(
@@ -187,6 +168,9 @@ class _Writer:
         return self.language.pow.format(self.text(base, checks)[0], self.text(exponent, checks)[0]), ATOM
 
     def _users_own(self, operator: UserOperator, operands: list[Tree]) -> tuple[str, int]:
+        # Imported here, since most formulas need no sympy, which takes half a second to import.
+        from dgsr.expressions.symbolic import form_of
+
         names = dict(zip(OPERANDS, [self._named(operand, True) for operand in operands]))
         for leaf in names.values():
             self._check(leaf)

@@ -1,4 +1,4 @@
-"""Syntax trees to sympy and back, node by node: no text is read on the way."""
+"""Translation of syntax trees to sympy and back, node by node: no text is read on the way."""
 
 from __future__ import annotations
 
@@ -7,17 +7,13 @@ from collections.abc import Collection, Mapping
 from fractions import Fraction
 from functools import cmp_to_key
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import sympy
 
 from dgsr.expressions.evaluation import Functions, evaluate, fold_numbers
 from dgsr.expressions.trees import ALIASES, FUNCTIONS, SHORT_NAMES, WHOLE_POWERS, Tree, as_float, leaves
-from dgsr.expressions.user import UserOperator
-
-if TYPE_CHECKING:
-    import sympy
-
-#: Names of the operands in the tree of an operator of the user's own.
-OPERANDS = ("a", "b")
+from dgsr.expressions.user import OPERANDS, UserOperator
 
 
 def to_sympy(
@@ -25,7 +21,7 @@ def to_sympy(
     symbols: Mapping[str, sympy.Symbol] | None = None,
     functions: Functions | None = None,
 ) -> sympy.Expr:
-    """Build the sympy expression of a tree: node by node, no text is read.
+    """Build the sympy expression of a tree.
 
     Parameters
     ----------
@@ -33,24 +29,24 @@ def to_sympy(
     symbols : mapping of str to sympy.Symbol, optional
         Plain symbols of the variables' names by default.
     functions : mapping of str to UserOperator, optional
-        Operators of the user's own; those that are not given become undefined functions.
+        Operators of the user's own; others than these become undefined functions.
 
     Returns
     -------
     sympy.Expr
-        With sympy's automatic evaluation, so x1/x1 is 1. Integers and fractions stay exact, and a float has
-        as many digits as tell it from all others. A number that float64 cannot hold is NaN, and with it the
-        formula, as in `predict`; a power that sympy would multiply out to thousands of digits stays as it is.
+        With sympy's automatic evaluation, so that x1/x1 is 1. Integers and fractions stay exact; a float has
+        the digits that tell it from all other floats. A formula with a number that float64 cannot hold is
+        NaN, as in `predict`. A power that sympy would multiply out to thousands of digits stays a power.
     """
     builder = _Builder(symbols, functions or {})
-    return builder.revealed(builder.build(tree))
+    return builder.restored(builder.build(tree))
 
 
-# Longest integer, in bits, that a power may be multiplied out to, and that an expression may hold. Python
-# refuses to print integers of 4300 digits, and a product joins the exponents of all its factors first.
+# Longest integer, in bits, to which a power may be multiplied out, and the longest of an expression. Python
+# refuses to print integers of 4300 digits, and sympy adds up the exponents of a product before it multiplies.
 _MAX_POWER_BITS = 2**12
 _MAX_BITS = 2**13
-# Most nodes of a number that is kept exactly: sympy evaluates numbers over and over.
+# Most nodes of a number that is kept exactly; sympy evaluates numbers again and again.
 _MAX_NUMBER_NODES = 50
 # Digits of floats while sympy computes, so that 0.1*3 is 0.3 in the end.
 _WORKING_DIGITS = 25
@@ -65,23 +61,21 @@ _KNOWN = frozenset((*_BINARY, "pow", "neg", *FUNCTIONS))
 
 
 class _Builder:
-    """Builds one expression with a bounded cost.
+    """Builds one expression at a bounded cost.
 
-    sympy asks every function and power whether its operands are real, positive, integer and so on. It answers
-    by expanding them, which takes forever for a few that stand within another. So operands are veiled: what
-    stands within is one symbol to sympy, which `revealed` puts back without evaluating anything.
+    sympy asks every function and power whether its operands are real, positive, integer and so on. It finds
+    out by expanding them, which takes forever for a few nested ones. So parts of the
+    operands are hidden behind placeholders, symbols for which `restored` puts them back without evaluating.
     """
 
     def __init__(self, symbols: Mapping[str, sympy.Symbol] | None, functions: Functions) -> None:
         self.symbols = symbols
         self.functions = functions
-        self.veils: dict[sympy.Expr, sympy.Dummy] = {}
-        self.veiled_by: dict[sympy.Expr, sympy.Expr] = {}
-        self.known: dict[sympy.Expr, sympy.Expr] = {}
+        self.placeholders: dict[sympy.Expr, sympy.Dummy] = {}  # by the part that each hides
+        self.hidden: dict[sympy.Expr, sympy.Expr] = {}  # the parts by their placeholders
+        self.known: dict[sympy.Expr, sympy.Expr] = {}  # what `restored` has restored
 
     def build(self, tree: Tree) -> sympy.Expr:
-        import sympy
-
         if isinstance(tree, str):
             return sympy.Symbol(tree) if self.symbols is None else self.symbols[tree]
         if tree == ("pi",):
@@ -100,10 +94,8 @@ class _Builder:
         return sympy.Float(repr(float(tree)), _WORKING_DIGITS) if math.isfinite(tree) else sympy.nan
 
     def _apply(self, name: str, operands: list[sympy.Expr]) -> sympy.Expr:
-        import sympy
-
         if name in self.functions:
-            return self.functions[name].to_sympy(*map(self._veiled, operands))
+            return self.functions[name].to_sympy(*map(self._with_placeholders, operands))
         if name in WHOLE_POWERS:
             name, operands = "pow", [operands[0], sympy.Integer(WHOLE_POWERS[name])]
         if name in _KNOWN and all(operand.is_number for operand in operands):
@@ -118,63 +110,55 @@ class _Builder:
             return self._power(*operands)
         if name == "exp":
             return self._exponential(operands[0])
-        operands = list(map(self._veiled, operands))
+        operands = list(map(self._with_placeholders, operands))
         if name not in FUNCTIONS:
             return sympy.Function(name)(*operands)
         return getattr(sympy, "Abs" if name == "abs" else SHORT_NAMES.get(name, name))(*operands)
 
     def _power(self, base: sympy.Expr, exponent: sympy.Expr) -> sympy.Expr:
-        import sympy
-
         if _power_bits(base, exponent) > _MAX_POWER_BITS:
             base = sympy.UnevaluatedExpr(base)
         if exponent.is_Integer:
             return base**exponent
-        return self._veiled(base) ** self._veiled(exponent)
+        return self._with_placeholders(base) ** self._with_placeholders(exponent)
 
     def _exponential(self, exponent: sympy.Expr) -> sympy.Expr:
-        import sympy
-
         # sympy makes the power b**c of exp(c*log(b)).
         logarithms = {log: log for log in exponent.atoms(sympy.log)}
         bits = max((_power_bits(log.args[0], exponent) for log in logarithms), default=0)
         if bits > _MAX_POWER_BITS:
             return sympy.exp(sympy.UnevaluatedExpr(exponent))
-        return sympy.exp(self._veiled(exponent, logarithms))
+        return sympy.exp(self._with_placeholders(exponent, logarithms))
 
-    def _veiled(self, expression: sympy.Expr, shown: Collection[sympy.Expr] = ()) -> sympy.Expr:
-        """Return a sum of products of symbols and numbers: a symbol stands for anything else in it."""
-        import sympy
-
+    def _with_placeholders(self, expression: sympy.Expr, shown: Collection[sympy.Expr] = ()) -> sympy.Expr:
+        """Return a sum of products with placeholders for factors other than numbers, symbols and `shown`."""
         terms = []
         for term in sympy.Add.make_args(expression):
-            factors = [self._veil(factor, shown) for factor in sympy.Mul.make_args(term)]
+            factors = [self._placeholder(factor, shown) for factor in sympy.Mul.make_args(term)]
             terms.append(sympy.Mul(*factors))
         return sympy.Add(*terms)
 
-    def _veil(self, part: sympy.Expr, shown: Collection[sympy.Expr]) -> sympy.Expr:
-        import sympy
-
+    def _placeholder(self, part: sympy.Expr, shown: Collection[sympy.Expr]) -> sympy.Expr:
         if part.is_Symbol or part.is_number or part in shown:
             return part
-        if part not in self.veils:
-            self.veils[part] = sympy.Dummy()
-            self.veiled_by[self.veils[part]] = part
-        return self.veils[part]
+        if part not in self.placeholders:
+            self.placeholders[part] = sympy.Dummy()
+            self.hidden[self.placeholders[part]] = part
+        return self.placeholders[part]
 
-    def revealed(self, expression: sympy.Expr) -> sympy.Expr:
-        """Return the expression with what is veiled in it, and floats of as many digits as they need."""
+    def restored(self, expression: sympy.Expr) -> sympy.Expr:
+        """Return the expression with its hidden parts put back, and its floats with the digits they need."""
         if expression in self.known:
             return self.known[expression]
         if expression.is_Float:
             return _with_its_digits(expression)
         result = expression
-        if expression in self.veiled_by:
-            result = self.revealed(self.veiled_by[expression])
+        if expression in self.hidden:
+            result = self.restored(self.hidden[expression])
         elif expression.args:
             parts = []
             for part in expression.args:
-                parts.append(self.revealed(part))
+                parts.append(self.restored(part))
             if any(new is not old for new, old in zip(parts, expression.args)):
                 result = rebuilt(expression, parts)
         self.known[expression] = result
@@ -182,9 +166,7 @@ class _Builder:
 
 
 def rebuilt(expression: sympy.Expr, parts: list[sympy.Expr]) -> sympy.Expr:
-    """Return the expression of other parts, in sympy's order and without evaluation."""
-    import sympy
-
+    """Return an expression of the same kind made of `parts`, in sympy's order and without evaluation."""
     if expression.is_Add or expression.is_Mul:
         n_numbers = int(parts[0].is_Number)
         rest = sorted(parts[n_numbers:], key=cmp_to_key(sympy.Basic.compare))
@@ -195,9 +177,7 @@ def rebuilt(expression: sympy.Expr, parts: list[sympy.Expr]) -> sympy.Expr:
 
 
 def _with_its_digits(number: sympy.Float) -> sympy.Float:
-    """Return a float64 as a float of 15 digits, sympy's default, or of 17 where 15 are of another."""
-    import sympy
-
+    """Return a float64 as a sympy float: of 15 digits, the default, or of 17 where 15 do not identify it."""
     value = float(number)
     if not math.isfinite(value) or (value == 0 and number != 0):
         return number
@@ -205,9 +185,7 @@ def _with_its_digits(number: sympy.Float) -> sympy.Float:
 
 
 def _float_or_nan(name: str, operands: list[sympy.Expr]) -> sympy.Expr | None:
-    """Return NaN for a number beyond float64, a float for one of too many parts; None for any other."""
-    import sympy
-
+    """Return NaN for a number beyond float64, a float for one of too many parts, and None for others."""
     values = [_float64(operand) for operand in operands]
     if None in values:
         return None
@@ -221,7 +199,7 @@ def _float_or_nan(name: str, operands: list[sympy.Expr]) -> sympy.Expr | None:
 
 
 def _float64(number: sympy.Expr) -> float | None:
-    """Return the value of a number as `predict` would compute it; None for functions that are not ours."""
+    """Return the value of a number as `predict` computes it; None for functions that trees cannot have."""
     try:
         return float(evaluate(from_sympy(number), {}))
     except ValueError:
@@ -230,8 +208,6 @@ def _float64(number: sympy.Expr) -> float | None:
 
 def _bounded(expression: sympy.Expr) -> sympy.Expr:
     """Return the expression; NaN for a rational number beyond float64, a float for one of too many digits."""
-    import sympy
-
     if not expression.is_Rational:
         return expression
     value = as_float(Fraction(expression.p, expression.q))
@@ -241,7 +217,7 @@ def _bounded(expression: sympy.Expr) -> sympy.Expr:
 
 
 def _power_bits(base: sympy.Expr, exponent: sympy.Expr) -> int:
-    """Return how many bits sympy may make of the rational numbers in a power."""
+    """Return a bound on the bits of the integers that sympy makes of a power."""
     return _bits(base) * max((int(abs(number)) for number in _rationals(exponent)), default=0)
 
 
@@ -252,21 +228,17 @@ def _bits(expression: sympy.Expr) -> int:
 
 
 def _rationals(expression: sympy.Expr) -> set[sympy.Rational]:
-    import sympy
-
     return expression.atoms(sympy.Rational)
 
 
 def from_sympy(expression: sympy.Expr) -> Tree:
-    """Return the tree of a sympy expression of our functions.
+    """Return the tree of a sympy expression.
 
     Raises
     ------
     ValueError
         If a part has no place in the grammar, such as the imaginary unit.
     """
-    import sympy
-
     if expression.is_Symbol:
         return expression.name
     if expression.is_Rational:
@@ -302,8 +274,6 @@ def form_of(operator: UserOperator) -> Tree:
     ValueError
         If the operator has no sympy form, or one of functions that cannot be exported.
     """
-    import sympy
-
     if operator.sympy is None:
         raise ValueError(
             f"Operator {operator.name!r} is a Python function alone and cannot be exported; give it its "
@@ -328,8 +298,6 @@ def form_of(operator: UserOperator) -> Tree:
 
 def _expression_of(form: Any) -> Any:
     """Return what a user's sympy form gave as an expression; text, which sympy would execute, is none."""
-    import sympy
-
     if isinstance(form, sympy.Expr):
         return form
     if isinstance(form, Integral):

@@ -57,7 +57,7 @@ def parse(
     Raises
     ------
     ValueError
-        With the position, what stands there and what to write instead.
+        If the text cannot be read: with the position, the text there and what to write instead.
 
     Examples
     --------

@@ -14,8 +14,8 @@ from torch import Tensor, nn
 from dgsr.expressions.evaluation import ARITHMETIC, HIDDEN_OPERANDS
 from dgsr.expressions.library import Library
 from dgsr.expressions.programs import tree_of_tokens
-from dgsr.expressions.symbolic import OPERANDS, form_of
 from dgsr.expressions.trees import COMMON_FUNCTIONS, Tree
+from dgsr.expressions.user import OPERANDS
 
 _FUNCTIONS: dict[str, Callable[..., Any]] = {
     **ARITHMETIC,
@@ -71,8 +71,7 @@ class FormulaModule(nn.Module):
         self._variables = {f"x{i + 1}": i for i in range(library.n_variables)}
         self._tree = tree_of_tokens(library, tokens, [_Constant(i) for i in range(len(constants))])
         self._with_constants = with_constants
-        used = {library.tokens[token].name for token in tokens}
-        self._forms = {name: form_of(f) for name, f in library.functions.items() if name in used}
+        self._forms = _forms(library, tokens)
         self.constants = nn.Parameter(torch.tensor(constants, dtype=torch.float64))
         self._fixed = {place for place in _exponents(self._tree) if constants[place] % 1 == 0}
 
@@ -113,7 +112,7 @@ class FormulaModule(nn.Module):
         operands = [self._value(child, X) for child in tree[1:]]
         hidden = HIDDEN_OPERANDS.get(tree[0], ())
         if tree[0] in self._forms:
-            result = _value_of_form(self._forms[tree[0]], dict(zip(OPERANDS, operands)))
+            result = _form_value(self._forms[tree[0]], dict(zip(OPERANDS, operands)))
             hidden = tuple(range(len(operands)))
         else:
             result = _FUNCTIONS[tree[0]](*operands)
@@ -131,6 +130,17 @@ class FormulaModule(nn.Module):
         return self.expression.text
 
 
+def _forms(library: Library, tokens: np.ndarray) -> dict[str, Tree]:
+    """Return the trees of the operators of the user's own that a program uses."""
+    used = {library.tokens[token].name for token in tokens} & set(library.functions)
+    if not used:
+        return {}
+    # Imported here, since most formulas need no sympy, which takes half a second to import.
+    from dgsr.expressions.symbolic import form_of
+
+    return {name: form_of(library.functions[name]) for name in used}
+
+
 def _exponents(tree: Tree) -> set[int]:
     """Return the places of the constants that are exponents of ``pow``."""
     if not isinstance(tree, tuple):
@@ -141,9 +151,9 @@ def _exponents(tree: Tree) -> set[int]:
     return found
 
 
-def _value_of_form(tree: Tree, operands: Mapping[str, Tensor]) -> Any:
+def _form_value(tree: Tree, operands: Mapping[str, Tensor]) -> Any:
     if isinstance(tree, str):
         return operands[tree]
     if not isinstance(tree, tuple):
         return tree
-    return _FUNCTIONS[tree[0]](*[_value_of_form(child, operands) for child in tree[1:]])
+    return _FUNCTIONS[tree[0]](*[_form_value(child, operands) for child in tree[1:]])

@@ -1,4 +1,4 @@
-"""Formulas typeset: LaTeX and MathML, with constants of five digits and names of any characters."""
+"""Formulas in LaTeX and MathML, with constants of five digits and names of any characters."""
 
 from __future__ import annotations
 
@@ -6,42 +6,44 @@ import html
 import math
 import re
 import unicodedata
-from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import sympy
+from sympy.printing.latex import LatexPrinter, tex_greek_dictionary, translate
+from sympy.printing.mathml import MathMLPresentationPrinter
+from sympy.printing.precedence import PRECEDENCE
+from sympy.printing.pretty.pretty_symbology import greek_letters
 
 from dgsr.expressions.identifiers import spelled
 from dgsr.expressions.symbolic import rebuilt
 
-if TYPE_CHECKING:
-    import sympy as sympy_module
-
 _DIGITS = 5
-# Largest power of which sympy may ask what it likes.
+# Largest power whose sign and other properties sympy may examine.
 _PLAIN_POWER = 10
 
 _PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9]*(?:_[A-Za-z0-9]+)*")
-# What LaTeX reads otherwise, in mathematics.
+# Characters that LaTeX would not print as they stand in a formula, and what prints them.
 _LATEX = {c: f"\\{c}" for c in "%#&$_{}"} | {c: f"{{{c}}}" for c in "+-*/=<>,;:|!?()[]"}
 _LATEX |= {" ": r"\ ", "\\": r"{\backslash}", "^": r"{\wedge}", "~": r"{\sim}", '"': "''", "`": "'"}
 
 
-def to_latex(expression: sympy_module.Expr) -> str:
+def to_latex(expression: sympy.Expr) -> str:
     """Write a sympy expression in LaTeX: floats of 5 digits, and names of any characters."""
     shown: dict[Any, Any] = {}
-    expression = _veiled(expression, shown)
-    return _latex_printer()(shown).doprint(expression)
+    expression = _with_placeholders(expression, shown)
+    return _LatexPrinter(shown).doprint(expression)
 
 
-def to_mathml(expression: sympy_module.Expr) -> str:
+def to_mathml(expression: sympy.Expr) -> str:
     """Write a sympy expression in presentation MathML, an element ``math``: ASCII, floats of 5 digits.
 
     Names stand as they are, escaped; Greek ones and a letter with digits are set as such.
     """
-    # Side by side, words read as one word.
+    # Words that stand side by side would read as one word.
     has_words = any(not _is_letter(_latin(symbol.name)) for symbol in expression.free_symbols)
     shown: dict[Any, Any] = {}
-    expression = _veiled(expression, shown)
-    text = _mathml_printer()(shown, {"mul_symbol": "dot" if has_words else None}).doprint(expression)
+    expression = _with_placeholders(expression, shown)
+    text = _MathmlPrinter(shown, {"mul_symbol": "dot" if has_words else None}).doprint(expression)
     text = text.replace("<mn>-", "<mn>&#8722;").replace("<mo>-</mo>", "<mo>&#8722;</mo>")
     text = text.replace("&ExponentialE;", "e")  # the double-struck letter of this entity is in few fonts
     # XML has no names for characters but its own five.
@@ -50,18 +52,16 @@ def to_mathml(expression: sympy_module.Expr) -> str:
     return f'<math xmlns="http://www.w3.org/1998/Math/MathML">{text}</math>'
 
 
-def _veiled(expression: Any, shown: dict[Any, Any]) -> Any:
-    """Return the expression with a symbol for every operand and exponent of many parts, kept in `shown`.
+def _with_placeholders(expression: Any, shown: dict[Any, Any]) -> Any:
+    """Return the expression with a symbol for each operand and exponent that is not plain.
 
-    sympy's printers ask whether exponents are negative, and the answer may take forever for functions of
-    functions and for high powers.
+    `shown` gets the hidden part of each symbol. sympy's printers ask whether exponents are negative, and the
+    answer may take forever for functions of functions and for high powers.
     """
-    import sympy
-
     parts = []
     for part in expression.args:
-        parts.append(_veiled(part, shown))
-    # Of a power only the exponent: its base may need parentheses.
+        parts.append(_with_placeholders(part, shown))
+    # The base of a power is not hidden, since it may need parentheses.
     is_power = expression.is_Pow
     if is_power or isinstance(expression, sympy.Function):
         for place in range(int(is_power), len(parts)):
@@ -75,8 +75,6 @@ def _veiled(expression: Any, shown: dict[Any, Any]) -> Any:
 
 
 def _is_plain(part: Any) -> bool:
-    import sympy
-
     if part.is_Symbol or part.is_number:
         return True
     exponents = [power.exp for power in part.atoms(sympy.Pow)]
@@ -85,102 +83,86 @@ def _is_plain(part: Any) -> bool:
     )
 
 
-@cache
-def _latex_printer() -> type:
-    # sympy takes half a second to import, and most who make expressions need none of it.
-    import sympy
-    from sympy.printing.latex import LatexPrinter, translate
+class _LatexPrinter(LatexPrinter):
+    def __init__(self, shown):
+        super().__init__()
+        self.shown = shown
 
-    class Printer(LatexPrinter):
-        def __init__(self, shown):
-            super().__init__()
-            self.shown = shown
+    def _print_Dummy(self, symbol):
+        return self._print(self.shown[symbol]) if symbol in self.shown else self._print_Symbol(symbol)
 
-        def _print_Dummy(self, symbol):
-            return self._print(self.shown[symbol]) if symbol in self.shown else self._print_Symbol(symbol)
+    def _print_Float(self, number):
+        return super()._print_Float(sympy.Float(number, _DIGITS))
 
-        def _print_Float(self, number):
-            return super()._print_Float(sympy.Float(number, _DIGITS))
-
-        def _print_Symbol(self, symbol, style="plain"):
-            name = _latin(symbol.name)
-            if _PLAIN.fullmatch(name):
-                return super()._print_Symbol(sympy.Symbol(name), style)
-            letters = [
-                f"{{{translate(spelled(c))}}}" if spelled(c) != c else _LATEX.get(c, c)
-                for c in _visible(name)
-            ]
-            return rf"\mathrm{{{''.join(letters)}}}"
-
-    return Printer
+    def _print_Symbol(self, symbol, style="plain"):
+        name = _latin(symbol.name)
+        if _PLAIN.fullmatch(name):
+            return super()._print_Symbol(sympy.Symbol(name), style)
+        letters = [
+            f"{{{translate(spelled(c))}}}" if spelled(c) != c else _LATEX.get(c, c) for c in _visible(name)
+        ]
+        return rf"\mathrm{{{''.join(letters)}}}"
 
 
-@cache
-def _mathml_printer() -> type:
-    import sympy
-    from sympy.printing.mathml import MathMLPresentationPrinter
-    from sympy.printing.precedence import PRECEDENCE
+class _MathmlPrinter(MathMLPresentationPrinter):
+    """sympy's printer, which writes what it is given unescaped and splits names at underscores."""
 
-    class Printer(MathMLPresentationPrinter):
-        """sympy's printer, which writes what it is given unescaped and splits names at underscores."""
+    def __init__(self, shown, settings):
+        super().__init__(settings)
+        self.shown = shown
 
-        def __init__(self, shown, settings):
-            super().__init__(settings)
-            self.shown = shown
+    def _as_ordered_terms(self, expr, order=None):
+        # 5 - x rather than -x + 5.
+        terms = super()._as_ordered_terms(expr, order=order)
+        return sorted(terms, key=lambda term: term.could_extract_minus_sign())
 
-        def _as_ordered_terms(self, expr, order=None):
-            # 5 - x rather than -x + 5.
-            terms = super()._as_ordered_terms(expr, order=order)
-            return sorted(terms, key=lambda term: term.could_extract_minus_sign())
+    def _print_Symbol(self, symbol, style="plain"):
+        name = _latin(symbol.name)
+        if _is_letter(name):
+            return super()._print_Symbol(sympy.Symbol(name), style)
+        return self._element("mi", _visible(symbol.name))
 
-        def _print_Symbol(self, symbol, style="plain"):
-            name = _latin(symbol.name)
-            if _is_letter(name):
-                return super()._print_Symbol(sympy.Symbol(name), style)
-            return self._element("mi", _visible(symbol.name))
+    def _print_Dummy(self, symbol):
+        return self._print(self.shown[symbol]) if symbol in self.shown else self._print_Symbol(symbol)
 
-        def _print_Dummy(self, symbol):
-            return self._print(self.shown[symbol]) if symbol in self.shown else self._print_Symbol(symbol)
+    def _print_UnevaluatedExpr(self, expr):
+        return self._print(expr.args[0])
 
-        def _print_UnevaluatedExpr(self, expr):
-            return self._print(expr.args[0])
+    def _print_Float(self, number):
+        mantissa, _, exponent = _shortened(number).partition("e")
+        if not exponent:
+            return self._element("mn", mantissa)
+        power = self.dom.createElement("msup")
+        power.appendChild(self._element("mn", "10"))
+        power.appendChild(self._element("mn", str(int(exponent))))
+        row = self.dom.createElement("mrow")
+        row.appendChild(self._element("mn", mantissa))
+        row.appendChild(self._element("mo", "\N{MULTIPLICATION SIGN}"))
+        row.appendChild(power)
+        return row
 
-        def _print_Float(self, number):
-            mantissa, _, exponent = _shortened(number).partition("e")
-            if not exponent:
-                return self._element("mn", mantissa)
-            power = self.dom.createElement("msup")
-            power.appendChild(self._element("mn", "10"))
-            power.appendChild(self._element("mn", str(int(exponent))))
-            row = self.dom.createElement("mrow")
-            row.appendChild(self._element("mn", mantissa))
-            row.appendChild(self._element("mo", "\N{MULTIPLICATION SIGN}"))
-            row.appendChild(power)
-            return row
+    def parenthesize(self, item, level, strict=False):
+        # Parentheses as in (2*10^-7)^x, which sympy leaves out since every number is an atom to it.
+        if item.is_Float and level >= PRECEDENCE["Pow"] and "e" in _shortened(item):
+            brackets = self.dom.createElement("mrow")
+            brackets.appendChild(self._element("mo", "("))
+            brackets.appendChild(self._print(item))
+            brackets.appendChild(self._element("mo", ")"))
+            return brackets
+        return super().parenthesize(item, level, strict)
 
-        def parenthesize(self, item, level, strict=False):
-            # (2*10^-7)^x: to sympy every number is an atom.
-            if item.is_Float and level >= PRECEDENCE["Pow"] and "e" in _shortened(item):
-                brackets = self.dom.createElement("mrow")
-                brackets.appendChild(self._element("mo", "("))
-                brackets.appendChild(self._print(item))
-                brackets.appendChild(self._element("mo", ")"))
-                return brackets
-            return super().parenthesize(item, level, strict)
+    def emptyPrinter(self, expr):
+        return self._element("mtext", str(expr))
 
-        def emptyPrinter(self, expr):
-            return self._element("mtext", str(expr))
-
-        def _element(self, name, text):
-            element = self.dom.createElement(name)
-            # sympy's document writes text as it is.
-            element.appendChild(self.dom.createTextNode(html.escape(text, quote=False)))
-            return element
-
-    return Printer
+    def _element(self, name, text):
+        element = self.dom.createElement(name)
+        # sympy's document does not escape its text.
+        element.appendChild(self.dom.createTextNode(html.escape(text, quote=False)))
+        return element
 
 
 def _shortened(number: Any) -> str:
+    """Return a number to five digits."""
     value = float(number)
     if math.isinf(value) or (value == 0 and number != 0):
         return str(number.n(_DIGITS))  # beyond a float
@@ -191,9 +173,6 @@ def _shortened(number: Any) -> str:
 
 def _is_letter(name: str) -> bool:
     """Whether a name is a Latin or Greek letter, or one with an index."""
-    from sympy.printing.latex import tex_greek_dictionary
-    from sympy.printing.pretty.pretty_symbology import greek_letters
-
     indexed = re.fullmatch(r"([A-Za-z]+)(?:_?\d+)?", name)
     if indexed is None:
         return False

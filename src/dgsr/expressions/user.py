@@ -1,4 +1,4 @@
-"""Operators of the user's own: a scalar Python function that takes part in everything a built-in does."""
+"""Operators of the user's own: scalar Python functions that are used wherever a built-in operator is."""
 
 from __future__ import annotations
 
@@ -16,17 +16,20 @@ from dgsr.expressions.trees import RESERVED
 if TYPE_CHECKING:
     import sympy as sympy_module
 
+#: Names of the operands in the tree of an operator.
+OPERANDS = ("a", "b")
+
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 _VARIABLE = re.compile(r"x\d+")
 
 
 @dataclass(frozen=True, eq=False)
 class UserOperator:
-    """One operator; see `Library.with_operator`, which makes them.
+    """One operator of the user's own, which `Library.with_operator` makes; its parameters are told there.
 
-    It is a function of arrays: ``operator(a)`` or ``operator(a, b)`` gives what the compiled evaluator
-    computes. Two operators are equal if their names, complexities and functions are: functions that were
-    pickled by value are compared by their code and what it encloses.
+    It can be called with arrays: ``operator(a)`` or ``operator(a, b)`` gives what the compiled evaluator
+    computes. Two operators are equal if their names, complexities and functions are. Functions that were
+    pickled by value are equal if their code and the values it encloses are.
 
     Parameters
     ----------
@@ -88,7 +91,7 @@ class UserOperator:
 
     @property
     def address(self) -> int:
-        """Where this process has the compiled operator; compiled when first asked for.
+        """The address of the compiled operator in this process; it is compiled when first asked for.
 
         The operator must be kept alive as long as the address is used.
 
@@ -106,7 +109,7 @@ class UserOperator:
         return self.__dict__.setdefault("_compiled", self._compile()) if loop is None else loop
 
     def _compile(self) -> Any:
-        # Here, not above: expressions stand below the kernels and need them for this alone.
+        # Imported here, so that formulas can be read and written without loading numba.
         from dgsr.kernels.operators import compile_loop
 
         functions = None if self.derivatives is None else tuple(map(_python_function, self.derivatives))
@@ -133,7 +136,7 @@ class UserOperator:
         return result.reshape(values[0].shape)[()]
 
     def to_sympy(self, *arguments: sympy_module.Expr) -> sympy_module.Expr:
-        """Return the sympy expression: of an undefined function where the user gave none."""
+        """Return the operator's sympy expression; that of an undefined function where the user gave none."""
         import sympy
 
         return (self.sympy or sympy.Function(self.name))(*arguments)
@@ -161,12 +164,12 @@ class UserOperator:
 
 
 def _python_function(function: Any) -> Any:
-    """The Python function of one that is decorated with numba.njit."""
+    """Return the Python function inside one that is decorated with numba.njit, other functions unchanged."""
     return getattr(function, "py_func", function)
 
 
 def _n_arguments(function: Any) -> int:
-    """Number of arguments without default; 0 if it is no Python function, or takes other kinds of them."""
+    """Return the number of arguments without default; 0 for no Python function, or one with other kinds."""
     function = _python_function(function)
     if not isinstance(function, FunctionType):
         return 0
@@ -176,7 +179,7 @@ def _n_arguments(function: Any) -> int:
 
 
 def _identity(function: Any) -> Any:
-    """What two equal functions share, if one is a copy of the other from a pickle."""
+    """Return what a function and its copy from a pickle have in common, and other functions have not."""
     function = _python_function(function)
     if not isinstance(function, FunctionType):
         return function

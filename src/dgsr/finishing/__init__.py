@@ -1,8 +1,8 @@
 """Turn the programs a search ends with into formulas a person would write.
 
-Each program is put back into the raw variables, functions that change nothing on the data (the abs of what
-is positive) are left out and redundant constants merged (`forms`), and the constants that are left become
-simple numbers (`snapping`), as far as the data allow (`fits`).
+Each program is first rewritten in the raw variables. Functions that are idle on the data, such as the abs of
+positive values, are left out, and redundant constants are merged (`forms`). The constants that are left
+become simple numbers (`snapping`) as far as the data allow (`fits`).
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ def finish(
     Returns
     -------
     list of Expression
-        One for each program, in their order. The fit of each is as good as the program's, within what
-        chance explains: n log(NMSE) grows by less than 4 for each constant made simpler.
+        One for each program, in their order. Each fits as well as its program, up to what chance explains:
+        n log(NMSE) grows by less than 4 for each constant that is made simpler.
 
     Raises
     ------
@@ -58,7 +58,7 @@ def finish(
 
 
 def rescaled(expression: Expression, column_scales: np.ndarray) -> Expression:
-    """Return an expression of the scaled variables over the raw ones, as it stands."""
+    """Return an expression of the scaled variables rewritten in the raw ones, its form unchanged."""
     tokens, constants = to_program(_unscaled(expression.tree, column_scales), expression.library)
     return Expression(expression.library, tokens, constants)
 
@@ -69,13 +69,13 @@ def _finished(tokens: np.ndarray, constants: np.ndarray, column_scales: np.ndarr
     program = FreeProgram(tokens, constants[:n_constants], np.ones(n_constants, dtype=bool))
     start = fits.refitted(plain(_unscaled(tree_of(program, library), column_scales), fits))
     finished = [snapped(form, start.nmse, fits) for form in forms(start, fits)]
-    # The simplest, and of the equally simple the one that fits best.
+    # The simplest form is taken, and of equally simple ones the one that fits best.
     best = min(finished, key=lambda f: (round(score(f.program, library), 6), f.nmse))
     return Expression(library, best.program.tokens, best.program.constants)
 
 
 def _unscaled(tree: Tree, column_scales: np.ndarray) -> Tree:
-    """Write x_i / s_i for every x_i of another scale than 1."""
+    """Return the tree with x_i / s_i in place of every x_i whose scale s_i is not 1."""
     scaled = {
         f"x{i + 1}": ("mul", 1 / Fraction(repr(float(scale))), f"x{i + 1}")
         for i, scale in enumerate(column_scales)

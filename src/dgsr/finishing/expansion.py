@@ -1,7 +1,7 @@
 """Other ways to write a formula, in which its constants may be simpler numbers.
 
-1.82 + x + x*(0.264... + x)*(1.136... + x) has the constants of x**3 + 1.4*x**2 + 1.3*x + 1.82, and
-0.262... + log(f) those of log(1.3*f). Which way is the simpler one shows only once constants are snapped.
+1.82 + x + x*(0.264... + x)*(1.136... + x) equals x**3 + 1.4*x**2 + 1.3*x + 1.82, and 0.262... + log(f) equals
+log(1.3*f). Which way is simpler is known only after the constants have been snapped to simple numbers.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ import math
 from dgsr.expressions.algebra import added, signed_terms
 from dgsr.expressions.trees import Tree, is_number
 
-# More terms than this are no simpler than the product they come from.
+# A product that would have more terms than this is not multiplied out: the sum would be no simpler.
 _MAX_TERMS = 8
 
 Terms = list[tuple[int, Tree]]  # signs and trees
 
 
 def expanded(tree: Tree) -> Tree:
-    """Multiply out products and whole powers of sums, everywhere in the tree.
+    """Return the tree with products and squares of sums multiplied out, everywhere in it.
 
     Examples
     --------
@@ -29,15 +29,14 @@ def expanded(tree: Tree) -> Tree:
 
 
 def _terms(tree: Tree) -> Terms:
-    """Return the signed terms of a tree; a product that has too many is left as one."""
-    if not isinstance(tree, tuple) or tree == ("pi",):
+    """Return the signed terms of a tree, its products multiplied out."""
+    return [(sign * s, term) for sign, part in signed_terms(tree) for s, term in _terms_of_product(part)]
+
+
+def _terms_of_product(tree: Tree) -> Terms:
+    if not isinstance(tree, tuple):
         return [(1, tree)]
     name = tree[0]
-    if name in ("add", "sub"):
-        sign = 1 if name == "add" else -1
-        return _terms(tree[1]) + [(sign * s, part) for s, part in _terms(tree[2])]
-    if name == "neg":
-        return [(-s, part) for s, part in _terms(tree[1])]
     if name == "mul":
         return _products(_terms(tree[1]), _terms(tree[2]))
     if name == "square" or (name == "pow" and tree[2] == 2):
@@ -47,27 +46,28 @@ def _terms(tree: Tree) -> Terms:
     if name == "div":
         below = expanded(tree[2])
         return [(s, ("div", part, below)) for s, part in _terms(tree[1])]
-    return [(1, (name, *(expanded(child) for child in tree[1:])))]
+    return [(1, (name, *map(expanded, tree[1:])))]
 
 
 def _products(left: Terms, right: Terms) -> Terms:
+    """Return the terms of a product of two sums, which is one term if they are too many."""
     if len(left) * len(right) > _MAX_TERMS:
         return [(1, ("mul", added(left), added(right)))]
     return [(s * t, ("mul", a, b)) for s, a in left for t, b in right]
 
 
 def gathered(tree: Tree) -> Tree:
-    """Put the numbers and the logarithms that are added to a logarithm inside it.
+    """Return the tree with one logarithm for each sum of logarithms and numbers.
 
     Examples
     --------
     >>> gathered(("add", ("log", "x1"), ("log", "x2")))
     ('log', ('mul', 'x1', 'x2'))
     """
-    if not isinstance(tree, tuple) or tree == ("pi",):
+    if not isinstance(tree, tuple):
         return tree
     if tree[0] not in ("add", "sub"):
-        return (tree[0], *(gathered(child) for child in tree[1:]))
+        return (tree[0], *map(gathered, tree[1:]))
     logarithms, others, number = [], [], 0.0
     for sign, part in signed_terms(tree):
         part = gathered(part)

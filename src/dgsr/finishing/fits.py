@@ -1,4 +1,4 @@
-"""How well a program fits, what its constants are worth, and which losses are alike."""
+"""How well a program fits the data, and how exactly the data determine its constants."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from dgsr.expressions.programs import FreeProgram
 from dgsr.finishing.programs import groups_of
 from dgsr.population import DataSet, Population
 
-#: A snapped constant may cost so much of n log(NMSE): two standard deviations, squared.
+#: How much n log(NMSE) may grow for one constant that is snapped: two standard deviations, squared.
 SIGNIFICANT = 4.0
 
-# An NMSE below this is rounding noise, and one as good as another.
+# Fits with an NMSE below this are equally good: it is the noise of rounding.
 _ROUNDING_NMSE = 1e-20
-# A change of the predictions by this share of the standard deviation of y is none.
+# A change of the predictions by less than this share of the standard deviation of y does not count.
 _NEGLIGIBLE_EFFECT = 1e-11
-# Relative singular value below which a direction of constants has no effect.
+# Singular value, relative to the largest, below which a direction of constants has no effect on the fit.
 _RANK = 1e-8
 
 
@@ -50,9 +50,10 @@ class Fits:
         self.tolerance = tolerance
         self.n_rows = data.n_effective
         self.n_refits = 0
-        # The root of each row's share of the NMSE: weighted residuals squared add up to it.
+        # Residuals times these are such that their squares add up to the NMSE.
         self.row_weights = np.sqrt(data.weights / (len(data.y) * data.variance))
-        self.floor = max(min(_ROUNDING_NMSE, tolerance), np.finfo(np.float64).tiny)  # it has a logarithm
+        # Positive, since its logarithm is taken.
+        self.floor = max(min(_ROUNDING_NMSE, tolerance), np.finfo(np.float64).tiny)
 
     def predicted(self, tokens: np.ndarray, constants: np.ndarray) -> np.ndarray:
         """Return the program's values, a row for each row of `constants`."""
@@ -69,13 +70,14 @@ class Fits:
             return (self.predicted(tokens, constants) - self.data.y) * self.row_weights
 
     def nmse(self, program: FreeProgram) -> float:
+        """Return the weighted NMSE of a program; inf where a prediction is not finite."""
         residuals = self._residuals(program.tokens, program.constants[None])[0]
         with np.errstate(all="ignore"):
             nmse = float(residuals @ residuals)
         return nmse if math.isfinite(nmse) else math.inf
 
     def least_squares(self, program: FreeProgram) -> np.ndarray:
-        """Return the constants that fit best, from those of the program; exact ones stay."""
+        """Return the constants fitted by least squares, from the program's on; exact ones stay."""
         single = Population(
             self.library,
             np.asarray(program.tokens, dtype=np.int64)[None],
@@ -88,7 +90,7 @@ class Fits:
         return single.constants[0]
 
     def refitted(self, program: FreeProgram, copies: bool = False) -> FittedProgram:
-        """Fit the free constants; with `copies` those that start equal stay equal."""
+        """Return the program with its free constants fitted; with `copies`, equal constants stay equal."""
         nmse = self.nmse(program)
         if not program.free.any():
             return FittedProgram(program, nmse)
@@ -110,7 +112,11 @@ class Fits:
         return self.n_rows * math.log(max(nmse, self.floor) / max(limit, self.floor)) < allowed
 
     def half_widths(self, fit: FittedProgram, groups: list[np.ndarray]) -> np.ndarray:
-        """Return two standard errors of each group of constants; inf where the data say nothing."""
+        """Return two standard errors of each group of constants; inf where the data do not determine it.
+
+        The derivatives are central differences. Directions of constants that have no effect on the fit are
+        left out of the covariance, and constants that have a part in one get inf.
+        """
         program = fit.program
         steps = np.array([6e-6 * abs(program.constants[group[0]]) or 1e-6 for group in groups])
         moved = np.tile(program.constants, (2 * len(groups), 1))  # (2k, n_constants)
@@ -129,7 +135,7 @@ class Fits:
             variances = ((directions * inverse[:, None]) ** 2).sum(axis=0)
             n_rows = max(self.n_rows - len(groups), 1)
             half = 2.0 * np.sqrt(variances * fit.nmse / n_rows) / norms
-            # A fit that ended a little early, 1.0000000002*x: all of its residuals may be the constant's.
+            # Where a fit stopped early, as at 1.0000000002*x, one constant may cause all of its residuals.
             early = 3.0 * math.sqrt(fit.nmse) if fit.nmse <= self.tolerance else 0.0
             half = np.maximum(half, max(_NEGLIGIBLE_EFFECT, early) / norms)
         is_lost = (np.abs(directions[~is_seen]) > 1e-3).any(axis=0)
@@ -137,7 +143,12 @@ class Fits:
 
 
 def are_phases(tokens: np.ndarray, library: Library) -> np.ndarray:
-    """Return for each constant whether it is a term of the argument of a sine or cosine."""
+    """Return, for each constant, whether it is a term of the argument of a sine or cosine.
+
+    Returns
+    -------
+    ndarray of shape (n_constants,), bool
+    """
     phases: list[bool] = []
     is_term = [False]  # of the nodes to come, the next one last
     for token in tokens:

@@ -1,4 +1,4 @@
-"""The ways to write one fitted program: without what changes nothing on the data, constants merged."""
+"""The ways to write one fitted program: without functions that are idle on the data, its constants merged."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from dgsr.finishing.programs import complexity, tree_of, written
 
 
 def plain(tree: Tree, fits: Fits) -> FreeProgram:
-    """Write a tree without the functions that change nothing on the data."""
+    """Write a tree without the functions that are idle on the data, if it fits as well without them."""
     program, plainer = written(tree, fits.library), _without_idle(tree, fits)
     if plainer == tree:
         return program
@@ -42,14 +42,14 @@ def _without_idle_node(fits: Fits, tree: Tree) -> Tree:
 
 
 def _sign(tree: Tree, fits: Fits) -> int:
-    """Return 1 or -1 where the values on all rows have one sign, 0 where they have not."""
+    """Return 1 if no value on the data is negative, -1 if none is positive, else 0."""
     program = written(tree, fits.library)
     values = fits.predicted(program.tokens, program.constants[None])[0]
     return int(np.all(values >= 0)) or -int(np.all(values <= 0))
 
 
 def merged(tree: Tree, fits: Fits, placement: str = "simplest") -> FreeProgram:
-    """Merge the constants, also those that are alike on the data only."""
+    """Write a tree with its constants merged, also those that only idle functions keep apart."""
     tree = merge(tree, placement)
     plainer = _without_idle(tree, fits)
     return written(tree if plainer == tree else merge(plainer, placement), fits.library)
@@ -60,7 +60,7 @@ def _rewritten(tree: Tree, fits: Fits, rewrite: Callable[[Tree], Tree]) -> FreeP
 
 
 def forms(start: FittedProgram, fits: Fits) -> list[FittedProgram]:
-    """Return the ways to place the constants, refitted; the program itself where none is simpler."""
+    """Return the ways to write a program that fit as well, refitted; the program too if none is simpler."""
     tree = tree_of(start.program, fits.library)
     found: dict[tuple, FittedProgram] = {}
     ways = [partial(merged, tree, fits, placement) for placement in PLACEMENTS[:-1]]
@@ -83,4 +83,4 @@ def _expanded(tree: Tree) -> Tree:
 
 
 def _gathered(tree: Tree) -> Tree:
-    return tidy(expanded(gathered(tree)))  # merging would take the number out of the logarithm again
+    return tidy(expanded(gathered(tree)))  # not merged, which would undo the gathering

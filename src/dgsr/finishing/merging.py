@@ -1,12 +1,14 @@
-"""A formula with the fewest fitted constants, their scales placed where a person would have them.
+"""Merging of constants: a formula is rewritten with as few fitted constants as its values need.
 
-c1*(c2*f + c3*g) has a constant too many. `normal_form` takes it out; here the formula is written again,
-and the scale of a product goes before it, into one of its sums, or below the line.
+c1*(c2*f + c3*g) has one constant too many, which is gone in the normal form. This module writes the normal
+form as a tree again. It may put the scale of a product before the product, into one of its sums, or into the
+denominator; `PLACEMENTS` names the choices.
 """
 
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 
 from dgsr.expressions.algebra import (
     Number,
@@ -22,19 +24,22 @@ from dgsr.expressions.simple_numbers import COST_OF_FLOAT, cost
 from dgsr.expressions.trees import Tree
 from dgsr.finishing.normal_form import Call, Node, Product, Sum, normal_form
 
-#: Where the scale of a product of sums goes. ``leading``: before it, and in every sum the coefficient is 1
-#: that is so in the normal form; ``number``: the same, but the number of a sum below the line is 1;
-#: ``inside``: into a sum; ``simplest``: wherever the numbers are simplest.
+#: Where the scale of a product of sums goes. ``leading``: before the product, whose sums stay as in the
+#: normal form; ``number``: the same, but the number of a sum in the denominator becomes 1; ``inside``: into a
+#: sum of the product; ``inside-number``: both; ``simplest``: where the numbers cost least.
 PLACEMENTS = ("leading", "number", "inside", "inside-number", "simplest")
+
+Terms = Sequence[tuple[Node, Number]]  # nodes and their coefficients
+Factors = tuple[tuple[Node, int], ...]  # nodes and their powers
 
 
 def merge(tree: Tree, placement: str = "simplest") -> Tree:
-    """Return a tree of the same values with the fewest constants.
+    """Return a tree of the same values with redundant constants merged.
 
     Parameters
     ----------
     tree : tree
-        Its floats are fitted constants.
+        Its floats are fitted constants, its other numbers exact.
     placement : str
         One of `PLACEMENTS`.
 
@@ -52,7 +57,7 @@ def merge(tree: Tree, placement: str = "simplest") -> Tree:
 
 
 def _weight(coefficient: Number) -> float:
-    """Return what a coefficient costs: itself, and two tokens."""
+    """Return what a coefficient costs: the cost of the number, and 2 for the tokens ``mul`` and ``const``."""
     if coefficient == 1:
         return 0.0
     return 0.5 if coefficient == -1 else 2.0 + _cost(coefficient)
@@ -74,7 +79,7 @@ class _Writer:
         return tree if sign > 0 else negative(tree)
 
     def parts(self, scale: Number, node: Node) -> tuple[int, Tree]:
-        """Return a sign and the tree of the rest."""
+        """Return the sign, 1 or -1, and the tree of scale*node without it."""
         if node == 1:
             return (1, scale) if scale >= 0 else (-1, -scale)
         if isinstance(node, Sum):
@@ -83,32 +88,29 @@ class _Writer:
         return self.product(scale, factors)
 
     def sum(self, scale: Number, node: Sum) -> Tree:
-        """Write every term with its coefficient, or the scale before a parenthesis."""
-        terms = [(part, clean(scale * coefficient)) for part, coefficient in node.terms]
-        written_out = _terms_weight(terms)
+        """Write a sum: a coefficient for each term, or the scale before a parenthesis if that costs less."""
+        terms = _scaled_terms(node, scale)
         rest = [pair for pair in node.terms if pair[0] != 1]
         number = [pair for pair in terms if pair[0] == 1]
-        if len(rest) > 1 and _weight(scale) + _terms_weight([*rest, *number]) < written_out - 1e-9:
-            terms = [*number, (Sum(tuple(rest)), scale)]
-            return added(
-                [(1 if s > 0 else -1, self._outside(abs(s), part)) for part, s in terms],
-            )
+        weight = _weight(scale) + _terms_weight([*rest, *number])
+        if len(rest) < 2 or weight >= _terms_weight(terms) - 1e-9:
+            return self._added(terms)
+        inside, size = self._added(rest), abs(scale)
+        product = inside if size == 1 else ("mul", size, inside)
+        outside = [self.parts(value, 1) for _, value in number]
+        return added([*outside, (1 if scale > 0 else -1, product)])
+
+    def _added(self, terms: Terms) -> Tree:
         return added([self.parts(coefficient, part) for part, coefficient in terms])
 
-    def _outside(self, scale: Number, node: Node) -> Tree:
-        if node == 1:
-            return scale
-        inside = added([self.parts(coefficient, part) for part, coefficient in node.terms])
-        return inside if scale == 1 else ("mul", scale, inside)
-
-    def product(self, scale: Number, factors: tuple[tuple[Node, int], ...]) -> tuple[int, Tree]:
+    def product(self, scale: Number, factors: Factors) -> tuple[int, Tree]:
+        """Return the sign, 1 or -1, and the tree of a scaled product without it."""
         scale, scales = self._placed(scale, factors)
         above: list[Tree] = []
         below: list[Tree] = []
         for (base, power), inner in zip(factors, scales, strict=True):
             if isinstance(base, Sum):
-                terms = [(part, clean(inner * coefficient)) for part, coefficient in base.terms]
-                tree = added([self.parts(coefficient, part) for part, coefficient in terms])
+                tree = self._added(_scaled_terms(base, inner))
             elif isinstance(base, Call):
                 tree = (base.name, *(self.tree(*argument) for argument in base.arguments))
             else:
@@ -119,7 +121,7 @@ class _Writer:
             above.insert(0, scale * sign)
         return sign, divided(above, below)
 
-    def _placed(self, scale: Number, factors: tuple[tuple[Node, int], ...]) -> tuple[Number, list[Number]]:
+    def _placed(self, scale: Number, factors: Factors) -> tuple[Number, list[Number]]:
         """Return the scale of a product and a factor for the coefficients of each sum in it."""
         sums = [
             i for i, (base, power) in enumerate(factors) if isinstance(base, Sum) and abs(power) in (1, 2)
@@ -140,9 +142,8 @@ class _Writer:
             scale = 1 if scale > 0 else -1
         return scale, scales
 
-    def _simplest(
-        self, scale: Number, factors: tuple[tuple[Node, int], ...], sums: list[int]
-    ) -> tuple[Number, list[Number]]:
+    def _simplest(self, scale: Number, factors: Factors, sums: list[int]) -> tuple[Number, list[Number]]:
+        """Return the placement of least cost: the scale left before the product, and one for each factor."""
         options: list[list[Number]] = [
             [1, *(over(1, coefficient) for _, coefficient in factors[i][0].terms)] for i in sums[:3]
         ]
@@ -159,17 +160,20 @@ class _Writer:
                     tried = list(scales)
                     tried[into] = clean(tried[into] * (outer if factors[into][1] == 1 else over(1, outer)))
                     left = 1
-                weight = _weight(left) + sum(
-                    _terms_weight([(part, clean(tried[j] * c)) for part, c in factors[j][0].terms])
-                    for j in sums
-                )
+                weight = _weight(left)
+                weight += sum(_terms_weight(_scaled_terms(factors[j][0], tried[j])) for j in sums)
                 if best is None or weight < best[0] - 1e-9:
                     best = weight, left, tried
-        assert best is not None  # the first option is to leave all as it is
+        assert best is not None  # since the first option changes nothing
         return best[1], best[2]
 
 
-def _terms_weight(terms: list[tuple[Node, Number]]) -> float:
+def _scaled_terms(node: Sum, scale: Number) -> list[tuple[Node, Number]]:
+    return [(part, clean(scale * coefficient)) for part, coefficient in node.terms]
+
+
+def _terms_weight(terms: Terms) -> float:
+    """Return what the coefficients of a sum cost."""
     # A sum without a positive term needs one more token.
     weight = sum(_cost(scale) if node == 1 else _weight(scale) for node, scale in terms)
     return weight + 2.0 * all(scale < 0 for _, scale in terms)

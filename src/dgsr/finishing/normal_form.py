@@ -1,10 +1,10 @@
 """The normal form of a formula: a number times a node that has no scale of its own.
 
-A node is a variable, 1, a `Sum` one of whose coefficients is 1, a `Product` of whole powers or a `Call`.
-There is one for every order of terms and factors, so what is alike meets and constants that others can
-take over are gone: a*(b*x) is (a*b)*x, exp(f + c)*d is a number times exp(f). Floats are fitted
-constants. Exact numbers, int and Fraction, stay exact as long as they meet no float: in 2.5*x1 + 2*x2 the
-2 is taken out, and not the 2.5.
+A node is a variable, 1, a `Sum` one of whose coefficients is 1, a `Product` of whole powers, or a `Call`.
+Terms and factors have a fixed order, so that equal parts become one whatever their order was, and redundant
+constants are merged: a*(b*x) becomes (a*b)*x, and d*exp(f + c) becomes a number times exp(f). Floats are
+fitted constants, other numbers are exact. Where a sum has both, an exact coefficient is taken out of it:
+2.5*x1 + 2*x2 is 2 times the sum of 1.25*x1 and x2.
 """
 
 from __future__ import annotations
@@ -21,14 +21,19 @@ from dgsr.expressions.trees import FUNCTIONS, WHOLE_POWERS, Tree
 Node = Any
 Scaled = tuple[Number, Node]
 
+# A coefficient below this share of the largest is not taken out of a sum.
 _NEGLIGIBLE = 1e-12
+# Largest power that is multiplied out.
+_MAX_POWER = 64
+# Largest |c| for which exp(f + c) becomes a number times exp(f); exp(c) stays far from overflow.
+_MAX_EXPONENT = 300
 
 
 @dataclass(frozen=True)
 class Sum:
-    """Two terms or more; the first coefficient that was exact is 1, the first of all if none was.
+    """Two or more terms and their coefficients, the number of the sum being the coefficient of the node 1.
 
-    The number of the sum is the coefficient of the node 1.
+    The sum was divided by its first exact coefficient, or by its first one if all are floats.
     """
 
     terms: tuple[tuple[Node, Number], ...]
@@ -36,7 +41,7 @@ class Sum:
 
 @dataclass(frozen=True)
 class Product:
-    """Bases and their powers."""
+    """The bases of a product and their powers."""
 
     factors: tuple[tuple[Node, int], ...]
 
@@ -84,11 +89,13 @@ def normal_form(tree: Tree) -> Scaled:
 
 
 def _order(node: Node) -> tuple[int, str]:
+    """Return the key by which terms and factors are sorted: 1 first, then simple nodes before deep ones."""
     text = repr(node)
     return (0 if node == 1 else 1 + text.count("("), text)
 
 
 def _sum(parts: list[Scaled]) -> Scaled:
+    """Return the sum of scaled nodes."""
     terms: dict[Node, Number] = {}
     for scale, node in parts:
         if not isinstance(node, Sum):
@@ -111,7 +118,7 @@ def _sum(parts: list[Scaled]) -> Scaled:
 
 
 def _add_sum(terms: dict[Node, Number], scale: Number, node: Sum) -> None:
-    """Add scale*node to `terms`, without parentheses unless they save a constant."""
+    """Add scale*node to `terms`: term by term, or as one term where that saves a constant."""
     inner = dict(node.terms)
     number = inner.pop(1, 0)
     terms[1] = terms.get(1, 0) + scale * number
@@ -126,7 +133,7 @@ def _add_sum(terms: dict[Node, Number], scale: Number, node: Sum) -> None:
 
 
 def _merge_logarithms(terms: dict[Node, Number]) -> None:
-    """Write log(c*f) as log(f) + log(c) where there is another number to add log(c) to."""
+    """Replace log(c*f) by log(f) + log(c) where the sum has another number, which takes in log(c)."""
     scaled = [node for node in terms if _is_call(node, "log") and not _is_unit(node.arguments[0][0])]
     if len(scaled) + (terms.get(1, 0) != 0) < 2:
         return
@@ -139,7 +146,7 @@ def _merge_logarithms(terms: dict[Node, Number]) -> None:
 
 
 def _free_of_inner_scale(node: Node, scale: Number) -> tuple[Node, Number]:
-    """Return a term with one scale: c*sqrt(d*f) has two."""
+    """Return a term whose scale includes that of its function: c*sqrt(d) and sqrt(f) for c*sqrt(d*f)."""
     if _is_unit(scale) or node == 1 or isinstance(node, Sum):
         return node, scale
     scale, node = _product([((scale, node), 1)])
@@ -151,7 +158,7 @@ def _is_call(node: Node, *names: str) -> bool:
 
 
 def _product(parts: list[tuple[Scaled, int]]) -> Scaled:
-    """Return the product of (part, whole power) pairs."""
+    """Return the product of scaled nodes raised to whole powers."""
     coefficient: Number = 1
     factors: dict[Node, int] = {}
     for (scale, node), power in parts:
@@ -165,8 +172,8 @@ def _product(parts: list[tuple[Scaled, int]]) -> Scaled:
         inner = [(base.arguments[0], factors.pop(base) // (2 if base.name == "sqrt" else 1)) for base in even]
         return _product([((coefficient, 1), 1), *inner, *(((1, base), p) for base, p in factors.items())])
     factors = _merge_exponentials(_merge_roots(factors))
-    n_scales = (not _is_unit(coefficient)) + sum(_has_inner_scale(base) for base in factors)
-    if n_scales > 1:
+    n_inner = sum(_without_inner_scale(base)[0] != 1 for base in factors)
+    if n_inner + (not _is_unit(coefficient)) > 1:
         bare: dict[Node, int] = {}
         for base, power in factors.items():
             scale, node = _without_inner_scale(base)
@@ -183,7 +190,7 @@ def _product(parts: list[tuple[Scaled, int]]) -> Scaled:
 
 
 def _merge_roots(factors: dict[Node, int]) -> dict[Node, int]:
-    """Write f/sqrt(f) as sqrt(f), and all other products of powers of f and sqrt(f) with one root at most."""
+    """Return the factors with at most one root of each f: sqrt(f) for f/sqrt(f)."""
     merged = dict(factors)
     for root in factors:
         if _is_call(root, "sqrt") and root.arguments[0][0] == 1 and root.arguments[0][1] in merged:
@@ -196,7 +203,7 @@ def _merge_roots(factors: dict[Node, int]) -> dict[Node, int]:
 
 
 def _merge_exponentials(factors: dict[Node, int]) -> dict[Node, int]:
-    """Write exp(f)*exp(g) as exp(f + g), exp(f)**3 as exp(3*f) and 1/exp(-2*f) as exp(2*f)."""
+    """Return the factors with one exponential: exp(f + g) for exp(f)*exp(g), exp(3*f) for exp(f)**3."""
     found = [base for base in factors if _is_call(base, "exp")]
     if len(found) == 1 and abs(factors[found[0]]) == 1:
         scale, node = found[0].arguments[0]
@@ -212,18 +219,17 @@ def _merge_exponentials(factors: dict[Node, int]) -> dict[Node, int]:
     return rest
 
 
-def _has_inner_scale(node: Node) -> bool:
-    return _without_inner_scale(node)[0] != 1
-
-
 def _without_inner_scale(node: Node) -> Scaled:
-    """Return sqrt(c)*sqrt(f) for sqrt(c*f), and the like."""
+    """Return a function with the scale taken out of it: sqrt(c) and sqrt(f) for sqrt(c*f).
+
+    Powers with a number as exponent have such a scale too, and exp(f + c) has the scale exp(c).
+    """
     if not isinstance(node, Call):
         return 1, node
     inside, argument = node.arguments[0]
     if node.name == "exp":
         scale = _number_of(inside, argument)
-        if scale == 0 or abs(scale) > 300:
+        if scale == 0 or abs(scale) > _MAX_EXPONENT:
             return 1, node
         return math.exp(scale), Call("exp", (_sum([(inside, argument), (-scale, 1)]),))
     if node.name == "sqrt":
@@ -239,13 +245,14 @@ def _without_inner_scale(node: Node) -> Scaled:
 
 
 def _number_of(scale: Number, node: Node) -> Number:
-    """Return the number that a sum adds to its terms."""
+    """Return the number among the terms of a scaled node; 0 if there is none."""
     if node == 1:
         return scale
     return clean(scale * dict(node.terms).get(1, 0)) if isinstance(node, Sum) else 0
 
 
 def _call(name: str, parts: list[Scaled]) -> Scaled:
+    """Return the function `name` of scaled nodes."""
     if (name in FUNCTIONS or name == "pow") and all(node == 1 for _, node in parts):
         value = float(evaluate((name, *(scale for scale, _ in parts)), {}))
         return clean(int(value) if math.isfinite(value) and value == int(value) else value), 1
@@ -279,13 +286,14 @@ def _call(name: str, parts: list[Scaled]) -> Scaled:
 
 
 def _power(base: Scaled, exponent: Scaled) -> Scaled:
+    """Return base**exponent; a fitted base b becomes exp(log(b)*exponent), whose constants can be merged."""
     power, node = exponent
     if base == (1, 1):
         return base
     if base[1] == 1 and isinstance(base[0], float) and base[0] > 0:
         return _call("exp", [_product([((math.log(base[0]), 1), 1), (exponent, 1)])])
     if node == 1:
-        if power == int(power) and abs(power) <= 64:
+        if power == int(power) and abs(power) <= _MAX_POWER:
             return _product([(base, int(power))])
         if power == 0.5:
             return _call("sqrt", [base])
@@ -296,7 +304,7 @@ def _power(base: Scaled, exponent: Scaled) -> Scaled:
 
 
 def _exponential(scale: Number, node: Node) -> Scaled:
-    """Return f**c for exp(c*log(f))."""
+    """Return the exponential of scale*node, which is f**c for exp(c*log(f))."""
     if _is_call(node, "log"):
         return _power(node.arguments[0], (scale, 1))
     return 1, Call("exp", ((scale, node),))

@@ -26,7 +26,7 @@ def with_value(program: FreeProgram, group: np.ndarray, value: float) -> FreePro
 
 
 def groups_of(program: FreeProgram) -> list[np.ndarray]:
-    """Return the places of each free constant: copies of one number belong together."""
+    """Return the places of each free constant; equal numbers are copies of one constant."""
     places: dict[float, list[int]] = {}
     for i in np.flatnonzero(program.free):
         places.setdefault(float(program.constants[i]), []).append(int(i))
@@ -39,12 +39,12 @@ def complexity(program: FreeProgram, library: Library) -> int:
 
 
 def score(program: FreeProgram, library: Library) -> float:
-    """Return what a person has to read: the complexity, and the cost of each number."""
+    """Return how hard a program is to read: its complexity and the cost of each number."""
     return complexity(program, library) + sum(map(cost, program.constants.tolist()))
 
 
 def tree_of(program: FreeProgram, library: Library) -> Tree:
-    """Return the tree: its floats are the free constants, its other numbers are exact."""
+    """Return the tree of a program: its floats are the free constants, its other numbers are exact."""
     numbers = [
         float(value) if is_free else exact(float(value))
         for value, is_free in zip(program.constants, program.free, strict=True)

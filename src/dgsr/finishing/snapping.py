@@ -1,12 +1,13 @@
-"""Snap constants: each becomes the simplest number in its 95% interval, while the others are fitted again.
+"""Snapping: each constant becomes the simplest number in its 95% interval, and the others are fitted again.
 
-A snap is taken back if the fit becomes worse than chance explains. Constants that come out as 0 or 1 drop
-out of the formula, which is then merged again.
+A snap is refused if the fit becomes worse than chance explains. Constants that become 0 or 1 drop out of the
+formula, whose constants are then merged again.
 """
 
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
@@ -15,16 +16,33 @@ from dgsr.finishing.fits import SIGNIFICANT, Fits, FittedProgram, are_phases
 from dgsr.finishing.forms import merged
 from dgsr.finishing.programs import QUARTER_TURN, groups_of, score, tree_of, with_value
 
-# Decimals of so many digits are sought. Without noise, longer ones would be found by chance.
+# Most digits of a decimal that a constant may become. Without noise, longer ones would be found by chance.
 _MAX_DIGITS = 9
-_REFUSALS, _ROUNDS, _MAX_REFITS = 4, 10, 60
+# Numbers that are tried for one constant; rounds of snapping and merging; fits of one formula.
+_MAX_REFUSALS, _MAX_ROUNDS, _MAX_REFITS = 4, 10, 60
+
+
+class _Proposal(NamedTuple):
+    """A simple number that a constant may become."""
+
+    group: np.ndarray  # the places of the constant
+    value: float
+    cost: float
 
 
 def snapped(fit: FittedProgram, limit: float, fits: Fits) -> FittedProgram:
-    """Snap the constants, merge what that makes mergeable, and again until nothing changes."""
+    """Return the fit with its constants snapped and merged, again and again until nothing changes.
+
+    Parameters
+    ----------
+    fit : FittedProgram
+    limit : float
+        NMSE of the program that is finished; with each snap n log(NMSE) may be 4 above it.
+    fits : Fits
+    """
     n_snapped, library = 0, fits.library
     fits.n_refits = 0
-    for _ in range(_ROUNDS):
+    for _ in range(_MAX_ROUNDS):
         fit, n_snapped = _snap_constants(fit, limit, n_snapped, fits)
         try:
             program = merged(tree_of(fit.program, library), fits)
@@ -49,7 +67,7 @@ def _snap_constants(
     """Snap one constant after the other, the one with the simplest number in its interval first."""
     refused: dict[int, set[float]] = {}
     while fits.n_refits < _MAX_REFITS:
-        groups = [g for g in groups_of(fit.program) if len(refused.get(int(g[0]), ())) < _REFUSALS]
+        groups = [g for g in groups_of(fit.program) if len(refused.get(int(g[0]), ())) < _MAX_REFUSALS]
         if not groups:
             break
         proposals = _proposals(fit, groups, refused, fits)
@@ -57,62 +75,63 @@ def _snap_constants(
         if together is not None:
             return together, n_snapped + len(groups)
         accepted = None
-        for at, value, value_cost in sorted(proposals, key=lambda proposal: proposal[2]):
-            trial = fits.refitted(with_value(fit.program, groups[at], value), copies=True)
+        for proposal in sorted(proposals, key=lambda proposal: proposal.cost):
+            trial = fits.refitted(with_value(fit.program, proposal.group, proposal.value), copies=True)
             if fits.is_as_good(trial.nmse, fit.nmse) and fits.is_as_good(
                 trial.nmse, limit, SIGNIFICANT * (n_snapped + 1)
             ):
-                accepted = trial, value_cost
+                accepted = trial, proposal.cost
                 break
-            refused.setdefault(int(groups[at][0]), set()).add(value)
+            refused.setdefault(int(proposal.group[0]), set()).add(proposal.value)
         if not proposals:
             break
         if accepted is None:
             continue
         fit, n_snapped = accepted[0], n_snapped + 1
         if accepted[1] < 0:
-            break  # a part drops out, and with it perhaps other constants
+            break  # the constant is 0: a part of the formula drops out, maybe with other constants
     return fit, n_snapped
 
 
 def _proposals(
     fit: FittedProgram, groups: list[np.ndarray], refused: dict[int, set[float]], fits: Fits
-) -> list[tuple[int, float, float]]:
-    """Return (which group, the simplest number for it, its cost); none for a group without a simple one.
+) -> list[_Proposal]:
+    """Return, for each group that has one, the simplest number in its interval that was not refused.
 
-    Quarter turns in a sine or cosine are as simple as 0: sin(f + pi/2) is cos(f).
+    Multiples of pi/2 that are added in a sine or cosine are as simple as 0, since sin(f + pi/2) is cos(f).
     """
     proposals = []
     is_phase = are_phases(fit.program.tokens, fits.library)
-    for i, half in enumerate(fits.half_widths(fit, groups)):
-        value = float(fit.program.constants[groups[i][0]])
-        tried = refused.get(int(groups[i][0]), set())
+    for group, half in zip(groups, fits.half_widths(fit, groups), strict=True):
+        value = float(fit.program.constants[group[0]])
         numbers = [(number, cost(number)) for number in simple_numbers(value, half, _MAX_DIGITS)]
         turn = QUARTER_TURN * round(value / QUARTER_TURN)
-        if is_phase[groups[i]].all() and turn != 0 and abs(turn - value) <= half:
-            numbers.insert(numbers[:1] == [(0.0, cost(0))], (turn, cost(0)))
+        if is_phase[group].all() and turn != 0 and abs(turn - value) <= half:
+            place = 1 if numbers and numbers[0][0] == 0 else 0  # after 0 itself
+            numbers.insert(place, (turn, cost(0)))
+        tried = refused.get(int(group[0]), set())
         number = next((number for number in numbers if number[0] not in tried), None)
         if number is not None:
-            proposals.append((i, *number))
+            proposals.append(_Proposal(group, *number))
     return proposals
 
 
 def _all_at_once(
     fit: FittedProgram,
     groups: list[np.ndarray],
-    proposals: list[tuple[int, float, float]],
+    proposals: list[_Proposal],
     limit: float,
     n_snapped: int,
     fits: Fits,
 ) -> FittedProgram | None:
-    """Take all proposals if they fit together: so they do without noise."""
+    """Return the fit with all proposals accepted, or None if it is worse; without noise it seldom is."""
     if len(proposals) < len(groups) or len(groups) < 2:
         return None
     program = fit.program
-    for at, value, _ in proposals:
-        program = with_value(program, groups[at], value)
+    for proposal in proposals:
+        program = with_value(program, proposal.group, proposal.value)
     nmse, k = fits.nmse(program), len(groups)
-    # The 95% quantile of chi squared with k degrees of freedom, nearly.
+    # This is about the 95% quantile of the chi-squared distribution with k degrees of freedom.
     is_good = fits.is_as_good(nmse, fit.nmse, k + 2 * math.sqrt(2 * k))
     is_good = is_good and fits.is_as_good(nmse, limit, SIGNIFICANT * (n_snapped + k))
     return FittedProgram(program, nmse) if is_good else None
