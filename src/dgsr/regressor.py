@@ -24,7 +24,7 @@ from dgsr.expressions.expression import Expression
 from dgsr.expressions.library import Library, library_over
 from dgsr.finishing import finish, rescaled
 from dgsr.generator.config import CONFIGS
-from dgsr.pareto import SELECTIONS, Candidate, ParetoFront, front_table
+from dgsr.pareto import SELECTIONS, Candidate, ParetoFront
 from dgsr.preprocessing import Prepared, check_spread, prepare
 from dgsr.reporting.facts import evenly_spaced_rows
 from dgsr.reporting.progress import SearchProgress, print_line, search_shown
@@ -474,11 +474,11 @@ class DGSRRegressor(RegressorMixin, BaseEstimator):
         diagram = estimator_html_repr(self)
         if not hasattr(self, "expression_"):
             return diagram
-        chosen = self.pareto_front_.index_of(self.expression_)
+        front = self.pareto_front_
         return (
             f'<div style="font-size: 1.3em; margin: 0.5em 0">{self.expression_.mathml}</div>'
-            f"<details open><summary>{len(self.pareto_front_)} candidates</summary>"
-            f"{front_table(self.pareto_front_, chosen)}</details>{diagram}"
+            f"<details open><summary>{len(front)} candidates</summary>"
+            f"{front.to_html(front.index_of(self.expression_))}</details>{diagram}"
         )
 
     @property
