@@ -37,8 +37,8 @@ def fit(
     generator: Annotated[
         str, typer.Option(help="Pre-trained generator, a name or a folder; auto, untrained or none.")
     ] = "auto",
-    max_evaluations: Annotated[int, typer.Option(min=1, help="Equations to evaluate at most.")] = 2_000_000,
-    max_time: Annotated[float | None, typer.Option(min=0.0, help="Seconds to search at most.")] = None,
+    max_evaluations: Annotated[int, typer.Option(min=1, help="Most equations to evaluate.")] = 2_000_000,
+    max_time: Annotated[float | None, typer.Option(min=0.0, help="Most seconds of search.")] = None,
     random_state: Annotated[
         int | None, typer.Option(min=0, help="Seed; the same seed gives the same result.")
     ] = None,
