@@ -1,9 +1,9 @@
-"""Constant fitting: compiled Levenberg-Marquardt against scipy's BFGS, speed and quality in one run.
+"""Compare compiled Levenberg-Marquardt with scipy's BFGS: speed and quality of constant fitting.
 
     python benchmarks/constant_fitting.py [--programs N] [--rows N ...] [--out FILE.json]
 
-Both fit the same random programs of the ``koza-const`` library as they stand (no linear scaling), from
-all constants at 1.0; the compiled one also from two random starts, and as the search uses it.
+Both fit the same random programs of the ``koza-const`` library without linear scaling, from all constants at
+1.0. The compiled one is also run from two random starts, and with the settings of the search.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from dgsr.kernels.random import new_state
 from dgsr.population import DataSet, Population
 from dgsr.search import SearchConfig
 
-# A loss counts as the best one known up to this factor.
+# A loss up to this factor above the best one known counts as the best.
 _SAME = 1.001
 
 
 def programs(n: int, seed: int) -> Population:
-    """Random programs with at least one constant, all constants 1.0."""
+    """Return random programs with at least one constant, all constants 1.0."""
     library = get_library("koza-const", 2)
     population = random_population(4 * n, library, Constraints().grammar(library), new_state(seed))
     with_constants = (population.tokens == library.index["const"]).any(axis=1)
@@ -36,7 +36,7 @@ def programs(n: int, seed: int) -> Population:
 
 
 def data(n_rows: int, seed: int) -> DataSet:
-    """A law with constants, and 1% noise."""
+    """Return data of a law with constants, with 1% noise."""
     rng = np.random.default_rng(seed)
     X = rng.uniform(0.5, 3.0, (n_rows, 2))
     y = 2.5 * X[:, 0] * np.exp(-0.7 * X[:, 1]) + np.sin(1.3 * X[:, 0])

@@ -1,13 +1,13 @@
-"""Fits of generated data, hostile data among them: whether each ends in time, and well.
+"""Fit generated data, much of it hostile, and check that every fit ends in time and without a fault.
 
     python benchmarks/generated_fits.py [--fits K] [--max-time S] [--seed N] --out FILE.jsonl
 
-Libraries, shapes, kinds of inputs and targets, generators and limits are drawn at random, a fit from one
-number alone, so that a fit that fails can be run again: `--seed N --fits 1` is fit N. A fit may end up to
-three seconds after `max_time` (here S, or S + 6, which leaves time for the large catalogue). An unusable
-table may be refused by a `ValueError`; any other exception is a fault, and so is a fit that is still running
-a minute after its time, which is then stopped. The program writes one line of JSON for each fit; it goes on
-where the file ends.
+Libraries, shapes, kinds of inputs and targets, generators and limits are drawn at random. The seed
+determines a fit, so that a fit that fails can be repeated: `--seed N --fits 1` is fit N. A fit may end up to
+three seconds after `max_time` (which is S, or S + 6 to leave time for the large bank). An unusable table may
+be refused by a `ValueError`; any other exception is a fault, and so is a fit that is still running a minute
+after its time, which is then stopped. The program writes one line of JSON for each fit, and goes on where
+the file ends.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ TARGETS = (
 
 
 def case(seed: int, max_time: float) -> tuple[dict, DGSRRegressor, tuple]:
-    """Draw a fit: what it is in words, the estimator, and what it is fitted to."""
+    """Return a random fit: its description, the estimator, and its data (X, y, weights)."""
     rng = np.random.default_rng(seed)
     library = str(rng.choice(list(PRESETS)))
     n = int(
@@ -152,7 +152,7 @@ def case(seed: int, max_time: float) -> tuple[dict, DGSRRegressor, tuple]:
 
 
 def outcome(seed: int, max_time: float) -> dict:
-    """Run one fit; return what it was, how long it took and how it ended."""
+    """Run one fit; return its description, its time and how it ended."""
     words, model, (X, y, weights) = case(seed, max_time)
     started, cpu_started = time.perf_counter(), time.process_time()
     with warnings.catch_warnings():
@@ -171,7 +171,7 @@ def outcome(seed: int, max_time: float) -> dict:
 
 
 def work(connection, max_time: float) -> None:
-    """Compile, then run the fits whose numbers come in."""
+    """Compile, then run the fits whose seeds come in."""
     for has_constants in (False, True):
         compile_kernels(has_constants)
     X = np.random.default_rng(0).uniform(1.0, 2.0, (20, 2))
@@ -185,7 +185,7 @@ def work(connection, max_time: float) -> None:
 
 
 class Worker:
-    """A process that runs fits; one that is stuck is ended and another begun."""
+    """A process that runs fits, and is replaced by another if it is stuck."""
 
     def __init__(self, max_time: float) -> None:
         self._max_time = max_time
@@ -200,7 +200,7 @@ class Worker:
         self._connection.recv()
 
     def run(self, seed: int) -> dict:
-        """Return the outcome of a fit, whatever becomes of the process."""
+        """Return the outcome of a fit, even if the process hangs or dies."""
         self._connection.send(seed)
         words, model, _ = case(seed, self._max_time)
         try:
@@ -219,10 +219,10 @@ class Worker:
 
 
 def verdict(fit: dict) -> str:
-    """Say how a fit ended, in a word or two."""
+    """Return how a fit ended, in a word or two."""
     if fit["ended"].startswith("fault"):
         return "fault"
-    # Where others use the machine as well, time passes that the fit has nothing of.
+    # On a shared machine a fit may take long without using the processor, which is not its fault.
     if fit["seconds"] > fit["max_time"] + _TOO_LATE and fit["cpu_seconds"] > _TOO_LATE:
         return "too late"
     return "refused" if fit["ended"].startswith("refused") else fit["ended"]

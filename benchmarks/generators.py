@@ -2,12 +2,12 @@
 
     python benchmarks/generators.py [NAME ...] [--variables 1 2 5 ...] [--equations N] [--seed S] --out F.json
 
-For each number of variables, equations of the generator's prior that no training of ours has seen (a seed of
-their own, and nothing that is drawn is excluded but the benchmark problems): nats of the true program
-given its own data, another equation's, and none; share of the samples that are valid; of the equations that
-whose law the exact solver finds (`dgsr.exact_search`), which the generator need only copy; and of those
-whose function is among the first 1, 10, 100, 1,000 samples, and the first 100 with another's data.
-Names are of shipped generators, or folders.
+For each number of variables it draws equations of the generator's prior that no training of ours has seen:
+they have a seed of their own, and only the benchmark problems are left out. The figures are the nats of the
+true program given its own data, another equation's, and none; the share of the samples that are valid; the
+share of the equations that exact search solves (`dgsr.exact_search`), whose solution the generator
+need only copy; and the share of the equations whose function is among the first 1, 10, 100, 1,000 samples,
+and among the first 100 with another's data. Names are of shipped generators, or folders.
 """
 
 from __future__ import annotations
@@ -20,29 +20,24 @@ import torch
 
 from dgsr.exact_search import ExactSolver
 from dgsr.generator.checkpoints import list_generators, load_generator
+from dgsr.generator.generator import Generator
 from dgsr.pretraining.conditioning_gap import draw_validation_set, measure
 from dgsr.pretraining.decontamination import benchmark_exclusions
 from dgsr.pretraining.prior import Prior
 
+#: Seed of the equations.
 SEED = 20_261_121
 
 
-def row(name: str, n_variables: int, n_equations: int, seed: int) -> dict:
-    generator = load_generator(name)
-    known = generator.library.n_variables
-    generator = generator.with_variables(n_variables)  # more than it knows; else itself
-    prior = Prior.default_for(generator.library, known)
+def figures(
+    generator: Generator, n_variables: int, n_equations: int, seed: int = SEED, n_stages: int = 1
+) -> dict[str, float]:
+    """Return what `measure` says of a generator on new equations, whose laws exact search looks for in some stages."""
+    prior = Prior.default_for(generator.library, generator.library.n_variables)
+    generator = generator.with_variables(n_variables)
     excluded = benchmark_exclusions(generator.library, generator.constraints)
     held_out = draw_validation_set(generator, prior, excluded, n_equations, seed, n_variables)
-    n_stages = ExactSolver.n_stages
-    figures = measure(generator, held_out, n_programs=1000, n_datasets=n_equations, n_stages=n_stages)
-    return {
-        "generator": Path(name).name,
-        "n_variables": n_variables,
-        "trained_with": known,
-        "seed": seed,
-        **figures,
-    }
+    return measure(generator, held_out, n_programs=1000, n_datasets=n_equations, n_stages=n_stages)
 
 
 def main() -> None:
@@ -59,16 +54,19 @@ def main() -> None:
     rows = json.loads(arguments.out.read_text(encoding="utf-8")) if arguments.out.exists() else []
     done = {(r["generator"], r["n_variables"], r["n_equations"], r.get("seed", SEED)) for r in rows}
     for name in arguments.names:
-        most = load_generator(name).library.n_variables
-        reads_any = load_generator(name).config.encoder == "columns"
+        generator = load_generator(name)
+        most = generator.library.n_variables
+        reads_any = generator.config.encoder == "columns"
         for d in arguments.variables:
             key = (Path(name).name, d, arguments.equations, arguments.seed)
             if key in done or (d > most and not reads_any):
                 continue
-            rows.append(row(name, d, arguments.equations, arguments.seed))
+            found = figures(generator, d, arguments.equations, arguments.seed, ExactSolver.n_stages)
+            row = {"generator": key[0], "n_variables": d, "trained_with": most, "seed": arguments.seed}
+            rows.append({**row, **found})
             arguments.out.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
     print(
-        f"{'generator':<16} {'d':>2} {'right':>6} {'wrong':>6} {'none':>6} {'valid':>6} {'whole':>6}"
+        f"{'generator':<16} {'d':>2} {'right':>6} {'wrong':>6} {'none':>6} {'valid':>6} {'solved':>6}"
         f" {'1':>5} {'10':>5} {'100':>5} {'1000':>5} {'wrong':>5}"
     )
     for r in rows:

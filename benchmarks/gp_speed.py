@@ -32,7 +32,7 @@ SEED = 0
 
 
 def data_set(n_rows: int) -> DataSet:
-    """n_rows points of [1, 5]^2 with noise, so that no program fits exactly and budgets are spent."""
+    """Return points of [1, 5]^2 with noise, so that no program fits exactly and the whole budget is spent."""
     random = np.random.default_rng(SEED)
     X = random.uniform(1.0, 5.0, (n_rows, 2))
     x1, x2 = X.T
@@ -40,7 +40,7 @@ def data_set(n_rows: int) -> DataSet:
 
 
 def programs_of_18_tokens(library, grammar) -> Population:
-    """N_PROGRAMS random valid programs of 16 to 18 tokens."""
+    """Return `N_PROGRAMS` random programs of 16 to 18 tokens."""
     state, found = new_state(SEED), []
     while sum(map(len, found)) < N_PROGRAMS:
         population = random_population(5000, library, grammar, state, min_height=3, max_height=5)
@@ -49,7 +49,7 @@ def programs_of_18_tokens(library, grammar) -> Population:
 
 
 def evaluator_seconds(population: Population, data: DataSet, repeats: int) -> float:
-    """Least time for one evaluation of the population."""
+    """Return the least time of several evaluations of the population."""
     best = np.inf
     for _ in range(repeats):
         start = time.perf_counter()
@@ -59,7 +59,7 @@ def evaluator_seconds(population: Population, data: DataSet, repeats: int) -> fl
 
 
 def evolve(name: str, data: DataSet, library, grammar, n_evaluations: int) -> dict:
-    """Restart genetic programming until `n_evaluations` are spent."""
+    """Run genetic programming, restarted from random populations, for `n_evaluations`."""
     engine = get_engine(name, EvolutionConfig())
     state = new_state(SEED)
     done, best, n_tokens, evaluating = 0, np.inf, 0, 0.0

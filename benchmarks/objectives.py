@@ -2,13 +2,13 @@
 
     python benchmarks/objectives.py [OBJECTIVE ...] [--minutes 4] [--work FOLDER] --out FILE.json
 
-`untrained` is the network as it begins; `vpg` trains it from scratch by vanilla policy gradient on the reward
-of sampled programs, as the paper does, and `paper` does so with the paper's network and settings;
-`cross-entropy` by the likelihood of the true program; `then-vpg` and `then-risk-seeking` go on from there by
-the reward, for as long again; `twice` by likelihood. Each is measured on fresh equations with 1 to 12
-variables, trained with at most 5 (whole programs looked up no further than in training), and in the search
-without its look-ups: Feynman d=2, budgets of 300,000 evaluations, 3 seeds.
-Trainings go on from FOLDER, and finished measurements stay.
+`untrained` is the network as it begins; `vpg` trains it from scratch by vanilla policy gradient on the
+reward of sampled programs, as the paper does, and `paper` does so with the paper's network and settings;
+`cross-entropy` by the likelihood of the true program. `then-vpg` and `then-risk-seeking` go on from there by
+the reward, for as long again, and `twice` by likelihood. Each is trained with at most 5 variables and
+measured on new equations with 1 to 12 variables (exact search goes no further than in training), and in the
+search without exact search: Feynman d=2, budgets of 300,000 evaluations, 3 seeds. Trainings go on from the
+states in FOLDER, and finished measurements are kept.
 """
 
 from __future__ import annotations
@@ -21,19 +21,16 @@ from typing import Any
 
 import numpy as np
 import torch
+from generators import figures
 
 from dgsr.benchmarking import is_recovered
 from dgsr.generator.checkpoints import load_generator
 from dgsr.generator.generator import Generator
 from dgsr.pretraining import PRETRAINING_CONFIGS, pretrain
-from dgsr.pretraining.conditioning_gap import draw_validation_set, measure
-from dgsr.pretraining.decontamination import benchmark_exclusions
-from dgsr.pretraining.prior import Prior
 from dgsr.problems import load_set
 from dgsr.regressor import DGSRRegressor
 
 LIBRARY, N_VARIABLES = "koza", 5
-SEED = 20_261_121  # of the equations measured on
 VARIABLES = (1, 2, 3, 5, 9, 12)
 SEEDS, BUDGET = (0, 1, 2), 300_000
 
@@ -60,14 +57,6 @@ def train(name: str, minutes: float, work: Path) -> Generator:
     if not (out / "card.json").exists():
         pretrain(LIBRARY, N_VARIABLES, out, **{"max_time": 60.0 * minutes, "n_validation": 16} | settings)
     return load_generator(out)
-
-
-def hits(generator: Generator, n_variables: int, n_equations: int) -> dict[str, float]:
-    prior = Prior.default_for(generator.library, N_VARIABLES)
-    generator = generator.with_variables(n_variables)
-    excluded = benchmark_exclusions(generator.library, generator.constraints)
-    held_out = draw_validation_set(generator, prior, excluded, n_equations, SEED, n_variables)
-    return {"n_variables": n_variables, **measure(generator, held_out, 1000, n_equations)}
 
 
 def in_the_search(generator: Generator) -> dict[str, Any]:
@@ -115,22 +104,22 @@ def main() -> None:
         counts = [d for d in VARIABLES if d <= N_VARIABLES or reads_any]
         row.setdefault("hits", [])
         for d in counts[len(row["hits"]) :]:
-            row["hits"].append(hits(generator, d, arguments.equations))
+            row["hits"].append({"n_variables": d, **figures(generator, d, arguments.equations)})
             arguments.out.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
         if "search" not in row:
             row["search"] = in_the_search(generator)
             arguments.out.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
     for name, row in rows.items():
         print(name, {key: round(value) for key, value in row["search"].items()})
-        for figures in row["hits"]:
-            likelihoods = [figures[f"log_likelihood_{given}"] for given in ("right", "wrong", "none")]
-            found = [figures[f"hit_{count}"] for count in (1, 10, 100, 1000)]
+        for hit in row["hits"]:
+            likelihoods = [hit[f"log_likelihood_{given}"] for given in ("right", "wrong", "none")]
+            found = [hit[f"hit_{count}"] for count in (1, 10, 100, 1000)]
             print(
-                f"  d={figures['n_variables']:<2} nats "
+                f"  d={hit['n_variables']:<2} nats "
                 + " ".join(f"{value:6.1f}" for value in likelihoods)
-                + f"  looked up {figures.get('looked_up', 0.0):.0%}  valid {figures['valid']:.0%}  found "
+                + f"  solved {hit.get('looked_up', 0.0):.0%}  valid {hit['valid']:.0%}  found "
                 + " ".join(f"{value:4.0%}" for value in found)
-                + f"  with wrong data {figures['hit_100_wrong']:.0%}"
+                + f"  with wrong data {hit['hit_100_wrong']:.0%}"
             )
 
 

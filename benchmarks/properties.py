@@ -2,10 +2,10 @@
 
     python benchmarks/properties.py [--problem Feynman-7] [--seeds K] [--budget N] --out FILE.json
 
-Early stopping is off. P1: how many different programs that are the true equation a search finds (NMSE below
-1e-12). P2: share of the programs sampled that are valid, and log-likelihood of the true function (the sum
-over the hundred shortest of its programs that a search with another seed has found), round by round while
-the decoder is refined. P3 is `benchmarks/generators.py`.
+Early stopping is off. P1 is how many different programs that are the true equation a search finds (NMSE
+below 1e-12). P2 is the share of the sampled programs that are valid, and the log-likelihood of the true
+function (the sum over the hundred shortest of its programs that a search with another seed has found), round
+by round while the decoder is refined. P3 is in `benchmarks/generators.py`.
 
 References
 ----------
@@ -35,9 +35,9 @@ from dgsr.search import run as run_search
 METHODS = ("pre-trained", "untrained", "genetic programming")
 
 _EXACT = 1e-12
-# The true function has endless forms; its likelihood is the sum over so many of the shortest.
+# The true function has infinitely many forms; its likelihood is the sum over this many of the shortest.
 _FORMS = 100
-# P2 is shown after so many evaluations.
+# Numbers of evaluations after which P2 is shown.
 _SHOWN_AT = (0, 5_000, 20_000, 100_000, 500_000)
 
 
@@ -59,7 +59,7 @@ def new_search(problem_name: str, method: str, seed: int, budget: int) -> tuple[
     library = get_library(problem.library, problem.n_variables)
     constraints = Constraints(max_length=problem.max_length)
     generator = generator_of(method, library, constraints, seed)
-    # No NMSE is below 0, so no fit is exact.
+    # With a tolerance below 0 no fit is exact.
     config = SearchConfig(max_evaluations=budget, tolerance=-1.0)
     dataset = DataSet.from_arrays(data.X_train, data.y_train)
     search = Search(dataset, library, constraints, config, generator, "compiled", seed)

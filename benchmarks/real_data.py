@@ -1,10 +1,10 @@
-"""Real data: the front on absorption and airfoil, and held-out R2 beside other methods at equal seconds.
+"""Fit real data: the fronts on absorption and airfoil, and held-out R2 against other methods at equal time.
 
     pip install gplearn
     python benchmarks/real_data.py [--seconds S] [--seeds K] [--out FILE.json]
 
-Airfoil: a quarter of the rows is held out; linear regression, gplearn (its generations go on until the
-seconds are over) and DGSRRegressor with its defaults see the same rows. Absorption has 14 rows: each is
+On airfoil a quarter of the rows is held out; linear regression, gplearn (which runs generations until the
+time is over) and DGSRRegressor with its defaults have the same rows. On absorption each of the 14 rows is
 held out once.
 """
 
@@ -33,7 +33,7 @@ def table(name: str) -> tuple[np.ndarray, np.ndarray]:
 
 
 def gplearn_regressor(X: np.ndarray, y: np.ndarray, seconds: float, seed: int) -> Any:
-    """gplearn with its default settings and Koza's functions, generation after generation."""
+    """Return gplearn with its default settings and Koza's functions, fitted for some seconds."""
     from gplearn.genetic import SymbolicRegressor
 
     functions = ("add", "sub", "mul", "div", "sqrt", "log", "inv", "neg", "abs", "sin", "cos")

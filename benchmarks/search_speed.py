@@ -4,9 +4,9 @@ Prints a table and writes JSON::
 
     python benchmarks/search_speed.py --out search_speed.json
 
-One thread. The sampler draws 25 and 500 programs from networks with random weights (paper's sizes and ours)
-and from shipped generators, with compiled steps and with torch's in turn. The search spends its whole budget
-on a data set that no short equation fits exactly.
+Everything runs in one thread. The sampler draws 25 and 500 programs from networks with random weights
+(paper's sizes and ours) and from shipped generators, with compiled steps and with torch's in turn. The
+search spends its whole budget on a data set that no short equation fits exactly.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def data_set(n_rows: int = 20) -> tuple[np.ndarray, np.ndarray]:
 
 
 def sampler(name: str, generator: Generator, n_programs: int) -> dict:
-    """Median milliseconds for some programs: with the compiled steps, and with torch's."""
+    """Return the median milliseconds for some programs, with the compiled steps and with torch's."""
     X, y = data_set()
     grammar = generator.grammar(2)
     encoding = generator.encode_dataset(X, y)
@@ -62,7 +62,7 @@ def sampler(name: str, generator: Generator, n_programs: int) -> dict:
 
 
 def search(library: str, name: str | None, budget: int) -> dict:
-    """Seconds for a whole budget; `tolerance=0` keeps the search going."""
+    """Return the seconds of a whole budget, which `tolerance=0` lets the search spend."""
     X, y = data_set()
     start = time.perf_counter()
     regressor = DGSRRegressor(library, name, max_evaluations=budget, tolerance=0.0, random_state=0)

@@ -1,10 +1,10 @@
-"""Which rule picks the law from a noisy front? Every rule judges the same fronts.
+"""Which rule chooses the law from a noisy front? All rules choose from the same fronts.
 
     python benchmarks/selection_rules.py [--noise 0.01 0.1] [--seeds 100 101] [--max-time S] --out FILE.jsonl
 
-Strogatz problems and the twenty Feynman problems of srbench_noise.py, seeds that no reported table uses.
-"oracle" is the share of fronts that hold the law at all. "holdout" needs a search of its own, on
-three quarters of the rows.
+The problems are those of Strogatz and the twenty Feynman problems of srbench_noise.py, with seeds that no
+reported table uses. "oracle" is the share of fronts that have the law at all. "holdout" needs a search of its
+own, on three quarters of the rows.
 """
 
 from __future__ import annotations

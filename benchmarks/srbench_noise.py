@@ -2,7 +2,8 @@
 
     python benchmarks/srbench_noise.py [--max-time S] [--seeds K] [--n-jobs J] --out FILE.jsonl
 
-Each run is a line of FILE; a killed call goes on where it was. The table comes from `dgsr.benchmarking`.
+Each run is a line of FILE, and a call that was killed goes on where it was. `dgsr.benchmarking` makes the
+table of it.
 """
 
 from __future__ import annotations
@@ -16,12 +17,12 @@ from dgsr.benchmarking import run_set, wilson_interval
 from dgsr.problems import load_set
 
 NOISE = (0.0, 0.001, 0.01, 0.1)
-# No equation of the search counts more than the time does.
+# A budget so large that the time alone ends a search.
 _BUDGET = 1_000_000_000
 
 
 def chosen_problems(n: int = 20, seed: int = 20261121) -> list[str]:
-    """Names of `n` problems, the same for ever."""
+    """Return the names of `n` problems, which the seed determines."""
     names = [problem.name for problem in load_set("srbench_feynman")]
     return sorted(np.random.default_rng(seed).choice(names, n, replace=False).tolist())
 

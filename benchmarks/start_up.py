@@ -1,13 +1,13 @@
-"""How long is the way to the first evaluation, on a fresh installation and on a warm cache?
+"""How long does a fit take to its first evaluation, on a fresh installation and on a warm cache?
 
 Prints a table and writes JSON::
 
     python benchmarks/start_up.py --out start_up.json
 
-Every run is a process of its own that imports the estimator, fits, predicts and writes a report; a cold one
-has an empty folder for machine code. Compiling is what numba's events count in that process; what a second
-process compiles meanwhile is in the processor time alone. For the state of another commit, name the sources
-of its checkout by ``--sources`` and its environment's interpreter by ``--python``.
+Every run is a process of its own that imports the estimator, fits, predicts and writes a report; a cold run
+has an empty folder for machine code. "compiling" is the time of numba's events in that process; the time of
+the second process that compiles is in "processor" alone. To measure another commit, give the sources of its
+checkout by ``--sources`` and its environment's interpreter by ``--python``.
 """
 
 from __future__ import annotations

@@ -2,13 +2,14 @@
 
     python benchmarks/unseen_problems.py [NAME ...] --out FILE.json
 
-A training's stream follows from the seed and the settings in its card. Every equation of it is compared
-with all problems of all sets, under every assignment of their variables to the columns, at points of its
-own (other ones than training leaves them out by): values equal to nine digits are a hit, in libraries with
-fitted scale and offset but for these; and in libraries with constants so is the same skeleton, whatever the
-constants. Functions may agree where they have died away, as x1 + tanh(x2**5) does with x1 beyond 1: so values
-are compared again at points below 1, and what differs there is counted as met and not as a hit.
-Prints the hits, which should be none, and how many problems each generator could have met.
+The equations of a training follow from the seed and the settings in its card. Each is compared with all
+problems of all sets, under every assignment of their variables to the columns, at other points than those by
+which training leaves them out. Values equal to nine digits are a hit; in libraries with fitted scale and
+offset these are ignored, and in libraries with constants the same skeleton is a hit too, whatever the
+constants. Functions may agree where a part of them has saturated, as x1 + tanh(x2**5) and x1 + 1 do beyond
+1. Values are therefore compared again at points below 1, and equations that differ there are listed and not
+counted as hits. The program prints the hits, of which there should be none, and how many problems were
+compared.
 """
 
 from __future__ import annotations
@@ -35,16 +36,16 @@ from dgsr.problems import list_sets, load_set
 
 N_POINTS = 16
 DIGITS = 1e-9
-# Values that differ by more, at the second points, are those of two functions.
+# Functions whose values at the points below 1 differ by more than this are two functions.
 APART = 1e-6
 ELSEWHERE = "equal_between_1_and_3_only"
-# Values a problem must have at the points to be compared: with scale and offset free, two say nothing.
+# Fewest finite values of a problem that is compared; scale and offset alone can fit two.
 LEAST = 4
 _MOST_ASSIGNMENTS = 5040
 
 
 def fingerprints(values: np.ndarray, scaled: bool) -> np.ndarray:
-    """Rows of values as points that are near where functions are equal; NaN where a value is not finite."""
+    """Return rows of values as points that are close for equal functions; NaN where a value is not finite."""
     values = np.where(np.isfinite(values), values, np.nan)
     if scaled:
         first, spread = values[:, :1], values[:, 1:2] - values[:, :1]
@@ -54,7 +55,7 @@ def fingerprints(values: np.ndarray, scaled: bool) -> np.ndarray:
 
 
 def problem_fingerprints(n_columns: int, points: np.ndarray, scaled: bool) -> tuple[np.ndarray, list[str]]:
-    """All problems with at most as many variables, under every assignment of these to the columns."""
+    """Return the fingerprints of all problems under every assignment of their variables to the columns."""
     rows, names = [], []
     for problem in (problem for name in list_sets() for problem in load_set(name)):
         d = problem.n_variables
@@ -72,20 +73,20 @@ def problem_fingerprints(n_columns: int, points: np.ndarray, scaled: bool) -> tu
 
 
 def same_where_defined(ours: np.ndarray, theirs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Which of our rows equal which of theirs wherever theirs are finite."""
+    """Return the index pairs of rows that are equal wherever those of `theirs` are finite."""
     defined = np.isfinite(theirs)
     far = ~(np.abs(ours[:, None] - theirs[None]) < DIGITS)  # also where ours is not finite
     return np.nonzero(~(far & defined).any(axis=-1))
 
 
 def differ(ours: np.ndarray, theirs: np.ndarray) -> bool:
-    """Whether two rows are of different functions; where too little is defined, nobody can tell."""
+    """Whether two rows are of different functions, which needs at least `LEAST` values that both have."""
     both = np.isfinite(ours) & np.isfinite(theirs)
     return both.sum() >= LEAST and bool(np.any(np.abs(ours[both] - theirs[both]) > APART))
 
 
 def check(name: str) -> dict:
-    """Replay the training of a generator."""
+    """Return the equations of a generator's training that equal a problem."""
     generator = load_generator(name)
     known = {info.name: info.path for info in list_generators()}
     card = json.loads((Path(known.get(name, name)) / CARD).read_text(encoding="utf-8"))

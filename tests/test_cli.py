@@ -630,5 +630,15 @@ def test_help_lists_the_commands_without_loading_torch():
     assert not {"torch", "numba", "sympy", "sklearn"} & set(done.stdout.split())
 
 
+@pytest.mark.search
+def test_a_fit_loads_neither_benchmarks_nor_pre_training(areas):
+    code = "import sys\nfrom dgsr.cli import main\ntry: main()\nfinally: print(*sys.modules, file=sys.stderr)"
+    command = [sys.executable, "-c", code, "fit", areas, "--target", "area", *SMALL, "--quiet"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    modules = set(done.stderr.split())
+    assert "dgsr.regressor" in modules
+    assert not {"dgsr.benchmarking", "dgsr.problems", "dgsr.pretraining"} & modules
+
+
 def test_version_is_the_packages():
     assert run("--version").stdout == f"dgsr {dgsr.__version__}\n"

@@ -337,7 +337,7 @@ def test_the_search_reads_no_more_rows_than_asked_and_the_front_all(monkeypatch,
             searched.append(data)
             super().__init__(data, *rest)
 
-    monkeypatch.setattr("dgsr.search.Search", Spied)
+    monkeypatch.setattr("dgsr.regressor.Search", Spied)
     X, y = data(n_samples=60)
     models = [small(max_rows=max_rows, random_state=seed).fit(X, y) for seed in (0, 0, 1)]
     assert [d.columns.shape[1] for d in searched] == [n_searched] * 3

@@ -184,8 +184,18 @@ class ParetoFront(Sequence[Candidate]):
         ]
         return "\n".join(lines)
 
-    def _repr_html_(self) -> str:
-        return front_table(self)
+    def to_html(self, chosen: int | None = None) -> str:
+        """Return an HTML table with typeset formulas, in which the candidate `chosen` is marked."""
+        mark = ' style="font-weight: bold"'
+        rows = "".join(
+            f"<tr{mark if i == chosen else ''}><td>{i}</td><td>{c.complexity}</td>"
+            f'<td>{c.loss:.4g}</td><td style="text-align: left">{c.expression.mathml}</td></tr>'
+            for i, c in enumerate(self)
+        )
+        heads = "".join(f"<th>{name}</th>" for name in ("", "complexity", "NMSE", "formula"))
+        return f"<table><thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table>"
+
+    _repr_html_ = to_html
 
     def with_feature_names(self, feature_names: Sequence[str] | None) -> ParetoFront:
         """Return the same front with other names of the variables."""
@@ -257,18 +267,6 @@ class ParetoFront(Sequence[Candidate]):
         scores = np.concatenate([[0.0], -np.diff(np.log(losses)) / np.diff(complexities)])
         eligible = np.flatnonzero(losses <= 1.5 * losses.min())
         return int(eligible[np.argmax(scores[eligible])])
-
-
-def front_table(front: ParetoFront, chosen: int | None = None) -> str:
-    """Return a front as an HTML table with typeset formulas, for notebooks; mark the chosen candidate."""
-    mark = ' style="font-weight: bold"'
-    rows = "".join(
-        f"<tr{mark if i == chosen else ''}><td>{i}</td><td>{c.complexity}</td>"
-        f'<td>{c.loss:.4g}</td><td style="text-align: left">{c.expression.mathml}</td></tr>'
-        for i, c in enumerate(front)
-    )
-    heads = "".join(f"<th>{name}</th>" for name in ("", "complexity", "NMSE", "formula"))
-    return f"<table><thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table>"
 
 
 def description_length(expression: Expression) -> float:

@@ -17,17 +17,19 @@ from sklearn.utils import check_random_state, estimator_html_repr
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
-from dgsr import saving, search
+from dgsr import saving
 from dgsr.evolution import EvolutionConfig
 from dgsr.expressions.constraints import Constraints
 from dgsr.expressions.expression import Expression
 from dgsr.expressions.library import Library, library_over
 from dgsr.finishing import finish, rescaled
 from dgsr.generator.config import CONFIGS
-from dgsr.pareto import SELECTIONS, Candidate, ParetoFront, front_table
+from dgsr.pareto import SELECTIONS, Candidate, ParetoFront
 from dgsr.preprocessing import Prepared, check_spread, prepare
 from dgsr.reporting.facts import evenly_spaced_rows
 from dgsr.reporting.progress import SearchProgress, print_line, search_shown
+from dgsr.search import OBJECTIVES, Search, SearchConfig, begin_with, what_is_left
+from dgsr.search import run as run_search
 from dgsr.search.compiling import compile_kernels
 
 if TYPE_CHECKING:
@@ -146,7 +148,7 @@ class DGSRRegressor(RegressorMixin, BaseEstimator):
         "max_evaluations": [Interval(Integral, 1, None, closed="left")],
         "max_time": [Interval(Real, 0, None, closed="neither"), None],
         "batch_size": [Interval(Integral, 2, None, closed="left")],
-        "objective": [StrOptions(set(search.OBJECTIVES))],
+        "objective": [StrOptions(set(OBJECTIVES))],
         "refine": ["boolean"],
         "look_up": ["boolean"],
         "gp": [StrOptions({"compiled", "deap"}), HasMethods("evolve")],
@@ -258,14 +260,14 @@ class DGSRRegressor(RegressorMixin, BaseEstimator):
         # A loss may overflow, whatever the caller has told numpy to do then.
         with _one_thread(), np.errstate(all="ignore"):
             compile_kernels(self.library_.has_constants, print_line if self.verbose else None)
-            run = search.Search(
+            search = Search(
                 prepared.search, self.library_, constraints, self._search_config(), generator, self.gp, seed
             )
             if last is not None:
-                search.begin_with(run, last.search)
-            self._run(run, prepared)
+                begin_with(search, last.search)
+            self._run(search, prepared)
         if self.warm_start:
-            self._last_fit = _LastFit(n_fits + 1, prepared.column_scales, search.what_is_left(run))
+            self._last_fit = _LastFit(n_fits + 1, prepared.column_scales, what_is_left(search))
         if self.verbose:
             loss = min(candidate.loss for candidate in self.pareto_front_)
             print_line(
@@ -301,8 +303,8 @@ class DGSRRegressor(RegressorMixin, BaseEstimator):
         random = check_random_state(self.random_state)
         return int(random.randint(np.iinfo(np.int32).max, size=n_fits + 1)[-1])
 
-    def _search_config(self) -> search.SearchConfig:
-        return search.SearchConfig(
+    def _search_config(self) -> SearchConfig:
+        return SearchConfig(
             max_evaluations=int(self.max_evaluations),
             max_time=self.max_time,
             tolerance=float(self.tolerance),
@@ -313,46 +315,50 @@ class DGSRRegressor(RegressorMixin, BaseEstimator):
             evolution=EvolutionConfig(generations=int(self.gp_generations)),
         )
 
-    def _run(self, run: search.Search, prepared: Prepared) -> None:
+    def _run(self, search: Search, prepared: Prepared) -> None:
         """Search, and leave a fitted estimator behind however it ends."""
         reason = "error"
         try:
             with search_shown(bool(self.verbose), self.callback) as show:
-                reason = search.run(run, None if show is None else partial(self._report, prepared, show))
+                reason = run_search(
+                    search, None if show is None else partial(self._show_progress, prepared, show)
+                )
         except KeyboardInterrupt:
-            if not np.isfinite(run.archive.best_nmse()):
+            if not np.isfinite(search.archive.best_nmse()):
                 raise
             reason = "interrupted"
             warnings.warn("The search was interrupted; the best formulas so far are kept.", stacklevel=4)
         finally:
-            if np.isfinite(run.archive.best_nmse()):
-                self._store(run, prepared, reason)
+            if np.isfinite(search.archive.best_nmse()):
+                self._store(search, prepared, reason)
         if not hasattr(self, "expression_"):
-            if reason == "max_time" and run.n_evaluations == 0:
+            if reason == "max_time" and search.n_evaluations == 0:
                 raise ValueError(
                     f"max_time={self.max_time} ended before the first equation was evaluated; raise it."
                 )
             raise ValueError(
-                f"None of {run.n_evaluations} equations had finite values on every row of X; raise "
+                f"None of {search.n_evaluations} equations had finite values on every row of X; raise "
                 "max_evaluations or max_time, or rescale the inputs."
             )
 
-    def _report(self, prepared: Prepared, show: Callable[[SearchProgress], None], run: search.Search) -> None:
+    def _show_progress(
+        self, prepared: Prepared, show: Callable[[SearchProgress], None], search: Search
+    ) -> None:
         """Show how the search goes, once it has a formula with finite values."""
-        best_nmse = run.archive.best_nmse()
+        best_nmse = search.archive.best_nmse()
         if not np.isfinite(best_nmse):
             return
-        programs = run.archive.population()
+        programs = search.archive.population()
         best = rescaled(programs[len(programs) - 1], prepared.column_scales)
         best = best.with_feature_names(self._feature_names())
-        spent = [run.n_evaluations / self.max_evaluations]
+        spent = [search.n_evaluations / self.max_evaluations]
         if self.max_time is not None:
-            spent.append(run.seconds / self.max_time)
-        show(SearchProgress(run.n_evaluations, run.seconds, best_nmse, best, min(max(spent), 1.0)))
+            spent.append(search.seconds / self.max_time)
+        show(SearchProgress(search.n_evaluations, search.seconds, best_nmse, best, min(max(spent), 1.0)))
 
-    def _store(self, run: search.Search, prepared: Prepared, reason: str) -> None:
+    def _store(self, search: Search, prepared: Prepared, reason: str) -> None:
         """Finish the front of a search, choose from it, and set the attributes of the fit."""
-        programs = run.archive.population()
+        programs = search.archive.population()
         if self.library_.has_constants:
             expressions = finish(
                 programs, prepared.column_scales, prepared.fitted, self.library_, self.tolerance
@@ -368,8 +374,8 @@ class DGSRRegressor(RegressorMixin, BaseEstimator):
         # Too few rows leave none to hold out; the lowest loss then chooses.
         no_rows_held_out = self.selection == "holdout" and front.held_out is None
         self.expression_ = front[front.select("accuracy" if no_rows_held_out else self.selection)].expression
-        self.n_evaluations_ = run.n_evaluations
-        self.history_ = run.history
+        self.n_evaluations_ = search.n_evaluations
+        self.history_ = search.history
         self.stop_reason_ = reason
 
     def _fit_constant(self, value: float) -> DGSRRegressor:
@@ -474,11 +480,11 @@ class DGSRRegressor(RegressorMixin, BaseEstimator):
         diagram = estimator_html_repr(self)
         if not hasattr(self, "expression_"):
             return diagram
-        chosen = self.pareto_front_.index_of(self.expression_)
+        front = self.pareto_front_
         return (
             f'<div style="font-size: 1.3em; margin: 0.5em 0">{self.expression_.mathml}</div>'
-            f"<details open><summary>{len(self.pareto_front_)} candidates</summary>"
-            f"{front_table(self.pareto_front_, chosen)}</details>{diagram}"
+            f"<details open><summary>{len(front)} candidates</summary>"
+            f"{front.to_html(front.index_of(self.expression_))}</details>{diagram}"
         )
 
     @property

@@ -106,26 +106,7 @@ def save(regressor: Any, path: str | Path) -> None:
 
 
 def load(path: str | Path, estimator: type) -> Any:
-    """Read an estimator that `save` wrote.
-
-    Parameters
-    ----------
-    path : str or Path
-    estimator : type
-        The class of the estimator, `DGSRRegressor`.
-
-    Returns
-    -------
-    DGSRRegressor
-        A fitted estimator, which predicts as the saved one did.
-
-    Raises
-    ------
-    ValueError
-        If the file is no saved estimator, is damaged, or was written by a later version of dgsr.
-    FileNotFoundError
-        If there is no such file.
-    """
+    """Return the estimator, of the class `estimator`, that `save` wrote to a file; see `dgsr.load`."""
     path = Path(path)
     if path.stat().st_size > _MAX_BYTES:
         raise ValueError(f"{path} is not a saved estimator: it has {path.stat().st_size} bytes.")

@@ -12,11 +12,6 @@ from dgsr.expressions.symbolic import to_sympy
 from dgsr.expressions.syntax import parse
 
 
-def encode(relation: str, candidate: str, truth: str, variables: list[tuple[str, float, float]]) -> str:
-    """Return the request that `main` reads."""
-    return json.dumps({"relation": relation, "candidate": candidate, "truth": truth, "variables": variables})
-
-
 def prove(relation: str, candidate: str, truth: str, variables: list[tuple[str, float, float]]) -> bool:
     """Return whether sympy simplifies the difference to 0, or the difference or ratio to a number.
 

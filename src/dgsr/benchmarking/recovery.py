@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import os
 import subprocess
@@ -210,18 +211,16 @@ def _prove(relation: str, candidate: Tree, problem: Problem, time_limit: float) 
     An alarm signal could not end it as well, since the signal is the caller's, and multiprocessing would run
     the caller's script again.
     """
-    from dgsr.benchmarking import _proof
-
+    request = {
+        "relation": relation,
+        "candidate": to_text(candidate),
+        "truth": to_text(problem.truth),
+        "variables": [(variable.name, variable.low, variable.high) for variable in problem.variables],
+    }
     try:
-        request = _proof.encode(
-            relation,
-            to_text(candidate),
-            to_text(problem.truth),
-            [(variable.name, variable.low, variable.high) for variable in problem.variables],
-        )
         result = subprocess.run(
-            [sys.executable, "-m", _proof.__name__],
-            input=request,
+            [sys.executable, "-m", "dgsr.benchmarking._proof"],
+            input=json.dumps(request),
             capture_output=True,
             text=True,
             timeout=time_limit,

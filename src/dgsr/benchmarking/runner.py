@@ -55,9 +55,9 @@ class _Run(NamedTuple):
     make_regressor: Callable[..., Any]
     seed: int
     budget: int
-    noise: float
-    confirm: bool
     options: Mapping[str, Any]
+    noise: float = 0.0
+    confirm: bool = True
 
     def identity(self) -> dict[str, Any]:
         """Return the entries of the record that are known before the run."""
@@ -140,7 +140,7 @@ def run_one(
     """
     _check_methods([method])
     problem = load_problem(problem) if isinstance(problem, str) else problem
-    return _Run(problem, method, METHODS[method], seed, budget, noise, confirm, options).record()
+    return _Run(problem, method, METHODS[method], seed, budget, options, noise, confirm).record()
 
 
 def _run_safely(run: _Run) -> dict[str, Any]:
@@ -160,10 +160,9 @@ def run_set(
     n_jobs: int | None = 1,
     out: str | os.PathLike | None = None,
     *,
-    noise: float = 0.0,
-    confirm: bool = True,
     options: Mapping[str, Mapping[str, Any]] | None = None,
     callback: Callable[[dict[str, Any]], None] | None = None,
+    **settings: Any,
 ) -> list[dict[str, Any]]:
     """Run every method on every problem of a set with every seed.
 
@@ -184,12 +183,12 @@ def run_set(
     out : path, optional
         File that each record is added to as it comes. Runs in the file are not run again unless they
         failed, so that the same call goes on after it was killed.
-    noise, confirm
-        As in `run_one`.
     options : mapping of str to mapping, optional
         Further parameters of the regressor, by method.
     callback : callable, optional
         Called with each new record.
+    **settings
+        `noise` and `confirm`, as in `run_one`.
 
     Returns
     -------
@@ -209,7 +208,7 @@ def run_set(
     seeds = range(seeds) if isinstance(seeds, int) else list(seeds)
     options = options or {}
     runs = [
-        _Run(problem, method, METHODS[method], seed, budget, noise, confirm, dict(options.get(method, {})))
+        _Run(problem, method, METHODS[method], seed, budget, dict(options.get(method, {})), **settings)
         for problem in chosen
         for method in methods
         for seed in seeds

@@ -18,9 +18,11 @@ def bench(
     problem: Annotated[list[str] | None, typer.Option(help="Only this problem; may be repeated.")] = None,
     method: Annotated[list[str] | None, typer.Option(help="dgsr, untrained, gp; may be repeated.")] = None,
     seeds: Annotated[int, typer.Option(min=1, help="Runs of each problem.")] = 1,
-    budget: Annotated[int, typer.Option(min=1, help="Evaluations of each run.")] = 2_000_000,
-    max_time: Annotated[float | None, typer.Option(min=0.0, help="Seconds of search in a run.")] = None,
-    noise: Annotated[float, typer.Option(min=0.0, help="Noise on y, in root mean squares of y.")] = 0.0,
+    budget: Annotated[int, typer.Option(min=1, help="Most equations that a run evaluates.")] = 2_000_000,
+    max_time: Annotated[float | None, typer.Option(min=0.0, help="Most seconds of search in a run.")] = None,
+    noise: Annotated[
+        float, typer.Option(min=0.0, help="Standard deviation of the noise on y, in root mean squares of y.")
+    ] = 0.0,
     n_jobs: Annotated[int, typer.Option(help="Runs at a time; -1 for one per core.")] = 1,
     out: Annotated[Path | None, typer.Option(help="File to add one line of JSON per run to.")] = None,
 ) -> None:

@@ -37,8 +37,8 @@ def fit(
     generator: Annotated[
         str, typer.Option(help="Pre-trained generator, a name or a folder; auto, untrained or none.")
     ] = "auto",
-    max_evaluations: Annotated[int, typer.Option(min=1, help="Equations to evaluate at most.")] = 2_000_000,
-    max_time: Annotated[float | None, typer.Option(min=0.0, help="Seconds to search at most.")] = None,
+    max_evaluations: Annotated[int, typer.Option(min=1, help="Most equations to evaluate.")] = 2_000_000,
+    max_time: Annotated[float | None, typer.Option(min=0.0, help="Most seconds of search.")] = None,
     random_state: Annotated[
         int | None, typer.Option(min=0, help="Seed; the same seed gives the same result.")
     ] = None,
@@ -82,7 +82,9 @@ def fit(
     if as_json:
         outputs = [partial(print_json, result)]
     else:
-        outputs = [partial(_print_result, result, _short_formulas(regressor, table.feature_names))]
+        formulas = [candidate.expression for candidate in regressor.pareto_front_]
+        short = [f.with_feature_names(table.feature_names).shortened().text for f in formulas]
+        outputs = [partial(_print_result, result, short)]
     if save is not None:
         outputs.append(partial(regressor.set_params(callback=None).save, save))
     if report is not None:
@@ -125,10 +127,6 @@ def _result(regressor: DGSRRegressor, target: str, feature_names: Sequence[str])
         "stop_reason": str(regressor.stop_reason_),
         "version": dgsr.__version__,
     }
-
-
-def _short_formulas(regressor: DGSRRegressor, names: Sequence[str]) -> list[str]:
-    return [c.expression.with_feature_names(names).shortened().text for c in regressor.pareto_front_]
 
 
 def _print_result(result: dict[str, Any], formulas: Sequence[str]) -> None:

@@ -24,8 +24,10 @@ def models(
     elif generators:
         print_table([_row(info) for info in generators])
         print_line()
-        print_line("conditioning gap: nats the true program gains from its own data over another data set's")
-        print_line("found: share of held-out equations among the first 100 samples")
+        print_line(
+            "conditioning gap: nats that the true program gains by its own data over another data set's"
+        )
+        print_line("found: share of the held-out equations that are among the first 100 samples")
     else:
         print_line("No pre-trained generator is installed; make one with dgsr pretrain.")
 

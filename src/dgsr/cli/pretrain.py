@@ -18,10 +18,10 @@ def pretrain(
     objective: Annotated[
         str | None, typer.Option(help="cross-entropy, vpg or risk-seeking.", show_default="cross-entropy")
     ] = None,
-    max_time: Annotated[float | None, typer.Option(min=0.0, help="Seconds to train at most.")] = None,
+    max_time: Annotated[float | None, typer.Option(min=0.0, help="Most seconds of training.")] = None,
     steps: Annotated[int | None, typer.Option(min=1, help="Batches to train on.")] = None,
     device: Annotated[str, typer.Option(help="Where to train: cpu, cuda.")] = "cpu",
-    n_workers: Annotated[int, typer.Option(min=0, help="Processes that draw data sets ahead.")] = 0,
+    n_workers: Annotated[int, typer.Option(min=0, help="Processes that draw data sets in advance.")] = 0,
     random_state: Annotated[int, typer.Option(min=0, help="Seed.")] = 0,
     resume: Annotated[bool, typer.Option(help="Go on from the last state saved in the folder.")] = True,
     quiet: Annotated[bool, typer.Option("--quiet", help="Show no progress.")] = False,

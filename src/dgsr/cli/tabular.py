@@ -8,7 +8,6 @@ import itertools
 import math
 from array import array
 from collections import Counter
-from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple, TextIO
 
@@ -69,7 +68,7 @@ def _read(file: TextIO, path: str, target: str) -> Table:
         raise TableError(
             f"{path} is empty; its first line must name the columns, and rows of numbers follow."
         )
-    cells = csv.reader(itertools.chain([first], lines), delimiter=_delimiter(first))
+    cells = csv.reader(itertools.chain([first], lines), delimiter=max(",;\t", key=first.count))
     header = _columns(next(cells), path)
     if target not in header:
         raise TableError(_no_such_column(path, target, header))
@@ -77,8 +76,9 @@ def _read(file: TextIO, path: str, target: str) -> Table:
         raise TableError(f"{path} has no column but the target {target!r}; add at least one input column.")
 
     numbers = array("d")  # a list would take four times the memory of large tables
-    for row in _filled(cells):
-        numbers.extend(_quickly_read(row, len(header)) or _numbers(row, header, path, cells.line_num))
+    for row in cells:
+        if any(cell.strip() for cell in row):
+            numbers.extend(_quickly_read(row, len(header)) or _numbers(row, header, path, cells.line_num))
     rows = np.asarray(numbers, dtype=np.float64).reshape(-1, len(header))
     if len(rows) < 2:
         found = "1 row" if len(rows) else "no rows"
@@ -86,14 +86,6 @@ def _read(file: TextIO, path: str, target: str) -> Table:
     position = header.index(target)
     names = tuple(name for name in header if name != target)
     return Table(np.delete(rows, position, axis=1), rows[:, position].copy(), names, target)
-
-
-def _filled(rows: Iterable[list[str]]) -> Iterator[list[str]]:
-    return (row for row in rows if not all(cell == "" or cell.isspace() for cell in row))
-
-
-def _delimiter(header: str) -> str:
-    return max(",;\t", key=header.count)
 
 
 def _columns(header: list[str], path: str) -> list[str]:

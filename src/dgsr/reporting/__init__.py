@@ -1,7 +1,8 @@
 """A report of a fit: one HTML file that needs nothing else.
 
-`page` puts it together from the facts of a fit (`facts`), its plots (`charts`), formulas (`mathml`) and
-numbers (`numbers`); what a browser does with it is in `assets`.
+`page` puts the report together from the facts of a fit (`facts`), its plots (`charts`) and numbers
+(`numbers`); the template, style and script of the page are in `assets`. `displays` has plots with matplotlib,
+and `progress` shows a search while it runs.
 """
 
 from __future__ import annotations

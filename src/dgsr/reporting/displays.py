@@ -129,13 +129,7 @@ class ParetoFrontDisplay:
         return display.plot(ax=ax)
 
     def plot(self, *, ax: Axes | None = None) -> ParetoFrontDisplay:
-        """Plot on `ax`, or on a new figure.
-
-        Raises
-        ------
-        ImportError
-            If matplotlib is not installed.
-        """
+        """Plot on `ax`, or on a new figure; ImportError if matplotlib is not installed."""
         ax = _axes(ax)
         from matplotlib.ticker import MaxNLocator
 
@@ -259,13 +253,7 @@ class SearchHistoryDisplay:
         return display.plot(ax=ax)
 
     def plot(self, *, ax: Axes | None = None) -> SearchHistoryDisplay:
-        """Plot on `ax`, or on a new figure.
-
-        Raises
-        ------
-        ImportError
-            If matplotlib is not installed.
-        """
+        """Plot on `ax`, or on a new figure; ImportError if matplotlib is not installed."""
         ax = _axes(ax)
         self.ax_, self.figure_ = ax, _figure(ax)
         nmse = np.asarray(self.best_nmse, dtype=np.float64)

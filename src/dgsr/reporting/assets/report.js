@@ -24,7 +24,7 @@
       point.setAttribute("aria-checked", String(i === index));
       point.setAttribute("tabindex", i === index ? "0" : "-1");
     }
-    byId("formula").innerHTML = candidate.mathml; // made and escaped by dgsr.reporting.mathml
+    byId("formula").innerHTML = candidate.mathml; // made and escaped by dgsr.expressions.typesetting
     for (const name of ["complexity", "nmse", "r2", "rmse", "note"]) byId(name).textContent = candidate[name];
     byId("text").replaceChildren(...breakable(candidate.text));
     const isChosen = index === data.chosen;
@@ -102,7 +102,7 @@
     });
     for (const [i, row] of rows.entries()) {
       row.addEventListener("click", () => {
-        if (String(window.getSelection()) === "") select(i); // else a formula is being marked to be copied
+        if (String(window.getSelection()) === "") select(i); // else the user is selecting a formula to copy it
       });
       row.querySelector("input").addEventListener("change", () => select(i));
     }
@@ -123,7 +123,7 @@
       await navigator.clipboard.writeText(data.candidates[selected].text);
       button.textContent = "Copied";
     } catch {
-      // No clipboard here: mark the text, so that the keyboard can copy it.
+      // Without a clipboard, select the text so that the keyboard can copy it.
       window.getSelection().selectAllChildren(byId("text"));
       button.textContent = "Marked";
     }
