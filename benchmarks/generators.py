@@ -21,7 +21,7 @@ import torch
 from dgsr.exact_search.stages import DEEPEST
 from dgsr.generator.checkpoints import list_generators, load_generator
 from dgsr.pretraining.conditioning_gap import draw_validation_set, measure
-from dgsr.pretraining.decontamination import benchmark_exclusions
+from dgsr.pretraining.decontamination import benchmark_decontamination
 from dgsr.pretraining.prior import Prior
 
 SEED = 20_261_121
@@ -32,7 +32,7 @@ def row(name: str, n_variables: int, n_equations: int, seed: int) -> dict:
     known = generator.library.n_variables
     generator = generator.with_variables(n_variables)  # more than it knows; else itself
     prior = Prior.default_for(generator.library, known)
-    excluded = benchmark_exclusions(generator.library, generator.constraints)
+    excluded = benchmark_decontamination(generator.library, generator.constraints)
     held_out = draw_validation_set(generator, prior, excluded, n_equations, seed, n_variables)
     figures = measure(generator, held_out, n_programs=1000, n_datasets=n_equations, depth=DEEPEST)
     return {

@@ -27,7 +27,7 @@ from dgsr.generator.checkpoints import load_generator
 from dgsr.generator.generator import Generator
 from dgsr.pretraining import PRETRAINING_CONFIGS, pretrain
 from dgsr.pretraining.conditioning_gap import draw_validation_set, measure
-from dgsr.pretraining.decontamination import benchmark_exclusions
+from dgsr.pretraining.decontamination import benchmark_decontamination
 from dgsr.pretraining.prior import Prior
 from dgsr.problems import load_set
 from dgsr.regressor import DGSRRegressor
@@ -65,7 +65,7 @@ def train(name: str, minutes: float, work: Path) -> Generator:
 def hits(generator: Generator, n_variables: int, n_equations: int) -> dict[str, float]:
     prior = Prior.default_for(generator.library, N_VARIABLES)
     generator = generator.with_variables(n_variables)
-    excluded = benchmark_exclusions(generator.library, generator.constraints)
+    excluded = benchmark_decontamination(generator.library, generator.constraints)
     held_out = draw_validation_set(generator, prior, excluded, n_equations, SEED, n_variables)
     return {"n_variables": n_variables, **measure(generator, held_out, 1000, n_equations)}
 

@@ -21,7 +21,7 @@ from dgsr.pretraining import distributed
 from dgsr.pretraining.conditioning_gap import ValidationSet, draw_validation_set, measure
 from dgsr.pretraining.config import OBJECTIVES, PRETRAINING_CONFIGS, PretrainingConfig
 from dgsr.pretraining.curves import to_svg
-from dgsr.pretraining.decontamination import benchmark_exclusions
+from dgsr.pretraining.decontamination import benchmark_decontamination
 from dgsr.pretraining.prior import Prior
 from dgsr.pretraining.trainer import Trainer
 from dgsr.writing import write_atomically
@@ -145,11 +145,11 @@ def pretrain(
             library.with_variables(n_variables), config, constraints, random_state
         )
     generator = generator.to(device).train()
-    known = benchmark_exclusions(generator.library, generator.constraints)
+    known = benchmark_decontamination(generator.library, generator.constraints)
     validation = draw_validation_set(generator, prior, known, n_validation, random_state)
     out = Path(out)
     with distributed.process_group(device):
-        trainer = Trainer(generator, prior, training, validation.excluded(known), random_state, n_workers)
+        trainer = Trainer(generator, prior, training, validation.added_to(known), random_state, n_workers)
         run = _Run(trainer, validation, out, resume)
         run.train(max_time, save_every, callback)
         if distributed.rank() == 0:

@@ -18,7 +18,8 @@ from dgsr.generator.generator import Generator
 from dgsr.kernels.evaluate import predictions
 from dgsr.kernels.random import new_state
 from dgsr.population import DataSet, Population
-from dgsr.pretraining.prior import DrawnDataSets, Exclusions, Prior, comparable
+from dgsr.pretraining.decontamination import Decontamination, comparable
+from dgsr.pretraining.prior import DrawnDataSets, Prior
 
 #: Rows the encoder sees; equivalence is decided on all rows of the data set.
 N_SEEN, N_ROWS = 30, 100
@@ -38,8 +39,8 @@ class ValidationSet(NamedTuple):
     n_variables: int
     linear_scaling: bool = False
 
-    def excluded(self, others: Exclusions) -> Exclusions:
-        """Return `others` and the equations of this set: with the constants they have, not with all."""
+    def added_to(self, others: Decontamination) -> Decontamination:
+        """Return `others` with the equations of this set, each with the constants it has and no others."""
         programs = self.drawn.programs
         table = programs.library.table
         arrays = programs.tokens, programs.lengths, programs.constants, table.opcode, table.argument
@@ -59,7 +60,7 @@ def fitted_nmse(population: Population, data: DataSet) -> np.ndarray:
 def draw_validation_set(
     generator: Generator,
     prior: Prior,
-    excluded: Exclusions,
+    excluded: Decontamination,
     n: int,
     seed: int,
     n_variables: int | None = None,

@@ -17,7 +17,8 @@ from dgsr.expressions.constraints import Constraints
 from dgsr.expressions.library import Library
 from dgsr.kernels.random import new_state
 from dgsr.pretraining.config import PretrainingConfig
-from dgsr.pretraining.prior import DrawnDataSets, Exclusions, Prior
+from dgsr.pretraining.decontamination import Decontamination
+from dgsr.pretraining.prior import DrawnDataSets, Prior
 
 
 class Batch(NamedTuple):
@@ -37,7 +38,7 @@ class Stream(Dataset):
     constraints : Constraints
     prior : Prior
     config : PretrainingConfig
-    excluded : Exclusions
+    excluded : Decontamination
         Functions that are not drawn.
     seed : int
     remainders : bool
@@ -50,7 +51,7 @@ class Stream(Dataset):
         constraints: Constraints,
         prior: Prior,
         config: PretrainingConfig,
-        excluded: Exclusions,
+        excluded: Decontamination,
         seed: int,
         remainders: bool,
     ) -> None:

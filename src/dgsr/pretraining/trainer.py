@@ -28,7 +28,8 @@ from dgsr.population import DataSet
 from dgsr.pretraining import distributed
 from dgsr.pretraining.conditioning_gap import fitted_nmse
 from dgsr.pretraining.config import PretrainingConfig
-from dgsr.pretraining.prior import DrawnDataSets, Exclusions, Prior
+from dgsr.pretraining.decontamination import Decontamination
+from dgsr.pretraining.prior import DrawnDataSets, Prior
 from dgsr.pretraining.stream import Batch, Stream
 from dgsr.writing import write_atomically
 
@@ -46,7 +47,7 @@ class Trainer:
     generator : Generator
     prior : Prior
     config : PretrainingConfig
-    excluded : Exclusions
+    excluded : Decontamination
         Functions never trained on; see `Prior.draw`.
     seed : int
     n_workers : int
@@ -58,7 +59,7 @@ class Trainer:
         generator: Generator,
         prior: Prior,
         config: PretrainingConfig,
-        excluded: Exclusions,
+        excluded: Decontamination,
         seed: int,
         n_workers: int = 0,
     ) -> None:
