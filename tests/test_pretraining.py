@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 import torch
 
-from dgsr import pretraining
 from dgsr.constants.fitting import Fit
 from dgsr.expressions.constraints import Constraints
 from dgsr.expressions.library import Library, get_library
@@ -29,7 +28,9 @@ from dgsr.pretraining import (
     Trainer,
     conditioning_gap,
     pretrain,
+    training_state,
 )
+from dgsr.pretraining import run as run_module
 from dgsr.pretraining import trainer as trainer_module
 from dgsr.pretraining.conditioning_gap import draw_validation_set, measure
 from dgsr.pretraining.decontamination import Decontamination, benchmark_decontamination
@@ -364,12 +365,12 @@ def run(out, **settings):
 @pytest.fixture(autouse=True)
 def quick_figures(monkeypatch):
     """A thousand samples for each validation equation would take most of the time of these tests."""
-    real = pretraining.measure
+    real = run_module.measure
 
     def with_few_programs(generator, held_out, n_programs, n_datasets):
         return real(generator, held_out, min(n_programs, 10), n_datasets)
 
-    monkeypatch.setattr(pretraining, "measure", with_few_programs)
+    monkeypatch.setattr(run_module, "measure", with_few_programs)
 
 
 def assert_same_weights(a, b):
@@ -451,7 +452,7 @@ def test_a_run_is_not_resumed_with_other_settings(tmp_path, other):
 
 def test_a_run_is_not_resumed_with_inputs_of_another_layout(tmp_path, monkeypatch):
     run(tmp_path, steps=6, max_time=1e-9)
-    monkeypatch.setattr(trainer_module, "INPUT_LAYOUT", 2)
+    monkeypatch.setattr(training_state, "INPUT_LAYOUT", 2)
     with pytest.raises(ValueError, match=r"other settings; .*resume=False"):
         run(tmp_path)
 
@@ -649,7 +650,7 @@ def test_the_data_of_a_validation_set_have_no_noise():
 
 
 def test_a_generator_with_constants_is_trained_with_defaults_of_its_own(tmp_path, monkeypatch):
-    monkeypatch.setitem(pretraining.CONFIGS, "base", replace(TINY, max_length=30))
+    monkeypatch.setitem(run_module.CONFIGS, "base", replace(TINY, max_length=30))
     settings = {"steps": 2, "n_datasets": 8, "n_validation": 2}
     with_few_samples(monkeypatch)
     generator = pretrain("koza-const", 5, tmp_path / "const", **settings)
@@ -665,12 +666,12 @@ def test_a_generator_with_constants_is_trained_with_defaults_of_its_own(tmp_path
 
 def with_few_samples(monkeypatch):
     """Constants take long to fit."""
-    real = pretraining.measure
+    real = run_module.measure
 
     def with_few_programs(generator, held_out, n_programs, n_datasets):
         return real(generator, held_out, min(n_programs, 3), n_datasets)
 
-    monkeypatch.setattr(pretraining, "measure", with_few_programs)
+    monkeypatch.setattr(run_module, "measure", with_few_programs)
 
 
 def test_the_curves_are_drawn_as_the_training_goes(tmp_path):
