@@ -11,24 +11,24 @@ PAGE = ROOT / "docs" / "models.md"
 INTRODUCTION = """# Shipped generators
 
 Made by `python docs/models.py` from the cards in [pretrained](../pretrained), which hold every setting.
-The *conditioning gap* is what the true program of a held-out equation gains in likelihood from its own
-data over another equation's. "Found" is the share of the held-out equations whose function is among the
-first samples, constants fitted; every one uses the most variables the generator was trained with. "Looked up"
-is the share for which the whole program is found in a catalogue of short ones before anything is sampled
-([decisions](decisions.md)); the generator need only copy it. For other numbers of variables see
-[benchmarks](benchmarks.md).
+The *conditioning gap* is the gain in log-likelihood of the true program of a held-out equation from its own
+data over the data of another equation, the wrong-data control. "Found" is the share of the held-out
+equations whose function is among the first samples, after fitting constants; every equation has as many
+variables as the generator was trained with. "Solved before" is the share of the equations whose program
+exact search finds before anything is sampled ([decisions](decisions.md)); the generator need only copy it.
+For other numbers of variables see [benchmarks](benchmarks.md).
 """
 
 COLUMNS = (
-    "nats of the truth: own data",
-    "another's",
-    "none",
-    "looked up",
+    "log-likelihood of the true program (nats): own data",
+    "wrong data",
+    "no data",
+    "solved before",
     "found in 1",
     "10",
     "100",
     "1,000",
-    "100, another's data",
+    "100, wrong data",
 )
 
 

@@ -1,4 +1,4 @@
-"""The regressor with the encoding of another data set: what is left of a generator that does not read."""
+"""The wrong-data control: the regressor with a generator that is given the encoding of another data set."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from dgsr.regressor import DGSRRegressor
 
 
 def misled(generator: Generator, n_variables: int, seed: int) -> Generator:
-    """Return the generator, its weights shared, with an encoder that is shown an equation of the prior.
+    """Return the generator, with shared weights, that always encodes the data of an equation of the prior.
 
     Parameters
     ----------
     generator : Generator
     n_variables : int
-        Number of columns of the data it is to be asked about.
+        Number of columns of the data of the search.
     seed : int
-        Seed of the equation it is shown in their place.
+        Seed of the equation of the prior.
     """
     library = generator.library.with_variables(n_variables)
     prior = Prior.default_for(library, n_variables)
@@ -38,7 +38,7 @@ def misled(generator: Generator, n_variables: int, seed: int) -> Generator:
 
 
 class MisledRegressor(DGSRRegressor):
-    """`DGSRRegressor` whose encoder sees another data set; evaluation and refinement see the right one."""
+    """`DGSRRegressor` whose encoder gets another data set; evaluation and refinement get the right one."""
 
     def _resolve_generator(self, constraints: Constraints, seed: int) -> Generator | None:
         generator = super()._resolve_generator(constraints, seed)
