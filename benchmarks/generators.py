@@ -22,7 +22,7 @@ from dgsr.exact_search import ExactSolver
 from dgsr.generator.checkpoints import list_generators, load_generator
 from dgsr.generator.generator import Generator
 from dgsr.pretraining.conditioning_gap import draw_validation_set, measure
-from dgsr.pretraining.decontamination import benchmark_exclusions
+from dgsr.pretraining.decontamination import benchmark_decontamination
 from dgsr.pretraining.prior import Prior
 
 #: Seed of the equations.
@@ -32,10 +32,10 @@ SEED = 20_261_121
 def figures(
     generator: Generator, n_variables: int, n_equations: int, seed: int = SEED, n_stages: int = 1
 ) -> dict[str, float]:
-    """Return what `measure` says of a generator on new equations, whose laws exact search looks for in some stages."""
+    """Return what `measure` says of a generator on new equations; exact search has so many stages."""
     prior = Prior.default_for(generator.library, generator.library.n_variables)
     generator = generator.with_variables(n_variables)
-    excluded = benchmark_exclusions(generator.library, generator.constraints)
+    excluded = benchmark_decontamination(generator.library, generator.constraints)
     held_out = draw_validation_set(generator, prior, excluded, n_equations, seed, n_variables)
     return measure(generator, held_out, n_programs=1000, n_datasets=n_equations, n_stages=n_stages)
 

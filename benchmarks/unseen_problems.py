@@ -29,8 +29,9 @@ from dgsr.generator.checkpoints import CARD, list_generators, load_generator
 from dgsr.kernels.canonical import skeletons
 from dgsr.pretraining import PretrainingConfig
 from dgsr.pretraining.conditioning_gap import draw_validation_set
-from dgsr.pretraining.decontamination import benchmark_exclusions, problem_skeletons
-from dgsr.pretraining.prior import Prior, rewriting
+from dgsr.pretraining.decontamination import benchmark_decontamination, problem_skeletons
+from dgsr.pretraining.prior import Prior
+from dgsr.pretraining.rewriting import rewriting
 from dgsr.pretraining.stream import Stream
 from dgsr.problems import list_sets, load_set
 
@@ -94,9 +95,9 @@ def check(name: str) -> dict:
     settings = {k: v for k, v in card["training"].items() if k not in ("seed", "start_from")}
     config, seed = PretrainingConfig(**settings), card["training"]["seed"]
     prior = Prior(**card["prior"])
-    excluded = benchmark_exclusions(library, constraints)
+    excluded = benchmark_decontamination(library, constraints)
     held_out = draw_validation_set(generator, prior, excluded, card["validation"]["n_equations"], seed)
-    stream = Stream(library, constraints, prior, config, held_out.excluded(excluded), seed, remainders=False)
+    stream = Stream(library, constraints, prior, config, held_out.added_to(excluded), seed, remainders=False)
 
     scaled = constraints.grammar(library).linear_scaling
     rng = np.random.default_rng(1)

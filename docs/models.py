@@ -28,7 +28,7 @@ COLUMNS = (
     "10",
     "100",
     "1,000",
-    "100, another's data",
+    "100, wrong data",
 )
 
 

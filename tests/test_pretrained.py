@@ -15,7 +15,7 @@ from dgsr.expressions import get_library
 from dgsr.generator.checkpoints import find_generator
 from dgsr.population import DataSet
 from dgsr.pretraining.conditioning_gap import draw_validation_set, measure
-from dgsr.pretraining.decontamination import benchmark_exclusions
+from dgsr.pretraining.decontamination import benchmark_decontamination
 from dgsr.pretraining.prior import Prior
 
 GOLDEN = Path(__file__).parent / "data" / "log_probs.json"
@@ -76,7 +76,7 @@ def test_the_card_agrees_with_the_weights(name):
 def test_the_generator_reads_its_data(name):
     """On equations drawn with another seed than its own; the card's figures are on held-out ones."""
     generator, card = load_generator(name), SHIPPED[name].card
-    excluded = benchmark_exclusions(generator.library)
+    excluded = benchmark_decontamination(generator.library)
     prior = Prior.default_for(generator.library, generator.library.n_variables)
     validation = draw_validation_set(generator, prior, excluded, 48, seed=12345)
     nats, reward, top_reward, hits = BOUNDS[name]

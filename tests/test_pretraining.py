@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 import torch
 
-from dgsr import pretraining
 from dgsr.constants.fitting import Fit
 from dgsr.expressions.constraints import Constraints
 from dgsr.expressions.library import Library, get_library
@@ -29,11 +28,13 @@ from dgsr.pretraining import (
     Trainer,
     conditioning_gap,
     pretrain,
+    training_state,
 )
+from dgsr.pretraining import run as run_module
 from dgsr.pretraining import trainer as trainer_module
 from dgsr.pretraining.conditioning_gap import draw_validation_set, measure
-from dgsr.pretraining.decontamination import benchmark_exclusions
-from dgsr.pretraining.prior import DrawnDataSets, Exclusions, Prior
+from dgsr.pretraining.decontamination import Decontamination, benchmark_decontamination
+from dgsr.pretraining.prior import DrawnDataSets, Prior
 from dgsr.pretraining.stream import Batch
 from dgsr.problems import list_sets, load_problem, load_set
 
@@ -47,7 +48,7 @@ TINY = GeneratorConfig(
 )  # fmt: skip
 LIBRARY = Library("mine", ("add", "mul"), False, 2)
 PRIOR = Prior(min_leaves=2, max_leaves=3)
-NOTHING = Exclusions(np.array([[1.2, 1.9, 2.4], [2.2, 1.1, 2.9]]), np.empty((0, 3)))
+NOTHING = Decontamination(np.array([[1.2, 1.9, 2.4], [2.2, 1.1, 2.9]]), np.empty((0, 3)))
 
 
 def written(library, *programs, width):
@@ -253,7 +254,7 @@ def test_settings_out_of_their_range_are_refused(changes):
 
 @pytest.mark.parametrize("n_variables", [1, 2, 3])
 def test_every_benchmark_problem_is_excluded_under_every_order_of_its_variables(n_variables):
-    points, values, _ = benchmark_exclusions(get_library("koza", n_variables))
+    points, values, _ = benchmark_decontamination(get_library("koza", n_variables))
     for problem in itertools.chain.from_iterable(map(load_set, list_sets())):
         if problem.n_variables > n_variables:
             continue
@@ -269,7 +270,7 @@ def test_every_benchmark_problem_is_excluded_under_every_order_of_its_variables(
 
 def test_many_variables_do_not_take_more_orders_than_can_be_listed():
     """12 variables have 479,001,600 orders; where all coordinates are equal, none of them matters."""
-    points, values, _ = benchmark_exclusions(get_library("synth", 12))
+    points, values, _ = benchmark_decontamination(get_library("synth", 12))
     assert len(values) < 200_000
     problem = next(p for p in load_set("synthetic_d12") if p.n_variables == 12)
     rng = np.random.default_rng(0)
@@ -298,7 +299,7 @@ def test_benchmark_problems_are_not_among_the_equations_trained_on():
         return share
 
     assert found(None)["Feynman-1"] > 0
-    assert set(found(benchmark_exclusions(library)).values()) == {0}
+    assert set(found(benchmark_decontamination(library)).values()) == {0}
 
 
 def test_a_benchmark_problem_is_left_out_where_it_divides_by_a_difference():
@@ -315,7 +316,7 @@ def test_a_benchmark_problem_is_left_out_where_it_divides_by_a_difference():
         return sum(np.isclose(values, target, rtol=1e-9).all(axis=1).sum() for target in targets)
 
     assert n_found(None) > 3
-    assert n_found(benchmark_exclusions(library)) == 0
+    assert n_found(benchmark_decontamination(library)) == 0
 
 
 def drawn_with(prior, n, library, excluded):
@@ -334,7 +335,7 @@ def test_a_benchmark_law_is_left_out_whatever_its_constants():
     )
     laws = {"mul sin mul const x1 cos mul const x2", "mul sin mul const x2 cos mul const x1"}
     kin = {"mul sin mul const x1 sin mul const x2", "mul sin x1 cos mul const x2"}
-    known = benchmark_exclusions(library)
+    known = benchmark_decontamination(library)
     values_alone = known._replace(skeletons=np.empty(0, dtype=np.uint64))
     assert laws | kin <= set(drawn_with(prior, 20_000, library, values_alone))
     drawn = set(drawn_with(prior, 20_000, library, known))
@@ -345,7 +346,7 @@ def test_a_benchmark_law_is_left_out_whatever_its_constants():
 def test_a_benchmark_law_is_left_out_in_other_units():
     """With linear scaling values are compared but for scale and offset."""
     library = get_library("koza-const", 2)
-    known = benchmark_exclusions(library)._replace(skeletons=np.empty(0, dtype=np.uint64))
+    known = benchmark_decontamination(library)._replace(skeletons=np.empty(0, dtype=np.uint64))
     prior = Prior(2, 3, {"mul": 1.0, "div": 1.0, "add": 1.0})
     law = "mul x1 x2"  # Feynman-1 among others
     assert law in drawn_with(prior, 3000, library, None)
@@ -364,12 +365,12 @@ def run(out, **settings):
 @pytest.fixture(autouse=True)
 def quick_figures(monkeypatch):
     """A thousand samples for each validation equation would take most of the time of these tests."""
-    real = pretraining.measure
+    real = run_module.measure
 
     def with_few_programs(generator, held_out, n_programs, n_datasets):
         return real(generator, held_out, min(n_programs, 10), n_datasets)
 
-    monkeypatch.setattr(pretraining, "measure", with_few_programs)
+    monkeypatch.setattr(run_module, "measure", with_few_programs)
 
 
 def assert_same_weights(a, b):
@@ -451,7 +452,7 @@ def test_a_run_is_not_resumed_with_other_settings(tmp_path, other):
 
 def test_a_run_is_not_resumed_with_inputs_of_another_layout(tmp_path, monkeypatch):
     run(tmp_path, steps=6, max_time=1e-9)
-    monkeypatch.setattr(trainer_module, "INPUT_LAYOUT", 2)
+    monkeypatch.setattr(training_state, "INPUT_LAYOUT", 2)
     with pytest.raises(ValueError, match=r"other settings; .*resume=False"):
         run(tmp_path)
 
@@ -570,7 +571,7 @@ def test_the_figures_are_those_of_a_generator_that_knows_the_answers(trained, mo
 
 
 def test_held_out_equations_are_never_trained_on(trained):
-    excluded = trained.held_out.excluded(NOTHING)
+    excluded = trained.held_out.added_to(NOTHING)
     assert len(excluded.values) > 10
     drawn = PRIOR.draw(5000, 5, 2, LIBRARY, Constraints(1, 8), new_state(1), excluded)
     fresh = np.random.default_rng(0).uniform(1.0, 3.0, (7, 2))
@@ -649,7 +650,7 @@ def test_the_data_of_a_validation_set_have_no_noise():
 
 
 def test_a_generator_with_constants_is_trained_with_defaults_of_its_own(tmp_path, monkeypatch):
-    monkeypatch.setitem(pretraining.CONFIGS, "base", replace(TINY, max_length=30))
+    monkeypatch.setitem(run_module.CONFIGS, "base", replace(TINY, max_length=30))
     settings = {"steps": 2, "n_datasets": 8, "n_validation": 2}
     with_few_samples(monkeypatch)
     generator = pretrain("koza-const", 5, tmp_path / "const", **settings)
@@ -665,12 +666,12 @@ def test_a_generator_with_constants_is_trained_with_defaults_of_its_own(tmp_path
 
 def with_few_samples(monkeypatch):
     """Constants take long to fit."""
-    real = pretraining.measure
+    real = run_module.measure
 
     def with_few_programs(generator, held_out, n_programs, n_datasets):
         return real(generator, held_out, min(n_programs, 3), n_datasets)
 
-    monkeypatch.setattr(pretraining, "measure", with_few_programs)
+    monkeypatch.setattr(run_module, "measure", with_few_programs)
 
 
 def test_the_curves_are_drawn_as_the_training_goes(tmp_path):

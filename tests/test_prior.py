@@ -18,8 +18,11 @@ from dgsr.kernels.canonical import canonicalise, is_among, simplify, skeleton
 from dgsr.kernels.grammar import are_valid
 from dgsr.kernels.random import new_state
 from dgsr.population import Population
-from dgsr.pretraining import prior_kernel as kernel
-from dgsr.pretraining.prior import PAPER_WEIGHTS, Exclusions, Prior, comparable, rewriting
+from dgsr.pretraining.decontamination import Decontamination, comparable
+from dgsr.pretraining.prior import PAPER_WEIGHTS, Prior
+from dgsr.pretraining.prior_programs import Subprograms, append_power, write_program
+from dgsr.pretraining.prior_trees import INTEGER, MAX_NODES, VARIABLE, Tree, grow_tree, new_tree
+from dgsr.pretraining.rewriting import rewriting
 
 KOZA = get_library("koza", 3)
 POWERS = ("pow2", "pow3", "pow4", "pow5")
@@ -40,17 +43,16 @@ def all_names(drawn):
     return [names_of(drawn.programs, b) for b in range(len(drawn.programs))]
 
 
-def grow(prior, n, library=KOZA):
+def grown(prior, n, library=KOZA):
     """Kinds of the nodes of `n` trees as they are grown, before any of them is refused."""
     table = prior.table(library)
     grammar = Constraints().grammar(library)
     state = new_state(3)
-    kind, first, second = (np.empty(64, dtype=np.int64) for _ in range(3))
-    trees = []
+    tree, trees = new_tree(), []
     for _ in range(n):
-        n_nodes = kernel._grow(library.n_variables, table, grammar, kind, first, second, state)
+        n_nodes = grow_tree(library.n_variables, table, grammar, tree, state)
         assert n_nodes > 0
-        trees.append(kind[:n_nodes].copy())
+        trees.append(tree.kind[:n_nodes].copy())
     return trees
 
 
@@ -91,7 +93,7 @@ def test_one_number_of_leaves_is_kept_to():
 
 def test_operators_are_drawn_with_the_weights_of_the_paper():
     """Trigonometric functions and inverses are refused in some places, so the rest is compared."""
-    table = Counter(kind for tree in grow(Prior(), 4000) for kind in tree)
+    table = Counter(kind for tree in grown(Prior(), 4000) for kind in tree)
     names = [*KOZA.operators, *POWERS]
     for group in (("add", "mul", "sub", "div"), POWERS, ("sin", "cos"), ("exp", "log")):
         observed = np.array([table[names.index(name)] for name in group])
@@ -102,7 +104,7 @@ def test_operators_are_drawn_with_the_weights_of_the_paper():
 def test_there_are_as_many_powers_to_an_operator_of_two_children_as_their_weights_say():
     """With powers alone nothing is refused, so that the numbers before each operator are geometric."""
     weights = {"add": 22.0, "pow2": 8.0}
-    trees = grow(Prior(weights=weights), 4000)
+    trees = grown(Prior(weights=weights), 4000)
     n_powers = np.array([(tree == len(KOZA.operators)).sum() for tree in trees])
     n_leaves = np.array([(tree < 0).sum() for tree in trees])
     assert set(n_leaves) == {3, 4, 5}
@@ -110,9 +112,9 @@ def test_there_are_as_many_powers_to_an_operator_of_two_children_as_their_weight
 
 
 def test_a_leaf_that_may_be_a_number_is_one_as_often_as_the_setting_says():
-    trees = grow(Prior(min_leaves=5, max_leaves=5, variable_probability=0.8, weights={"add": 1.0}), 4000)
-    shares = [np.mean([(tree == -2).sum() for tree in trees]) / 5]
-    shares.append(np.mean([(t == -2).sum() for t in grow(Prior(5, 5, variable_probability=1.0), 300)]))
+    trees = grown(Prior(min_leaves=5, max_leaves=5, variable_probability=0.8, weights={"add": 1.0}), 4000)
+    shares = [np.mean([(tree == INTEGER).sum() for tree in trees]) / 5]
+    shares.append(np.mean([(t == INTEGER).sum() for t in grown(Prior(5, 5, variable_probability=1.0), 300)]))
     # Not where the sibling is a number already, which is at most one leaf in five.
     assert 0.16 < shares[0] < 0.2
     assert shares[1] == 0.0
@@ -195,55 +197,61 @@ def test_the_default_prior_of_five_variables_uses_them_all():
     assert Prior.default_for(KOZA, 3) == Prior()
 
 
+def subprograms(n_nodes, max_length):
+    lengths = np.zeros(n_nodes, dtype=np.int64)
+    tokens = np.zeros((n_nodes, max_length), dtype=np.int64)
+    return Subprograms(tokens, lengths, np.zeros((n_nodes, 0)), lengths.copy())
+
+
 def test_powers_have_tokens_where_the_library_has_them():
     table = Prior().table(KOZA)
-    texts, sizes = np.zeros((2, 12), dtype=np.int64), np.array([0, 2])
-    texts[1, :2] = 7, 9
+    parts = subprograms(2, 12)
+    parts.tokens[1, :2] = 7, 9
+    parts.lengths[1] = 2
     for power, tokens in {
         2: [100, 7, 9], 3: [101, 7, 9], 4: [100, 100, 7, 9], 5: [table.mul, 7, 9, 100, 100, 7, 9],
     }.items():  # fmt: skip
         # A token may have any number, and the first of a library is number 0.
         for square, cube in ((100, 101), (0, 101), (100, 0)):
-            sizes[0] = 0
+            parts.lengths[0] = 0
             numbers = {100: square, 101: cube}
-            assert kernel._append_power(texts, sizes, 0, 1, power, table._replace(square=square, cube=cube))
-            assert texts[0, : sizes[0]].tolist() == [numbers.get(token, token) for token in tokens]
-    sizes[0] = 0
-    assert kernel._append_power(texts, sizes, 0, 1, 3, table)
-    assert texts[0, : sizes[0]].tolist() == [table.mul, 7, 9, table.mul, 7, 9, 7, 9]
+            assert append_power(parts, 0, 1, power, table._replace(square=square, cube=cube))
+            assert parts.tokens[0, : parts.lengths[0]].tolist() == [
+                numbers.get(token, token) for token in tokens
+            ]
+    parts.lengths[0] = 0
+    assert append_power(parts, 0, 1, 3, table)
+    assert parts.tokens[0, : parts.lengths[0]].tolist() == [table.mul, 7, 9, table.mul, 7, 9, 7, 9]
 
 
 @pytest.mark.parametrize("integer_first", [True, False])
 def test_a_multiple_takes_the_fewest_tokens(integer_first):
     """n f is either f + ... + f or, through an integer, (x1 + ... + x1)/x1 times f."""
-    mul, sin, integer, variable = KOZA.index["mul"], KOZA.index["sin"], -2, -1
+    mul, sin = KOZA.index["mul"], KOZA.index["sin"]
     x = np.linspace(0.1, 0.9, 5)
     for n, size in itertools.product(range(1, 6), range(1, 6)):
         # The factor is x1 under sines: nodes from 2 on, each of which has the next one under it.
-        kind = np.array([mul, integer, *[sin] * (size - 1), variable])
+        kind = np.array([mul, INTEGER, *[sin] * (size - 1), VARIABLE])
         first = np.array([1, n, *range(3, 2 + size), 0])
         second = np.zeros(len(kind), dtype=np.int64)
         second[0] = 2
         if not integer_first:
             first[0], second[0] = 2, 1
-        texts, sizes = np.zeros((len(kind), 40), dtype=np.int64), np.zeros(len(kind), dtype=np.int64)
-        table, grammar = Prior().table(KOZA), Constraints().grammar(KOZA)
-        rest = texts, sizes, np.zeros((len(kind), 0)), sizes.copy(), new_state(0)
-        assert kernel._write(len(kind), kind, first, second, table, grammar, *rest)
-        assert sizes[0] == min(n * size + n - 1, 2 * n + 2 + size)
+        table, grammar, parts = Prior().table(KOZA), Constraints().grammar(KOZA), subprograms(len(kind), 40)
+        assert write_program(len(kind), Tree(kind, first, second), table, grammar, parts, new_state(0))
+        assert parts.lengths[0] == min(n * size + n - 1, 2 * n + 2 + size)
         factor = x
         for _ in range(size - 1):
             factor = np.sin(factor)
-        values = program(texts[0, : sizes[0]]).predict(np.stack([x] * 3, axis=1))[0]
+        values = program(parts.tokens[0, : parts.lengths[0]]).predict(np.stack([x] * 3, axis=1))[0]
         np.testing.assert_allclose(values, n * factor, rtol=1e-12)
 
 
 def test_a_tree_is_as_large_as_there_is_room_and_no_larger():
     table = Prior(20, 40, {"add": 2.0, "exp": 1.0}).table(KOZA)
     grammar, state = Constraints().grammar(KOZA), new_state(0)
-    kind, first, second = (np.empty(kernel._MAX_NODES, dtype=np.int64) for _ in range(3))
-    n_nodes = [kernel._grow(3, table, grammar, kind, first, second, state) for _ in range(1000)]
-    assert max(n_nodes) == kernel._MAX_NODES
+    n_nodes = [grow_tree(3, table, grammar, new_tree(), state) for _ in range(1000)]
+    assert max(n_nodes) == MAX_NODES
     assert min(n_nodes) == 0  # one that is larger is not drawn
 
 
@@ -293,11 +301,11 @@ def test_excluded_functions_are_never_drawn():
         values = values_at(drawn.programs, fresh)
         return [np.isclose(values, f(fresh), rtol=1e-9).all(axis=1).mean() for f in functions]
 
-    assert min(share(Exclusions(points, np.empty((0, 6))))) > 0.0005
+    assert min(share(Decontamination(points, np.empty((0, 6))))) > 0.0005
     with np.errstate(invalid="ignore"):
         excluded = comparable(np.array([f(points) for f in functions]))
     assert np.isnan(excluded).any()  # log(x1*x2) is compared where it has a value
-    assert share(Exclusions(points, excluded)) == [0.0, 0.0, 0.0]
+    assert share(Decontamination(points, excluded)) == [0.0, 0.0, 0.0]
 
 
 def test_only_functions_with_values_to_compare_are_comparable():

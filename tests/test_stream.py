@@ -13,7 +13,7 @@ from dgsr.exact_search import solve_all
 from dgsr.expressions import get_library
 from dgsr.expressions.constraints import Constraints
 from dgsr.pretraining import PretrainingConfig
-from dgsr.pretraining.decontamination import benchmark_exclusions
+from dgsr.pretraining.decontamination import benchmark_decontamination
 from dgsr.pretraining.prior import Prior
 from dgsr.pretraining.stream import Stream
 
@@ -29,7 +29,7 @@ def stream():
 
 
 def new_stream(config, remainders=False):
-    excluded = benchmark_exclusions(LIBRARY, CONSTRAINTS)
+    excluded = benchmark_decontamination(LIBRARY, CONSTRAINTS)
     return Stream(LIBRARY, CONSTRAINTS, Prior(), config, excluded, seed=4, remainders=remainders)
 
 

@@ -35,6 +35,8 @@ TESTS = {
     "inverses": ("test_remainders", "test_completion"),
     "levenberg_marquardt": ("test_constants", "test_finishing"),
     "prior_kernel": ("test_prior", "test_pretraining"),
+    "prior_programs": ("test_prior",),
+    "prior_trees": ("test_prior",),
     "random": ("test_evolve", "test_prior"),
     "sampling": ("test_generator",),
 }

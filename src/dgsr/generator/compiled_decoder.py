@@ -18,6 +18,7 @@ from dgsr.expressions.library import TokenTable
 from dgsr.generator.conditioning.basis import Tables
 from dgsr.generator.conditioning.features import new_scratch
 from dgsr.generator.conditioning.targets import append, describe_next, new_holes
+from dgsr.generator.packing import FeatureWeights
 from dgsr.kernels.compilation import compiled
 from dgsr.kernels.elementary import exp
 from dgsr.kernels.grammar import TreeState
@@ -32,72 +33,8 @@ _EPSILON = 1e-5  # of torch's layer norm
 _compiled = compiled(nogil=True, error_model="numpy", fastmath={"reassoc", "contract", "arcp"})
 
 
-class Embeddings(NamedTuple):
-    """The first and the last layer of the decoder, for one data set."""
-
-    tokens: np.ndarray  # (n_tokens + 1, width): of the previous token
-    positions: np.ndarray  # (max_length, width)
-    parents: np.ndarray  # (n_parents, E); a parent beyond them has the last row
-    siblings: np.ndarray  # (n_tokens + 1, E)
-    tree_positions: np.ndarray  # (max_length, 2 E)
-    norm: np.ndarray  # (2, width): weight and bias
-    outputs: np.ndarray  # (width, n_tokens)
-    outputs_bias: np.ndarray  # (n_tokens,)
-
-
-class StackedLayers(NamedTuple):
-    """Self-attention and feed-forward of n equal layers, stacked; matrices are (n, in, out)."""
-
-    heads: int
-    norm: np.ndarray  # (n, 2, width): weight and bias of the norm before the self-attention
-    qkv: np.ndarray  # (n, width, 3 width)
-    qkv_bias: np.ndarray  # (n, 3 width)
-    out: np.ndarray  # (n, width, width)
-    out_bias: np.ndarray  # (n, width)
-    forward_norm: np.ndarray  # (n, 2, width)
-    widen: np.ndarray  # (n, width, hidden)
-    widen_bias: np.ndarray  # (n, hidden)
-    narrow: np.ndarray  # (n, hidden, width)
-    narrow_bias: np.ndarray  # (n, width)
-
-
-class CrossAttention(NamedTuple):
-    """Attention of n decoder layers to one data set: weights, keys and values."""
-
-    norm: np.ndarray  # (n, 2, width)
-    query: np.ndarray  # (n, width, width)
-    query_bias: np.ndarray  # (n, width)
-    out: np.ndarray  # (n, width, width)
-    out_bias: np.ndarray  # (n, width)
-    tree: np.ndarray  # (n, tree width, width)
-    keys: np.ndarray  # (n, S, width)
-    values: np.ndarray  # (n, S, width)
-
-
-class DecoderWeights(NamedTuple):
-    """All weights of a decoder for one data set, but those for the features of targets."""
-
-    embeddings: Embeddings
-    tree_layers: StackedLayers
-    layers: StackedLayers
-    attention: CrossAttention
-
-
-class FeatureWeights(NamedTuple):
-    """Weights of `dgsr.generator.decoder.FeatureEmbedding`; matrices are (in, out)."""
-
-    column: np.ndarray  # (n_by_column, hidden)
-    column_bias: np.ndarray  # (hidden,)
-    widen: np.ndarray  # (n_moments + 2 hidden, wide)
-    widen_bias: np.ndarray  # (wide,)
-    narrow: np.ndarray  # (wide, width)
-    narrow_bias: np.ndarray  # (width,)
-    query: np.ndarray  # (width, hidden)
-    query_bias: np.ndarray  # (hidden,)
-
-
 class Conditioning(NamedTuple):
-    """What a decoder needs to compute and embed features of targets."""
+    """What the decoder needs to compute and embed features of targets."""
 
     weights: FeatureWeights
     library: TokenTable

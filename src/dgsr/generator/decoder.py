@@ -5,9 +5,10 @@ position at a time is added with a cache of keys and values. On a processor prog
 `dgsr.generator.compiled_decoder`, which computes the same in loops; a test compares the two.
 
 The paper concatenates the encoder's latent vectors V with the tree state h_t to U_t and lets the decoder
-attend to it. Attention over the rows [V_s ; h_t], s = 1 .. S, splits: h_t adds the same number to every score, which
-the softmax ignores, and its share of the values is a linear map of h_t. So `DecoderLayer` attends to V, whose
-keys and values are computed once per data set, and adds that linear map: the same function with less work.
+attend to it. Attention over the rows [V_s ; h_t], s = 1 .. S, splits: h_t adds the same number to every
+score, which the softmax ignores, and its share of the values is a linear map of h_t. So `DecoderLayer`
+attends to V, whose keys and values are computed once per data set, and adds that linear map: the same
+function with less work.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a generator keeps of data sets: computed once, read at every token."""
+"""The encoding of data sets: what is computed once and used at every token."""
 
 from __future__ import annotations
 
@@ -13,16 +13,17 @@ from dgsr.generator.conditioning.basis import Tables
 
 @dataclass(frozen=True)
 class Encoding:
-    """D data sets as the decoder knows them.
+    """The input of the decoder from D data sets.
 
     Parameters
     ----------
     latents : Tensor of shape (D, S, encoder_width)
-        The encoder's vectors.
+        Vectors of the encoder.
     tables : Tables, optional
-        What remainders are compared with; without them the decoder is told of none.
+        Values with which targets of open nodes are compared; without them the decoder gets no features of
+        targets.
     catalogue : Catalogue, optional
-        The short programs `tables` has the values of.
+        The bank of short programs whose values are in `tables`.
     """
 
     latents: Tensor
@@ -33,14 +34,14 @@ class Encoding:
         return len(self.latents)
 
     def of(self, rows: np.ndarray) -> Encoding:
-        """The data sets `rows`, in their order, as often as they occur."""
+        """Return the data sets `rows`, in their order, as often as they occur."""
         tables = None if self.tables is None else Tables(*(array[rows] for array in self.tables))
         return Encoding(self.latents[rows], tables, self.catalogue)
 
     def blurred(self) -> Encoding:
-        """What can be said without looking at any of them: the mean encoding, and no remainders."""
+        """Return the same encoding for all data sets: the mean of their vectors, without tables."""
         return Encoding(self.latents.mean(0, keepdim=True).expand_as(self.latents))
 
     def detached(self) -> Encoding:
-        """A copy no gradient goes through."""
+        """Return a copy through which no gradient flows."""
         return replace(self, latents=self.latents.detach().clone())

@@ -1,4 +1,4 @@
-"""The conditional generator p_theta(f|D): what it is made of and what one can ask of it."""
+"""The conditional generator p_theta(f|D): encoder, decoder, sampling and log-probabilities."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from dgsr.population import Population
 
 
 class LogProbs(NamedTuple):
-    """A teacher-forced pass over D x K programs."""
+    """Result of a teacher-forced pass over D x K programs."""
 
     programs: Tensor  # (D, K): log-probability of each program
     entropies: Tensor  # (D, K, L): entropy of the choice at each position, zero after the end
@@ -44,11 +44,11 @@ class Generator(nn.Module):
     Parameters
     ----------
     library : Library
-        Its variables are the most the generator reads; data with fewer use the first ones. With the
-        encoder ``"columns"``, `with_variables` reads more.
+        Its variables are the most that data may have; data with fewer use the first ones. With the encoder
+        ``"columns"``, `with_variables` allows more.
     config : GeneratorConfig
     constraints : Constraints
-        Limits programs are sampled under; they belong to the distribution.
+        Constraints of the sampled programs; they are part of the distribution.
 
     Raises
     ------
@@ -86,18 +86,19 @@ class Generator(nn.Module):
 
     @property
     def device(self) -> torch.device:
+        """Device of the weights."""
         return self.decoder.positions.weight.device
 
     def n_parameters(self) -> int:
+        """Return the number of weights."""
         return sum(parameter.numel() for parameter in self.parameters())
 
     def input_names(self) -> dict[str, tuple[str, ...]]:
-        """Names of the numbers the network reads, in their order, for each of its inputs.
+        """Return the names of the numbers in each input of the network, in their order.
 
-        Weights mean something only with the inputs they were trained on; see
-        `dgsr.generator.config.INPUT_LAYOUT`.
+        Weights are valid only for the inputs they were trained on; see `dgsr.generator.config.INPUT_LAYOUT`.
         """
-        n_tokens = self.decoder.tokens.num_embeddings - 1  # with an encoder of columns without variables
+        n_tokens = self.decoder.tokens.num_embeddings - 1  # of columns there are no embeddings
         names = dict(self.encoder.input_names)
         names["token"] = (*(token.name for token in self.library.tokens[:n_tokens]), "start or none")
         names["state of the tree"] = ("parent", "sibling")
@@ -114,12 +115,12 @@ class Generator(nn.Module):
         return twin
 
     def with_variables(self, n_variables: int) -> Generator:
-        """Return this generator, weights shared, for data of another number of columns (P3 of the paper).
+        """Return this generator, with shared weights, for data of more columns (P3 of the paper).
 
         Raises
         ------
         ValueError
-            If its encoder has a place for every variable, and fewer than `n_variables`.
+            If the encoder is ``"rows"``, which has a fixed number of variables, and that is too small.
         """
         if n_variables <= self.library.n_variables:
             return self

@@ -1,4 +1,4 @@
-"""What the generator is trained on: losses of log-probabilities and rewards.
+"""Objectives of training: losses of log-probabilities and rewards.
 
 All return a number to minimise. Log-probabilities have shape (D, K): K programs for each of D data
 sets; at fit time D is 1.
@@ -77,7 +77,7 @@ def priority_queue_training(log_probs: Tensor) -> Tensor:
 
 
 def hierarchical_entropy(entropies: Tensor, decay: float) -> Tensor:
-    """Mean over programs of sum_t decay^t H_t, which keeps early choices open the longest.
+    """Mean over programs of sum_t decay^t H_t, which keeps the entropy of early tokens high for longest.
 
     Parameters
     ----------

@@ -1,22 +1,79 @@
-"""The decoder's weights as arrays, for `dgsr.generator.compiled_decoder`."""
+"""The decoder's weights as float32 arrays, for `dgsr.generator.compiled_decoder`."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from dgsr.generator.compiled_decoder import (
-    CrossAttention,
-    DecoderWeights,
-    Embeddings,
-    FeatureWeights,
-    StackedLayers,
-)
 from dgsr.generator.decoder import Decoder, FeatureEmbedding, Memory
+
+
+class Embeddings(NamedTuple):
+    """The first and the last layer of the decoder, for one data set."""
+
+    tokens: np.ndarray  # (n_tokens + 1, width): of the previous token
+    positions: np.ndarray  # (max_length, width)
+    parents: np.ndarray  # (n_parents, E); a parent beyond them has the last row
+    siblings: np.ndarray  # (n_tokens + 1, E)
+    tree_positions: np.ndarray  # (max_length, 2 E)
+    norm: np.ndarray  # (2, width): weight and bias
+    outputs: np.ndarray  # (width, n_tokens)
+    outputs_bias: np.ndarray  # (n_tokens,)
+
+
+class StackedLayers(NamedTuple):
+    """Self-attention and feed-forward of n equal layers, stacked; matrices are (n, in, out)."""
+
+    heads: int
+    norm: np.ndarray  # (n, 2, width): weight and bias of the norm before the self-attention
+    qkv: np.ndarray  # (n, width, 3 width)
+    qkv_bias: np.ndarray  # (n, 3 width)
+    out: np.ndarray  # (n, width, width)
+    out_bias: np.ndarray  # (n, width)
+    forward_norm: np.ndarray  # (n, 2, width)
+    widen: np.ndarray  # (n, width, hidden)
+    widen_bias: np.ndarray  # (n, hidden)
+    narrow: np.ndarray  # (n, hidden, width)
+    narrow_bias: np.ndarray  # (n, width)
+
+
+class CrossAttention(NamedTuple):
+    """Attention of n decoder layers to one data set: weights, keys and values."""
+
+    norm: np.ndarray  # (n, 2, width)
+    query: np.ndarray  # (n, width, width)
+    query_bias: np.ndarray  # (n, width)
+    out: np.ndarray  # (n, width, width)
+    out_bias: np.ndarray  # (n, width)
+    tree: np.ndarray  # (n, tree width, width)
+    keys: np.ndarray  # (n, S, width)
+    values: np.ndarray  # (n, S, width)
+
+
+class DecoderWeights(NamedTuple):
+    """All weights of a decoder for one data set, but those for the features of targets."""
+
+    embeddings: Embeddings
+    tree_layers: StackedLayers
+    layers: StackedLayers
+    attention: CrossAttention
+
+
+class FeatureWeights(NamedTuple):
+    """Weights of `FeatureEmbedding`; matrices are (in, out)."""
+
+    column: np.ndarray  # (n_by_column, hidden)
+    column_bias: np.ndarray  # (hidden,)
+    widen: np.ndarray  # (n_moments + 2 hidden, wide)
+    widen_bias: np.ndarray  # (wide,)
+    narrow: np.ndarray  # (wide, width)
+    narrow_bias: np.ndarray  # (width,)
+    query: np.ndarray  # (width, hidden)
+    query_bias: np.ndarray  # (hidden,)
 
 
 def pack_decoder(decoder: Decoder, memory: Memory) -> list[DecoderWeights]:

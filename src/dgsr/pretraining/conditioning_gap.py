@@ -1,8 +1,8 @@
-"""Does the generator read its data? Figures on held-out equations of the prior.
+"""The conditioning gap: how much a generator uses its data, measured on held-out equations of the prior.
 
-The *conditioning gap* is what a generator gains from seeing the right data set instead of another
-one: in the reward of what it samples, and in the log-likelihood of the true program. A generator
-that ignores its data has a gap of zero, however good its samples look.
+The gap is the gain from the right data set over another one, the wrong-data control: in the reward of the
+samples and in the log-likelihood of the true program. A generator that ignores its data has a gap of zero,
+however good its samples are.
 """
 
 from __future__ import annotations
@@ -18,14 +18,15 @@ from dgsr.exact_search import solve_all
 from dgsr.generator.generator import Generator
 from dgsr.kernels.random import new_state
 from dgsr.population import DataSet, Population
-from dgsr.pretraining.prior import DrawnDataSets, Exclusions, Prior, comparable
+from dgsr.pretraining.decontamination import Decontamination, comparable
+from dgsr.pretraining.prior import DrawnDataSets, Prior
 
-#: Rows the encoder sees; equivalence is decided on all rows of the data set.
+#: Rows given to the encoder, and all rows of a data set, which decide whether a program is the true function.
 N_SEEN, N_ROWS = 30, 100
 
 #: A sampled program is the true function when its NMSE on all rows is below this.
 EXACT = 1e-12
-#: The same for a program whose constants are fitted.
+#: The bound for a program whose constants are fitted.
 EXACT_FITTED = 1e-10
 
 HIT_COUNTS = (1, 10, 100, 1000)
@@ -38,15 +39,15 @@ class ValidationSet(NamedTuple):
     n_variables: int
     linear_scaling: bool = False
 
-    def excluded(self, others: Exclusions) -> Exclusions:
-        """Return `others` and the equations of this set: with the constants they have, not with all."""
+    def added_to(self, others: Decontamination) -> Decontamination:
+        """Return `others` with the equations of this set, each with the constants it has and no others."""
         programs = self.drawn.programs
         values = comparable(programs.predict(others.points.T), self.linear_scaling)
         return others._replace(values=np.concatenate([others.values, values]))
 
 
 def fitted_nmse(population: Population, data: DataSet) -> np.ndarray:
-    """NMSE of every program, its constants fitted where the library has any; `population` keeps its own."""
+    """Return the NMSE of every program, in a library with constants after fitting those of a copy."""
     if not population.library.has_constants:
         return population.nmse(data)
     _, first, inverse = np.unique(population.tokens, axis=0, return_index=True, return_inverse=True)
@@ -57,14 +58,14 @@ def fitted_nmse(population: Population, data: DataSet) -> np.ndarray:
 def draw_validation_set(
     generator: Generator,
     prior: Prior,
-    excluded: Exclusions,
+    excluded: Decontamination,
     n: int,
     seed: int,
     n_variables: int | None = None,
 ) -> ValidationSet:
-    """Draw `n` equations that training must then exclude, their data without noise.
+    """Draw `n` equations with data without noise, which training must then leave out.
 
-    They are over `n_variables`; by default over all of the generator's.
+    They have `n_variables` variables, by default as many as the generator's library.
     """
     n_variables = n_variables or generator.library.n_variables
     state = new_state(seed, 2**32 - 1)
@@ -83,14 +84,14 @@ def measure(
     *,
     n_stages: int = 1,
 ) -> dict[str, float]:
-    """Conditioning gap and hit rates; constants of the samples are fitted before they are judged.
+    """Measure the conditioning gap and the hit rates; the constants of samples are fitted before.
 
     Parameters
     ----------
     generator : Generator
     validation : ValidationSet
     n_programs : int
-        Programs sampled for each data set.
+        Number of programs to sample for each data set.
     n_datasets : int
         How many of the validation set's equations to use.
     seed : int
@@ -101,14 +102,13 @@ def measure(
     Returns
     -------
     dict
-        ``log_likelihood_right``, ``_wrong``, ``_none``: nats of the true program, written as
-        `Generator.completed` does, given its own data, the next equation's, and the mean encoding of
-        all. ``reward_right``, ``reward_wrong``
-        and ``top_reward_right``, ``top_reward_wrong``: mean reward of all and of the best 2% of
-        (at most) 100 samples drawn with that data. ``valid``: share of the samples that evaluate;
-        ``looked_up``: of the equations whose law the solver finds, with remainders.
-        ``hit_1``, ``hit_10``, ...: share of equations whose function is among the first samples;
-        ``hit_100_wrong`` with another's data.
+        ``log_likelihood_right``, ``_wrong``, ``_none``: mean log-likelihood in nats of the true program, in
+        the form that `Generator.completed` gives it, for its own data, for those of the next equation, and
+        for the mean encoding of all. ``reward_right``, ``reward_wrong`` and ``top_reward_right``,
+        ``top_reward_wrong``: mean reward of all and of the best 2% of (at most) 100 samples for these data.
+        ``valid``: share of the samples whose values are finite. ``looked_up``: share of the equations that
+        the exact solver finds, for a generator with features of targets. ``hit_1``, ``hit_10``, ...: share
+        of the equations whose function is among the first samples; ``hit_100_wrong``: with the wrong data.
     """
     drawn, d = validation.drawn, validation.n_variables
     n = min(n_datasets, len(drawn.y))
@@ -132,7 +132,7 @@ def measure(
 
     state = new_state(seed)
     exact = EXACT_FITTED if generator.library.has_constants else EXACT
-    # With another's data the first hundred samples are enough: the share of hits is small.
+    # Of the control the first hundred samples are enough, for their share of hits is small.
     counts = {"right": n_programs, "wrong": min(n_programs, 100)}
     rewards = {name: np.empty((n, count)) for name, count in counts.items()}
     first_hit = {name: np.full(n, np.inf) for name in counts}

@@ -1,4 +1,4 @@
-"""How a generator is trained."""
+"""Settings of a training."""
 
 from __future__ import annotations
 
@@ -9,38 +9,44 @@ OBJECTIVES = ("cross-entropy", "vpg", "risk-seeking")
 
 @dataclass(frozen=True)
 class PretrainingConfig:
-    """How a generator is trained.
+    """Settings of a training.
 
     Parameters
     ----------
     objective : {"cross-entropy", "vpg", "risk-seeking"}
-        Likelihood of the true program, or the end-to-end reward of sampled programs by vanilla
-        (the paper's) or risk-seeking policy gradient.
+        ``"cross-entropy"`` maximises the likelihood of the true program; ``"vpg"`` (vanilla policy gradient,
+        the paper's) and ``"risk-seeking"`` maximise the reward of sampled programs.
     steps : int
-        Mini-batches.
+        Number of mini-batches.
     n_datasets : int
-        Data sets in a mini-batch: t of the paper.
+        Number of data sets in a mini-batch, t of the paper.
     n_groups : int
-        Equal parts of the mini-batch, each with its own number of rows and of variables.
+        Number of equal parts of a mini-batch, each with its own number of rows and of variables.
     blind_share : float
-        Share of the groups in which ``cross-entropy`` shows none of the data, so that the generator knows
-        the prior as well.
+        Share of the groups for which ``"cross-entropy"`` hides the data from the decoder, so that the
+        generator learns the prior as well.
     looked_up_share : float
-        Share that is trained on of the equations a generator with remainders looks up whole.
+        Share of the equations to train on of those that the exact solver finds at its first stage; it counts
+        for a generator with features of targets alone.
     n_programs : int
-        Programs sampled for each by the policy gradients: k of the paper.
+        Number of programs that the policy gradients sample for each data set, k of the paper.
     min_samples, max_samples : int
-        Rows of a data set; log-uniform, the same for a group.
+        Limits of the number of rows of a data set, which is log-uniform and the same for a group.
     learning_rate : float
-        Of Adam; rises over `warmup` steps, then falls with a cosine to a hundredth.
+        Peak of the step size of the Adam optimiser; it rises over `warmup` steps, then falls with a cosine to
+        a hundredth.
     warmup : int
-    weight_decay, gradient_clip : float
+        Number of steps in which the learning rate rises.
+    weight_decay : float
+        Weight decay of the optimiser (AdamW).
+    gradient_clip : float
+        Largest norm of the gradient.
     baseline_alpha : float
-        Weight of the newest reward in the moving average that is the baseline of ``vpg``.
+        Weight of the newest reward in the moving average that is the baseline of ``"vpg"``.
     epsilon : float
-        Share of the programs ``risk-seeking`` trains on.
+        Share of the programs that ``"risk-seeking"`` trains on.
     entropy_weight, entropy_decay : float
-        Of the hierarchical entropy term of the policy gradients.
+        Weight and decay of the hierarchical entropy term of the policy gradients.
 
     Raises
     ------
@@ -84,7 +90,7 @@ class PretrainingConfig:
             )
 
 
-#: The settings of the paper, appendix "Dataset Generation and Training", and those we ship with.
+#: The settings of the paper, appendix "Dataset Generation and Training", and those of our generators.
 PRETRAINING_CONFIGS = {
     "paper": PretrainingConfig(
         objective="vpg",

@@ -1,4 +1,4 @@
-"""The curves of a training as a picture: what a program's likelihood and the found share came to."""
+"""The curves of a training as a picture: log-likelihoods of the true program, and shares of hits."""
 
 from __future__ import annotations
 
@@ -24,13 +24,17 @@ _PANELS = (
 
 
 def to_svg(curves: Sequence[dict[str, float]], equations_a_step: int) -> str:
-    """Return two plots against the number of equations seen, as one SVG.
+    """Return two plots against the number of equations trained on, as one SVG.
 
     Parameters
     ----------
     curves : sequence of dict
-        Points of the curves as a card has them; at least one.
+        Points of the curves as in a card; at least one.
     equations_a_step : int
+
+    Returns
+    -------
+    str
     """
     seen = [point["step"] * equations_a_step for point in curves]
     panels = [
@@ -53,6 +57,7 @@ def to_svg(curves: Sequence[dict[str, float]], equations_a_step: int) -> str:
 def _panel(
     title: str, seen: Sequence[float], lines: Sequence[tuple[str, Sequence[float], str]], place: int
 ) -> str:
+    """Return the SVG of the plot at a place from the left: lines of a name, values and a colour."""
     left, bottom = _LEFT + place * (_WIDTH + _LEFT + 90), _TOP + _HEIGHT
     values = [value for _, points, _ in lines for value in points]
     low, high = min(values), max(values)

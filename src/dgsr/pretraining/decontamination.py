@@ -1,10 +1,15 @@
-"""The functions that pre-training must never see: the benchmark problems, as values and as skeletons."""
+"""Decontamination: the functions that pre-training must never see, benchmark problems and held-out equations.
+
+A function is recognised by its values at fixed points, and in a library with constants by its skeleton too:
+the tokens of its canonical form, whatever the constants.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable
 from itertools import permutations
+from typing import NamedTuple
 
 import numpy as np
 
@@ -13,49 +18,88 @@ from dgsr.expressions.library import Library
 from dgsr.expressions.programs import to_program
 from dgsr.expressions.trees import Tree, rename
 from dgsr.kernels.canonical import skeletons
-from dgsr.pretraining.prior import Exclusions, comparable, comparison_points, rewriting
+from dgsr.pretraining.prior_kernel import scale_all_away
+from dgsr.pretraining.rewriting import rewriting
 from dgsr.problems import list_sets, load_set
 from dgsr.problems.problem import Problem
 
-# Of the variables of one problem to those of a generator.
+# Most assignments of the variables of one problem to those of a generator that are compared.
 _MAX_ASSIGNMENTS = 5040
+# Fewest finite values by which a function is compared.
+_MIN_COMPARED = 2
 
 
-def benchmark_exclusions(library: Library, constraints: Constraints | None = None) -> Exclusions:
-    """Return what training on equations of `library` must leave out.
+def comparison_points(n_variables: int) -> np.ndarray:
+    """Return the fixed points at which functions are compared: shape (n_variables, 6), within (1, 3)."""
+    return np.random.default_rng(20230501).uniform(1.0, 3.0, (n_variables, 6))
+
+
+def comparable(values: np.ndarray, linear_scaling: bool = False) -> np.ndarray:
+    """Return the distinct rows of `values` (n_functions, n_points) by which a function can be recognised.
+
+    Values that are not finite become NaN, which is not compared. With `linear_scaling` functions that differ
+    in scale and offset alone are the same: the first two values become 0 and 1.
+    """
+    least = _MIN_COMPARED
+    if linear_scaling:
+        values = np.array(values, dtype=np.float64)
+        scale_all_away(values)
+        least += 2
+    values = np.where(np.isfinite(values), values, np.inf)  # not NaN, which is not equal to itself
+    rows = np.unique(values[np.isfinite(values).sum(axis=1) >= least], axis=0)
+    return np.where(np.isfinite(rows), rows, np.nan)
+
+
+class Decontamination(NamedTuple):
+    """Functions that must not be drawn."""
+
+    points: np.ndarray  # (n_variables, n_points): where functions are compared
+    values: np.ndarray  # (n_functions, n_points): as `comparable` returns them
+    skeletons: np.ndarray = np.empty(0, dtype=np.uint64)  # ascending hashes
+
+
+def nothing_held_out(n_variables: int) -> Decontamination:
+    """Return a `Decontamination` without functions."""
+    points = comparison_points(n_variables)
+    return Decontamination(points, np.empty((0, points.shape[1])))
+
+
+def benchmark_decontamination(library: Library, constraints: Constraints | None = None) -> Decontamination:
+    """Return the benchmark problems, as functions that equations of `library` must not be.
 
     Parameters
     ----------
     library : Library
     constraints : Constraints, optional
-        Limits of the programs that the generator may write.
+        Constraints of the generator's programs.
 
     Returns
     -------
-    Exclusions
-        Every benchmark problem with at most as many variables: its values, and in a library with
-        constants also its skeleton, by which it is left out whatever its constants. With linear
-        scaling values are compared but for scale and offset.
+    Decontamination
+        The values of every benchmark problem with at most as many variables as `library`, and in a library
+        with constants its skeleton. With linear scaling values are compared up to scale and offset.
     """
     grammar = (constraints or Constraints()).grammar(library)
     points, values = _problem_values(library.n_variables)
     known = problem_skeletons(library, grammar.linear_scaling) if library.has_constants else ()
-    return Exclusions(
+    return Decontamination(
         points, comparable(values, grammar.linear_scaling), np.array(sorted(known), dtype=np.uint64)
     )
 
 
 def _problems(n_variables: int) -> list[Problem]:
+    """Return the benchmark problems of at most `n_variables` variables."""
     problems = [problem for name in list_sets() for problem in load_set(name)]
     return [problem for problem in problems if problem.n_variables <= n_variables]
 
 
 def _problem_values(n_variables: int) -> tuple[np.ndarray, np.ndarray]:
-    """Points where functions are compared, and the values there of every benchmark problem that fits.
+    """Return points, and the values there of every benchmark problem with at most `n_variables` variables.
 
-    Under every assignment of its variables; where these are too many, under every order of the first
-    variables, which are those the prior uses; of more than 7 variables, at the last points, which have
-    all coordinates equal so that their order does not matter, and NaN elsewhere.
+    A problem has a row for every assignment of its variables to the `n_variables`; where these are too many,
+    for every order of the first variables, which are the ones that the prior uses. A problem of more than
+    7 variables has one row, which is NaN except at the last points: their coordinates are all equal, so that
+    the order of variables does not matter.
     """
     points = comparison_points(n_variables)
     n_apart = points.shape[1]
@@ -74,17 +118,17 @@ def _problem_values(n_variables: int) -> tuple[np.ndarray, np.ndarray]:
         for columns in choices:
             with np.errstate(all="ignore"):
                 values = problem.target(points[list(columns)].T)
-            # What divides by a difference of variables is undefined where all are equal.
+            # A quotient by a difference of variables is undefined where all are equal.
             values[slice(n_apart) if on_diagonal else slice(n_apart, None)] = np.nan
             rows.append(values)
     return points, np.array(rows).reshape(len(rows), points.shape[1])
 
 
 def problem_skeletons(library: Library, linear_scaling: bool) -> set[int]:
-    """Hashes of the benchmark problems that `library`, which has constants, can write.
+    """Return the skeletons of the benchmark problems that `library`, which has constants, can express.
 
-    Each under every order of its variables, which the prior takes to be the first ones; of more than
-    7 variables, under the order it is stated in. Powers are written with and without the tokens
+    A problem has one for every order of its variables, which are the first ones as in the prior; with more
+    than 7 variables, for the order in which it is stated. Powers are written with and without the tokens
     ``square``, ``cube`` and ``sqrt``.
     """
     found: set[int] = set()
@@ -106,10 +150,10 @@ def problem_skeletons(library: Library, linear_scaling: bool) -> set[int]:
 def _skeletons(
     tokens: np.ndarray, constants: np.ndarray, orders: np.ndarray, library: Library, linear_scaling: bool
 ) -> set[int]:
-    """Hashes of one program under every order of its variables."""
+    """Return the skeletons of one program for every order of its variables."""
     n = len(orders)
     first = library.first_variable
-    renamed = np.hstack([np.tile(np.arange(first), (n, 1)), first + orders])  # token by token, by order
+    renamed = np.hstack([np.tile(np.arange(first), (n, 1)), first + orders])  # (n orders, n tokens)
     rows = np.ascontiguousarray(renamed[:, tokens])
     values = np.tile(np.append(constants, 1.0), (n, 1))
     lengths = np.full(n, len(tokens))

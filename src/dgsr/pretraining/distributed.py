@@ -1,7 +1,6 @@
-"""Several processes that train one generator: what they must agree on, and nothing where there is one.
+"""Communication of several processes that train one generator; with one process all of this does nothing.
 
-``torchrun --nproc-per-node=2 --no-python dgsr pretrain ...`` starts them; torch's process group carries
-the sums.
+``torchrun --nproc-per-node=2 --no-python dgsr pretrain ...`` starts them, and torch's process group adds up.
 """
 
 from __future__ import annotations
@@ -28,11 +27,12 @@ def process_group(device: str) -> Iterator[None]:
 
 
 def rank() -> int:
-    """Which process this is; 0 does the writing."""
+    """Return the number of this process; process 0 writes the files."""
     return distributed.get_rank() if distributed.is_initialized() else 0
 
 
 def n_processes() -> int:
+    """Return the number of processes."""
     return distributed.get_world_size() if distributed.is_initialized() else 1
 
 
@@ -42,7 +42,7 @@ def add_up(loss: float, parameters: Iterable[nn.Parameter]) -> float:
         return loss
     parameters = list(parameters)
     for parameter in parameters:
-        if parameter.grad is None:  # none of this process's groups used it
+        if parameter.grad is None:  # no group of this process used it
             parameter.grad = torch.zeros_like(parameter)
     flat = torch.cat([parameter.grad.flatten() for parameter in parameters if parameter.grad is not None])
     flat = torch.cat([flat, flat.new_tensor([loss])])
@@ -56,7 +56,7 @@ def add_up(loss: float, parameters: Iterable[nn.Parameter]) -> float:
 
 
 def any_of(reason: bool) -> bool:
-    """Whether it is true in any process: they must end together."""
+    """Return whether `reason` is true in any process, so that all of them end together."""
     if n_processes() == 1:
         return reason
     flag = torch.tensor([float(reason)], device="cuda" if distributed.get_backend() == "nccl" else "cpu")

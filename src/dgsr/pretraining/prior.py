@@ -1,4 +1,4 @@
-"""The equation prior p(f) and the domains inputs are drawn from, as settings."""
+"""The prior of equations p(f) and the domains of their inputs, as settings."""
 
 from __future__ import annotations
 
@@ -10,9 +10,11 @@ import numpy as np
 
 from dgsr.expressions.constraints import Constraints
 from dgsr.expressions.library import Library
-from dgsr.kernels.canonical import OFFSET, SCALE, Rewriting
 from dgsr.population import Population
-from dgsr.pretraining.prior_kernel import PriorTable, draw_datasets, scale_all_away
+from dgsr.pretraining.decontamination import Decontamination, nothing_held_out
+from dgsr.pretraining.prior_kernel import DrawnArrays, draw_datasets
+from dgsr.pretraining.prior_trees import PriorTable
+from dgsr.pretraining.rewriting import rewriting
 
 _POWERS = ("pow2", "pow3", "pow4", "pow5")
 
@@ -23,15 +25,15 @@ PAPER_WEIGHTS: Mapping[str, float] = {
     "log": 4, "exp": 4, "sin": 4, "cos": 4,
 }  # fmt: skip
 
-#: The paper's, and weights of the operators it has not; ``square`` and ``cube`` stand for ``pow2`` and
-#: ``pow3`` where a library has them.
+#: The paper's weights, and weights of the operators that it does not have; ``square`` and ``cube`` replace
+#: ``pow2`` and ``pow3`` where a library has them.
 DEFAULT_WEIGHTS: Mapping[str, float] = {
     **PAPER_WEIGHTS,
     "sqrt": 3, "square": 4, "cube": 1, "pow": 0.5, "neg": 0.5, "inv": 2,
     "tanh": 0.5, "abs": 0.3, "arcsin": 0.3, "arccos": 0.3,
 }  # fmt: skip
 
-#: What ``pow`` is drawn with.
+#: Exponents of ``pow``.
 _EXPONENTS = (-3, -2, -1.5, -0.5, 0.25, 1 / 3, 2 / 3, 0.75, 1.5, 2.5)
 
 CONSTANTS = ("uniform", "log-uniform")
@@ -39,69 +41,6 @@ CONSTANTS = ("uniform", "log-uniform")
 #: Intervals of the paper's benchmark tables, (low, high, weight).
 DEFAULT_DOMAINS = ((1.0, 5.0, 3.0), (-1.0, 1.0, 2.0), (0.0, 1.0, 2.0), (1.0, 3.0, 1.0), (0.0, 2.0, 1.0),
                    (0.0, 4.0, 0.5), (-10.0, 10.0, 0.5))  # fmt: skip
-
-
-# Values a function must have among those it is compared by.
-_MIN_COMPARED = 2
-
-
-def comparison_points(n_variables: int) -> np.ndarray:
-    """Return the fixed points functions are compared on: shape (n_variables, 6), within (1, 3)."""
-    return np.random.default_rng(20230501).uniform(1.0, 3.0, (n_variables, 6))
-
-
-def comparable(values: np.ndarray, linear_scaling: bool = False) -> np.ndarray:
-    """Return the rows of `values` (n_functions, n_points) functions can be told by, each once.
-
-    Values that are not finite become NaN, which is not compared. With `linear_scaling` functions are
-    told apart but for scale and offset: the first two values become 0 and 1.
-    """
-    least = _MIN_COMPARED
-    if linear_scaling:
-        values = np.array(values, dtype=np.float64)
-        scale_all_away(values)
-        least += 2
-    values = np.where(np.isfinite(values), values, np.inf)  # not NaN, which is not equal to itself
-    rows = np.unique(values[np.isfinite(values).sum(axis=1) >= least], axis=0)
-    return np.where(np.isfinite(rows), rows, np.nan)
-
-
-class Exclusions(NamedTuple):
-    """Equations that must not be drawn."""
-
-    points: np.ndarray  # (n_columns, n_points): where functions are compared
-    values: np.ndarray  # (n_functions, n_points): as `comparable` returns them
-    skeletons: np.ndarray = np.empty(0, dtype=np.uint64)  # ascending; see `dgsr.kernels.canonical`
-
-
-def rewriting(library: Library) -> Rewriting:
-    """Return what the rewriting of programs must know of `library`."""
-    names = [token.name for token in library.tokens]
-    fitted = np.zeros((len(names), 2, 4), dtype=np.int64)
-    for around in range(4):
-        offset, scale = around & OFFSET, around & SCALE
-        inside = dict.fromkeys(("mul", "div"), (scale, scale)) | dict.fromkeys(
-            ("add", "sub"), (offset, offset)
-        )
-        # The scale of f is one of its square; the offset of f is the scale of exp(f).
-        inside |= dict.fromkeys(("square", "cube", "sqrt", "abs", "inv", "pow"), (scale, 0))
-        inside |= {
-            "neg": (around, 0),
-            "exp": (OFFSET if scale else 0, 0),
-            "log": (SCALE if offset else 0, 0),
-        }
-        for name, children in inside.items():
-            if name in library.index:
-                fitted[library.index[name], :, around] = children
-    return Rewriting(
-        commutative=np.array([name in ("add", "mul") for name in names]),
-        fitted=fitted,
-        constant=library.index.get("const", -1),
-        **{
-            name: library.index.get(name, -1)
-            for name in ("add", "sub", "mul", "div", "neg", "inv", "square", "cube", "pow")
-        },
-    )
 
 
 class DrawnDataSets(NamedTuple):
@@ -112,37 +51,37 @@ class DrawnDataSets(NamedTuple):
     y: np.ndarray  # (n_datasets, n_samples), float64
 
     def of(self, rows: np.ndarray) -> DrawnDataSets:
-        """The data sets `rows`, in their order."""
+        """Return the data sets `rows`, in their order."""
         return DrawnDataSets(self.programs[rows], self.X[rows], self.y[rows])
 
 
 @dataclass(frozen=True)
 class Prior:
-    """The distribution equations and their data sets are drawn from.
+    """The distribution of equations and of their data sets.
 
     Parameters
     ----------
     min_leaves, max_leaves : int
         Number of leaves of a tree, uniform between the two.
     weights : mapping of str to float
-        Unnormalised probability of each operator; ``pow2`` to ``pow5`` are written as products, or
-        with ``square`` and ``cube`` where the library has them. If it has these and there is a weight
-        for them, that of ``pow2`` and ``pow3`` does not count. Names that are not in the library are
-        ignored. ``pow`` is drawn with a number as exponent, and so in libraries with constants alone.
+        Unnormalised probability of each operator. ``pow2`` to ``pow5`` are powers, written as products or
+        with ``square`` and ``cube`` where the library has them; if it has these and they have weights of
+        their own, those of ``pow2`` and ``pow3`` do not count. Names that are not in the library are ignored.
+        ``pow`` is drawn with a number as exponent, and so in libraries with constants only.
     variable_probability : float
-        Chance that a leaf is a variable and not a number.
+        Probability that a leaf is a variable and not a number.
     max_integer : int
-        Integer leaves are 1 .. max_integer, n with a weight of 1/n. In a library with constants
-        every such leaf is a ``const``.
+        Numbers are integers from 1 to max_integer, n with a weight of 1/n. In a library with constants every
+        number is a ``const``.
     constants : {"uniform", "log-uniform"}
-        Values of the ``const``: uniform in `constant_range`; or, three in ten negative, seven in ten
-        log-uniform from 0.1 to 10 and the others a whole number as above.
+        Values of ``const``. ``"uniform"``: uniform in `constant_range`. ``"log-uniform"``: three in ten are
+        negative; seven in ten are log-uniform from 0.1 to 10, the others integers as above.
     constant_range : tuple of float
     noise : tuple of (low, high, probability), optional
-        With this probability y of a data set gets Gaussian noise, of a standard deviation of y's own
-        times a log-uniform number between the two.
+        With this probability Gaussian noise is added to y of a data set; its standard deviation is that of y
+        times a number that is log-uniform between the two.
     domains : tuple of (low, high, weight)
-        Intervals that inputs are drawn from.
+        Intervals of the inputs; three times in four all variables of a data set share one.
 
     Raises
     ------
@@ -175,7 +114,7 @@ class Prior:
 
     @classmethod
     def default_for(cls, library: Library, n_variables: int) -> Prior:
-        """Return what generators are trained on by default: without constants the paper's prior.
+        """Return the default prior of a library: the paper's for one without constants.
 
         Parameters
         ----------
@@ -235,6 +174,7 @@ class Prior:
             noise_probability=probability,
             has_constants=library.has_constants,
             first_variable=library.first_variable,
+            domains=np.array(self.domains, dtype=np.float64),
         )
 
     def draw(
@@ -245,21 +185,21 @@ class Prior:
         library: Library,
         constraints: Constraints,
         state: np.ndarray,
-        excluded: Exclusions | None = None,
+        excluded: Decontamination | None = None,
     ) -> DrawnDataSets:
-        """Draw equations and evaluate each on random points.
+        """Draw equations and evaluate each on random inputs.
 
         Parameters
         ----------
         n_datasets, n_samples : int
         n_variables : int
-            Variables the equations may use, at most those of `library`.
+            Variables that the equations may have, at most those of `library`.
         library : Library
         constraints : Constraints
         state : ndarray of 4 uint64
             From `dgsr.kernels.random.new_state`; advanced by the call.
-        excluded : Exclusions, optional
-            What must not be drawn; its points are of as many variables as `library` has.
+        excluded : Decontamination, optional
+            Functions that must not be drawn, compared at points of as many variables as `library` has.
 
         Returns
         -------
@@ -268,35 +208,24 @@ class Prior:
         Raises
         ------
         ValueError
-            If (next to) no equation of the prior meets the constraints.
+            If (almost) no equation of the prior meets the constraints.
         """
         if excluded is None:
-            points = comparison_points(library.n_variables)
-            excluded = Exclusions(points, np.empty((0, points.shape[1])))
+            excluded = nothing_held_out(library.n_variables)
         grammar = constraints.grammar(library, n_variables)
-        tokens = np.zeros((n_datasets, grammar.max_length), dtype=np.int64)
-        lengths = np.zeros(n_datasets, dtype=np.int64)
-        constants = np.ones((n_datasets, grammar.max_constants if library.has_constants else 0))
-        X = np.zeros((n_datasets, n_samples, library.n_variables))
-        y = np.zeros((n_datasets, n_samples))
-        draw_datasets(
-            n_variables,
-            library.table,
-            grammar,
-            self.table(library),
-            np.array(self.domains, dtype=np.float64),
-            excluded,
-            state,
-            tokens,
-            lengths,
-            constants,
-            X,
-            y,
+        drawn = DrawnArrays(
+            tokens=np.zeros((n_datasets, grammar.max_length), dtype=np.int64),
+            lengths=np.zeros(n_datasets, dtype=np.int64),
+            constants=np.ones((n_datasets, grammar.max_constants if library.has_constants else 0)),
+            X=np.zeros((n_datasets, n_samples, library.n_variables)),
+            y=np.zeros((n_datasets, n_samples)),
         )
-        if not lengths.all():
+        draw_datasets(n_variables, library.table, grammar, self.table(library), excluded, drawn, state)
+        if not drawn.lengths.all():
             raise ValueError(
                 f"The prior has no equations of {constraints.min_length} to {constraints.max_length} tokens "
                 f"over {n_variables} variables of library {library.name!r}; change min_leaves="
                 f"{self.min_leaves}, max_leaves={self.max_leaves}, the weights or the lengths."
             )
-        return DrawnDataSets(Population(library, tokens, lengths, constants), X, y)
+        programs = Population(library, drawn.tokens, drawn.lengths, drawn.constants)
+        return DrawnDataSets(programs, drawn.X, drawn.y)

@@ -1,15 +1,12 @@
-"""The equation prior p(f), and data sets drawn from it, in compiled code.
+"""Equations of the prior p(f) and data sets of them, in compiled code.
 
-A tree is grown from its root: operators are drawn with the paper's weights and placed on a random
-open place until there are as many leaves as wanted, then the leaves are filled. It is written out
-as a program of the library's own tokens, without squares with powers as products and without
-constants with integers through ``x1/x1``, and put into one canonical order of its sums and products;
-with constants it is also rid of those that others make idle.
+A tree is drawn (`prior_trees`) and written as a program (`prior_programs`); its sums and products are put
+into a canonical order, and redundant constants are removed. An equation is kept if it meets the constraints,
+must not be left out and does not simplify further; it is then evaluated on random inputs.
 
 References
 ----------
-Lample & Charton, ICLR 2020; Holt, Qian, van der Schaar, ICLR 2023, appendix "Dataset Generation
-and Training".
+Holt, Qian, van der Schaar, ICLR 2023, appendix "Dataset Generation and Training".
 """
 
 from __future__ import annotations
@@ -19,271 +16,66 @@ from typing import NamedTuple
 import numpy as np
 
 from dgsr.kernels.arrays import copy_to
-from dgsr.kernels.canonical import Rewriting, canonicalise, is_among, simplify, skeleton, subtree_ends
+from dgsr.kernels.canonical import canonicalise, is_among, simplify, skeleton, subtree_ends
 from dgsr.kernels.compilation import compiled
 from dgsr.kernels.evaluate import CONSTANT, new_workspace, run_program
 from dgsr.kernels.grammar import N_CONSTANTS, is_valid
-from dgsr.kernels.random import choice, integer, log_uniform, normal, uniform
+from dgsr.kernels.random import choice, log_uniform, normal, uniform
+from dgsr.pretraining.prior_programs import Subprograms, new_subprograms, write_program
+from dgsr.pretraining.prior_trees import Tree, grow_tree, new_tree
 
-_EMPTY = -1
-_INTEGER = -2  # kind of a leaf; its value stands in the first child's place
-
-# Limits of one tree; a larger one is drawn again.
-_MAX_NODES = 64
-
-# Equations drawn in vain after which there are taken to be none that meet all conditions.
+# Equations drawn in vain after which none is taken to meet all conditions.
 _MAX_TRIALS = 200_000
 
-# Constants of the log-uniform kind: chance of a whole number, of a negative one, range of the others.
-_WHOLE_SHARE, _NEGATIVE_SHARE = 0.3, 0.3
-_LEAST, _MOST = 0.1, 10.0
+# Share of the data sets whose variables all have one domain.
+_SHARED_DOMAIN = 0.75
+
+# Bounds of a usable target: its largest size, and the least variance relative to the mean square.
+_LARGEST, _LEAST_VARIANCE = 1e8, 1e-10
 
 
-class PriorTable(NamedTuple):
-    """The prior as arrays; operators are the library's, then the powers 2 to 5."""
+class DrawnArrays(NamedTuple):
+    """Equations and data sets that are being drawn; all zeros at first."""
 
-    weights: np.ndarray  # (n_operators + 4,) float64
-    n_operators: int
-    add: int  # token ids the powers and integers are written with
-    mul: int
-    div: int
-    square: int
-    cube: int
-    pow: int  # drawn with a number as exponent alone
-    exponents: np.ndarray  # (n_exponents,) float64
-    rewriting: Rewriting
-    variable_probability: float
-    integer_weights: np.ndarray  # (max_integer,) float64
-    min_leaves: int
-    max_leaves: int
-    constant_low: float
-    constant_high: float
-    log_uniform: bool  # whether constants are of the log-uniform kind, and not between the two
-    noise_low: float
-    noise_high: float
-    noise_probability: float
-    has_constants: bool
-    first_variable: int
+    tokens: np.ndarray  # (n_datasets, max_length) int64
+    lengths: np.ndarray  # (n_datasets,) int64
+    constants: np.ndarray  # (n_datasets, max_constants) float64
+    X: np.ndarray  # (n_datasets, n_samples, n_columns) float64
+    y: np.ndarray  # (n_datasets, n_samples) float64
 
 
-@compiled()
-def _takes_two(operator, prior, grammar):
-    """Whether an operator has two subtrees; an exponent is a number and no subtree."""
-    return operator < prior.n_operators and grammar.arity[operator] == 2 and operator != prior.pow
+class _Workspace(NamedTuple):
+    """Memory that is reused for every equation."""
+
+    tree: Tree
+    parts: Subprograms
+    ends: np.ndarray  # (max_length + 1,) int64: ends of subtrees
+    values: np.ndarray  # (max_length, n_points): values of subtrees where functions are compared
+    counters: np.ndarray  # a tree state, see `dgsr.kernels.grammar.TreeState`
+    open_nodes: np.ndarray
+    stack: np.ndarray  # of the evaluator, as `work` is
+    work: np.ndarray
 
 
 @compiled()
-def _grow(n_variables, prior, grammar, kind, first, second, state):
-    """Draw a tree into `kind`, `first`, `second`; return its number of nodes, 0 if it got too large."""
-    n_leaves = prior.min_leaves + integer(state, prior.max_leaves - prior.min_leaves + 1)
-    parent = np.full(_MAX_NODES, -1, dtype=np.int64)
-    under = np.zeros(_MAX_NODES, dtype=np.bool_)
-    places = np.zeros(_MAX_NODES, dtype=np.int64)
-    kind[0] = _EMPTY
-    n_nodes, n_places = 1, 1
-    while True:
-        operator = choice(state, prior.weights)
-        binary = _takes_two(operator, prior, grammar)
-        if binary and n_places == n_leaves:
-            break
-        at = integer(state, n_places)
-        node = places[at]
-        if operator < prior.n_operators:
-            above = parent[node]
-            if grammar.is_trigonometric[operator] and under[node]:
-                continue
-            if 0 <= above and kind[above] < prior.n_operators:
-                if grammar.forbidden_child[kind[above], operator]:
-                    continue
-        if n_nodes + 2 > _MAX_NODES:
-            return 0
-        kind[node] = operator
-        below = under[node] or (operator < prior.n_operators and grammar.is_trigonometric[operator])
-        first[node] = n_nodes
-        places[at] = n_nodes
-        for k in range(2 if binary else 1):
-            if k == 1:
-                second[node] = n_nodes
-                places[n_places] = n_nodes
-                n_places += 1
-            kind[n_nodes] = _EMPTY
-            parent[n_nodes] = node
-            under[n_nodes] = below
-            n_nodes += 1
-
-    # Leaves. An operator needs a variable somewhere below it, or it would be a constant.
-    for at in range(n_places):
-        node = places[at]
-        above = parent[node]
-        integer_allowed = above >= 0 and _takes_two(kind[above], prior, grammar)
-        if integer_allowed:
-            sibling = first[above] + second[above] - node
-            integer_allowed = kind[sibling] != _INTEGER
-        if integer_allowed and uniform(state) >= prior.variable_probability:
-            kind[node] = _INTEGER
-            first[node] = 1 + choice(state, prior.integer_weights)
-        else:
-            kind[node] = _EMPTY
-            first[node] = integer(state, n_variables)
-    # A higher variable only where all lower ones are present.
-    present = np.zeros(n_variables, dtype=np.int64)
-    for at in range(n_places):
-        if kind[places[at]] == _EMPTY:
-            present[first[places[at]]] = 1
-    rank = np.cumsum(present) - 1
-    for at in range(n_places):
-        if kind[places[at]] == _EMPTY:
-            first[places[at]] = rank[first[places[at]]]
-    return n_nodes
+def _new_workspace(max_length, n_columns, n_points, has_constants):
+    """Return a `_Workspace`."""
+    stack, work = new_workspace(n_columns, max_length)
+    return _Workspace(
+        new_tree(),
+        new_subprograms(max_length, has_constants),
+        np.empty(max_length + 1, dtype=np.int64),
+        np.empty((max_length, n_points)),
+        np.zeros(5, dtype=np.int64),
+        np.zeros((4, max_length + 1), dtype=np.int64),
+        stack,
+        work,
+    )
 
 
 @compiled()
-def _append(texts, sizes, node, source, size):
-    """Append the first `size` tokens of row `source` to row `node`; False if they do not fit."""
-    at = sizes[node]
-    if at + size > texts.shape[1]:
-        return False
-    copy_to(texts[node, at:], texts[source, :size])
-    sizes[node] = at + size
-    return True
-
-
-@compiled()
-def _append_token(texts, sizes, node, token):
-    if sizes[node] == texts.shape[1]:
-        return False
-    texts[node, sizes[node]] = token
-    sizes[node] += 1
-    return True
-
-
-@compiled()
-def _append_repeated(texts, sizes, node, operator, source, times):
-    """Append f, f o f, f o (f o f), ... with `times` copies of row `source`."""
-    fits = True
-    for i in range(times):
-        if i < times - 1:
-            fits = fits and _append_token(texts, sizes, node, operator)
-        fits = fits and _append(texts, sizes, node, source, sizes[source])
-    return fits
-
-
-@compiled()
-def _append_integer(texts, sizes, node, value, prior):
-    """Append `value` as (x1 + ... + x1)/x1."""
-    fits = _append_token(texts, sizes, node, prior.div)
-    for i in range(value):
-        if i < value - 1:
-            fits = fits and _append_token(texts, sizes, node, prior.add)
-        fits = fits and _append_token(texts, sizes, node, prior.first_variable)
-    return fits and _append_token(texts, sizes, node, prior.first_variable)
-
-
-@compiled()
-def _draw_constant(prior, state):
-    if not prior.log_uniform:
-        return prior.constant_low + (prior.constant_high - prior.constant_low) * uniform(state)
-    sign = -1.0 if uniform(state) < _NEGATIVE_SHARE else 1.0
-    if uniform(state) < _WHOLE_SHARE:
-        return sign * (1.0 + choice(state, prior.integer_weights))
-    return sign * log_uniform(state, _LEAST, _MOST)
-
-
-@compiled()
-def _append_power(texts, sizes, node, source, power, prior):
-    """Append a power of row `source`, 2 to 5, with square and cube where there are such tokens."""
-    if prior.square >= 0 and power == 2:
-        fits = _append_token(texts, sizes, node, prior.square)
-    elif prior.cube >= 0 and power == 3:
-        fits = _append_token(texts, sizes, node, prior.cube)
-    elif prior.square >= 0 and power >= 4:
-        fits = True
-        if power == 5:
-            fits = _append_token(texts, sizes, node, prior.mul)
-            fits = fits and _append(texts, sizes, node, source, sizes[source])
-        for _ in range(2):
-            fits = fits and _append_token(texts, sizes, node, prior.square)
-    else:
-        return _append_repeated(texts, sizes, node, prior.mul, source, power)
-    return fits and _append(texts, sizes, node, source, sizes[source])
-
-
-@compiled()
-def _write(n_nodes, kind, first, second, prior, grammar, texts, sizes, constants, n_constants, state):
-    """Write every subtree of a tree in prefix order; the whole equation is then row 0.
-
-    Integers take the fewest tokens: a small multiple of a short factor becomes a repeated sum.
-    False if a subtree is too long, has too many constants, or would repeat one.
-    """
-    for node in range(n_nodes - 1, -1, -1):  # children have higher numbers than their parent
-        sizes[node] = 0
-        n_constants[node] = 0
-        k = kind[node]
-        left, right = first[node], second[node]
-        if k == _EMPTY:
-            texts[node, 0] = prior.first_variable + left
-            sizes[node] = 1
-            continue
-        if k == _INTEGER:
-            if prior.has_constants:
-                texts[node, 0] = prior.first_variable - 1
-                sizes[node] = 1
-                constants[node, 0] = _draw_constant(prior, state)
-                n_constants[node] = 1
-            elif not _append_integer(texts, sizes, node, left, prior):
-                return False
-            continue
-        if k >= prior.n_operators:
-            power = k - prior.n_operators + 2
-            if not _append_power(texts, sizes, node, left, power, prior):
-                return False
-            once = prior.cube >= 0 if power == 3 else prior.square >= 0 and power != 5
-            if n_constants[left] > 0 and not once:
-                return False
-            n_constants[node] = n_constants[left]
-            constants[node] = constants[left]
-            continue
-        binary = _takes_two(k, prior, grammar)
-        if binary and not prior.has_constants:
-            if k == prior.mul and (kind[left] == _INTEGER or kind[right] == _INTEGER):
-                value, factor = (first[left], right) if kind[left] == _INTEGER else (first[right], left)
-                size = sizes[factor]
-                if value * size + value - 1 <= 2 * value + 2 + size:
-                    if not _append_repeated(texts, sizes, node, prior.add, factor, value):
-                        return False
-                    continue
-            if k == prior.div and kind[right] == _INTEGER and first[right] == 1:
-                if not _append(texts, sizes, node, left, sizes[left]):
-                    return False
-                continue
-        if not _append_token(texts, sizes, node, k):
-            return False
-        if not _append(texts, sizes, node, left, sizes[left]):
-            return False
-        if k == prior.pow and not _append_token(texts, sizes, node, prior.first_variable - 1):
-            return False
-        n_left = n_constants[left]
-        n_right = n_constants[right] if binary else 0
-        if binary and not _append(texts, sizes, node, right, sizes[right]):
-            return False
-        if n_left + n_right > constants.shape[1]:
-            return False
-        for i in range(n_left):
-            constants[node, i] = constants[left, i]
-        for i in range(n_right):
-            constants[node, n_left + i] = constants[right, i]
-        n_constants[node] = n_left + n_right
-        if k == prior.pow:
-            if n_left == constants.shape[1]:
-                return False
-            constants[node, n_left] = prior.exponents[integer(state, len(prior.exponents))]
-            n_constants[node] += 1
-    return True
-
-
-@compiled()
-def _equal(a, b):
-    """Whether two rows of values are the same to rounding; rows with NaN never are."""
+def _are_equal(a, b):
+    """Return whether two rows of values are the same to rounding; rows with NaN never are."""
     for j in range(len(a)):
         if not abs(a[j] - b[j]) <= 1e-9 * (1.0 + abs(b[j])):
             return False
@@ -292,7 +84,7 @@ def _equal(a, b):
 
 @compiled()
 def _is_flat(a):
-    """Whether all values are the same to rounding."""
+    """Return whether all values are the same to rounding."""
     for j in range(len(a)):
         if not abs(a[j] - a[0]) <= 1e-9 * abs(a[0]):
             return False
@@ -300,19 +92,19 @@ def _is_flat(a):
 
 
 @compiled()
-def _is_excluded(values, excluded):
-    """Whether values equal those of an excluded function wherever that has one (NaN elsewhere)."""
+def _match(values, held_out):
+    """Return whether values equal those of a held-out function wherever it has any; elsewhere it has NaN."""
     for j in range(len(values)):
-        if not np.isnan(excluded[j]) and not abs(values[j] - excluded[j]) <= 1e-9 * (1.0 + abs(excluded[j])):
+        if not np.isnan(held_out[j]) and not abs(values[j] - held_out[j]) <= 1e-9 * (1.0 + abs(held_out[j])):
             return False
     return True
 
 
 @compiled()
 def scale_away(values):
-    """Make values at some points those of the function's kin a*f + b too, in place: 0 and 1 at the first two.
+    """Map the values of f at some points so that all a*f + b give the same: to 0 and 1 at the first two.
 
-    Not a number, which is not compared, where the first two do not differ or are not finite.
+    All become NaN, which is not compared, where the first two do not differ or are not finite.
     """
     low, span = values[0], values[1] - values[0]
     if not abs(span) > 1e-9 * abs(low):
@@ -323,179 +115,158 @@ def scale_away(values):
 
 @compiled()
 def scale_all_away(values):
-    """`scale_away` of every row."""
+    """Apply `scale_away` to every row."""
     for row in values:
         scale_away(row)
 
 
 @compiled()
-def _is_unwanted(
-    tokens,
-    length,
-    constants,
-    opcode,
-    argument,
-    grammar,
-    has_constants,
-    points,
-    excluded,
-    ends,
-    values,
-    work,
-    stack,
-):
-    """Whether the program is an excluded function, or a part of it takes the value of a smaller part.
+def _can_be_simplified(tokens, length, constants, table, arity, has_constants, points, w):
+    """Return whether a subtree equals one inside it, as in x1 + (x2 - x1) and x2*(x1/x1).
 
-    The second is what a computer algebra system would simplify: x1 + (x2 - x1), x2*(x1/x1). In a
-    library with constants no part may have the same value everywhere either: x1/x1 is a constant.
+    In a library with constants no subtree may be constant either, as x1/x1 is. If the result is False, the
+    values of all subtrees at `points` are in `w.values`.
     """
-    arity = grammar.arity
     n_columns, n_points = points.shape
     for c in range(n_columns):
-        copy_to(work[c], points[c])
-    subtree_ends(tokens, length, arity, ends)
-    n_later_constants = 0
-    n_constants = 0
+        copy_to(w.work[c], points[c])
+    subtree_ends(tokens, length, arity, w.ends)
+    n_before = 0  # constants before the subtree
     for i in range(length):
-        if opcode[tokens[i]] == CONSTANT:
-            n_constants += 1
+        n_before += table.opcode[tokens[i]] == CONSTANT
     for i in range(length - 1, -1, -1):
-        if opcode[tokens[i]] == CONSTANT:
-            n_later_constants += 1
-        here = constants[n_constants - n_later_constants :]
+        n_before -= table.opcode[tokens[i]] == CONSTANT
+        end = w.ends[i]
         row = run_program(
-            tokens[i : ends[i]], ends[i] - i, here, opcode, argument, work, n_points, stack, True
-        )
-        values[i] = work[row, :n_points]
+            tokens[i:end], end - i, constants[n_before:], table.opcode, table.argument,
+            w.work, n_points, w.stack, True,
+        )  # fmt: skip
+        copy_to(w.values[i], w.work[row, :n_points])
         if arity[tokens[i]] > 0:
-            if has_constants and _is_flat(values[i]):
+            if has_constants and _is_flat(w.values[i]):
                 return True
-            for k in range(i + 1, ends[i]):
-                if _equal(values[i], values[k]):
+            for k in range(i + 1, end):
+                if _are_equal(w.values[i], w.values[k]):
                     return True
-    if grammar.linear_scaling:
-        scale_away(values[0])
-    for e in range(excluded.shape[0]):
-        if _is_excluded(values[0], excluded[e]):
-            return True
     return False
 
 
+@compiled()
+def _draw_program(b, n_variables, table, grammar, prior, excluded, drawn, w, state):
+    """Draw equation `b`; return its length, or 0 if it must be drawn again."""
+    tokens, constants, parts = drawn.tokens[b], drawn.constants[b], w.parts
+    n_nodes = grow_tree(n_variables, prior, grammar, w.tree, state)
+    if n_nodes == 0 or not write_program(n_nodes, w.tree, prior, grammar, parts, state):
+        return 0
+    length = parts.lengths[0]
+    copy_to(tokens, parts.tokens[0])
+    if prior.has_constants:
+        length = simplify(
+            tokens, length, parts.constants[0], grammar.arity, prior.rewriting, grammar.linear_scaling
+        )
+    else:
+        canonicalise(tokens, length, parts.constants[0], grammar.arity, prior.rewriting)
+    if not is_valid(tokens, length, grammar, w.counters, w.open_nodes):
+        return 0
+    if is_among(skeleton(tokens, length), excluded.skeletons):
+        return 0
+    constants[:] = 1.0
+    copy_to(constants, parts.constants[0, : w.counters[N_CONSTANTS]])
+    if _can_be_simplified(
+        tokens, length, constants, table, grammar.arity, prior.has_constants, excluded.points, w
+    ):
+        return 0
+    if grammar.linear_scaling:
+        scale_away(w.values[0])
+    for held_out in excluded.values:
+        if _match(w.values[0], held_out):
+            return 0
+    return length
+
+
+@compiled()
+def _draw_inputs(X, n_variables, domains, state):
+    """Draw the first columns of X (n_samples, n_columns), each uniform in an interval."""
+    shared = uniform(state) < _SHARED_DOMAIN
+    domain = choice(state, domains[:, 2])
+    for c in range(n_variables):
+        if not shared:
+            domain = choice(state, domains[:, 2])
+        low, high = domains[domain, 0], domains[domain, 1]
+        for j in range(len(X)):
+            X[j, c] = low + (high - low) * uniform(state)
+
+
+@compiled()
+def _evaluate(b, length, table, drawn, w):
+    """Evaluate equation `b` on its inputs; return the variance, or 0 if the target cannot be used."""
+    tokens, X, y = drawn.tokens[b], drawn.X[b], drawn.y[b]
+    n_samples, n_columns = X.shape
+    mean, usable = 0.0, True
+    for start in range(0, n_samples, w.work.shape[1]):
+        n_rows = min(w.work.shape[1], n_samples - start)
+        for c in range(n_columns):
+            for j in range(n_rows):
+                w.work[c, j] = X[start + j, c]
+        row = run_program(
+            tokens, length, drawn.constants[b], table.opcode, table.argument, w.work, n_rows, w.stack, True
+        )
+        for j in range(n_rows):
+            value = w.work[row, j]
+            if not abs(value) < _LARGEST:  # also for NaN
+                usable = False
+            y[start + j] = value
+            mean += value / n_samples
+    if not usable:
+        return 0.0
+    variance = 0.0
+    for j in range(n_samples):
+        variance += (y[j] - mean) ** 2 / n_samples
+    return variance if variance > _LEAST_VARIANCE * (mean * mean + 1e-6) else 0.0
+
+
+@compiled()
+def _add_noise(y, variance, prior, state):
+    """Add Gaussian noise to the target, with the prior's probability."""
+    if prior.noise_probability > 0.0 and uniform(state) < prior.noise_probability:
+        scale = np.sqrt(variance) * log_uniform(state, prior.noise_low, prior.noise_high)
+        for j in range(len(y)):
+            y[j] += scale * normal(state)
+
+
 @compiled(nogil=True)
-def draw_datasets(
-    n_variables, table, grammar, prior, domains, excluded, state, tokens, lengths, constants, X, y
-):
-    """Draw equations from the prior and evaluate each on random points.
+def draw_datasets(n_variables, table, grammar, prior, excluded, drawn, state):
+    """Draw equations from the prior and evaluate each on random inputs.
 
     Parameters
     ----------
     n_variables : int
-        Variables an equation may use; the arrays have as many columns as the library variables.
+        Variables that an equation may have, at most those of the library.
     table : TokenTable
     grammar : Grammar
     prior : PriorTable
-    domains : ndarray of shape (n_domains, 3)
-        Low, high and weight of the intervals inputs are drawn from; three times in four all
-        variables share one.
-    excluded : Exclusions
-        What must not be drawn.
+    excluded : Decontamination
+        Functions that must not be drawn.
+    drawn : DrawnArrays
+        Receives the equations and their data; lengths stay 0 from the first data set on for which no equation
+        is found. Targets are finite and not constant: the values of the program and the noise of the prior.
     state : ndarray of 4 uint64
-    tokens : ndarray of shape (n_datasets, max_length), int64
-    lengths : ndarray of shape (n_datasets,), int64
-        Zeros; they stay so from the first data set on for which no equation is found.
-    constants : ndarray of shape (n_datasets, max_constants), float64
-    X : ndarray of shape (n_datasets, n_samples, n_columns), float64
-        Zeros, as columns beyond `n_variables` stay.
-    y : ndarray of shape (n_datasets, n_samples), float64
-        Receives finite values that are not constant: the program's, but for the noise of `prior`.
+        State of the random number generator; advanced.
     """
-    opcode, argument, points = table.opcode, table.argument, excluded.points
-    n_datasets, n_samples, n_columns = X.shape
-    max_length = tokens.shape[1]
-    kind = np.empty(_MAX_NODES, dtype=np.int64)
-    first = np.empty(_MAX_NODES, dtype=np.int64)
-    second = np.empty(_MAX_NODES, dtype=np.int64)
-    ends = np.empty(max_length + 1, dtype=np.int64)
-    values = np.empty((max_length, points.shape[1]))
-    texts = np.zeros((_MAX_NODES, max_length), dtype=np.int64)
-    sizes = np.zeros(_MAX_NODES, dtype=np.int64)
-    # Before it is simplified a program may have more constants than it is to have in the end.
-    values_of = np.zeros((_MAX_NODES, max_length if prior.has_constants else 0))
-    n_constants = np.zeros(_MAX_NODES, dtype=np.int64)
-    counters = np.zeros(5, dtype=np.int64)
-    tree = np.zeros((4, max_length + 1), dtype=np.int64)
-    stack, work = new_workspace(n_columns, max_length)
+    n_datasets, _, n_columns = drawn.X.shape
+    w = _new_workspace(drawn.tokens.shape[1], n_columns, excluded.points.shape[1], prior.has_constants)
     b = n_trials = 0
     while b < n_datasets and n_trials < _MAX_TRIALS:
         n_trials += 1
-        n_nodes = _grow(n_variables, prior, grammar, kind, first, second, state)
-        if n_nodes == 0 or not _write(
-            n_nodes, kind, first, second, prior, grammar, texts, sizes, values_of, n_constants, state
-        ):
+        length = _draw_program(b, n_variables, table, grammar, prior, excluded, drawn, w, state)
+        if length == 0:
             continue
-        length = sizes[0]
-        tokens[b] = texts[0]
-        if prior.has_constants:
-            length = simplify(
-                tokens[b], length, values_of[0], grammar.arity, prior.rewriting, grammar.linear_scaling
-            )
-        else:
-            canonicalise(tokens[b], length, values_of[0], grammar.arity, prior.rewriting)
-        if not is_valid(tokens[b], length, grammar, counters, tree):
+        _draw_inputs(drawn.X[b], n_variables, prior.domains, state)
+        variance = _evaluate(b, length, table, drawn, w)
+        if variance == 0.0:
             continue
-        if is_among(skeleton(tokens[b], length), excluded.skeletons):
-            continue
-        constants[b] = 1.0
-        constants[b, : counters[N_CONSTANTS]] = values_of[0, : counters[N_CONSTANTS]]
-        if _is_unwanted(
-            tokens[b],
-            length,
-            constants[b],
-            opcode,
-            argument,
-            grammar,
-            prior.has_constants,
-            points,
-            excluded.values,
-            ends,
-            values,
-            work,
-            stack,
-        ):
-            continue
-        shared = uniform(state) < 0.75
-        domain = choice(state, domains[:, 2])
-        for c in range(n_variables):
-            if not shared:
-                domain = choice(state, domains[:, 2])
-            low, high = domains[domain, 0], domains[domain, 1]
-            for j in range(n_samples):
-                X[b, j, c] = low + (high - low) * uniform(state)
-        mean, usable = 0.0, True
-        for start in range(0, n_samples, work.shape[1]):
-            n_rows = min(work.shape[1], n_samples - start)
-            for c in range(n_columns):
-                for j in range(n_rows):
-                    work[c, j] = X[b, start + j, c]
-            row = run_program(tokens[b], length, constants[b], opcode, argument, work, n_rows, stack, True)
-            for j in range(n_rows):
-                value = work[row, j]
-                if not abs(value) < 1e8:  # also false for NaN
-                    usable = False
-                y[b, start + j] = value
-                mean += value / n_samples
-        if not usable:
-            continue
-        variance = 0.0
-        for j in range(n_samples):
-            variance += (y[b, j] - mean) ** 2 / n_samples
-        if not variance > 1e-10 * (mean * mean + 1e-6):
-            continue
-        if prior.noise_probability > 0.0 and uniform(state) < prior.noise_probability:
-            scale = np.sqrt(variance) * log_uniform(state, prior.noise_low, prior.noise_high)
-            for j in range(n_samples):
-                y[b, j] += scale * normal(state)
-        tokens[b, length:] = 0
-        lengths[b] = length
+        _add_noise(drawn.y[b], variance, prior, state)
+        drawn.tokens[b, length:] = 0
+        drawn.lengths[b] = length
         b += 1
         n_trials = 0

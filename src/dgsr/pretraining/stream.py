@@ -1,4 +1,4 @@
-"""The stream of training data: equations of the prior, drawn here or by worker processes."""
+"""The stream of training data: equations of the prior, drawn in this process or by worker processes."""
 
 from __future__ import annotations
 
@@ -15,20 +15,21 @@ from dgsr.expressions.constraints import Constraints
 from dgsr.expressions.library import Library
 from dgsr.kernels.random import new_state
 from dgsr.pretraining.config import PretrainingConfig
-from dgsr.pretraining.prior import DrawnDataSets, Exclusions, Prior
+from dgsr.pretraining.decontamination import Decontamination
+from dgsr.pretraining.prior import DrawnDataSets, Prior
 
 
 class Batch(NamedTuple):
-    """Data sets of one number of rows and of variables, with their equations."""
+    """Data sets with the same number of rows and of variables, with their equations."""
 
     n_variables: int
     drawn: DrawnDataSets
-    blind: bool  # whether ``cross-entropy`` is to show none of the data
+    blind: bool  # whether ``cross-entropy`` hides the data from the decoder
     found: np.ndarray | None = None  # (D, max_length) int64: laws that `solve_all` found, if it was asked
 
 
 class Stream(Dataset):
-    """Every batch by its number: the same one whoever draws it, in whatever order.
+    """Batches by their number, which do not depend on the process that draws them nor on the order.
 
     Parameters
     ----------
@@ -36,11 +37,12 @@ class Stream(Dataset):
     constraints : Constraints
     prior : Prior
     config : PretrainingConfig
-    excluded : Exclusions
-        Functions that are not drawn.
+    excluded : Decontamination
+        Functions that must not be drawn.
     seed : int
     remainders : bool
-        Whether the generator is told of remainders, and so of the laws that the exact solver finds.
+        Whether the generator gets features of targets; most equations that the exact solver finds at its
+        first stage are then left out.
     """
 
     def __init__(
@@ -49,7 +51,7 @@ class Stream(Dataset):
         constraints: Constraints,
         prior: Prior,
         config: PretrainingConfig,
-        excluded: Exclusions,
+        excluded: Decontamination,
         seed: int,
         remainders: bool,
     ) -> None:
@@ -62,11 +64,12 @@ class Stream(Dataset):
         self.remainders = remainders
 
     def __getitem__(self, number: int) -> Batch:
+        """Draw batch `number`: lines 5 to 7 of algorithm 1 for each of its data sets."""
         config = self.config
         rng = np.random.default_rng((self.seed, number))
         low, high = math.log(config.min_samples), math.log(config.max_samples + 1)
         n_samples = int(math.exp(rng.uniform(low, high)))
-        # Any number of variables, the more the more often.
+        # n variables are n times as frequent as one.
         counts = np.arange(1, self.library.n_variables + 1)
         n_variables = int(rng.choice(counts, p=counts / counts.sum()))
         n = config.n_datasets // config.n_groups
@@ -85,18 +88,18 @@ class Stream(Dataset):
         return Batch(n_variables, drawn, blind, found)
 
     def batches(self, numbers: Sequence[int], n_workers: int) -> Iterator[Batch]:
-        """Yield the batches of these numbers, in order, drawn ahead by worker processes if there are any."""
+        """Return an iterator of the batches `numbers`, in order; worker processes draw them in advance."""
         loader = DataLoader(
             self,
             batch_size=None,
             sampler=numbers,
             num_workers=n_workers,
             prefetch_factor=4 if n_workers else None,
-            collate_fn=_as_it_is,
-            generator=torch.Generator(),  # or it would draw from the global one
+            collate_fn=_unchanged,
+            generator=torch.Generator(),  # otherwise it would draw from the global one
         )
         return iter(loader)
 
 
-def _as_it_is(batch: Any) -> Any:
+def _unchanged(batch: Any) -> Any:
     return batch

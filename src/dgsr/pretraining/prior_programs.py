@@ -1,0 +1,221 @@
+# mypy: check-untyped-defs=False
+"""Trees of the prior as programs in the tokens of a library, in compiled code.
+
+Without the token ``square`` powers are written as products, and in a library without constants integers are
+written with ``x1/x1``.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from dgsr.kernels.arrays import copy_to
+from dgsr.kernels.compilation import compiled
+from dgsr.kernels.random import choice, integer, log_uniform, uniform
+from dgsr.pretraining.prior_trees import INTEGER, MAX_NODES, VARIABLE, takes_two
+
+# Log-uniform constants: shares of whole numbers and of negative ones, and the range of those not whole.
+_WHOLE_SHARE, _NEGATIVE_SHARE = 0.3, 0.3
+_LEAST, _MOST = 0.1, 10.0
+
+
+class Subprograms(NamedTuple):
+    """The programs of all subtrees of a tree, by node; node 0 has the program of the tree."""
+
+    tokens: np.ndarray  # (MAX_NODES, max_length) int64
+    lengths: np.ndarray  # (MAX_NODES,) int64
+    constants: np.ndarray  # (MAX_NODES, most constants) float64
+    n_constants: np.ndarray  # (MAX_NODES,) int64
+
+
+@compiled()
+def new_subprograms(max_length, has_constants):
+    """Return `Subprograms` to write; before it is simplified, a program may have too many constants."""
+    return Subprograms(
+        np.zeros((MAX_NODES, max_length), dtype=np.int64),
+        np.zeros(MAX_NODES, dtype=np.int64),
+        np.zeros((MAX_NODES, max_length if has_constants else 0)),
+        np.zeros(MAX_NODES, dtype=np.int64),
+    )
+
+
+@compiled()
+def write_program(n_nodes, tree, prior, grammar, parts, state):
+    """Write a tree as a program, which is then that of node 0 of `parts`.
+
+    Parameters
+    ----------
+    n_nodes : int
+    tree : Tree
+    prior : PriorTable
+    grammar : Grammar
+    parts : Subprograms
+    state : ndarray of 4 uint64
+        State of the random number generator, with which constants are drawn; advanced.
+
+    Returns
+    -------
+    bool
+        False if a subtree is too long, has too many constants, or would have the same constant twice.
+    """
+    for node in range(n_nodes - 1, -1, -1):  # children before their parents
+        parts.lengths[node] = 0
+        parts.n_constants[node] = 0
+        kind = tree.kind[node]
+        if kind < 0:
+            written = _write_leaf(node, tree, prior, parts, state)
+        elif kind >= prior.n_operators:
+            written = _write_power(node, tree.first[node], kind - prior.n_operators + 2, prior, parts)
+        else:
+            written = _write_operator(node, tree, prior, grammar, parts, state)
+        if not written:
+            return False
+    return True
+
+
+@compiled()
+def _write_leaf(node, tree, prior, parts, state):
+    """Write a variable or a number."""
+    value = tree.first[node]
+    if tree.kind[node] == VARIABLE:
+        return _append_token(parts, node, prior.first_variable + value)
+    if prior.has_constants:
+        parts.constants[node, 0] = _draw_constant(prior, state)
+        parts.n_constants[node] = 1
+        return _append_token(parts, node, prior.first_variable - 1)
+    return _append_integer(parts, node, value, prior)
+
+
+@compiled()
+def _write_power(node, base, power, prior, parts):
+    """Write a power; where its base would be repeated, the base must have no constants."""
+    if not append_power(parts, node, base, power, prior):
+        return False
+    once = prior.cube >= 0 if power == 3 else prior.square >= 0 and power != 5
+    if parts.n_constants[base] > 0 and not once:
+        return False
+    parts.n_constants[node] = parts.n_constants[base]
+    copy_to(parts.constants[node], parts.constants[base])
+    return True
+
+
+@compiled()
+def _write_operator(node, tree, prior, grammar, parts, state):
+    """Write an operator and its subtrees; of a multiple, the shorter of a product and a repeated sum."""
+    kind, first = tree.kind, tree.first
+    operator, left, right = kind[node], first[node], tree.second[node]
+    binary = takes_two(operator, prior, grammar)
+    if binary and not prior.has_constants:
+        if operator == prior.mul and (kind[left] == INTEGER or kind[right] == INTEGER):
+            value, factor = (first[left], right) if kind[left] == INTEGER else (first[right], left)
+            length = parts.lengths[factor]
+            if value * length + value - 1 <= 2 * value + 2 + length:
+                return _append_repeated(parts, node, prior.add, factor, value)
+        if operator == prior.div and kind[right] == INTEGER and first[right] == 1:
+            return _append(parts, node, left)
+    if not _append_token(parts, node, operator):
+        return False
+    if not _append(parts, node, left):
+        return False
+    if operator == prior.pow and not _append_token(parts, node, prior.first_variable - 1):
+        return False
+    if binary and not _append(parts, node, right):
+        return False
+    return _join_constants(node, left, right if binary else -1, operator == prior.pow, prior, parts, state)
+
+
+@compiled()
+def _join_constants(node, left, right, is_pow, prior, parts, state):
+    """Write the constants of the operands, -1 for no second one, and an exponent; False if too many."""
+    constants = parts.constants
+    n_left = parts.n_constants[left]
+    n_right = parts.n_constants[right] if right >= 0 else 0
+    if n_left + n_right + is_pow > constants.shape[1]:
+        return False
+    for i in range(n_left):
+        constants[node, i] = constants[left, i]
+    for i in range(n_right):
+        constants[node, n_left + i] = constants[right, i]
+    if is_pow:
+        constants[node, n_left] = prior.exponents[integer(state, len(prior.exponents))]
+    parts.n_constants[node] = n_left + n_right + is_pow
+    return True
+
+
+@compiled()
+def _draw_constant(prior, state):
+    """Return a random constant."""
+    if not prior.log_uniform:
+        return prior.constant_low + (prior.constant_high - prior.constant_low) * uniform(state)
+    sign = -1.0 if uniform(state) < _NEGATIVE_SHARE else 1.0
+    if uniform(state) < _WHOLE_SHARE:
+        return sign * (1.0 + choice(state, prior.integer_weights))
+    return sign * log_uniform(state, _LEAST, _MOST)
+
+
+# The functions below return whether there was room for what they append.
+
+
+@compiled()
+def _append(parts, node, source):
+    """Append the program of node `source` to that of `node`."""
+    at, length = parts.lengths[node], parts.lengths[source]
+    if at + length > parts.tokens.shape[1]:
+        return False
+    copy_to(parts.tokens[node, at:], parts.tokens[source, :length])
+    parts.lengths[node] = at + length
+    return True
+
+
+@compiled()
+def _append_token(parts, node, token):
+    """Append a token to the program of `node`."""
+    at = parts.lengths[node]
+    if at == parts.tokens.shape[1]:
+        return False
+    parts.tokens[node, at] = token
+    parts.lengths[node] = at + 1
+    return True
+
+
+@compiled()
+def _append_repeated(parts, node, operator, source, times):
+    """Append f, f o f, f o (f o f), ... with `times` copies of the program of `source`."""
+    fits = True
+    for i in range(times):
+        if i < times - 1:
+            fits = fits and _append_token(parts, node, operator)
+        fits = fits and _append(parts, node, source)
+    return fits
+
+
+@compiled()
+def _append_integer(parts, node, value, prior):
+    """Append `value` as (x1 + ... + x1)/x1."""
+    fits = _append_token(parts, node, prior.div)
+    for i in range(value):
+        if i < value - 1:
+            fits = fits and _append_token(parts, node, prior.add)
+        fits = fits and _append_token(parts, node, prior.first_variable)
+    return fits and _append_token(parts, node, prior.first_variable)
+
+
+@compiled()
+def append_power(parts, node, base, power, prior):
+    """Append a power of the program of `base`, 2 to 5, with square and cube where there are such tokens."""
+    if prior.square >= 0 and power == 2:
+        fits = _append_token(parts, node, prior.square)
+    elif prior.cube >= 0 and power == 3:
+        fits = _append_token(parts, node, prior.cube)
+    elif prior.square >= 0 and power >= 4:
+        fits = True
+        if power == 5:
+            fits = _append_token(parts, node, prior.mul)
+            fits = fits and _append(parts, node, base)
+        for _ in range(2):
+            fits = fits and _append_token(parts, node, prior.square)
+    else:
+        return _append_repeated(parts, node, prior.mul, base, power)
+    return fits and _append(parts, node, base)

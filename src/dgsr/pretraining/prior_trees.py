@@ -1,0 +1,180 @@
+# mypy: check-untyped-defs=False
+"""Random expression trees of the prior, in compiled code.
+
+Operators are drawn with the prior's weights and placed on a random open place of the tree until there are as
+many open places as leaves are wanted; then the leaves are filled.
+
+References
+----------
+Lample & Charton, ICLR 2020; Holt, Qian, van der Schaar, ICLR 2023, appendix "Dataset Generation and
+Training".
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from dgsr.kernels.canonical import Rewriting
+from dgsr.kernels.compilation import compiled
+from dgsr.kernels.random import choice, integer, uniform
+
+# Kinds of a leaf; the variable's index or the number stands in the place of its first child. While a tree
+# grows, an open place is a variable.
+VARIABLE, INTEGER = -1, -2
+
+#: Most nodes of a tree; a larger one is drawn again.
+MAX_NODES = 64
+
+
+class PriorTable(NamedTuple):
+    """The prior as arrays. Its operators are those of the library, then the powers 2 to 5."""
+
+    weights: np.ndarray  # (n_operators + 4,) float64
+    n_operators: int
+    add: int  # token ids, -1 for an operator that the library lacks
+    mul: int
+    div: int
+    square: int
+    cube: int
+    pow: int  # its exponent is a number, never a subtree
+    exponents: np.ndarray  # (n_exponents,) float64
+    rewriting: Rewriting
+    variable_probability: float
+    integer_weights: np.ndarray  # (max_integer,) float64
+    min_leaves: int
+    max_leaves: int
+    constant_low: float
+    constant_high: float
+    log_uniform: bool  # whether constants are log-uniform, or uniform between the two
+    noise_low: float
+    noise_high: float
+    noise_probability: float
+    has_constants: bool
+    first_variable: int
+    domains: np.ndarray  # (n_domains, 3) float64: low, high and weight of the intervals of inputs
+
+
+class Tree(NamedTuple):
+    """A tree; node 0 is the root, and children have higher numbers than their parent."""
+
+    kind: np.ndarray  # (MAX_NODES,) int64: operator, VARIABLE or INTEGER
+    first: np.ndarray  # (MAX_NODES,) int64: first child
+    second: np.ndarray  # (MAX_NODES,) int64: second child, of an operator of two subtrees
+
+
+@compiled()
+def new_tree():
+    """Return a `Tree` to grow."""
+    return Tree(
+        np.empty(MAX_NODES, dtype=np.int64),
+        np.empty(MAX_NODES, dtype=np.int64),
+        np.empty(MAX_NODES, dtype=np.int64),
+    )
+
+
+@compiled()
+def takes_two(operator, prior, grammar):
+    """Return whether an operator has two subtrees; the exponent of ``pow`` is none."""
+    return operator < prior.n_operators and grammar.arity[operator] == 2 and operator != prior.pow
+
+
+@compiled()
+def grow_tree(n_variables, prior, grammar, tree, state):
+    """Draw a tree.
+
+    Parameters
+    ----------
+    n_variables : int
+        Number of variables that leaves may be.
+    prior : PriorTable
+    grammar : Grammar
+    tree : Tree
+        Receives the tree.
+    state : ndarray of 4 uint64
+        State of the random number generator; advanced.
+
+    Returns
+    -------
+    int
+        Number of nodes; 0 if the tree would have more than `MAX_NODES`.
+    """
+    n_leaves = prior.min_leaves + integer(state, prior.max_leaves - prior.min_leaves + 1)
+    parent = np.full(MAX_NODES, -1, dtype=np.int64)
+    leaves = np.zeros(MAX_NODES, dtype=np.int64)
+    n_nodes = _place_operators(n_leaves, prior, grammar, tree, parent, leaves, state)
+    if n_nodes > 0:
+        _fill_leaves(leaves[:n_leaves], parent, n_variables, prior, grammar, tree, state)
+        _close_gaps(leaves[:n_leaves], n_variables, tree)
+    return n_nodes
+
+
+@compiled()
+def _place_operators(n_leaves, prior, grammar, tree, parent, leaves, state):
+    """Place operators until there are `n_leaves` open places, which are written to `leaves`."""
+    kind = tree.kind
+    in_trigonometric = np.zeros(MAX_NODES, dtype=np.bool_)  # whether an ancestor is a sine or cosine
+    kind[0] = VARIABLE
+    n_nodes, n_open = 1, 1
+    while True:
+        operator = choice(state, prior.weights)
+        binary = takes_two(operator, prior, grammar)
+        if binary and n_open == n_leaves:
+            return n_nodes
+        at = integer(state, n_open)
+        node = leaves[at]
+        below = in_trigonometric[node]
+        if operator < prior.n_operators:
+            above = kind[parent[node]] if parent[node] >= 0 else prior.n_operators
+            if above < prior.n_operators and grammar.forbidden_child[above, operator]:
+                continue
+            if grammar.is_trigonometric[operator]:
+                if below:
+                    continue
+                below = True
+        if n_nodes + 2 > MAX_NODES:
+            return 0
+        kind[node] = operator
+        tree.first[node] = n_nodes
+        leaves[at] = n_nodes
+        for k in range(2 if binary else 1):
+            if k == 1:
+                tree.second[node] = n_nodes
+                leaves[n_open] = n_nodes
+                n_open += 1
+            kind[n_nodes] = VARIABLE
+            parent[n_nodes] = node
+            in_trigonometric[n_nodes] = below
+            n_nodes += 1
+
+
+@compiled()
+def _fill_leaves(leaves, parent, n_variables, prior, grammar, tree, state):
+    """Draw variables and numbers. Every operator gets a variable below it, or it would be a constant."""
+    kind, first = tree.kind, tree.first
+    for node in leaves:
+        above = parent[node]
+        may_be_integer = above >= 0 and takes_two(kind[above], prior, grammar)
+        if may_be_integer:
+            sibling = first[above] + tree.second[above] - node
+            may_be_integer = kind[sibling] != INTEGER
+        if may_be_integer and uniform(state) >= prior.variable_probability:
+            kind[node] = INTEGER
+            first[node] = 1 + choice(state, prior.integer_weights)
+        else:
+            kind[node] = VARIABLE
+            first[node] = integer(state, n_variables)
+
+
+@compiled()
+def _close_gaps(leaves, n_variables, tree):
+    """Renumber the variables in their order, so that those that occur are the first ones."""
+    present = np.zeros(n_variables, dtype=np.int64)
+    for node in leaves:
+        if tree.kind[node] == VARIABLE:
+            present[tree.first[node]] = 1
+    rank = np.cumsum(present) - 1
+    for node in leaves:
+        if tree.kind[node] == VARIABLE:
+            tree.first[node] = rank[tree.first[node]]

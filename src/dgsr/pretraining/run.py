@@ -1,0 +1,274 @@
+"""Algorithm 1 of the paper, from its settings to the folder of the generator."""
+
+from __future__ import annotations
+
+import platform
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from dgsr.expressions.constraints import Constraints
+from dgsr.expressions.library import Library, get_library
+from dgsr.generator.checkpoints import (
+    CURVES,
+    library_entry,
+    load_generator,
+    refuse_user_operators,
+    save_generator,
+)
+from dgsr.generator.config import CONFIGS, GeneratorConfig
+from dgsr.generator.generator import Generator
+from dgsr.pretraining import distributed
+from dgsr.pretraining.conditioning_gap import ValidationSet, draw_validation_set, measure
+from dgsr.pretraining.config import PRETRAINING_CONFIGS, PretrainingConfig
+from dgsr.pretraining.curves import to_svg
+from dgsr.pretraining.decontamination import benchmark_decontamination
+from dgsr.pretraining.prior import Prior
+from dgsr.pretraining.trainer import Trainer
+from dgsr.pretraining.training_state import load_training_state, save_training_state
+from dgsr.writing import write_atomically
+
+_TRAINING = "training.safetensors"
+_CURVE_POINTS = 20  # measurements in the course of a training
+
+
+@dataclass(frozen=True)
+class Progress:
+    """State of a training after a step, as the callback of `pretrain` gets it.
+
+    Parameters
+    ----------
+    step, steps : int
+        Number of this step and of all.
+    seconds : float
+        Time of this call and of those it goes on from.
+    loss : float
+        Loss of the step's mini-batch.
+    validation : dict of str to float or None
+        Figures of `dgsr.pretraining.conditioning_gap.measure`, after the steps at which they are taken.
+    """
+
+    step: int
+    steps: int
+    seconds: float
+    loss: float
+    validation: dict[str, float] | None
+
+
+def pretrain(
+    library: str | Library,
+    n_variables: int,
+    out: str | Path,
+    *,
+    config: str | GeneratorConfig = "base",
+    training: str | PretrainingConfig = "base",
+    prior: Prior | None = None,
+    constraints: Constraints | None = None,
+    start_from: str | Path | None = None,
+    max_time: float | None = None,
+    device: str = "cpu",
+    n_workers: int = 0,
+    random_state: int = 0,
+    resume: bool = True,
+    n_validation: int = 128,
+    save_every: float = 60.0,
+    callback: Callable[[Progress], None] | None = None,
+    **changes: Any,
+) -> Generator:
+    """Train a conditional generator and write it, with its card, to a folder.
+
+    Parameters
+    ----------
+    library : str or Library
+        Name of a preset, or a library.
+    n_variables : int
+        Most variables a data set may have.
+    out : str or Path
+        Folder for ``weights.safetensors`` and ``card.json``; for ``curves.svg``, which shows the course of
+        the training; and for ``training.safetensors``, from which the same call resumes after an
+        interruption.
+    config : str or GeneratorConfig
+        Sizes of the network, or the name of a preset: ``"base"``, ``"paper"``. In a library with constants a
+        preset is changed: the target is standardised, and the decoder gets no features of targets.
+    training : str or PretrainingConfig
+        How to train, or the name of a preset: ``"base"``, ``"paper"``.
+    prior : Prior, optional
+        Distribution of equations and inputs; by default `Prior.default_for` the library.
+    constraints : Constraints, optional
+    start_from : str or Path, optional
+        Name or folder of a generator of the same library, whose weights and sizes the training begins with;
+        `config` is ignored.
+    max_time : float, optional
+        Seconds after which the training stops early; another call resumes it.
+    device : str
+    n_workers : int
+        Processes that draw data sets in advance, for each process that trains; with 0 it draws its own. The
+        result does not depend on it.
+    random_state : int
+    resume : bool
+        Whether to resume from ``training.safetensors`` if it exists. All settings but the number of steps
+        must be the same.
+    n_validation : int
+        Number of held-out equations on which the figures of the card are measured.
+    save_every : float
+        Seconds between writes of the training state.
+    callback : callable, optional
+        Called with a `Progress` after every step.
+    **changes
+        Fields of `PretrainingConfig` to change, such as ``steps=5_000``.
+
+    Returns
+    -------
+    Generator
+
+    Raises
+    ------
+    ValueError
+        If a setting is unknown, or `out` holds a run with other settings.
+
+    Notes
+    -----
+    Processes started by torchrun train one generator together, each on its share of the groups of a
+    mini-batch; the first one writes the files.
+
+    References
+    ----------
+    Holt, Qian, van der Schaar, ICLR 2023, algorithm 1.
+    """
+    if isinstance(library, str):
+        library = get_library(library, n_variables)
+    library = library.with_variables(n_variables)
+    refuse_user_operators(library)
+    training = replace(PRETRAINING_CONFIGS[training] if isinstance(training, str) else training, **changes)
+    prior = prior or Prior.default_for(library, n_variables)
+    if start_from is None:
+        generator = _new_generator(library, config, constraints, random_state)  # line 1
+    else:
+        generator = load_generator(start_from, device)
+        if generator.library != library:
+            raise ValueError(
+                f"start_from={str(start_from)!r} has another library; start from one of {library.name}."
+            )
+    generator = generator.to(device).train()
+    held_out = benchmark_decontamination(generator.library, generator.constraints)
+    validation = draw_validation_set(generator, prior, held_out, n_validation, random_state)
+    held_out = validation.added_to(held_out)
+    out = Path(out)
+    with distributed.process_group(device):
+        trainer = Trainer(generator, prior, training, held_out, random_state, n_workers)
+        run = _Run(trainer, validation, out, resume)
+        run.train(max_time, save_every, callback)  # lines 2 to 13
+        if distributed.rank() == 0:
+            card = {
+                "name": out.name,
+                "library": library_entry(library),
+                "training": asdict(training)
+                | {"seed": random_state, "start_from": start_from and Path(start_from).name},
+                **run.card(n_validation),
+            }
+            save_generator(generator, out, card)
+    return generator
+
+
+def _new_generator(
+    library: Library, config: str | GeneratorConfig, constraints: Constraints | None, seed: int
+) -> Generator:
+    """Return an untrained generator; a preset of sizes is adapted to a library with constants."""
+    if isinstance(config, str):
+        config = CONFIGS[config]
+        if library.has_constants:
+            # With scale and offset unknown, almost no target of an open node is certain.
+            config = replace(config, target="standardised", remainders=False)
+    constraints = constraints or Constraints(max_length=config.max_length)
+    return Generator.untrained(library, config, constraints, seed)
+
+
+class _Run:
+    """A training and its files, resumed from those of an earlier call if there are any."""
+
+    def __init__(self, trainer: Trainer, validation: ValidationSet, out: Path, resume: bool) -> None:
+        self.trainer = trainer
+        self.validation = validation
+        self.path = out / _TRAINING
+        self.writes_files = distributed.rank() == 0
+        self.curves: list[dict[str, float]] = []
+        self.earlier_seconds = 0.0
+        out.mkdir(parents=True, exist_ok=True)
+        if resume and self.path.is_file():
+            self.curves, self.earlier_seconds = load_training_state(self.path, trainer)
+        self.started = time.perf_counter()
+
+    @property
+    def seconds(self) -> float:
+        """Seconds of training, those of earlier calls included."""
+        return self.earlier_seconds + time.perf_counter() - self.started
+
+    def save(self) -> None:
+        """Write the training state."""
+        if self.writes_files:
+            save_training_state(self.path, self.trainer, self.curves, self.seconds)
+
+    def train(
+        self, max_time: float | None, save_every: float, callback: Callable[[Progress], None] | None
+    ) -> None:
+        """Train until the last step or `max_time`; measure and save in between."""
+        trainer, saved, losses = self.trainer, self.started, []
+        steps = trainer.config.steps
+        try:
+            while trainer.step < steps and not self._is_over(max_time):  # line 2
+                loss = trainer.run_step()  # lines 3 to 12
+                losses.append(loss)
+                figures = None
+                if trainer.step % max(1, steps // _CURVE_POINTS) == 0 or trainer.step == steps:
+                    figures = self._measure(losses)
+                    losses.clear()
+                if time.perf_counter() - saved > save_every:
+                    self.save()
+                    saved = time.perf_counter()
+                if callback is not None and self.writes_files:
+                    callback(Progress(trainer.step, steps, self.seconds, loss, figures))
+        finally:  # after Ctrl-C and an error of the callback too
+            self.save()
+
+    def _is_over(self, max_time: float | None) -> bool:
+        """Return whether the time of any process is over."""
+        over = max_time is not None and time.perf_counter() - self.started >= max_time
+        return distributed.any_of(over)
+
+    def _measure(self, losses: list[float]) -> dict[str, float] | None:
+        """Measure the generator, add a point to the curves and draw them."""
+        if not self.writes_files:
+            return None
+        trainer = self.trainer
+        figures = measure(trainer.generator, self.validation, n_programs=100, n_datasets=32)
+        point = {"step": trainer.step, "seconds": self.seconds, "loss": float(np.mean(losses))}
+        waited = trainer.seconds_waited / max(time.perf_counter() - self.started, 1e-9)
+        self.curves.append({**point, "waited": waited, **figures})
+        svg = to_svg(self.curves, trainer.config.n_datasets)
+        write_atomically(self.path.with_name(CURVES), svg.encode())
+        return figures
+
+    def card(self, n_validation: int) -> dict[str, Any]:
+        """Return the entries of the generator's card that come from its training."""
+        trainer, generator = self.trainer, self.trainer.generator.eval()
+        return {
+            "n_parameters": generator.n_parameters(),
+            "config": asdict(generator.config),
+            "constraints": asdict(generator.constraints),
+            "prior": asdict(trainer.prior),
+            "steps_done": trainer.step,
+            "equations_seen": trainer.step * trainer.config.n_datasets,
+            "seconds": round(self.seconds, 1),
+            "validation": measure(generator, self.validation, n_programs=1000, n_datasets=n_validation),
+            "curves": self.curves,
+            "versions": {
+                "python": platform.python_version(),
+                "torch": torch.__version__,
+                "numpy": np.__version__,
+            },
+        }
