@@ -245,7 +245,7 @@ def decode(
     reader,
     library,
     remainders,
-    catalogue,
+    bank,
     dataset,
     tree_heads,
     heads,
@@ -267,7 +267,7 @@ def decode(
     library : TokenTable
     remainders : dgsr.generator.conditioning.basis.Tables or None
         None if the decoder is not told of remainders.
-    catalogue : dgsr.exact_search.bank.Catalogue or None
+    bank : dgsr.exact_search.Bank or None
         Likewise.
     dataset : int
         Which of them the programs are for.
@@ -306,7 +306,7 @@ def decode(
         opcode, argument = library.opcode, library.argument
         n_columns, n_rows = remainders.columns.shape[1:]
         holes = new_holes(BLOCK, max_length, n_rows)
-        scratch = new_scratch(n_columns, n_rows, len(catalogue.ways))
+        scratch = new_scratch(n_columns, n_rows, len(bank.unary))
         hidden_columns = reader.column.shape[1]
         moments = np.empty((BLOCK, len(reader.widen) - 2 * hidden_columns), dtype=np.float32)
         by_column = np.empty((BLOCK, n_columns, len(reader.column)), dtype=np.float32)
@@ -339,7 +339,7 @@ def decode(
             if remainders is not None:
                 for a in range(n):
                     r = rows[a]
-                    describe_next(r, dataset, remainders, catalogue, holes, scratch, moments[a], by_column[a])
+                    describe_next(r, dataset, remainders, bank, holes, scratch, moments[a], by_column[a])
                 _read(n, reader, moments, by_column_flat, read_columns, together, wide, x)
             for at in range(n_tree):
                 _self_attention(

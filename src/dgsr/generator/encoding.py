@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from torch import Tensor
 
-from dgsr.exact_search.bank import Catalogue
+from dgsr.exact_search import Bank
 from dgsr.generator.conditioning.basis import Tables
 
 
@@ -21,13 +21,13 @@ class Encoding:
         The encoder's vectors.
     tables : Tables, optional
         What remainders are compared with; without them the decoder is told of none.
-    catalogue : Catalogue, optional
-        The short programs `tables` has the values of.
+    bank : Bank, optional
+        The subprograms that `tables` has the values of.
     """
 
     latents: Tensor
     tables: Tables | None = None
-    catalogue: Catalogue | None = None
+    bank: Bank | None = None
 
     def __len__(self) -> int:
         return len(self.latents)
@@ -35,7 +35,7 @@ class Encoding:
     def of(self, rows: np.ndarray) -> Encoding:
         """The data sets `rows`, in their order, as often as they occur."""
         tables = None if self.tables is None else Tables(*(array[rows] for array in self.tables))
-        return Encoding(self.latents[rows], tables, self.catalogue)
+        return Encoding(self.latents[rows], tables, self.bank)
 
     def blurred(self) -> Encoding:
         """What can be said without looking at any of them: the mean encoding, and no remainders."""

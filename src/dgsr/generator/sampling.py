@@ -95,7 +95,7 @@ def _draw_compiled(
             reader,
             table,
             encoding.tables,
-            encoding.catalogue,
+            encoding.bank,
             j,
             decoder.tree_heads,
             decoder.heads,
@@ -132,7 +132,7 @@ def _draw_with_torch(
     remainders = None
     if tables is not None:
         remainders = Remainders(
-            tables, encoding.catalogue, table, np.arange(n_datasets).repeat(n_per_dataset), max_length
+            tables, encoding.bank, table, np.arange(n_datasets).repeat(n_per_dataset), max_length
         )
     active = np.arange(n_programs)
     inputs = np.full((3, n_programs), n_tokens)  # previous token, parent, sibling; at first none

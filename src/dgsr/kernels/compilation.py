@@ -208,13 +208,14 @@ def digest_of_sources() -> str:
 
 
 def _sources(place, name="dgsr"):
-    """Yield name and bytes of every module that has kernels, and of those beside this one."""
+    """Yield name and bytes of every module that has kernels, of those beside this one and of limits.py."""
     for entry in place.iterdir():
         if entry.is_dir() and entry.name != "__pycache__":
             yield from _sources(entry, f"{name}.{entry.name}")
         elif entry.name.endswith(".py"):
             source = entry.read_bytes()
-            if name == __package__ or b"dgsr.kernels.compilation import compiled" in source:
+            has_kernels = b"dgsr.kernels.compilation import compiled" in source
+            if has_kernels or name == __package__ or entry.name == "limits.py":
                 yield f"{name}.{entry.name}", source
 
 

@@ -105,7 +105,7 @@ def measure(
     -------
     dict
         ``log_likelihood_right``, ``_wrong``, ``_none``: nats of the true program, written as
-        `Generator.completed` does, given its own data, the next equation's, and the mean encoding of
+        `Generator.with_joins` does, given its own data, the next equation's, and the mean encoding of
         all. ``reward_right``, ``reward_wrong``
         and ``top_reward_right``, ``top_reward_wrong``: mean reward of all and of the best 2% of
         (at most) 100 samples drawn with that data. ``valid``: share of the samples that evaluate;
@@ -121,7 +121,7 @@ def measure(
         found = solve_all(generator.library, X[:, :, :d], y, grammar, n_stages)
     encoding = generator.encode(X, y, d, found)
     programs = drawn.programs[np.arange(n)]
-    truth = generator.completed(encoding, programs.tokens, programs.lengths, grammar)
+    truth = generator.with_joins(encoding, programs.tokens, programs.lengths, grammar)
     others = encoding.of(np.roll(np.arange(n), -1))
 
     figures: dict[str, float] = {"n_equations": n}
