@@ -474,7 +474,7 @@ def test_every_number_the_network_reads_has_a_name_of_its_own(preset, n_variable
     assert pairs(*features).shape[-1] == len(names["pair of columns"])
     assert len(names["token"]) == generator.decoder.tokens.num_embeddings == library.first_variable + 1
     assert len(names["remainder and column"]) == reader.column.in_features
-    n_ways = len(generator.encode_dataset(X, y).catalogue.ways)
+    n_ways = len(generator.encode_dataset(X, y).bank.unary)
     assert len(names["remainder"]) == n_moments(n_ways) + library.first_variable
     assert len(names["remainder"]) == reader.widen.in_features - 2 * reader.column.out_features
     assert all(len(set(part)) == len(part) for part in names.values())

@@ -148,8 +148,8 @@ def log_probs(generator, golden):
         found[kind] = {}
         for n_columns, programs in by_columns.items():
             X, y = data_set(kind, int(n_columns))
-            found = law_of(generator, X, y) if generator.config.remainders else None
-            values = generator.log_prob(population(generator, programs), X, y, found)
+            law = law_of(generator, X, y) if generator.config.remainders else None
+            values = generator.log_prob(population(generator, programs), X, y, law)
             found[kind][n_columns] = dict(zip(programs, values.tolist(), strict=True))
     return found
 

@@ -197,9 +197,7 @@ def test_a_blind_batch_says_nothing_of_any_one_data_set():
     """With the data sets in another order, programs are as likely as before; seeing, they are not."""
     generator = Generator.untrained(LIBRARY, replace(CONFIGS["base"], max_length=8), Constraints(1, 8), 0)
     trainer = Trainer(generator, PRIOR, PretrainingConfig(steps=1, n_groups=1), NOTHING, 0)
-    drawn = PRIOR.draw(
-        6, 7, 2, LIBRARY, generator.constraints, new_state(1)
-    )  # too few rows to look anything up
+    drawn = PRIOR.draw(6, 7, 2, LIBRARY, generator.constraints, new_state(1))  # too few rows for any join
     moved = drawn._replace(X=drawn.X[::-1].copy(), y=drawn.y[::-1].copy())
     with torch.no_grad():
         for parameter in generator.parameters():

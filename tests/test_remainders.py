@@ -9,8 +9,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from dgsr.exact_search import solve_all
-from dgsr.exact_search.bank import MOST_ROWS, new_catalogue
+from dgsr.exact_search import bank_of, solve_all
+from dgsr.exact_search.limits import MOST_ROWS
 from dgsr.expressions import get_library
 from dgsr.expressions.constraints import Constraints
 from dgsr.expressions.library import Library
@@ -49,15 +49,15 @@ def ids(library, text):
 def tables_of(library, columns, y, looking=False):
     """Tables of data sets, in which nothing is solved or joined unless asked for, and the bank."""
     wide = library.with_variables(max(library.n_variables, columns.shape[1]))
-    catalogue = new_catalogue(wide.table.opcode, wide.table.argument, columns.shape[1])
+    bank = bank_of(wide, columns.shape[1])
     plans = np.full((len(y), 30), -1)
     if looking:
         grammar = Constraints(1, 30).grammar(wide, columns.shape[1])
         plans = solve_all(wide, columns.transpose(0, 2, 1), y, grammar)
-    tables = new_tables(columns, y, catalogue, plans)
+    tables = new_tables(columns, y, bank, plans)
     if not looking:
-        tables.short_slots[:] = -1
-    return tables, catalogue
+        tables.bank_slots[:] = -1
+    return tables, bank
 
 
 def steps(library, text, columns, y):
@@ -469,11 +469,11 @@ def test_descriptions_are_finite_whatever_the_data(scale, n_rows):
 def test_one_pass_describes_what_the_steps_describe():
     rng = np.random.default_rng(0)
     columns, y = rng.uniform(0.5, 2.0, (3, 2, 30)), rng.normal(size=(3, 30))
-    tables, catalogue = tables_of(KOZA, columns, y, looking=True)
+    tables, bank = tables_of(KOZA, columns, y, looking=True)
     drawn = Prior().draw(12, 30, 2, KOZA, Constraints(1, 20), new_state(0)).programs
     of = np.arange(12) % 3
-    moments, by_column = describe_programs(drawn.tokens, drawn.lengths, of, KOZA.table, tables, catalogue)
-    remainders = Remainders(tables, catalogue, KOZA.table, of, drawn.tokens.shape[1])
+    moments, by_column = describe_programs(drawn.tokens, drawn.lengths, of, KOZA.table, tables, bank)
+    remainders = Remainders(tables, bank, KOZA.table, of, drawn.tokens.shape[1])
     for t in range(moments.shape[1]):
         active = np.flatnonzero(drawn.lengths > t)
         now = remainders.describe(active)

@@ -220,7 +220,7 @@ def test_a_wide_table_is_sampled_in_smaller_parts(monkeypatch, n_columns, n_draw
     assert len(search.ask()) == n_drawn
 
 
-def test_a_look_into_the_large_catalogue_ends_with_the_time(monkeypatch):
+def test_a_stage_in_the_large_bank_ends_with_the_time(monkeypatch):
     search = small(None)
     search.solver = ExactSolver(search.library, search.data, search.grammar, size=256)
     asked = []
@@ -230,11 +230,11 @@ def test_a_look_into_the_large_catalogue_ends_with_the_time(monkeypatch):
         return "max_time" if len(asked) > 3 else None
 
     monkeypatch.setattr(search, "stop_reason", stop_reason)
-    search.look_further()
-    assert len(asked) == 4  # once before the look, and in it
+    search.solve_further()
+    assert len(asked) == 4  # once before the stage, and in it
 
 
-def test_a_look_leaves_half_of_the_time_for_rounds(monkeypatch):
+def test_solving_leaves_half_of_the_time_for_rounds(monkeypatch):
     class Endless:
         n_stages = 2
 
@@ -247,7 +247,7 @@ def test_a_look_leaves_half_of_the_time_for_rounds(monkeypatch):
     search.solver = Endless()
     clock = itertools.count()
     monkeypatch.setattr(Budget, "seconds", property(lambda budget: float(next(clock))))
-    search.look_further()
+    search.solve_further()
     assert 50.0 < search.seconds < 60.0
 
 

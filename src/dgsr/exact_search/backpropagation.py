@@ -1,11 +1,11 @@
-"""Near misses put right, in compiled code: one subtree is exchanged for what makes the whole exact.
+"""Semantic backpropagation: a near miss is repaired by exchanging one subtree, in compiled code.
 
-Where all of a program but one subtree is known, so are the values the subtree must have; what has them is
-looked up. Of sine, cosine and even powers the operand that gives a value is the one nearest to what is there.
+Where all of a program but one subtree is known, so are the values that the subtree must have, and a join with
+these is searched for. Of a sine, cosine or square the operand nearest to the present one is taken.
 
 References
 ----------
-Pawlak, Wieloch, Krawiec, IEEE Transactions on Evolutionary Computation 19(3), 2015: semantic backpropagation.
+Pawlak, Wieloch, Krawiec, IEEE Transactions on Evolutionary Computation 19(3), 2015.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ import math
 
 import numpy as np
 
-from dgsr.exact_search.bank import N_POINTS
-from dgsr.exact_search.join import MOST_FIRST, complete
+from dgsr.exact_search.join import join
+from dgsr.exact_search.limits import MOST_FIRST, N_POINTS
 from dgsr.kernels.arrays import copy_to
 from dgsr.kernels.canonical import subtree_ends
 from dgsr.kernels.compilation import compiled
@@ -27,22 +27,22 @@ _compiled = compiled(error_model="numpy")
 
 @_compiled
 def _nearest(op, value, now):
-    """The operand of a sine, a cosine or a square that gives a value, nearest to what it is now."""
+    """Return the operand of a sine, cosine or square that gives a value and is nearest to the present one."""
     if op == SQUARE:
         return math.copysign(math.sqrt(value), now)
     if not abs(value) <= 1.0:
         return np.nan
-    turn = 2.0 * math.pi
+    period = 2.0 * math.pi
     angle = math.asin(value) if op == SIN else math.acos(value)
     other = math.pi - angle if op == SIN else -angle
-    angle += turn * round((now - angle) / turn)
-    other += turn * round((now - other) / turn)
+    angle += period * round((now - angle) / period)
+    other += period * round((now - other) / period)
     return angle if abs(angle - now) < abs(other - now) else other
 
 
 @_compiled
 def _first_operand(op, values, second, out):
-    """Write the first operand of an operator with these values; False if that is not known."""
+    """Write the first operand that gives an operator these values; return False if it is not known."""
     for j in range(N_POINTS):
         if op == ADD:
             out[j] = values[j] - second[j]
@@ -58,8 +58,8 @@ def _first_operand(op, values, second, out):
 
 
 @_compiled
-def repair(tokens, length, table, points, target, short, catalogue, work, repaired, lengths):
-    """Look up what makes a program exact, at every place of it but the root.
+def repair(tokens, length, table, points, target, bank, looks, repaired, lengths):
+    """Write programs that differ from one in a subtree other than the whole, and have the target's values.
 
     Parameters
     ----------
@@ -67,15 +67,16 @@ def repair(tokens, length, table, points, target, short, catalogue, work, repair
     length : int
     table : TokenTable
     points : ndarray of shape (C, N_POINTS), float64
-        The columns at the points of the catalogue.
+        The columns at the points.
     target : ndarray of shape (N_POINTS,), float64
-    short : Short
-    catalogue : Catalogue
-    work : ndarray of shape (1,), int64
-        What it may cost, off which this is taken: see `dgsr.exact_search.join.complete`.
+    bank : Bank
+        With its values at the points.
+    looks : ndarray of shape (1,), int64
+        The looks that are left; see `dgsr.exact_search.join.join`.
     repaired : ndarray of shape (most, max_length), int64
+        Receives the programs, which need not meet a grammar.
     lengths : ndarray of shape (most,), int64
-        Receive programs, and their lengths; that they meet a grammar is not certain.
+        Receives their lengths.
 
     Returns
     -------
@@ -85,7 +86,7 @@ def repair(tokens, length, table, points, target, short, catalogue, work, repair
     most = len(tokens)
     ends = np.empty(most + 1, dtype=np.int64)
     values, wanted = np.empty((most, N_POINTS)), np.empty((most, N_POINTS))
-    known, folded = np.zeros(most, dtype=np.bool_), np.zeros(most, dtype=np.bool_)
+    known, in_sine = np.zeros(most, dtype=np.bool_), np.zeros(most, dtype=np.bool_)
     program = np.empty(most, dtype=np.int64)
     subtree_ends(tokens, length, table.arity, ends)
     for i in range(length - 1, -1, -1):
@@ -102,10 +103,10 @@ def repair(tokens, length, table, points, target, short, catalogue, work, repair
         if not known[i] or op == VARIABLE:
             continue
         first = i + 1
-        folded[first] = folded[i] or op == SIN or op == COS
+        in_sine[first] = in_sine[i] or op == SIN or op == COS
         if is_binary(op):
             second = ends[first]
-            folded[second] = folded[i]
+            in_sine[second] = in_sine[i]
             known[first] = _first_operand(op, wanted[i], values[second], wanted[first])
             known[second] = second_operand(op, wanted[i], values[first], wanted[second])
         elif op == SIN or op == COS or op == SQUARE:
@@ -118,7 +119,7 @@ def repair(tokens, length, table, points, target, short, catalogue, work, repair
     for i in range(1, length):
         if not known[i] or count == len(repaired):
             continue
-        n = complete(wanted[i], short, catalogue, folded[i], MOST_FIRST, work, program)
+        n = join(wanted[i], bank, in_sine[i], MOST_FIRST, looks, program)
         rest = length - ends[i]
         if n == 0 or i + n + rest > most:
             continue

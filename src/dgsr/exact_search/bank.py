@@ -1,156 +1,194 @@
-"""Short programs, and a way to find them by their values, in compiled code.
+"""A bank of subprograms, found by their values at a data set's points, in compiled code.
 
-The simplest functions are listed once for a library and a number of columns. For every data set they are
-evaluated at a few of its rows.
+The simplest functions over some columns are enumerated once. For every data set their semantics, which are
+their values at a few rows, are computed and hashed by the value at the first of these points.
 """
 
 from __future__ import annotations
 
 import math
+from functools import cache, lru_cache
 from typing import NamedTuple
 
 import numpy as np
 
-from dgsr.exact_search.enumeration import LARGEST_POWER, list_programs
+from dgsr.exact_search.enumeration import enumerate_programs
+from dgsr.exact_search.limits import (
+    DROPPED_BITS,
+    KEPT_OF_LARGE,
+    KEPT_OF_SMALL,
+    LARGEST_POWER,
+    MOST_ALIKE,
+    MOST_ROWS,
+    N_POINTS,
+    NEAR_IN_LARGE,
+    NEAR_IN_SMALL,
+    ROUNDING_BITS,
+    SMALL,
+)
 from dgsr.kernels.arrays import copy_to
 from dgsr.kernels.compilation import compiled
 from dgsr.kernels.elementary import exp
 from dgsr.kernels.inverses import ways_to_look
-from dgsr.kernels.operators import (
-    ADD,
-    COS,
-    DIV,
-    EXP,
-    LOG,
-    MUL,
-    SIN,
-    SUB,
-    VARIABLE,
-    apply,
-)
-
-#: Rows at which short programs are compared; data sets of fewer have none.
-N_POINTS = 8
-#: Most rows of a table that are looked at.
-MOST_ROWS = 64
-#: Programs of a catalogue: for what completes one, and for whole ones, which are looked up once.
-SMALL, LARGE = 1 << 14, 1 << 20
-# The bits of a number that are not looked at to find it, and how far off one may be; and how near, of those
-# found, is the same: of many programs more are near by chance.
-_DROPPED, _OFF = 32, 1 << 20
-_NEAR, _NEARER = 1e-5, 1e-9
-# Programs that are found by one value at the first point, the simplest. Where the columns have few values, or
-# tiny ones, thousands have the same: to tell them apart by their other values would take minutes.
-_MOST_ALIKE = 16
+from dgsr.kernels.operators import ADD, COS, DIV, EXP, LOG, MUL, SIN, SUB, VARIABLE, apply
 
 _compiled = compiled(error_model="numpy")
 _inlined = compiled(error_model="numpy", _nrt=False, forceinline=True)
 _lean = compiled(error_model="numpy", _nrt=False)  # without the counting of references
 
 
-class Catalogue(NamedTuple):
-    """Short programs of a library over some columns, by their first token and operands; simplest first."""
-
-    ways: np.ndarray  # (n_ways,) int64: opcodes, from `ways_to_look`
-    way_tokens: np.ndarray  # (n_ways,) int64; -1 if the library has none
-    joins: np.ndarray  # (4,) int64: tokens of add, sub, mul, div, likewise
-    token: np.ndarray  # (S,) int64
-    opcode: np.ndarray  # (S,) int64
-    address: np.ndarray  # (S,) int64
-    first: np.ndarray  # (S,) int64: number of the operand; of a column, its own
-    second: np.ndarray  # (S,) int64: 0 if there is none
-    length: np.ndarray  # (S,) int64: tokens
-    nodes: np.ndarray  # (S,) int64
-    trigonometric: np.ndarray  # (S,) bool: whether there is a sine or cosine in it
-    n_up_to: np.ndarray  # (5,) int64: how many have at most as many nodes
-    n_kept: int  # of how many all values are kept
-    near: float  # by how much of itself the first value of a program that is looked for may be off
-
-
-class Short(NamedTuple):
-    """Values of a catalogue's programs on a data set, or on many, one after the other."""
+class Semantics(NamedTuple):
+    """Values of a bank's subprograms on a data set; of D data sets with a first axis of D more."""
 
     values: np.ndarray  # (n_kept, N_POINTS), float64: of the simplest
     at_first: np.ndarray  # (S,), float64: of all, at the first point; NaN of those that are not found
     rows: np.ndarray  # (N_POINTS,) int64: which rows of the data are the points
-    slots: np.ndarray  # (4 S or more,) int32: numbers of programs, by `at_first`; -1 elsewhere
-    sieve: np.ndarray  # (S/4 or more,) uint64: a bit for every value in `at_first`
+    slots: np.ndarray  # (4 S or more,) int32: hash table by `at_first` of subprograms' numbers; -1 is empty
+    bloom: np.ndarray  # (S/4 or more,) uint64: Bloom filter of the keys in `slots`
 
 
-def new_catalogue(opcode, argument, n_columns, size=SMALL):
-    """List the short programs of a library.
+class Bank(NamedTuple):
+    """Subprograms of a library over some columns, as first token and operands, and their values.
+
+    The S simplest are listed, the simplest first. They are the same for all data sets over these columns; `at`
+    gives the bank the values of one.
+    """
+
+    unary: np.ndarray  # (n_unary,) int64: opcodes with an inverse, from `ways_to_look`
+    unary_tokens: np.ndarray  # (n_unary,) int64: their tokens; -1 of one that the library lacks
+    binary_tokens: np.ndarray  # (4,) int64: tokens of add, sub, mul, div; -1 of one that the library lacks
+    token: np.ndarray  # (S,) int64
+    opcode: np.ndarray  # (S,) int64
+    address: np.ndarray  # (S,) int64: entry of the token in `TokenTable.argument`
+    first: np.ndarray  # (S,) int64: number of the first operand; of a column, its own
+    second: np.ndarray  # (S,) int64: number of the second operand; 0 without one
+    length: np.ndarray  # (S,) int64: number of tokens
+    nodes: np.ndarray  # (S,) int64: number of nodes; never falls
+    trigonometric: np.ndarray  # (S,) bool: whether there is a sine or cosine in it
+    n_up_to: np.ndarray  # (5,) int64: how many have at most 0, 1, ... 4 nodes
+    n_kept: int  # number of subprograms of which all values are kept
+    near: float  # relative distance at the first point within which a subprogram is a candidate
+    semantics: Semantics  # empty arrays before `at`
+
+    def at(self, columns: np.ndarray) -> Bank:
+        """Return the bank with its values on a data set of columns (C, n), float64."""
+        bank = self._replace(semantics=room_for_semantics(self))
+        fill(columns, bank)
+        return bank
+
+
+def bank_of(library, n_variables, size=SMALL):
+    """Return the bank of a library over the first columns of some data, without values.
 
     Parameters
     ----------
-    opcode, argument : ndarray of shape (n_tokens,), int64
-        As in `dgsr.expressions.library.TokenTable`.
-    n_columns : int
+    library : dgsr.expressions.library.Library
+    n_variables : int
+        Number of columns.
     size : int
-        How many at most: `SMALL` or `LARGE`.
+        Most subprograms: `SMALL`, `LARGE`, or any number in tests.
 
     Returns
     -------
-    Catalogue
+    Bank
+        Enumerated once. Small ones are kept for good, of large ones the last two.
     """
-    n_columns = min(n_columns, size // 2)  # of very wide data the first
-    listed = list_programs(opcode, argument, n_columns, size, of_one=size > SMALL)
-    n = int(listed.total[0])
-    token, nodes = listed.token[:n].copy(), listed.nodes[:n].copy()
-    ways = ways_to_look(opcode)
-    tokens_of = {int(op): t for t, op in enumerate(opcode)}
-    return Catalogue(
-        ways,
-        np.array([tokens_of.get(int(op), -1) for op in ways]),
-        np.array([tokens_of.get(op, -1) for op in (ADD, SUB, MUL, DIV)]),
-        token,
-        opcode[token],
-        argument[token],
-        listed.first[:n].copy(),
-        listed.second[:n].copy(),
-        listed.length[:n].copy(),
-        nodes,
-        listed.trigonometric[:n].copy(),
-        np.searchsorted(nodes, np.arange(5), side="right"),
-        min(n, max(size // 16 if size <= SMALL else size // 128, n_columns)),
-        _NEAR if size <= SMALL else _NEARER,
+    keep = _kept if size <= SMALL else _kept_for_a_while
+    return keep(library.with_variables(n_variables), size)
+
+
+def new_bank(library, size):
+    """Enumerate the bank of a library over all of its variables; see `bank_of`."""
+    table, small = library.table, size <= SMALL
+    n_columns = min(library.n_variables, size // 2)  # of very wide data the first
+    programs = enumerate_programs(table.opcode, table.argument, n_columns, size, of_one=not small)
+    n = int(programs.total[0])
+    token, nodes = programs.token[:n].copy(), programs.nodes[:n].copy()
+    unary = ways_to_look(table.opcode)
+    tokens_of = {int(op): t for t, op in enumerate(table.opcode)}
+    return Bank(
+        unary=unary,
+        unary_tokens=np.array([tokens_of.get(int(op), -1) for op in unary]),
+        binary_tokens=np.array([tokens_of.get(op, -1) for op in (ADD, SUB, MUL, DIV)]),
+        token=token,
+        opcode=table.opcode[token],
+        address=table.argument[token],
+        first=programs.first[:n].copy(),
+        second=programs.second[:n].copy(),
+        length=programs.length[:n].copy(),
+        nodes=nodes,
+        trigonometric=programs.trigonometric[:n].copy(),
+        n_up_to=np.searchsorted(nodes, np.arange(5), side="right"),
+        n_kept=min(n, max(size // (KEPT_OF_SMALL if small else KEPT_OF_LARGE), n_columns)),
+        near=NEAR_IN_SMALL if small else NEAR_IN_LARGE,
+        semantics=_NO_SEMANTICS,
     )
 
 
-def rows_to_look_at(n):
-    """Return rows of a table of n, at most `MOST_ROWS`: from all over it, for it may be sorted."""
+_kept, _kept_for_a_while = cache(new_bank), lru_cache(maxsize=2)(new_bank)
+
+
+def room_for_semantics(bank, *n_datasets):
+    """Return arrays for the values of a bank's subprograms on a data set, or on D data sets."""
+    n = len(bank.token)
+    size = 1 << (n + LARGEST_POWER).bit_length() - 1
+    return Semantics(
+        np.zeros((*n_datasets, bank.n_kept, N_POINTS)),
+        np.zeros((*n_datasets, n)),
+        np.zeros((*n_datasets, N_POINTS), dtype=np.int64),
+        np.zeros((*n_datasets, 4 * size), dtype=np.int32),
+        np.zeros((*n_datasets, size // 4), dtype=np.uint64),
+    )
+
+
+_NO_SEMANTICS = Semantics(
+    np.zeros((0, N_POINTS)),
+    np.zeros(0),
+    np.zeros(0, dtype=np.int64),
+    np.zeros(0, dtype=np.int32),
+    np.zeros(0, dtype=np.uint64),
+)
+
+
+@_compiled
+def with_semantics(bank, semantics):
+    """Return a bank with other values: `Bank._replace`, which compiled code has not."""
+    return Bank(
+        bank.unary,
+        bank.unary_tokens,
+        bank.binary_tokens,
+        bank.token,
+        bank.opcode,
+        bank.address,
+        bank.first,
+        bank.second,
+        bank.length,
+        bank.nodes,
+        bank.trigonometric,
+        bank.n_up_to,
+        bank.n_kept,
+        bank.near,
+        semantics,
+    )
+
+
+def spread_rows(n):
+    """Return at most `MOST_ROWS` rows of a table of n, from all over it, since it may be sorted."""
     most = min(n, MOST_ROWS)
     return np.arange(most) * n // most
 
 
-def new_short(n_datasets, catalogue):
-    """Room for the `Short` of D data sets."""
-    size = 1 << (len(catalogue.token) + LARGEST_POWER).bit_length() - 1
-    return Short(
-        np.zeros((n_datasets, catalogue.n_kept, N_POINTS)),
-        np.zeros((n_datasets, len(catalogue.token))),
-        np.zeros((n_datasets, N_POINTS), dtype=np.int64),
-        np.zeros((n_datasets, 4 * size), dtype=np.int32),
-        np.zeros((n_datasets, size // 4), dtype=np.uint64),
-    )
-
-
-def short_of(short, d):
-    """Return the `Short` of one of many data sets."""
-    return Short(*(array[d] for array in short))
-
-
 @_compiled
-def choose_rows(columns, rows):
-    """Choose the points of a data set: rows from all over it, and for the first one the most telling.
+def choose_points(columns, rows):
+    """Choose the points of a data set: rows from all over it, the most telling one first.
 
-    That has values of about 1.4 or 0.7, which keep short programs apart, and sines of them in their first
-    turns.
+    Most telling are values of about 1.4 or 0.7: they keep subprograms apart, and sines in their first period.
 
     Parameters
     ----------
     columns : ndarray of shape (C, n), float64
     rows : ndarray of shape (N_POINTS,), int64
-        Receives them, distinct.
+        Receives the points, all distinct.
     """
     n = columns.shape[1]
     for j in range(N_POINTS):
@@ -172,51 +210,52 @@ def choose_rows(columns, rows):
 
 
 @_compiled
-def fill_short(columns, catalogue, values, at_first, rows, slots, sieve):
-    """Evaluate the short programs on a data set, and make them found by their values.
+def fill(columns, bank):
+    """Evaluate the subprograms of a bank on a data set, and hash them by their values at the first point.
 
     Parameters
     ----------
     columns : ndarray of shape (C, n), float64
-    catalogue : Catalogue
-    values, at_first, rows, slots, sieve : ndarray
-        Receive what `Short` has of one data set; one of fewer than N_POINTS rows has nothing.
+        Of fewer rows than N_POINTS nothing is evaluated or found.
+    bank : Bank
+        Its semantics receive the values.
     """
+    values, at_first, rows, slots, bloom = bank.semantics
     slots[:] = -1
-    sieve[:] = 0
+    bloom[:] = 0
     n = columns.shape[1]
     if n < N_POINTS:
         return
-    choose_rows(columns, rows)
-    for i in range(catalogue.n_kept):
-        op = catalogue.opcode[i]
+    choose_points(columns, rows)
+    for i in range(bank.n_kept):
+        op = bank.opcode[i]
         if op == VARIABLE:
             for j in range(N_POINTS):
                 values[i, j] = columns[i, rows[j]]
         else:
-            f, s = catalogue.first[i], catalogue.second[i]
-            apply(op, catalogue.address[i], values[f], values[s], values[i], N_POINTS)
+            f, s = bank.first[i], bank.second[i]
+            apply(op, bank.address[i], values[f], values[s], values[i], N_POINTS)
         at_first[i] = values[i, 0]
-    operands = catalogue.first, catalogue.second
-    _fill_first(catalogue.n_kept, catalogue.opcode, catalogue.address, operands, at_first)
+    operands = bank.first, bank.second
+    _fill_first(bank.n_kept, bank.opcode, bank.address, operands, at_first)
     n_alike = np.zeros(len(slots), dtype=np.uint8)
-    for i in range(len(catalogue.token)):
+    for i in range(len(bank.token)):
         if at_first[i] != 0.0 and abs(at_first[i]) < 1e100:
-            mixed = _mixed(_bits(at_first[i]) >> _DROPPED)
+            mixed = _mixed(_bits(at_first[i]) >> DROPPED_BITS)
             at = _slot(mixed, slots)
-            if n_alike[at] == _MOST_ALIKE:
+            if n_alike[at] == MOST_ALIKE:
                 at_first[i] = np.nan
                 continue
             n_alike[at] += 1
             while slots[at] >= 0:
                 at = (at + 1) & (len(slots) - 1)
-            sieve[_word(mixed, sieve)] |= _bit(mixed)
+            bloom[_word(mixed, bloom)] |= _bit(mixed)
             slots[at] = i
 
 
 @_lean
 def _fill_first(start, opcode, address, operands, at_first):
-    """`apply` of single values, of which there are many."""
+    """Evaluate subprograms from number `start` at the first point: `apply` of single values is slower."""
     first, second = operands
     for i in range(start, len(opcode)):
         op, f, s = opcode[i], at_first[first[i]], at_first[second[i]]
@@ -241,16 +280,15 @@ def _fill_first(start, opcode, address, operands, at_first):
 
 
 @_compiled
-def evaluate(i, catalogue, values, out):
-    """Write all values of a short program, given those that are kept."""
-    if i < catalogue.n_kept:
-        copy_to(out, values[i])
+def evaluate(i, bank, out):
+    """Write the values of subprogram i at all points, computed from those that are kept."""
+    if i < bank.n_kept:
+        copy_to(out, bank.semantics.values[i])
         return
-    f, s = catalogue.first[i], catalogue.second[i]
     first, second = np.empty(N_POINTS), np.empty(N_POINTS)
-    evaluate(f, catalogue, values, first)
-    evaluate(s, catalogue, values, second)
-    apply(catalogue.opcode[i], catalogue.address[i], first, second, out, N_POINTS)
+    evaluate(bank.first[i], bank, first)
+    evaluate(bank.second[i], bank, second)
+    apply(bank.opcode[i], bank.address[i], first, second, out, N_POINTS)
 
 
 @_inlined
@@ -269,8 +307,8 @@ def _slot(mixed, slots):
 
 
 @_inlined
-def _word(mixed, sieve):
-    return np.int64(mixed >> np.uint64(38)) & (len(sieve) - 1)
+def _word(mixed, bloom):
+    return np.int64(mixed >> np.uint64(38)) & (len(bloom) - 1)
 
 
 @_inlined
@@ -279,30 +317,47 @@ def _bit(mixed):
 
 
 @_inlined
-def look(value, f, kind, near, at_first, slots, sieve, found, n, work):
-    """Append (f, kind, number) of the programs with this first value to `found`; return its new length.
+def probe(value, f, kind, near, at_first, slots, bloom, candidates, n, looks):
+    """Add (f, kind, number) of every subprogram with this first value to the candidates.
 
-    The programs that are looked at are taken off `work`, an array of one number.
+    Parameters
+    ----------
+    value : float
+    f, kind : int
+        What the subprogram is to be joined with and how; written beside its number.
+    near, at_first, slots, bloom : float and ndarray
+        The bank's `near`, and these fields of its semantics.
+    candidates : ndarray of shape (MOST_CANDIDATES, 3), int64
+        The first `n` are there already.
+    n : int
+    looks : ndarray of shape (1,), int64
+        The looks that are left.
+
+    Returns
+    -------
+    int
+        Number of candidates.
     """
     bits = _bits(value)
-    low, high = (bits - _OFF) >> _DROPPED, (bits + _OFF) >> _DROPPED
+    low, high = (bits - ROUNDING_BITS) >> DROPPED_BITS, (bits + ROUNDING_BITS) >> DROPPED_BITS
     mixed = _mixed(low)
-    if sieve[_word(mixed, sieve)] & _bit(mixed):
-        n = _walk(value, mixed, f, kind, near, at_first, slots, found, n, work)
+    if bloom[_word(mixed, bloom)] & _bit(mixed):
+        n = _probe_slots(value, mixed, f, kind, near, at_first, slots, candidates, n, looks)
     if high != low:
         mixed = _mixed(high)
-        if sieve[_word(mixed, sieve)] & _bit(mixed):
-            n = _walk(value, mixed, f, kind, near, at_first, slots, found, n, work)
+        if bloom[_word(mixed, bloom)] & _bit(mixed):
+            n = _probe_slots(value, mixed, f, kind, near, at_first, slots, candidates, n, looks)
     return n
 
 
 @_lean
-def _walk(value, mixed, f, kind, near, at_first, slots, found, n, work):
+def _probe_slots(value, mixed, f, kind, near, at_first, slots, candidates, n, looks):
+    """Go through the slots from that of a key to the next empty one; see `probe`."""
     at = start = _slot(mixed, slots)
     while slots[at] >= 0:
-        if abs(at_first[slots[at]] - value) <= near * abs(value) and n < len(found):
-            found[n, 0], found[n, 1], found[n, 2] = f, kind, slots[at]
+        if abs(at_first[slots[at]] - value) <= near * abs(value) and n < len(candidates):
+            candidates[n, 0], candidates[n, 1], candidates[n, 2] = f, kind, slots[at]
             n += 1
         at = (at + 1) & (len(slots) - 1)
-    work[0] -= (at - start) & (len(slots) - 1)
+    looks[0] -= (at - start) & (len(slots) - 1)
     return n

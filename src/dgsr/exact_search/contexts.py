@@ -1,8 +1,8 @@
-"""Covers: what a program may be under, taken off its values and put on again, in compiled code.
+"""One-hole contexts: programs with a hole, filled and inverted, in compiled code.
 
-A *cover* is an operator, a power, or a short program at either side of an operator. What must be under it to
-give some values is known. A cover is one number: of a way, of a power, or of a short program and how it is
-joined.
+A context is a unary operator or a power of the hole, or the hole on one side of a binary operator with a
+subprogram on the other. Given the values of the whole, those of the hole are known. A context is one number:
+first come the unary operators, then the powers, then the pairs of a subprogram and the way it is combined.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import math
 
 import numpy as np
 
-from dgsr.exact_search.enumeration import LARGEST_POWER
 from dgsr.exact_search.join import (
     ADDED,
     ALONE,
@@ -19,14 +18,14 @@ from dgsr.exact_search.join import (
     BY_SECOND,
     LESS_FIRST,
     LESS_SECOND,
-    MOST_DROWNED,
     MULTIPLIED,
-    join_of,
-    made_of,
-    put_under,
-    write,
-    write_short,
+    apply_unary_or_power,
+    binary_of,
+    combined,
+    write_join,
+    write_subprogram,
 )
+from dgsr.exact_search.limits import LARGEST_POWER, SMALLEST_SUMMAND
 from dgsr.kernels.arrays import copy_to, extremes
 from dgsr.kernels.compilation import compiled
 from dgsr.kernels.inverses import take_off
@@ -36,114 +35,99 @@ _compiled = compiled(error_model="numpy")
 
 
 @_compiled
-def n_covers(n_programs, catalogue):
-    """How many covers there are, with so many short programs; they are the first of all."""
-    return len(catalogue.ways) + LARGEST_POWER - 1 + ALONE * n_programs
+def n_contexts(n_programs, bank):
+    """Return how many contexts there are of the first `n_programs` subprograms; they are the first of all."""
+    return len(bank.unary) + LARGEST_POWER - 1 + ALONE * n_programs
 
 
 @_compiled
-def parts(cover, catalogue):
-    """Number of the way or -1, power, how a short program is joined, its number; ALONE without one."""
-    n_ways = len(catalogue.ways)
-    if cover < n_ways:
-        return cover, 1, ALONE, 0
-    if cover < n_ways + LARGEST_POWER - 1:
-        return -1, cover - n_ways + 2, ALONE, 0
-    pair = cover - n_ways - LARGEST_POWER + 1
+def parts(context, bank):
+    """Return number of the unary operator or -1, power, how a subprogram is combined, and its number.
+
+    Without a subprogram the third is ALONE.
+    """
+    n_unary = len(bank.unary)
+    if context < n_unary:
+        return context, 1, ALONE, 0
+    if context < n_unary + LARGEST_POWER - 1:
+        return -1, context - n_unary + 2, ALONE, 0
+    pair = context - n_unary - LARGEST_POWER + 1
     return -1, 1, pair % ALONE, pair // ALONE
 
 
 @_compiled
-def nodes_of(cover, catalogue):
-    """Nodes of a cover."""
-    _, _, kind, f = parts(cover, catalogue)
-    return 1 if kind == ALONE else 1 + catalogue.nodes[f]
+def nodes_of(contexts, bank):
+    """Return the nodes of some contexts, a tuple of numbers of which -1 is none."""
+    n = 0
+    for context in contexts:
+        if context >= 0:
+            _, _, kind, f = parts(context, bank)
+            n += 1 if kind == ALONE else 1 + bank.nodes[f]
+    return n
 
 
 @_compiled
-def cover_with(cover, catalogue, values, under, out):
-    """Write the values of a cover over some values."""
-    way, power, kind, f = parts(cover, catalogue)
+def has_sine(context, bank):
+    """Return whether a context's subprogram has a sine or cosine; no context, -1, has none."""
+    if context < 0:
+        return False
+    _, _, kind, f = parts(context, bank)
+    return kind != ALONE and bank.trigonometric[f]
+
+
+@_compiled
+def commute(outer, inner, bank):
+    """Return whether two contexts make the same function in either order."""
+    first, second = parts(outer, bank)[2], parts(inner, bank)[2]
+    sums = (first == ADDED or first == LESS_FIRST) and (second == ADDED or second == LESS_FIRST)
+    products = first == MULTIPLIED or first == BY_FIRST
+    return sums or (products and (second == MULTIPLIED or second == BY_FIRST))
+
+
+@_compiled
+def fill_hole(context, bank, inside, out):
+    """Write the values of a context whose hole has some values."""
+    unary, power, kind, f = parts(context, bank)
     if kind == ALONE:
-        put_under(way, power, catalogue, under, out)
+        apply_unary_or_power(unary, power, bank, inside, out)
         return
     for j in range(len(out)):
-        out[j] = made_of(kind, values[f, j], under[j])
+        out[j] = combined(kind, bank.semantics.values[f, j], inside[j])
 
 
 @_compiled
-def uncover(cover, catalogue, values, target, out):
-    """Write what must be under a cover; False where that cannot be, or can be many things."""
-    way, power, kind, f = parts(cover, catalogue)
+def invert(context, bank, target, out):
+    """Write the values that the hole must have; return False if there are none or many.
+
+    Parameters
+    ----------
+    context : int
+    bank : Bank
+    target, out : ndarray of shape (m,), float64
+        Values of the whole, and of the hole, at the first m points.
+    """
+    unary, power, kind, f = parts(context, bank)
+    values = bank.semantics.values
     if kind != ALONE:
-        if kind < MULTIPLIED and abs(target[0]) < MOST_DROWNED * abs(values[f, 0]):
+        if kind < MULTIPLIED and abs(target[0]) < SMALLEST_SUMMAND * abs(values[f, 0]):
             return False
         for j in range(len(out)):
             out[j] = _second(kind, target[j], values[f, j])
-        return catalogue.joins[join_of(kind)] >= 0
-    if way >= 0:
-        op = catalogue.ways[way]
-        if catalogue.way_tokens[way] < 0 or op == SIN or op == COS:
+        return bank.binary_tokens[binary_of(kind)] >= 0
+    if unary >= 0:
+        op = bank.unary[unary]
+        if bank.unary_tokens[unary] < 0 or op == SIN or op == COS:
             return False
         take_off(op, target, out)
         return op != EXP or extremes(target)[0] > 0.0
     for j in range(len(out)):
         out[j] = math.copysign(abs(target[j]) ** (1.0 / power), target[j])
-    return catalogue.joins[2] >= 0 and (power % 2 == 1 or extremes(target)[0] >= 0.0)
-
-
-@_compiled
-def length_under(found, covers, catalogue):
-    """Tokens of a completion under covers, the outer one first."""
-    length = catalogue.length[found.second]
-    if found.kind != ALONE:
-        length += 1 + catalogue.length[found.first]
-    length = (found.way >= 0) + found.power * (length + 1) - 1
-    for i in range(len(covers) - 1, -1, -1):
-        if covers[i] >= 0:
-            way, power, kind, f = parts(covers[i], catalogue)
-            length = (way >= 0) + power * (length + 1) - 1
-            if kind != ALONE:
-                length += 1 + catalogue.length[f]
-    return length
-
-
-@_compiled
-def write_covered(found, covers, catalogue, program):
-    """Write a completion under covers; return its length."""
-    # From the inner one out: what is written so far moves on, to make room.
-    n = write(found, catalogue, program, 0)
-    inside = np.empty(len(program), dtype=np.int64)
-    for i in range(len(covers) - 1, -1, -1):
-        if covers[i] < 0:
-            continue
-        way, power, kind, f = parts(covers[i], catalogue)
-        copy_to(inside, program[:n])
-        at = 0
-        if kind != ALONE:
-            program[0] = catalogue.joins[join_of(kind)]
-            last = kind == LESS_FIRST or kind == BY_FIRST
-            at = 1 if last else write_short(f, catalogue, program, 1)
-            copy_to(program[at:], inside[:n])
-            at += n
-            n = write_short(f, catalogue, program, at) if last else at
-            continue
-        if way >= 0:
-            program[0] = catalogue.way_tokens[way]
-            at = 1
-        for k in range(power):
-            if k < power - 1:
-                program[at] = catalogue.joins[2]
-                at += 1
-            copy_to(program[at:], inside[:n])
-            at += n
-        n = at
-    return n
+    return bank.binary_tokens[2] >= 0 and (power % 2 == 1 or extremes(target)[0] >= 0.0)
 
 
 @_compiled
 def _second(kind, value, first):
-    """The second of two, given the first and what they make."""
+    """Return the second of two values, given the first and what they make."""
     if kind == ADDED:
         return value - first
     if kind == LESS_SECOND:
@@ -155,3 +139,52 @@ def _second(kind, value, first):
     if kind == BY_SECOND:
         return first / value
     return value * first
+
+
+@_compiled
+def length_in(join, contexts, bank):
+    """Return the number of tokens of a join in contexts, the outermost first."""
+    length = bank.length[join.second]
+    if join.kind != ALONE:
+        length += 1 + bank.length[join.first]
+    length = (join.unary >= 0) + join.power * (length + 1) - 1
+    for i in range(len(contexts) - 1, -1, -1):
+        if contexts[i] >= 0:
+            unary, power, kind, f = parts(contexts[i], bank)
+            length = (unary >= 0) + power * (length + 1) - 1
+            if kind != ALONE:
+                length += 1 + bank.length[f]
+    return length
+
+
+@_compiled
+def write_in(join, contexts, bank, program):
+    """Write the tokens of a join in contexts, the outermost first; return how many there are."""
+    # From the innermost context out: what is written so far moves on, to make room.
+    n = write_join(join, bank, program, 0)
+    inside = np.empty(len(program), dtype=np.int64)
+    for i in range(len(contexts) - 1, -1, -1):
+        if contexts[i] < 0:
+            continue
+        unary, power, kind, f = parts(contexts[i], bank)
+        copy_to(inside, program[:n])
+        at = 0
+        if kind != ALONE:
+            program[0] = bank.binary_tokens[binary_of(kind)]
+            last = kind == LESS_FIRST or kind == BY_FIRST
+            at = 1 if last else write_subprogram(f, bank, program, 1)
+            copy_to(program[at:], inside[:n])
+            at += n
+            n = write_subprogram(f, bank, program, at) if last else at
+            continue
+        if unary >= 0:
+            program[0] = bank.unary_tokens[unary]
+            at = 1
+        for k in range(power):
+            if k < power - 1:
+                program[at] = bank.binary_tokens[2]
+                at += 1
+            copy_to(program[at:], inside[:n])
+            at += n
+        n = at
+    return n

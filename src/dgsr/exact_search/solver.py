@@ -3,79 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache, cached_property, lru_cache
+from functools import cached_property
 
 import numpy as np
 
 from dgsr.exact_search.backpropagation import repair
-from dgsr.exact_search.bank import (
+from dgsr.exact_search.bank import Bank, bank_of, choose_points, spread_rows
+from dgsr.exact_search.limits import (
     LARGE,
+    LAW_ERROR,
+    LOOKS_OF_REPAIR,
+    MOST_REPAIRED,
     N_POINTS,
-    Catalogue,
-    Short,
-    choose_rows,
-    fill_short,
-    new_catalogue,
-    new_short,
-    rows_to_look_at,
-    short_of,
 )
-from dgsr.exact_search.stages import DEEPEST, SHALLOW, complete_whole
+from dgsr.exact_search.stages import STAGES, Stage, find_law
 from dgsr.expressions.constraints import Grammar
-from dgsr.expressions.library import Library, TokenTable
+from dgsr.expressions.library import Library
 from dgsr.kernels.evaluate import predictions
 from dgsr.kernels.grammar import are_valid
-from dgsr.kernels.programs import Programs
 from dgsr.population import DataSet, Population
 
-#: Repaired programs of one call at most.
-_MOST = 200
-# What all repairs of one call may cost, counted as in `dgsr.exact_search.join`: a second or two. On common
-# data none comes near.
-_MOST_WORK = 200_000_000
-# Mean square of what is written otherwise and rounded otherwise, of that of the target.
-_ROUNDING = 1e-8
+# Stages of the table that the solver goes through at its stage 1. It goes through the first of them at stage
+# 0 already, in the small bank, and through each of the others at a stage of its own.
+_N_FIRST = 9
 
 
-@cache
-def catalogue_of(library: Library, n_variables: int) -> Catalogue:
-    """The short programs of a library over so many columns."""
-    return new_catalogue(library.table.opcode, library.table.argument, n_variables)
-
-
-@lru_cache(maxsize=2)  # one is 57 MB
-def large_catalogue_of(library: Library, n_variables: int, size: int = LARGE) -> Catalogue:
-    """The same, and many more."""
-    return new_catalogue(library.table.opcode, library.table.argument, n_variables, size)
-
-
-def _short(points: np.ndarray, catalogue: Catalogue) -> Short:
-    short = short_of(new_short(1, catalogue), 0)
-    fill_short(points, catalogue, *short)
-    return short
-
-
-def is_law(
-    program: np.ndarray,
-    n: int,
-    grammar: Grammar,
-    table: TokenTable,
-    columns: np.ndarray,
-    y: np.ndarray,
-) -> bool:
-    """Whether the first n tokens meet the constraints, and are the law at all rows: it is looked up at a few.
-
-    Parameters
-    ----------
-    program : ndarray of shape (at least n,), int64
-    columns : ndarray of shape (C, n_samples), float64
-    y : ndarray of shape (n_samples,), float64
-    """
-    tokens, lengths = program[None, :n], np.array([n])
-    if not are_valid(tokens, lengths, grammar)[0]:
-        return False
-    values = predictions(Programs(tokens, lengths, np.ones((1, 0))), table, columns)[0]
-    return bool(np.mean((values - y) ** 2) <= _ROUNDING * np.mean(y**2))
+def _stages_of(stage: int) -> tuple[Stage, ...]:
+    """Return the stages of the table that one stage of the solver goes through."""
+    if stage == 0:
+        return STAGES[:1]
+    return STAGES[:_N_FIRST] if stage == 1 else STAGES[_N_FIRST + stage - 2 :][:1]
 
 
 class ExactSolver:
@@ -84,12 +41,12 @@ class ExactSolver:
     Parameters
     ----------
     library : Library
-        Without fitted constants.
+        Fitted constants are left out of it.
     data : DataSet
     grammar : Grammar
-        What is found and does not meet it, is left out.
+        Programs that do not meet it are not found.
     size : int
-        Number of programs of the large catalogue, in which all stages but the first search.
+        Number of subprograms in the large bank, in which all stages but the first search.
 
     Attributes
     ----------
@@ -98,23 +55,23 @@ class ExactSolver:
         of the others up to one.
     """
 
-    n_stages = 2 + DEEPEST - SHALLOW
+    n_stages = 2 + len(STAGES) - _N_FIRST
 
     def __init__(self, library: Library, data: DataSet, grammar: Grammar, size: int = LARGE) -> None:
         self.library, self.size = library, size
         self.grammar = grammar
         self._works = len(data.y) >= N_POINTS
-        rows = rows_to_look_at(len(data.y))
-        self._rows = np.ascontiguousarray(data.columns[:, rows]), data.y[rows].astype(np.float64)
+        rows = spread_rows(len(data.y))
+        self._columns = np.ascontiguousarray(data.columns[:, rows])
+        self._y = data.y[rows].astype(np.float64)
         if self._works:
             points = np.empty(N_POINTS, dtype=np.int64)
-            choose_rows(np.ascontiguousarray(data.columns[:, rows]), points)
+            choose_points(self._columns, points)
             rows = rows[points]
-        self._catalogue = catalogue_of(library, len(data.columns))
         self._points = np.ascontiguousarray(data.columns[:, rows])
         self._target = data.y[rows].astype(np.float64)
-        self._short = _short(self._points, self._catalogue)
-        self._deepest = self._short, self._catalogue  # of what has been made so far
+        self._bank = bank_of(library, len(data.columns)).at(self._points)
+        self._largest = self._bank  # of those that have been filled so far
 
     def solve(self, stage: int, should_stop: Callable[[], bool] = lambda: False) -> Population:
         """Search for the whole law at one stage; return the program, or none.
@@ -122,32 +79,34 @@ class ExactSolver:
         Parameters
         ----------
         stage : int
-            From 0, in the small catalogue, to ``n_stages - 1``.
+            From 0, in the small bank, to ``n_stages - 1``.
         should_stop : callable
             Asked ten times a second or so whether to end without having found anything; not at stage 0.
         """
         tokens = np.zeros((1, self.grammar.max_length), dtype=np.int64)
         n = 0
-        if self._works and stage == 0:
-            n = complete_whole(self._target, self._short, self._catalogue, self._accepts, 0, tokens[0])
-        elif self._works:
-            self._deepest = self._large
-            depth = SHALLOW + stage - 1
-            start = 0 if stage == 1 else depth
-            arguments = self._accepts, depth, tokens[0], start, should_stop
-            n = complete_whole(self._target, *self._large, *arguments)
+        if self._works:
+            bank = self._bank
+            if stage > 0:
+                bank = self._largest = self._large_bank
+            n = find_law(_stages_of(stage), self._target, bank, self._is_law, tokens[0], should_stop)
         return self._population(tokens[: n > 0], np.array([n] if n > 0 else [], dtype=np.int64))
 
-    def _accepts(self, program: np.ndarray, n: int) -> bool:
-        return is_law(program, n, self.grammar, self.library.table, *self._rows)
-
     @cached_property
-    def _large(self) -> tuple[Short, Catalogue]:
-        catalogue = large_catalogue_of(self.library, len(self._points), self.size)
-        return _short(self._points, catalogue), catalogue
+    def _large_bank(self) -> Bank:
+        return bank_of(self.library, len(self._points), self.size).at(self._points)
+
+    def _is_law(self, program: np.ndarray, n: int) -> bool:
+        """Return whether the first n tokens meet the grammar and are the law at all rows, not only points."""
+        tokens, lengths, table = program[None, :n], np.array([n]), self.library.table
+        if not are_valid(tokens, lengths, self.grammar)[0]:
+            return False
+        constants = np.ones((1, 0))
+        values = predictions(tokens, lengths, constants, table.opcode, table.argument, self._columns)[0]
+        return bool(np.mean((values - self._y) ** 2) <= LAW_ERROR * np.mean(self._y**2))
 
     def repair(self, near_misses: Population, should_stop: Callable[[], bool] = lambda: False) -> Population:
-        """Return programs that are near misses but for one subtree, and exact at a few rows.
+        """Return programs that are near misses but for one subtree, and exact at the points.
 
         Parameters
         ----------
@@ -156,10 +115,11 @@ class ExactSolver:
             Asked before each of them whether to leave out the rest.
         """
         width = self.grammar.max_length
-        tokens, lengths = np.zeros((_MOST, width), dtype=np.int64), np.zeros(_MOST, dtype=np.int64)
-        n, work = 0, np.array([_MOST_WORK])
+        tokens = np.zeros((MOST_REPAIRED, width), dtype=np.int64)
+        lengths = np.zeros(MOST_REPAIRED, dtype=np.int64)
+        n, looks = 0, np.array([LOOKS_OF_REPAIR])
         if self._works:
-            data = self.library.table, self._points, self._target, *self._deepest, work
+            data = self.library.table, self._points, self._target, self._largest, looks
             for b in range(len(near_misses)):
                 if should_stop():
                     break

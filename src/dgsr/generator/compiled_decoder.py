@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dgsr.exact_search.bank import Catalogue
+from dgsr.exact_search.bank import Bank
 from dgsr.expressions.library import TokenTable
 from dgsr.generator.conditioning.basis import Tables
 from dgsr.generator.conditioning.features import new_scratch
@@ -39,7 +39,7 @@ class Conditioning(NamedTuple):
     weights: FeatureWeights
     library: TokenTable
     basis: Tables
-    catalogue: Catalogue | None  # never None, but an `Encoding` without a basis has none
+    bank: Bank | None  # never None, but an `Encoding` without a basis has none
     dataset: int  # the data set, of those of `basis`, that programs are drawn for
 
 
@@ -322,12 +322,12 @@ def decode(weights, conditioning, grammar, draws, state):
     tree_buffers = _new_buffers(weights.tree_layers, tree_width, max_length, 0)
     logits = np.empty((BLOCK, n_tokens), dtype=np.float32)
     if conditioning is not None:  # otherwise the compiler leaves these parts out
-        library, basis, catalogue, d = (
-            conditioning.library, conditioning.basis, conditioning.catalogue, conditioning.dataset,
+        library, basis, bank, d = (
+            conditioning.library, conditioning.basis, conditioning.bank, conditioning.dataset,
         )  # fmt: skip
         n_columns, n_rows = basis.columns.shape[1:]
         holes = new_holes(BLOCK, max_length, n_rows)
-        scratch = new_scratch(n_columns, n_rows, len(catalogue.ways))
+        scratch = new_scratch(n_columns, n_rows, len(bank.unary))
         features = _new_feature_buffers(conditioning.weights, n_columns)
         by_column = features.by_column.reshape(BLOCK, n_columns, features.by_column.shape[1])
     rows = np.empty(BLOCK, dtype=np.int64)
@@ -346,9 +346,7 @@ def decode(weights, conditioning, grammar, draws, state):
             _embed(n, t, inputs, embeddings, buffers.x, tree_buffers.x)
             if conditioning is not None:
                 for a in range(n):
-                    describe_next(
-                        rows[a], d, basis, catalogue, holes, scratch, features.moments[a], by_column[a]
-                    )
+                    describe_next(rows[a], d, basis, bank, holes, scratch, features.moments[a], by_column[a])
                 _add_features(n, conditioning.weights, features, buffers.x)
             _run_layers(n, rows, t, weights, buffers, tree_buffers)
             _linear(buffers.normed, n, embeddings.outputs, embeddings.outputs_bias, logits)

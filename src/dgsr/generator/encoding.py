@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from torch import Tensor
 
-from dgsr.exact_search.bank import Catalogue
+from dgsr.exact_search import Bank
 from dgsr.generator.conditioning.basis import Tables
 
 
@@ -22,13 +22,13 @@ class Encoding:
     tables : Tables, optional
         Values with which targets of open nodes are compared; without them the decoder gets no features of
         targets.
-    catalogue : Catalogue, optional
-        The bank of short programs whose values are in `tables`.
+    bank : Bank, optional
+        The subprograms whose values are in `tables`.
     """
 
     latents: Tensor
     tables: Tables | None = None
-    catalogue: Catalogue | None = None
+    bank: Bank | None = None
 
     def __len__(self) -> int:
         return len(self.latents)
@@ -36,7 +36,7 @@ class Encoding:
     def of(self, rows: np.ndarray) -> Encoding:
         """Return the data sets `rows`, in their order, as often as they occur."""
         tables = None if self.tables is None else Tables(*(array[rows] for array in self.tables))
-        return Encoding(self.latents[rows], tables, self.catalogue)
+        return Encoding(self.latents[rows], tables, self.bank)
 
     def blurred(self) -> Encoding:
         """Return the same encoding for all data sets: the mean of their vectors, without tables."""

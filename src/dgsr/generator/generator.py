@@ -9,17 +9,16 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from dgsr.exact_search import catalogue_of
-from dgsr.exact_search.bank import rows_to_look_at
+from dgsr.exact_search import bank_of, spread_rows
 from dgsr.expressions.constraints import Constraints, Grammar
 from dgsr.expressions.library import Library
 from dgsr.generator.columns import ColumnEncoder
 from dgsr.generator.conditioning.basis import MOST_COLUMNS, new_tables
 from dgsr.generator.conditioning.targets import (
-    complete_programs,
     describe_programs,
     description_names,
     description_sizes,
+    with_joins,
 )
 from dgsr.generator.config import GeneratorConfig
 from dgsr.generator.decoder import Decoder, TargetFeatures
@@ -160,12 +159,12 @@ class Generator(nn.Module):
         )
         if not self.config.remainders or n_variables > MOST_COLUMNS:
             return Encoding(latents)
-        rows = rows_to_look_at(y.shape[1])
-        catalogue = catalogue_of(self.library, n_variables)
+        rows = spread_rows(y.shape[1])
+        bank = bank_of(self.library, n_variables)
         columns = X[:, rows, :n_variables].transpose(0, 2, 1)
         if found is None:
             found = np.full((len(y), self.constraints.max_length), -1)
-        return Encoding(latents, new_tables(columns, y[:, rows], catalogue, found), catalogue)
+        return Encoding(latents, new_tables(columns, y[:, rows], bank, found), bank)
 
     @torch.inference_mode()
     def encode_dataset(
@@ -242,7 +241,7 @@ class Generator(nn.Module):
         if encoding.tables is not None:
             of = np.arange(n_datasets).repeat(len(lengths) // n_datasets)
             arrays = describe_programs(
-                tokens, lengths, of, self.library.table, encoding.tables, encoding.catalogue
+                tokens, lengths, of, self.library.table, encoding.tables, encoding.bank
             )
             features = TargetFeatures(*(by_dataset(array).flatten(1, 2) for array in arrays))
         memory = self.decoder.memory(encoding.latents)
@@ -254,10 +253,10 @@ class Generator(nn.Module):
         terms = log_p.exp() * log_p.clamp_min(-1e4)  # 0 where a token is not allowed, not 0 * -inf
         return LogProbs(torch.where(kept, of_tokens, 0.0).sum(-1), torch.where(kept, -terms.sum(-1), 0.0))
 
-    def completed(
+    def with_joins(
         self, encoding: Encoding, tokens: np.ndarray, lengths: np.ndarray, grammar: Grammar
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Write programs as this generator would, which looks up what completes them.
+        """Write programs as this generator would, which is told of joins that end them.
 
         Parameters
         ----------
@@ -270,15 +269,15 @@ class Generator(nn.Module):
         Returns
         -------
         tokens, lengths : ndarray
-            Of the same values; as they were where nothing is looked up, or what is does not meet the
+            Programs of the same values, as they were where no join ends one or the result does not meet the
             constraints.
         """
         if encoding.tables is None:
             return tokens, lengths
-        arguments = np.arange(len(lengths)), self.library.table, encoding.tables, encoding.catalogue
-        completed, n_completed = complete_programs(tokens, lengths, *arguments)
-        valid = are_valid(completed, n_completed, grammar)
-        return np.where(valid[:, None], completed, tokens), np.where(valid, n_completed, lengths)
+        arguments = np.arange(len(lengths)), self.library.table, encoding.tables, encoding.bank
+        joined, n_joined = with_joins(tokens, lengths, *arguments)
+        valid = are_valid(joined, n_joined, grammar)
+        return np.where(valid[:, None], joined, tokens), np.where(valid, n_joined, lengths)
 
     def sample_encoded(self, encoding: Encoding, n: int, grammar: Grammar, state: np.ndarray) -> Samples:
         """Draw `n` programs for each encoded data set; see `sample_programs`."""

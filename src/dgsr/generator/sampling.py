@@ -83,7 +83,7 @@ def _draw_compiled(
     for j, weights in enumerate(pack_decoder(decoder, decoder.memory(encoding.latents))):
         if decoder.reader is not None and encoding.tables is not None:
             features = pack_features(decoder.reader)
-            conditioning = Conditioning(features, table, encoding.tables, encoding.catalogue, j)
+            conditioning = Conditioning(features, table, encoding.tables, encoding.bank, j)
         own = slice(j * n, (j + 1) * n)
         tree = TreeState(draws.tree.counters[own], draws.tree.stack[own])
         decode(weights, conditioning, grammar, Draws(tree, draws.tokens[own], draws.log_probs[own]), state)
@@ -107,7 +107,7 @@ def _draw_with_torch(
     cache = decoder.new_cache(n_programs, max_length)
     targets = None
     if encoding.tables is not None:
-        targets = Remainders(encoding.tables, encoding.catalogue, table, dataset, max_length)
+        targets = Remainders(encoding.tables, encoding.bank, table, dataset, max_length)
     active = np.arange(n_programs)
     inputs = np.full((3, n_programs), decoder.n_tokens)  # previous token, parent, sibling; at first none
     finished = np.zeros(n_programs, dtype=np.bool_)  # of the programs in the batch

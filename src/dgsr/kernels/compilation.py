@@ -47,6 +47,14 @@ _DAMAGED = (
 
 # What tells a module that has kernels.
 _IMPORTS_A_DECORATOR = re.compile(rb"from dgsr\.kernels\.compilation import .*\b(compiled|allocation_free)\b")
+#: Modules without kernels whose numbers or tuples kernels read; those of this folder are such anyway.
+READ_BY_KERNELS = (
+    "dgsr.exact_search.limits",
+    "dgsr.expressions.constraints",
+    "dgsr.expressions.library",
+    "dgsr.population",
+)
+
 
 # Options of `numba.njit`. numba would let a function inherit those that it lacks from the caller that happens
 # to be compiled first; they are all named here, so that a kernel is the same whoever calls it.
@@ -217,14 +225,14 @@ def digest_of_sources() -> str:
 
 
 def _sources(place, name="dgsr"):
-    """Yield name and bytes of every module that has kernels, and of those beside this one."""
+    """Yield name and bytes of every module that has kernels, of those beside this one and of limits.py."""
     for entry in place.iterdir():
         if entry.is_dir() and entry.name != "__pycache__":
             yield from _sources(entry, f"{name}.{entry.name}")
         elif entry.name.endswith(".py"):
-            source = entry.read_bytes()
-            if name == __package__ or _IMPORTS_A_DECORATOR.search(source):
-                yield f"{name}.{entry.name}", source
+            source, module = entry.read_bytes(), f"{name}.{entry.name.removesuffix('.py')}"
+            if name == __package__ or module in READ_BY_KERNELS or _IMPORTS_A_DECORATOR.search(source):
+                yield module, source
 
 
 def name_of_processor() -> str:

@@ -103,7 +103,7 @@ def measure(
     -------
     dict
         ``log_likelihood_right``, ``_wrong``, ``_none``: mean log-likelihood in nats of the true program, in
-        the form that `Generator.completed` gives it, for its own data, for those of the next equation, and
+        the form that `Generator.with_joins` gives it, for its own data, for those of the next equation, and
         for the mean encoding of all. ``reward_right``, ``reward_wrong`` and ``top_reward_right``,
         ``top_reward_wrong``: mean reward of all and of the best 2% of (at most) 100 samples for these data.
         ``valid``: share of the samples whose values are finite. ``looked_up``: share of the equations that
@@ -118,7 +118,7 @@ def measure(
         found = solve_all(generator.library, X[:, :, :d], y, grammar, n_stages)
     encoding = generator.encode(X, y, d, found)
     programs = drawn.programs[np.arange(n)]
-    truth = generator.completed(encoding, programs.tokens, programs.lengths, grammar)
+    truth = generator.with_joins(encoding, programs.tokens, programs.lengths, grammar)
     others = encoding.of(np.roll(np.arange(n), -1))
 
     figures: dict[str, float] = {"n_equations": n}

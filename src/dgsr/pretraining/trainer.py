@@ -149,7 +149,7 @@ class Trainer:
             encoding = generator.encode(drawn.X[rows], drawn.y[rows], n_variables, laws)
             if blind:
                 encoding = encoding.blurred()
-            truth = generator.completed(encoding, programs.tokens[rows], programs.lengths[rows], grammar)
+            truth = generator.with_joins(encoding, programs.tokens[rows], programs.lengths[rows], grammar)
             log_probs = generator.log_probs(encoding, *truth, grammar)
             loss = objectives.priority_queue_training(log_probs.programs) * (len(rows) / len(order))
             (loss / self.config.n_groups).backward()

@@ -16,7 +16,7 @@ import numpy as np
 
 from dgsr.constants.fitting import fit_constants
 from dgsr.evolution import EvolutionConfig, get_engine, random_population
-from dgsr.exact_search import ExactSolver, catalogue_of
+from dgsr.exact_search import ExactSolver, bank_of
 from dgsr.expressions.constraints import Constraints, Grammar
 from dgsr.expressions.expression import Expression
 from dgsr.expressions.library import Library
@@ -125,7 +125,7 @@ def _small_problem(has_constants: bool) -> tuple[Library, Constraints, DataSet]:
 
 
 def _run_searchers(has_constants: bool) -> None:
-    """Run what evaluates, fits and looks up programs, on a small problem."""
+    """Evaluate, fit, evolve and solve for programs of a small problem."""
     library, constraints, data = _small_problem(has_constants)
     grammar = constraints.grammar(library, 1)
     state = new_state(0)
@@ -136,14 +136,14 @@ def _run_searchers(has_constants: bool) -> None:
         fit_constants(population, data)
     else:
         _evolve_once(population, grammar, state)
-        # Last: what lists short programs is compiled by the first process meanwhile.
+        # Last: the enumeration is compiled by the first process meanwhile.
         _small_solver(library, data, grammar).repair(population)
         plans = np.full((1, constraints.max_length), -1)
-        new_tables(data.columns[None], data.y[None], catalogue_of(library, 1), plans)
+        new_tables(data.columns[None], data.y[None], bank_of(library, 1), plans)
 
 
 def _small_solver(library: Library, data: DataSet, grammar: Grammar) -> ExactSolver:
-    """Solve at every stage, in hundreds of short programs, not in a million."""
+    """Solve at every stage, in a bank of hundreds of subprograms and not of a million."""
     solver = ExactSolver(library, data, grammar, size=256)
     for stage in range(solver.n_stages):
         solver.solve(stage)
@@ -174,10 +174,10 @@ def _run_sampler(has_constants: bool) -> None:
     sizes = generator.config
     encoding = Encoding(torch.zeros(1, sizes.n_latents, sizes.encoder_width))
     if sizes.remainders:  # with empty tables: the second process compiles what fills them
-        catalogue = catalogue_of(library, 1)
+        bank = bank_of(library, 1)
         plans = np.full((1, constraints.max_length), -1)
-        tables = room_for_tables(data.columns[None], data.y[None], catalogue, plans)
-        encoding = replace(encoding, tables=tables, catalogue=catalogue)
+        tables = room_for_tables(data.columns[None], data.y[None], bank, plans)
+        encoding = replace(encoding, tables=tables, bank=bank)
     samples = generator.sample_encoded(encoding, 4, grammar, state)
     generator.log_probs(encoding, samples.tokens, samples.lengths, grammar)
     if has_constants:  # without, this process has enough to do

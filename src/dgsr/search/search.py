@@ -26,15 +26,15 @@ if TYPE_CHECKING:
 
 # Programs of the generator looked at before the first round.
 _GLANCE = 50
-#: Seconds that must be left for a look into the large catalogue, which may take some.
-LONG_LOOK = 5.0
+#: Seconds that must be left for a stage of the solver in the large bank, which may take some.
+SOLVING_SECONDS = 5.0
 
 
 class Search:
     """One search for the equation behind one data set, round by round.
 
     ``while not search.stop_reason(): search.tell(search.ask())`` is the whole of it; budgets,
-    progress and resuming are loops around the two calls. `run` takes a glance first, and looks further.
+    progress and resuming are loops around the two calls. `run` takes a glance first, and solves further.
 
     Parameters
     ----------
@@ -199,12 +199,12 @@ class Search:
         if len(nmse):
             self.record(nmse)
 
-    def look_further(self) -> None:
-        """Search for the law in a million short programs, at the next stage, if there is time.
+    def solve_further(self) -> None:
+        """Solve for the law at the solver's next stage, in a million subprograms, if there is time.
 
         Half of the time that is left is kept for the rounds.
         """
-        in_time = self.seconds + LONG_LOOK < self.budget.max_time
+        in_time = self.seconds + SOLVING_SECONDS < self.budget.max_time
         if self.solver is None or self._stage == self.solver.n_stages or not in_time or self._should_stop():
             return
         half_time = 0.5 * (self.seconds + self.budget.max_time)
@@ -253,14 +253,14 @@ class Search:
 def run(search: Search, callback: Callable[[Search], None] | None = None) -> str:
     """Run rounds until there is a reason to stop, and return it; `callback` is called after each."""
     if search.n_evaluations == 0 and search.stop_reason() is None:
-        for look in (search.glance, search.look_further):
+        for step in (search.glance, search.solve_further):
             before = search.n_evaluations
-            look()
+            step()
             if callback is not None and search.n_evaluations > before:
                 callback(search)
     while (reason := search.stop_reason()) is None:  # line 2
         search.tell(search.ask())
-        search.look_further()
+        search.solve_further()
         if callback is not None:
             callback(search)
     return reason

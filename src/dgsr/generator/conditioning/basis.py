@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dgsr.exact_search.bank import Short, fill_short, new_short, short_of
+from dgsr.exact_search.bank import Semantics, fill, room_for_semantics
 from dgsr.kernels.arrays import copy_to
 from dgsr.kernels.compilation import compiled
 
@@ -52,11 +52,11 @@ class Tables(NamedTuple):
     term_weights: np.ndarray  # (D, C N_BASES, C N_BASES): from products with `terms` to coefficients
     factors: np.ndarray  # (D, C N_FACTORS, n)
     factor_weights: np.ndarray  # (D, C N_FACTORS, C N_FACTORS)
-    short_values: np.ndarray  # of the catalogue's programs: as `Short` has them
-    short_at_first: np.ndarray
-    short_rows: np.ndarray
-    short_slots: np.ndarray
-    short_sieve: np.ndarray
+    bank_values: np.ndarray  # of the bank's subprograms: as `Semantics` has them
+    bank_at_first: np.ndarray
+    bank_rows: np.ndarray
+    bank_slots: np.ndarray
+    bank_bloom: np.ndarray
     plans: np.ndarray  # (D, max_length) int64: laws that the exact solver found, -1 after their end
 
 
@@ -294,25 +294,25 @@ def _sine(values, shift, out):
         out[j] = math.sin(values[j] + shift) if abs(values[j]) < 1e5 else np.nan
 
 
-def new_tables(columns, y, catalogue, plans):
+def new_tables(columns, y, bank, plans):
     """Return the `Tables` of D data sets; see `room_for_tables`."""
-    tables = room_for_tables(columns, y, catalogue, plans)
+    tables = room_for_tables(columns, y, bank, plans)
     _fill_tables(tables)
-    short = Short(*(getattr(tables, f"short_{name}") for name in Short._fields))
     for d in range(len(tables.columns)):
-        fill_short(tables.columns[d], catalogue, *short_of(short, d))
+        semantics = Semantics(*(getattr(tables, f"bank_{name}")[d] for name in Semantics._fields))
+        fill(tables.columns[d], bank._replace(semantics=semantics))
     return tables
 
 
-def room_for_tables(columns, y, catalogue, plans):
+def room_for_tables(columns, y, bank, plans):
     """Return the `Tables` of D data sets with nothing computed.
 
     Parameters
     ----------
     columns : ndarray of shape (D, C, n), float64
     y : ndarray of shape (D, n), float64
-    catalogue : dgsr.exact_search.bank.Catalogue
-        The short programs over these columns.
+    bank : dgsr.exact_search.Bank
+        Of the library over these columns.
     plans : ndarray of shape (D, max_length), int64
         Tokens of their laws as the exact solver found them, -1 after the end of each; all -1 where it found
         none.
@@ -323,7 +323,7 @@ def room_for_tables(columns, y, catalogue, plans):
     def zeros(*shape):
         return np.zeros((n_datasets, *shape))
 
-    short = new_short(n_datasets, catalogue)
+    semantics = room_for_semantics(bank, n_datasets)
     return Tables(
         columns=np.ascontiguousarray(columns),
         y=np.ascontiguousarray(y),
@@ -336,6 +336,6 @@ def room_for_tables(columns, y, catalogue, plans):
         term_weights=zeros(k, k),
         factors=zeros(f, n),
         factor_weights=zeros(f, f),
-        **{f"short_{name}": array for name, array in short._asdict().items()},
+        **{f"bank_{name}": array for name, array in semantics._asdict().items()},
         plans=plans,
     )

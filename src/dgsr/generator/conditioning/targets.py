@@ -13,8 +13,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dgsr.exact_search.bank import Short
-from dgsr.exact_search.join import MOST_FIRST, MOST_WORK, complete
+from dgsr.exact_search.bank import Semantics, with_semantics
+from dgsr.exact_search.join import join
+from dgsr.exact_search.limits import LOOKS_OF_JOIN, MOST_FIRST
 from dgsr.generator.conditioning.features import column_names, describe, moment_names, n_moments, new_scratch
 from dgsr.kernels.arrays import copy_to
 from dgsr.kernels.compilation import compiled
@@ -39,9 +40,9 @@ class Holes(NamedTuple):
     target_doubts: np.ndarray  # (B, max depth, 2) int64
     first: np.ndarray  # (B, max depth) int64: state of the first operand, as below
     firsts: np.ndarray  # (B, max depth, n): its values; the neutral element if they are not known
-    plans: np.ndarray  # (B, max length) int64: the rest of the subtree, where it is looked up
+    plans: np.ndarray  # (B, max length) int64: the rest of the subtree, where it is known
     planned: np.ndarray  # (B, 2) int64: the next token of the plan, and its end
-    work: np.ndarray  # (B, 1) int64: what may still be looked up, as `complete` counts it
+    looks: np.ndarray  # (B, 1) int64: the looks that are left to joins
 
 
 _DOUBT, _FOLDED = range(2)
@@ -68,10 +69,10 @@ def new_holes(n_programs, max_length, n_rows):
 
 
 @compiled()
-def describe_next(b, d, tables, catalogue, holes, scratch, moments, by_column):
+def describe_next(b, d, tables, bank, holes, scratch, moments, by_column):
     """Describe the remainder of program b's next token.
 
-    Where the rest of the subtree can be looked up, the description is its next token.
+    Where the rest of the subtree is a join, or the law is known, the description is its next token.
 
     Parameters
     ----------
@@ -79,23 +80,23 @@ def describe_next(b, d, tables, catalogue, holes, scratch, moments, by_column):
     d : int
         The data set the program is for.
     tables : Tables
-    catalogue : Catalogue
+    bank : Bank
     holes : Holes
     scratch : Scratch
     moments : ndarray of shape (n_moments,), float32
     by_column : ndarray of shape (C, n_by_column), float32
         Receive the description.
     """
-    look_up(b, d, tables, catalogue, holes)
+    join_next(b, d, tables, bank, holes)
     doubts = holes.doubts[b]
-    first_variable = len(moments) - n_moments(len(catalogue.ways))
+    first_variable = len(moments) - n_moments(len(bank.unary))
     moments[:] = 0.0
     by_column[:] = 0.0
     moments[0], moments[1] = doubts[_DOUBT] == 0, min(doubts[_DOUBT], _MOST_DOUBT) / _MOST_DOUBT
     moments[2] = doubts[_FOLDED]
     at, end = holes.planned[b]
     if at == end:
-        describe(holes.remainders[b], d, tables, catalogue.ways, scratch, moments, by_column)
+        describe(holes.remainders[b], d, tables, bank.unary, scratch, moments, by_column)
         return
     token = holes.plans[b, at]
     if token < first_variable:
@@ -105,8 +106,8 @@ def describe_next(b, d, tables, catalogue, holes, scratch, moments, by_column):
 
 
 @compiled()
-def look_up(b, d, tables, catalogue, holes):
-    """Compute the remainder of program b's next token, and look up what completes it."""
+def join_next(b, d, tables, bank, holes):
+    """Compute the remainder of program b's next token, and search for a join that has its values."""
     top = holes.depths[b] - 1
     remainder, doubts = holes.remainders[b], holes.doubts[b]
     if top < 0:
@@ -133,18 +134,19 @@ def look_up(b, d, tables, catalogue, holes):
             copy_to(remainder, target)
     if top < 0:
         holes.planned[b] = 0
-        holes.work[b] = 2 * MOST_WORK
+        holes.looks[b] = 2 * LOOKS_OF_JOIN
         most = min(holes.plans.shape[1], tables.plans.shape[1])
         while holes.planned[b, 1] < most and tables.plans[d, holes.planned[b, 1]] >= 0:
             holes.plans[b, holes.planned[b, 1]] = tables.plans[d, holes.planned[b, 1]]
             holes.planned[b, 1] += 1
     elif holes.planned[b, 0] == holes.planned[b, 1] and doubts[_DOUBT] == 0:
-        values, at_first, rows = tables.short_values[d], tables.short_at_first[d], tables.short_rows[d]
-        short = Short(values, at_first, rows, tables.short_slots[d], tables.short_sieve[d])
+        values, at_first, rows = tables.bank_values[d], tables.bank_at_first[d], tables.bank_rows[d]
+        semantics = Semantics(values, at_first, rows, tables.bank_slots[d], tables.bank_bloom[d])
         holes.planned[b, 0] = 0
         without = doubts[_FOLDED] > 0
-        work, plan = holes.work[b], holes.plans[b]
-        holes.planned[b, 1] = complete(remainder, short, catalogue, without, MOST_FIRST, work, plan)
+        looks, plan = holes.looks[b], holes.plans[b]
+        of_data = with_semantics(bank, semantics)
+        holes.planned[b, 1] = join(remainder, of_data, without, MOST_FIRST, looks, plan)
 
 
 @compiled()
@@ -217,15 +219,15 @@ def description_sizes(opcode):
 
 
 @compiled()
-def _describe_all(tokens, lengths, of, table, tables, catalogue, holes, scratch, moments, by_column):
+def _describe_all(tokens, lengths, of, table, tables, bank, holes, scratch, moments, by_column):
     for b in range(len(lengths)):
         holes.depths[0] = 0
         for t in range(lengths[b]):
-            describe_next(0, of[b], tables, catalogue, holes, scratch, moments[b, t], by_column[b, t])
+            describe_next(0, of[b], tables, bank, holes, scratch, moments[b, t], by_column[b, t])
             append(tokens[b, t], 0, of[b], table.opcode, table.argument, tables, holes, scratch)
 
 
-def describe_programs(tokens, lengths, of, table, tables, catalogue):
+def describe_programs(tokens, lengths, of, table, tables, bank):
     """Describe the remainders of all tokens of programs, for one teacher-forced pass.
 
     Parameters
@@ -235,7 +237,7 @@ def describe_programs(tokens, lengths, of, table, tables, catalogue):
         Length of each program and the data set it is for.
     table : TokenTable
     tables : Tables
-    catalogue : Catalogue
+    bank : Bank
 
     Returns
     -------
@@ -250,19 +252,19 @@ def describe_programs(tokens, lengths, of, table, tables, catalogue):
     by_column = np.zeros((len(lengths), longest, n_columns, n_by_column), dtype=np.float32)
     holes, scratch = (
         new_holes.py_func(1, tokens.shape[1], n),
-        new_scratch.py_func(n_columns, n, len(catalogue.ways)),
+        new_scratch.py_func(n_columns, n, len(bank.unary)),
     )
-    arguments = table, tables, catalogue, holes, scratch, moments, by_column
+    arguments = table, tables, bank, holes, scratch, moments, by_column
     _describe_all(tokens, lengths, of, *arguments)
     return moments, by_column
 
 
-def complete_programs(tokens, lengths, of, table, tables, catalogue):
-    """Write programs as they are completed: whatever can be looked up, as it is found.
+def with_joins(tokens, lengths, of, table, tables, bank):
+    """Write programs with every subtree that a join can take the place of as this join.
 
     Parameters
     ----------
-    tokens, lengths, of, table, tables, catalogue
+    tokens, lengths, of, table, tables, bank
         The same as in `describe_programs`.
 
     Returns
@@ -275,21 +277,21 @@ def complete_programs(tokens, lengths, of, table, tables, catalogue):
     tokens, lengths = tokens.copy(), lengths.copy()
     holes, scratch = (
         new_holes.py_func(1, tokens.shape[1], n),
-        new_scratch.py_func(n_columns, n, len(catalogue.ways)),
+        new_scratch.py_func(n_columns, n, len(bank.unary)),
     )
-    _complete_all(tokens, lengths, of, table, tables, catalogue, holes, scratch)
+    _write_joins(tokens, lengths, of, table, tables, bank, holes, scratch)
     return tokens, lengths
 
 
 @compiled()
-def _complete_all(tokens, lengths, of, table, tables, catalogue, holes, scratch):
+def _write_joins(tokens, lengths, of, table, tables, bank, holes, scratch):
     most = tokens.shape[1]
     program = np.empty(most, dtype=np.int64)
     for b in range(len(lengths)):
         holes.depths[0] = 0
         t = 0
         while t < lengths[b]:
-            look_up(0, of[b], tables, catalogue, holes)
+            join_next(0, of[b], tables, bank, holes)
             at, end = holes.planned[0]
             if at == 0 and end > 0:
                 after, n_open = t, 1
@@ -312,26 +314,26 @@ class Remainders:
     Parameters
     ----------
     tables : Tables
-    catalogue : Catalogue
+    bank : Bank
     table : TokenTable
     of : ndarray of shape (B,), int64
         The data set each program is for.
     max_length : int
     """
 
-    def __init__(self, tables, catalogue, table, of, max_length):
-        self.tables, self.catalogue, self.table, self.of = tables, catalogue, table, of
+    def __init__(self, tables, bank, table, of, max_length):
+        self.tables, self.bank, self.table, self.of = tables, bank, table, of
         self.sizes = description_sizes(table.opcode)
         self.n_columns, n = tables.columns.shape[1:]
         self.holes = new_holes.py_func(len(of), max_length, n)
-        self.scratch = new_scratch.py_func(self.n_columns, n, len(catalogue.ways))
+        self.scratch = new_scratch.py_func(self.n_columns, n, len(bank.unary))
 
     def describe(self, active):
         """Describe those of the programs `active`: (n_active, n_moments) and (n_active, C, n_by_column)."""
         n_moments, n_by_column = self.sizes
         moments = np.zeros((len(active), n_moments), dtype=np.float32)
         by_column = np.zeros((len(active), self.n_columns, n_by_column), dtype=np.float32)
-        arguments = self.tables, self.catalogue, self.holes, self.scratch, moments, by_column
+        arguments = self.tables, self.bank, self.holes, self.scratch, moments, by_column
         _describe_active(active, self.of, *arguments)
         return moments, by_column
 
@@ -343,9 +345,9 @@ class Remainders:
 
 
 @compiled()
-def _describe_active(active, of, tables, catalogue, holes, scratch, moments, by_column):
+def _describe_active(active, of, tables, bank, holes, scratch, moments, by_column):
     for a, b in enumerate(active):
-        describe_next(b, of[b], tables, catalogue, holes, scratch, moments[a], by_column[a])
+        describe_next(b, of[b], tables, bank, holes, scratch, moments[a], by_column[a])
 
 
 @compiled()

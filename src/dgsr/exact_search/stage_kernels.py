@@ -1,0 +1,317 @@
+"""The three kinds of stages, in compiled code: wide joins, joins in contexts, and joins in a sine or cosine.
+
+The operand of a sine is known up to its period, which differs from row to row. A join in a sine is therefore
+searched for by the first point alone, in every period, and what is found is evaluated at all points.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from dgsr.exact_search.contexts import (
+    commute,
+    fill_hole,
+    has_sine,
+    invert,
+    length_in,
+    nodes_of,
+    parts,
+    write_in,
+)
+from dgsr.exact_search.join import (
+    ALONE,
+    NONE,
+    Join,
+    are_close,
+    binary_of,
+    evaluate_join,
+    fill_tolerance,
+    find_candidates,
+    n_outer,
+    new_query,
+    operands_of,
+    simplest_join,
+    take_points,
+    write_join,
+)
+from dgsr.exact_search.limits import (
+    EVALUATION,
+    FEWEST_FIRSTS,
+    INVERSION,
+    LOOKS_AT_ONCE,
+    LOOKS_OF_JOIN_IN_STAGE,
+    LOOKS_OF_STAGE,
+    MOST_LOOKS_OF_STAGE,
+    MOST_OPERANDS,
+    N_POINTS,
+)
+from dgsr.kernels.arrays import copy_to, extremes
+from dgsr.kernels.compilation import compiled
+from dgsr.kernels.operators import COS, SIN
+
+# Kinds of stages. WHOLE is `dgsr.exact_search.join.join`, which is no stage of this module.
+WHOLE, WIDE, IN_CONTEXTS, IN_SINE = range(4)
+
+# Fields of a stage's progress: where it goes on, the joins it may still search for (-1 before the first), the
+# looks that are left, and nodes and tokens of the program that it has found.
+_AT, _JOINS, LOOKS, _NODES, LENGTH = range(5)
+# Ways to take the first value: as a sine or a cosine, or, under an even power, as minus either.
+_SIGNS = 4
+
+_compiled = compiled(error_model="numpy")
+
+
+class Task(NamedTuple):
+    """A stage in numbers, for one bank; fields that a kind of stage has no use for do not matter to it."""
+
+    kind: int
+    n_outer: int  # outermost contexts: the first of all; in a sine also none
+    inner: tuple[int, int]  # first and end of the contexts inside, -1 being none
+    innermost: tuple[int, int]
+    plain: bool  # whether nothing is outermost in the join
+    n_firsts: int  # subprograms tried as the first of two in a sine
+    largest: float  # absolute value up to which the operands of a sine are searched for
+
+
+def new_progress():
+    """Return the progress of a stage that begins."""
+    return np.array([0, -1, MOST_LOOKS_OF_STAGE, NONE, 0])
+
+
+@_compiled
+def go_on(task, progress, values, bank, program):
+    """Go on with a stage for a tenth of a second or so.
+
+    All kinds are one function, so that what they call is compiled once. It returns no named tuple: Ctrl-C
+    while Python makes one for compiled code would end the process.
+
+    Parameters
+    ----------
+    task : Task
+    progress : ndarray of shape (5,), int64
+        From `new_progress`; moves on.
+    values : ndarray of shape (n,), float64
+        The target at all rows of the data set.
+    bank : Bank
+        With its values on the data set.
+    program : ndarray of shape (most,), int64
+        Receives the simplest program that is found.
+
+    Returns
+    -------
+    bool
+        Whether there is more to search.
+    """
+    if task.kind == WIDE:
+        return _search_wide(progress, values, bank, program)
+    if task.kind == IN_CONTEXTS:
+        return _search_in_contexts(task, progress, values, bank, program)
+    return _search_in_sine(task, progress, values, bank, program)
+
+
+@_compiled
+def _search_wide(progress, values, bank, program):
+    """Search for the simplest join whose first may be any subprogram of the bank; see `go_on`."""
+    query = new_query()
+    take_points(values, bank, query.values)
+    query.looks[0] = LOOKS_OF_JOIN_IN_STAGE
+    at, n_firsts = progress[_AT], (len(bank.token), bank.n_up_to[4])
+    found = simplest_join(query, bank, False, (at, at + 1), n_firsts, len(program), progress[_NODES])
+    if found.nodes != NONE:
+        progress[_NODES], progress[LENGTH] = found.nodes, write_join(found, bank, program, 0)
+    progress[_AT] += 1
+    progress[LOOKS] -= LOOKS_OF_JOIN_IN_STAGE - query.looks[0]
+    return progress[_AT] < n_outer(bank) and progress[LOOKS] > 0
+
+
+@_compiled
+def _has_values(join, contexts, target, tolerance, bank, work):
+    """Return whether a join in contexts has the target's values: inverting may drown what is left."""
+    evaluate_join(join, bank, work[0], work[1])
+    for i in range(len(contexts) - 1, -1, -1):
+        if contexts[i] >= 0:
+            copy_to(work[0], work[1])
+            fill_hole(contexts[i], bank, work[0], work[1])
+    return are_close(work[1], target, tolerance)
+
+
+@_compiled
+def _search_in_contexts(task, progress, values, bank, program):
+    """Search for the simplest join in one of the outer contexts and one of the inner ones; see `go_on`.
+
+    As many subprograms are tried as the first of two as there are looks for.
+    """
+    target, tolerance, query = np.empty(N_POINTS), np.empty(N_POINTS), new_query()
+    take_points(values, bank, target)
+    if not fill_tolerance(target, tolerance):
+        return False
+    work, between = np.empty((2, N_POINTS)), np.empty(N_POINTS)
+    n_outermost, n_up_to = 1 if task.plain else n_outer(bank), bank.n_up_to
+    n_inner = task.inner[1] - task.inner[0]
+    n_firsts = max(FEWEST_FIRSTS, LOOKS_OF_STAGE // (ALONE * n_outermost * task.n_outer * n_inner))
+    n_firsts_of_both = min(n_up_to[4 if task.plain else 3], n_firsts), min(n_up_to[2], n_firsts)
+    if progress[_JOINS] < 0:
+        progress[_JOINS] = LOOKS_OF_STAGE // (ALONE * n_outermost * min(n_firsts, len(bank.token)))
+    pause, now = progress[LOOKS] - LOOKS_AT_ONCE, -1
+    while progress[_AT] < task.n_outer * n_inner:
+        if progress[LOOKS] <= pause:
+            return progress[LOOKS] > 0
+        i, k = progress[_AT] // n_inner, task.inner[0] + progress[_AT] % n_inner
+        progress[LOOKS] -= INVERSION
+        if i != now and not invert(i, bank, target, between):
+            progress[_AT] = (i + 1) * n_inner
+            continue
+        now = i
+        progress[_AT] += 1
+        if 0 <= k < min(i, task.n_outer) and commute(i, k, bank):
+            continue
+        contexts = i, k, -1, -1
+        if k < 0:
+            copy_to(query.values, between)
+        elif not invert(k, bank, between, query.values):
+            continue
+        progress[_JOINS] -= 1
+        if progress[_JOINS] < 0:
+            return False
+        n_nodes = nodes_of(contexts, bank)
+        left = progress[_NODES] - n_nodes
+        if left <= 1:
+            continue
+        query.looks[0] = LOOKS_OF_JOIN_IN_STAGE
+        outer = 0, n_outermost
+        found = simplest_join(query, bank, False, outer, n_firsts_of_both, len(program), left - 1)
+        progress[LOOKS] -= LOOKS_OF_JOIN_IN_STAGE - query.looks[0]
+        if found.nodes == NONE or length_in(found, contexts, bank) > len(program):
+            continue
+        if _has_values(found, contexts, target, tolerance, bank, work):
+            progress[_NODES] = found.nodes + n_nodes
+            progress[LENGTH] = write_in(found, contexts, bank, program)
+    return False
+
+
+@_compiled
+def _search_in_sine(task, progress, values, bank, program):
+    """Search for the simplest join in a sine or cosine with contexts around and inside it; see `go_on`.
+
+    Around it is one of the outer contexts, none being the first; inside are an inner and an innermost one.
+    """
+    target, tolerance, query = np.empty(N_POINTS), np.empty(N_POINTS), new_query()
+    take_points(values, bank, target)
+    if not fill_tolerance(target, tolerance):
+        return False
+    between, operands = np.empty(N_POINTS), np.empty(MOST_OPERANDS)
+    inner, innermost = task.inner, task.innermost
+    n_innermost = innermost[1] - innermost[0]
+    n_inside = (inner[1] - inner[0]) * n_innermost
+    if progress[_JOINS] < 0:
+        progress[_JOINS] = LOOKS_OF_STAGE // (ALONE * task.n_firsts)
+    pause, now, n_operands, sine = progress[LOOKS] - LOOKS_AT_ONCE, -1, 0, -1
+    while progress[_AT] < (task.n_outer + 1) * _SIGNS * MOST_OPERANDS * n_inside:
+        if progress[LOOKS] <= pause:
+            return progress[LOOKS] > 0
+        progress[LOOKS] -= INVERSION
+        at, inside = progress[_AT] // n_inside, progress[_AT] % n_inside
+        around, o = at // MOST_OPERANDS, at % MOST_OPERANDS
+        outer, sign = around // _SIGNS - 1, around % _SIGNS
+        if around != now:
+            now = around
+            copy_to(between, target)
+            n_operands = 0
+            if outer < 0 or invert(outer, bank, target, between):
+                even = outer >= 0 and parts(outer, bank)[1] % 2 == 0
+                op = SIN if sign % 2 == 0 else COS
+                sine = _number_of(op, bank)
+                least, largest = extremes(between)
+                if sine >= 0 and (sign < 2 or even) and max(-least, largest) <= 1.0:
+                    between[0] = between[0] if sign < 2 else -between[0]
+                    n_operands = operands_of(op, between[:1], task.largest, operands)
+        if o >= n_operands:
+            progress[_AT] = (around + 1) * MOST_OPERANDS * n_inside
+            continue
+        progress[_AT] += 1
+        i, k = inner[0] + inside // n_innermost, innermost[0] + inside % n_innermost
+        if has_sine(i, bank):
+            continue
+        if k >= 0 and (has_sine(k, bank) or (k < i and commute(i, k, bank))):
+            continue
+        progress[_JOINS] -= 1
+        if progress[_JOINS] < 0:
+            return False
+        contexts = outer, sine, i, k
+        n_nodes = nodes_of(contexts, bank)
+        left = progress[_NODES] - n_nodes
+        if left <= 1:
+            continue
+        query.looks[0] = LOOKS_OF_JOIN_IN_STAGE
+        arguments = task.n_firsts, target, tolerance, bank, len(program), left, query
+        found = _join_in_sine(operands[o], contexts, *arguments)
+        progress[LOOKS] -= LOOKS_OF_JOIN_IN_STAGE - query.looks[0]
+        if found.nodes < NONE:
+            progress[_NODES] = found.nodes + n_nodes
+            progress[LENGTH] = write_in(found, contexts, bank, program)
+    return False
+
+
+@_compiled
+def _number_of(op, bank):
+    """Return the number of an operator among the bank's unary ones; -1 if the library lacks it."""
+    for i in range(len(bank.unary)):
+        if bank.unary[i] == op and bank.unary_tokens[i] >= 0:
+            return i
+    return -1
+
+
+@_compiled
+def _join_in_sine(operand, contexts, n_firsts, target, tolerance, bank, most, most_nodes, query):
+    """Return the simplest join in contexts, given the first value of a sine's operand.
+
+    Parameters
+    ----------
+    operand : float
+    contexts : tuple of int
+        The one around the sine, the sine, and two inside.
+    n_firsts : int
+        Subprograms tried as the first of two.
+    target, tolerance : ndarray of shape (N_POINTS,), float64
+        Values of the whole.
+    bank : Bank
+    most, most_nodes : int
+        Tokens of the whole, and nodes of the join, that there may be; fewer nodes than the latter.
+    query : Query
+        Room to work in, and the looks that are left.
+
+    Returns
+    -------
+    Join
+    """
+    best, nodes = Join(NONE, -1, 1, ALONE, 0, 0), most_nodes
+    work, one = np.empty((2, N_POINTS)), query.work[:2]
+    one[1] = operand
+    for context in contexts[2:]:
+        one[0] = one[1]
+        if context >= 0 and not invert(context, bank, one[:1], one[1:]):
+            return best
+    value = one[1]
+    if not abs(value) < 1e100:
+        return best
+    at_first, slots, bloom = bank.semantics.at_first, bank.semantics.slots, bank.semantics.bloom
+    arguments = bank.near, at_first, slots, bloom, query.candidates, query.looks
+    for p in range(find_candidates(value, 0, n_firsts, *arguments)):
+        f, kind, g = query.candidates[p]
+        n_nodes = bank.nodes[g]
+        if kind != ALONE:
+            n_nodes += 1 + bank.nodes[f]
+            if bank.binary_tokens[binary_of(kind)] < 0 or bank.trigonometric[f]:
+                continue
+        if n_nodes >= nodes or bank.trigonometric[g]:
+            continue
+        found = Join(n_nodes, -1, 1, kind, f, g)
+        if length_in(found, contexts, bank) <= most:
+            if query.looks[0] < 0:
+                return best
+            query.looks[0] -= EVALUATION
+            if _has_values(found, contexts, target, tolerance, bank, work):
+                best, nodes = found, n_nodes
+    return best
