@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from dgsr.kernels import compilation
+
 ROOT = Path(__file__).parents[1]
-DECORATOR = "from dgsr.kernels.compilation import compiled"
 
 
 @pytest.fixture(scope="module")
@@ -71,8 +72,11 @@ def test_a_room_does_not_know_a_package(rooms, room, package):
 
 
 def test_compiled_code_is_made_of_modules_that_its_digest_covers(rooms):
-    """Whatever a module with kernels imports has kernels itself, or stands in their folder."""
+    """Whatever a module with kernels imports has kernels itself, stands in their folder, or is known to."""
     files = rooms.modules()
-    with_kernels = {module for module, path in files.items() if DECORATOR in path.read_text("utf-8")}
+    decorator = compilation._IMPORTS_A_DECORATOR
+    with_kernels = {module for module, path in files.items() if decorator.search(path.read_bytes())}
     covered = with_kernels | {module for module in files if module.startswith("dgsr.kernels.")}
+    covered.update(compilation.READ_BY_KERNELS)
+    assert covered <= set(files)
     assert {imported for module, imported in rooms.imports() if module in with_kernels} <= covered
