@@ -242,7 +242,7 @@ class DGSRRegressor(RegressorMixin, BaseEstimator):
             return self._fit_constant(float(kept[0]))
         _check_spread(kept)
         constraints = Constraints(min_length=self.min_length, max_length=self.max_length)
-        if before is not None and before["search"]["library"] != self.library_:
+        if before is not None and before["library"] != self.library_:
             raise ValueError(
                 "warm_start=True goes on with the columns and the library of the last fit, and these are "
                 "others; set warm_start=False, or fit a clone."
@@ -276,11 +276,15 @@ class DGSRRegressor(RegressorMixin, BaseEstimator):
             compile_kernels(self.library_.has_constants, _print if self.verbose else None)
             run = search.Search(prepared.search, self.library_, constraints, config, generator, self.gp, seed)
             if before is not None:
-                search.begin_with(run, before["search"])
+                run.begin_with(before["search"])
             self._run(run, prepared)
         if self.warm_start:
-            scales = prepared.column_scales
-            self._left = {"n_fits": n_before + 1, "scales": scales, "search": search.what_is_left(run)}
+            self._left = {
+                "n_fits": n_before + 1,
+                "library": self.library_,
+                "scales": prepared.column_scales,
+                "search": run.state_dict(),
+            }
         if self.verbose:
             self._show_end()
         return self
