@@ -393,11 +393,11 @@ def test_a_state_is_not_changed_by_going_on():
         return torch.cat([m["exp_avg"].flatten() for m in state["refinement"]["optimizer"].values()])
 
     before = weights(), moments()
-    nmse, seed = state["archive"]["nmse"].copy(), state["state"].copy()
+    nmse, seed = state["archive"]["nmse"].copy(), state["random_state"].copy()
     rounds(search, 2)
     assert all(map(torch.equal, (weights(), moments()), before))
     np.testing.assert_array_equal(state["archive"]["nmse"], nmse)
-    np.testing.assert_array_equal(state["state"], seed)
+    np.testing.assert_array_equal(state["random_state"], seed)
     assert len(state["history"]) == 2
 
 

@@ -92,6 +92,14 @@ class Population:
             np.concatenate([p.constants for p in populations]),
         )
 
+    def of_width(self, width: int) -> Population:
+        """Return the programs of at most `width` tokens in arrays of that width."""
+        kept = self[self.lengths <= width]
+        tokens = np.zeros((len(kept), width), dtype=np.int64)
+        common = min(width, kept.tokens.shape[1])
+        tokens[:, :common] = kept.tokens[:, :common]
+        return Population(kept.library, tokens, kept.lengths, kept.constants)
+
     @classmethod
     def from_expressions(cls, expressions: Sequence[Expression]) -> Population:
         """Return the programs of one or more expressions of one library, in arrays as wide as needed."""

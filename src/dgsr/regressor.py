@@ -28,7 +28,7 @@ from dgsr.pareto import SELECTIONS, Candidate, ParetoFront
 from dgsr.preprocessing import Prepared, check_spread, prepare
 from dgsr.reporting.facts import evenly_spaced_rows
 from dgsr.reporting.progress import SearchProgress, print_line, search_shown
-from dgsr.search import OBJECTIVES, Search, SearchConfig, begin_with, what_is_left
+from dgsr.search import OBJECTIVES, Search, SearchConfig
 from dgsr.search import run as run_search
 from dgsr.search.compiling import compile_kernels
 
@@ -43,8 +43,9 @@ class _LastFit(NamedTuple):
     """What a fit with ``warm_start=True`` leaves for the next one."""
 
     n_fits: int  # since the first of the series; the seed depends on it
+    library: Library
     column_scales: np.ndarray  # (n_features,) float64
-    search: dict[str, Any]  # of `dgsr.search.what_is_left`
+    search: dict[str, Any]  # of `Search.state_dict`
 
 
 class DGSRRegressor(RegressorMixin, BaseEstimator):
@@ -264,10 +265,11 @@ class DGSRRegressor(RegressorMixin, BaseEstimator):
                 prepared.search, self.library_, constraints, self._search_config(), generator, self.gp, seed
             )
             if last is not None:
-                begin_with(search, last.search)
+                search.begin_with(last.search)
             self._run(search, prepared)
         if self.warm_start:
-            self._last_fit = _LastFit(n_fits + 1, prepared.column_scales, what_is_left(search))
+            scales = prepared.column_scales
+            self._last_fit = _LastFit(n_fits + 1, self.library_, scales, search.state_dict())
         if self.verbose:
             loss = min(candidate.loss for candidate in self.pareto_front_)
             print_line(
@@ -292,7 +294,7 @@ class DGSRRegressor(RegressorMixin, BaseEstimator):
         return X, np.asarray(y, dtype=np.float64), sample_weight
 
     def _check_can_follow(self, last: _LastFit | None) -> None:
-        if last is not None and last.search["library"] != self.library_:
+        if last is not None and last.library != self.library_:
             raise ValueError(
                 "warm_start=True goes on with the columns and the library of the last fit, and these are "
                 "others; set warm_start=False, or fit a clone."

@@ -120,12 +120,24 @@ def fit_programs(programs, free, table, data, scaled, n_iterations, n_starts, pr
         intercept.
     """
     constants = programs.constants
-    n_samples, n_constants = len(data.y), constants.shape[1]
+    n_samples, n_constants, width = len(data.y), constants.shape[1], programs.tokens.shape[1]
     total, power = data.weights.sum(), _dot(data.weights, data.y, data.y, n_samples)
     task = _Task(programs, free, table, data, scaled, n_iterations, precision, total, power)
-    scratch = _new_scratch(programs.tokens.shape[1], len(data.columns))
-    point, spare = _new_point(n_constants, n_samples), _new_point(n_constants, n_samples)
-    system = _new_system(n_constants)
+    scratch = _Scratch(
+        np.empty(width + 1, dtype=np.int64),
+        np.empty(width + 1, dtype=np.bool_),
+        np.empty(width + 1, dtype=np.int64),
+        np.empty(width + 1, dtype=np.int64),
+        np.empty((len(data.columns) + width, BLOCK)),
+        np.empty((width, BLOCK)),
+    )
+    values, trial_values = np.empty(n_samples), np.empty(n_samples)
+    residuals, trial_residuals = np.empty(n_samples), np.empty(n_samples)
+    jacobian, trial_jacobian = np.empty((n_constants, n_samples)), np.empty((n_constants, n_samples))
+    point = _Point(np.empty(n_constants), values, residuals, jacobian, np.empty(4))
+    spare = _Point(np.empty(n_constants), trial_values, trial_residuals, trial_jacobian, np.empty(4))
+    matrix, factor = np.empty((n_constants, n_constants)), np.empty((n_constants, n_constants))
+    system = _System(matrix, np.empty(n_constants), np.empty(n_constants), factor, np.empty(n_constants))
     best = np.empty(n_constants)
     for b in range(len(programs.lengths)):
         n_own = _link(b, task, scratch)
@@ -151,40 +163,6 @@ def fit_programs(programs, free, table, data, scaled, n_iterations, n_starts, pr
         for p in range(n_own):
             constants[b, p] = best[p]
         result[b, 0], result[b, 1], result[b, 2] = lowest, slope, intercept
-
-
-@compiled()
-def _new_scratch(max_length, n_features):
-    return _Scratch(
-        np.empty(max_length + 1, dtype=np.int64),
-        np.empty(max_length + 1, dtype=np.bool_),
-        np.empty(max_length + 1, dtype=np.int64),
-        np.empty(max_length + 1, dtype=np.int64),
-        np.empty((n_features + max_length, BLOCK)),
-        np.empty((max_length, BLOCK)),
-    )
-
-
-@compiled()
-def _new_point(n_constants, n_samples):
-    return _Point(
-        np.empty(n_constants),
-        np.empty(n_samples),
-        np.empty(n_samples),
-        np.empty((n_constants, n_samples)),
-        np.empty(4),
-    )
-
-
-@compiled()
-def _new_system(n_constants):
-    return _System(
-        np.empty((n_constants, n_constants)),
-        np.empty(n_constants),
-        np.empty(n_constants),
-        np.empty((n_constants, n_constants)),
-        np.empty(n_constants),
-    )
 
 
 @_leaf
@@ -220,7 +198,13 @@ def _descend(b, n_own, n_free, start, spare, task, scratch, system):
             n_tried += 1
             trial_loss = np.inf
             if _solve(system, damping, n_free):
-                _take_step(b, n_own, point, trial, task, system)
+                at = 0
+                for p in range(n_own):
+                    trial.constants[p] = point.constants[p]
+                    if task.free[b, p]:
+                        limit = 5.0 * (1.0 + abs(point.constants[p]))
+                        trial.constants[p] += min(max(system.step[at], -limit), limit)
+                        at += 1
                 if _compute(b, n_own, fits, trial, task, scratch):
                     trial_loss = _scale(trial, task)
             if trial_loss < loss:
@@ -236,18 +220,6 @@ def _descend(b, n_own, n_free, start, spare, task, scratch, system):
         start.constants[p] = point.constants[p]
     start.scale[0], start.scale[1] = point.scale[0], point.scale[1]
     return loss
-
-
-@_leaf
-def _take_step(b, n_own, point, trial, task, system):
-    """Write the constants of `point` after a step, which is limited to 5 (1 + |c|), into `trial`."""
-    at = 0
-    for p in range(n_own):
-        trial.constants[p] = point.constants[p]
-        if task.free[b, p]:
-            limit = 5.0 * (1.0 + abs(point.constants[p]))
-            trial.constants[p] += min(max(system.step[at], -limit), limit)
-            at += 1
 
 
 @_leaf

@@ -1,4 +1,4 @@
-"""Linear scaling written out: from a program f and its fit a f(x) + b to whole programs."""
+"""Programs with their linear scaling: from a program f and its fit a f(x) + b to whole programs."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ import numpy as np
 from dgsr.constants.fitting import Fit, fit_constants
 from dgsr.population import DataSet, Population
 
-#: Tokens and constants that scale and offset add to a program.
+#: Numbers of tokens and of constants that slope and intercept add to a program.
 N_TOKENS, N_CONSTANTS = 4, 2
 
-# (has a slope, has an offset): f, a*f, f + b, a*f + b.
+# Whether f, a*f, f + b and a*f + b have a slope and an intercept.
 _VARIANTS = ((False, False), (True, False), (False, True), (True, True))
 
-# Of the fit of each variant: those that enter the archive are fitted to the end there.
+# Steps of the fit of each variant; the search goes on fitting those that enter the archive.
 _STEPS = 5
 
 
 def written_out(population: Population, fit: Fit, data: DataSet) -> tuple[Population, np.ndarray]:
     """Return f, a*f, f + b and a*f + b of every program as programs, and their NMSE.
 
-    Where the law has no scale or offset the shorter variant fits as well, and wins by its length.
+    Where the law has no slope or intercept, the shorter variant fits as well and is chosen for its length.
 
     Parameters
     ----------
@@ -43,8 +43,8 @@ def written_out(population: Population, fit: Fit, data: DataSet) -> tuple[Popula
         (population.tokens == const) & (np.arange(width) < population.lengths[:, None]), axis=1
     )
     variants = []
-    for has_slope, has_offset in _VARIANTS:
-        prefix = [add] * has_offset + [mul, const] * has_slope
+    for has_slope, has_intercept in _VARIANTS:
+        prefix = [add] * has_intercept + [mul, const] * has_slope
         at = len(prefix)
         tokens = np.zeros((n, width + N_TOKENS), dtype=np.int64)
         tokens[:, :at] = prefix
@@ -54,12 +54,12 @@ def written_out(population: Population, fit: Fit, data: DataSet) -> tuple[Popula
         constants[:, has_slope : has_slope + population.constants.shape[1]] = population.constants
         if has_slope:
             constants[:, 0] = fit.slope
-        if has_offset:
+        if has_intercept:
             tokens[np.arange(n), lengths] = const
             constants[np.arange(n), own_constants + has_slope] = fit.intercept
             lengths = lengths + 1
         variants.append(Population(population.library, tokens, lengths, constants))
     programs = Population.concatenate(variants)
-    # Without slope or offset other constants are best.
+    # Without a slope or an intercept, other constants inside f fit best.
     losses = fit_constants(programs, data, scaled=False, n_iterations=_STEPS)
     return programs, losses.nmse

@@ -1,8 +1,7 @@
 """The genetic programming component: some generations of evolution from a given population.
 
-Two engines with one method, `evolve`: `CompiledEvolution` is the default, `DeapEvolution` runs the
-same algorithm on DEAP's toolbox, for operators of the user's own and as the reference the compiled
-one is tested against.
+There are two engines with one method, `evolve`: `CompiledEvolution`, the default, and `DeapEvolution`, which
+runs the same algorithm on DEAP's toolbox, for users' own genetic operators and as the reference of the tests.
 
 References
 ----------
@@ -40,7 +39,7 @@ def get_engine(engine: str | Engine, config: EvolutionConfig | None = None) -> E
     Parameters
     ----------
     engine : {"compiled", "deap"} or object
-        An object that has the method `evolve` is returned as it is; it brings its own config.
+        An object with the method `evolve` is returned as it is; it has its own config.
     config : EvolutionConfig, optional
 
     Raises

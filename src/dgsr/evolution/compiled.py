@@ -1,4 +1,4 @@
-"""The compiled engine, and random first populations."""
+"""The compiled engine of genetic programming, and random first populations."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dgsr.population import Population
 
 
 class CompiledEvolution:
-    """The compiled engine.
+    """Genetic programming in compiled code (`dgsr.kernels.evolve`).
 
     Parameters
     ----------
@@ -72,12 +72,12 @@ def random_population(
     library : Library
     grammar : Grammar
     state : ndarray of 4 uint64
-        Generator state (`dgsr.kernels.random`); advanced.
+        State of the random generator (`dgsr.kernels.random`); advanced.
     min_height, max_height : int
-        A tree's height is uniform between the two.
+        The height of a tree is uniform between the two.
     full_share : float
         Share of trees with all their leaves at that height, as far as the constraints allow it; the
-        others have leaves anywhere above. 1 is Koza's "full", 0 his "grow".
+        others have leaves at any height. 1 is Koza's method "full", 0 his "grow".
     """
     n_constants = grammar.max_constants if library.has_constants else 0
     programs = random_programs(

@@ -1,4 +1,4 @@
-"""What every engine of the genetic programming has: its settings, its method, its bookkeeping."""
+"""The interface of engines of genetic programming, their settings, and what they share."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ class EvolutionConfig:
     mutate_max_depth : int
         Greatest height of the subtree that the uniform mutation grows.
     parsimony : float
-        Share of its NMSE a program is charged for every token in a tournament. Without it programs
-        grow to the longest allowed, and exact ones are short.
+        Share of its NMSE that a tournament adds for every token of a program. Without it programs grow to the
+        greatest length allowed, while laws are short.
     elites : int
-        Best programs of a generation that take the place of the worst of the next one.
+        Number of best programs of a generation that take the places of the worst of the next one.
 
     Raises
     ------
@@ -67,12 +67,12 @@ class EvolutionConfig:
             raise ValueError(f"parsimony={self.parsimony!r} must be a finite number of at least 0.")
 
     def fitness(self, population: Population, nmse: np.ndarray) -> np.ndarray:
-        """Return what tournaments compare, lower is better: NMSE (1 + parsimony length)."""
+        """Return NMSE (1 + parsimony length), which tournaments compare; lower is better."""
         return nmse * (1.0 + self.parsimony * population.lengths)
 
 
 class Engine(Protocol):
-    """What the search asks of a genetic programming engine."""
+    """The interface of an engine of genetic programming."""
 
     def evolve(
         self,
@@ -92,14 +92,14 @@ class Engine(Protocol):
         nmse : ndarray of shape (n_programs,)
             Its NMSE; `inf` for programs without a finite value.
         evaluate : callable
-            Returns the NMSE of a population. Called once a generation, with the programs that differ
-            from their parent. It may write fitted values into `constants`: the programs keep them.
+            Returns the NMSE of a population. It is called once a generation, with the programs that differ
+            from their parent, and may write fitted values into `constants`, which the programs keep.
         grammar : Grammar
             Constraints that every child meets.
         state : ndarray of 4 uint64
-            Generator state (`dgsr.kernels.random`); advanced. The one source of chance.
+            State of the random generator (`dgsr.kernels.random`), the only source of chance; advanced.
         should_stop : callable
-            Asked after every generation.
+            Returns whether to end; called after every generation.
         """
         ...
 
@@ -107,7 +107,7 @@ class Engine(Protocol):
 def evaluate_changed(
     evaluate: Evaluate, children: Population, child_nmse: np.ndarray, changed: np.ndarray
 ) -> None:
-    """Evaluate the changed children; take over what the evaluation fitted to their constants."""
+    """Write the NMSE of changed children into `child_nmse`, and the constants that were fitted into them."""
     if changed.any():
         fresh = children[changed]
         child_nmse[changed] = evaluate(fresh)

@@ -1,4 +1,4 @@
-"""The genetic programming on DEAP's toolbox: for operators of the user's own, and as a reference.
+"""Genetic programming on DEAP's toolbox, for users' own genetic operators and as a reference for the tests.
 
 References
 ----------
@@ -20,6 +20,7 @@ import numpy as np
 from dgsr.evolution.engine import Evaluate, EvolutionConfig, ShouldStop, evaluate_changed, keep_elites
 from dgsr.expressions.constraints import Grammar
 from dgsr.expressions.library import Library
+from dgsr.expressions.syntax import evaluate as evaluate_tree
 from dgsr.kernels.evolve import CONSTANT_SPREAD, NEGATION
 from dgsr.kernels.grammar import are_valid
 from dgsr.kernels.growth import ATTEMPTS, NEW_CONSTANT
@@ -31,26 +32,25 @@ if TYPE_CHECKING:
 
 
 class DeapEvolution:
-    """The same algorithm on DEAP's toolbox.
+    """The algorithm of `CompiledEvolution` on DEAP's toolbox.
 
     Parameters
     ----------
     config : EvolutionConfig, optional
     configure : callable, optional
-        Called with the toolbox and the primitive set before the evolution, to register operators of
-        the user's own: ``select``, ``mate``, ``mutate``, ``clone``; or ``grow``, which makes the
-        subtrees of the uniform mutation, or one of ``mutate_uniform``, ``mutate_replacement``,
-        ``mutate_insertion``, ``mutate_shrink`` and, for trees with constants, ``mutate_constant``, of
-        which ``mutate`` calls one.
-        The constraints are put around ``mate`` and ``mutate`` afterwards, whoever wrote them.
+        Called with the toolbox and the primitive set before the evolution, to register the user's own
+        operators: ``select``, ``mate``, ``mutate`` and ``clone``; ``grow``, which makes the subtrees of the
+        uniform mutation; or one of ``mutate_uniform``, ``mutate_replacement``, ``mutate_insertion``,
+        ``mutate_shrink`` and, for trees with constants, ``mutate_constant``, of which ``mutate`` calls one.
+        Every ``mate`` and ``mutate`` is decorated afterwards so that its children meet the constraints.
 
     Notes
     -----
     DEAP draws from the global generator of Python's `random`. It is seeded from `state` for the
-    duration of every generation and put back afterwards.
+    duration of every generation, and its own state is restored afterwards.
 
-    Differences from the compiled engine that come with DEAP's operators: node replacement and
-    shrink leave the root alone, and node replacement may draw the token that was there.
+    The results differ from those of the compiled engine in two ways, which come with DEAP's operators: node
+    replacement and shrink leave the root alone, and node replacement may draw the token that was there.
     """
 
     def __init__(
@@ -101,7 +101,7 @@ class DeapEvolution:
         toolbox.register("select", tools.selTournament, tournsize=self.config.tournament)
         toolbox.register("mate", gp.cxOnePoint)
         toolbox.register("grow", gp.genFull, min_=0, max_=self.config.mutate_max_depth)
-        # Looked up when called: `configure` may register another.
+        # `toolbox.grow` is looked up at each call, because `configure` may register another.
         toolbox.register("mutate_uniform", gp.mutUniform, expr=lambda **kw: toolbox.grow(**kw), pset=pset)
         toolbox.register("mutate_replacement", gp.mutNodeReplacement, pset=pset)
         toolbox.register("mutate_insertion", gp.mutInsert, pset=pset)
@@ -123,20 +123,10 @@ class DeapEvolution:
         return toolbox
 
 
-_NUMPY_NAMES = {
-    "sub": "subtract",
-    "mul": "multiply",
-    "div": "divide",
-    "pow": "power",
-    "neg": "negative",
-    "inv": "reciprocal",
-}
-
-
 class _Trees:
-    """Programs as DEAP's trees, and back.
+    """The conversion of programs to DEAP's trees and back.
 
-    Classes are made here, for each call, and not by `deap.creator`: that keeps them under global
+    The classes of DEAP's individuals are made for each call: `deap.creator` would keep them under global
     names, where two fits of one process would collide.
     """
 
@@ -144,7 +134,7 @@ class _Trees:
         from deap import base, gp
 
         class Fitness(base.Fitness):
-            weights = (-1.0, -1.0)  # as the compiled engine's, then number of tokens
+            weights = (-1.0, -1.0)  # both are minimised: the fitness of the compiled engine, then the length
 
         class Individual(gp.PrimitiveTree):
             def __init__(self, content):
@@ -194,11 +184,12 @@ class _Trees:
         for b, individual in enumerate(individuals):
             program, values = self._program(individual)
             tokens[b, : len(program)] = program
-            constants[b, : len(values)] = values
+            kept = values[: self._n_constants]  # a child that is yet to be checked may have too many
+            constants[b, : len(kept)] = kept
         return Population(self._library, tokens, lengths, constants)
 
     def constants_of(self, individual) -> list[int]:
-        """Return where the constants of a tree stand."""
+        """Return the positions of the constants of a tree."""
         tokens, _ = self._program(individual)
         return [at for at, token in enumerate(tokens) if token == self._constant_token]
 
@@ -215,7 +206,10 @@ class _Trees:
         return (individual,)
 
     def constrained(self, operator):
-        """Decorate an operator: a child that breaks the constraints is tried again, then its parent."""
+        """Return an operator whose children meet the constraints.
+
+        A child that breaks them is tried again a few times, and then replaced by its parent.
+        """
 
         @wraps(operator)
         def attempt(*parents, **keywords):
@@ -234,7 +228,7 @@ class _Trees:
         return attempt
 
     def _program(self, individual) -> tuple[list[int], list[float]]:
-        """Tokens and constants of a tree; a number that is no token of the library is a constant."""
+        """Return tokens and constants of a tree; a number that is no token of the library is a constant."""
         tokens: list[int] = []
         values: list[float] = []
         for node in individual:
@@ -253,17 +247,15 @@ class _Trees:
     def _is_valid(self, individual) -> bool:
         if not 0 < len(individual) <= min(self._width, self._grammar.max_length):
             return False
-        tokens = np.zeros((1, self._width), dtype=np.int64)
-        program, _ = self._program(individual)
-        tokens[0, : len(program)] = program
-        return bool(are_valid(tokens, np.array([len(program)]), self._grammar)[0])
+        population = self.to_population([individual])
+        return bool(are_valid(population.tokens, population.lengths, self._grammar)[0])
 
 
 def primitive_set(library: Library, grammar: Grammar) -> gp.PrimitiveSet:
     """Return DEAP's primitive set of a library: its operators, and the leaves that `grammar` allows.
 
-    Names are those of the tokens. The set's functions are of arrays, so that `deap.gp.compile`
-    works; the evolution itself does not call them.
+    Primitives have the names of the tokens. Their functions take arrays and are for `deap.gp.compile`; the
+    evolution itself does not call them.
     """
     from deap import gp
 
@@ -279,17 +271,16 @@ def primitive_set(library: Library, grammar: Grammar) -> gp.PrimitiveSet:
 
 
 def _array_function(name: str, library: Library) -> Callable[..., Any]:
-    if name in library.functions:
-        return library.functions[name]
-    return _cube if name == "cube" else getattr(np, _NUMPY_NAMES.get(name, name))
+    def function(*operands):
+        variables = dict(zip("ab", operands))
+        tree = ("div", 1, "a") if name == "inv" else (name, *variables)
+        return evaluate_tree(tree, variables, functions=library.functions)
 
-
-def _cube(a):
-    return a * a * a
+    return function
 
 
 def _differ(population: Population, other: Population) -> np.ndarray:
-    """Which programs differ: shape (n_programs,), bool."""
+    """Return which programs differ, shape (n_programs,), bool."""
     return (
         (population.lengths != other.lengths)
         | (population.tokens != other.tokens).any(axis=1)
@@ -299,7 +290,7 @@ def _differ(population: Population, other: Population) -> np.ndarray:
 
 @contextmanager
 def _seeded(state: np.ndarray) -> Iterator[None]:
-    """Seed Python's global generator from `state`, and put it back afterwards."""
+    """Seed Python's global generator from `state`, and restore its own state afterwards."""
     before = random.getstate()
     random.seed(int(next_uint64(state)))
     try:

@@ -30,7 +30,6 @@ from dgsr.kernels.growth import (
     grow,
     new_draft,
     random_leaf,
-    random_operator,
     random_token,
     store,
     subtree_end,
@@ -104,15 +103,17 @@ def vary(parents, fitness, grammar, crossover, mutation, tournament, mutate_max_
 @compiled(nogil=True)
 def _vary(parents, fitness, grammar, crossover, mutation, tournament, mutate_max_depth, state, offspring):
     n_programs, width = parents.tokens.shape
-    n_constants = parents.constants.shape[1]
+    n_constants, children = parents.constants.shape[1], offspring.programs
     draft = new_draft(width, n_constants)
     choices = choices_of(grammar, n_constants)
     comparable = np.empty(n_programs)
     for b in range(n_programs):
         comparable[b] = np.inf if np.isnan(fitness[b]) else fitness[b]
     for b in range(n_programs):
-        offspring.parents[b] = select(comparable, parents.lengths, tournament, state)
-        _copy_parent(parents, b, offspring)
+        parent = select(comparable, parents.lengths, tournament, state)
+        offspring.parents[b], children.lengths[b] = parent, parents.lengths[parent]
+        copy_to(children.tokens[b], parents.tokens[parent, : parents.lengths[parent]])
+        copy_to(children.constants[b], parents.constants[parent])
     for b in range(0, n_programs - 1, 2):
         if uniform(state) < crossover:
             _cross_pair(parents, b, offspring, draft, grammar, state)
@@ -120,7 +121,10 @@ def _vary(parents, fitness, grammar, crossover, mutation, tournament, mutate_max
         if uniform(state) < mutation:
             _mutate_child(b, offspring, mutate_max_depth, draft, grammar, choices, state)
         if offspring.changed[b]:  # a subtree may have been replaced by an equal one
-            _compare_with_parent(parents, b, offspring, grammar)
+            parent = offspring.parents[b]
+            offspring.changed[b] = _differs(children, b, parents, parent, grammar.is_constant)
+            if not offspring.changed[b]:
+                copy_to(children.constants[b], parents.constants[parent])
 
 
 @allocation_free
@@ -137,16 +141,6 @@ def select(fitness, lengths, tournament, state):
         ):
             winner = rival
     return winner
-
-
-@allocation_free
-def _copy_parent(parents, b, offspring):
-    """Write the parent of child `b` as the child."""
-    parent = offspring.parents[b]
-    length = parents.lengths[parent]
-    offspring.programs.lengths[b] = length
-    copy_to(offspring.programs.tokens[b], parents.tokens[parent, :length])
-    copy_to(offspring.programs.constants[b], parents.constants[parent])
 
 
 @allocation_free
@@ -259,8 +253,18 @@ def mutate(kind, programs, b, max_depth, draft, grammar, choices, state):
         if not append(new, NEW_CONSTANT, draft, grammar):
             return False
     elif kind == INSERTION:
-        if not _insert(programs, b, start, end, draft, grammar, choices, state):
+        if choices.counts[1] + choices.counts[2] == 0:
             return False
+        new = random_token(1, 2, -1, choices, grammar.weight, state)
+        if length + arity[new] > grammar.max_length or not append(new, NEW_CONSTANT, draft, grammar):
+            return False
+        place = integer(state, arity[new])
+        for child in range(arity[new]):
+            if child == place:
+                if not append_slice(programs, b, start, end, draft, grammar):
+                    return False
+            elif not append(random_leaf(choices, state), NEW_CONSTANT, draft, grammar):
+                return False
     else:
         child = start + 1
         for _ in range(integer(state, arity[tokens[start]])):
@@ -268,26 +272,6 @@ def mutate(kind, programs, b, max_depth, draft, grammar, choices, state):
         if not append_slice(programs, b, child, subtree_end(tokens, child, arity), draft, grammar):
             return False
     return append_slice(programs, b, end, length, draft, grammar)
-
-
-@allocation_free
-def _insert(programs, b, start, end, draft, grammar, choices, state):
-    """Append a random operator that has the subtree from `start` to `end` as one of its children."""
-    arity = grammar.arity
-    if choices.counts[1] + choices.counts[2] == 0:
-        return False
-    new = random_operator(choices, grammar.weight, state)
-    too_long = programs.lengths[b] + arity[new] > grammar.max_length
-    if too_long or not append(new, NEW_CONSTANT, draft, grammar):
-        return False
-    place = integer(state, arity[new])
-    for child in range(arity[new]):
-        if child == place:
-            if not append_slice(programs, b, start, end, draft, grammar):
-                return False
-        elif not append(random_leaf(choices, state), NEW_CONSTANT, draft, grammar):
-            return False
-    return True
 
 
 @allocation_free
@@ -314,15 +298,6 @@ def _n_constants(programs, b, grammar):
     for i in range(programs.lengths[b]):
         n_constants += grammar.is_constant[tokens[i]]
     return n_constants
-
-
-@allocation_free
-def _compare_with_parent(parents, b, offspring, grammar):
-    """Mark child `b` as unchanged if it equals its parent, and give it all of the parent's constants."""
-    children, parent = offspring.programs, offspring.parents[b]
-    offspring.changed[b] = _differs(children, b, parents, parent, grammar.is_constant)
-    if not offspring.changed[b]:
-        copy_to(children.constants[b], parents.constants[parent])
 
 
 @allocation_free

@@ -106,12 +106,6 @@ def random_token(first_arity, last_arity, but, choices, weight, state):
 
 
 @allocation_free
-def random_operator(choices, weight, state):
-    """Return an operator drawn with probability proportional to its weight."""
-    return random_token(1, 2, -1, choices, weight, state)
-
-
-@allocation_free
 def subtree_end(tokens, start, arity):
     """Return the position after the last token of the subtree that starts at `start`."""
     missing = 1
@@ -190,7 +184,10 @@ def grow(height, full, draft, grammar, choices, state):
             leaf = uniform(state) < leaf_ratio
         appended = False
         for _ in range(ATTEMPTS):
-            token = random_leaf(choices, state) if leaf else random_operator(choices, grammar.weight, state)
+            if leaf:
+                token = random_leaf(choices, state)
+            else:
+                token = random_token(1, 2, -1, choices, grammar.weight, state)
             if append(token, NEW_CONSTANT, draft, grammar):
                 appended = True
                 break

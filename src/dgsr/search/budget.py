@@ -10,8 +10,9 @@ import numpy as np
 
 from dgsr.population import DataSet
 
-# Tokens times rows that are evaluated between two looks at the clock: a tenth of a second or so.
+# Tokens times samples that are evaluated before the clock is read again, in about a tenth of a second.
 _CHUNK = 20_000_000
+# Tokens of a program that is neither short nor long.
 _USUAL_LENGTH = 15
 
 
@@ -22,14 +23,14 @@ class Budget:
     ----------
     max_evaluations : int
     max_time : float or None
-        Seconds; None is no limit.
+        Seconds; None stands for no limit.
 
     Attributes
     ----------
     n_evaluations : int
         Programs evaluated so far.
     n_invalid : int
-        How many of them had no finite value on some row.
+        Those of them that are not finite on some sample.
     """
 
     def __init__(self, max_evaluations: int, max_time: float | None) -> None:
@@ -40,7 +41,7 @@ class Budget:
 
     @property
     def seconds(self) -> float:
-        """Seconds since the search began, those of the process it was resumed from included."""
+        """Seconds since the search began, including those before it was resumed."""
         return self._earlier_seconds + time.perf_counter() - self._started
 
     @property
@@ -49,20 +50,20 @@ class Budget:
         return self.max_evaluations - self.n_evaluations
 
     def count(self, nmse: np.ndarray) -> None:
-        """Count evaluated programs by their NMSE, which is infinite if a program is undefined on a row."""
+        """Count evaluated programs by their NMSE, which is infinite where a program is invalid."""
         self.n_evaluations += len(nmse)
         self.n_invalid += int(np.count_nonzero(np.isinf(nmse)))
 
     def spent(self) -> str | None:
-        """Return which limit is reached, None if none is."""
+        """Return the name of the limit that is reached, or None."""
         if self.n_evaluations >= self.max_evaluations:
             return "max_evaluations"
         return "max_time" if self.seconds >= self.max_time else None
 
     def parts(self, n: int, data: DataSet, cost: int = 1) -> Iterator[slice]:
-        """Yield parts of n programs, each costing `cost` evaluations on the data, while there is time."""
+        """Yield slices of n programs while there is time; a program costs as much as `cost` evaluations."""
         n_features, n_samples = data.columns.shape
-        # The second keeps reading the data from taking longer than running the programs.
+        # At least so many that reading the columns takes no longer than evaluating the programs.
         at_once = max(_CHUNK // (n_samples * _USUAL_LENGTH * cost), n_features // _USUAL_LENGTH, 1)
         done = 0
         while done < n and (done == 0 or self.seconds < self.max_time):
@@ -74,7 +75,7 @@ class Budget:
         """Return what `load_state_dict` needs to go on counting."""
         return {"n_evaluations": self.n_evaluations, "n_invalid": self.n_invalid, "seconds": self.seconds}
 
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Go on counting from a state."""
-        self.n_evaluations, self.n_invalid = state["n_evaluations"], state["n_invalid"]
-        self._earlier_seconds, self._started = state["seconds"], time.perf_counter()
+    def load_state_dict(self, saved: dict[str, Any]) -> None:
+        """Go on counting from what was saved."""
+        self.n_evaluations, self.n_invalid = saved["n_evaluations"], saved["n_invalid"]
+        self._earlier_seconds, self._started = saved["seconds"], time.perf_counter()

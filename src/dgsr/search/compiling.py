@@ -1,4 +1,4 @@
-"""Compile, once after an installation, what a search runs before its clock starts; later load it."""
+"""Compiling all kernels of a fit before its clock starts, once after an installation; later, loading them."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ from dgsr.kernels.compilation import Kernel, folder, name_of_processor
 from dgsr.kernels.random import new_state
 from dgsr.population import DataSet, Population
 
-# Whether the kernels of libraries without and with constants are loaded in this process.
+# Which kernels are loaded in this process: False is for those of libraries without constants, True with.
 _loaded: set[bool] = set()
 
-# Seconds the second process is waited for after the first has done its half.
+# Seconds that the first process, when it has done its half, waits for the second.
 _PATIENCE = 60.0
 
 
@@ -51,7 +51,7 @@ def compile_kernels(has_constants: bool, announce: Callable[[str], None] | None 
             announce("compiling for this processor, once after an installation: 10 to 40 seconds")
         with _second_process(has_constants):
             _run_sampler(has_constants)
-        # All is run once: what the other process has compiled is loaded, what it has not is compiled.
+        # This loads what the other process has compiled, and compiles what it has not.
         _run_search(has_constants)
         if names is not None:
             _keep_names(names)
@@ -59,7 +59,7 @@ def compile_kernels(has_constants: bool, announce: Callable[[str], None] | None 
 
 
 def _names_path(has_constants: bool) -> Path | None:
-    """Where the names of the kernels of a fit are kept, once they are compiled for this processor."""
+    """Return the path of the names of a fit's kernels, which is written when all are compiled."""
     place = folder()
     kind = "constants" if has_constants else "exact"
     return None if place is None else place / f"{kind}-{name_of_processor()}.json"
@@ -72,11 +72,11 @@ def _keep_names(path: Path) -> None:
         partial.write_text(json.dumps(names), encoding="utf-8")
         partial.replace(path)
     except OSError:
-        pass  # the next process goes through the small search again
+        pass  # the next process runs the small search again
 
 
 def _load(path: Path) -> bool:
-    """Load the kernels whose names are kept; False if there are no names, or not of these sources."""
+    """Load the kernels whose names are kept; return False if there are no names of these sources."""
     try:
         names = json.loads(path.read_text(encoding="utf-8"))
         for name in names:
@@ -91,7 +91,7 @@ def _load(path: Path) -> bool:
 
 @contextmanager
 def _second_process(has_constants: bool) -> Iterator[None]:
-    """Compile the half that needs no network in a process of its own meanwhile, where that can be had."""
+    """Compile the half that needs no network in a second process meanwhile, if one can be started."""
     if folder() is None or not Path(sys.executable or "").stem.lower().startswith(("python", "pypy")):
         yield
         return
@@ -125,25 +125,25 @@ def _small_problem(has_constants: bool) -> tuple[Library, Constraints, DataSet]:
 
 
 def _run_searchers(has_constants: bool) -> None:
-    """Evaluate, fit, evolve and solve for programs of a small problem."""
+    """Run all that evaluates, fits and finds programs without a network, on a small problem."""
     library, constraints, data = _small_problem(has_constants)
     grammar = constraints.grammar(library, 1)
     state = new_state(0)
     population = random_population(4, library, grammar, state)
     population.nmse(data)
-    Expression(library, [library.index["x1"]])(data.columns.T)  # what `predict` runs
+    Expression(library, [library.index["x1"]])(data.columns.T)  # this is what `predict` calls
     if has_constants:
         fit_constants(population, data)
     else:
         _evolve_once(population, grammar, state)
-        # Last: the enumeration is compiled by the first process meanwhile.
+        # This comes last, because the first process meanwhile compiles the enumeration.
         _small_solver(library, data, grammar).repair(population)
         plans = np.full((1, constraints.max_length), -1)
         new_tables(data.columns[None], data.y[None], bank_of(library, 1), plans)
 
 
 def _small_solver(library: Library, data: DataSet, grammar: Grammar) -> ExactSolver:
-    """Solve at every stage, in a bank of hundreds of subprograms and not of a million."""
+    """Return a solver that has solved at every stage, with hundreds of subprograms instead of a million."""
     solver = ExactSolver(library, data, grammar, size=256)
     for stage in range(solver.n_stages):
         solver.solve(stage)
@@ -163,7 +163,7 @@ def _small_generator(library: Library, constraints: Constraints):
 
 
 def _run_sampler(has_constants: bool) -> None:
-    """Draw and read a few programs with a small generator, and let them evolve."""
+    """Sample a few programs from a small generator, compute their probabilities, and let them evolve."""
     import torch
 
     from dgsr.generator.encoding import Encoding
@@ -180,7 +180,7 @@ def _run_sampler(has_constants: bool) -> None:
         encoding = replace(encoding, tables=tables, bank=bank)
     samples = generator.sample_encoded(encoding, 4, grammar, state)
     generator.log_probs(encoding, samples.tokens, samples.lengths, grammar)
-    if has_constants:  # without, this process has enough to do
+    if has_constants:  # without constants, this process has enough to do
         constants = np.ones((4, constraints.max_constants))
         _evolve_once(Population(library, samples.tokens, samples.lengths, constants), grammar, state)
 
@@ -192,7 +192,7 @@ def _evolve_once(population: Population, grammar: Grammar, state: np.ndarray) ->
 
 
 def _run_search(has_constants: bool) -> None:
-    """Run a search that calls every kernel of a fit, with the types of a fit."""
+    """Run a search that calls every kernel of a fit with the argument types of a fit."""
     from dgsr.search import Search, SearchConfig, run
 
     library, constraints, data = _small_problem(has_constants)

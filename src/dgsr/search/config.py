@@ -16,46 +16,47 @@ class SearchConfig:
     Parameters
     ----------
     max_evaluations : int
-        Equations to evaluate on the data set at most.
+        Most equations to evaluate on the data set.
     max_time : float or None
-        Seconds to search at most.
+        Most seconds to search; None stands for no limit.
     tolerance : float
         NMSE of an exact fit, at which the search stops.
     batch_size : int
-        Programs sampled in a round: k of the paper.
+        Programs that a round begins with: k of the paper.
     objective : {"pqt", "risk-seeking", "vpg"}
-        What the decoder is refined on.
+        Objective that the decoder is refined on: priority queue training, risk-seeking or vanilla policy
+        gradient.
     refine : bool
         Whether the decoder is refined at all.
     queue_size : int
-        Best programs ever seen that ``pqt`` trains on: q of the paper.
+        Number of the best programs seen that ``pqt`` trains on: q of the paper.
     epsilon : float
-        Share of the batch ``risk-seeking`` trains on.
+        Share of the programs of a round, the best ones, that ``risk-seeking`` trains on.
     learning_rate : float
         Step size of the Adam optimiser.
     entropy_weight, entropy_decay : float
         Weight of the hierarchical entropy term, and its decay from token to token.
     patience : int or None
-        Rounds without a better program after which the search begins again: the decoder with its
-        pre-trained weights, queue and population empty, the Pareto front kept. 0 is never; None is
-        3, or 1 in libraries with constants, whose rounds go on where the last one ended.
+        Rounds without a better program after which the search begins again, with the pre-trained weights of
+        the decoder and no queue and population, but with its Pareto front. 0 stands for never; None for 3, or
+        1 in libraries with constants, whose rounds go on where the last one ended.
     gain : float
         Share by which a round must lower the NMSE to count as better, in libraries with constants.
     n_joined : int
-        Best programs of the genetic programming that join the sampled ones.
+        Number of the best programs of the genetic programming that join the sampled ones.
     fit_share : float
-        Share of the programs with constants, the best as they stand, whose constants are fitted.
+        Share of the programs with constants whose constants are fitted: those that fit best without.
     fit_iterations : int
-        Steps of a fit, from the constants a program has.
+        Steps of a fit, from the constants that a program has.
     survivors : float
-        Share of a round's first generation that are the best of the last round's, in libraries with
-        constants: fitted constants are not sampled anew.
+        In libraries with constants, share of the programs that a round begins with that are the best of the
+        last round, because their fitted constants cannot be sampled.
     look_up : bool
-        Whether the law is looked up, and what makes near misses exact, in libraries without fitted
-        constants.
+        In libraries without fitted constants, whether exact search looks for the law and repairs near misses.
     random_share : float or None
-        Share of the others that are random programs: they find what the generator thinks unlikely, and take
-        no time. The rest are sampled. None is 0.5 in libraries with constants, else 0.8.
+        Share of the other programs that are random; the rest are sampled. Random programs reach what has a low
+        probability under the generator, and take no time. None stands for 0.5 in libraries with constants, else
+        for 0.8.
     evolution : EvolutionConfig
         Settings of the genetic programming component.
     """

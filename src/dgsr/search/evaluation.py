@@ -1,6 +1,6 @@
-"""What a program costs and scores: as it stands, or with its constants fitted.
+"""The evaluation of programs, as they stand or with their constants fitted.
 
-This is the one place of the search that asks whether a library has constants.
+This is the only place of the search that asks whether a library has constants.
 """
 
 from __future__ import annotations
@@ -21,16 +21,17 @@ from dgsr.population import DataSet, Population
 from dgsr.search.budget import Budget
 from dgsr.search.config import SearchConfig
 
-# Evaluations it takes to fit the constants of one program, more or less.
+# A fit of the constants of one program takes about as long as so many evaluations.
 _FIT_COST = 10
 
-# Steps of the constants of a program that enters the archive, and the evaluations they take, more or less.
+# Steps that fit the constants of a program that enters the archive, which take about as long as so many
+# evaluations.
 _THOROUGH, _THOROUGH_COST = 30, 60
 
 
 @dataclass
 class Evaluation(ABC):
-    """Scores programs on a data set, counts them, and enters the good ones in an archive.
+    """Evaluates programs on a data set, counts them, and adds the best ones to an archive.
 
     Parameters
     ----------
@@ -43,17 +44,16 @@ class Evaluation(ABC):
     Attributes
     ----------
     archive : ParetoArchive
-        The best programs of every complexity, of those seen so far.
+        The best program seen of every complexity.
     n_constants : int
         Constants that a program has room for.
     fits_constants : bool
-        Whether constants are fitted, so that programs get better from round to round: a round then begins
-        with the best of the last, and does not end at its first exact fit, which is seldom the simplest.
+        Whether constants are fitted. Programs then improve from round to round: a round begins with the best
+        programs of the last one, and does not end at its first exact fit, which is seldom the simplest.
     random_share : float
-        Share of the new programs of a round that are random ones, unless the configuration says otherwise.
+        Share of the new programs of a round that are random, where the configuration gives none.
     patience : int
-        Rounds without a better program after which a search begins again, unless the configuration says
-        otherwise.
+        Rounds without a better program after which a search begins again, where the configuration gives none.
     gain : float
         Share by which a round must lower the NMSE to count as better.
     is_solved : bool
@@ -75,20 +75,20 @@ class Evaluation(ABC):
         self.is_solved = config.look_up and not fits
         self.gain = config.gain if fits else 0.0
         self.n_constants = self.constraints.max_constants if fits else 0
-        # An entry has its scale and offset written out.
+        # Where constants are fitted, programs of the archive contain their slope and intercept.
         length = self.constraints.max_length + (N_TOKENS if fits else 0)
         n_constants = self.n_constants + (N_CONSTANTS if fits else 0)
         self.archive = ParetoArchive(self.library, length, n_constants, config.tolerance)
 
     @abstractmethod
     def score(self, population: Population) -> np.ndarray:
-        """Return the NMSE of programs, of which none is beyond the budget of evaluations."""
+        """Return the NMSE of programs, all of which the budget of evaluations allows."""
 
     def __call__(self, population: Population) -> np.ndarray:
-        """NMSE of every program, counted against the budget and entered in the archive.
+        """Return the NMSE of every program, count the programs, and add the best ones to the archive.
 
-        Programs beyond the budget are not evaluated and get `inf`; those beyond the time too, where
-        evaluating all takes long. Constants are fitted, and written into `population`.
+        Programs that the budget of evaluations or of time leaves out are not evaluated and get `inf`.
+        Constants are fitted, and written into `population`.
         """
         nmse = np.full(len(population), np.inf)
         n = min(len(population), self.budget.n_left)
@@ -97,7 +97,7 @@ class Evaluation(ABC):
 
 
 class Plain(Evaluation):
-    """Programs are what they are."""
+    """Evaluates programs as they stand."""
 
     fits_constants, random_share, patience = False, 0.8, 3
 
@@ -111,13 +111,13 @@ class Plain(Evaluation):
 
 
 class Fitted(Evaluation):
-    """Programs have a scale and an offset, and the promising ones have their constants fitted."""
+    """Evaluates programs with a fitted slope and intercept, and fits the constants of the best ones."""
 
     fits_constants, random_share, patience = True, 0.5, 1
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        # The mean of y is what every formula must beat.
+        # Every formula must fit better than the mean of y.
         constant = Expression(self.library, [self.library.index["const"]], [self.data.mean])
         mean = Population.from_expressions([constant])
         self.archive.update(mean, mean.nmse(self.data))
@@ -143,17 +143,17 @@ class Fitted(Evaluation):
                 array[at] = values
         budget.count(fit.nmse[:n])
         self.archive.update(*self._entries(population, fit))
-        # Exact is exact: of two such programs the shorter is to win, not the better rounded one.
+        # Of two exact programs the shorter one is to win, not the one with the smaller rounding error.
         return np.maximum(fit.nmse, config.tolerance)
 
     def _entries(self, population: Population, fit: Fit) -> tuple[Population, np.ndarray]:
-        """The programs that lower the loss at their complexity, scale written out, and their NMSE."""
+        """Return the scaled variants that lower the loss at their complexity, and their NMSE."""
         best = np.minimum.accumulate(self.archive.nmse)
         able = np.flatnonzero(fit.nmse < best[population.complexities()])
         variants, nmse = written_out(population[able], Fit(*(a[able] for a in fit)), self.data)
         kept = np.flatnonzero(nmse < best[variants.complexities()])
         entries, entry_nmse = variants[kept], nmse[kept]
-        # Few, and the ones a person will see: these are fitted to the end.
+        # These are few, and people see them, so they are fitted until nothing improves.
         for part in self.budget.parts(len(entries), self.data, _THOROUGH_COST):
             found = fit_constants(
                 entries[part], self.data, scaled=False, n_iterations=_THOROUGH, precision=1e-9
@@ -165,6 +165,6 @@ class Fitted(Evaluation):
 def evaluation_of(
     data: DataSet, library: Library, constraints: Constraints, config: SearchConfig, budget: Budget
 ) -> Evaluation:
-    """Return how the programs of a library are evaluated."""
+    """Return the evaluation for a library."""
     kind = Fitted if library.has_constants else Plain
     return kind(data, library, constraints, config, budget)

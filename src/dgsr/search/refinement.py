@@ -14,18 +14,19 @@ from dgsr.expressions.library import Library
 from dgsr.population import DataSet, Population
 from dgsr.search.config import SearchConfig
 
-# torch takes more than a second to import: what needs it imports it when a search is under way.
+# torch takes more than a second to import; the functions that need it import it.
 if TYPE_CHECKING:
     import torch
 
     from dgsr.generator.generator import Generator
 
-# Programs sampled between two looks at the clock, of data with up to so many columns: all steps of some are
-# one compiled call. What a remainder is compared with grows as the square of the columns.
+# Programs that one compiled call samples before the clock is read again, for data of few columns. With more
+# columns they are fewer, because the features that a target is compared with grow as the square of the
+# columns.
 _SAMPLED_AT_ONCE, _FEW_COLUMNS = 64, 12
 
-# Programs the decoder is refined on between two looks at the clock, of data with up to `_FEW_COLUMNS`; the
-# decoder attends to all columns.
+# Programs that the decoder is refined on before the clock is read again, for data of few columns. With more
+# columns they are fewer, because the decoder attends to all columns.
 _REFINED_AT_ONCE = 256
 
 
@@ -39,7 +40,7 @@ class Refinement:
     data : DataSet
         Read once.
     library : Library
-        Of the programs; its tokens are the first ones of the generator's.
+        Of the programs. Its tokens are the first tokens of the generator's library.
     grammar : Grammar
         Over the generator's tokens.
     config : SearchConfig
@@ -80,19 +81,19 @@ class Refinement:
         return torch.optim.Adam(self.generator.decoder.parameters(), lr=self._config.learning_rate)
 
     def restart(self) -> None:
-        """Go back to p_theta(f|D)."""
+        """Go back to the pre-trained decoder."""
         self.generator.decoder.load_state_dict(self._pretrained.state_dict())
         self._forget_training()
 
     @property
     def _many_columns(self) -> float:
-        """How often there are as many columns as are few, at least 1."""
+        """The number of columns in units of `_FEW_COLUMNS`, at least 1."""
         return max(1.0, self._library.n_variables / _FEW_COLUMNS)
 
     def sample(
         self, n: int, n_constants: int, state: np.ndarray, should_stop: Callable[[], bool]
     ) -> Population:
-        """Draw programs for the data, fewer where time is up; constants start at 1.
+        """Return programs sampled for the data, fewer than `n` where time is up; their constants are 1.
 
         Parameters
         ----------
@@ -101,9 +102,9 @@ class Refinement:
         n_constants : int
             Constants that a program has room for.
         state : ndarray of 4 uint64
-            Random state; advanced.
+            State of the random generator; advanced.
         should_stop : callable
-            Asked between parts of them whether time is up.
+            Returns whether time is up; called between parts of the programs.
         """
         parts = []
         many = 1.0 if self.encoding.tables is None else self._many_columns
@@ -120,33 +121,33 @@ class Refinement:
     def refine(
         self, queue: Population, train: Population, nmse: np.ndarray, should_stop: Callable[[], bool]
     ) -> None:
-        """One step of Adam on the decoder's parameters phi, unless the time is up before it is worked out.
+        """Take one step of Adam on the decoder's parameters phi, unless time is up before it is computed.
 
         Parameters
         ----------
         queue : Population
-            The best programs ever seen: what ``pqt`` trains on.
+            The best programs seen, which ``pqt`` trains on.
         train : Population
-            The programs of this round: what the policy gradients train on.
+            The programs of this round, which the policy gradients train on.
         nmse : ndarray of shape (n_programs,)
             NMSE of the programs of `train`.
         should_stop : callable
-            Asked between parts of the programs whether time is up.
+            Returns whether time is up; called between parts of the programs.
         """
         import torch
 
         from dgsr.generator import objectives
 
         config = self._config
-        of_all = 1.0 / (1.0 + nmse)
+        of_programs = 1.0 / (1.0 + nmse)
         if config.objective == "pqt":
             train = queue
         elif config.objective == "risk-seeking":
-            kept = of_all >= np.quantile(of_all, 1.0 - config.epsilon)
-            train, of_all = train[kept], of_all[kept]
-        rewards = torch.from_numpy(of_all[None]).float()
+            kept = of_programs >= np.quantile(of_programs, 1.0 - config.epsilon)
+            train, of_programs = train[kept], of_programs[kept]
+        rewards = torch.from_numpy(of_programs[None]).float()
         if config.objective == "risk-seeking":
-            baseline = float(rewards.min())  # the quantile: the others are already left out
+            baseline = float(rewards.min())  # the quantile, because the lower rewards are left out
         elif config.objective == "vpg":
             baseline = self.baseline.update(rewards)
         self.optimizer.zero_grad(set_to_none=True)
@@ -162,7 +163,8 @@ class Refinement:
             else:
                 loss = objectives.vanilla_policy_gradient(log_probs.programs, rewards[:, part], baseline)
             entropy = objectives.hierarchical_entropy(log_probs.entropies, config.entropy_decay)
-            # Losses are means over programs: that of all is the sum of those of the parts by their shares.
+            # Losses are means over programs; the loss of all is the sum of those of the parts times their
+            # shares.
             share = len(lengths) / len(train)
             (share * (loss - config.entropy_weight * entropy)).backward()
         self.optimizer.step()
@@ -172,7 +174,7 @@ class Refinement:
         return {name: tensor.clone() for name, tensor in self.generator.decoder.state_dict().items()}
 
     def load_weights(self, weights: dict[str, torch.Tensor]) -> None:
-        """Go on from weights that another search left, if they are of such a decoder."""
+        """Go on from the weights of another search, if its decoder has the same shapes."""
         decoder = self.generator.decoder
         if _shapes(decoder.state_dict()) == _shapes(weights):
             decoder.load_state_dict(weights)
@@ -186,14 +188,14 @@ class Refinement:
             "baseline": self.baseline.value,
         }
 
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Go on training from a state."""
-        self.generator.decoder.load_state_dict(state["decoder"])
+    def load_state_dict(self, saved: dict[str, Any]) -> None:
+        """Go on training from what was saved."""
+        self.generator.decoder.load_state_dict(saved["decoder"])
         groups = self.optimizer.state_dict()["param_groups"]
-        # A copy: Adam goes on writing into the tensors it is given.
-        moments = copy.deepcopy(state["optimizer"])
+        # A copy, because Adam goes on writing into the tensors it is given.
+        moments = copy.deepcopy(saved["optimizer"])
         self.optimizer.load_state_dict({"state": moments, "param_groups": groups})
-        self.baseline.value = state["baseline"]
+        self.baseline.value = saved["baseline"]
 
 
 def _shapes(tensors: dict[str, torch.Tensor]) -> dict[str, torch.Size]:

@@ -1,4 +1,8 @@
-"""When a search begins again: near misses breed only near misses."""
+"""When a search begins again.
+
+Rounds that breed and train on near misses find only more of them, so that a stuck search does better from the
+start.
+"""
 
 from __future__ import annotations
 
@@ -13,16 +17,16 @@ class Restarts:
     Parameters
     ----------
     patience : int
-        Rounds without a better program after which the search begins again; 0 is never.
+        Rounds without a better program after which the search begins again; 0 stands for never.
     gain : float
-        Share by which a round must lower the NMSE to count as better.
+        Share by which a round must lower the best NMSE to count as better.
 
     Attributes
     ----------
     n : int
-        How often the search has begun again.
+        Number of restarts so far.
     best : float
-        Lowest NMSE since then.
+        Lowest NMSE since the last restart.
     """
 
     def __init__(self, patience: int, gain: float) -> None:
@@ -42,6 +46,6 @@ class Restarts:
         """Return what `load_state_dict` needs to go on counting."""
         return {"n": self.n, "n_stale": self.n_stale, "best": self.best}
 
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Go on counting from a state."""
-        self.n, self.n_stale, self.best = state["n"], state["n_stale"], state["best"]
+    def load_state_dict(self, saved: dict[str, Any]) -> None:
+        """Go on counting from what was saved."""
+        self.n, self.n_stale, self.best = saved["n"], saved["n_stale"], saved["best"]

@@ -1,4 +1,4 @@
-"""Programs and their NMSE, which always go together."""
+"""Programs with their NMSE."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from dgsr.population import Population
 
 
 class Scored(NamedTuple):
-    """Programs and their NMSE.
+    """Programs with their NMSE.
 
     Parameters
     ----------
     programs : Population
     nmse : ndarray of shape (n_programs,)
-        Infinite where a program is undefined on a row.
+        Infinite where a program is not finite on some sample.
     """
 
     programs: Population
@@ -25,12 +25,12 @@ class Scored(NamedTuple):
 
     @classmethod
     def none(cls, library: Library, max_length: int, n_constants: int) -> Scored:
-        """No programs, in arrays for programs of so many tokens and constants."""
+        """Return no programs, in arrays with room for so many tokens and constants."""
         tokens, lengths = np.zeros((0, max_length), np.int64), np.zeros(0, np.int64)
         return cls(Population(library, tokens, lengths, np.ones((0, n_constants))), np.zeros(0))
 
     def best(self, n: int) -> Scored:
-        """Return the `n` best different programs with a finite NMSE, best first, the shorter of equals."""
+        """Return the `n` best different programs with a finite NMSE, sorted by NMSE, then by length."""
         programs, nmse = self
         order = np.lexsort((programs.lengths, nmse))
         order = order[np.isfinite(nmse[order])]
@@ -39,7 +39,7 @@ class Scored(NamedTuple):
         return Scored(programs[kept], nmse[kept])
 
     def and_also(self, other: Scored) -> Scored:
-        """Return these and others."""
+        """Return these programs and others."""
         programs = Population.concatenate([self.programs, other.programs])
         return Scored(programs, np.concatenate([self.nmse, other.nmse]))
 
@@ -54,7 +54,7 @@ class Scored(NamedTuple):
         return {name: getattr(self.programs, name).copy() for name in names} | {"nmse": self.nmse.copy()}
 
     @classmethod
-    def from_state_dict(cls, library: Library, state: dict[str, Any]) -> Scored:
-        """Return the programs of a state."""
-        programs = Population(library, state["tokens"], state["lengths"], state["constants"])
-        return cls(programs, state["nmse"])
+    def from_state_dict(cls, library: Library, saved: dict[str, Any]) -> Scored:
+        """Return the programs that were saved."""
+        programs = Population(library, saved["tokens"], saved["lengths"], saved["constants"])
+        return cls(programs, saved["nmse"])

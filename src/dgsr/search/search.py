@@ -1,4 +1,20 @@
-"""Algorithm 2 of the paper: sample, evolve, train the decoder on the best, repeat."""
+"""Algorithm 2 of the paper: sample, evolve, train the decoder on the best programs, and repeat.
+
+=== ========================================================== ======================
+1   load the pre-trained generator, which defines p_theta(f|D) `Search`
+2   while evaluations are below the budget                     `run`
+3   F_generator: sample k programs from p_theta(f|D)           `Search.ask`
+4   F_GP: the result of GP(F_generator)                        `Search.tell`
+5   F_train: the union of F_generator and the best of F_GP     `Search.tell`
+6   compute the rewards of F_train                             `Search.evaluate`
+7   train the decoder's parameters phi                         `Refinement.refine`
+8   keep the best program seen                                 `Search.archive`
+=== ========================================================== ======================
+
+References
+----------
+Holt, Qian, van der Schaar, ICLR 2023, appendix "DGSR Pseudocode and System Description".
+"""
 
 from __future__ import annotations
 
@@ -31,24 +47,24 @@ SOLVING_SECONDS = 5.0
 
 
 class Search:
-    """One search for the equation behind one data set, round by round.
+    """One search for the law behind one data set, round by round.
 
-    ``while not search.stop_reason(): search.tell(search.ask())`` is the whole of it; budgets,
-    progress and resuming are loops around the two calls. `run` takes a glance first, and solves further.
+    The search itself is ``while not search.stop_reason(): search.tell(search.ask())``. Budgets, progress and
+    resuming are loops around the two calls; `run` is the one with exact search before and between the rounds.
 
     Parameters
     ----------
     data : DataSet
-        Its y must vary.
+        The data; y must vary.
     library : Library
-        Over the features of the data; its tokens are the first ones of the generator's.
+        Over the features of the data. Its tokens are the first tokens of the generator's library.
     constraints : Constraints
     config : SearchConfig
     generator : Generator or None
-        Its encoder is left as it is; its decoder is copied and refined. None is genetic programming
-        alone: rounds go on from the last generation.
+        Its encoder is left as it is; its decoder is copied and refined. None stands for genetic programming
+        alone, in which a round begins with the last generation.
     engine : str or Engine
-        ``"compiled"``, ``"deap"``, or an object with their method.
+        ``"compiled"``, ``"deap"``, or an object with their method `evolve`.
     seed : int
     """
 
@@ -63,7 +79,7 @@ class Search:
         seed: int = 0,
     ) -> None:
         self.config, self.library, self.data = config, library, data
-        # Over the generator's tokens, which go on where the library's end.
+        # The grammar is over the generator's tokens, which may be more than the library's.
         tokens_of = library if generator is None else generator.library
         self.grammar = constraints.grammar(tokens_of, library.n_variables)
         self.engine = get_engine(engine, config.evolution)
@@ -74,7 +90,7 @@ class Search:
         self.solver = ExactSolver(library, data, self.grammar) if self.evaluation.is_solved else None
         self._law = None if self.solver is None else self.solver.solve(0)  # a program or none
         self._stage = 1  # the next one of the solver; 0 belongs to the glance
-        self.inherits = False  # whether the next round breeds from an earlier search's programs
+        self.inherits = False  # whether the next round keeps programs that another search found
         self.refinement = None
         if generator is not None:  # line 1
             self.refinement = Refinement(generator, data, library, self.grammar, config, seed, self._law)
@@ -104,26 +120,27 @@ class Search:
         return self.budget.seconds
 
     def stop_reason(self) -> str | None:
-        """Why the search should end now: None while it should go on."""
+        """Return why the search should end now, or None while it should go on."""
         if self.archive.best_nmse() <= self.config.tolerance:
             return "exact fit"
         return self.budget.spent()
 
     def _should_stop(self) -> bool:
-        """Whether a round should end before its last generation."""
+        """Return whether a round should end before its last generation."""
         reason = self.stop_reason()
         return reason is not None and not (reason == "exact fit" and self.evaluation.fits_constants)
 
     def evaluate(self, population: Population) -> np.ndarray:
-        """NMSE of every program, counted against the budget and entered in the archive; see `Evaluation`."""
+        """Return the NMSE of every program, and count and archive the programs; see `Evaluation`."""
         return self.evaluation(population)
 
     # The rounds --------------------------------------------------------------------------------------
 
     def ask(self) -> Population:
-        """Return the programs a round begins with: F_generator ~ p_theta(f|D), line 3.
+        """Return the programs that a round begins with: k samples of p_theta(f|D), line 3.
 
-        With them come random programs, and the best of the last round where they get better with time.
+        Random programs take the places of some samples. Where constants are fitted, so do the best programs
+        of the last round.
         """
         config, n = self.config, self.config.batch_size
         if self.refinement is None:
@@ -146,17 +163,14 @@ class Search:
     def tell(self, sampled: Population) -> None:
         """Do the rest of a round: evaluate, evolve, and train the decoder on the best programs.
 
-        The archive keeps the best equation seen, line 8.
+        Whatever is evaluated may enter the archive, line 8.
         """
-        carried_on = sampled is self.generation.programs and len(sampled) > 0
-        nmse = self.generation.nmse if carried_on else self.evaluate(sampled)  # line 6
+        is_last_generation = sampled is self.generation.programs and len(sampled) > 0
+        nmse = self.generation.nmse if is_last_generation else self.evaluate(sampled)  # line 6
         evolved = Scored(sampled, nmse)
         if not self._should_stop():
-            evolved = Scored(
-                *self.engine.evolve(  # lines 4 and 6
-                    sampled, nmse, self.evaluate, self.grammar, self.state, self._should_stop
-                )
-            )
+            options = self.grammar, self.state, self._should_stop
+            evolved = Scored(*self.engine.evolve(sampled, nmse, self.evaluate, *options))  # lines 4 and 6
             self._repair(evolved)
         self.generation = evolved
         if self.refinement is not None:
@@ -171,7 +185,7 @@ class Search:
         self.record(nmse)
 
     def record(self, nmse: np.ndarray) -> None:
-        """Add an entry to the history; `nmse` is that of the programs sampled."""
+        """Add an entry to the history; `nmse` is that of the sampled programs, at least one."""
         rewards = 1.0 / (1.0 + nmse)
         self.history.append(
             {
@@ -220,12 +234,13 @@ class Search:
             near_misses = evolved.best(self.config.n_joined).programs
             self.evaluate(self.solver.repair(near_misses, self._should_stop))
 
-    # What outlasts a search --------------------------------------------------------------------------
+    # Going on with a search --------------------------------------------------------------------------
 
     def state_dict(self) -> dict[str, Any]:
-        """Return everything `load_state_dict` needs to go on exactly as this search would."""
+        """Return all that `load_state_dict` needs to go on exactly as this search would."""
         return {
-            "state": self.state.copy(),
+            "random_state": self.state.copy(),
+            "tolerance": self.archive.tolerance,
             "stage": self._stage,
             "history": [dict(entry) for entry in self.history],
             "budget": self.budget.state_dict(),
@@ -236,22 +251,51 @@ class Search:
             "refinement": None if self.refinement is None else self.refinement.state_dict(),
         }
 
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Go back to the state of a search over the same data with the same settings."""
-        self.state[:] = state["state"]
-        self._stage = state["stage"]
-        self.history = [dict(entry) for entry in state["history"]]
-        self.budget.load_state_dict(state["budget"])
-        self.restarts.load_state_dict(state["restarts"])
-        self.archive.load_state_dict(state["archive"])
-        self.queue = Scored.from_state_dict(self.library, state["queue"])
-        self.generation = Scored.from_state_dict(self.library, state["generation"])
+    def load_state_dict(self, saved: dict[str, Any]) -> None:
+        """Go on where a search of the same data with the same settings was saved."""
+        self.state[:] = saved["random_state"]
+        self._stage = saved["stage"]
+        self.history = [dict(entry) for entry in saved["history"]]
+        self.budget.load_state_dict(saved["budget"])
+        self.restarts.load_state_dict(saved["restarts"])
+        self.archive.load_state_dict(saved["archive"])
+        self.queue = Scored.from_state_dict(self.library, saved["queue"])
+        self.generation = Scored.from_state_dict(self.library, saved["generation"])
         if self.refinement is not None:
-            self.refinement.load_state_dict(state["refinement"])
+            self.refinement.load_state_dict(saved["refinement"])
+
+    def begin_with(self, saved: dict[str, Any]) -> None:
+        """Begin with the programs and the decoder of another search of the same library.
+
+        Parameters
+        ----------
+        saved : dict
+            From `state_dict` of a search whose data and settings may have been others: its programs are
+            evaluated again, those that are too long are left out, and a decoder of another size is not taken
+            over.
+        """
+        width = self.queue.programs.tokens.shape[1]
+        arrays = saved["archive"]
+        widths = arrays["tokens"].shape[1], arrays["constants"].shape[1]
+        archive = ParetoArchive(self.library, *widths, saved["tolerance"])
+        archive.load_state_dict(arrays)
+        front = archive.population().of_width(self.archive.tokens.shape[1])
+        self.archive.update(front, front.nmse(self.data))
+        queue, generation = (Scored.from_state_dict(self.library, saved[k]) for k in ("queue", "generation"))
+        programs = queue.and_also(generation).programs.of_width(width)
+        evaluated = Scored(programs, self.evaluate(programs))
+        self.queue = evaluated.best(self.config.queue_size)
+        self.generation = evaluated.best(self.config.batch_size)
+        self.restarts.best = self.queue.lowest
+        self.inherits = True
+        if self.refinement is not None and saved["refinement"] is not None:
+            self.refinement.load_weights(saved["refinement"]["decoder"])
+        if len(programs):
+            self.record(evaluated.nmse)
 
 
 def run(search: Search, callback: Callable[[Search], None] | None = None) -> str:
-    """Run rounds until there is a reason to stop, and return it; `callback` is called after each."""
+    """Run rounds until there is a reason to stop, and return it; call `callback` after each round."""
     if search.n_evaluations == 0 and search.stop_reason() is None:
         for step in (search.glance, search.solve_further):
             before = search.n_evaluations
