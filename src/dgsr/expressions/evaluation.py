@@ -19,7 +19,7 @@ Functions = Mapping[str, UserOperator]
 #: The operands an operator may hide, by their places: its value is finite where they are infinite.
 HIDDEN_OPERANDS = {"div": (1,), "pow": (0, 1), "exp": (0,), "tanh": (0,)}
 
-#: Operators that Python writes alike for numbers of many digits and for tensors.
+#: Operators that are those of Python for sympy expressions, for numbers of many digits and for tensors.
 ARITHMETIC: dict[str, Callable[..., Any]] = {
     "add": operator.add,
     "sub": operator.sub,

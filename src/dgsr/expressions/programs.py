@@ -204,15 +204,13 @@ class _Writer:
         elif tree[0] in _WRITTEN_OUT:
             self._within(tree, _WRITTEN_OUT[tree[0]](*tree[1:]))
         else:
-            self._fail(tree, "use a library that has it" + self._constants_hint(tree))
+            hint = ", or one with constants such as 'koza-const'" if tree == ("pi",) else ""
+            self._fail(tree, "use a library that has it" + hint)
 
     def _token(self, name: str, *children: Tree) -> None:
         self.tokens.append(self.index[name])
         for child in children:
             self.write(child)
-
-    def _constants_hint(self, tree: Tree) -> str:
-        return ", or one with constants such as 'koza-const'" if tree == ("pi",) else ""
 
     def _fail(self, tree: Tree, mend: str) -> None:
         text = to_text(tree)

@@ -11,7 +11,7 @@ from typing import Any
 
 import sympy
 
-from dgsr.expressions.evaluation import Functions, evaluate, fold_numbers
+from dgsr.expressions.evaluation import ARITHMETIC, Functions, evaluate, fold_numbers
 from dgsr.expressions.trees import ALIASES, FUNCTIONS, SHORT_NAMES, WHOLE_POWERS, Tree, as_float, leaves
 from dgsr.expressions.user import OPERANDS, UserOperator
 
@@ -51,13 +51,8 @@ _MAX_NUMBER_NODES = 50
 # Digits of floats while sympy computes, so that 0.1*3 is 0.3 in the end.
 _WORKING_DIGITS = 25
 
-_BINARY = {
-    "add": lambda a, b: a + b,
-    "sub": lambda a, b: a - b,
-    "mul": lambda a, b: a * b,
-    "div": lambda a, b: a / b,
-}
-_KNOWN = frozenset((*_BINARY, "pow", "neg", *FUNCTIONS))
+_BASIC = ("add", "sub", "mul", "div", "neg")
+_KNOWN = frozenset((*_BASIC, "pow", *FUNCTIONS))
 
 
 class _Builder:
@@ -102,10 +97,8 @@ class _Builder:
             number = _float_or_nan(name, operands)
             if number is not None:
                 return number
-        if name in _BINARY:
-            return _BINARY[name](*operands)
-        if name == "neg":
-            return -operands[0]
+        if name in _BASIC:
+            return ARITHMETIC[name](*operands)
         if name == "pow":
             return self._power(*operands)
         if name == "exp":

@@ -142,18 +142,15 @@ class _Parser:
         if kind == "name":
             return self._name(value, position)
         if value == "(":
-            return self._rest_of_parentheses(position)
+            result = self._expression(0)
+            self._close(position)
+            return result
         if value == "-":
             inner, depth = self._expression(NEGATION)
             return (-inner, depth) if is_number(inner) else (("neg", inner), depth + 1)
         if value == "+":
             return self._expression(NEGATION)
         raise self._error(position, value, "a number, a variable, a function or '(' must stand here")
-
-    def _rest_of_parentheses(self, opened: int) -> tuple[Tree, int]:
-        result = self._expression(0)
-        self._close(opened)
-        return result
 
     def _close(self, opened: int) -> None:
         _, value, position = self.tokens[self.at]

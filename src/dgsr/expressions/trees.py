@@ -21,7 +21,7 @@ FUNCTIONS = (
     "exp", "log", "sin", "cos", "tan", "cot", "sinh", "cosh", "tanh", "arcsin", "arccos", "arctan",
     "sqrt", "abs", "square", "cube",
 )  # fmt: skip
-#: Those that numpy, torch, mpmath and C have too.
+#: Those that numpy, torch, mpmath and C have too, some of them by their `SHORT_NAMES`.
 COMMON_FUNCTIONS = tuple(name for name in FUNCTIONS if name not in ("cot", "square", "cube"))
 ALIASES = {"ln": "log", "asin": "arcsin", "acos": "arccos", "atan": "arctan"}
 #: Names by which C, sympy, mpmath and SRBench know the inverse functions; numpy and torch have ours too.

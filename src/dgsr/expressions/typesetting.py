@@ -13,6 +13,7 @@ from sympy.printing.latex import LatexPrinter, tex_greek_dictionary, translate
 from sympy.printing.mathml import MathMLPresentationPrinter
 from sympy.printing.precedence import PRECEDENCE
 from sympy.printing.pretty.pretty_symbology import greek_letters
+from sympy.printing.printer import Printer
 
 from dgsr.expressions.identifiers import spelled
 from dgsr.expressions.symbolic import rebuilt
@@ -83,14 +84,18 @@ def _is_plain(part: Any) -> bool:
     )
 
 
-class _LatexPrinter(LatexPrinter):
-    def __init__(self, shown):
-        super().__init__()
+class _Restoring(Printer):
+    """Makes a printer of sympy print the part that a placeholder of `_with_placeholders` hides."""
+
+    def __init__(self, shown, settings=None):
+        super().__init__(settings)
         self.shown = shown
 
     def _print_Dummy(self, symbol):
         return self._print(self.shown[symbol]) if symbol in self.shown else self._print_Symbol(symbol)
 
+
+class _LatexPrinter(_Restoring, LatexPrinter):
     def _print_Float(self, number):
         return super()._print_Float(sympy.Float(number, _DIGITS))
 
@@ -104,12 +109,8 @@ class _LatexPrinter(LatexPrinter):
         return rf"\mathrm{{{''.join(letters)}}}"
 
 
-class _MathmlPrinter(MathMLPresentationPrinter):
-    """sympy's printer, which writes what it is given unescaped and splits names at underscores."""
-
-    def __init__(self, shown, settings):
-        super().__init__(settings)
-        self.shown = shown
+class _MathmlPrinter(_Restoring, MathMLPresentationPrinter):
+    """sympy's printer, which by itself escapes nothing and splits names at underscores."""
 
     def _as_ordered_terms(self, expr, order=None):
         # 5 - x rather than -x + 5.
@@ -121,9 +122,6 @@ class _MathmlPrinter(MathMLPresentationPrinter):
         if _is_letter(name):
             return super()._print_Symbol(sympy.Symbol(name), style)
         return self._element("mi", _visible(symbol.name))
-
-    def _print_Dummy(self, symbol):
-        return self._print(self.shown[symbol]) if symbol in self.shown else self._print_Symbol(symbol)
 
     def _print_UnevaluatedExpr(self, expr):
         return self._print(expr.args[0])
