@@ -182,17 +182,16 @@ def _candidates(header: dict[str, Any], arrays: dict[str, np.ndarray], n_feature
         raise ValueError("n_constants are not those of the programs")
     if counts.min() < 0 or counts.max() > len(constants) or counts.sum() != len(constants):
         raise ValueError("n_constants are not those of the constants")
-    ends = np.cumsum(counts)
     # The library cannot be larger than the file, which has a name for every variable.
     names = [_names(of_one, n_features) for of_one in names]
     library = _library(_entry(header, "library_of_formulas", dict), n_features)
     candidates = []
-    for i, program in enumerate(programs):
-        own = constants[ends[i] - counts[i] : ends[i]]
-        expression = Expression(library, _tokens(program, library), own, names[i])
-        if len(expression.constants) != counts[i]:
-            raise ValueError(f"program {i} has other constants than the file")
-        candidates.append(Candidate(expression.complexity, float(losses[i]), expression))
+    parts = np.split(constants, np.cumsum(counts)[:-1])
+    for program, own, of_one, loss in zip(programs, parts, names, losses.tolist(), strict=True):
+        expression = Expression(library, _tokens(program, library), own, of_one)
+        if len(expression.constants) != len(own):
+            raise ValueError("a program has other constants than the file")
+        candidates.append(Candidate(expression.complexity, loss, expression))
     return candidates
 
 

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from dgsr.cli.errors import FAILED, input_errors
-from dgsr.cli.output import print_table, standard_error, tell, warnings_as_notes
+from dgsr.cli.output import print_table, tell, warnings_as_notes
 
 
 def bench(
@@ -32,7 +32,7 @@ def bench(
     kept = f"the runs so far are in {out}; the same command goes on" if out else "give --out to keep runs"
     methods = method or ["dgsr"]
     options = {} if max_time is None else {name: {"max_time": max_time} for name in methods}
-    with input_errors(f"interrupted; {kept}"), warnings_as_notes(standard_error()):
+    with input_errors(f"interrupted; {kept}"), warnings_as_notes():
         records = run_set(
             problem_set,
             problems=problem or None,

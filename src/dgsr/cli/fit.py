@@ -9,19 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
 
 import dgsr
 from dgsr.cli.errors import input_errors, interrupted_code, run_outputs, sigterm_interrupts
-from dgsr.cli.output import (
-    print_json,
-    print_line,
-    print_note,
-    print_table,
-    progress,
-    standard_error,
-    warnings_as_notes,
-)
+from dgsr.cli.output import print_json, print_line, print_note, print_table, progress, warnings_as_notes
 from dgsr.reporting.progress import search_line
 
 if TYPE_CHECKING:
@@ -55,8 +46,7 @@ def fit(
     from dgsr.cli.tabular import read_table
     from dgsr.writing import check_writable
 
-    stderr = standard_error()
-    with sigterm_interrupts() as signals, input_errors(signals=signals), warnings_as_notes(stderr):
+    with sigterm_interrupts() as signals, input_errors(signals=signals), warnings_as_notes():
         for path in (save, report):
             if path is not None:
                 check_writable(path)  # now, and not after the search
@@ -66,8 +56,8 @@ def fit(
         from dgsr.search.compiling import compile_kernels
 
         has_constants = library_over(library, len(table.feature_names)).has_constants
-        compile_kernels(has_constants, None if quiet else partial(print_note, stderr))
-        with progress(stderr, quiet, partial(search_line, names=table.feature_names)) as show:
+        compile_kernels(has_constants, None if quiet else print_note)
+        with progress(quiet, partial(search_line, names=table.feature_names)) as show:
             regressor = DGSRRegressor(
                 library=library,
                 generator=None if generator == "none" else generator,
@@ -77,7 +67,7 @@ def fit(
                 callback=show,
             )
             regressor.fit(table.X, table.y)
-        _note_bad_fit(stderr, regressor)
+        _note_bad_fit(regressor)
     result = _result(regressor, target, table.feature_names)
     if as_json:
         outputs = [partial(print_json, result)]
@@ -90,19 +80,19 @@ def fit(
     if report is not None:
         named = regressor.with_feature_names(table.feature_names)
         outputs.append(partial(named.report, report, table.X, table.y, target=target))
-    with warnings_as_notes(stderr):
+    with warnings_as_notes():
         run_outputs(outputs)
     if result["stop_reason"] == "interrupted":
         raise typer.Exit(interrupted_code(signals))
 
 
-def _note_bad_fit(stderr: Console, regressor: DGSRRegressor) -> None:
+def _note_bad_fit(regressor: DGSRRegressor) -> None:
     """Note that no formula has an NMSE below 1, and what may help."""
     if not min(candidate.loss for candidate in regressor.pareto_front_) < 1.0:
         advice = "raise --max-evaluations"
         if not regressor.library_.has_constants:
             advice = f"try --library koza-const, with fitted constants, or {advice}"
-        print_note(stderr, f"no formula found fits better than the mean of the target; {advice}")
+        print_note(f"no formula found fits better than the mean of the target; {advice}")
 
 
 def _result(regressor: DGSRRegressor, target: str, feature_names: Sequence[str]) -> dict[str, Any]:

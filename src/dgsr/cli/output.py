@@ -18,6 +18,9 @@ from rich.text import Text
 
 from dgsr.reporting.progress import printable, shown
 
+# One console for notes and progress, so that a note does not break a live line of progress.
+_STDERR = Console(stderr=True, highlight=False)
+
 
 def print_line(line: str = "") -> None:
     """Print one line for a person to read."""
@@ -72,10 +75,6 @@ def drop_unprinted() -> None:
 # Standard error ----------------------------------------------------------------------------------------
 
 
-def standard_error() -> Console:
-    return Console(stderr=True, highlight=False)
-
-
 def tell(message: str) -> None:
     """Print one line on standard error."""
     typer.echo(printable(message), err=True)
@@ -87,19 +86,19 @@ def print_error(error: Exception) -> None:
         tell(f"error: {error}")
 
 
-def print_note(stderr: Console, message: str) -> None:
-    stderr.print(Text(printable(f"note: {message}")), soft_wrap=True)
+def print_note(message: str) -> None:
+    _STDERR.print(Text(printable(f"note: {message}")), soft_wrap=True)
 
 
 @contextmanager
-def warnings_as_notes(stderr: Console) -> Iterator[None]:
+def warnings_as_notes() -> Iterator[None]:
     """Show each warning once, as a note of one line."""
     with warnings.catch_warnings():
         warnings.simplefilter("default")
-        warnings.showwarning = lambda message, *_, **__: print_note(stderr, str(message))
+        warnings.showwarning = lambda message, *_, **__: print_note(str(message))
         yield
 
 
-def progress(stderr: Console, quiet: bool, line: Callable[[Any], str]) -> AbstractContextManager[Any]:
+def progress(quiet: bool, line: Callable[[Any], str]) -> AbstractContextManager[Any]:
     """Return a context that gives a callback which shows progress, or None if `quiet`."""
-    return nullcontext() if quiet else shown(line, stderr)
+    return nullcontext() if quiet else shown(line, _STDERR)

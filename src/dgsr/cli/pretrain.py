@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from dgsr.cli.errors import input_errors
-from dgsr.cli.output import print_line, progress, standard_error, warnings_as_notes
+from dgsr.cli.output import print_line, progress, warnings_as_notes
 
 
 def pretrain(
@@ -29,13 +29,12 @@ def pretrain(
     """Train a generator for a token library."""
     from dgsr.pretraining import pretrain as run
 
-    stderr = standard_error()
     changes: dict[str, Any] = {"objective": objective, "steps": steps}
     changes = {name: value for name, value in changes.items() if value is not None}
     with (
         input_errors(f"interrupted; the same command goes on from the last state saved in {out}"),
-        warnings_as_notes(stderr),
-        progress(stderr, quiet, _line) as show,
+        warnings_as_notes(),
+        progress(quiet, _line) as show,
     ):
         run(
             library,
