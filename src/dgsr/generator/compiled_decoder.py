@@ -39,7 +39,7 @@ class Conditioning(NamedTuple):
     weights: FeatureWeights
     library: TokenTable
     basis: Tables
-    catalogue: Catalogue | None  # never None, but an `Encoding` without a basis has none
+    catalogue: Catalogue
     dataset: int  # the data set, of those of `basis`, that programs are drawn for
 
 
