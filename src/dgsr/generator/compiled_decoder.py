@@ -39,7 +39,7 @@ class Conditioning(NamedTuple):
     weights: FeatureWeights
     library: TokenTable
     basis: Tables
-    bank: Bank | None  # never None, but an `Encoding` without a basis has none
+    bank: Bank
     dataset: int  # the data set, of those of `basis`, that programs are drawn for
 
 

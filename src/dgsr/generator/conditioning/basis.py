@@ -1,4 +1,4 @@
-"""Functions of a data set's columns, for remainders to be compared with, in compiled code."""
+"""The basis: functions of the columns of a data set with which targets are compared, in compiled code."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from dgsr.exact_search.bank import Semantics, fill, room_for_semantics
 from dgsr.kernels.arrays import copy_to
 from dgsr.kernels.compilation import compiled
 
-#: Most columns of a table whose remainders are looked at: the work grows as the square of the columns, to two
-#: thousandths of a second for every token of a program.
+#: Most columns of a data set for which features of targets are computed. The work grows as the square of the
+#: number of columns, to two milliseconds for every token of a program.
 MOST_COLUMNS = 32
 
 # The functions below are named in the order in which `_fill_tables` and `_fill_nested` compute them.
-# Of a column x:
+# Functions of a column x.
 BASES = ("x", "log|x|", "x^2", "exp x", "sin x", "cos x", "1/x")
-# Of two columns x and z, of which x is the first:
+# Functions of two columns x and z, of which x is the first.
 PAIRS = ("x + z", "x - z", "x z", "x/z", "z/x")
 # Functions of functions of a column, and of sums, differences and products of two:
 NESTED = (
@@ -27,19 +27,19 @@ NESTED = (
     *(f"log |{inner}|" for inner in ("log|x|", "sin x")),
 )
 NESTED_PAIRS = tuple(f"{outer}({inner})" for inner in ("x + z", "x - z", "x z") for outer in ("sin", "cos"))
-# Columns of the design of a product, whose coefficients are exponents:
+# Columns of the design of a product; their coefficients are exponents.
 FACTORS = ("log|x|", "x", "log|sin x|", "log|cos x|", "log|log|x||")
 N_BASES, N_PAIRS, N_NESTED, N_NESTED_PAIRS = len(BASES), len(PAIRS), len(NESTED), len(NESTED_PAIRS)
 N_FACTORS = len(FACTORS)
 
-# Rows of a design that are this much their own are independent of those before.
+# Least norm of a row of a design after projecting out the rows before, for which it counts as independent.
 _INDEPENDENT = 1e-7
 
 _compiled = compiled(error_model="numpy", fastmath={"reassoc", "contract", "arcp"})
 
 
 class Tables(NamedTuple):
-    """What remainders of D data sets are compared with. Rows of unit norm and mean zero, or zero."""
+    """The basis of D data sets: rows of unit norm and mean zero, or zero."""
 
     columns: np.ndarray  # (D, C, n) float64
     y: np.ndarray  # (D, n) float64
@@ -62,13 +62,13 @@ class Tables(NamedTuple):
 
 @compiled()
 def n_nested(n_columns):
-    """Columns of `Tables.nested`."""
+    """Return the number of columns of `Tables.nested`."""
     return n_columns * N_NESTED + n_columns * (n_columns - 1) // 2 * N_NESTED_PAIRS
 
 
 @_compiled
 def standardise(values, out):
-    """Write `values` less their mean over their norm; zeros, and False, if constant or not finite."""
+    """Write `values`, centred and of norm 1, to `out`; zeros, and return False, if constant or not finite."""
     n = len(values)
     mean, largest = 0.0, 0.0
     for j in range(n):

@@ -1,7 +1,8 @@
-"""What a remainder looks like, in numbers a network can read, in compiled code.
+"""Features of the target of an open node, as inputs of the network, in compiled code.
 
-Its moments; how much of it functions of the columns explain, of each column and of all together, also after
-an operator has been taken off, or a factor or a term; and its coefficients by least squares.
+They are moments of the target; the shares of its variance that functions of the columns explain, of each
+column and of all together, also after inverting an operator or removing a factor or a term; and its
+coefficients by least squares.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from dgsr.kernels.inverses import take_off
 from dgsr.kernels.operators import EXP
 
 _N_INTEGERS = 6
-# Numbers on a remainder as a whole, before those of each way to look at it; the first say where it is from.
+# Features of a target alone, before those after inverting each operator; the first say how certain it is.
 _ORIGIN = ("is beyond doubt", "doubt", "is under sin or cos")
 _MOMENTS = (
     *_ORIGIN,
@@ -55,18 +56,18 @@ _compiled = compiled(error_model="numpy", fastmath={"reassoc", "contract", "arcp
 
 @compiled()
 def n_moments(n_ways):
-    """Numbers on a remainder as a whole."""
+    """Return the number of features of a target alone, for a number of operators that are inverted."""
     return N_MOMENTS + 4 * (n_ways + 1)
 
 
 def moment_names(ways):
-    """Names of the numbers on a remainder as a whole, in order; `ways` are the names of its ways to look."""
+    """Return the names of the features of a target alone; `ways` are the operators that are inverted."""
     kinds = ("can be looked at", "explained by columns", "explained by terms", "explained by factors")
     return _MOMENTS + tuple(f"{look}: {kind}" for look in _looks(ways) for kind in kinds)
 
 
 def column_names(ways):
-    """Names of the numbers on a remainder and one column x, in order: as many as `describe` writes."""
+    """Return the names of the features of a target and a column x, in the order of `describe`."""
     functions = (*BASES, *PAIRS[:3], "x/z or z/x")
     return (
         "equal to x",
@@ -94,7 +95,7 @@ def _looks(ways):
 
 
 class Scratch(NamedTuple):
-    """Room to work in."""
+    """Working memory of `describe`."""
 
     work: np.ndarray  # (n,)
     unit: np.ndarray  # (n,)
@@ -128,7 +129,7 @@ def new_scratch(n_columns, n_rows, n_ways):
 
 @compiled()
 def describe(values, d, tables, ways, scratch, moments, by_column):
-    """Describe a remainder.
+    """Compute the features of a target.
 
     Parameters
     ----------

@@ -1,10 +1,11 @@
-"""What the rest of a program has to be, in compiled code.
+"""Targets (desired semantics) of the open nodes of a program, in compiled code.
 
-A program in prefix order is a tree that is filled from left to right. Where the values of all that is already
-written are known, so are the values the next subtree must take for the program to fit: after ``+ x1`` it is
-y - x1, under ``exp`` it is log(y). This *remainder* is what the next token has to begin to explain. What is
-still open, as the second term of a sum while the first is written, is taken for the operator's neutral
-element; the remainder is then in doubt, and says so.
+A program in prefix order is a tree that is filled from left to right. From the values of the subtrees that
+are complete follow the values that the next subtree must take for the program to fit the data: after ``+
+x1`` they are y - x1, under ``exp`` they are log(y). These are the *target* of the open node (``remainder``
+in names). An operand that is not written yet, as the second term of a sum while the first is written, counts
+as the neutral element of the operator; the target is then uncertain, and its ``doubt`` counts how often that
+was assumed.
 """
 
 from __future__ import annotations
@@ -23,13 +24,13 @@ from dgsr.kernels.inverses import WAY_NAMES, second_operand, take_off, ways_to_l
 from dgsr.kernels.operators import ADD, CONSTANT, COS, DIV, EXP, MUL, SIN, SUB, VARIABLE, apply, is_binary
 
 _MOST_DOUBT = 4
-# A number this many times larger than a difference and than 1 leaves none of its digits to trust: beyond it
-# the rounding of the number, 2e-16 of it, is more than a billionth of what remains.
+# Largest ratio of an operand to its difference (and to 1) for which the difference is used. Beyond it the
+# rounding of the operand, 2e-16 of it, is more than a billionth of the difference.
 _ABSORBING = 5e6
 
 
 class Holes(NamedTuple):
-    """What is still open of many programs: the next token, and the operators that wait, outermost first."""
+    """Open nodes of many programs: that of the next token, and the incomplete operators, outermost first."""
 
     remainders: np.ndarray  # (B, n): of the next token
     doubts: np.ndarray  # (B, 2) int64: how doubtful it is, and whether it is under sin or cos
@@ -70,9 +71,9 @@ def new_holes(n_programs, max_length, n_rows):
 
 @compiled()
 def describe_next(b, d, tables, bank, holes, scratch, moments, by_column):
-    """Describe the remainder of program b's next token.
+    """Compute the features of the target of program b's next token.
 
-    Where the rest of the subtree is a join, or the law is known, the description is its next token.
+    Where a join has the values of the target, or the law is known, the features are its next token.
 
     Parameters
     ----------
@@ -107,7 +108,7 @@ def describe_next(b, d, tables, bank, holes, scratch, moments, by_column):
 
 @compiled()
 def join_next(b, d, tables, bank, holes):
-    """Compute the remainder of program b's next token, and search for a join that has its values."""
+    """Compute the target of program b's next token, and search for a join that has its values."""
     top = holes.depths[b] - 1
     remainder, doubts = holes.remainders[b], holes.doubts[b]
     if top < 0:
@@ -151,7 +152,7 @@ def join_next(b, d, tables, bank, holes):
 
 @compiled()
 def _leave_out_absorbed(target, first, difference):
-    """Set the rows of a difference to NaN whose digits vanished in the rounding of what it is taken from."""
+    """Set those rows of a difference to NaN that are lost in the rounding of its operands."""
     for j in range(len(difference)):
         largest = max(abs(target[j]), abs(first[j]))
         if largest > _ABSORBING * (1.0 + abs(difference[j])):
@@ -165,7 +166,7 @@ def _evaluate(op, address, first, second, out):
 
 @compiled()
 def append(token, b, d, opcode, argument, tables, holes, scratch):
-    """Append a token to program b, whose remainder `describe_next` has just written."""
+    """Append a token to program b, whose target `describe_next` has just computed."""
     op = opcode[token]
     at, end = holes.planned[b]
     if at < end:  # a token other than planned ends the plan
@@ -205,7 +206,7 @@ def append(token, b, d, opcode, argument, tables, holes, scratch):
 
 
 def description_names(opcode):
-    """Names of the numbers of a description, in order: of a remainder as a whole, of it and a column x."""
+    """Return the names of the features of a target alone, and of a target and a column x."""
     ways = [WAY_NAMES[way] for way in ways_to_look(opcode)]
     first_variable = int(np.flatnonzero(opcode == VARIABLE)[0])
     planned = tuple(f"token {token} is planned" for token in range(first_variable))
@@ -213,7 +214,7 @@ def description_names(opcode):
 
 
 def description_sizes(opcode):
-    """Numbers of a description: on a remainder as a whole, and on it and one column."""
+    """Return the number of features of a target alone, and of a target and one column."""
     moments, by_column = description_names(opcode)
     return len(moments), len(by_column)
 
@@ -228,7 +229,7 @@ def _describe_all(tokens, lengths, of, table, tables, bank, holes, scratch, mome
 
 
 def describe_programs(tokens, lengths, of, table, tables, bank):
-    """Describe the remainders of all tokens of programs, for one teacher-forced pass.
+    """Compute the features of the targets of all tokens of programs, for one teacher-forced pass.
 
     Parameters
     ----------
@@ -260,7 +261,7 @@ def describe_programs(tokens, lengths, of, table, tables, bank):
 
 
 def with_joins(tokens, lengths, of, table, tables, bank):
-    """Write programs with every subtree that a join can take the place of as this join.
+    """Replace subtrees of programs by the joins that have the values of their targets.
 
     Parameters
     ----------
@@ -309,7 +310,7 @@ def _write_joins(tokens, lengths, of, table, tables, bank, holes, scratch):
 
 
 class Remainders:
-    """The remainders of many programs that grow token by token together.
+    """The targets of many programs that grow together, token by token.
 
     Parameters
     ----------
@@ -329,7 +330,7 @@ class Remainders:
         self.scratch = new_scratch.py_func(self.n_columns, n, len(bank.unary))
 
     def describe(self, active):
-        """Describe those of the programs `active`: (n_active, n_moments) and (n_active, C, n_by_column)."""
+        """Return features for the programs `active`: (n_active, n_moments) and (n_active, C, n_by_column)."""
         n_moments, n_by_column = self.sizes
         moments = np.zeros((len(active), n_moments), dtype=np.float32)
         by_column = np.zeros((len(active), self.n_columns, n_by_column), dtype=np.float32)
@@ -338,7 +339,7 @@ class Remainders:
         return moments, by_column
 
     def append(self, tokens, active):
-        """Append a token each to the programs `active`, which `describe` has just described."""
+        """Append a token to each of the programs `active`, after `describe`."""
         table = self.table
         arguments = table.opcode, table.argument, self.tables, self.holes, self.scratch
         _append_active(tokens, active, self.of, *arguments)
