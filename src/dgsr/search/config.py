@@ -54,9 +54,9 @@ class SearchConfig:
     look_up : bool
         In libraries without fitted constants, whether exact search looks for the law and repairs near misses.
     random_share : float or None
-        Share of the other programs that are random; the rest are sampled. Random programs reach what has a low
-        probability under the generator, and take no time. None stands for 0.5 in libraries with constants, else
-        for 0.8.
+        Share of the other programs that are random; the rest are sampled. Random programs reach what has a
+        low probability under the generator, and take no time. None stands for 0.5 in libraries with
+        constants, else for 0.8.
     evolution : EvolutionConfig
         Settings of the genetic programming component.
     """
