@@ -23,7 +23,7 @@ from dgsr.expressions.library import get_library
 from dgsr.kernels import evolve as kernel
 from dgsr.kernels.evolve import Offspring, vary
 from dgsr.kernels.grammar import are_valid
-from dgsr.kernels.growth import choices_of, new_draft, random_programs
+from dgsr.kernels.growth import choices_of, new_draft
 from dgsr.kernels.random import new_state
 from dgsr.population import DataSet, Population
 
@@ -636,9 +636,9 @@ def test_a_config_out_of_range_says_what_is_wrong(name, value):
 
 def test_random_programs_start_constants_at_one():
     library, grammar = setting("koza-const")
-    _, _, constants = random_programs(20, grammar, grammar.max_length, 3, 2, 4, 0.5, new_state(0))
-    assert (constants == 1.0).all()
-    assert library.has_constants
+    population = random_population(20, library, grammar, new_state(0))
+    assert population.constants.shape == (20, 3)
+    assert (population.constants == 1.0).all()
 
 
 # ---- the baseline ------------------------------------------------------------------------------

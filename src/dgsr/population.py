@@ -83,6 +83,12 @@ class Population:
         return Population(self.library, self.tokens[index], self.lengths[index], self.constants[index])
 
     @classmethod
+    def empty(cls, n_programs: int, library: Library, max_length: int, max_constants: int) -> Population:
+        """Return arrays for `n_programs` programs, which have no tokens yet; constants are 1."""
+        tokens, constants = np.zeros((n_programs, max_length), np.int64), np.ones((n_programs, max_constants))
+        return cls(library, tokens, np.zeros(n_programs, np.int64), constants)
+
+    @classmethod
     def concatenate(cls, populations: Sequence[Population]) -> Population:
         """Join populations of the same library and array widths."""
         return cls(

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from dgsr.kernels.arrays import copy_to
 from dgsr.kernels.compilation import compiled
 from dgsr.kernels.evaluate import BLOCK
 from dgsr.kernels.operators import CONSTANT, DIV, VARIABLE, apply, differentiate
@@ -69,21 +70,16 @@ class _Point(NamedTuple):
 
 
 class _Scratch(NamedTuple):
-    """The tree of a program, and values and derivatives of its nodes on one block of samples."""
+    """Arrays for one program at a time."""
 
-    second: (
-        np.ndarray
-    )  # (max_length + 1,) int64: position of the second child; of a unary operator, of the first
+    # The tree, and values and derivatives of its nodes on one block of samples:
+    second: np.ndarray  # (max_length + 1,) int64: position of the second child, or of the only one
     moves: np.ndarray  # (max_length + 1,) bool: whether the node has a free constant below it, or is one
     stack: np.ndarray  # (max_length + 1,) int64
     rows: np.ndarray  # (max_length + 1,) int64: row of `work` with the values of the node
     work: np.ndarray  # (n_features + max_length, BLOCK) float64
     adjoints: np.ndarray  # (max_length, BLOCK) float64: derivative of the root by the node
-
-
-class _System(NamedTuple):
-    """The normal equations of a step in the free constants."""
-
+    # The normal equations of a step in the free constants:
     matrix: np.ndarray  # (max_constants, max_constants) float64, below the diagonal
     vector: np.ndarray  # (max_constants,) float64
     shares: np.ndarray  # (max_constants,) float64: inner products of the derivatives with the values
@@ -130,14 +126,17 @@ def fit_programs(programs, free, table, data, scaled, n_iterations, n_starts, pr
         np.empty(width + 1, dtype=np.int64),
         np.empty((len(data.columns) + width, BLOCK)),
         np.empty((width, BLOCK)),
+        np.empty((n_constants, n_constants)),
+        np.empty(n_constants),
+        np.empty(n_constants),
+        np.empty((n_constants, n_constants)),
+        np.empty(n_constants),
     )
     values, trial_values = np.empty(n_samples), np.empty(n_samples)
     residuals, trial_residuals = np.empty(n_samples), np.empty(n_samples)
     jacobian, trial_jacobian = np.empty((n_constants, n_samples)), np.empty((n_constants, n_samples))
     point = _Point(np.empty(n_constants), values, residuals, jacobian, np.empty(4))
     spare = _Point(np.empty(n_constants), trial_values, trial_residuals, trial_jacobian, np.empty(4))
-    matrix, factor = np.empty((n_constants, n_constants)), np.empty((n_constants, n_constants))
-    system = _System(matrix, np.empty(n_constants), np.empty(n_constants), factor, np.empty(n_constants))
     best = np.empty(n_constants)
     for b in range(len(programs.lengths)):
         n_own = _link(b, task, scratch)
@@ -155,7 +154,7 @@ def fit_programs(programs, free, table, data, scaled, n_iterations, n_starts, pr
                     point.constants[p] = 10.0 ** (2.0 * uniform(state) - 1.0)
                     if uniform(state) < 0.5:
                         point.constants[p] = -point.constants[p]
-            loss = _descend(b, n_own, n_free, point, spare, task, scratch, system)
+            loss = _descend(b, n_own, n_free, point, spare, task, scratch)
             if loss < lowest:
                 lowest, slope, intercept = loss, point.scale[0], point.scale[1]
                 for p in range(n_own):
@@ -166,22 +165,11 @@ def fit_programs(programs, free, table, data, scaled, n_iterations, n_starts, pr
 
 
 @_leaf
-def _descend(b, n_own, n_free, start, spare, task, scratch, system):
-    """Fit program `b` from one starting point; return its weighted sum of squared residuals, or inf.
+def _descend(b, n_own, n_free, start, spare, task, scratch):
+    """Fit program `b` from the constants of `start`; return its weighted sum of squared residuals, or inf.
 
-    Parameters
-    ----------
-    b, n_own, n_free : int
-        The program, and how many constants it has and how many of them are free.
-    start : _Point
-        Its `constants` are where the steps begin; constants, slope and intercept of the best fit are written
-        there.
-    spare : _Point
-        Scratch.
-    task : _Task
-    scratch : _Scratch
-        Linked to the program.
-    system : _System
+    The program has `n_own` constants, of which `n_free` are free, and `scratch` is linked to it. The best
+    constants, slope and intercept are written into `start`; `spare` is another _Point.
     """
     fits = n_free > 0 and task.n_iterations > 0
     point, trial = start, spare
@@ -192,18 +180,18 @@ def _descend(b, n_own, n_free, start, spare, task, scratch, system):
         return np.inf
     damping, n_tried = _FIRST_DAMPING, 0
     while fits and n_tried < task.n_iterations and loss > _ROUNDING * task.power and point.scale[0] != 0.0:
-        _normal_equations(point, n_free, task, system)
+        _normal_equations(point, n_free, task, scratch)
         decrease = -1.0
         while n_tried < task.n_iterations and damping < _MOST_DAMPING:
             n_tried += 1
             trial_loss = np.inf
-            if _solve(system, damping, n_free):
+            if _solve(scratch, damping, n_free):
                 at = 0
                 for p in range(n_own):
                     trial.constants[p] = point.constants[p]
                     if task.free[b, p]:
                         limit = 5.0 * (1.0 + abs(point.constants[p]))
-                        trial.constants[p] += min(max(system.step[at], -limit), limit)
+                        trial.constants[p] += min(max(scratch.step[at], -limit), limit)
                         at += 1
                 if _compute(b, n_own, fits, trial, task, scratch):
                     trial_loss = _scale(trial, task)
@@ -216,9 +204,8 @@ def _descend(b, n_own, n_free, start, spare, task, scratch, system):
             damping *= 10.0
         if decrease < task.precision:
             break
-    for p in range(n_own):
-        start.constants[p] = point.constants[p]
-    start.scale[0], start.scale[1] = point.scale[0], point.scale[1]
+    copy_to(start.constants, point.constants[:n_own])
+    copy_to(start.scale, point.scale[:2])
     return loss
 
 
@@ -356,14 +343,9 @@ def _scale(point, task):
 
 
 @_leaf
-def _normal_equations(point, n_free, task, system):
-    """Write the normal equations of a step in the constants, with slope and intercept projected out.
-
-    References
-    ----------
-    Kaufman, 1975.
-    """
-    matrix, vector, shares = system.matrix, system.vector, system.shares
+def _normal_equations(point, n_free, task, scratch):
+    """Write the normal equations of a step in the constants, with slope and intercept projected out."""
+    matrix, vector, shares = scratch.matrix, scratch.vector, scratch.shares
     jacobian, scale, w = point.jacobian, point.scale, task.data.weights
     n = len(w)
     for p in range(n_free):
@@ -387,9 +369,9 @@ def _normal_equations(point, n_free, task, system):
 
 
 @_leaf
-def _solve(system, damping, n_free):
+def _solve(scratch, damping, n_free):
     """Solve (M + damping diag M) step = vector by Cholesky; return False where M is not positive definite."""
-    matrix, vector, factor, step = system.matrix, system.vector, system.factor, system.step
+    matrix, vector, factor, step = scratch.matrix, scratch.vector, scratch.factor, scratch.step
     for p in range(n_free):
         for q in range(p + 1):
             entry = matrix[p, q]

@@ -8,7 +8,7 @@ from dgsr.evolution.engine import Evaluate, EvolutionConfig, ShouldStop, evaluat
 from dgsr.expressions.constraints import Grammar
 from dgsr.expressions.library import Library
 from dgsr.kernels.evolve import vary
-from dgsr.kernels.growth import random_programs
+from dgsr.kernels.growth import fill_with_random_programs
 from dgsr.population import Population
 
 
@@ -66,21 +66,9 @@ def random_population(
 ) -> Population:
     """Return a random first population that meets the constraints, by default ramped half and half.
 
-    Parameters
-    ----------
-    n_programs : int
-    library : Library
-    grammar : Grammar
-    state : ndarray of 4 uint64
-        State of the random generator (`dgsr.kernels.random`); advanced.
-    min_height, max_height : int
-        The height of a tree is uniform between the two.
-    full_share : float
-        Share of trees with all their leaves at that height, as far as the constraints allow it; the
-        others have leaves at any height. 1 is Koza's method "full", 0 his "grow".
+    The parameters are those of `dgsr.kernels.growth.fill_with_random_programs`.
     """
     n_constants = grammar.max_constants if library.has_constants else 0
-    programs = random_programs(
-        n_programs, grammar, grammar.max_length, n_constants, min_height, max_height, full_share, state
-    )
-    return Population(library, *programs)
+    population = Population.empty(n_programs, library, grammar.max_length, n_constants)
+    fill_with_random_programs(population.arrays, grammar, min_height, max_height, full_share, state)
+    return population

@@ -319,16 +319,8 @@ def skeleton(tokens, length):
 def simplify(tokens, length, constants, arity, rewriting, linear_scaling):
     """Rewrite a program of a library with constants into its canonical form; return its length.
 
-    Parameters
-    ----------
-    tokens : ndarray of shape (at least length,), int64
-    length : int
-    constants : ndarray of shape (at least the constants of the program,), float64
-        The values of constants that remain move to the front.
-    arity : ndarray of shape (n_tokens,), int64
-    rewriting : Rewriting
-    linear_scaling : bool
-        Whether a scale and an offset of the whole program are removed.
+    The values of constants that remain move to the front of `constants`. With `linear_scaling`, a scale and
+    an offset of the whole program are removed.
     """
     ends = np.empty(length + 1, dtype=np.int64)
     fitted = np.zeros(length + 1, dtype=np.int64)

@@ -15,7 +15,6 @@ import numpy as np
 
 from dgsr.kernels.compilation import allocation_free, compiled
 from dgsr.kernels.grammar import DANGLING, DEPTH, LENGTH, N_CONSTANTS, allowed, push, reset
-from dgsr.kernels.programs import Programs
 from dgsr.kernels.random import integer, uniform
 
 #: How often a genetic operator may try to make a child that meets the constraints.
@@ -217,18 +216,16 @@ def store(draft, b, programs):
         constants[b, i] = draft.constants[i] if i < draft.counters[N_CONSTANTS] else NEW_CONSTANT
 
 
-def random_programs(n_programs, grammar, width, n_constants, min_height, max_height, full_share, state):
-    """Return random programs: ramped, full or grown.
+@compiled(nogil=True)
+def fill_with_random_programs(programs, grammar, min_height, max_height, full_share, state):
+    """Write random programs that meet the constraints: ramped, full or grown.
 
     Parameters
     ----------
-    n_programs : int
+    programs : Programs
+        Receives them. Its tokens and lengths must be 0; rows of tokens are at least `grammar.max_length`
+        wide, and those of constants at least `grammar.max_constants` where the library has ``const``.
     grammar : Grammar
-    width : int
-        Columns of the token array, at least `grammar.max_length`.
-    n_constants : int
-        Columns of the constant array; at least `grammar.max_constants` where the library has
-        ``const``, else 0.
     min_height, max_height : int
         The height of a tree is uniform between the two. Where a tree of that height would be shorter than
         `grammar.min_length`, it is higher.
@@ -236,28 +233,11 @@ def random_programs(n_programs, grammar, width, n_constants, min_height, max_hei
         Probability that a tree is full, with all its leaves at that height as far as the constraints
         allow it; the others are grown, with leaves at any height. 0.5 is Koza's "half and half".
     state : ndarray of 4 uint64
-        State of the random generator; advanced.
-
-    Returns
-    -------
-    Programs
-        All of them meet the constraints.
 
     References
     ----------
     Koza, Genetic Programming, 1992, section 6.2.
     """
-    programs = Programs(
-        np.zeros((n_programs, width), dtype=np.int64),
-        np.zeros(n_programs, dtype=np.int64),
-        np.empty((n_programs, n_constants)),
-    )
-    _fill_with_random_programs(programs, grammar, min_height, max_height, full_share, state)
-    return programs
-
-
-@compiled(nogil=True)
-def _fill_with_random_programs(programs, grammar, min_height, max_height, full_share, state):
     width, n_constants = programs.tokens.shape[1], programs.constants.shape[1]
     draft = new_draft(width, n_constants)
     choices = choices_of(grammar, n_constants)

@@ -26,8 +26,7 @@ class Scored(NamedTuple):
     @classmethod
     def none(cls, library: Library, max_length: int, n_constants: int) -> Scored:
         """Return no programs, in arrays with room for so many tokens and constants."""
-        tokens, lengths = np.zeros((0, max_length), np.int64), np.zeros(0, np.int64)
-        return cls(Population(library, tokens, lengths, np.ones((0, n_constants))), np.zeros(0))
+        return cls(Population.empty(0, library, max_length, n_constants), np.zeros(0))
 
     def best(self, n: int) -> Scored:
         """Return the `n` best different programs with a finite NMSE, sorted by NMSE, then by length."""
