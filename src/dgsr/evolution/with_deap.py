@@ -19,8 +19,8 @@ import numpy as np
 
 from dgsr.evolution.engine import Evaluate, EvolutionConfig, ShouldStop, evaluate_changed, keep_elites
 from dgsr.expressions.constraints import Grammar
-from dgsr.expressions.library import Library
 from dgsr.expressions.evaluation import evaluate as evaluate_tree
+from dgsr.expressions.library import Library
 from dgsr.kernels.evolve import CONSTANT_SPREAD, NEGATION
 from dgsr.kernels.grammar import are_valid
 from dgsr.kernels.growth import ATTEMPTS, NEW_CONSTANT

@@ -82,7 +82,7 @@ def _draw_compiled(
     conditioning = None
     for j, weights in enumerate(pack_decoder(decoder, decoder.memory(encoding.latents))):
         if decoder.reader is not None and encoding.tables is not None:
-            assert encoding.catalogue is not None  # it comes with the tables
+            assert encoding.bank is not None  # it comes with the tables
             features = pack_features(decoder.reader)
             conditioning = Conditioning(features, table, encoding.tables, encoding.bank, j)
         own = slice(j * n, (j + 1) * n)
