@@ -50,8 +50,8 @@ class Semantics(NamedTuple):
 class Bank(NamedTuple):
     """Subprograms of a library over some columns, as first token and operands, and their values.
 
-    The S simplest are listed, the simplest first. They are the same for all data sets over these columns; `at`
-    gives the bank the values of one.
+    The S simplest are listed, the simplest first. They are the same for all data sets over these columns, of
+    which `at` gives the bank the values of one.
     """
 
     unary: np.ndarray  # (n_unary,) int64: opcodes with an inverse, from `ways_to_look`

@@ -38,7 +38,7 @@ class Contexts(NamedTuple):
 
 
 class Stage(NamedTuple):
-    """One stage: what it searches, a law that it finds first of all stages, and what it costs."""
+    """One stage: what it searches, a law that it finds and the first stage does not, and what it costs."""
 
     name: str
     example: str  # over two columns
@@ -47,42 +47,60 @@ class Stage(NamedTuple):
     outer: int | None = None  # most nodes beside the hole of the outermost context; None has no context
     inner: Contexts | None = None
     innermost: Contexts | None = None
-    plain: bool = (
-        False  # whether the join is no unary operator or power, which leaves looks for more subprograms
-    )
+    plain: bool = False  # whether the join is no unary operator or power, so that more subprograms are tried
     first_nodes: int | None = None  # most nodes of the first of two in a sine; None tries `FEWEST_FIRSTS`
     largest: float = ANGLE  # absolute value up to which the operands of a sine are searched for
 
 
 STAGES = (
-    Stage("join", "exp(x2)*sin(x1)", 0.0, WHOLE),
-    Stage("join in one context", "", 0.0, IN_CONTEXTS, 2),
-    Stage("wide join", "", 0.0, WIDE),
-    Stage("plain join in a short context", "", 0.0, IN_CONTEXTS, 1, plain=True),
-    Stage("plain join in one context", "", 0.0, IN_CONTEXTS, 2, plain=True),
-    Stage("sine of a join", "", 0.0, IN_SINE, first_nodes=4, largest=FARTHEST_ANGLE),
-    Stage(
-        "sine of a short context", "", 0.0, IN_SINE, None, Contexts(1, or_none=True), largest=FARTHEST_ANGLE
-    ),
-    Stage("sine of one context", "", 0.0, IN_SINE, None, Contexts(2), first_nodes=3),
-    Stage("sine in one context", "", 0.0, IN_SINE, 2, largest=FARTHEST_ANGLE),
-    Stage("plain join in a long context", "", 0.0, IN_CONTEXTS, 3, plain=True),
-    Stage("sine in a very long context", "", 0.0, IN_SINE, 4),
-    Stage("sine of an operator in a long context", "", 0.0, IN_SINE, 3, Contexts(0)),
-    Stage("sine of a short context in another", "", 0.0, IN_SINE, 2, Contexts(1)),
-    Stage("plain join in a context under an operator", "", 0.0, IN_CONTEXTS, 0, Contexts(2), plain=True),
-    Stage("plain join in a very long context", "", 0.0, IN_CONTEXTS, 4, plain=True),
-    Stage("plain join in two contexts", "", 0.0, IN_CONTEXTS, 2, Contexts(2), plain=True),
-    Stage("operator on a plain join in a long context", "", 0.0, IN_CONTEXTS, 3, Contexts(0), plain=True),
-    Stage("sine of a long context under an operator", "", 0.0, IN_SINE, 0, Contexts(3, more_than=1)),
-    Stage("sine of an operator in a context under an operator", "", 0.0, IN_SINE, 0, Contexts(2), Contexts(0)),
-    Stage("sine of two contexts", "", 0.0, IN_SINE, None, Contexts(1), Contexts(2, more_than=0)),
-    Stage("sine of an operator in a short context", "", 0.0, IN_SINE, None, Contexts(1), Contexts(0), first_nodes=3),
-    Stage("sine of an operator on a join", "", 0.0, IN_SINE, None, Contexts(0), first_nodes=4, largest=FAR_ANGLE),
-    Stage(
-        "sine of an operator in a long context, far", "", 0.0, IN_SINE, 3, Contexts(0), largest=FARTHEST_ANGLE
-    ),
-    Stage("join in two short contexts", "", 0.0, IN_CONTEXTS, 1, Contexts(1)),
+    Stage("join", "exp(x2)*sin(x1)", 0.0,
+          WHOLE),
+    Stage("join in one context", "log(exp(x1*x2)/2)/log(x2)", 0.006,
+          IN_CONTEXTS, 2),
+    Stage("wide join", "exp(x1)*cos(x2)/(x2**2 + sin(x1))", 0.02,
+          WIDE),
+    Stage("plain join in a short context", "3/((x2 + 1)**2 - cos(x2))", 0.004,
+          IN_CONTEXTS, 1, plain=True),
+    Stage("plain join in one context", "log(x1)*exp(x1 + x2)/cos(x2)", 0.021,
+          IN_CONTEXTS, 2, plain=True),
+    Stage("sine of a join", "cos(exp(x1 + x2)/log(x2))", 0.014,
+          IN_SINE, first_nodes=4, largest=FARTHEST_ANGLE),
+    Stage("sine of a short context", "sin(3 - log(x1 + x2)/log(x1))", 0.01,
+          IN_SINE, None, Contexts(1, or_none=True), largest=FARTHEST_ANGLE),
+    Stage("sine of one context", "sin((x2**3 - (x2 + 1)**2)/log(x1))", 0.036,
+          IN_SINE, None, Contexts(2), first_nodes=3),
+    Stage("sine in one context", "log(x2) + cos(x2**3*log(x1 + x2))", 0.008,
+          IN_SINE, 2, largest=FARTHEST_ANGLE),
+    Stage("plain join in a long context", "x1 + x2 + log(x1) - exp(x1*x2)", 0.087,
+          IN_CONTEXTS, 3, plain=True),
+    Stage("sine in a very long context", "exp(x1 + x2) - cos((x2 + 1)**2 + x2)", 0.094,
+          IN_SINE, 4),
+    Stage("sine of an operator in a long context", "cos(exp(log(x1)/exp(x1*x2)))/(x2 - 2)", 0.037,
+          IN_SINE, 3, Contexts(0)),
+    Stage("sine of a short context in another", "log(x1) + cos(x2*exp(x1*x2) - x2)", 0.059,
+          IN_SINE, 2, Contexts(1)),
+    Stage("plain join in a context under an operator", "(exp(x1)*(x2 + 1)**2/exp(x2))**2", 0.029,
+          IN_CONTEXTS, 0, Contexts(2), plain=True),
+    Stage("plain join in a very long context", "(exp(x1 + x2) - exp(x2))*log(x1 + x2)", 0.091,
+          IN_CONTEXTS, 4, plain=True),
+    Stage("plain join in two contexts", "log(x2)*x1**2/(x2 + log(x1 + x2))", 0.078,
+          IN_CONTEXTS, 2, Contexts(2), plain=True),
+    Stage("operator on a plain join in a long context", "log((x2 + 1)**2 - 2)*sin(x1)**2", 0.036,
+          IN_CONTEXTS, 3, Contexts(0), plain=True),
+    Stage("sine of a long context under an operator", "exp(sin(3/(x1 + 1)/log(x1)**2))", 0.093,
+          IN_SINE, 0, Contexts(3, more_than=1)),
+    Stage("sine of an operator in a context under an operator", "log(cos(log((x1 + x2)/x2**3)/exp(x1)))", 0.05,
+          IN_SINE, 0, Contexts(2), Contexts(0)),
+    Stage("sine of two contexts", "sin((x2**2 - log(x1 + x2))/exp(x2)/3)", 0.086,
+          IN_SINE, None, Contexts(1), Contexts(2, more_than=0)),
+    Stage("sine of an operator in a short context", "cos(x2*log(x1 + (x2 + 1)**2))", 0.042,
+          IN_SINE, None, Contexts(1), Contexts(0), first_nodes=3),
+    Stage("sine of an operator on a join", "sin(exp(x2/exp(x1*x2)))", 0.019,
+          IN_SINE, None, Contexts(0), first_nodes=4, largest=FAR_ANGLE),
+    Stage("sine of an operator in a long context, far", "x1 + cos(exp(x1*x2 + 3))", 0.048,
+          IN_SINE, 3, Contexts(0), largest=FARTHEST_ANGLE),
+    Stage("join in two short contexts", "3*(x1 - (cos(x2) + x1*x2)**3)", 0.033,
+          IN_CONTEXTS, 1, Contexts(1)),
 )  # fmt: skip
 
 
