@@ -79,8 +79,8 @@ def save(regressor: Any, path: str | Path) -> None:
         "format_version": FORMAT_VERSION,
         "dgsr_version": __version__,
         "parameters": parameters,
-        "library": _library_entry(library),
-        "library_of_formulas": _library_entry(expressions[0].library),
+        "library": library.to_json(),
+        "library_of_formulas": expressions[0].library.to_json(),
         "programs": [[e.library.tokens[t].name for t in e.tokens] for e in expressions],
         "names": [list(expression.feature_names) for expression in expressions],
         "chosen": expressions.index(regressor.expression_),
@@ -256,7 +256,7 @@ def _parameters(regressor: Any) -> tuple[dict[str, Any], list[str]]:
     left_out = []
     for name, value in regressor.get_params(deep=False).items():
         if isinstance(value, Library):
-            held[name] = _library_entry(value)
+            held[name] = value.to_json()
         elif isinstance(value, Path):
             held[name] = str(value)
         elif value is None or isinstance(value, str | bool | int | float | np.number | np.bool_):
@@ -272,18 +272,9 @@ def _plain(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def _library_entry(library: Library) -> dict[str, Any]:
-    fields = ("name", "operators", "has_constants", "n_variables")
-    return {field: getattr(library, field) for field in fields}
-
-
 def _library(entry: dict[str, Any], n_variables: int | None = None) -> Library:
     """Return the library of an entry; if `n_variables` is given, the library must have that many."""
-    operators = _entry(entry, "operators", list)
-    if not all(type(name) is str for name in operators):
-        raise ValueError("operators are not names")
     n = _entry(entry, "n_variables", int)
     if n > _MAX_VARIABLES or n_variables not in (None, n):
         raise ValueError(f"n_variables is {n}")
-    name, has_constants = _entry(entry, "name", str), _entry(entry, "has_constants", bool)
-    return Library(name, tuple(operators), has_constants, n)
+    return Library.from_json(entry)

@@ -100,22 +100,12 @@ def read_tensors(
         return checked, {name: file.get_tensor(name) for name in names}
 
 
-def library_entry(library: Library) -> dict[str, Any]:
-    """Return the fields of a library as JSON holds them, in a header and in a card."""
-    return {
-        "name": library.name,
-        "operators": list(library.operators),
-        "has_constants": library.has_constants,
-        "n_variables": library.n_variables,
-    }
-
-
 def header_of(generator: Generator) -> dict[str, str]:
     """Return the header of a weights file."""
     refuse_user_operators(generator.library)
     return {
         "format_version": str(FORMAT_VERSION),
-        "library": json.dumps(library_entry(generator.library)),
+        "library": json.dumps(generator.library.to_json()),
         "config": json.dumps(asdict(generator.config)),
         "constraints": json.dumps(asdict(generator.constraints)),
         "input_layout": json.dumps({"version": INPUT_LAYOUT, "names": generator.input_names()}),

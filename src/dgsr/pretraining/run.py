@@ -16,7 +16,6 @@ from dgsr.expressions.constraints import Constraints
 from dgsr.expressions.library import Library, get_library
 from dgsr.generator.checkpoints import (
     CURVES,
-    library_entry,
     load_generator,
     refuse_user_operators,
     save_generator,
@@ -166,7 +165,7 @@ def pretrain(
         if distributed.rank() == 0:
             card = {
                 "name": out.name,
-                "library": library_entry(library),
+                "library": library.to_json(),
                 "training": asdict(training)
                 | {"seed": random_state, "start_from": start_from and Path(start_from).name},
                 **run.card(n_validation),
