@@ -202,6 +202,7 @@ def _decimals(tree):
 
 
 @given(trees)
+@example(("neg", ("neg", ("mul", 0, "x1"))))
 def test_writing_what_was_read_changes_nothing(tree):
     text = to_text(parse(to_text(tree)))
     assert to_text(parse(text)) == text

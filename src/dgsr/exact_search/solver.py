@@ -18,9 +18,10 @@ from dgsr.exact_search.limits import (
 )
 from dgsr.exact_search.stages import STAGES, Stage, find_law
 from dgsr.expressions.constraints import Grammar
-from dgsr.expressions.library import Library
+from dgsr.expressions.library import Library, TokenTable
 from dgsr.kernels.evaluate import predictions
 from dgsr.kernels.grammar import are_valid
+from dgsr.kernels.programs import Programs
 from dgsr.population import DataSet, Population
 
 # Stages of the table that the solver goes through at its stage 1. It goes through the first of them at stage
@@ -33,6 +34,28 @@ def _stages_of(stage: int) -> tuple[Stage, ...]:
     if stage == 0:
         return STAGES[:1]
     return STAGES[:_N_FIRST] if stage == 1 else STAGES[_N_FIRST + stage - 2 :][:1]
+
+
+def is_law(
+    program: np.ndarray, table: TokenTable, grammar: Grammar, columns: np.ndarray, y: np.ndarray
+) -> bool:
+    """Return whether a program meets the grammar and has the values of a target.
+
+    Parameters
+    ----------
+    program : ndarray of shape (length,), int64
+        Tokens, none of them a constant.
+    table : TokenTable
+    grammar : Grammar
+    columns : ndarray of shape (C, n), float64
+    y : ndarray of shape (n,), float64
+    """
+    tokens, lengths = program[None], np.array([len(program)])
+    if not are_valid(tokens, lengths, grammar)[0]:
+        return False
+    values = predictions(Programs(tokens, lengths, np.ones((1, 0))), table, columns)[0]
+    with np.errstate(all="ignore"):  # what is not finite is no law
+        return bool(np.mean((values - y) ** 2) <= LAW_ERROR * np.mean(y**2))
 
 
 class ExactSolver:
@@ -98,12 +121,7 @@ class ExactSolver:
 
     def _is_law(self, program: np.ndarray, n: int) -> bool:
         """Return whether the first n tokens meet the grammar and are the law at all rows, not only points."""
-        tokens, lengths, table = program[None, :n], np.array([n]), self.library.table
-        if not are_valid(tokens, lengths, self.grammar)[0]:
-            return False
-        constants = np.ones((1, 0))
-        values = predictions(tokens, lengths, constants, table.opcode, table.argument, self._columns)[0]
-        return bool(np.mean((values - self._y) ** 2) <= LAW_ERROR * np.mean(self._y**2))
+        return is_law(program[:n], self.library.table, self.grammar, self._columns, self._y)
 
     def repair(self, near_misses: Population, should_stop: Callable[[], bool] = lambda: False) -> Population:
         """Return programs that are near misses but for one subtree, and exact at the points.

@@ -147,7 +147,8 @@ class _Parser:
             return result
         if value == "-":
             inner, depth = self._expression(NEGATION)
-            return (-inner, depth) if is_number(inner) else (("neg", inner), depth + 1)
+            is_negative = is_number(inner) and inner != 0  # -0 stays a negation, as it is written again
+            return (-inner, depth) if is_negative else (("neg", inner), depth + 1)
         if value == "+":
             return self._expression(NEGATION)
         raise self._error(position, value, "a number, a variable, a function or '(' must stand here")

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from dgsr.exact_search import bank_of, spread_rows
+from dgsr.exact_search import bank_of, is_law, spread_rows
 from dgsr.expressions.constraints import Constraints, Grammar
 from dgsr.expressions.library import Library
 from dgsr.generator.columns import ColumnEncoder
@@ -25,7 +25,7 @@ from dgsr.generator.decoder import Decoder, TargetFeatures
 from dgsr.generator.encoder import Encoder
 from dgsr.generator.encoding import Encoding
 from dgsr.generator.sampling import Samples, sample_programs
-from dgsr.kernels.grammar import are_valid, walk
+from dgsr.kernels.grammar import walk
 from dgsr.kernels.random import new_state
 from dgsr.population import Population
 
@@ -269,14 +269,16 @@ class Generator(nn.Module):
         Returns
         -------
         tokens, lengths : ndarray
-            Programs of the same values, as they were where no join ends one or the result does not meet the
-            constraints.
+            Programs of the same values, as they were where no join ends one, the result does not meet the
+            constraints, or a join has the values at the points of the bank only.
         """
         if encoding.tables is None:
             return tokens, lengths
         arguments = np.arange(len(lengths)), self.library.table, encoding.tables, encoding.bank
         joined, n_joined = with_joins(tokens, lengths, *arguments)
-        valid = are_valid(joined, n_joined, grammar)
+        columns, y, table = encoding.tables.columns, encoding.tables.y, self.library.table
+        of_all = zip(joined, n_joined, columns, y)
+        valid = np.array([is_law(program[:n], table, grammar, *data) for program, n, *data in of_all])
         return np.where(valid[:, None], joined, tokens), np.where(valid, n_joined, lengths)
 
     def sample_encoded(self, encoding: Encoding, n: int, grammar: Grammar, state: np.ndarray) -> Samples:

@@ -24,7 +24,7 @@ from dgsr.kernels.inverses import WAY_NAMES, second_operand, take_off, ways_to_l
 from dgsr.kernels.operators import ADD, CONSTANT, COS, DIV, EXP, MUL, SIN, SUB, VARIABLE, apply, is_binary
 
 _MOST_DOUBT = 4
-# Largest ratio of an operand to its difference (and to 1) for which the difference is used. Beyond it the
+# Largest ratio of an operand to its difference for which the difference is used. Beyond it the
 # rounding of the operand, 2e-16 of it, is more than a billionth of the difference.
 _ABSORBING = 5e6
 
@@ -155,7 +155,7 @@ def _leave_out_absorbed(target, first, difference):
     """Set those rows of a difference to NaN that are lost in the rounding of its operands."""
     for j in range(len(difference)):
         largest = max(abs(target[j]), abs(first[j]))
-        if largest > _ABSORBING * (1.0 + abs(difference[j])):
+        if largest > _ABSORBING * abs(difference[j]):
             difference[j] = np.nan
 
 
