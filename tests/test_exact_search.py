@@ -56,7 +56,9 @@ def solved(library, y, columns, stages=STAGES[:1], size=None, most=30):
     """Tokens of the law behind y, None if there is none; one stage searches the small bank."""
     program = np.zeros(most, dtype=np.int64)
     bank = bank_at(columns, library, size or (LARGE if len(stages) > 1 else SMALL))
-    solver = ExactSolver(library, DataSet.from_arrays(columns.T, y), Constraints(1, most).grammar(library))
+    with np.errstate(all="ignore"):
+        data = DataSet.from_arrays(columns.T, y)
+    solver = ExactSolver(library, data, Constraints(1, most).grammar(library))
     n = find_law(stages, y, bank, solver._is_law, program)
     return program[:n] if n else None
 

@@ -173,7 +173,9 @@ def solve_all(
     """
     found = np.full((len(y), grammar.max_length), -1)
     for d in range(len(y)):
-        solver = ExactSolver(library, DataSet.from_arrays(X[d], y[d]), grammar)
+        with np.errstate(over="ignore", invalid="ignore"):  # of the variance, which the solver does not use
+            data = DataSet.from_arrays(X[d], y[d])
+        solver = ExactSolver(library, data, grammar)
         for stage in range(n_stages):
             law = solver.solve(stage)
             if len(law):
