@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 # Sums are vectorised only if the compiler may reorder them.
 _summing = compiled(_nrt=False, fastmath={"reassoc", "contract", "nsz"})
 _leaf = compiled(_nrt=False)
+# For functions with one call site that run for every program: to pass so many arrays takes time.
+_inlined = compiled(_nrt=False, forceinline=True)
 
 # A function whose relative spread over the samples is below the root of this counts as constant: a slope
 # would scale its rounding up.
@@ -164,7 +166,7 @@ def fit_programs(programs, free, table, data, scaled, n_iterations, n_starts, pr
         result[b, 0], result[b, 1], result[b, 2] = lowest, slope, intercept
 
 
-@_leaf
+@_inlined
 def _descend(b, n_own, n_free, start, spare, task, scratch):
     """Fit program `b` from the constants of `start`; return its weighted sum of squared residuals, or inf.
 
@@ -255,7 +257,7 @@ def _compute(b, n_own, with_jacobian, point, task, scratch):
     return True
 
 
-@_leaf
+@_inlined
 def _compute_values(b, n_own, start, n, point, task, scratch):
     """Write the values on `n` samples from `start` on into `point`; return False where not finite."""
     tokens, opcode, argument = task.programs.tokens[b], task.table.opcode, task.table.argument
@@ -289,7 +291,7 @@ def _compute_values(b, n_own, start, n, point, task, scratch):
     return check == 0.0
 
 
-@_leaf
+@_inlined
 def _compute_jacobian(b, start, n, point, task, scratch):
     """Write the derivatives by the free constants on the samples of `_compute_values` into `point`."""
     tokens, opcode, argument = task.programs.tokens[b], task.table.opcode, task.table.argument
