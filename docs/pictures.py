@@ -72,7 +72,7 @@ def way() -> str:
     """From the table to the formula."""
     parts = [
         box(75, 110, 110, 62, "d", ["table", "X and y"]),
-        box(235, 110, 130, 62, "a", ["look up", "exact data only:", "short formulas"]),
+        box(235, 110, 130, 62, "a", ["exact search", "no constants:", "whole laws"]),
         box(425, 110, 150, 62, "c", ["generator", "reads the data,", "writes formulas"]),
         box(625, 110, 150, 62, "b", ["evolution", "crosses and changes", "what was written"]),
         box(625, 235, 150, 62, "b", ["evaluation", "fits the constants,", "measures the error"]),
@@ -93,7 +93,7 @@ def way() -> str:
         text(525, 184, "budget is spent or the fit exact", "small faint", "middle"),
         text(412, 308, "every formula evaluated", "small faint", "middle"),
     ]
-    return svg(720, 322, "The way of the data: table, look-up, generator, evolution, front, formula", parts)
+    return svg(720, 322, "The way of the data: table, exact search, generator, evolution, front, formula", parts)
 
 
 # x1, x2 of three rows of the example, whose law is x1 + exp(x1*x2).

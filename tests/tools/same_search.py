@@ -4,6 +4,7 @@
 round, a digest of all programs that were evaluated or fitted. After the change `--out after.json --against
 before.json` runs them again and names the first round that differs. A fit that is in the file already is not
 run again, so a long run may be broken off. To record another state of the code, set PYTHONPATH to its `src`.
+Fit once before, so that its kernels are compiled: the small search that compiles them would be recorded too.
 """
 
 from __future__ import annotations

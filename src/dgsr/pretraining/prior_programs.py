@@ -1,4 +1,3 @@
-# mypy: check-untyped-defs=False
 """Trees of the prior as programs in the tokens of a library, in compiled code.
 
 Without the token ``square`` powers are written as products, and in a library without constants integers are

@@ -1,4 +1,3 @@
-# mypy: check-untyped-defs=False
 """Random expression trees of the prior, in compiled code.
 
 Operators are drawn with the prior's weights and placed on a random open place of the tree until there are as
