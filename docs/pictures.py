@@ -93,7 +93,7 @@ def way() -> str:
         text(525, 184, "budget is spent or the fit exact", "small faint", "middle"),
         text(412, 308, "every formula evaluated", "small faint", "middle"),
     ]
-    return svg(720, 322, "The way of the data: table, exact search, generator, evolution, front, formula", parts)
+    return svg(720, 322, "The way of the data from the table to the formula", parts)
 
 
 # x1, x2 of three rows of the example, whose law is x1 + exp(x1*x2).
