@@ -27,12 +27,12 @@ SOURCES = ROOT / "src" / "dgsr"
 
 # The files that touch a kernel, where they are others than those that import it by name.
 TESTS = {
-    "arrays": ("test_completion",),
-    "backpropagation": ("test_completion",),
+    "arrays": ("test_exact_search",),
+    "backpropagation": ("test_exact_search",),
     "canonical": ("test_prior", "test_pretraining"),
     "compiled_decoder": ("test_generator", "test_columns"),
-    "enumeration": ("test_completion",),
-    "inverses": ("test_remainders", "test_completion"),
+    "enumeration": ("test_exact_search",),
+    "inverses": ("test_remainders", "test_exact_search"),
     "levenberg_marquardt": ("test_constants", "test_finishing"),
     "prior_kernel": ("test_prior", "test_pretraining"),
     "prior_programs": ("test_prior",),
@@ -40,6 +40,8 @@ TESTS = {
     "random": ("test_evolve", "test_prior"),
     "sampling": ("test_generator",),
 }
+# What the decorators of compiled functions are called.
+DECORATORS = ("compiled", "allocation_free", "_inlined", "_lean", "_leaf", "_summing")
 SWAPPED = {
     "+": "-", "-": "+", "*": "/", "/": "*", "//": "*", "%": "*", "**": "*", "<": "<=", "<=": "<", ">": ">=",
     ">=": ">", "==": "!=", "!=": "==", "and": "or", "or": "and", "&": "|", "|": "&", "^": "&", "<<": ">>",
@@ -69,7 +71,7 @@ def mutations(file: Path) -> Iterator[Mutation]:
     for function in ast.parse(source).body:
         if not isinstance(function, ast.FunctionDef):
             continue
-        if not any("compiled" in ast.unparse(decorator) for decorator in function.decorator_list):
+        if not any(name in ast.unparse(one) for one in function.decorator_list for name in DECORATORS):
             continue
         for statement in function.body:
             if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant):
@@ -99,6 +101,11 @@ def _between(left: ast.expr, right: ast.expr, file: Path, lines: list[str]) -> I
     if match and match[0] in SWAPPED:
         start = left.end_col_offset + match.start()
         yield Mutation(file, left.end_lineno, start, start + len(match[0]), SWAPPED[match[0]])
+
+
+def files() -> list[Path]:
+    """The files with compiled functions."""
+    return [path for path in sorted(SOURCES.rglob("*.py")) if next(mutations(path), None)]
 
 
 def tests_of(kernel: str) -> list[str]:
@@ -151,8 +158,7 @@ def main() -> int:
     arguments = parser.parse_args()
     if hasattr(os, "nice"):
         os.nice(10)
-    files = [path for path in sorted(SOURCES.rglob("*.py")) if tests_of(path.stem)]
-    everything = [mutation for file in files for mutation in mutations(file)]
+    everything = [mutation for file in files() for mutation in mutations(file)]
     drawn = random.Random(arguments.seed).sample(everything, arguments.number)
     n_tried = n_caught = 0
     with tempfile.TemporaryDirectory() as folder:

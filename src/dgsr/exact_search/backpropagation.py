@@ -22,7 +22,7 @@ from dgsr.kernels.compilation import compiled
 from dgsr.kernels.inverses import second_operand, take_off
 from dgsr.kernels.operators import ADD, COS, DIV, MUL, SIN, SQUARE, SUB, VARIABLE, apply, is_binary
 
-_compiled = compiled(error_model="numpy")
+_compiled = compiled()
 
 
 @_compiled

@@ -32,9 +32,9 @@ from dgsr.kernels.elementary import exp
 from dgsr.kernels.inverses import ways_to_look
 from dgsr.kernels.operators import ADD, COS, DIV, EXP, LOG, MUL, SIN, SUB, VARIABLE, apply
 
-_compiled = compiled(error_model="numpy")
-_inlined = compiled(error_model="numpy", _nrt=False, forceinline=True)
-_lean = compiled(error_model="numpy", _nrt=False)  # without the counting of references
+_compiled = compiled()
+_inlined = compiled(_nrt=False, forceinline=True)
+_lean = compiled(_nrt=False)  # without the counting of references
 
 
 class Semantics(NamedTuple):

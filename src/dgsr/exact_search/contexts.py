@@ -31,7 +31,7 @@ from dgsr.kernels.compilation import compiled
 from dgsr.kernels.inverses import take_off
 from dgsr.kernels.operators import COS, EXP, SIN
 
-_compiled = compiled(error_model="numpy")
+_compiled = compiled()
 
 
 @_compiled

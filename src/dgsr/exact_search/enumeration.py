@@ -38,7 +38,7 @@ from dgsr.kernels.operators import (
     is_binary,
 )
 
-_compiled = compiled(error_model="numpy")
+_compiled = compiled()
 
 
 class Programs(NamedTuple):

@@ -35,9 +35,9 @@ ADDED, LESS_SECOND, LESS_FIRST, MULTIPLIED, BY_SECOND, BY_FIRST, ALONE = range(7
 #: Nodes of a join where there is none.
 NONE = 1 << 30
 
-_compiled = compiled(error_model="numpy")
-_inlined = compiled(error_model="numpy", _nrt=False, forceinline=True)
-_lean = compiled(error_model="numpy", _nrt=False)  # without the counting of references
+_compiled = compiled()
+_inlined = compiled(_nrt=False, forceinline=True)
+_lean = compiled(_nrt=False)  # without the counting of references
 
 
 class Query(NamedTuple):

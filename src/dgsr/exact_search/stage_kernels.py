@@ -60,7 +60,7 @@ _AT, _JOINS, LOOKS, _NODES, LENGTH = range(5)
 # Ways to take the first value: as a sine or a cosine, or, under an even power, as minus either.
 _SIGNS = 4
 
-_compiled = compiled(error_model="numpy")
+_compiled = compiled()
 
 
 class Task(NamedTuple):

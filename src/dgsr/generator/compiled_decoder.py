@@ -30,7 +30,7 @@ BLOCK = 32
 _EPSILON = 1e-5  # of torch's layer norm
 
 # Sums may be taken in any order; nan and infinity are kept, for they must be detected.
-_compiled = compiled(nogil=True, error_model="numpy", fastmath={"reassoc", "contract", "arcp"})
+_compiled = compiled(nogil=True, fastmath={"reassoc", "contract", "arcp"})
 
 
 class Conditioning(NamedTuple):

@@ -52,6 +52,7 @@ READ_BY_KERNELS = (
     "dgsr.exact_search.limits",
     "dgsr.expressions.constraints",
     "dgsr.expressions.library",
+    "dgsr.generator.packing",
     "dgsr.population",
 )
 

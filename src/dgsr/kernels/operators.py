@@ -295,7 +295,7 @@ def call_loop(address, left, right, out):
 
 def _of_two(function, arity):
     """Return a compiled function of two floats; a function of one float ignores the second."""
-    scalar = njit(error_model="numpy")(function)
+    scalar = njit()(function)
     scalar.compile((types.float64,) * arity)
     for overload in scalar.overloads.values():
         returned = overload.signature.return_type
@@ -305,7 +305,7 @@ def _of_two(function, arity):
     # A value whose computation raises an error is undefined.
     if arity == 2:
 
-        @njit(error_model="numpy")
+        @njit()
         def of_two(a, b):
             try:
                 return 1.0 * scalar(a, b)
@@ -314,7 +314,7 @@ def _of_two(function, arity):
 
     else:
 
-        @njit(error_model="numpy")
+        @njit()
         def of_two(a, b):
             try:
                 return 1.0 * scalar(a)
@@ -330,7 +330,7 @@ def _difference(function, side):
     Where one side is outside the function's domain, the difference is one-sided.
     """
 
-    @njit(error_model="numpy")
+    @njit()
     def difference(a, b):
         at = a if side == 0 else b
         step = _STEP * max(abs(at), 1.0)

@@ -35,7 +35,7 @@ N_FACTORS = len(FACTORS)
 # Least norm of a row of a design after projecting out the rows before, for which it counts as independent.
 _INDEPENDENT = 1e-7
 
-_compiled = compiled(error_model="numpy", fastmath={"reassoc", "contract", "arcp"})
+_compiled = compiled(fastmath={"reassoc", "contract", "arcp"})
 
 
 class Tables(NamedTuple):

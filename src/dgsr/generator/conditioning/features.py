@@ -51,7 +51,7 @@ _AS_FACTOR = _AS_TERM + N_BASES
 _WITHOUT = _AS_FACTOR + N_FACTORS
 _WITHOUT_ITSELF = _WITHOUT + 3 * N_BASES
 
-_compiled = compiled(error_model="numpy", fastmath={"reassoc", "contract", "arcp"})
+_compiled = compiled(fastmath={"reassoc", "contract", "arcp"})
 
 
 @compiled()
