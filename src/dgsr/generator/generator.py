@@ -151,8 +151,8 @@ class Generator(nn.Module):
         n_variables : int
             Columns of `X` that are read: the first ones.
         found : ndarray of shape (D, max_length), int64, optional
-            Laws that an exact solver found, as `dgsr.exact_search.solve_all` returns them; the decoder is
-            told of them, if it is told of remainders at all.
+            Laws that an exact solver found, as `dgsr.exact_search.solve_all` returns them. A decoder with
+            features of targets gets their tokens as features.
         """
         latents = self.encoder(
             torch.from_numpy(X).to(self.device), torch.from_numpy(y).to(self.device), n_variables
@@ -256,7 +256,7 @@ class Generator(nn.Module):
     def with_joins(
         self, encoding: Encoding, tokens: np.ndarray, lengths: np.ndarray, grammar: Grammar
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Write programs as this generator would, which is told of joins that end them.
+        """Replace subtrees by the joins that this generator gets as features, as its samples have them.
 
         Parameters
         ----------

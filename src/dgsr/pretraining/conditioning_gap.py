@@ -96,8 +96,8 @@ def measure(
         How many of the validation set's equations to use.
     seed : int
     n_stages : int
-        Stages of `dgsr.exact_search.ExactSolver` that search for the laws of which a generator with
-        remainders is told; by default the one of the training.
+        Stages of `dgsr.exact_search.ExactSolver` that search for the laws whose tokens a generator with
+        features of targets gets; by default the one of the training.
 
     Returns
     -------
