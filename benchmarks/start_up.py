@@ -41,7 +41,7 @@ class Listener(event.Listener):
         duration = time.perf_counter() - running.pop()
         if not running:
             function = event.data["dispatcher"].py_func
-            name = f"{function.__module__.removeprefix('dgsr.kernels.')}.{function.__name__}"
+            name = f"{function.__module__.removeprefix('dgsr.')}.{function.__name__}"
             compiled[name] = compiled.get(name, 0.0) + duration
 
 event.register("numba:compile", Listener())
