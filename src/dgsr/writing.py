@@ -45,7 +45,7 @@ def check_writable(path: str | Path) -> None:
 
 
 def _is_stream(path: str | Path) -> bool:
-    """Whether `path` is a pipe or a device, which cannot be replaced."""
+    """Return whether `path` is a pipe or a device, which cannot be replaced."""
     return os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path)
 
 

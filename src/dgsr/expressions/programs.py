@@ -316,7 +316,7 @@ def _operators(*trees: Tree) -> set[str]:
 
 
 def _is_multiple(tree: Tree) -> bool:
-    """Whether the tree is a product by a whole number that is small enough to be written out."""
+    """Return whether the tree is a product by a whole number that is small enough to be written out."""
     return (
         tree[0] == "mul"
         and isinstance(tree[1], int)
@@ -326,5 +326,5 @@ def _is_multiple(tree: Tree) -> bool:
 
 
 def _is_exactly_one(tree: Tree) -> bool:
-    """Whether the tree is the exact number 1; a float is a constant that may change."""
+    """Return whether the tree is the exact number 1; a float is a constant that may change."""
     return is_number(tree) and not isinstance(tree, float) and tree == 1

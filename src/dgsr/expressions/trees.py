@@ -37,7 +37,7 @@ RESERVED = frozenset(
 
 
 def is_number(tree: Tree) -> bool:
-    """Whether `tree` is a leaf that holds a number."""
+    """Return whether `tree` is a leaf that holds a number."""
     return not isinstance(tree, (tuple, str))
 
 

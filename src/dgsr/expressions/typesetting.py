@@ -170,7 +170,7 @@ def _shortened(number: Any) -> str:
 
 
 def _is_letter(name: str) -> bool:
-    """Whether a name is a Latin or Greek letter, or one with an index."""
+    """Return whether a name is a Latin or Greek letter, or one with an index."""
     indexed = re.fullmatch(r"([A-Za-z]+)(?:_?\d+)?", name)
     if indexed is None:
         return False

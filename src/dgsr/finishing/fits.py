@@ -106,7 +106,7 @@ class Fits:
         return FittedProgram(fitted, new_nmse) if new_nmse < nmse else FittedProgram(program, nmse)
 
     def is_as_good(self, nmse: float, limit: float, allowed: float = SIGNIFICANT) -> bool:
-        """Whether n log(NMSE) has grown by less than `allowed`."""
+        """Return whether n log(NMSE) has grown by less than `allowed`."""
         if not (math.isfinite(nmse) and math.isfinite(limit)):
             return math.isfinite(nmse)
         return self.n_rows * math.log(max(nmse, self.floor) / max(limit, self.floor)) < allowed

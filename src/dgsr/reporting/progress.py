@@ -145,7 +145,7 @@ def _one_line(text: str) -> Text:
 
 
 def _in_notebook() -> bool:
-    """Whether this runs in a kernel that shows HTML, such as Jupyter's."""
+    """Return whether this runs in a kernel that shows HTML, such as Jupyter's."""
     ipython = sys.modules.get("IPython")
     shell = ipython.get_ipython() if ipython is not None else None
     return shell is not None and shell.has_trait("kernel")

@@ -87,7 +87,7 @@ class Refinement:
 
     @property
     def _many_columns(self) -> float:
-        """The number of columns in units of `_FEW_COLUMNS`, at least 1."""
+        """Return the number of columns in units of `_FEW_COLUMNS`, at least 1."""
         return max(1.0, self._library.n_variables / _FEW_COLUMNS)
 
     def sample(

@@ -374,7 +374,7 @@ def _dot(a, b):
 
 @compiled()
 def _nines(unexplained, floor):
-    """How many nines of a variance are explained, in sixes."""
+    """Return the score of a coefficient of determination R2, -log10(1 - R2) / 6: 1 for R2 = 1 - 1e-6."""
     return -math.log10(max(unexplained, floor)) / 6.0
 
 
