@@ -41,7 +41,10 @@ autodoc_default_options = {"exclude-members": "set_fit_request, set_predict_requ
 nitpicky = True
 nitpick_ignore_regex = [
     ("py:.*", r"(?!dgsr\.).*"),
-    ("py:.*", r"dgsr\.(checkpoints|evolution|expressions\.syntax|kernels|saving)\..*"),
+    (
+        "py:.*",
+        r"dgsr\.(evolution|expressions\.syntax|generator|kernels|pretraining\.conditioning_gap|saving)\..*",
+    ),
 ]
 suppress_warnings = ["myst.header"]  # headings of the third level under a title are meant
 

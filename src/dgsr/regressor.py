@@ -57,7 +57,7 @@ class DGSRRegressor(RegressorMixin, BaseEstimator):
         Token library: the name of a preset (``"koza"``, ``"koza-const"``, ``"synth"``, ``"physics"``),
         or a `Library` of any number of variables. ``"auto"`` is ``"physics"``, which has constants.
     generator : str, path, Generator or None, default="auto"
-        The pre-trained generator: a name of `dgsr.generator.checkpoints.list_generators`, a folder, or the
+        The pre-trained generator: a name of `dgsr.list_generators`, a folder, or the
         object. ``"auto"`` takes the shipped one for the library and the number of columns, or an untrained
         one where there is none; ``"untrained"`` has random weights; None searches by genetic programming
         without a network.
