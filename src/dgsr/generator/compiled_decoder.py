@@ -271,35 +271,6 @@ def _add_column_scores(n, weights, normed, columns, first_variable, logits):
 
 
 @_compiled
-def _embed(n, t, inputs, embeddings, x, tree):
-    """Embed the previous token in x, parent and sibling in `tree`, of the first n programs at position t."""
-    last_parent, embedding = len(embeddings.parents) - 1, embeddings.siblings.shape[1]
-    for a in range(n):
-        parent = min(inputs[1, a], last_parent)
-        for j in range(x.shape[1]):
-            x[a, j] = embeddings.tokens[inputs[0, a], j] + embeddings.positions[t, j]
-        for j in range(embedding):
-            tree[a, j] = embeddings.parents[parent, j] + embeddings.tree_positions[t, j]
-            tree[a, embedding + j] = (
-                embeddings.siblings[inputs[2, a], j] + embeddings.tree_positions[t, embedding + j]
-            )
-
-
-@_compiled
-def _run_layers(n, rows, t, weights, buffers, tree_buffers):
-    """Run the tree layers and the decoder's layers at position t; leave the last norm in `buffers.normed`."""
-    for at in range(weights.tree_layers.qkv.shape[0]):
-        _add_self_attention(n, rows, t, at, weights.tree_layers, tree_buffers)
-        _add_feed_forward(n, at, weights.tree_layers, tree_buffers)
-    layers = weights.layers
-    for at in range(layers.qkv.shape[0]):
-        _add_self_attention(n, rows, t, at, layers, buffers)
-        _add_cross_attention(n, at, layers.heads, weights.attention, tree_buffers.x, buffers)
-        _add_feed_forward(n, at, layers, buffers)
-    _normalise(buffers.x, n, weights.embeddings.norm, buffers.normed)
-
-
-@_compiled
 def decode(weights, conditioning, grammar, draws, state):
     """Draw all programs of one data set.
 
@@ -317,9 +288,11 @@ def decode(weights, conditioning, grammar, draws, state):
     embeddings, tokens = weights.embeddings, draws.tokens
     n_tokens = embeddings.outputs.shape[1]
     max_length, n_keys = grammar.max_length, weights.attention.keys.shape[1]
-    buffers = _new_buffers(weights.layers, embeddings.tokens.shape[1], max_length, n_keys)
-    tree_width = 2 * embeddings.siblings.shape[1]
-    tree_buffers = _new_buffers(weights.tree_layers, tree_width, max_length, 0)
+    width, half = embeddings.tokens.shape[1], embeddings.siblings.shape[1]
+    last_parent = len(embeddings.parents) - 1
+    buffers = _new_buffers(weights.layers, width, max_length, n_keys)
+    tree_buffers = _new_buffers(weights.tree_layers, 2 * half, max_length, 0)
+    x, tree = buffers.x, tree_buffers.x
     logits = np.empty((BLOCK, n_tokens), dtype=np.float32)
     if conditioning is not None:  # otherwise the compiler leaves these parts out
         library, basis, bank, d = (
@@ -343,17 +316,31 @@ def decode(weights, conditioning, grammar, draws, state):
         if conditioning is not None:
             holes.depths[:] = 0
         for t in range(max_length):
-            _embed(n, t, inputs, embeddings, buffers.x, tree_buffers.x)
+            # The previous token, and its parent and sibling in the tree, at position t.
+            for a in range(n):
+                parent = min(inputs[1, a], last_parent)
+                for j in range(width):
+                    x[a, j] = embeddings.tokens[inputs[0, a], j] + embeddings.positions[t, j]
+                for j in range(half):
+                    tree[a, j] = embeddings.parents[parent, j] + embeddings.tree_positions[t, j]
+                    sibling = embeddings.siblings[inputs[2, a], j]
+                    tree[a, half + j] = sibling + embeddings.tree_positions[t, half + j]
             if conditioning is not None:
                 for a in range(n):
                     describe_next(rows[a], d, basis, bank, holes, scratch, features.moments[a], by_column[a])
-                _add_features(n, conditioning.weights, features, buffers.x)
-            _run_layers(n, rows, t, weights, buffers, tree_buffers)
+                _add_features(n, conditioning.weights, features, x)
+            for at in range(weights.tree_layers.qkv.shape[0]):
+                _add_self_attention(n, rows, t, at, weights.tree_layers, tree_buffers)
+                _add_feed_forward(n, at, weights.tree_layers, tree_buffers)
+            for at in range(weights.layers.qkv.shape[0]):
+                _add_self_attention(n, rows, t, at, weights.layers, buffers)
+                _add_cross_attention(n, at, weights.layers.heads, weights.attention, tree, buffers)
+                _add_feed_forward(n, at, weights.layers, buffers)
+            _normalise(x, n, embeddings.norm, buffers.normed)
             _linear(buffers.normed, n, embeddings.outputs, embeddings.outputs_bias, logits)
             if conditioning is not None:
-                first_variable = len(embeddings.parents) - 1
                 _add_column_scores(
-                    n, conditioning.weights, buffers.normed, features.columns, first_variable, logits
+                    n, conditioning.weights, buffers.normed, features.columns, last_parent, logits
                 )
             draw_tokens(
                 logits[:n], active[:n], t, draws.tree, grammar, tokens, draws.log_probs, state, inputs,

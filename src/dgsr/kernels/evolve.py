@@ -119,7 +119,13 @@ def _vary(parents, fitness, grammar, crossover, mutation, tournament, mutate_max
             _cross_pair(parents, b, offspring, draft, grammar, state)
     for b in range(n_programs):
         if uniform(state) < mutation:
-            _mutate_child(b, offspring, mutate_max_depth, draft, grammar, choices, state)
+            has_constants = n_constants > 0 and _n_constants(children, b, grammar) > 0
+            kind = integer(state, 5 if has_constants else 4)
+            for _ in range(ATTEMPTS):  # again where the result breaks the constraints
+                if mutate(kind, children, b, mutate_max_depth, draft, grammar, choices, state):
+                    store(draft, b, children)
+                    offspring.mutations[b], offspring.changed[b] = kind, True
+                    break
         if offspring.changed[b]:  # a subtree may have been replaced by an equal one
             parent = offspring.parents[b]
             offspring.changed[b] = _differs(children, b, parents, parent, grammar.is_constant)
@@ -182,22 +188,6 @@ def _cross(programs, host, at, donor, donor_at, draft, grammar):
         and append_slice(programs, donor, donor_at, donor_end, draft, grammar)
         and append_slice(programs, host, end, length, draft, grammar)
     )
-
-
-@allocation_free
-def _mutate_child(b, offspring, max_depth, draft, grammar, choices, state):
-    """Mutate child `b` by a random mutation, trying again where the result breaks the constraints."""
-    children = offspring.programs
-    n_kinds = 4
-    if children.constants.shape[1] > 0 and _n_constants(children, b, grammar) > 0:
-        n_kinds = 5
-    kind = integer(state, n_kinds)
-    for _ in range(ATTEMPTS):
-        if mutate(kind, children, b, max_depth, draft, grammar, choices, state):
-            store(draft, b, children)
-            offspring.mutations[b] = kind
-            offspring.changed[b] = True
-            return
 
 
 @allocation_free
