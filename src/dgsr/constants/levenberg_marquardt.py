@@ -100,7 +100,7 @@ def fit_programs(programs, free, table, data, scaled, n_iterations, n_starts, pr
     free : ndarray of shape (n_programs, max_constants), bool
         Which constants to fit; the others stay as they are.
     table : TokenTable
-        Of the library.
+        The opcodes and arguments of the tokens, `Library.table`.
     data : DataSet
         The weighted mean of its y must be 0 if `scaled`.
     scaled : bool

@@ -70,7 +70,7 @@ def repair(tokens, length, table, points, target, bank, looks, repaired, lengths
         The columns at the points.
     target : ndarray of shape (N_POINTS,), float64
     bank : Bank
-        With its values at the points.
+        The bank of subprograms, filled with their values at the points (`Bank.at`).
     looks : ndarray of shape (1,), int64
         The looks that are left; see `dgsr.exact_search.join.join`.
     repaired : ndarray of shape (most, max_length), int64

@@ -277,7 +277,7 @@ def join(values, bank, without, most_first, looks, program):
     values : ndarray of shape (n,), float64
         The target at all rows of the data set.
     bank : Bank
-        With its values on the data set.
+        The bank of subprograms, filled with their values on the data set (`Bank.at`).
     without : bool
         Whether sines and cosines are not allowed.
     most_first : int

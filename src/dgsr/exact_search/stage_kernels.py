@@ -95,7 +95,7 @@ def go_on(task, progress, values, bank, program):
     values : ndarray of shape (n,), float64
         The target at all rows of the data set.
     bank : Bank
-        With its values on the data set.
+        The bank of subprograms, filled with their values on the data set (`Bank.at`).
     program : ndarray of shape (most,), int64
         Receives the simplest program that is found.
 

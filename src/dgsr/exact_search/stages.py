@@ -137,7 +137,7 @@ def find_law(stages, values, bank, accepts, program, should_stop=lambda: False):
     values : ndarray of shape (n,), float64
         The target at all rows of the data set.
     bank : Bank
-        With its values on the data set.
+        The bank of subprograms, filled with their values on the data set (`Bank.at`).
     accepts : callable
         Asked with `program` and its length; a program that it refuses is passed over.
     program : ndarray of shape (most,), int64

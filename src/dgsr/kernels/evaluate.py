@@ -102,7 +102,7 @@ def squared_errors(programs, table, data):
     ----------
     programs : Programs
     table : TokenTable
-        Of the library.
+        The opcodes and arguments of the tokens, `Library.table`.
     data : DataSet
 
     Returns
@@ -149,7 +149,7 @@ def predictions(programs, table, columns):
     ----------
     programs : Programs
     table : TokenTable
-        Of the library.
+        The opcodes and arguments of the tokens, `Library.table`.
     columns : ndarray of shape (n_features, n_samples), float64
 
     Returns

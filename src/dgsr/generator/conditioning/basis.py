@@ -312,7 +312,7 @@ def room_for_tables(columns, y, bank, plans):
     columns : ndarray of shape (D, C, n), float64
     y : ndarray of shape (D, n), float64
     bank : dgsr.exact_search.Bank
-        Of the library over these columns.
+        The subprograms of the library over these columns.
     plans : ndarray of shape (D, max_length), int64
         Tokens of their laws as the exact solver found them, -1 after the end of each; all -1 where it found
         none.
