@@ -23,7 +23,6 @@ from dgsr.expressions.constraints import Constraints
 from dgsr.expressions.expression import Expression
 from dgsr.expressions.library import Library, library_over
 from dgsr.finishing import finish, rescaled
-from dgsr.generator.config import CONFIGS
 from dgsr.pareto import SELECTIONS, Candidate, ParetoFront
 from dgsr.preprocessing import Prepared, check_spread, prepare
 from dgsr.reporting.facts import evenly_spaced_rows
@@ -503,35 +502,14 @@ class DGSRRegressor(RegressorMixin, BaseEstimator):
 
     def _resolve_generator(self, constraints: Constraints, seed: int) -> Generator | None:
         """Return the generator for this fit, and set `generator_` to its name."""
-        chosen = self.generator
-        if chosen is None:
+        if self.generator is None:
             self.generator_ = "none"
             return None
-        # Imported here since both import torch, which takes more than a second.
-        from dgsr.generator.checkpoints import find_generator, load_generator
-        from dgsr.generator.generator import Generator
+        # Imported here since it imports torch, which takes more than a second.
+        from dgsr.generator.choice import choose_generator
 
-        if chosen == "auto":
-            name = find_generator(self.library_, self.max_length)
-            chosen = "untrained" if name is None else name
-        if chosen == "untrained":
-            self.generator_ = "untrained"
-            config = CONFIGS["paper"].with_max_length(self.max_length)
-            return Generator.untrained(self.library_, config, constraints, seed)
-        generator = chosen if isinstance(chosen, Generator) else load_generator(chosen)
-        self.generator_ = "given" if isinstance(chosen, Generator) else str(chosen)
-        theirs = generator.library
-        if theirs.operators != self.library_.operators or theirs.has_constants != self.library_.has_constants:
-            raise ValueError(
-                f"The generator {self.generator_!r} is for the library {theirs.name!r}, the search uses "
-                f"{self.library_.name!r}; set library={theirs.name!r}, or choose another generator."
-            )
-        if self.max_length > generator.config.max_length:
-            raise ValueError(
-                f"max_length={self.max_length} is more than the {generator.config.max_length} tokens the "
-                f"generator {self.generator_!r} can write; lower it, or set generator='untrained'."
-            )
-        return generator.with_variables(self.library_.n_variables)
+        self.generator_, generator = choose_generator(self.generator, self.library_, constraints, seed)
+        return generator
 
 
 def load(path: str | Path) -> DGSRRegressor:
