@@ -36,6 +36,20 @@ def draw(n, seed=0):
 losses = st.floats(1e-3, 1e3) | st.sampled_from([1.0, np.inf])
 
 
+def undominated(complexities, nmse):
+    """Complexity and NMSE of every program on the front, by comparing each with all others."""
+    pairs = list(zip(complexities, nmse))
+    return sorted(
+        {
+            (c, loss)
+            for c, loss in pairs
+            if np.isfinite(loss)
+            and all(loss < (1 - 1e-6) * other for d, other in pairs if d < c)
+            and loss == nmse[complexities == c].min()
+        }
+    )
+
+
 @settings(max_examples=100, deadline=None)
 @given(st.lists(losses, min_size=1, max_size=40), st.integers(0, 20), st.integers(1, 4))
 def test_the_archive_and_its_front_are_what_comparing_all_gives(nmse, seed, n_updates):
@@ -48,15 +62,7 @@ def test_the_archive_and_its_front_are_what_comparing_all_gives(nmse, seed, n_up
     for c in set(complexities):
         assert archive.nmse[c] == nmse[complexities == c].min()
 
-    expected = sorted(
-        {
-            (c, loss)
-            for c, loss in zip(complexities, nmse)
-            if np.isfinite(loss)
-            and all(loss < (1 - 1e-6) * other for d, other in zip(complexities, nmse) if d < c)
-            and loss == nmse[complexities == c].min()
-        }
-    )
+    expected = undominated(complexities, nmse)
     front = archive.front()
     assert list(zip(front, archive.nmse[front])) == expected
     np.testing.assert_array_equal(archive.population().complexities(), front)
@@ -87,15 +93,7 @@ def test_a_front_of_expressions_is_what_comparing_all_gives(n, seed):
     data = DataSet.from_arrays(X, Y, np.random.default_rng(seed).uniform(0.0, 2.0, len(Y)))
     nmse, complexities = population.nmse(data), population.complexities()
     front = ParetoFront.from_expressions([population[i] for i in range(n)], data, ["a", "b"])
-    expected = sorted(
-        {
-            (c, loss)
-            for c, loss in zip(complexities, nmse)
-            if np.isfinite(loss)
-            and all(loss < (1 - 1e-6) * other for d, other in zip(complexities, nmse) if d < c)
-            and loss == nmse[complexities == c].min()
-        }
-    )
+    expected = undominated(complexities, nmse)
     assert [(candidate.complexity, candidate.loss) for candidate in front] == expected
     for candidate in front:
         assert candidate.expression.feature_names == ("a", "b")
