@@ -204,7 +204,7 @@ class Search:
     def glance(self) -> None:
         """Evaluate the law that the solver found, and a few programs of the generator: often that is all."""
         nmse = np.zeros(0)
-        if self._law is not None:
+        if self.solver is not None and self._law is not None:
             nmse = self.evaluate(self._law)
         if self.refinement is not None and not self._should_stop():
             programs = self._sample(self.refinement, min(_GLANCE, self.config.batch_size))
