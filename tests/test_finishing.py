@@ -539,6 +539,7 @@ def test_merging_keeps_the_value(tree, placement):
 @settings(deadline=None, max_examples=200)
 @example(("add", ("mul", "x1", 2.0), ("div", "x1", ("add", "x1", "x1"))))  # 2.0*x1 + 1/2
 @example(("add", ("add", ("mul", 2.5, "x1"), "x2"), "x2"))  # 2.5*x1 + 2*x2
+@example(("add", "x1", ("mul", 2.5, ("add", "x1", "x2"))))  # not 3.5*x1 + 2.5*x2
 @given(rational_trees)
 def test_merging_never_adds_a_fitted_constant(tree):
     def n_fitted(tree):

@@ -102,7 +102,7 @@ def _sum(parts: list[Scaled]) -> Scaled:
             terms[node] = terms.get(node, 0) + scale
     for scale, node in parts:
         if isinstance(node, Sum):
-            _add_sum(terms, scale, node)
+            terms = _add_sum(terms, scale, node)
     _merge_logarithms(terms)
     pairs = {node: clean(scale) for node, scale in terms.items()}
     ordered = sorted(((n, s) for n, s in pairs.items() if s != 0), key=lambda pair: _order(pair[0]))
@@ -117,19 +117,42 @@ def _sum(parts: list[Scaled]) -> Scaled:
     return lead, Sum(tuple(_free_of_inner_scale(node, over(scale, lead)) for node, scale in ordered))
 
 
-def _add_sum(terms: dict[Node, Number], scale: Number, node: Sum) -> None:
-    """Add scale*node to `terms`: term by term, or as one term where that saves a constant."""
+def _add_sum(terms: dict[Node, Number], scale: Number, node: Sum) -> dict[Node, Number]:
+    """Return `terms` with scale*node added: term by term, its number apart, or as one term.
+
+    The first way of those with the fewest fitted constants is taken: x1 + 2.5*(x1 + x2) has one of them,
+    and 3.5*x1 + 2.5*x2 would have two.
+    """
     inner = dict(node.terms)
     number = inner.pop(1, 0)
-    terms[1] = terms.get(1, 0) + scale * number
+    whole = _added(terms, [(scale, node)])
+    own, rest = _sum([(coefficient, part) for part, coefficient in inner.items()])
+    number_apart = _added(terms, [(scale * own, rest), (scale * number, 1)])
+    term_by_term = _added(terms, [(scale * coefficient, part) for part, coefficient in node.terms])
     n_constants = sum(not _is_unit(coefficient) for coefficient in inner.values())
     overlaps = any(part in terms for part in inner)
     if _is_unit(scale) or overlaps or n_constants >= len(inner) - 1:
-        for part, coefficient in inner.items():
-            terms[part] = terms.get(part, 0) + scale * coefficient
-    else:
-        own, rest = _sum([(coefficient, part) for part, coefficient in inner.items()])
-        terms[rest] = terms.get(rest, 0) + scale * own
+        return min(term_by_term, number_apart, whole, key=_n_fitted)
+    return min(number_apart, whole, key=_n_fitted)
+
+
+def _added(terms: dict[Node, Number], parts: list[Scaled]) -> dict[Node, Number]:
+    """Return `terms` with scaled nodes added."""
+    result = dict(terms)
+    for scale, node in parts:
+        result[node] = result.get(node, 0) + scale
+    return result
+
+
+def _n_fitted(terms: dict[Node, Number]) -> int:
+    """Return the number of fitted constants of terms, those within sums among them."""
+    coefficients = [
+        scale
+        for node, outer in terms.items()
+        if outer != 0
+        for scale in (outer, *(dict(node.terms).values() if isinstance(node, Sum) else ()))
+    ]
+    return sum(isinstance(scale, float) and scale != 0 for scale in coefficients)
 
 
 def _merge_logarithms(terms: dict[Node, Number]) -> None:
