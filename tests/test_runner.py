@@ -132,8 +132,8 @@ def test_unknown_names_are_refused_before_anything_runs():
 def test_the_methods_of_the_package_differ_in_the_generator_and_the_exact_search_alone():
     assert {name: method.keywords for name, method in METHODS.items() if hasattr(method, "keywords")} == {
         "dgsr": {"generator": "auto"},
-        "sampled": {"generator": "auto", "look_up": False},
-        "look-up": {"generator": None},
+        "generator": {"generator": "auto", "look_up": False},
+        "exact": {"generator": None},
         "misled": {"look_up": False},
         "untrained": {"generator": "untrained", "look_up": False},
         "gp": {"generator": None, "look_up": False},

@@ -33,14 +33,14 @@ def _wrong_data_regressor(**parameters):
 #: The methods by name: functions that make an unfitted regressor from `library`, `max_evaluations`,
 #: `max_length`, `random_state` and the options of the run. The regressor has `fit` and `predict`, and once it
 #: is fitted `expression_`, `n_evaluations_` and `stop_reason_`. ``misled`` is the wrong-data control,
-#: ``sampled`` is without exact search and ``look-up`` is without a generator.
+#: ``generator`` is without exact search and ``exact`` is without a generator.
 METHODS: dict[str, Callable[..., Any]] = {
     "dgsr": partial(_dgsr_regressor, generator="auto"),
-    "sampled": partial(_dgsr_regressor, generator="auto", look_up=False),
+    "generator": partial(_dgsr_regressor, generator="auto", look_up=False),
     "misled": partial(_wrong_data_regressor, look_up=False),
     "untrained": partial(_dgsr_regressor, generator="untrained", look_up=False),
     "gp": partial(_dgsr_regressor, generator=None, look_up=False),
-    "look-up": partial(_dgsr_regressor, generator=None),
+    "exact": partial(_dgsr_regressor, generator=None),
 }
 
 # The entries of a record that tell one run from another.
