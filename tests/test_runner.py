@@ -197,7 +197,9 @@ def test_the_encoder_of_the_wrong_data_control_reads_one_other_data_set():
 
 
 def test_a_file_that_cannot_be_written_is_told_before_anything_is_run(tmp_path, monkeypatch):
-    monkeypatch.setattr("dgsr.benchmarking.runner._run_safely", lambda *_: pytest.fail("a run was made"))
+    monkeypatch.setattr(
+        "dgsr.benchmarking.recording._record_safely", lambda *_: pytest.fail("a run was made")
+    )
     with pytest.raises(FileNotFoundError, match=r"runs\.jsonl"):
         run_set(
             "nguyen", problems=["Nguyen-1"], methods=["gp"], budget=50, out=tmp_path / "none" / "runs.jsonl"

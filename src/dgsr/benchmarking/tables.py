@@ -107,7 +107,7 @@ def _setting(key: str, value: Any) -> str:
 
 
 def _row(set_name: str, problem: str, label: str, runs: list[Mapping[str, Any]]) -> dict[str, Any]:
-    recovered = sum(bool(run["recovered"]) for run in runs)
+    recovered = sum(bool(run.get("recovered")) for run in runs)
     low, high = wilson_interval(recovered, len(runs))
     return {
         "set": set_name,
