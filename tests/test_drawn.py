@@ -31,6 +31,8 @@ def test_a_problem_follows_from_the_seed_and_its_number_alone():
     assert [problem.name for problem in few] == [f"physics-drawn-7-00{i}" for i in range(3)]
     assert not any(map(same, few, draw_problems("physics", 3, 8)))
     assert len({str(problem.truth) for problem in many}) > 4
+    [one] = draw_problems("physics", 8, 7, ["physics-drawn-7-006"])
+    assert same(one, many[6])
 
 
 def test_the_columns_cycle_and_some_problems_have_many():
@@ -71,7 +73,12 @@ def test_the_noise_is_in_standard_deviations_of_y():
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
-    [(("koza", 3, 1), "prior_name='koza'"), (("physics", 0, 1), "n=0"), (("physics", 3, 2**32), "seed=4294")],
+    [
+        (("koza", 3, 1), "prior_name='koza'"),
+        (("physics", 0, 1), "n=0"),
+        (("physics", 3, 2**32), "seed=4294967296"),
+        (("physics", 2, 1, ["physics-drawn-1-002"]), "physics-drawn-1-000 and the 1 that"),
+    ],
 )
 def test_what_cannot_be_drawn_is_named(arguments, message):
     with pytest.raises(ValueError, match=message):
@@ -134,7 +141,7 @@ def prophet(monkeypatch):
 def test_found_is_what_the_chosen_formula_says_of_clean_rows(prophet, monkeypatch, noise, limit, name):
     def record(error):
         monkeypatch.setattr(prophet, name, Formula(PROBLEM, error))
-        [record] = run_drawn("physics", 2, methods=["prophet"], problems=[PROBLEM.name], noise=noise)
+        [record] = run_drawn([PROBLEM], ["prophet"], noise=noise)
         return record
 
     below, above = record(0.99 * limit), record(1.01 * limit)
@@ -144,7 +151,7 @@ def test_found_is_what_the_chosen_formula_says_of_clean_rows(prophet, monkeypatc
 
 
 def test_a_record_is_plain_json_and_says_what_the_problem_was(prophet):
-    [record] = run_drawn("drawn:physics", 2, methods=["prophet"], problems=[PROBLEM.name], max_time=5.0)
+    [record] = run_drawn([PROBLEM], ["prophet"], max_time=5.0)
     assert json.loads(json.dumps(record, allow_nan=False)) == record
     assert (record["set"], record["draw_seed"], record["problem"]) == ("drawn:physics", 1, PROBLEM.name)
     assert (record["truth"], record["truth_length"]) == ("x2 + x1**2", 4)
@@ -161,37 +168,34 @@ def test_all_methods_run_on_a_problem_before_the_next_and_runs_of_the_file_are_n
 ):
     out = tmp_path / "runs.jsonl"
 
-    def run(n=3, **settings):
-        settings = {"methods": ["prophet", "seer"], "max_time": 1.0, "out": out, **settings}
-        return run_drawn("physics", n, 1, **settings)
+    def run(problems, methods=("prophet", "seer"), **settings):
+        return run_drawn(problems, methods, **{"max_time": 1.0, "out": out, **settings})
 
     # The formula is one of two columns, so that the runs on the other two problems fail.
-    records = run()
+    records = run(draw_problems("physics", 3, 1))
     assert [(r["problem"][-1], r["method"]) for r in records] == list(product("012", ("prophet", "seer")))
     assert ["error" in record for record in records] == [True, True, False, False, False, False]
     assert read_records(out) == records
     assert prophet.fits == 6
-    run()
+    run(draw_problems("physics", 3, 1))
     assert prophet.fits == 8  # those that failed
     for changed in ({"max_time": 5.0}, {"noise": 0.01}, {"seeds": 2}):
         before = prophet.fits
-        run(problems=[PROBLEM.name], **changed)
+        run([PROBLEM], **changed)
         assert prophet.fits == before + 2
-    run(4, methods=["seer"])
+    run(draw_problems("physics", 4, 1), ["seer"])
     assert prophet.fits == 8 + 6 + 2
 
 
 def test_a_short_fit_that_is_not_recorded_comes_before_the_first_of_a_method(prophet):
     _warm.clear()
-    records = run_drawn("physics", 2, methods=["prophet", "seer"])
+    records = run_drawn(draw_problems("physics", 2, 1), ["prophet", "seer"])
     assert (len(records), prophet.fits) == (4, 6)
 
 
-def test_unknown_problems_and_methods_are_refused_before_anything_runs(prophet):
+def test_unknown_methods_are_refused_before_anything_runs(prophet):
     with pytest.raises(ValueError, match="methods=\\['magic'\\]"):
-        run_drawn("physics", 2, methods=["prophet", "magic"])
-    with pytest.raises(ValueError, match="physics-drawn-1-000 to physics-drawn-1-001"):
-        run_drawn("physics", 2, methods=["prophet"], problems=["physics-drawn-1-002"])
+        run_drawn([PROBLEM], ["prophet", "magic"])
     assert prophet.fits == 0
 
 
@@ -274,7 +278,7 @@ def test_the_tables_leave_out_what_all_runs_share():
 def test_bench_runs_a_drawn_set_and_goes_on_with_it(tmp_path):
     out = tmp_path / "runs.jsonl"
     options = ["--method", "gp", "--method", "untrained", "--budget", "300", "--noise", "0.01"]
-    command = ["bench", "drawn:physics", "--problems", "2", "--draw-seed", "3", "--out", str(out), *options]
+    command = ["bench", "drawn:physics", "--problems", "2", "--draw-seed", "0x3", "--out", str(out), *options]
     result = CliRunner().invoke(app, command)
     assert result.exit_code == 0, result.stderr
     records = read_records(out)

@@ -5,7 +5,7 @@ Problem i of a set follows from the seed and i alone, so that a larger set begin
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
@@ -77,7 +77,7 @@ class DrawnProblem:
 
     @property
     def name(self) -> str:
-        return f"{self.set.removeprefix(PREFIX)}-drawn-{self.seed}-{self.number:03d}"
+        return _name(self.set.removeprefix(PREFIX), self.seed, self.number)
 
     @property
     def n_rows(self) -> int:
@@ -110,7 +110,9 @@ class DrawnProblem:
         return Sample(self.X[:n], y_train, self.X[n:], self.y[n:])
 
 
-def draw_problems(prior_name: str, n: int, seed: int) -> list[DrawnProblem]:
+def draw_problems(
+    prior_name: str, n: int, seed: int, names: Iterable[str] | None = None
+) -> list[DrawnProblem]:
     """Draw the first `n` problems of a set.
 
     Parameters
@@ -120,11 +122,13 @@ def draw_problems(prior_name: str, n: int, seed: int) -> list[DrawnProblem]:
     n : int
     seed : int
         Below 2**32.
+    names : iterable of str, optional
+        Names of some of these problems; all by default.
 
     Raises
     ------
     ValueError
-        If there is no such prior, or the seed or the number is out of its range.
+        If there is no such prior or problem, or the seed or the number is out of its range.
 
     Notes
     -----
@@ -141,7 +145,19 @@ def draw_problems(prior_name: str, n: int, seed: int) -> list[DrawnProblem]:
         raise ValueError(f"n={n} must be at least 1.")
     if not 0 <= seed < 2**32:
         raise ValueError(f"seed={seed} must be at least 0 and below 2**32.")
-    return [_draw(prior_name, seed, number) for number in range(n)]
+    numbers = {_name(prior_name, seed, number): number for number in range(n)}
+    names = list(numbers) if names is None else list(names)
+    strangers = [name for name in names if name not in numbers]
+    if strangers:
+        raise ValueError(
+            f"names={strangers} are not among {next(iter(numbers))} and the {n - 1} that follow it; "
+            "draw more, or with the seed that is in the name."
+        )
+    return [_draw(prior_name, seed, numbers[name]) for name in names]
+
+
+def _name(prior_name: str, seed: int, number: int) -> str:
+    return f"{prior_name}-drawn-{seed}-{number:03d}"
 
 
 def _draw(prior_name: str, seed: int, number: int) -> DrawnProblem:

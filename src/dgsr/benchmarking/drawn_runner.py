@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import time
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from dgsr.benchmarking.drawn import PREFIX, DrawnProblem, draw_problems
+from dgsr.benchmarking.drawn import DrawnProblem
 from dgsr.benchmarking.environment import environment
 from dgsr.benchmarking.methods import METHODS, check_methods
 from dgsr.benchmarking.recording import nmse, record_all
@@ -115,12 +115,9 @@ def is_found(error: float | None, noise: float) -> bool:
 
 
 def run_drawn(
-    prior_name: str,
-    n_problems: int = 200,
-    draw_seed: int = 1,
+    problems: Sequence[DrawnProblem],
     methods: Sequence[str] = ("dgsr",),
     *,
-    problems: Iterable[str] | None = None,
     seeds: int = 1,
     noise: float = 0.0,
     max_time: float | None = None,
@@ -129,18 +126,14 @@ def run_drawn(
     out: str | os.PathLike | None = None,
     callback: Callable[[dict[str, Any]], None] | None = None,
 ) -> list[dict[str, Any]]:
-    """Run every method on problems drawn from a prior: all methods on the first, then on the next.
+    """Run every method on drawn problems: all methods on the first, then on the next.
 
     Parameters
     ----------
-    prior_name : str
-        A key of `dgsr.benchmarking.drawn.DRAWN_SETS`, with or without ``drawn:`` before it.
-    n_problems, draw_seed : int
-        As in `draw_problems`.
+    problems : sequence of DrawnProblem
+        From `draw_problems`.
     methods : sequence of str
         Keys of `METHODS`.
-    problems : iterable of str, optional
-        Names of problems of the set; all by default.
     seeds : int
         Number of runs of each problem, whose methods have the seeds 0 to seeds - 1.
     noise : float
@@ -165,32 +158,17 @@ def run_drawn(
     Raises
     ------
     ValueError
-        If a prior, problem or method is unknown.
+        If a method is unknown.
     OSError
         If `out` cannot be written; it is raised before anything is run.
     """
     check_methods(methods)
-    drawn = _chosen(draw_problems(prior_name.removeprefix(PREFIX), n_problems, draw_seed), problems)
     if budget is None:
         budget = 2_000_000 if max_time is None else UNBOUNDED
     runs = [
         _Run(problem, method, METHODS[method], seed, noise, max_time, budget)
-        for problem in drawn
+        for problem in problems
         for seed in range(seeds)
         for method in methods
     ]
     return record_all(runs, _KEY, n_jobs, out, callback)
-
-
-def _chosen(drawn: list[DrawnProblem], names: Iterable[str] | None) -> list[DrawnProblem]:
-    if names is None:
-        return drawn
-    by_name = {problem.name: problem for problem in drawn}
-    names = list(names)
-    strangers = [name for name in names if name not in by_name]
-    if strangers:
-        raise ValueError(
-            f"problems={strangers} are not among {drawn[0].name} to {drawn[-1].name}; draw more, or with the "
-            "seed that is in the name."
-        )
-    return [by_name[name] for name in names]

@@ -10,7 +10,12 @@ import typer
 from dgsr.cli.errors import FAILED, input_errors
 from dgsr.cli.output import print_line, print_table, tell, warnings_as_notes
 
+# What the names of drawn sets begin with.
 _DRAWN = "drawn:"
+
+
+def _integer(text: str) -> int:
+    return int(text, 0)
 
 
 def bench(
@@ -26,7 +31,12 @@ def bench(
         int | None, typer.Option(min=1, help="Number of problems of a drawn set.  [default: 200]")
     ] = None,
     draw_seed: Annotated[
-        int | None, typer.Option(min=0, help="Seed that a drawn set is drawn from.  [default: 1]")
+        int | None,
+        typer.Option(
+            parser=_integer,
+            metavar="INTEGER",
+            help="Seed that a drawn set is drawn from, such as 7 or 0xeafe1a51.  [default: 1]",
+        ),
     ] = None,
     method: Annotated[
         list[str] | None, typer.Option(help="dgsr, exact, generator, gp, untrained, misled; may be repeated.")
@@ -53,62 +63,59 @@ def bench(
     out: Annotated[Path | None, typer.Option(help="File to add one line of JSON per run to.")] = None,
 ) -> None:
     """Measure how often a method recovers the formulas of a problem set."""
-    settings = {
-        "problems": problem or None,
-        "methods": list(dict.fromkeys(method or ["dgsr"])),
-        "seeds": seeds,
-        "noise": noise,
-        "n_jobs": n_jobs,
-        "out": out,
-        "callback": lambda record: tell(_run_line(record)),
-    }
+    methods = list(dict.fromkeys(method or ["dgsr"]))
+    settings: dict[str, Any] = {"seeds": seeds, "noise": noise, "n_jobs": n_jobs, "out": out}
+    settings |= {"callback": lambda record: tell(_run_line(record))}
+    settings |= {} if budget is None else {"budget": budget}
     kept = f"the runs so far are in {out}; the same command goes on" if out else "give --out to keep runs"
     with input_errors(f"interrupted; {kept}"), warnings_as_notes():
         if problem_set.startswith(_DRAWN):
-            records = _drawn(problem_set, problems, draw_seed, max_time, budget, settings)
+            n, seed = 200 if problems is None else problems, 1 if draw_seed is None else draw_seed
+            prior_name = problem_set.removeprefix(_DRAWN)
+            records = _run_drawn(prior_name, n, seed, problem or None, methods, max_time, settings)
         else:
-            for name, value in {"problems": problems, "draw-seed": draw_seed}.items():
+            for option, value in {"problems": problems, "draw-seed": draw_seed}.items():
                 if value is not None:
                     raise ValueError(
-                        f"--{name} {value} is for drawn sets; {problem_set} is none, leave it out."
+                        f"--{option} {value} is for drawn sets, unlike {problem_set}; leave it out."
                     )
-            records = _named(problem_set, max_time, budget, settings)
+            records = _run_named(problem_set, problem or None, methods, max_time, settings)
     if any("error" in record for record in records):
         raise typer.Exit(FAILED)
 
 
-def _named(
-    problem_set: str, max_time: float | None, budget: int | None, settings: dict[str, Any]
+def _run_named(
+    problem_set: str,
+    names: list[str] | None,
+    methods: list[str],
+    max_time: float | None,
+    settings: dict[str, Any],
 ) -> list[dict[str, Any]]:
     """Run a set of the package, and print how often its formulas are recovered."""
     from dgsr.benchmarking import run_set, summarise
 
-    options = {} if max_time is None else {name: {"max_time": max_time} for name in settings["methods"]}
-    records = run_set(problem_set, budget=budget or 2_000_000, options=options, **settings)
+    options = {} if max_time is None else {name: {"max_time": max_time} for name in methods}
+    records = run_set(problem_set, names, methods, options=options, **settings)
     print_table(summarise(records))
     return records
 
 
-def _drawn(
-    problem_set: str,
-    problems: int | None,
-    draw_seed: int | None,
+def _run_drawn(
+    prior_name: str,
+    n_problems: int,
+    draw_seed: int,
+    names: list[str] | None,
+    methods: list[str],
     max_time: float | None,
-    budget: int | None,
     settings: dict[str, Any],
 ) -> list[dict[str, Any]]:
     """Run a drawn set, and print how often its equations are found, and the methods in pairs."""
+    from dgsr.benchmarking.drawn import draw_problems
     from dgsr.benchmarking.drawn_runner import run_drawn
     from dgsr.benchmarking.pairs import tables
 
-    records = run_drawn(
-        problem_set,
-        200 if problems is None else problems,
-        1 if draw_seed is None else draw_seed,
-        max_time=max_time,
-        budget=budget,
-        **settings,
-    )
+    problems = draw_problems(prior_name, n_problems, draw_seed, names)
+    records = run_drawn(problems, methods, max_time=max_time, **settings)
     heading, parts = tables(records)
     print_line(heading)
     for rows in parts:
