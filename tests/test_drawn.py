@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import cache
 from itertools import product
 from math import comb
 
@@ -10,9 +11,10 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from dgsr.benchmarking import METHODS, read_records
+from dgsr.benchmarking import METHODS, read_records, summarise
 from dgsr.benchmarking.drawn import N_TEST, draw_problems
 from dgsr.benchmarking.drawn_runner import _warm, run_drawn
+from dgsr.benchmarking.environment import _commit
 from dgsr.benchmarking.pairs import compare, mcnemar, summarise_methods, tables, to_markdown
 from dgsr.cli import app
 from dgsr.pareto import Candidate
@@ -121,7 +123,10 @@ class Prophet:
         return self.expression_(X)
 
 
-PROBLEM = draw_problems("physics", 2, 1)[1]  # x2 + x1**2
+@cache
+def square():
+    """The problem x2 + x1**2."""
+    return draw_problems("physics", 2, 1)[1]
 
 
 @pytest.fixture
@@ -130,8 +135,8 @@ def prophet(monkeypatch):
         monkeypatch.setitem(METHODS, name, Prophet)
         _warm.add((name, "physics"))
     monkeypatch.setattr(Prophet, "fits", 0)
-    monkeypatch.setattr(Prophet, "chosen", Formula(PROBLEM, 1.0))
-    monkeypatch.setattr(Prophet, "on_front", Formula(PROBLEM, 1.0))
+    monkeypatch.setattr(Prophet, "chosen", Formula(square(), 1.0))
+    monkeypatch.setattr(Prophet, "on_front", Formula(square(), 1.0))
     yield Prophet
     _warm.clear()
 
@@ -140,8 +145,8 @@ def prophet(monkeypatch):
 @pytest.mark.parametrize("name", ["chosen", "on_front"])
 def test_found_is_what_the_chosen_formula_says_of_clean_rows(prophet, monkeypatch, noise, limit, name):
     def record(error):
-        monkeypatch.setattr(prophet, name, Formula(PROBLEM, error))
-        [record] = run_drawn([PROBLEM], ["prophet"], noise=noise)
+        monkeypatch.setattr(prophet, name, Formula(square(), error))
+        [record] = run_drawn([square()], ["prophet"], noise=noise)
         return record
 
     below, above = record(0.99 * limit), record(1.01 * limit)
@@ -151,16 +156,20 @@ def test_found_is_what_the_chosen_formula_says_of_clean_rows(prophet, monkeypatc
 
 
 def test_a_record_is_plain_json_and_says_what_the_problem_was(prophet):
-    [record] = run_drawn([PROBLEM], ["prophet"], max_time=5.0)
+    [record] = run_drawn([square()], ["prophet"], max_time=5.0)
     assert json.loads(json.dumps(record, allow_nan=False)) == record
-    assert (record["set"], record["draw_seed"], record["problem"]) == ("drawn:physics", 1, PROBLEM.name)
+    assert (record["set"], record["draw_seed"], record["problem"]) == ("drawn:physics", 1, square().name)
     assert (record["truth"], record["truth_length"]) == ("x2 + x1**2", 4)
     assert (record["columns"], record["variables"], record["constants"]) == (2, 2, 0)
-    assert (record["rows"], record["max_time"], record["budget"]) == (PROBLEM.n_rows, 5.0, 10**9)
+    assert (record["rows"], record["max_time"], record["budget"]) == (square().n_rows, 5.0, 10**9)
     assert (record["generator"], record["evaluations"], record["complexity"]) == ("small", 5, 3)
     names = {"version", "commit", "python", "numpy", "torch", "processor"}
     assert names <= set(record["environment"])
     assert all(record["environment"].values())
+
+
+def test_the_commit_is_unknown_outside_of_a_checkout(tmp_path):
+    assert _commit(tmp_path) == "unknown"
 
 
 def test_all_methods_run_on_a_problem_before_the_next_and_runs_of_the_file_are_not_run_again(
@@ -181,7 +190,7 @@ def test_all_methods_run_on_a_problem_before_the_next_and_runs_of_the_file_are_n
     assert prophet.fits == 8  # those that failed
     for changed in ({"max_time": 5.0}, {"noise": 0.01}, {"seeds": 2}):
         before = prophet.fits
-        run([PROBLEM], **changed)
+        run([square()], **changed)
         assert prophet.fits == before + 2
     run(draw_problems("physics", 4, 1), ["seer"])
     assert prophet.fits == 8 + 6 + 2
@@ -195,7 +204,7 @@ def test_a_short_fit_that_is_not_recorded_comes_before_the_first_of_a_method(pro
 
 def test_unknown_methods_are_refused_before_anything_runs(prophet):
     with pytest.raises(ValueError, match="methods=\\['magic'\\]"):
-        run_drawn([PROBLEM], ["prophet", "magic"])
+        run_drawn([square()], ["prophet", "magic"])
     assert prophet.fits == 0
 
 
@@ -258,6 +267,11 @@ def test_mcnemars_test_is_the_sum_over_all_outcomes_that_are_no_likelier(first, 
     ways = [comb(n, k) for k in range(n + 1)]
     assert mcnemar(first, second) == pytest.approx(sum(w for w in ways if w <= ways[first]) / 2**n)
     assert mcnemar(first, second) == mcnemar(second, first)
+
+
+def test_the_tables_of_recovery_refuse_drawn_problems():
+    with pytest.raises(ValueError, match="drawn problem 0, which is judged by another rule"):
+        summarise(RECORDS)
 
 
 def test_the_tables_leave_out_what_all_runs_share():
