@@ -132,8 +132,8 @@ def test_unknown_names_are_refused_before_anything_runs():
 def test_the_methods_of_the_package_differ_in_the_generator_and_the_exact_search_alone():
     assert {name: method.keywords for name, method in METHODS.items() if hasattr(method, "keywords")} == {
         "dgsr": {"generator": "auto"},
-        "sampled": {"generator": "auto", "look_up": False},
-        "look-up": {"generator": None},
+        "generator": {"generator": "auto", "look_up": False},
+        "exact": {"generator": None},
         "misled": {"look_up": False},
         "untrained": {"generator": "untrained", "look_up": False},
         "gp": {"generator": None, "look_up": False},
@@ -197,7 +197,9 @@ def test_the_encoder_of_the_wrong_data_control_reads_one_other_data_set():
 
 
 def test_a_file_that_cannot_be_written_is_told_before_anything_is_run(tmp_path, monkeypatch):
-    monkeypatch.setattr("dgsr.benchmarking.runner._run_safely", lambda *_: pytest.fail("a run was made"))
+    monkeypatch.setattr(
+        "dgsr.benchmarking.recording._record_safely", lambda *_: pytest.fail("a run was made")
+    )
     with pytest.raises(FileNotFoundError, match=r"runs\.jsonl"):
         run_set(
             "nguyen", problems=["Nguyen-1"], methods=["gp"], budget=50, out=tmp_path / "none" / "runs.jsonl"

@@ -1,7 +1,8 @@
 """Run methods on benchmark problems, judge recovery, and print tables."""
 
+from dgsr.benchmarking.methods import METHODS
 from dgsr.benchmarking.recovery import Recovery, is_recovered
-from dgsr.benchmarking.runner import METHODS, run_one, run_set
+from dgsr.benchmarking.runner import run_one, run_set
 from dgsr.benchmarking.tables import read_records, summarise, to_markdown, wilson_interval
 
 __all__ = [

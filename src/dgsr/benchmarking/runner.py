@@ -1,47 +1,16 @@
-"""Run methods on benchmark problems and record each run as one line of JSON, so that a killed set goes on."""
+"""Run methods on the problems of a set, and judge whether they recover the true formulas."""
 
 from __future__ import annotations
 
-import json
-import math
 import os
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial
-from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
-
+from dgsr.benchmarking.methods import METHODS, check_methods
+from dgsr.benchmarking.recording import finite, nmse, plain, record_all
 from dgsr.benchmarking.recovery import is_recovered
-from dgsr.benchmarking.tables import read_records
 from dgsr.problems import Problem, load_problem, load_set
-
-
-def _dgsr_regressor(**parameters):
-    from dgsr.regressor import DGSRRegressor
-
-    return DGSRRegressor(**parameters)
-
-
-def _wrong_data_regressor(**parameters):
-    from dgsr.baselines.wrong_data import WrongDataRegressor
-
-    return WrongDataRegressor(**parameters)
-
-
-#: The methods by name: functions that make an unfitted regressor from `library`, `max_evaluations`,
-#: `max_length`, `random_state` and the options of the run. The regressor has `fit` and `predict`, and once it
-#: is fitted `expression_`, `n_evaluations_` and `stop_reason_`. ``misled`` is the wrong-data control,
-#: ``sampled`` is without exact search and ``look-up`` is without a generator.
-METHODS: dict[str, Callable[..., Any]] = {
-    "dgsr": partial(_dgsr_regressor, generator="auto"),
-    "sampled": partial(_dgsr_regressor, generator="auto", look_up=False),
-    "misled": partial(_wrong_data_regressor, look_up=False),
-    "untrained": partial(_dgsr_regressor, generator="untrained", look_up=False),
-    "gp": partial(_dgsr_regressor, generator=None, look_up=False),
-    "look-up": partial(_dgsr_regressor, generator=None),
-}
 
 # The entries of a record that tell one run from another.
 _KEY = ("problem", "method", "seed", "budget", "noise", "options")
@@ -68,7 +37,7 @@ class _Run(NamedTuple):
             "seed": int(self.seed),
             "budget": int(self.budget),
             "noise": float(self.noise),
-            "options": {name: _plain(value) for name, value in self.options.items()},
+            "options": {name: plain(value) for name, value in self.options.items()},
         }
 
     def record(self) -> dict[str, Any]:
@@ -92,13 +61,13 @@ class _Run(NamedTuple):
             "recovered": recovery.recovered,
             "how": recovery.how,
             "confirmed": recovery.confirmed,
-            "error_vs_truth": _finite(recovery.error),
+            "error_vs_truth": finite(recovery.error),
             "evaluations": int(regressor.n_evaluations_),
             "seconds": seconds,
             "formula": str(expression.with_feature_names(problem.variable_names)),
             "complexity": expression.complexity,
-            "train_nmse": _nmse(data.y_train, regressor.predict(data.X_train)),
-            "test_nmse": _nmse(data.y_test, regressor.predict(data.X_test)),
+            "train_nmse": nmse(data.y_train, regressor.predict(data.X_train)),
+            "test_nmse": nmse(data.y_test, regressor.predict(data.X_test)),
             "stop_reason": str(regressor.stop_reason_),
         }
 
@@ -138,17 +107,9 @@ def run_one(
         evaluations, seconds, formula, complexity, train_nmse, test_nmse, stop_reason. Numbers that are not
         finite are `None`, so that every record is plain JSON. The formula is in the problem's variables.
     """
-    _check_methods([method])
+    check_methods([method])
     problem = load_problem(problem) if isinstance(problem, str) else problem
     return _Run(problem, method, METHODS[method], seed, budget, options, noise, confirm).record()
-
-
-def _run_safely(run: _Run) -> dict[str, Any]:
-    """Return the record of a run; an exception is recorded, so that one failure does not end the others."""
-    try:
-        return run.record()
-    except Exception as error:
-        return {**run.identity(), "recovered": False, "error": f"{type(error).__name__}: {error}"}
 
 
 def run_set(
@@ -203,7 +164,7 @@ def run_set(
     OSError
         If `out` cannot be written; it is raised before anything is run.
     """
-    _check_methods(methods)
+    check_methods(methods)
     chosen = _chosen_problems(set_name, problems)
     seeds = range(seeds) if isinstance(seeds, int) else list(seeds)
     options = options or {}
@@ -213,24 +174,7 @@ def run_set(
         for method in methods
         for seed in seeds
     ]
-    by_key = {_key(run.identity()): run for run in runs}
-    records = {_key(record): record for record in read_records(out)} if out and Path(out).exists() else {}
-    records = {key: record for key, record in records.items() if key in by_key and "error" not in record}
-    if out is not None:
-        open(out, "ab").close()  # a file that cannot be written is an error now, and not after a run
-    for record in _in_parallel([run for key, run in by_key.items() if key not in records], n_jobs):
-        if out is not None:
-            _append(Path(out), record)
-        records[_key(record)] = record
-        if callback is not None:
-            callback(record)
-    return [records[key] for key in by_key]
-
-
-def _check_methods(methods: Sequence[str]) -> None:
-    unknown = [method for method in methods if method not in METHODS]
-    if unknown:
-        raise ValueError(f"methods={unknown} are unknown; choose from {', '.join(METHODS)}.")
+    return record_all(runs, _KEY, n_jobs, out, callback)
 
 
 def _chosen_problems(set_name: str, names: Iterable[str] | None) -> list[Problem]:
@@ -242,46 +186,3 @@ def _chosen_problems(set_name: str, names: Iterable[str] | None) -> list[Problem
     if strangers:
         raise ValueError(f"problems={strangers} are not in the set {set_name!r}.")
     return chosen
-
-
-def _in_parallel(runs: list[_Run], n_jobs: int | None) -> Iterable[dict[str, Any]]:
-    """Yield the records as runs finish."""
-    if n_jobs in (None, 1) or len(runs) < 2:
-        return map(_run_safely, runs)
-    import joblib
-
-    with joblib.parallel_config(backend="loky", inner_max_num_threads=1):
-        parallel = joblib.Parallel(n_jobs=n_jobs, return_as="generator_unordered", batch_size=1)
-    return parallel(map(joblib.delayed(_run_safely), runs))
-
-
-def _plain(value: Any) -> Any:
-    """Return `value` as JSON would give it back, as text if JSON cannot hold it."""
-    return json.loads(json.dumps(value, default=str))
-
-
-def _key(record: Mapping[str, Any]) -> str:
-    return json.dumps([record.get(name) for name in _KEY], sort_keys=True)
-
-
-def _append(path: Path, record: Mapping[str, Any]) -> None:
-    """Add a record to a file as one line, and wait until it is on the disk."""
-    line = json.dumps(record, allow_nan=False).encode() + b"\n"
-    with open(path, "ab+") as file:
-        if file.tell() > 0:
-            file.seek(-1, os.SEEK_END)
-            if file.read(1) != b"\n":  # a line cut off when the writer was killed
-                line = b"\n" + line
-        file.write(line)
-        file.flush()
-        os.fsync(file.fileno())
-
-
-def _finite(value: float) -> float | None:
-    value = float(value)
-    return value if math.isfinite(value) else None
-
-
-def _nmse(y: np.ndarray, prediction: np.ndarray) -> float | None:
-    with np.errstate(all="ignore"):
-        return _finite(np.mean((y - prediction) ** 2) / np.var(y))

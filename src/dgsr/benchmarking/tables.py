@@ -63,9 +63,19 @@ def summarise(records: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
     list of dict
         set, problem (``"all"`` over a whole set), method, runs, recovery (%), low, high (its 95%
         interval), evaluations and seconds (means). The recovery of a set is that of all its runs together.
+
+    Raises
+    ------
+    ValueError
+        If a run is on a drawn problem; `dgsr.benchmarking.pairs` has the tables of these.
     """
     runs = {}
     for record in records:
+        if "draw_seed" in record:
+            raise ValueError(
+                f"The runs include some of the drawn problem {record['problem']}, which is judged by another "
+                "rule; print their tables with python -m dgsr.benchmarking.pairs."
+            )
         name = tuple(json.dumps(record.get(key), sort_keys=True) for key in _RUN)
         runs[name] = record
     groups: dict[tuple[str, str, str], list[Mapping[str, Any]]] = {}
@@ -107,7 +117,7 @@ def _setting(key: str, value: Any) -> str:
 
 
 def _row(set_name: str, problem: str, label: str, runs: list[Mapping[str, Any]]) -> dict[str, Any]:
-    recovered = sum(bool(run["recovered"]) for run in runs)
+    recovered = sum(bool(run.get("recovered")) for run in runs)
     low, high = wilson_interval(recovered, len(runs))
     return {
         "set": set_name,

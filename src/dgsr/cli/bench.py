@@ -8,51 +8,128 @@ from typing import Annotated, Any
 import typer
 
 from dgsr.cli.errors import FAILED, input_errors
-from dgsr.cli.output import print_table, tell, warnings_as_notes
+from dgsr.cli.output import print_line, print_table, tell, warnings_as_notes
+
+# What the names of drawn sets begin with.
+_DRAWN = "drawn:"
+
+
+def _integer(text: str) -> int:
+    return int(text, 0)
 
 
 def bench(
     problem_set: Annotated[
-        str, typer.Argument(metavar="SET", help="Problem set, such as nguyen or feynman_d2.")
+        str,
+        typer.Argument(
+            metavar="SET",
+            help="Problem set, such as nguyen or feynman_d2, or drawn:physics for equations of a prior.",
+        ),
     ],
     problem: Annotated[list[str] | None, typer.Option(help="Only this problem; may be repeated.")] = None,
-    method: Annotated[list[str] | None, typer.Option(help="dgsr, untrained, gp; may be repeated.")] = None,
+    problems: Annotated[
+        int | None, typer.Option(min=1, help="Number of problems of a drawn set.  [default: 200]")
+    ] = None,
+    draw_seed: Annotated[
+        int | None,
+        typer.Option(
+            parser=_integer,
+            metavar="INTEGER",
+            help="Seed that a drawn set is drawn from, such as 7 or 0xeafe1a51.  [default: 1]",
+        ),
+    ] = None,
+    method: Annotated[
+        list[str] | None, typer.Option(help="dgsr, exact, generator, gp, untrained, misled; may be repeated.")
+    ] = None,
     seeds: Annotated[int, typer.Option(min=1, help="Runs of each problem.")] = 1,
-    budget: Annotated[int, typer.Option(min=1, help="Most equations that a run evaluates.")] = 2_000_000,
+    budget: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            help="Most equations that a run evaluates.  "
+            "[default: 2000000, or 1000000000 in drawn sets with --max-time]",
+        ),
+    ] = None,
     max_time: Annotated[float | None, typer.Option(min=0.0, help="Most seconds of search in a run.")] = None,
     noise: Annotated[
-        float, typer.Option(min=0.0, help="Standard deviation of the noise on y, in root mean squares of y.")
+        float,
+        typer.Option(
+            min=0.0,
+            help="Standard deviation of the noise on y, in root mean squares of y, or in drawn sets in "
+            "standard deviations of y.",
+        ),
     ] = 0.0,
     n_jobs: Annotated[int, typer.Option(help="Runs at a time; -1 for one per core.")] = 1,
     out: Annotated[Path | None, typer.Option(help="File to add one line of JSON per run to.")] = None,
 ) -> None:
     """Measure how often a method recovers the formulas of a problem set."""
-    from dgsr.benchmarking import run_set, summarise
-
+    methods = list(dict.fromkeys(method or ["dgsr"]))
+    settings: dict[str, Any] = {"seeds": seeds, "noise": noise, "n_jobs": n_jobs, "out": out}
+    settings |= {"callback": lambda record: tell(_run_line(record))}
+    settings |= {} if budget is None else {"budget": budget}
     kept = f"the runs so far are in {out}; the same command goes on" if out else "give --out to keep runs"
-    methods = method or ["dgsr"]
-    options = {} if max_time is None else {name: {"max_time": max_time} for name in methods}
     with input_errors(f"interrupted; {kept}"), warnings_as_notes():
-        records = run_set(
-            problem_set,
-            problems=problem or None,
-            methods=methods,
-            seeds=seeds,
-            budget=budget,
-            n_jobs=n_jobs,
-            out=out,
-            noise=noise,
-            options=options,
-            callback=lambda record: tell(_run_line(record)),
-        )
-    print_table(summarise(records))
+        if problem_set.startswith(_DRAWN):
+            n, seed = 200 if problems is None else problems, 1 if draw_seed is None else draw_seed
+            prior_name = problem_set.removeprefix(_DRAWN)
+            records = _run_drawn(prior_name, n, seed, problem or None, methods, max_time, settings)
+        else:
+            for option, value in {"problems": problems, "draw-seed": draw_seed}.items():
+                if value is not None:
+                    raise ValueError(
+                        f"--{option} {value} is for drawn sets, unlike {problem_set}; leave it out."
+                    )
+            records = _run_named(problem_set, problem or None, methods, max_time, settings)
     if any("error" in record for record in records):
         raise typer.Exit(FAILED)
+
+
+def _run_named(
+    problem_set: str,
+    names: list[str] | None,
+    methods: list[str],
+    max_time: float | None,
+    settings: dict[str, Any],
+) -> list[dict[str, Any]]:
+    """Run a set of the package, and print how often its formulas are recovered."""
+    from dgsr.benchmarking import run_set, summarise
+
+    options = {} if max_time is None else {name: {"max_time": max_time} for name in methods}
+    records = run_set(problem_set, names, methods, options=options, **settings)
+    print_table(summarise(records))
+    return records
+
+
+def _run_drawn(
+    prior_name: str,
+    n_problems: int,
+    draw_seed: int,
+    names: list[str] | None,
+    methods: list[str],
+    max_time: float | None,
+    settings: dict[str, Any],
+) -> list[dict[str, Any]]:
+    """Run a drawn set, and print how often its equations are found, and the methods in pairs."""
+    from dgsr.benchmarking.drawn import draw_problems
+    from dgsr.benchmarking.drawn_runner import run_drawn
+    from dgsr.benchmarking.pairs import tables
+
+    problems = draw_problems(prior_name, n_problems, draw_seed, names)
+    records = run_drawn(problems, methods, max_time=max_time, **settings)
+    heading, parts = tables(records)
+    print_line(heading)
+    for rows in parts:
+        print_line()
+        print_table(rows)
+    return records
 
 
 def _run_line(record: dict[str, Any]) -> str:
     name = f"{record['problem']} {record['method']} seed {record['seed']}"
     if "error" in record:
         return f"{name}: failed: {record['error']}"
-    found = "recovered" if record["recovered"] else "not recovered"
+    if "found" in record:
+        found = "found" if record["found"] else "on the front" if record["on_front"] else "not found"
+    else:
+        found = "recovered" if record["recovered"] else "not recovered"
     return f"{name}: {found}, {record['evaluations']:,} evaluations, {record['seconds']:.1f} s"

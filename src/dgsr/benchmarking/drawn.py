@@ -1,0 +1,182 @@
+"""Sets of problems that are drawn from a prior of equations, as many and as fresh as one likes.
+
+Problem i of a set follows from the seed and i alone, so that a larger set begins with the smaller one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from dgsr.expressions.constraints import Constraints
+from dgsr.expressions.expression import Expression
+from dgsr.expressions.library import Library, get_library
+from dgsr.kernels.random import new_state
+from dgsr.pretraining.prior import Prior
+from dgsr.problems.problem import Sample
+
+#: What the names of drawn sets begin with.
+PREFIX = "drawn:"
+#: Fewest and most rows to fit; their logarithm is uniform.
+ROWS = 20, 200
+#: Rows without noise to judge a formula by.
+N_TEST = 1_000
+# Columns of problem i: of 21 problems in a row, 20 have 1 to 5 in turn, and the last has one of the others.
+_USUAL_COLUMNS, _N_USUAL, _MANY_COLUMNS = (1, 2, 3, 4, 5), 20, (6, 7, 8)
+# Smallest variance of y on the rows to fit, relative to that on all rows; below it they show no law.
+_LEAST_VARIANCE = 1e-6
+# What the seed of the noise has besides the seed of the set and the number of the problem.
+_NOISE = int.from_bytes(b"noise", "big")
+
+
+class DrawnSet(NamedTuple):
+    """Where the equations of a set come from."""
+
+    library: str
+    prior: Callable[[Library], Prior]
+    constraints: Constraints
+
+
+#: The sets by the name of their prior. The data are drawn without the noise of a prior.
+DRAWN_SETS: dict[str, DrawnSet] = {
+    "physics": DrawnSet(
+        "physics", lambda library: Prior.default_for(library, library.n_variables), Constraints()
+    ),
+}
+
+
+@dataclass(frozen=True, eq=False)
+class DrawnProblem:
+    """An equation of a prior, and its data.
+
+    Parameters
+    ----------
+    set : str
+        ``"drawn:"`` and a key of `DRAWN_SETS`.
+    seed, number : int
+        What the problem follows from.
+    truth : Expression
+        The equation; it need not have all columns of X.
+    X, y : ndarray of shape (n_rows + 1,000, n_columns) and (n_rows + 1,000,)
+        The rows to fit and those to judge by, of one distribution and without noise.
+    max_length : int
+        Most tokens of an equation of the prior.
+    """
+
+    set: str
+    seed: int
+    number: int
+    truth: Expression
+    X: np.ndarray
+    y: np.ndarray
+    max_length: int
+
+    @property
+    def name(self) -> str:
+        return _name(self.set.removeprefix(PREFIX), self.seed, self.number)
+
+    @property
+    def n_rows(self) -> int:
+        return len(self.y) - N_TEST
+
+    @property
+    def n_columns(self) -> int:
+        return self.X.shape[1]
+
+    @cached_property
+    def n_variables(self) -> int:
+        """Number of columns that the equation has."""
+        return len(np.unique(self.truth.tokens[self.truth.tokens >= self.truth.library.first_variable]))
+
+    def sample(self, noise: float = 0.0) -> Sample:
+        """Return the data.
+
+        Parameters
+        ----------
+        noise : float
+            Standard deviation of the Gaussian noise on `y_train`, as a multiple of that of `y_train`. Every
+            level has the same draws, which follow from the seed of the set, the number of the problem and
+            the word noise. The test data have no noise.
+        """
+        n = self.n_rows
+        y_train = self.y[:n]
+        if noise > 0.0:
+            draws = np.random.default_rng((self.seed, self.number, _NOISE)).normal(size=n)
+            y_train = y_train + noise * np.std(y_train) * draws
+        return Sample(self.X[:n], y_train, self.X[n:], self.y[n:])
+
+
+def draw_problems(
+    prior_name: str, n: int, seed: int, names: Iterable[str] | None = None
+) -> list[DrawnProblem]:
+    """Draw the first `n` problems of a set.
+
+    Parameters
+    ----------
+    prior_name : str
+        A key of `DRAWN_SETS`.
+    n : int
+    seed : int
+        Below 2**32.
+    names : iterable of str, optional
+        Names of some of these problems; all by default.
+
+    Raises
+    ------
+    ValueError
+        If there is no such prior or problem, or the seed or the number is out of its range.
+
+    Notes
+    -----
+    Of each 21 problems in a row, 20 have 1, 2, 3, 4, 5, 1, ... columns, and the last has 6, 7 or 8. The
+    logarithm of the number of rows is uniform between those of 20 and 200. Equations are drawn again whose y
+    varies too little, on all rows (as the prior has it) or on those to fit.
+    """
+    if prior_name not in DRAWN_SETS:
+        raise ValueError(
+            f"prior_name={prior_name!r} is unknown; choose from {', '.join(DRAWN_SETS)} "
+            f"({', '.join(PREFIX + name for name in DRAWN_SETS)} on the command line)."
+        )
+    if n < 1:
+        raise ValueError(f"n={n} must be at least 1.")
+    if not 0 <= seed < 2**32:
+        raise ValueError(f"seed={seed} must be at least 0 and below 2**32.")
+    numbers = {_name(prior_name, seed, number): number for number in range(n)}
+    names = list(numbers) if names is None else list(names)
+    strangers = [name for name in names if name not in numbers]
+    if strangers:
+        raise ValueError(
+            f"names={strangers} are not among {next(iter(numbers))} and the {n - 1} that follow it; "
+            "draw more, or with the seed that is in the name."
+        )
+    return [_draw(prior_name, seed, numbers[name]) for name in names]
+
+
+def _name(prior_name: str, seed: int, number: int) -> str:
+    return f"{prior_name}-drawn-{seed}-{number:03d}"
+
+
+def _draw(prior_name: str, seed: int, number: int) -> DrawnProblem:
+    library_name, prior_for, constraints = DRAWN_SETS[prior_name]
+    library = get_library(library_name, _n_columns(number))
+    prior = replace(prior_for(library), noise=None)
+    low, high = np.log(ROWS)
+    n_rows = round(np.exp(np.random.default_rng((seed, number)).uniform(low, high)))
+    state = new_state(seed, number)
+    while True:
+        drawn = prior.draw(1, n_rows + N_TEST, library.n_variables, library, constraints, state)
+        y = drawn.y[0]
+        if np.var(y[:n_rows]) > _LEAST_VARIANCE * np.var(y):
+            name, truth = PREFIX + prior_name, drawn.programs[0]
+            return DrawnProblem(name, seed, number, truth, drawn.X[0], y, constraints.max_length)
+
+
+def _n_columns(number: int) -> int:
+    cycle, place = divmod(number, _N_USUAL + 1)
+    if place < _N_USUAL:
+        return _USUAL_COLUMNS[place % len(_USUAL_COLUMNS)]
+    return _MANY_COLUMNS[cycle % len(_MANY_COLUMNS)]

@@ -1,0 +1,42 @@
+"""The methods that are compared, by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+
+def _dgsr_regressor(**parameters):
+    from dgsr.regressor import DGSRRegressor
+
+    return DGSRRegressor(**parameters)
+
+
+def _wrong_data_regressor(**parameters):
+    from dgsr.baselines.wrong_data import WrongDataRegressor
+
+    return WrongDataRegressor(**parameters)
+
+
+#: The methods by name: functions that make an unfitted regressor from `library`, `max_evaluations`,
+#: `max_length`, `random_state` and the options of the run. The regressor has `fit` and `predict`, and once it
+#: is fitted `expression_`, `pareto_front_`, `n_evaluations_` and `stop_reason_`. In the pairs ``generator``
+#: and ``gp``, without exact search, and ``dgsr`` and ``exact``, with it, the first has a generator and the
+#: second has none. ``misled`` and ``untrained`` are controls of ``generator``: its encoder reads another data
+#: set, its weights are random.
+METHODS: dict[str, Callable[..., Any]] = {
+    "dgsr": partial(_dgsr_regressor, generator="auto"),
+    "generator": partial(_dgsr_regressor, generator="auto", look_up=False),
+    "misled": partial(_wrong_data_regressor, look_up=False),
+    "untrained": partial(_dgsr_regressor, generator="untrained", look_up=False),
+    "gp": partial(_dgsr_regressor, generator=None, look_up=False),
+    "exact": partial(_dgsr_regressor, generator=None),
+}
+
+
+def check_methods(methods: Sequence[str]) -> None:
+    """Raise ValueError if a method is unknown."""
+    unknown = [method for method in methods if method not in METHODS]
+    if unknown:
+        raise ValueError(f"methods={unknown} are unknown; choose from {', '.join(METHODS)}.")

@@ -1,0 +1,215 @@
+"""Paired comparisons of methods on drawn problems: what one finds and the other does not, and McNemar's test.
+
+python -m dgsr.benchmarking.pairs FILE.jsonl ...
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import combinations
+from statistics import median
+from typing import Any
+
+from scipy.stats import binomtest
+
+from dgsr.benchmarking.tables import read_records, wilson_interval
+
+# What two methods must have in common to be compared, and what two runs must to be a pair.
+_SETTING = ("set", "draw_seed", "noise", "max_time", "budget")
+_PROBLEM = ("problem", "seed")
+
+# The runs of one setting: by method, by problem and seed.
+_Runs = dict[str, dict[tuple[Any, ...], Mapping[str, Any]]]
+
+
+def mcnemar(only_first: int, only_second: int) -> float:
+    """Return the two-sided p-value of McNemar's exact test.
+
+    Parameters
+    ----------
+    only_first, only_second : int
+        Numbers of problems that only the first method found, and only the second.
+
+    References
+    ----------
+    McNemar, Psychometrika 12, 1947; the exact form is a binomial test of the two numbers.
+    """
+    n = only_first + only_second
+    return 1.0 if n == 0 else float(binomtest(only_first, n, 0.5).pvalue)
+
+
+def summarise_methods(records: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return one row for each setting and method.
+
+    Returns
+    -------
+    list of dict
+        set, draw_seed, noise, max_time, budget, method, runs, failed, found (with the 95% interval of its
+        share, in %), on_front (number of runs with the equation on the front), evaluations (median), seconds
+        (total). A run that failed counts as not found.
+    """
+    rows = []
+    for setting, runs in _by_setting(records).items():
+        for method, by_problem in runs.items():
+            all_runs = list(by_problem.values())
+            rows.append(
+                {
+                    **dict(zip(_SETTING, setting)),
+                    "method": method,
+                    "runs": len(all_runs),
+                    "failed": sum("error" in run for run in all_runs),
+                    "found": _share(_n_found(all_runs), len(all_runs)),
+                    "on_front": sum(bool(run.get("on_front")) for run in all_runs),
+                    "evaluations": _median(all_runs),
+                    "seconds": _seconds(all_runs),
+                }
+            )
+    return rows
+
+
+def compare(records: Iterable[Mapping[str, Any]], by_columns: bool = False) -> list[dict[str, Any]]:
+    """Return one row for each two methods and each setting.
+
+    If a run has several records, the last one counts. A run that failed counts as not found.
+
+    Parameters
+    ----------
+    records : iterable of mapping
+        From `run_drawn`.
+    by_columns : bool
+        Whether there is a row for each number of columns of the problems.
+
+    Returns
+    -------
+    list of dict
+        set, draw_seed, noise, max_time, budget, first and second (methods), columns (with `by_columns`), n
+        (problems that both ran on), first_found and second_found (with the 95% interval of the share, in %),
+        only_first, only_second, p (of McNemar's exact test), first_seconds and second_seconds (totals over
+        all n), first_evaluations and second_evaluations (medians over the problems that both found).
+    """
+    rows = []
+    for setting, runs in _by_setting(records).items():
+        for first, second in combinations(runs, 2):
+            both = [problem for problem in runs[first] if problem in runs[second]]
+            pairs = [(runs[first][problem], runs[second][problem]) for problem in both]
+            names = {**dict(zip(_SETTING, setting)), "first": first, "second": second}
+            if not by_columns:
+                rows += [{**names, **_compared(pairs)}] if pairs else []
+                continue
+            for columns in sorted({pair[0]["columns"] for pair in pairs}):
+                some = [pair for pair in pairs if pair[0]["columns"] == columns]
+                rows.append({**names, "columns": columns, **_compared(some)})
+    return rows
+
+
+def _compared(pairs: Sequence[tuple[Mapping[str, Any], Mapping[str, Any]]]) -> dict[str, Any]:
+    first, second = zip(*pairs)
+    found = [(bool(a.get("found")), bool(b.get("found"))) for a, b in pairs]
+    only_first, only_second = found.count((True, False)), found.count((False, True))
+    both_found = [pair for pair, each in zip(pairs, found) if all(each)]
+    return {
+        "n": len(pairs),
+        "first_found": _share(_n_found(first), len(pairs)),
+        "second_found": _share(_n_found(second), len(pairs)),
+        "only_first": only_first,
+        "only_second": only_second,
+        "p": mcnemar(only_first, only_second),
+        "first_seconds": _seconds(first),
+        "second_seconds": _seconds(second),
+        "first_evaluations": _median([pair[0] for pair in both_found]),
+        "second_evaluations": _median([pair[1] for pair in both_found]),
+    }
+
+
+def _by_setting(records: Iterable[Mapping[str, Any]]) -> dict[tuple[Any, ...], _Runs]:
+    """Return the runs on drawn problems; the methods of every setting are in the order of the records."""
+    drawn = [record for record in records if "draw_seed" in record]
+    methods = dict.fromkeys(record["method"] for record in drawn)
+    settings: dict[tuple[Any, ...], _Runs] = {}
+    for record in drawn:
+        runs = settings.setdefault(_values(record, _SETTING), {method: {} for method in methods})
+        runs[record["method"]][_values(record, _PROBLEM)] = record
+    return {
+        setting: {method: by_problem for method, by_problem in runs.items() if by_problem}
+        for setting, runs in settings.items()
+    }
+
+
+def _values(record: Mapping[str, Any], names: Sequence[str]) -> tuple[Any, ...]:
+    return tuple(record[name] for name in names)
+
+
+def _n_found(runs: Sequence[Mapping[str, Any]]) -> int:
+    return sum(bool(run.get("found")) for run in runs)
+
+
+def _share(found: int, n: int) -> str:
+    low, high = wilson_interval(found, n)
+    return f"{found} ({100 * low:.1f} to {100 * high:.1f}%)"
+
+
+def _seconds(runs: Sequence[Mapping[str, Any]]) -> float:
+    return float(sum(run.get("seconds", 0.0) for run in runs))
+
+
+def _median(runs: Sequence[Mapping[str, Any]]) -> float | None:
+    evaluations = [run["evaluations"] for run in runs if "evaluations" in run]
+    return float(median(evaluations)) if evaluations else None
+
+
+def tables(records: Iterable[Mapping[str, Any]]) -> tuple[str, list[list[dict[str, Any]]]]:
+    """Return what a person reads of the records.
+
+    Returns
+    -------
+    heading : str
+        The settings that all runs have in common, and a note where they are of several commits; empty if no
+        run is on a drawn problem.
+    tables : list of list of dict
+        The rows of the methods, of the pairs, and of the pairs by number of columns, with the other settings.
+    """
+    records = [record for record in records if "draw_seed" in record]
+    if not records:
+        return "", []
+    common = {name: records[0][name] for name in _SETTING if len({record[name] for record in records}) == 1}
+    heading = ", ".join(f"{name} {value}" for name, value in common.items() if value is not None)
+    commits = {record["environment"]["commit"] for record in records if "environment" in record}
+    if len(commits) > 1:
+        heading += f"; the runs are of {len(commits)} commits"
+    parts = (summarise_methods(records), compare(records), compare(records, by_columns=True))
+    return heading, [
+        [{name: value for name, value in row.items() if name not in common} for row in rows]
+        for rows in parts
+        if rows
+    ]
+
+
+def to_markdown(records: Iterable[Mapping[str, Any]]) -> str:
+    """Write the `tables` as Markdown, below their heading."""
+    heading, parts = tables(records)
+    return "\n\n".join([heading, *("\n".join(_lines(rows)) for rows in parts)]) + "\n"
+
+
+def _lines(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    yield "| " + " | ".join(name.replace("_", " ") for name in rows[0]) + " |"
+    yield "|" + "|".join("---" if isinstance(value, str) else "---:" for value in rows[0].values()) + "|"
+    for row in rows:
+        yield "| " + " | ".join(_cell(value) for value in row.values()) + " |"
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, float):
+        return f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"
+    return str(value)
+
+
+def main() -> None:
+    """Print the tables of the files named on the command line."""
+    print(to_markdown([record for path in sys.argv[1:] for record in read_records(path)]), end="")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,117 @@
+"""Make runs and record each as one line of JSON, so that a set of runs that was killed goes on."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+
+from dgsr.benchmarking.tables import read_records
+
+
+class Run(Protocol):
+    """A run that can be made, in this process or another."""
+
+    def identity(self) -> dict[str, Any]:
+        """Return the entries of the record that are known before the run."""
+
+    def record(self) -> dict[str, Any]:
+        """Make the run and return its record, plain JSON."""
+
+
+def record_all(
+    runs: Iterable[Run],
+    key: Sequence[str],
+    n_jobs: int | None,
+    out: str | os.PathLike | None,
+    callback: Callable[[dict[str, Any]], None] | None,
+) -> list[dict[str, Any]]:
+    """Make the runs that a file does not have, and return the records of all.
+
+    Parameters
+    ----------
+    runs : iterable of Run
+    key : sequence of str
+        The entries of a record that tell one run from another.
+    n_jobs : int
+        Number of runs at a time, each in a process with one thread; 1 runs them in this process.
+    out : path, optional
+        File that each record is added to as it comes. Runs in the file are not run again unless they failed.
+    callback : callable, optional
+        Called with each new record.
+
+    Raises
+    ------
+    OSError
+        If `out` cannot be written; it is raised before anything is run.
+    """
+
+    def name(record: Mapping[str, Any]) -> str:
+        return json.dumps([record.get(entry) for entry in key], sort_keys=True)
+
+    by_name = {name(run.identity()): run for run in runs}
+    records = {name(record): record for record in read_records(out)} if out and Path(out).exists() else {}
+    records = {key: record for key, record in records.items() if key in by_name and "error" not in record}
+    if out is not None:
+        open(out, "ab").close()  # a file that cannot be written is an error now, and not after a run
+    for record in _in_parallel([run for key, run in by_name.items() if key not in records], n_jobs):
+        if out is not None:
+            _append(Path(out), record)
+        records[name(record)] = record
+        if callback is not None:
+            callback(record)
+    return [records[key] for key in by_name]
+
+
+def _record_safely(run: Run) -> dict[str, Any]:
+    """Return the record of a run; an exception is recorded, so that one failure does not end the others."""
+    try:
+        return run.record()
+    except Exception as error:
+        return {**run.identity(), "error": f"{type(error).__name__}: {error}"}
+
+
+def _in_parallel(runs: list[Run], n_jobs: int | None) -> Iterable[dict[str, Any]]:
+    """Yield the records as runs finish; they begin in their order."""
+    if n_jobs in (None, 1) or len(runs) < 2:
+        return map(_record_safely, runs)
+    import joblib
+
+    with joblib.parallel_config(backend="loky", inner_max_num_threads=1):
+        parallel = joblib.Parallel(n_jobs=n_jobs, return_as="generator_unordered", batch_size=1)
+    return parallel(map(joblib.delayed(_record_safely), runs))
+
+
+def _append(path: Path, record: Mapping[str, Any]) -> None:
+    """Add a record to a file as one line, and wait until it is on the disk."""
+    line = json.dumps(record, allow_nan=False).encode() + b"\n"
+    with open(path, "ab+") as file:
+        if file.tell() > 0:
+            file.seek(-1, os.SEEK_END)
+            if file.read(1) != b"\n":  # a line cut off when the writer was killed
+                line = b"\n" + line
+        file.write(line)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def plain(value: Any) -> Any:
+    """Return `value` as JSON would give it back, as text if JSON cannot hold it."""
+    return json.loads(json.dumps(value, default=str))
+
+
+def finite(value: float) -> float | None:
+    """Return a number, or None if it is not finite, which JSON cannot hold."""
+    value = float(value)
+    return value if math.isfinite(value) else None
+
+
+def nmse(y: np.ndarray, prediction: np.ndarray) -> float | None:
+    """Return the mean squared error over the variance of `y`, or None if it is not finite."""
+    with np.errstate(all="ignore"):
+        return finite(np.mean((y - prediction) ** 2) / np.var(y))

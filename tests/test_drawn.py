@@ -1,0 +1,316 @@
+"""Drawn problems follow from their seed, are judged by one rule, and methods are compared in pairs."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from itertools import product
+from math import comb
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from dgsr.benchmarking import METHODS, read_records, summarise
+from dgsr.benchmarking.drawn import N_TEST, draw_problems
+from dgsr.benchmarking.drawn_runner import _warm, run_drawn
+from dgsr.benchmarking.environment import _commit
+from dgsr.benchmarking.pairs import compare, mcnemar, summarise_methods, tables, to_markdown
+from dgsr.cli import app
+from dgsr.pareto import Candidate
+
+
+def same(a, b):
+    return a.name == b.name and a.truth == b.truth and np.array_equal(a.X, b.X) and np.array_equal(a.y, b.y)
+
+
+# --- what is drawn --------------------------------------------------------------------------------
+
+
+def test_a_problem_follows_from_the_seed_and_its_number_alone():
+    few, many = draw_problems("physics", 3, 7), draw_problems("physics", 8, 7)
+    assert all(map(same, few, many))
+    assert [problem.name for problem in few] == [f"physics-drawn-7-00{i}" for i in range(3)]
+    assert not any(map(same, few, draw_problems("physics", 3, 8)))
+    assert len({str(problem.truth) for problem in many}) > 4
+    [one] = draw_problems("physics", 8, 7, ["physics-drawn-7-006"])
+    assert same(one, many[6])
+
+
+def test_the_columns_cycle_and_some_problems_have_many():
+    columns = [problem.n_columns for problem in draw_problems("physics", 64, 1)]
+    assert columns[:20] == [1, 2, 3, 4, 5] * 4
+    assert columns[20::21] == [6, 7, 8]
+    assert columns.count(5) == 12
+
+
+def test_a_problem_has_the_values_of_its_equation_and_its_rows():
+    problems = draw_problems("physics", 64, 1)
+    rows = [problem.n_rows for problem in problems]
+    assert min(rows) >= 20
+    assert max(rows) <= 200
+    assert 45 < np.median(rows) < 90  # of a uniform logarithm 63
+    for problem in problems:
+        data = problem.sample()
+        np.testing.assert_array_equal(problem.truth(data.X_train), data.y_train)
+        np.testing.assert_array_equal(problem.truth(data.X_test), data.y_test)
+        assert data.X_test.shape == (N_TEST, problem.n_columns)
+        assert np.var(data.y_train) > 0
+
+
+def test_the_noise_is_in_standard_deviations_of_y():
+    ratios = []
+    for problem in draw_problems("physics", 64, 1):
+        clean, noisy, noisier = (problem.sample(noise) for noise in (0.0, 0.01, 0.05))
+        np.testing.assert_array_equal(clean.y_test, noisy.y_test)
+        added = noisy.y_train - clean.y_train
+        ratios.append(np.mean(added**2) / np.var(clean.y_train))
+        tolerance = 1e-12 * np.abs(clean.y_train).max()
+        np.testing.assert_allclose(noisier.y_train - clean.y_train, 5 * added, atol=tolerance)
+        np.testing.assert_array_equal(noisy.y_train, problem.sample(0.01).y_train)
+    # Some 4,000 draws: the mean square of noise of 1% is 1e-4 within 5%.
+    weights = [problem.n_rows for problem in draw_problems("physics", 64, 1)]
+    assert np.average(ratios, weights=weights) == pytest.approx(1e-4, rel=0.05)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("koza", 3, 1), "prior_name='koza'"),
+        (("physics", 0, 1), "n=0"),
+        (("physics", 3, 2**32), "seed=4294967296"),
+        (("physics", 2, 1, ["physics-drawn-1-002"]), "physics-drawn-1-000 and the 1 that"),
+    ],
+)
+def test_what_cannot_be_drawn_is_named(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        draw_problems(*arguments)
+
+
+# --- runs -----------------------------------------------------------------------------------------
+
+
+class Formula:
+    """A function of X whose NMSE on the test rows of a problem is given."""
+
+    complexity = 3
+
+    def __init__(self, problem, error):
+        self.truth = problem.truth
+        self.shift = np.sqrt(error * np.var(problem.sample().y_test))
+
+    def __call__(self, X):
+        return self.truth(X) + self.shift
+
+
+class Prophet:
+    """Chooses a formula of one error, and has one of another error on its front."""
+
+    chosen = on_front = None
+    fits = 0
+
+    def __init__(self, **parameters):
+        self.parameters = parameters
+
+    def fit(self, X, y):
+        Prophet.fits += 1
+        self.expression_ = Prophet.chosen
+        self.pareto_front_ = [Candidate(3, 0.0, Prophet.chosen), Candidate(3, 0.0, Prophet.on_front)]
+        self.n_evaluations_, self.stop_reason_, self.generator_ = 5, "prophet", "small"
+        return self
+
+    def predict(self, X):
+        return self.expression_(X)
+
+
+@cache
+def square():
+    """The problem x2 + x1**2."""
+    return draw_problems("physics", 2, 1)[1]
+
+
+@pytest.fixture
+def prophet(monkeypatch):
+    for name in ("prophet", "seer"):
+        monkeypatch.setitem(METHODS, name, Prophet)
+        _warm.add((name, "physics"))
+    monkeypatch.setattr(Prophet, "fits", 0)
+    monkeypatch.setattr(Prophet, "chosen", Formula(square(), 1.0))
+    monkeypatch.setattr(Prophet, "on_front", Formula(square(), 1.0))
+    yield Prophet
+    _warm.clear()
+
+
+@pytest.mark.parametrize(("noise", "limit"), [(0.0, 1e-8), (1e-4, 1e-8), (0.01, 2e-6), (0.05, 5e-5)])
+@pytest.mark.parametrize("name", ["chosen", "on_front"])
+def test_found_is_what_the_chosen_formula_says_of_clean_rows(prophet, monkeypatch, noise, limit, name):
+    def record(error):
+        monkeypatch.setattr(prophet, name, Formula(square(), error))
+        [record] = run_drawn([square()], ["prophet"], noise=noise)
+        return record
+
+    below, above = record(0.99 * limit), record(1.01 * limit)
+    assert (below["found"], below["on_front"]) == (name == "chosen", True)
+    assert (above["found"], above["on_front"]) == (False, False)
+    assert not record(np.nan)["on_front"]
+
+
+def test_a_record_is_plain_json_and_says_what_the_problem_was(prophet):
+    [record] = run_drawn([square()], ["prophet"], max_time=5.0)
+    assert json.loads(json.dumps(record, allow_nan=False)) == record
+    assert (record["set"], record["draw_seed"], record["problem"]) == ("drawn:physics", 1, square().name)
+    assert (record["truth"], record["truth_length"]) == ("x2 + x1**2", 4)
+    assert (record["columns"], record["variables"], record["constants"]) == (2, 2, 0)
+    assert (record["rows"], record["max_time"], record["budget"]) == (square().n_rows, 5.0, 10**9)
+    assert (record["generator"], record["evaluations"], record["complexity"]) == ("small", 5, 3)
+    names = {"version", "commit", "python", "numpy", "torch", "processor"}
+    assert names <= set(record["environment"])
+    assert all(record["environment"].values())
+
+
+def test_the_commit_is_unknown_outside_of_a_checkout(tmp_path):
+    assert _commit(tmp_path) == "unknown"
+
+
+def test_all_methods_run_on_a_problem_before_the_next_and_runs_of_the_file_are_not_run_again(
+    prophet, tmp_path
+):
+    out = tmp_path / "runs.jsonl"
+
+    def run(problems, methods=("prophet", "seer"), **settings):
+        return run_drawn(problems, methods, **{"max_time": 1.0, "out": out, **settings})
+
+    # The formula is one of two columns, so that the runs on the other two problems fail.
+    records = run(draw_problems("physics", 3, 1))
+    assert [(r["problem"][-1], r["method"]) for r in records] == list(product("012", ("prophet", "seer")))
+    assert ["error" in record for record in records] == [True, True, False, False, False, False]
+    assert read_records(out) == records
+    assert prophet.fits == 6
+    run(draw_problems("physics", 3, 1))
+    assert prophet.fits == 8  # those that failed
+    for changed in ({"max_time": 5.0}, {"noise": 0.01}, {"seeds": 2}):
+        before = prophet.fits
+        run([square()], **changed)
+        assert prophet.fits == before + 2
+    run(draw_problems("physics", 4, 1), ["seer"])
+    assert prophet.fits == 8 + 6 + 2
+
+
+def test_a_short_fit_that_is_not_recorded_comes_before_the_first_of_a_method(prophet):
+    _warm.clear()
+    records = run_drawn(draw_problems("physics", 2, 1), ["prophet", "seer"])
+    assert (len(records), prophet.fits) == (4, 6)
+
+
+def test_unknown_methods_are_refused_before_anything_runs(prophet):
+    with pytest.raises(ValueError, match="methods=\\['magic'\\]"):
+        run_drawn([square()], ["prophet", "magic"])
+    assert prophet.fits == 0
+
+
+# --- pairs ----------------------------------------------------------------------------------------
+
+
+def record(number, method, found, evaluations=10, columns=1, **changed):
+    settings = {"set": "drawn:physics", "draw_seed": 1, "noise": 0.0, "max_time": 5.0, "budget": 100}
+    run = {"problem": str(number), "seed": 0, "method": method, "columns": columns}
+    result = {"found": found, "on_front": True, "evaluations": evaluations, "seconds": 2.0}
+    return {**settings, **run, **result, **changed}
+
+
+RECORDS = [
+    record(0, "a", True, 10), record(0, "b", True, 70),
+    record(1, "a", True, 30), record(1, "b", True, 50, seconds=1.0),
+    record(2, "a", True, 999), record(2, "b", False, 999),
+    record(3, "a", True, 999, 2), record(3, "b", False, 999, 2),
+    record(4, "a", True, 999, 2), record(4, "b", False, 999, 2),
+    record(5, "a", False, 999, 2), record(5, "b", True, 999, 2),
+    record(6, "a", False, 999, 2), record(6, "b", False, 999, 2),
+    record(7, "a", True),  # b has not run on it
+    record(0, "a", True, max_time=1.0), record(0, "b", False, max_time=1.0),
+]  # fmt: skip
+
+
+def test_pairs_are_counted_as_by_hand():
+    row, at_one_second = compare(RECORDS)
+    assert (row["first"], row["second"], row["max_time"], row["n"]) == ("a", "b", 5.0, 7)
+    assert (row["first_found"].split()[0], row["second_found"].split()[0]) == ("5", "3")
+    assert (row["only_first"], row["only_second"]) == (3, 1)
+    assert row["p"] == pytest.approx(2 * (1 + 4) / 16)
+    assert (row["first_seconds"], row["second_seconds"]) == (14.0, 13.0)
+    assert (row["first_evaluations"], row["second_evaluations"]) == (20.0, 60.0)
+    assert (at_one_second["n"], at_one_second["only_first"], at_one_second["max_time"]) == (1, 1, 1.0)
+
+
+def test_pairs_are_counted_by_the_number_of_columns():
+    rows = [row for row in compare(RECORDS, by_columns=True) if row["max_time"] == 5.0]
+    counts = [(row["columns"], row["n"], row["only_first"], row["only_second"]) for row in rows]
+    assert counts == [(1, 3, 1, 0), (2, 4, 2, 1)]
+    assert rows[1]["first_evaluations"] is None
+
+
+def test_a_run_that_failed_is_not_found_and_the_last_record_of_a_run_counts():
+    failed = {
+        name: record(0, "b", True)[name] for name in ("set", "draw_seed", "noise", "max_time", "budget")
+    }
+    failed |= {"problem": "0", "seed": 0, "method": "b", "columns": 1, "error": "ValueError: told to"}
+    row, _ = compare([*RECORDS, failed])
+    assert (row["only_first"], row["second_found"].split()[0]) == (4, "2")
+    row, _ = compare([RECORDS[0], failed, *RECORDS[1:]])
+    assert row["only_first"] == 3
+    assert [row["failed"] for row in summarise_methods([*RECORDS, failed])] == [0, 1, 0, 0]
+
+
+@pytest.mark.parametrize(("first", "second"), [(0, 0), (1, 0), (5, 5), (3, 12), (20, 9)])
+def test_mcnemars_test_is_the_sum_over_all_outcomes_that_are_no_likelier(first, second):
+    n = first + second
+    ways = [comb(n, k) for k in range(n + 1)]
+    assert mcnemar(first, second) == pytest.approx(sum(w for w in ways if w <= ways[first]) / 2**n)
+    assert mcnemar(first, second) == mcnemar(second, first)
+
+
+def test_the_tables_of_recovery_refuse_drawn_problems():
+    with pytest.raises(ValueError, match="drawn problem 0, which is judged by another rule"):
+        summarise(RECORDS)
+
+
+def test_the_tables_leave_out_what_all_runs_share():
+    heading, parts = tables(RECORDS)
+    assert heading == "set drawn:physics, draw_seed 1, noise 0.0, budget 100"
+    assert [list(rows[0])[:3] for rows in parts] == [
+        ["max_time", "method", "runs"],
+        ["max_time", "first", "second"],
+        ["max_time", "first", "second"],
+    ]
+    assert "| 5 | a | b | 7 | 5 (" in to_markdown(RECORDS)
+    assert tables([]) == ("", [])
+
+
+# --- the command ----------------------------------------------------------------------------------
+
+
+def test_bench_runs_a_drawn_set_and_goes_on_with_it(tmp_path):
+    out = tmp_path / "runs.jsonl"
+    options = ["--method", "gp", "--method", "untrained", "--budget", "300", "--noise", "0.01"]
+    command = ["bench", "drawn:physics", "--problems", "2", "--draw-seed", "0x3", "--out", str(out), *options]
+    result = CliRunner().invoke(app, command)
+    assert result.exit_code == 0, result.stderr
+    records = read_records(out)
+    assert [(r["problem"], r["method"], r["generator"]) for r in records] == [
+        ("physics-drawn-3-000", "gp", None),
+        ("physics-drawn-3-000", "untrained", "untrained"),
+        ("physics-drawn-3-001", "gp", None),
+        ("physics-drawn-3-001", "untrained", "untrained"),
+    ]
+    assert "physics-drawn-3-001 gp seed 0: " in result.stderr
+    assert "set drawn:physics, draw_seed 3, noise 0.01" in result.stdout
+    assert any(line.split()[:3] == ["gp", "untrained", "2"] for line in result.stdout.splitlines())
+    again = CliRunner().invoke(app, command)
+    assert (again.stdout, again.stderr) == (result.stdout, "")
+    assert read_records(out) == records
+
+
+def test_options_of_drawn_sets_are_refused_for_others():
+    result = CliRunner().invoke(app, ["bench", "nguyen", "--problems", "3"])
+    assert result.exit_code == 2
+    assert result.stderr.startswith("error: --problems 3 is for drawn sets")
