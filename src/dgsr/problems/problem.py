@@ -14,6 +14,9 @@ from dgsr.expressions.evaluation import evaluate
 from dgsr.expressions.syntax import parse
 from dgsr.expressions.trees import Tree
 
+# A positive interval that spans more than this factor is drawn from log-uniformly.
+_WIDE = 3.0
+
 
 class Variable(NamedTuple):
     """An input variable and the interval that its values are drawn from."""
@@ -48,9 +51,11 @@ class Problem:
     n_samples : int
         Number of rows of the training set, and of the test set; for ``split`` and ``table`` the number of
         rows before the split.
-    sampling : {"uniform", "even", "split", "table"}
-        ``uniform``: training and test rows are drawn independently; ``even``: both are the same evenly
-        spaced points; ``split``: uniform rows, split 75/25; ``table``: the rows of `data_file`, split 75/25.
+    sampling : {"uniform", "log-uniform", "even", "split", "table"}
+        ``uniform``: training and test rows are drawn independently; ``log-uniform``: so are these, but the
+        logarithm is uniform for a variable whose interval is positive and spans more than a factor of 3;
+        ``even``: both are the same evenly spaced points; ``split``: uniform rows, split 75/25; ``table``: the
+        rows of `data_file`, split 75/25.
     library : str
         Preset that the problem is to be solved with.
     max_length : int
@@ -59,6 +64,8 @@ class Problem:
         Recovery in % that the DGSR paper reports, by method.
     data_file : str
         File in the package's data, for ``table``.
+    n_test : int, optional
+        Number of rows of the test set, for ``uniform`` and ``log-uniform``; `n_samples` by default.
     """
 
     name: str
@@ -71,6 +78,7 @@ class Problem:
     max_length: int = 30
     paper_recovery: Mapping[str, float] = field(default_factory=dict, compare=False, hash=False)
     data_file: str = ""
+    n_test: int | None = None
 
     @property
     def n_variables(self) -> int:
@@ -106,8 +114,9 @@ class Problem:
         # A new sequence of the same identity, since spawning depends on what was spawned before.
         fresh = np.random.SeedSequence(random_state.entropy, spawn_key=random_state.spawn_key)
         train, test, noisy = map(np.random.default_rng, fresh.spawn(3))
-        if self.sampling == "uniform":
-            X_train, X_test = self._uniform(train), self._uniform(test)
+        if self.sampling in ("uniform", "log-uniform"):
+            n_test = self.n_samples if self.n_test is None else self.n_test
+            X_train, X_test = self._draw(train, self.n_samples), self._draw(test, n_test)
             y_train, y_test = self.target(X_train), self.target(X_test)
         elif self.sampling == "even":
             X_train = np.column_stack([np.linspace(v.low, v.high, self.n_samples) for v in self.variables])
@@ -115,7 +124,7 @@ class Problem:
             y_train, y_test = self.target(X_train), self.target(X_test)
         else:
             if self.sampling == "split":
-                X = self._uniform(train)
+                X = self._draw(train, self.n_samples)
                 y = self.target(X)
             else:
                 table = read_table(self.data_file)
@@ -129,10 +138,16 @@ class Problem:
             y_train = y_train + noisy.normal(0.0, scale, len(y_train))
         return Sample(X_train, y_train, X_test, y_test)
 
-    def _uniform(self, rng: np.random.Generator) -> np.ndarray:
-        low = [variable.low for variable in self.variables]
-        high = [variable.high for variable in self.variables]
-        return rng.uniform(low, high, (self.n_samples, self.n_variables))
+    def _draw(self, rng: np.random.Generator, n_rows: int) -> np.ndarray:
+        low = np.array([variable.low for variable in self.variables])
+        high = np.array([variable.high for variable in self.variables])
+        if self.sampling != "log-uniform":
+            return rng.uniform(low, high, (n_rows, self.n_variables))
+        wide = (low > 0.0) & (high > _WIDE * low)
+        low[wide], high[wide] = np.log(low[wide]), np.log(high[wide])
+        X = rng.uniform(low, high, (n_rows, self.n_variables))
+        X[:, wide] = np.exp(X[:, wide])
+        return X
 
 
 def read_table(data_file: str) -> np.ndarray:

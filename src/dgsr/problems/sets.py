@@ -1,4 +1,4 @@
-"""The sets of benchmark problems: eight of the DGSR paper, two of SRBench."""
+"""The sets of benchmark problems: eight of the DGSR paper, two of SRBench, and the laws of four textbooks."""
 
 from __future__ import annotations
 
@@ -14,14 +14,17 @@ _PAPER_SETS = (
     "feynman_d2", "feynman_d5", "feynman_additional", "synthetic_d12",
 )  # fmt: skip
 _SRBENCH_SETS = ("srbench_feynman", "strogatz")
+_LAWS = "laws"
 _PRESETS = {"koza": "koza", "koza+const": "koza-const", "synth": "synth"}
 _SAMPLINGS = {"U": "uniform", "E": "even"}
 _SRBENCH_ROWS = 10_000
+_LAW_ROWS = 200
+_LAW_TEST_ROWS = 1000
 
 
 def list_sets() -> list[str]:
     """Return the names of the problem sets."""
-    return [*_PAPER_SETS, *_SRBENCH_SETS]
+    return [*_PAPER_SETS, *_SRBENCH_SETS, _LAWS]
 
 
 def load_set(name: str) -> list[Problem]:
@@ -61,7 +64,7 @@ def load_problem(name: str) -> Problem:
 
 @cache
 def _all_problems() -> tuple[Problem, ...]:
-    return (*_paper_problems(), *_srbench_problems())
+    return (*_paper_problems(), *_srbench_problems(), *_textbook_laws())
 
 
 def _read_json(file_name: str):
@@ -114,3 +117,22 @@ def _srbench_problems() -> list[Problem]:
             )
         )
     return problems
+
+
+def _textbook_laws() -> list[Problem]:
+    return [
+        Problem(
+            name=entry["name"],
+            set=_LAWS,
+            expression=entry["formula"],
+            variables=tuple(
+                Variable(variable["name"], float(variable["low"]), float(variable["high"]))
+                for variable in entry["variables"]
+            ),
+            n_samples=_LAW_ROWS,
+            sampling="log-uniform",
+            library="physics",
+            n_test=_LAW_TEST_ROWS,
+        )
+        for entry in _read_json("laws.json")["problems"]
+    ]
