@@ -46,7 +46,7 @@ def drawn(seed, n_programs, library=PHYSICS):
     d = library.n_variables
     limits = Constraints(max_length=20)
     # Every operator as often as any other.
-    grammar = limits.grammar(library)._replace(weight=np.ones(len(library)))
+    grammar = limits.grammar(library)._replace(weight=np.ones((len(library) + 1, len(library))))
     bred = random_population(n_programs, library, grammar, new_state(seed), 1, 4)
     bred.constants[:] = np.random.default_rng(seed).choice(
         [-3.0, -1.0, -0.37, 0.5, 1 / 3, 2.0, 2.5, 4.0, 1e-3], bred.constants.shape

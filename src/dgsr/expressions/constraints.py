@@ -28,7 +28,9 @@ class Grammar(NamedTuple):
     """Constraints and token facts as arrays, for the compiled kernels."""
 
     arity: np.ndarray  # (n_tokens,) int64
-    weight: np.ndarray  # (n_tokens,) float64: how often random subtrees have the token
+    # (n_tokens + 1, n_tokens) float64: how often random subtrees have a token below a parent, relative to
+    # other tokens; all of them are positive. The last row is of roots.
+    weight: np.ndarray
     is_variable: np.ndarray  # (n_tokens,) bool
     is_constant: np.ndarray  # (n_tokens,) bool
     is_trigonometric: np.ndarray  # (n_tokens,) bool
@@ -118,7 +120,7 @@ class Constraints:
                 scaled_away[library.index[root], place] = True
         return Grammar(
             arity=library.table.arity,
-            weight=np.array([token.weight for token in library.tokens]),
+            weight=np.tile([token.weight for token in library.tokens], (len(names) + 1, 1)),
             is_variable=np.array(
                 [library.first_variable <= i < library.first_variable + used for i in range(len(names))]
             ),

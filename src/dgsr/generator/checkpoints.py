@@ -215,6 +215,25 @@ def _build(path: Path, header: Mapping[str, str], shapes: Mapping[str, tuple[int
     return generator
 
 
+def _folder_of(name_or_path: str | Path) -> Path:
+    """Return the folder of a generator; raise ValueError where there is none."""
+    folder = Path(name_or_path)
+    if not folder.is_dir():
+        known = {info.name: info.path for info in list_generators()}
+        if str(name_or_path) not in known:
+            names = ", ".join(known) or "none"
+            raise ValueError(
+                f"generator={str(name_or_path)!r} is neither a folder nor a name; known names: {names}."
+            )
+        folder = known[str(name_or_path)]
+    return folder
+
+
+def read_card(name_or_path: str | Path) -> dict[str, Any]:
+    """Return the card of a generator, by its name or folder."""
+    return json.loads((_folder_of(name_or_path) / CARD).read_text(encoding="utf-8"))
+
+
 def load_generator(name_or_path: str | Path, device: str | torch.device = "cpu") -> Generator:
     """Load a pre-trained generator.
 
@@ -234,15 +253,7 @@ def load_generator(name_or_path: str | Path, device: str | torch.device = "cpu")
     ValueError
         If there is no such generator, or its weights file is damaged or of another version.
     """
-    folder = Path(name_or_path)
-    if not folder.is_dir():
-        known = {info.name: info.path for info in list_generators()}
-        if str(name_or_path) not in known:
-            names = ", ".join(known) or "none"
-            raise ValueError(
-                f"generator={str(name_or_path)!r} is neither a folder nor a name; known names: {names}."
-            )
-        folder = known[str(name_or_path)]
+    folder = _folder_of(name_or_path)
     path = folder / WEIGHTS
     if not path.is_file():
         raise ValueError(f"{folder} has no {WEIGHTS}; give a folder that pretrain() wrote.")

@@ -12,6 +12,9 @@ from typing import Any
 #: shipped weights (tests/test_pretrained.py holds them) makes a new version and needs new weights.
 INPUT_LAYOUT = 1
 
+#: Width of a guide that is added to a generator.
+GUIDE_WIDTH = 128
+
 ENCODERS = ("rows", "columns")
 TARGETS = ("raw", "standardised")
 
@@ -51,6 +54,8 @@ class GeneratorConfig:
         `dgsr.generator.conditioning.targets`. This needs the encoder ``"columns"``.
     reader_width : int
         Hidden features of the network that embeds these features of one column.
+    guide_width, guide_heads, guide_layers : int
+        Sizes of the guide (`dgsr.generator.guide`); with a width of 0 there is none.
 
     Raises
     ------
@@ -77,6 +82,9 @@ class GeneratorConfig:
     max_length: int = 30
     remainders: bool = False
     reader_width: int = 32
+    guide_width: int = 0
+    guide_heads: int = 4
+    guide_layers: int = 3
 
     def __post_init__(self) -> None:
         if self.encoder not in ENCODERS:
@@ -84,7 +92,7 @@ class GeneratorConfig:
         if self.target not in TARGETS:
             raise ValueError(f"target={self.target!r} must be one of {', '.join(TARGETS)}.")
         for field in fields(self):
-            least = 0 if field.name.endswith("_layers") else 1
+            least = 0 if field.name.endswith("_layers") or field.name == "guide_width" else 1
             value = getattr(self, field.name)
             if field.type == "int" and (not isinstance(value, int) or value < least):
                 raise ValueError(f"{field.name}={value!r} must be an integer of at least {least}.")
@@ -94,9 +102,14 @@ class GeneratorConfig:
             (self.encoder_width, self.encoder_heads),
             (2 * self.tree_embedding, self.tree_heads),
             (self.decoder_width, self.decoder_heads),
+            (self.guide_width, self.guide_heads),
         ):
             if width % heads:
                 raise ValueError(f"A width of {width} must be a multiple of its {heads} heads.")
+
+    def with_guide(self) -> GeneratorConfig:
+        """Return the same sizes with a guide, of the default width if there is none."""
+        return replace(self, guide_width=self.guide_width or GUIDE_WIDTH)
 
     def with_max_length(self, max_length: int) -> GeneratorConfig:
         """Return the same sizes for programs of another length."""

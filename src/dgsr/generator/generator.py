@@ -24,6 +24,8 @@ from dgsr.generator.config import GeneratorConfig
 from dgsr.generator.decoder import Decoder, TargetFeatures
 from dgsr.generator.encoder import Encoder
 from dgsr.generator.encoding import Encoding
+from dgsr.generator.guide import descriptions
+from dgsr.generator.guide.network import Guide
 from dgsr.generator.sampling import Samples, sample_programs
 from dgsr.kernels.grammar import walk
 from dgsr.kernels.random import new_state
@@ -73,6 +75,7 @@ class Generator(nn.Module):
         self.encoder = encoder(config, library.n_variables)
         n_features = description_sizes(library.table.opcode)
         self.decoder = Decoder(config, len(library), library.first_variable, n_features)
+        self.guide = Guide(library, config) if config.guide_width else None
 
     @classmethod
     def untrained(
@@ -104,6 +107,8 @@ class Generator(nn.Module):
         if self.config.remainders:
             moments, by_column = description_names(self.library.table.opcode)
             names |= {"remainder": moments, "remainder and column": by_column}
+        if self.guide is not None:
+            names |= descriptions.names()
         return names
 
     def refinable_copy(self) -> Generator:
@@ -111,6 +116,18 @@ class Generator(nn.Module):
         twin = copy.copy(self)
         twin._modules = dict(self._modules)
         twin.decoder = copy.deepcopy(self.decoder)
+        return twin
+
+    def with_guide(self, seed: int) -> Generator:
+        """Return this generator, with shared weights, and an untrained guide where it has none."""
+        if self.guide is not None:
+            return self
+        twin = copy.copy(self)
+        twin._modules = dict(self._modules)
+        twin.config = self.config.with_guide()
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            twin.guide = Guide(self.library, twin.config).to(self.device)
         return twin
 
     def with_variables(self, n_variables: int) -> Generator:

@@ -20,7 +20,7 @@ import numpy as np
 
 from dgsr.kernels.arrays import copy_to
 from dgsr.kernels.compilation import allocation_free, compiled
-from dgsr.kernels.grammar import reset
+from dgsr.kernels.grammar import parent_of_next, reset
 from dgsr.kernels.growth import (
     ATTEMPTS,
     NEW_CONSTANT,
@@ -29,7 +29,6 @@ from dgsr.kernels.growth import (
     choices_of,
     grow,
     new_draft,
-    random_leaf,
     random_token,
     store,
     subtree_end,
@@ -199,7 +198,8 @@ def mutate(kind, programs, b, max_depth, draft, grammar, choices, state):
     kind : int
         UNIFORM (a random subtree is replaced by a random full one of height 0 to `max_depth`), REPLACEMENT (a
         random node gets another token of the same arity), INSERTION (a random operator is put above a random
-        subtree, with a random leaf as its other child), SHRINK (a random operator is replaced by one of its
+        subtree, with a random leaf as its other child); what is random in these is drawn by the weights of
+        the grammar, given its parent and its children; SHRINK (a random operator is replaced by one of its
         children) or CONSTANT (a random constant is multiplied by a log-normal number, or negated).
     programs : Programs
     b : int
@@ -228,6 +228,7 @@ def mutate(kind, programs, b, max_depth, draft, grammar, choices, state):
         start = integer(state, length)
     if not append_slice(programs, b, 0, start, draft, grammar):
         return False
+    parent = parent_of_next(draft.counters, draft.stack, len(arity))
     end = start + 1
     if kind != REPLACEMENT:
         end = subtree_end(tokens, start, arity)
@@ -237,7 +238,11 @@ def mutate(kind, programs, b, max_depth, draft, grammar, choices, state):
             return False
     elif kind == REPLACEMENT:
         old = tokens[start]
-        new = random_token(arity[old], arity[old], old, choices, grammar.weight, state)
+        left = tokens[start + 1] if arity[old] > 0 else -1
+        right = tokens[subtree_end(tokens, start + 1, arity)] if arity[old] == 2 else -1
+        new = random_token(
+            (arity[old], arity[old]), old, (parent, left, right), choices, grammar.weight, state
+        )
         if new < 0:
             return False
         if not append(new, NEW_CONSTANT, draft, grammar):
@@ -245,7 +250,7 @@ def mutate(kind, programs, b, max_depth, draft, grammar, choices, state):
     elif kind == INSERTION:
         if choices.counts[1] + choices.counts[2] == 0:
             return False
-        new = random_token(1, 2, -1, choices, grammar.weight, state)
+        new = random_token((1, 2), -1, (parent, tokens[start], -1), choices, grammar.weight, state)
         if length + arity[new] > grammar.max_length or not append(new, NEW_CONSTANT, draft, grammar):
             return False
         place = integer(state, arity[new])
@@ -253,8 +258,10 @@ def mutate(kind, programs, b, max_depth, draft, grammar, choices, state):
             if child == place:
                 if not append_slice(programs, b, start, end, draft, grammar):
                     return False
-            elif not append(random_leaf(choices, state), NEW_CONSTANT, draft, grammar):
-                return False
+            else:
+                leaf = random_token((0, 0), -1, (new, -1, -1), choices, grammar.weight, state)
+                if not append(leaf, NEW_CONSTANT, draft, grammar):
+                    return False
     else:
         child = start + 1
         for _ in range(integer(state, arity[tokens[start]])):

@@ -14,7 +14,16 @@ from typing import NamedTuple
 import numpy as np
 
 from dgsr.kernels.compilation import allocation_free, compiled
-from dgsr.kernels.grammar import DANGLING, DEPTH, LENGTH, N_CONSTANTS, allowed, push, reset
+from dgsr.kernels.grammar import (
+    DANGLING,
+    DEPTH,
+    LENGTH,
+    N_CONSTANTS,
+    allowed,
+    parent_of_next,
+    push,
+    reset,
+)
 from dgsr.kernels.random import integer, uniform
 
 #: How often a genetic operator may try to make a child that meets the constraints.
@@ -69,38 +78,49 @@ def choices_of(grammar, n_constants):
 
 
 @allocation_free
-def random_leaf(choices, state):
-    """Return a random leaf, each with the same probability."""
-    return choices.tokens[0, integer(state, choices.counts[0])]
+def fitting(token, parent, left, right, weight):
+    """Return the weight of a token between its parent and its children, of which -1 stands for none."""
+    result = weight[parent, token]
+    if left >= 0:
+        result *= weight[token, left]
+    if right >= 0:
+        result *= weight[token, right]
+    return result
 
 
 @allocation_free
-def random_token(first_arity, last_arity, but, choices, weight, state):
+def random_token(arities, but, around, choices, weight, state):
     """Return a token drawn with probability proportional to its weight, or -1 where there is none.
 
     Parameters
     ----------
-    first_arity, last_arity : int
+    arities : tuple of int
         Least and greatest arity of the token.
     but : int
         A token that is not drawn.
+    around : tuple of int
+        The token's parent, which is the number of tokens for the root, and its left and right child, -1 for
+        one that is not there yet.
     choices : Choices
-    weight : ndarray of shape (n_tokens,), float64
+    weight : ndarray of shape (n_tokens + 1, n_tokens), float64
+        See `Grammar`.
     state : ndarray of 4 uint64
     """
+    parent, left, right = around
     total = 0.0
-    for arity in range(first_arity, last_arity + 1):
+    for arity in range(arities[0], arities[1] + 1):
         for i in range(choices.counts[arity]):
-            if choices.tokens[arity, i] != but:
-                total += weight[choices.tokens[arity, i]]
+            token = choices.tokens[arity, i]
+            if token != but:
+                total += fitting(token, parent, left, right, weight)
     rest = uniform(state) * total
     drawn = -1
-    for arity in range(first_arity, last_arity + 1):
+    for arity in range(arities[0], arities[1] + 1):
         for i in range(choices.counts[arity]):
             token = choices.tokens[arity, i]
             if token != but and rest >= 0.0:
                 drawn = token
-                rest -= weight[token]
+                rest -= fitting(token, parent, left, right, weight)
     return drawn
 
 
@@ -162,7 +182,7 @@ def grow(height, full, draft, grammar, choices, state):
         Greatest depth of a leaf below the root of the subtree.
     full : bool
         Whether all leaves have that depth, as far as the constraints allow; otherwise a node at any depth may
-        be a leaf, with the probability that a token drawn by weight is one.
+        be a leaf.
     draft : Draft
     grammar : Grammar
     choices : Choices
@@ -170,23 +190,15 @@ def grow(height, full, draft, grammar, choices, state):
     """
     counters, counts = draft.counters, choices.counts
     n_operators = counts[1] + counts[2]
-    operator_weight = 0.0
-    for arity in range(1, 3):
-        for i in range(counts[arity]):
-            operator_weight += grammar.weight[choices.tokens[arity, i]]
-    leaf_ratio = counts[0] / (counts[0] + operator_weight)
     root = counters[DEPTH]
     rest = counters[DANGLING] - 1
     while counters[DANGLING] > rest:
-        leaf = n_operators == 0 or counters[DEPTH] - root >= height
-        if not leaf and not full:
-            leaf = uniform(state) < leaf_ratio
+        around = parent_of_next(counters, draft.stack, len(grammar.arity)), -1, -1
+        is_leaf = n_operators == 0 or counters[DEPTH] - root >= height
+        arities = (1 if full and not is_leaf else 0, 0 if is_leaf else 2)
         appended = False
         for _ in range(ATTEMPTS):
-            if leaf:
-                token = random_leaf(choices, state)
-            else:
-                token = random_token(1, 2, -1, choices, grammar.weight, state)
+            token = random_token(arities, -1, around, choices, grammar.weight, state)
             if append(token, NEW_CONSTANT, draft, grammar):
                 appended = True
                 break

@@ -20,11 +20,15 @@ _PANELS = (
         "share found in the first samples",
         (("100", "hit_100", "#0072b2"), ("10", "hit_10", "#009e73"), ("1", "hit_1", "#e69f00")),
     ),
+    (
+        "nats of the parent-child pairs",
+        (("own data", "guide_nats_right", "#0072b2"), ("another's", "guide_nats_wrong", "#d55e00")),
+    ),
 )
 
 
 def to_svg(curves: Sequence[dict[str, float]], equations_a_step: int) -> str:
-    """Return two plots against the number of equations trained on, as one SVG.
+    """Return plots of what was measured against the number of equations trained on, as one SVG.
 
     Parameters
     ----------
@@ -37,16 +41,13 @@ def to_svg(curves: Sequence[dict[str, float]], equations_a_step: int) -> str:
     str
     """
     seen = [point["step"] * equations_a_step for point in curves]
-    panels = [
-        _panel(
-            title,
-            seen,
-            [(name, [p[key] for p in curves], c) for name, key, c in lines if key in curves[0]],
-            i,
-        )
-        for i, (title, lines) in enumerate(_PANELS)
+    measured = [
+        (title, [(name, [p[key] for p in curves], colour) for name, key, colour in lines if key in curves[0]])
+        for title, lines in _PANELS
     ]
-    width, height = 2 * (_WIDTH + _LEFT + 90), _TOP + _HEIGHT + 40
+    measured = [(title, lines) for title, lines in measured if lines]
+    panels = [_panel(title, seen, lines, i) for i, (title, lines) in enumerate(measured)]
+    width, height = len(panels) * (_WIDTH + _LEFT + 90), _TOP + _HEIGHT + 40
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" '
         'font-family="sans-serif" font-size="11">\n'

@@ -13,6 +13,7 @@ from dgsr.expressions.library import Library
 from dgsr.population import Population
 from dgsr.pretraining.decontamination import Decontamination, nothing_held_out
 from dgsr.pretraining.prior_kernel import DrawnArrays, draw_datasets
+from dgsr.pretraining.prior_laws import law_table
 from dgsr.pretraining.prior_trees import PriorTable
 from dgsr.pretraining.rewriting import rewriting
 
@@ -37,6 +38,7 @@ DEFAULT_WEIGHTS: Mapping[str, float] = {
 _EXPONENTS = (-3, -2, -1.5, -0.5, 0.25, 1 / 3, 2 / 3, 0.75, 1.5, 2.5)
 
 CONSTANTS = ("uniform", "log-uniform")
+INPUTS = ("uniform", "varied")
 
 #: Intervals of the paper's benchmark tables, (low, high, weight).
 DEFAULT_DOMAINS = ((1.0, 5.0, 3.0), (-1.0, 1.0, 2.0), (0.0, 1.0, 2.0), (1.0, 3.0, 1.0), (0.0, 2.0, 1.0),
@@ -80,6 +82,13 @@ class Prior:
     noise : tuple of (low, high, probability), optional
         With this probability Gaussian noise is added to y of a data set; its standard deviation is that of y
         times a number that is log-uniform between the two.
+    laws : float
+        Share of the equations that are laws (`dgsr.pretraining.prior_laws`): products of powers, sums of few
+        terms and functions of dimensionless groups, over variables with units. `min_leaves` to
+        `variable_probability` do not count for them.
+    inputs : {"uniform", "varied"}
+        ``"uniform"``: uniform in an interval. ``"varied"``: as people's tables are
+        (`dgsr.pretraining.prior_inputs`).
     domains : tuple of (low, high, weight)
         Intervals of the inputs; three times in four all variables of a data set share one.
 
@@ -98,6 +107,8 @@ class Prior:
     constants: str = "uniform"
     constant_range: tuple[float, float] = (-1.0, 1.0)
     noise: tuple[float, float, float] | None = None
+    laws: float = 0.0
+    inputs: str = "uniform"
     domains: tuple[tuple[float, float, float], ...] = DEFAULT_DOMAINS
 
     def __post_init__(self) -> None:
@@ -108,6 +119,10 @@ class Prior:
             )
         if self.constants not in CONSTANTS:
             raise ValueError(f"constants={self.constants!r} is unknown; choose from {', '.join(CONSTANTS)}.")
+        if self.inputs not in INPUTS:
+            raise ValueError(f"inputs={self.inputs!r} is unknown; choose from {', '.join(INPUTS)}.")
+        if not 0.0 <= self.laws <= 1.0:
+            raise ValueError(f"laws={self.laws} is a share: give a number from 0 to 1.")
         low, high, probability = self.noise or (1.0, 1.0, 0.0)
         if not (0.0 < low <= high and 0.0 <= probability <= 1.0):
             raise ValueError(f"noise={self.noise} must be 0 < low <= high and a probability, or None.")
@@ -175,6 +190,8 @@ class Prior:
             has_constants=library.has_constants,
             first_variable=library.first_variable,
             domains=np.array(self.domains, dtype=np.float64),
+            varied=self.inputs == "varied",
+            law_share=float(self.laws),
         )
 
     def draw(
@@ -220,7 +237,8 @@ class Prior:
             X=np.zeros((n_datasets, n_samples, library.n_variables)),
             y=np.zeros((n_datasets, n_samples)),
         )
-        draw_datasets(n_variables, library.table, grammar, self.table(library), excluded, drawn, state)
+        tables = self.table(library), law_table(library)
+        draw_datasets(n_variables, library.table, grammar, *tables, excluded, drawn, state)
         if not drawn.lengths.all():
             raise ValueError(
                 f"The prior has no equations of {constraints.min_length} to {constraints.max_length} tokens "

@@ -20,15 +20,14 @@ from dgsr.kernels.canonical import canonicalise, is_among, simplify, skeleton, s
 from dgsr.kernels.compilation import compiled
 from dgsr.kernels.evaluate import CONSTANT, new_workspace, run_program
 from dgsr.kernels.grammar import N_CONSTANTS, is_valid
-from dgsr.kernels.random import choice, log_uniform, normal, uniform
+from dgsr.kernels.random import log_uniform, normal, uniform
+from dgsr.pretraining.prior_inputs import change_units, draw_inputs, draw_varied_inputs
+from dgsr.pretraining.prior_laws import N_UNITS, grow_law
 from dgsr.pretraining.prior_programs import Subprograms, new_subprograms, write_program
 from dgsr.pretraining.prior_trees import Tree, grow_tree, new_tree
 
 # Equations drawn in vain after which none is taken to meet all conditions.
 _MAX_TRIALS = 200_000
-
-# Share of the data sets whose variables all have one domain.
-_SHARED_DOMAIN = 0.75
 
 # Bounds of a usable target: its largest size, and the least variance relative to the mean square.
 _LARGEST, _LEAST_VARIANCE = 1e8, 1e-10
@@ -48,6 +47,7 @@ class _Workspace(NamedTuple):
     """Memory that is reused for every equation."""
 
     tree: Tree
+    units: np.ndarray  # (n_columns, N_UNITS) int64: of the variables of a law
     parts: Subprograms
     ends: np.ndarray  # (max_length + 1,) int64: ends of subtrees
     values: np.ndarray  # (max_length, n_points): values of subtrees where functions are compared
@@ -63,6 +63,7 @@ def _new_workspace(max_length, n_columns, n_points, has_constants):
     stack, work = new_workspace(n_columns, max_length)
     return _Workspace(
         new_tree(),
+        np.zeros((n_columns, N_UNITS), dtype=np.int64),
         new_subprograms(max_length, has_constants),
         np.empty(max_length + 1, dtype=np.int64),
         np.empty((max_length, n_points)),
@@ -152,10 +153,14 @@ def _can_be_simplified(tokens, length, constants, table, arity, has_constants, p
 
 
 @compiled()
-def _draw_program(b, n_variables, table, grammar, prior, excluded, drawn, w, state):
+def _draw_program(b, n_variables, table, grammar, prior, law, excluded, drawn, w, state):
     """Draw equation `b`; return its length, or 0 if it must be drawn again."""
     tokens, constants, parts = drawn.tokens[b], drawn.constants[b], w.parts
-    n_nodes = grow_tree(n_variables, prior, grammar, w.tree, state)
+    w.units[:] = 0
+    if prior.law_share > 0.0 and uniform(state) < prior.law_share:
+        n_nodes = grow_law(n_variables, law, w.tree, w.units, state)
+    else:
+        n_nodes = grow_tree(n_variables, prior, grammar, w.tree, state)
     if n_nodes == 0 or not write_program(n_nodes, w.tree, prior, grammar, parts, state):
         return 0
     length = parts.lengths[0]
@@ -182,19 +187,6 @@ def _draw_program(b, n_variables, table, grammar, prior, excluded, drawn, w, sta
         if _match(w.values[0], held_out):
             return 0
     return length
-
-
-@compiled()
-def _draw_inputs(X, n_variables, domains, state):
-    """Draw the first columns of X (n_samples, n_columns), each uniform in an interval."""
-    shared = uniform(state) < _SHARED_DOMAIN
-    domain = choice(state, domains[:, 2])
-    for c in range(n_variables):
-        if not shared:
-            domain = choice(state, domains[:, 2])
-        low, high = domains[domain, 0], domains[domain, 1]
-        for j in range(len(X)):
-            X[j, c] = low + (high - low) * uniform(state)
 
 
 @compiled()
@@ -235,7 +227,7 @@ def _add_noise(y, variance, prior, state):
 
 
 @compiled(nogil=True)
-def draw_datasets(n_variables, table, grammar, prior, excluded, drawn, state):
+def draw_datasets(n_variables, table, grammar, prior, law, excluded, drawn, state):
     """Draw equations from the prior and evaluate each on random inputs.
 
     Parameters
@@ -245,6 +237,7 @@ def draw_datasets(n_variables, table, grammar, prior, excluded, drawn, state):
     table : TokenTable
     grammar : Grammar
     prior : PriorTable
+    law : LawTable
     excluded : Decontamination
         Functions that must not be drawn.
     drawn : DrawnArrays
@@ -258,14 +251,19 @@ def draw_datasets(n_variables, table, grammar, prior, excluded, drawn, state):
     b = n_trials = 0
     while b < n_datasets and n_trials < _MAX_TRIALS:
         n_trials += 1
-        length = _draw_program(b, n_variables, table, grammar, prior, excluded, drawn, w, state)
+        length = _draw_program(b, n_variables, table, grammar, prior, law, excluded, drawn, w, state)
         if length == 0:
             continue
-        _draw_inputs(drawn.X[b], n_variables, prior.domains, state)
+        if prior.varied:
+            draw_varied_inputs(drawn.X[b], n_variables, prior.domains, state)
+        else:
+            draw_inputs(drawn.X[b], n_variables, prior.domains, state)
         variance = _evaluate(b, length, table, drawn, w)
         if variance == 0.0:
             continue
         _add_noise(drawn.y[b], variance, prior, state)
+        if prior.varied:
+            change_units(drawn.X[b], n_variables, w.units, state)
         drawn.tokens[b, length:] = 0
         drawn.lengths[b] = length
         b += 1

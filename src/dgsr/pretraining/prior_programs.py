@@ -13,7 +13,7 @@ import numpy as np
 from dgsr.kernels.arrays import copy_to
 from dgsr.kernels.compilation import compiled
 from dgsr.kernels.random import choice, integer, log_uniform, uniform
-from dgsr.pretraining.prior_trees import INTEGER, MAX_NODES, VARIABLE, takes_two
+from dgsr.pretraining.prior_trees import INTEGER, MAX_NODES, NUMBER, VARIABLE, takes_two
 
 # Log-uniform constants: shares of whole numbers and of negative ones, and the range of those not whole.
 _WHOLE_SHARE, _NEGATIVE_SHARE = 0.3, 0.3
@@ -81,7 +81,8 @@ def _write_leaf(node, tree, prior, parts, state):
     if tree.kind[node] == VARIABLE:
         return _append_token(parts, node, prior.first_variable + value)
     if prior.has_constants:
-        parts.constants[node, 0] = _draw_constant(prior, state)
+        is_given = tree.kind[node] == NUMBER
+        parts.constants[node, 0] = float(value) if is_given else _draw_constant(prior, state)
         parts.n_constants[node] = 1
         return _append_token(parts, node, prior.first_variable - 1)
     return _append_integer(parts, node, value, prior)

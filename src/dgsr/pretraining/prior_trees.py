@@ -19,9 +19,10 @@ from dgsr.kernels.canonical import Rewriting
 from dgsr.kernels.compilation import compiled
 from dgsr.kernels.random import choice, integer, uniform
 
-# Kinds of a leaf; the variable's index or the number stands in the place of its first child. While a tree
-# grows, an open place is a variable.
-VARIABLE, INTEGER = -1, -2
+# Kinds of a leaf; the variable's index or the number stands in the place of its first child. In a library
+# with constants an INTEGER is a constant of any value, and a NUMBER one of that value. While a tree grows, an
+# open place is a variable.
+VARIABLE, INTEGER, NUMBER = -1, -2, -3
 
 #: Most nodes of a tree; a larger one is drawn again.
 MAX_NODES = 64
@@ -53,6 +54,8 @@ class PriorTable(NamedTuple):
     has_constants: bool
     first_variable: int
     domains: np.ndarray  # (n_domains, 3) float64: low, high and weight of the intervals of inputs
+    varied: bool  # whether inputs are also log-uniform, normal, gridded, correlated and in other units
+    law_share: float  # probability that an equation is a law
 
 
 class Tree(NamedTuple):

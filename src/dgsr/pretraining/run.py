@@ -17,6 +17,7 @@ from dgsr.expressions.library import Library, get_library
 from dgsr.generator.checkpoints import (
     CURVES,
     load_generator,
+    read_card,
     refuse_user_operators,
     save_generator,
 )
@@ -27,6 +28,7 @@ from dgsr.pretraining.conditioning_gap import ValidationSet, draw_validation_set
 from dgsr.pretraining.config import PRETRAINING_CONFIGS, PretrainingConfig
 from dgsr.pretraining.curves import to_svg
 from dgsr.pretraining.decontamination import benchmark_decontamination
+from dgsr.pretraining.guide import measure_guide
 from dgsr.pretraining.prior import Prior
 from dgsr.pretraining.trainer import Trainer
 from dgsr.pretraining.training_state import load_training_state, save_training_state
@@ -95,7 +97,8 @@ def pretrain(
         Sizes of the network, or the name of a preset: ``"base"``, ``"paper"``. In a library with constants a
         preset is changed: the target is standardised, and the decoder gets no features of targets.
     training : str or PretrainingConfig
-        How to train, or the name of a preset: ``"base"``, ``"paper"``.
+        How to train, or the name of a preset: ``"base"``, ``"paper"``; ``"guide"`` trains the guide alone,
+        and adds one to a generator that has none.
     prior : Prior, optional
         Distribution of equations and inputs; by default `Prior.default_for` the library.
     constraints : Constraints, optional
@@ -153,6 +156,8 @@ def pretrain(
             raise ValueError(
                 f"start_from={str(start_from)!r} has another library; start from one of {library.name}."
             )
+    if training.objective == "guide":
+        generator = generator.with_guide(random_state)
     generator = generator.to(device).train()
     held_out = benchmark_decontamination(generator.library, generator.constraints)
     validation = draw_validation_set(generator, prior, held_out, n_validation, random_state)
@@ -163,13 +168,12 @@ def pretrain(
         run = _Run(trainer, validation, out, resume)
         run.train(max_time, save_every, callback)  # lines 2 to 13
         if distributed.rank() == 0:
-            card = {
-                "name": out.name,
-                "library": library.to_json(),
-                "training": asdict(training)
-                | {"seed": random_state, "start_from": start_from and Path(start_from).name},
-                **run.card(n_validation),
-            }
+            origin = {"seed": random_state, "start_from": start_from and Path(start_from).name}
+            written = {"training": asdict(training) | origin, **run.card(n_validation)}
+            card = {"name": out.name, "library": library.to_json(), **written}
+            if training.objective == "guide" and start_from is not None:
+                # The rest is as in the generator that the guide was added to.
+                card = read_card(start_from) | {"name": out.name, "config": card["config"], "guide": written}
             save_generator(generator, out, card)
     return generator
 
@@ -244,13 +248,20 @@ class _Run:
         if not self.writes_files:
             return None
         trainer = self.trainer
-        figures = measure(trainer.generator, self.validation, n_programs=100, n_datasets=32)
+        figures = self._figures(n_programs=100, n_datasets=32)
         point = {"step": trainer.step, "seconds": self.seconds, "loss": float(np.mean(losses))}
         waited = trainer.seconds_waited / max(time.perf_counter() - self.started, 1e-9)
         self.curves.append({**point, "waited": waited, **figures})
         svg = to_svg(self.curves, trainer.config.n_datasets)
         write_atomically(self.path.with_name(CURVES), svg.encode())
         return figures
+
+    def _figures(self, n_programs: int, n_datasets: int) -> dict[str, float]:
+        """Return the figures of what is trained, on the held-out equations."""
+        trainer, (drawn, n_variables, _) = self.trainer, self.validation
+        if trainer.config.objective == "guide":
+            return measure_guide(trainer.generator, drawn, n_variables)
+        return measure(trainer.generator, self.validation, n_programs, n_datasets)
 
     def card(self, n_validation: int) -> dict[str, Any]:
         """Return the entries of the generator's card that come from its training."""
@@ -263,7 +274,7 @@ class _Run:
             "steps_done": trainer.step,
             "equations_seen": trainer.step * trainer.config.n_datasets,
             "seconds": round(self.seconds, 1),
-            "validation": measure(generator, self.validation, n_programs=1000, n_datasets=n_validation),
+            "validation": self._figures(n_programs=1000, n_datasets=n_validation),
             "curves": self.curves,
             "versions": {
                 "python": platform.python_version(),

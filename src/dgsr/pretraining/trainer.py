@@ -21,6 +21,7 @@ from dgsr.pretraining import distributed
 from dgsr.pretraining.conditioning_gap import fitted_nmse
 from dgsr.pretraining.config import PretrainingConfig
 from dgsr.pretraining.decontamination import Decontamination
+from dgsr.pretraining.guide import guide_nats
 from dgsr.pretraining.prior import DrawnDataSets, Prior
 from dgsr.pretraining.stream import Batch, Stream
 
@@ -73,9 +74,9 @@ class Trainer:
         self.seconds_waited = 0.0
         self._batches: Iterator[Batch] | None = None
         self.baseline = objectives.Baseline(config.baseline_alpha)
-        self.optimizer = torch.optim.AdamW(
-            generator.parameters(), lr=config.learning_rate, weight_decay=config.weight_decay
-        )
+        part = "guide." if config.objective == "guide" else ""
+        trained = [weights for name, weights in generator.named_parameters() if name.startswith(part)]
+        self.optimizer = torch.optim.AdamW(trained, lr=config.learning_rate, weight_decay=config.weight_decay)
 
     def run_step(self) -> float:
         """Train on one mini-batch and return its loss: lines 3 to 12 of algorithm 1."""
@@ -125,6 +126,8 @@ class Trainer:
         """Add the gradient of a group to that of its mini-batch, and return its loss."""
         if self.config.objective == "cross-entropy":
             return self._cross_entropy(batch)
+        if self.config.objective == "guide":
+            return self._guide(batch)
         return self._policy_gradient(batch, state)
 
     def _schedule(self) -> float:
@@ -155,6 +158,12 @@ class Trainer:
             (loss / self.config.n_groups).backward()
             total += float(loss.detach())
         return total
+
+    def _guide(self, batch: Batch) -> float:
+        """Add the gradient of minus the log-likelihood of the parent-child pairs of the programs."""
+        loss = guide_nats(self.generator, batch.drawn, batch.n_variables).mean()
+        (loss / self.config.n_groups).backward()
+        return float(loss.detach())
 
     def _policy_gradient(self, batch: Batch, state: np.ndarray) -> float:
         """Add the gradient of the expected reward of sampled programs: lines 8 to 10 of algorithm 1."""

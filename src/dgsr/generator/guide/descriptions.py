@@ -1,0 +1,323 @@
+"""Descriptions of a table: how well simple functions of its columns explain simple functions of its target.
+
+All numbers are correlations, shares of variance and the like. They do not depend on the order of the rows,
+nor on the scale and the offset of y where y itself is described; log|y|, 1/y, y^2 and sqrt|y| mark the
+hypothesis that y has no offset. Those of a column do not depend on the order of the other columns.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+# Relative size below which a difference counts as rounding, and bounds of correlations and of their logits.
+_ROUNDING, _ROUNDING_SINGLE, _LARGEST_LOGIT = 1e-9, 1e-5, 6.0
+# Least share of variance that a logit tells from none.
+_LEAST_UNEXPLAINED = 1e-6
+# Ridge of the regressions, as a share of the rows.
+_RIDGE = 1e-6
+
+#: Functions of y, of one column x and of two columns x and z.
+TARGETS = ("y", "log|y|", "1/y", "y^2", "sqrt|y|", "rank y")
+FUNCTIONS = (
+    *("x", "x^2", "x^3", "1/x", "1/x^2", "sqrt|x|", "log|x|", "exp x", "exp -x", "sin x", "cos x"),
+    *("tanh x", "|x|", "exp -x^2", "x^4", "rank x"),
+)
+FREQUENCIES = (0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0)  # periods in the range of a column
+SYMMETRIC_PAIRS = (
+    *("x z", "x + z", "x - z", "x^2 + z^2", "log|x + z|", "log|x - z|", "log(x^2 + z^2)", "1/(x + z)"),
+    *("1/(x - z)", "sqrt(x^2 + z^2)", "exp(x z)", "sin(x z)", "cos(x z)", "sin(x - z)"),
+)
+ORDERED_PAIRS = (
+    *("x/z", "x^2 z", "x^2/z", "x/z^2", "exp(x/z)", "x sin z", "x cos z", "x exp z", "x exp -z", "x log|z|"),
+)
+#: Linear regressions: the function of y, and that of all the columns that it is regressed on.
+REGRESSIONS = (
+    *(("y", "x"), ("log|y|", "log|x|"), ("log|y|", "x"), ("y", "log|x|"), ("1/y", "x"), ("1/y", "1/x")),
+    *(("y^2", "x^2"), ("y", "1/x"), ("y", "x^2")),
+)
+#: Regressions whose residuals are described as targets are, and targets from which the function of a column
+#: that explains most of them is taken away, to describe what it leaves over.
+RESIDUALS = (0, 1, 2)
+MATCHED = ("y", "log|y|")
+_N_RESIDUALS = len(RESIDUALS) + len(MATCHED)
+#: Facts about each column and about the whole table.
+FACTS = (
+    *("negative share", "log10 of the median", "log10 of the span", "span over size", "skewness", "kurtosis"),
+    *("share of different values", "is positive"),
+)
+
+N_COLUMN = (
+    (len(TARGETS) + _N_RESIDUALS) * (2 * len(FUNCTIONS) + 1)
+    + 2 * len(FREQUENCIES)
+    + 2 * len(REGRESSIONS)
+    + 3
+    + len(FACTS)
+)
+N_PAIR = 2 * (len(SYMMETRIC_PAIRS) + len(ORDERED_PAIRS)) * (3 + _N_RESIDUALS)
+N_TABLE = 2 * len(REGRESSIONS) + len(FACTS) + 2 * len(TARGETS) + 3
+
+
+def names() -> dict[str, tuple[str, ...]]:
+    """Return the names of the functions that tables are described by, in their order, by what they are of."""
+    return {
+        "target of the guide": (*TARGETS, *(f"{y} without {x}" for y, x in REGRESSIONS), *MATCHED),
+        "column of the guide": (*FUNCTIONS, *(f"wave {frequency}" for frequency in FREQUENCIES), *FACTS),
+        "pair of the guide": (*SYMMETRIC_PAIRS, *ORDERED_PAIRS),
+    }
+
+
+class Descriptions(NamedTuple):
+    """The descriptions of D tables of C columns each."""
+
+    table: Tensor  # (D, N_TABLE) float32
+    columns: Tensor  # (D, C, N_COLUMN) float32
+    pairs: Tensor  # (D, C, C, N_PAIR) float32
+
+
+def _standardised(values: Tensor) -> Tensor:
+    """Return values (..., N) with mean 0 and mean square 1, float32; 0 where they do not vary or have NaN."""
+    values = torch.nan_to_num(values, 0.0, 0.0, 0.0)
+    values = values / values.abs().amax(-1, keepdim=True).clamp_min(torch.finfo(values.dtype).tiny)
+    centred = (values - values.mean(-1, keepdim=True)).float()
+    scale = torch.linalg.vector_norm(centred, dim=-1, keepdim=True) / math.sqrt(values.shape[-1])
+    rounding = _ROUNDING if values.dtype == torch.float64 else _ROUNDING_SINGLE
+    return centred * torch.where(scale > rounding, 1.0 / scale.clamp_min(rounding), 0.0)
+
+
+def _ranks(values: Tensor) -> Tensor:
+    """Return the ranks of values (..., N), from 0; equal values have different ones."""
+    return torch.argsort(torch.argsort(values, dim=-1, stable=True), dim=-1, stable=True).to(values)
+
+
+def _logit(correlation: Tensor) -> Tensor:
+    """Return the sign of correlations times minus half the logarithm of the share that they leave over."""
+    unexplained = (1.0 - correlation.square()).clamp_min(_LEAST_UNEXPLAINED)
+    return correlation.sign() * (-0.5 * unexplained.log()).clamp_max(_LARGEST_LOGIT)
+
+
+def _both(correlation: Tensor) -> Tensor:
+    """Return correlations (..., K) and their logits: (..., 2 K)."""
+    return torch.cat([correlation, _logit(correlation)], dim=-1)
+
+
+def _exp(values: Tensor) -> Tensor:
+    return values.clamp(-60.0, 60.0).exp()
+
+
+def _log(values: Tensor) -> Tensor:
+    return values.abs().clamp_min(torch.finfo(values.dtype).tiny).log()
+
+
+def _inverse(values: Tensor) -> Tensor:
+    return 1.0 / torch.where(values == 0.0, math.nan, values)
+
+
+def _functions_of(x: Tensor) -> Tensor:
+    """Return the FUNCTIONS of columns (D, C, N): (D, C, len(FUNCTIONS), N), standardised."""
+    x2, inverse = x * x, _inverse(x)
+    values = (
+        *(x, x2, x2 * x, inverse, inverse * inverse, x.abs().sqrt(), _log(x), _exp(x), _exp(-x)),
+        *(x.sin(), x.cos(), x.tanh(), x.abs(), _exp(-x2), x2 * x2, _ranks(x)),
+    )
+    return _standardised(torch.stack(values, dim=2))
+
+
+def _symmetric_pairs_of(a: Tensor, b: Tensor) -> Tensor:
+    """Return the SYMMETRIC_PAIRS of columns (D, P, N): (D, P, len(SYMMETRIC_PAIRS), N), standardised."""
+    product, total, difference, squares = a * b, a + b, a - b, a * a + b * b
+    values = (
+        *(product, total, difference, squares, _log(total), _log(difference), _log(squares)),
+        *(_inverse(total), _inverse(difference), squares.sqrt(), _exp(product), product.sin()),
+        *(product.cos(), difference.sin()),
+    )
+    return _standardised(torch.stack(values, dim=2))
+
+
+def _ordered_pairs_of(x: Tensor) -> Tensor:
+    """Return the ORDERED_PAIRS of every two columns of (D, C, N): (D, C, C, len(ORDERED_PAIRS), N)."""
+    a, inverse, exp, log = (
+        x.unsqueeze(2),
+        _inverse(x).unsqueeze(1),
+        _exp(x).unsqueeze(1),
+        _log(x).unsqueeze(1),
+    )
+    b = x.unsqueeze(1)
+    quotient = a * inverse
+    values = (
+        *(quotient, a * a * b, a * quotient, quotient * inverse, _exp(quotient)),
+        *(a * b.sin(), a * b.cos(), a * exp, a / exp, a * log),
+    )
+    return _standardised(torch.stack(values, dim=3))
+
+
+def _moderate(x: Tensor) -> Tensor:
+    """Return columns (D, C, N) as float32, those far from 1 in size divided by their largest value."""
+    size = x.abs().amax(-1, keepdim=True)
+    far = (size < 1e-12) | (size > 1e12)
+    return torch.where(far, x / size.clamp_min(1e-300), x).float()
+
+
+def _correlations_of_pairs(x: Tensor, targets: Tensor) -> Tensor:
+    """Return the correlations of functions of two columns with targets (D, T, N): (D, C, C, K)."""
+    n_columns, n = x.shape[1:]
+    x = _moderate(x)
+    given = targets.transpose(-1, -2) / n
+    ordered = (_ordered_pairs_of(x).flatten(1, 3) @ given).unflatten(1, (n_columns, n_columns, -1)).flatten(3)
+    i, j = torch.triu_indices(n_columns, n_columns)
+    symmetric = (_symmetric_pairs_of(x[:, i], x[:, j]).flatten(1, 2) @ given).unflatten(1, (len(i), -1))
+    both = torch.empty(len(x), n_columns, n_columns, symmetric.shape[2] * symmetric.shape[3])
+    both[:, i, j] = symmetric.flatten(2)
+    both[:, j, i] = symmetric.flatten(2)
+    return torch.cat([both, ordered], dim=-1)
+
+
+def _targets_of(y: Tensor) -> Tensor:
+    """Return the TARGETS of y (D, N): (D, len(TARGETS), N), standardised."""
+    values = (y, _log(y), _inverse(y), y * y, y.abs().sqrt(), _ranks(y))
+    return _standardised(torch.stack(values, dim=1))
+
+
+class _Regressions(NamedTuple):
+    """The REGRESSIONS of D tables."""
+
+    coefficients: Tensor  # (D, C, len(REGRESSIONS)), of standardised functions
+    slopes: Tensor  # (D, C): exponents of the columns, from the regression of log|y| on log|x|
+    explained: Tensor  # (D, len(REGRESSIONS)): shares of variance
+    residuals: Tensor  # (D, len(RESIDUALS), N), standardised
+
+
+def _regress(targets: Tensor, functions: Tensor, x: Tensor, y: Tensor) -> _Regressions:
+    """Regress functions of y on functions of all columns."""
+    n = targets.shape[-1]
+    coefficients, explained, residuals = [], [], []
+    for number, (of_y, of_x) in enumerate(REGRESSIONS):
+        t = targets[:, TARGETS.index(of_y)].unsqueeze(-1)  # (D, N, 1)
+        design = functions[:, :, FUNCTIONS.index(of_x)]  # (D, C, N)
+        gram = design @ design.transpose(-1, -2) / n
+        gram = gram + (_RIDGE + 1e-5) * torch.eye(gram.shape[-1])
+        moments = design @ t / n
+        found = torch.linalg.solve(gram, moments)  # (D, C, 1)
+        rest = (t - design.transpose(-1, -2) @ found).squeeze(-1)
+        coefficients.append(found.squeeze(-1))
+        explained.append((1.0 - rest.square().mean(-1)).clamp(0.0, 1.0))
+        if number in RESIDUALS:
+            small = rest.square().mean(-1, keepdim=True) < 1e-9
+            residuals.append(_standardised(torch.where(small, 0.0, rest)))
+    log_x, log_y = _log(x), _log(y)
+    ratio = log_y.std(-1, keepdim=True) / log_x.std(-1).clamp_min(1e-9)  # (D, C)
+    slopes = (coefficients[1] * ratio.float()).clamp(-8.0, 8.0)
+    return _Regressions(
+        torch.stack(coefficients, dim=-1),
+        slopes,
+        torch.stack(explained, dim=-1),
+        torch.stack(residuals, dim=1),
+    )
+
+
+def _matched(targets: Tensor, functions: Tensor) -> Tensor:
+    """Return what the best function of a column leaves over of the targets MATCHED: (D, len(MATCHED), N)."""
+    t = targets[:, [TARGETS.index(name) for name in MATCHED]]
+    flat = functions.flatten(1, 2)  # (D, C F, N)
+    correlations = t @ flat.transpose(-1, -2) / t.shape[-1]  # (D, M, C F)
+    best = correlations.abs().argmax(-1, keepdim=True)  # (D, M, 1)
+    chosen = flat.gather(1, best.expand(-1, -1, t.shape[-1]))
+    rest = t - correlations.gather(-1, best) * chosen
+    small = rest.square().mean(-1, keepdim=True) < 1e-9
+    return _standardised(torch.where(small, 0.0, rest))
+
+
+def _smoothness(x: Tensor, targets: Tensor) -> Tensor:
+    """Return how smoothly targets (D, T, N) follow each column: 1 minus von Neumann's ratio, (D, C, T).
+
+    It is near 0 where neighbours in the column have unrelated targets, and 1 where they have equal ones.
+    """
+    order = x.argsort(-1)  # (D, C, N)
+    n_targets = targets.shape[1]
+    ordered = targets.unsqueeze(1).expand(-1, x.shape[1], -1, -1)
+    ordered = ordered.gather(-1, order.unsqueeze(2).expand(-1, -1, n_targets, -1))
+    return 1.0 - 0.5 * ordered.diff(dim=-1).square().mean(-1)
+
+
+def _facts(values: Tensor) -> Tensor:
+    """Return the FACTS about values (..., N): (..., len(FACTS))."""
+    low, high = values.amin(-1), values.amax(-1)
+    size = values.abs().median(-1).values
+    z = _standardised(values)
+    n = values.shape[-1]
+    ordered = values.sort(-1).values
+    different = (ordered.diff(dim=-1) != 0).sum(-1) / max(n - 1, 1)
+    facts = (
+        (values < 0).double().mean(-1),
+        size.clamp_min(1e-30).log10() / 5.0,
+        (high - low).clamp_min(1e-30).log10() / 5.0,
+        ((high - low) / torch.maximum(high.abs(), low.abs()).clamp_min(1e-300)),
+        z.pow(3).mean(-1).clamp(-10.0, 10.0) / 3.0,
+        z.pow(4).mean(-1).clamp(0.0, 50.0).sqrt() / 3.0,
+        different,
+        (low > 0).double(),
+    )
+    return torch.stack([fact.float() for fact in facts], dim=-1)
+
+
+def _periodic(x: Tensor, t: Tensor) -> Tensor:
+    """Return the share of variance of t (D, N) that waves of FREQUENCIES explain, for each column."""
+    low, high = x.amin(-1, keepdim=True), x.amax(-1, keepdim=True)
+    place = ((x - low) / (high - low).clamp_min(1e-300)).float()  # (D, C, N), from 0 to 1
+    n = x.shape[-1]
+    shares = []
+    for frequency in FREQUENCIES:
+        phase = (2.0 * math.pi * frequency) * place
+        sine, cosine = _standardised(phase.sin()), _standardised(phase.cos())
+        a, b = (sine @ t.unsqueeze(-1)).squeeze(-1) / n, (cosine @ t.unsqueeze(-1)).squeeze(-1) / n
+        c = (sine * cosine).mean(-1).clamp(-0.999, 0.999)
+        shares.append((a * a + b * b - 2.0 * a * b * c) / (1.0 - c * c))
+    return torch.stack(shares, dim=-1).clamp(0.0, 1.0)
+
+
+@torch.no_grad()
+def describe(X: Tensor, y: Tensor) -> Descriptions:
+    """Return the descriptions of tables.
+
+    Parameters
+    ----------
+    X : Tensor of shape (D, N, C), float64
+    y : Tensor of shape (D, N), float64
+
+    Returns
+    -------
+    Descriptions
+    """
+    x = X.transpose(-1, -2).contiguous()  # (D, C, N)
+    n, n_columns = x.shape[-1], x.shape[-2]
+    targets, functions = _targets_of(y), _functions_of(x)
+    found = _regress(targets, functions, x, y)
+    residuals = torch.cat([found.residuals, _matched(targets, functions)], dim=1)
+    described = torch.cat([targets, residuals], dim=1)  # (D, T, N)
+    correlations = functions.flatten(1, 2) @ described.transpose(-1, -2) / n  # (D, C F, T)
+    correlations = correlations.unflatten(1, (n_columns, -1)).flatten(2)  # (D, C, F T)
+    waves = torch.cat([_periodic(x, targets[:, 0]), _periodic(x, targets[:, 1])], dim=-1)
+    slopes = torch.stack([found.slopes, found.slopes.sin(), (found.slopes * math.pi * 2.0).cos()], dim=-1)
+    of_columns = torch.cat(
+        [
+            _both(correlations),
+            _smoothness(x, described),
+            waves,
+            found.coefficients.clamp(-4.0, 4.0),
+            slopes,
+            found.coefficients.abs().clamp_max(4.0).sqrt(),
+            _facts(x),
+        ],
+        dim=-1,
+    )
+    chosen = torch.cat([targets[:, :3], residuals], dim=1)  # (D, 3 + R, N)
+    of_pairs = _both(_correlations_of_pairs(x, chosen))
+    explained = found.explained
+    y_facts = _facts(y)
+    strongest = correlations.unflatten(-1, (len(FUNCTIONS), -1)).abs().amax((1, 2))[:, : len(TARGETS)]
+    counts = torch.tensor([math.log(n) / 5.0, n_columns / 8.0, 1.0 / n_columns]).expand(len(y), 3)
+    of_table = torch.cat([_both(explained.sqrt()), y_facts, _both(strongest), counts], dim=-1)
+    return Descriptions(of_table, of_columns, of_pairs)

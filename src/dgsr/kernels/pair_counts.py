@@ -1,0 +1,40 @@
+"""How often each token stands under each parent, in compiled code."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dgsr.kernels.compilation import compiled
+from dgsr.kernels.grammar import parent_of_next, push, reset
+
+
+@compiled()
+def _add_pairs(tokens, lengths, grammar, root, counts):
+    counters = np.zeros(5, dtype=np.int64)
+    stack = np.zeros((4, tokens.shape[1] + 1), dtype=np.int64)
+    for b in range(len(lengths)):
+        reset(counters)
+        for i in range(lengths[b]):
+            counts[b, parent_of_next(counters, stack, root), tokens[b, i]] += 1.0
+            push(tokens[b, i], counters, stack, grammar)
+
+
+def pair_counts(tokens, lengths, grammar, n_operators):
+    """Return how often each token stands under each parent.
+
+    Parameters
+    ----------
+    tokens : ndarray of shape (n_programs, max_length), int64
+    lengths : ndarray of shape (n_programs,), int64
+    grammar : Grammar
+    n_operators : int
+        Number of operators, which are the first tokens of a library.
+
+    Returns
+    -------
+    ndarray of shape (n_programs, n_operators + 1, n_tokens), float64
+        Parents are the operators, then the root.
+    """
+    counts = np.zeros((len(lengths), n_operators + 1, len(grammar.arity)))
+    _add_pairs(tokens, lengths, grammar, n_operators, counts)
+    return counts

@@ -1,0 +1,431 @@
+"""Random laws of the prior, in compiled code: products of powers, sums of few terms, functions of groups.
+
+Variables get random units. The terms of a sum have the same unit, and functions have arguments without one.
+Where no product of the variables has the unit that is asked for, a constant has it, as in many laws.
+
+References
+----------
+The shares are those of textbook formulas; see `textbook_counts.json` in this folder.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from dgsr.expressions.library import Library
+from dgsr.kernels.compilation import compiled
+from dgsr.kernels.random import choice, integer, uniform
+from dgsr.pretraining.prior_trees import INTEGER, MAX_NODES, NUMBER, VARIABLE, Tree
+
+#: Base units, such as length, mass and time, and the trials in which a product of a unit is looked for.
+N_UNITS, _TRIALS = 3, 60
+# Nodes that must be left for what one factor takes.
+_ROOM = 24
+
+
+class LawTable(NamedTuple):
+    """Shares of the forms of laws, and the tokens they are written in."""
+
+    terms: np.ndarray  # shares of sums of 1, 2, ... terms
+    factors: np.ndarray  # shares of terms of 1, 2, ... factors
+    kinds: np.ndarray  # of factors: a power of a variable, a sum, a function
+    powers: np.ndarray  # of `POWERS` as exponents of variables
+    sum_powers: np.ndarray  # of `POWERS` as exponents of sums
+    functions: np.ndarray  # of `FUNCTIONS`
+    around: np.ndarray  # of `AROUND` the whole law
+    tokens: np.ndarray  # token ids of `NAMES`, -1 for those that the library lacks
+    n_operators: int
+
+
+#: Exponents; a half is written with sqrt.
+POWERS = (1.0, -1.0, 2.0, -2.0, 0.5, -0.5, 3.0, -3.0)
+#: Functions of a group g without a unit.
+FUNCTIONS = (
+    *("exp", "exp -", "log", "sin", "cos", "tanh", "1 - exp -", "1 + g", "1 - g", "arcsin", "arccos"),
+    "power",  # with a number as exponent that is no whole one
+)
+#: What stands around a whole law.
+AROUND = ("", "sqrt", "log", "exp", "inv", "square")
+#: Operators by name, in the order of `LawTable.tokens`.
+NAMES = (
+    *("add", "sub", "mul", "div", "exp", "log", "sin", "cos", "sqrt", "tanh", "neg", "inv"),
+    *("arcsin", "arccos", "pow"),
+)
+ADD, SUB, MUL, DIV, EXP, LOG, SIN, COS, SQRT, TANH, NEG, INV, ARCSIN, ARCCOS, POW = range(len(NAMES))
+
+
+# What a form needs, by table and entry: operators that may be missing in a library.
+_NEEDS = {
+    "functions": (
+        *("exp", "exp", "log", "sin", "cos", "tanh", "exp", "add", "sub", "arcsin", "arccos"),
+        "pow",
+    ),
+    "around": ("add", "sqrt", "log", "exp", "div", "mul"),
+    "powers": ("mul", "div", "mul", "div", "sqrt", "sqrt", "mul", "div"),
+    "sum_powers": ("mul", "div", "mul", "div", "sqrt", "sqrt", "mul", "div"),
+}
+
+#: Shares of the forms of laws, in the order of the entries of `LawTable`. They follow the counts of textbook
+#: formulas (`textbook_counts.json`) with three changes: products of one and of two factors are fewer, since
+#: any search finds them; exponentials and logarithms, which chemistry, biology and economics have more often
+#: than the counted books, most of them on physics, are more frequent; and there are a few of the functions
+#: that the books do not have.
+SHARES = {
+    "terms": (0.76, 0.20, 0.03, 0.01),
+    "factors": (0.11, 0.33, 0.33, 0.15, 0.08),
+    "kinds": (0.73, 0.13, 0.14),
+    "powers": (0.55, 0.24, 0.09, 0.05, 0.03, 0.015, 0.015, 0.01),
+    "sum_powers": (0.52, 0.25, 0.05, 0.03, 0.09, 0.06, 0.0, 0.0),
+    "functions": (0.06, 0.20, 0.17, 0.17, 0.14, 0.02, 0.06, 0.04, 0.04, 0.015, 0.015, 0.07),
+    "around": (0.88, 0.06, 0.02, 0.01, 0.01, 0.02),
+}
+
+
+def law_table(library: Library) -> LawTable:
+    """Return the shares of the forms that a library can write, and its tokens."""
+    has = {name: name in library.operators for name in NAMES}
+    shares = {name: np.array(values) for name, values in SHARES.items()}
+    for name, needs in _NEEDS.items():
+        shares[name] *= [has[need] for need in needs]
+    if not shares["functions"].any():
+        shares["kinds"][2] = 0.0
+    tokens = np.array([library.index.get(name, -1) for name in NAMES], dtype=np.int64)
+    return LawTable(**shares, tokens=tokens, n_operators=len(library.operators))
+
+
+class Draft(NamedTuple):
+    """A law that is being drawn; parts of it have higher numbers than what they are part of in the end."""
+
+    tree: Tree
+    counts: np.ndarray  # (2,) int64: nodes so far, constants that took a unit
+    units: np.ndarray  # (n_variables, N_UNITS) int64: of the variables
+    used: np.ndarray  # (n_variables,) int64: how often each variable occurs
+    unit: np.ndarray  # (N_UNITS,) int64: of the term that is being drawn
+    powers: np.ndarray  # (n_variables,) int64: scratch, exponents of a product
+
+
+@compiled()
+def _node(draft, kind, first, second):
+    """Append a node and return its number."""
+    n = draft.counts[0]
+    draft.tree.kind[n], draft.tree.first[n], draft.tree.second[n] = kind, first, second
+    draft.counts[0] = n + 1
+    return n
+
+
+@compiled()
+def _constant(draft, state):
+    """Append a constant and return its node; in a library without constants it is a small integer."""
+    return _node(draft, INTEGER, 1 + integer(state, 3), 0)
+
+
+@compiled()
+def _times(draft, a, b, law):
+    """Return the product of two nodes, of which -1 stands for 1."""
+    if a < 0:
+        return b
+    if b < 0:
+        return a
+    return _node(draft, law.tokens[MUL], a, b)
+
+
+@compiled()
+def _over(draft, a, b, law):
+    """Return the quotient of two nodes, of which -1 stands for 1."""
+    if b < 0:
+        return a if a >= 0 else _node(draft, NUMBER, 1, 0)
+    if a >= 0:
+        return _node(draft, law.tokens[DIV], a, b)
+    if law.tokens[INV] >= 0:
+        return _node(draft, law.tokens[INV], b, 0)
+    return _node(draft, law.tokens[DIV], _node(draft, NUMBER, 1, 0), b)
+
+
+@compiled()
+def _raised(draft, base, power, law):
+    """Return a node raised to the absolute value of a power."""
+    size = abs(power)
+    if size == 0.5:
+        return base if law.tokens[SQRT] < 0 else _node(draft, law.tokens[SQRT], base, 0)
+    if size == 1.0:
+        return base
+    return _node(draft, law.n_operators + int(size) - 2, base, 0)
+
+
+@compiled()
+def _draw_units(draft, state):
+    """Draw the units of the variables: new ones, those of another variable, or none."""
+    for v in range(len(draft.units)):
+        u = uniform(state)
+        draft.units[v] = 0
+        if v > 0 and u < 0.4:
+            draft.units[v] = draft.units[integer(state, v)]
+        elif u < 0.85:
+            for k in range(N_UNITS):
+                if uniform(state) < 0.5:
+                    draft.units[v, k] = integer(state, 5) - 2
+
+
+@compiled()
+def _variable(draft, state):
+    """Return a random variable, mostly one that does not occur yet."""
+    n = len(draft.used)
+    v = integer(state, n)
+    for _ in range(3):
+        if draft.used[v] > 0:
+            v = integer(state, n)
+    return v
+
+
+@compiled()
+def _draw_product(draft, unit, state):
+    """Write exponents of a random product of few variables; return whether it has the unit."""
+    for _ in range(_TRIALS):
+        draft.powers[:] = 0
+        for _ in range(1 + integer(state, 3)):
+            u = uniform(state)
+            power = 1 if u < 0.5 else (-1 if u < 0.85 else (2 if u < 0.95 else -2))
+            draft.powers[_variable(draft, state)] += power
+        if not np.any(draft.powers):
+            continue
+        fits = True
+        for k in range(N_UNITS):
+            total = 0
+            for v in range(len(draft.powers)):
+                total += draft.powers[v] * draft.units[v, k]
+            fits = fits and total == unit[k]
+        if fits and np.abs(draft.powers).max() <= 3:
+            return True
+    return False
+
+
+@compiled()
+def _write_product(draft, law):
+    """Append the product in `draft.powers` and return its node."""
+    above, below = -1, -1
+    for v in range(len(draft.powers)):
+        power = draft.powers[v]
+        if power != 0:
+            draft.used[v] += 1
+            factor = _raised(draft, _node(draft, VARIABLE, v, 0), float(power), law)
+            if power > 0:
+                above = _times(draft, above, factor, law)
+            else:
+                below = _times(draft, below, factor, law)
+    return _over(draft, above, below, law)
+
+
+@compiled()
+def _product_of(draft, unit, law, state):
+    """Return a product of variables with a unit; a constant takes what no product of them has."""
+    if _draw_product(draft, unit, state):
+        node = _write_product(draft, law)
+        if uniform(state) < 0.15:
+            node = _times(draft, _constant(draft, state), node, law)
+        return node
+    draft.counts[1] += 1
+    draft.powers[:] = 0
+    draft.powers[_variable(draft, state)] = 1
+    if uniform(state) < 0.3:
+        draft.powers[_variable(draft, state)] += 1 if uniform(state) < 0.5 else -1
+        if not np.any(draft.powers):
+            draft.powers[_variable(draft, state)] = 1
+    return _times(draft, _constant(draft, state), _write_product(draft, law), law)
+
+
+@compiled()
+def _sum(draft, law, state):
+    """Return a sum of two terms or three, and leave its unit in `draft.unit`."""
+    v = _variable(draft, state)
+    draft.used[v] += 1
+    power = 2.0 if uniform(state) < 0.25 else 1.0
+    unit = draft.units[v] * int(power)
+    node = _raised(draft, _node(draft, VARIABLE, v, 0), power, law)
+    for _ in range(1 + (uniform(state) < 0.15)):
+        operator = law.tokens[ADD if uniform(state) < 0.6 else SUB]
+        if not np.any(unit) and uniform(state) < 0.4 and law.tokens[EXP] >= 0:
+            other = _node(draft, NUMBER, 1, 0)
+        elif uniform(state) < 0.2:
+            other = _constant(draft, state)
+        else:
+            other = _product_of(draft, unit, law, state)
+        if uniform(state) < 0.25:
+            node, other = other, node
+        node = _node(draft, operator, node, other)
+    draft.unit[:] = unit
+    return node
+
+
+@compiled()
+def _function(draft, law, state):
+    """Return a function of a group without a unit."""
+    kind = choice(state, law.functions)
+    group = _product_of(draft, np.zeros(N_UNITS, dtype=np.int64), law, state)
+    tokens = law.tokens
+    if kind == 0:
+        return _node(draft, tokens[EXP], group, 0)
+    if kind == 1 or kind == 6:
+        falling = _falling(draft, group, law)
+        return falling if kind == 1 else _node(draft, tokens[SUB], _node(draft, NUMBER, 1, 0), falling)
+    if kind == 7 or kind == 8:
+        return _node(draft, tokens[ADD if kind == 7 else SUB], _node(draft, NUMBER, 1, 0), group)
+    if kind == 11:
+        return _node(draft, tokens[POW], group, 0)
+    if kind == 2:
+        if uniform(state) < 0.3:
+            group = _node(draft, tokens[ADD], _node(draft, NUMBER, 1, 0), group)
+        return _node(draft, tokens[LOG], group, 0)
+    token = tokens[SIN]
+    if kind == 4:
+        token = tokens[COS]
+    elif kind == 5:
+        token = tokens[TANH]
+    elif kind == 9:
+        token = tokens[ARCSIN]
+    elif kind == 10:
+        token = tokens[ARCCOS]
+    node = _node(draft, token, group, 0)
+    if (kind == 3 or kind == 4) and uniform(state) < 0.2:
+        node = _raised(draft, node, 2.0, law)
+    return node
+
+
+@compiled()
+def _falling(draft, group, law):
+    """Return exp(-g), or 1/exp(g) in a library without the operator neg."""
+    if law.tokens[NEG] >= 0:
+        return _node(draft, law.tokens[EXP], _node(draft, law.tokens[NEG], group, 0), 0)
+    return _over(draft, -1, _node(draft, law.tokens[EXP], group, 0), law)
+
+
+@compiled()
+def _term(draft, is_first, unit, law, state):
+    """Return a term of a sum, or -1; that of the first one sets `unit`, the others have it."""
+    above, below = -1, -1
+    n_factors = 1 + choice(state, law.factors)
+    own = np.zeros(N_UNITS, dtype=np.int64)  # in halves, as `unit` is
+    for _ in range(n_factors):
+        if draft.counts[0] + _ROOM > MAX_NODES:
+            return -1
+        kind = choice(state, law.kinds)
+        if kind == 0:
+            v, power = _variable(draft, state), POWERS[choice(state, law.powers)]
+            draft.used[v] += 1
+            own += draft.units[v] * int(2.0 * power)
+            factor = _raised(draft, _node(draft, VARIABLE, v, 0), power, law)
+        elif kind == 1:
+            power = POWERS[choice(state, law.sum_powers)]
+            factor = _raised(draft, _sum(draft, law, state), power, law)
+            own += draft.unit * int(2.0 * power)
+        else:
+            power = 1.0 if uniform(state) < 0.8 else -1.0
+            factor = _function(draft, law, state)
+        if power > 0:
+            above = _times(draft, above, factor, law)
+        else:
+            below = _times(draft, below, factor, law)
+    if is_first:
+        unit[:] = own
+    elif np.any(own != unit):
+        needed = unit - own
+        if not np.any(needed % 2) and _draw_product(draft, needed // 2, state):
+            above = _times(draft, above, _write_product(draft, law), law)
+        else:
+            draft.counts[1] += 1
+            above = _times(draft, _constant(draft, state), above, law)
+    elif uniform(state) < 0.3:
+        above = _times(draft, _constant(draft, state), above, law)
+    return _over(draft, above, below, law)
+
+
+@compiled()
+def grow_law(n_variables, law, tree, units, state):
+    """Draw the tree of a law.
+
+    Parameters
+    ----------
+    n_variables : int
+        Number of variables that leaves may be.
+    law : LawTable
+    tree : Tree
+        Receives the tree.
+    units : ndarray of shape (n_columns, N_UNITS), int64
+        Receives the exponents of the base units of the variables; zeros where a constant took a unit, since
+        the law then has another constant in other units.
+    state : ndarray of 4 uint64
+        State of the random number generator; advanced.
+
+    Returns
+    -------
+    int
+        Number of nodes; 0 if the law would have more than `MAX_NODES`.
+    """
+    draft = Draft(
+        tree,
+        np.zeros(2, dtype=np.int64),
+        units[:n_variables],
+        np.zeros(n_variables, dtype=np.int64),
+        np.zeros(N_UNITS, dtype=np.int64),
+        np.zeros(n_variables, dtype=np.int64),
+    )
+    _draw_units(draft, state)
+    unit = np.zeros(N_UNITS, dtype=np.int64)
+    node = _term(draft, True, unit, law, state)
+    for _ in range(choice(state, law.terms)):
+        if node < 0 or draft.counts[0] + _ROOM > MAX_NODES:
+            return 0
+        other = _term(draft, False, unit, law, state)
+        if other < 0:
+            return 0
+        node = _node(draft, law.tokens[ADD if uniform(state) < 0.6 else SUB], node, other)
+    if node < 0 or draft.counts[0] + 2 > MAX_NODES:
+        return 0
+    around = choice(state, law.around)
+    if around == 1:
+        node = _raised(draft, node, 0.5, law)
+    elif around == 2 or around == 3:
+        node = _node(draft, law.tokens[LOG if around == 2 else EXP], node, 0)
+    elif around == 4:
+        node = _over(draft, -1, node, law)
+    elif around == 5:
+        node = _raised(draft, node, 2.0, law)
+    _root_first(draft.counts[0], tree)
+    _close_gaps(draft)
+    if draft.counts[1] > 0:
+        units[:] = 0
+    return draft.counts[0]
+
+
+@compiled()
+def _close_gaps(draft):
+    """Renumber the variables in their order, so that those that occur are the first ones."""
+    rank = np.zeros(len(draft.used), dtype=np.int64)
+    n_used = 0
+    for occurs in (True, False):
+        for v in range(len(draft.used)):
+            if (draft.used[v] > 0) == occurs:
+                rank[v] = n_used
+                n_used += 1
+    before = draft.units.copy()
+    for v in range(len(rank)):
+        draft.units[rank[v]] = before[v]
+    for node in range(draft.counts[0]):
+        if draft.tree.kind[node] == VARIABLE:
+            draft.tree.first[node] = rank[draft.tree.first[node]]
+
+
+@compiled()
+def _root_first(n_nodes, tree):
+    """Reverse the order of the nodes, so that the root, which was drawn last, is node 0."""
+    last = n_nodes - 1
+    for node in range(n_nodes):
+        if tree.kind[node] >= 0:
+            tree.first[node] = last - tree.first[node]
+            tree.second[node] = last - tree.second[node]
+    for node in range(n_nodes // 2):
+        other = last - node
+        tree.kind[node], tree.kind[other] = tree.kind[other], tree.kind[node]
+        tree.first[node], tree.first[other] = tree.first[other], tree.first[node]
+        tree.second[node], tree.second[other] = tree.second[other], tree.second[node]
