@@ -25,6 +25,7 @@ from dgsr.generator.decoder import Decoder, TargetFeatures
 from dgsr.generator.encoder import Encoder
 from dgsr.generator.encoding import Encoding
 from dgsr.generator.guide import descriptions
+from dgsr.generator.guide.descriptions import describe_strongest
 from dgsr.generator.guide.network import Guide
 from dgsr.generator.sampling import Samples, sample_programs
 from dgsr.kernels.grammar import walk
@@ -207,22 +208,59 @@ class Generator(nn.Module):
         ValueError
             If `X` has more columns than the generator knows.
         """
-        n_samples, n_features = X.shape
+        n_features = X.shape[1]
         known = self.library.n_variables
         if n_features > known:
             raise ValueError(
                 f"X has {n_features} columns, the generator was trained for at most {known}; "
                 "use generator='untrained', or pretrain one with more variables."
             )
-        if n_samples > self.config.max_rows:
-            rows = np.random.default_rng(seed).choice(n_samples, self.config.max_rows, replace=False)
-            X, y = X[rows], y[rows]
+        X, y = self._rows_to_read(X, y, seed)
         padded = np.zeros((1, len(y), known))
         padded[0, :, :n_features] = X
         law = None
         if found is not None and len(found):
             law = np.where(np.arange(found.tokens.shape[1]) < found.lengths[:, None], found.tokens, -1)
         return self.encode(padded, y[None].astype(np.float64), n_features, law)
+
+    @torch.inference_mode()
+    def guide_probabilities(self, X: np.ndarray, y: np.ndarray, seed: int = 0) -> np.ndarray | None:
+        """Return how likely each token stands under each parent in the law of a data set.
+
+        Parameters
+        ----------
+        X : ndarray of shape (n_samples, n_features)
+        y : ndarray of shape (n_samples,)
+        seed : int
+            Chooses the rows that are read, where there are more than `config.max_rows`.
+
+        Returns
+        -------
+        ndarray of shape (n_operators + 1, n_tokens) or None
+            Parents are the operators, then none; variables that the data do not have get 0. None for a
+            generator without a guide.
+        """
+        if self.guide is None:
+            return None
+        X, y = self._rows_to_read(X, y, seed)
+        given = (torch.from_numpy(np.array(values, dtype=np.float64)[None]) for values in (X, y))
+        described, columns = describe_strongest(*(values.to(self.device) for values in given))
+        found = self.guide(described)[0].exp().double().cpu().numpy()
+        n_fixed = self.library.first_variable
+        probabilities = np.zeros((len(found), len(self.library)))
+        probabilities[:, :n_fixed] = found[:, :n_fixed]
+        # A column that was left out is less likely than any that was described.
+        of_columns = probabilities[:, n_fixed : n_fixed + X.shape[1]]
+        of_columns[:] = 0.1 * found[:, n_fixed:].min(axis=1, keepdims=True)
+        of_columns[:, columns] = found[:, n_fixed:]
+        return probabilities
+
+    def _rows_to_read(self, X: np.ndarray, y: np.ndarray, seed: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return the rows of a data set, or `config.max_rows` random ones where it has more."""
+        if len(y) <= self.config.max_rows:
+            return X, y
+        rows = np.random.default_rng(seed).choice(len(y), self.config.max_rows, replace=False)
+        return X[rows], y[rows]
 
     def log_probs(
         self, encoding: Encoding, tokens: np.ndarray, lengths: np.ndarray, grammar: Grammar

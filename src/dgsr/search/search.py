@@ -25,7 +25,7 @@ import numpy as np
 
 from dgsr.evolution import Engine, get_engine, random_population
 from dgsr.exact_search import ExactSolver
-from dgsr.expressions.constraints import Constraints
+from dgsr.expressions.constraints import Constraints, Grammar
 from dgsr.expressions.library import Library
 from dgsr.kernels.random import new_state
 from dgsr.pareto import ParetoArchive
@@ -33,6 +33,7 @@ from dgsr.population import DataSet, Population
 from dgsr.search.budget import Budget
 from dgsr.search.config import SearchConfig
 from dgsr.search.evaluation import evaluation_of
+from dgsr.search.guidance import Guidance
 from dgsr.search.refinement import Refinement
 from dgsr.search.restarts import Restarts
 from dgsr.search.scored import Scored
@@ -91,9 +92,11 @@ class Search:
         self._law = None if self.solver is None else self.solver.solve(0)  # a program or none
         self._stage = 1  # the next one of the solver; 0 belongs to the glance
         self.inherits = False  # whether the next round keeps programs that another search found
-        self.refinement = None
+        self.refinement, probabilities = None, None
         if generator is not None:  # line 1
             self.refinement = Refinement(generator, data, library, self.grammar, config, seed, self._law)
+            probabilities = generator.guide_probabilities(data.columns.T, data.y, seed)
+        self.guidance = Guidance(self.grammar, len(library.operators), probabilities)
         patience = self.evaluation.patience if config.patience is None else config.patience
         self.restarts = Restarts(patience, self.evaluation.gain)
         self._nothing = Scored.none(library, constraints.max_length, self.evaluation.n_constants)
@@ -130,6 +133,11 @@ class Search:
         reason = self.stop_reason()
         return reason is not None and not (reason == "exact fit" and self.evaluation.fits_constants)
 
+    @property
+    def _guided(self) -> Grammar:
+        """The grammar that programs are grown and mutated by in this round."""
+        return self.guidance.grammar(self.restarts.n)
+
     def evaluate(self, population: Population) -> np.ndarray:
         """Return the NMSE of every program, and count and archive the programs; see `Evaluation`."""
         return self.evaluation(population)
@@ -146,7 +154,7 @@ class Search:
         if self.refinement is None:
             if len(self.generation.programs):
                 return self.generation.programs
-            return random_population(n, self.library, self.grammar, self.state)
+            return random_population(n, self.library, self._guided, self.state)
         n_survivors = int(config.survivors * n) if self.evaluation.fits_constants or self.inherits else 0
         survivors = self.generation.best(n_survivors).programs
         self.inherits = False
@@ -154,7 +162,7 @@ class Search:
         share = self.evaluation.random_share if config.random_share is None else config.random_share
         n_random = int(share * n_fresh)
         sampled = self._sample(self.refinement, n_fresh - n_random)
-        random = random_population(n_random, self.library, self.grammar, self.state)
+        random = random_population(n_random, self.library, self._guided, self.state)
         return Population.concatenate([sampled, random, survivors])
 
     def _sample(self, refinement: Refinement, n: int) -> Population:
@@ -169,7 +177,7 @@ class Search:
         nmse = self.generation.nmse if is_last_generation else self.evaluate(sampled)  # line 6
         evolved = Scored(sampled, nmse)
         if not self._should_stop():
-            options = self.grammar, self.state, self._should_stop
+            options = self._guided, self.state, self._should_stop
             evolved = Scored(*self.engine.evolve(sampled, nmse, self.evaluate, *options))  # lines 4 and 6
             self._repair(evolved)
         self.generation = evolved

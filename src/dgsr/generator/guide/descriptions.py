@@ -20,6 +20,9 @@ _LEAST_UNEXPLAINED = 1e-6
 # Ridge of the regressions, as a share of the rows.
 _RIDGE = 1e-6
 
+#: Most columns of a table that are described: pairs of columns grow as their square.
+MOST_COLUMNS = 24
+
 #: Functions of y, of one column x and of two columns x and z.
 TARGETS = ("y", "log|y|", "1/y", "y^2", "sqrt|y|", "rank y")
 FUNCTIONS = (
@@ -321,3 +324,32 @@ def describe(X: Tensor, y: Tensor) -> Descriptions:
     counts = torch.tensor([math.log(n) / 5.0, n_columns / 8.0, 1.0 / n_columns]).expand(len(y), 3)
     of_table = torch.cat([_both(explained.sqrt()), y_facts, _both(strongest), counts], dim=-1)
     return Descriptions(of_table, of_columns, of_pairs)
+
+
+def describe_strongest(X: Tensor, y: Tensor) -> tuple[Descriptions, Tensor]:
+    """Return the descriptions of one table, of its `MOST_COLUMNS` most telling columns, and which these are.
+
+    Parameters
+    ----------
+    X : Tensor of shape (1, N, C), float64
+    y : Tensor of shape (1, N), float64
+
+    Returns
+    -------
+    described : Descriptions
+    columns : Tensor of shape (at most MOST_COLUMNS,), int64
+        In ascending order; all where there are no more.
+    """
+    n_columns = X.shape[-1]
+    columns = torch.arange(n_columns)
+    if n_columns > MOST_COLUMNS:
+        targets = _targets_of(y)
+        strength = torch.cat(
+            [
+                (_functions_of(part) @ targets.transpose(-1, -2).unsqueeze(1)).abs().amax((2, 3))
+                for part in X.transpose(-1, -2).split(MOST_COLUMNS, dim=1)
+            ],
+            dim=1,
+        )[0]
+        columns = strength.argsort(descending=True)[:MOST_COLUMNS].sort().values
+    return describe(X[:, :, columns], y), columns
