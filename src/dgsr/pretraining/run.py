@@ -30,6 +30,7 @@ from dgsr.pretraining.decontamination import benchmark_decontamination
 from dgsr.pretraining.prior import Prior
 from dgsr.pretraining.trainer import Trainer
 from dgsr.pretraining.training_state import load_training_state, save_training_state
+from dgsr.problems import list_sets
 from dgsr.writing import write_atomically
 
 _TRAINING = "training.safetensors"
@@ -166,6 +167,7 @@ def pretrain(
             card = {
                 "name": out.name,
                 "library": library.to_json(),
+                "held_out_sets": list_sets(),
                 "training": asdict(training)
                 | {"seed": random_state, "start_from": start_from and Path(start_from).name},
                 **run.card(n_validation),
