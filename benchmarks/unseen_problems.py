@@ -151,7 +151,7 @@ def check(name: str) -> dict:
         "not_compared": sorted(set(names) - compared),
         "hits": [hit for hit in hits if hit["problem"] not in later],
         YOUNGER: [hit for hit in hits if hit["problem"] in later],
-        ELSEWHERE: met,
+        ELSEWHERE: [row for row in met if row["problem"] not in later],
     }
 
 
