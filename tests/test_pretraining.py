@@ -33,7 +33,7 @@ from dgsr.pretraining import (
 from dgsr.pretraining import run as run_module
 from dgsr.pretraining import trainer as trainer_module
 from dgsr.pretraining.conditioning_gap import draw_validation_set, measure
-from dgsr.pretraining.decontamination import Decontamination, benchmark_decontamination
+from dgsr.pretraining.decontamination import Decontamination, benchmark_decontamination, comparable
 from dgsr.pretraining.prior import DrawnDataSets, Prior
 from dgsr.pretraining.stream import Batch
 from dgsr.problems import list_sets, load_problem, load_set
@@ -266,6 +266,17 @@ def test_every_benchmark_problem_is_excluded_under_every_order_of_its_variables(
             assert close.any(), problem.name
 
 
+def test_the_laws_of_textbooks_are_held_out_by_value_and_skeleton_and_a_card_may_name_older_sets():
+    library = get_library("physics", 2)
+    older = [name for name in list_sets() if name != "laws"]
+    everything, without = (benchmark_decontamination(library, sets=sets) for sets in (None, older))
+    assert set(without.skeletons.tolist()) < set(everything.skeletons.tolist())
+    for law in (problem for problem in load_set("laws") if problem.n_variables == 2):
+        expected = comparable(law.target(everything.points.T)[None], linear_scaling=True)
+        assert np.isclose(everything.values, expected, rtol=1e-9).all(axis=1).any(), law.name
+        assert not np.isclose(without.values, expected, rtol=1e-9).all(axis=1).any(), law.name
+
+
 def test_many_variables_do_not_take_more_orders_than_can_be_listed():
     """12 variables have 479,001,600 orders; where all coordinates are equal, none of them matters."""
     points, values, _ = benchmark_decontamination(get_library("synth", 12))
@@ -479,6 +490,7 @@ def test_the_card_says_how_the_generator_was_made_and_how_good_it_is(tmp_path):
     assert card["training"]["seed"] == 3
     assert (card["steps_done"], card["equations_seen"]) == (6, 48)
     assert {"log_likelihood_right", "log_likelihood_wrong", "reward_right"} <= card["validation"].keys()
+    assert card["held_out_sets"] == list_sets()
     assert card["curves"][-1]["step"] == 6
     assert not generator.training
 

@@ -7,7 +7,7 @@ the tokens of its canonical form, whatever the constants.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import permutations
 from typing import NamedTuple
 
@@ -64,7 +64,9 @@ def nothing_held_out(n_variables: int) -> Decontamination:
     return Decontamination(points, np.empty((0, points.shape[1])))
 
 
-def benchmark_decontamination(library: Library, constraints: Constraints | None = None) -> Decontamination:
+def benchmark_decontamination(
+    library: Library, constraints: Constraints | None = None, sets: Sequence[str] | None = None
+) -> Decontamination:
     """Return the benchmark problems, as functions that equations of `library` must not be.
 
     Parameters
@@ -72,6 +74,8 @@ def benchmark_decontamination(library: Library, constraints: Constraints | None 
     library : Library
     constraints : Constraints, optional
         Constraints of the generator's programs.
+    sets : sequence of str, optional
+        Problem sets to hold out; all by default. A card names those of its training.
 
     Returns
     -------
@@ -80,20 +84,21 @@ def benchmark_decontamination(library: Library, constraints: Constraints | None 
         with constants its skeleton. With linear scaling values are compared up to scale and offset.
     """
     grammar = (constraints or Constraints()).grammar(library)
-    points, values = _problem_values(library.n_variables)
-    known = problem_skeletons(library, grammar.linear_scaling) if library.has_constants else ()
+    points, values = _problem_values(library.n_variables, sets)
+    known = problem_skeletons(library, grammar.linear_scaling, sets) if library.has_constants else ()
     return Decontamination(
         points, comparable(values, grammar.linear_scaling), np.array(sorted(known), dtype=np.uint64)
     )
 
 
-def _problems(n_variables: int) -> list[Problem]:
-    """Return the benchmark problems of at most `n_variables` variables."""
-    problems = [problem for name in list_sets() for problem in load_set(name)]
+def _problems(n_variables: int, sets: Sequence[str] | None) -> list[Problem]:
+    """Return the problems of at most `n_variables` variables of some sets, or of all."""
+    names = list_sets() if sets is None else sets
+    problems = [problem for name in names for problem in load_set(name)]
     return [problem for problem in problems if problem.n_variables <= n_variables]
 
 
-def _problem_values(n_variables: int) -> tuple[np.ndarray, np.ndarray]:
+def _problem_values(n_variables: int, sets: Sequence[str] | None) -> tuple[np.ndarray, np.ndarray]:
     """Return points, and the values there of every benchmark problem with at most `n_variables` variables.
 
     A problem has a row for every assignment of its variables to the `n_variables`; where these are too many,
@@ -106,7 +111,7 @@ def _problem_values(n_variables: int) -> tuple[np.ndarray, np.ndarray]:
     if math.factorial(n_variables) > _MAX_ASSIGNMENTS:
         points = np.hstack([points, np.repeat(points[:1], n_variables, axis=0)])
     rows = []
-    for problem in _problems(n_variables):
+    for problem in _problems(n_variables, sets):
         d = problem.n_variables
         on_diagonal = math.factorial(d) > _MAX_ASSIGNMENTS
         choices: Iterable[tuple[int, ...]]
@@ -124,7 +129,7 @@ def _problem_values(n_variables: int) -> tuple[np.ndarray, np.ndarray]:
     return points, np.array(rows).reshape(len(rows), points.shape[1])
 
 
-def problem_skeletons(library: Library, linear_scaling: bool) -> set[int]:
+def problem_skeletons(library: Library, linear_scaling: bool, sets: Sequence[str] | None = None) -> set[int]:
     """Return the skeletons of the benchmark problems that `library`, which has constants, can express.
 
     A problem has one for every order of its variables, which are the first ones as in the prior; with more
@@ -132,7 +137,7 @@ def problem_skeletons(library: Library, linear_scaling: bool) -> set[int]:
     ``square``, ``cube`` and ``sqrt``.
     """
     found: set[int] = set()
-    for problem in _problems(library.n_variables):
+    for problem in _problems(library.n_variables, sets):
         d = problem.n_variables
         truth = rename(problem.truth, {name: f"x{i + 1}" for i, name in enumerate(problem.variable_names)})
         orders = [tuple(range(d))]

@@ -32,6 +32,7 @@ from dgsr.pretraining.guide import measure_guide
 from dgsr.pretraining.prior import Prior
 from dgsr.pretraining.trainer import Trainer
 from dgsr.pretraining.training_state import load_training_state, save_training_state
+from dgsr.problems import list_sets
 from dgsr.writing import write_atomically
 
 _TRAINING = "training.safetensors"
@@ -169,7 +170,11 @@ def pretrain(
         run.train(max_time, save_every, callback)  # lines 2 to 13
         if distributed.rank() == 0:
             origin = {"seed": random_state, "start_from": start_from and Path(start_from).name}
-            written = {"training": asdict(training) | origin, **run.card(n_validation)}
+            written = {
+                "held_out_sets": list_sets(),
+                "training": asdict(training) | origin,
+                **run.card(n_validation),
+            }
             card = {"name": out.name, "library": library.to_json(), **written}
             if training.objective == "guide" and start_from is not None:
                 # The rest is as in the generator that the guide was added to.
