@@ -22,7 +22,7 @@ from torch.overrides import TorchFunctionMode
 
 from dgsr.expressions.constraints import Constraints
 from dgsr.expressions.library import Library
-from dgsr.generator.config import INPUT_LAYOUT, GeneratorConfig, current_fields
+from dgsr.generator.config import INPUT_LAYOUT, GeneratorConfig, current_fields, least_size
 from dgsr.generator.generator import Generator
 from dgsr.writing import write_atomically
 
@@ -177,7 +177,7 @@ def _fields_in(header: Mapping[str, str], key: str, cls: type) -> dict[str, Any]
         raise ValueError(f"unknown entries in {key}")
     for name, value in given.items():
         counts_modules = name.endswith("_layers")
-        least = 1 if cls is GeneratorConfig and not counts_modules else 0
+        least = least_size(name) if cls is GeneratorConfig else 0
         most = _MAX_MODULES if counts_modules or name == "n_variables" else _MAX_SIZE
         lowest = -most if float in known[name] else least
         is_number = type(value) in (int, float)

@@ -19,6 +19,11 @@ ENCODERS = ("rows", "columns")
 TARGETS = ("raw", "standardised")
 
 
+def least_size(name: str) -> int:
+    """Return the least value of a size: layers may be none, and a guide of no width is none."""
+    return 0 if name.endswith("_layers") or name == "guide_width" else 1
+
+
 @dataclass(frozen=True)
 class GeneratorConfig:
     """Every size of the conditional generator p_theta(f|D).
@@ -92,8 +97,7 @@ class GeneratorConfig:
         if self.target not in TARGETS:
             raise ValueError(f"target={self.target!r} must be one of {', '.join(TARGETS)}.")
         for field in fields(self):
-            least = 0 if field.name.endswith("_layers") or field.name == "guide_width" else 1
-            value = getattr(self, field.name)
+            value, least = getattr(self, field.name), least_size(field.name)
             if field.type == "int" and (not isinstance(value, int) or value < least):
                 raise ValueError(f"{field.name}={value!r} must be an integer of at least {least}.")
         if self.remainders and self.encoder != "columns":
