@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import json
 
+import numpy as np
 import pytest
 import torch
 
 from dgsr.benchmarking import METHODS, read_records, run_one, run_set, summarise, to_markdown, wilson_interval
 from dgsr.expressions import Expression, get_library
-from dgsr.problems import load_problem
+from dgsr.expressions.constraints import Constraints
+from dgsr.generator.config import GeneratorConfig
+from dgsr.generator.generator import Generator
+from dgsr.kernels.random import new_state
 
 
 class Oracle:
@@ -171,29 +175,33 @@ def test_the_interval_is_wilsons():
     assert wilson_interval(0, 20) == pytest.approx((0.0, 0.1611), abs=5e-5)
 
 
-@pytest.mark.search
-def test_the_encoder_of_the_wrong_data_control_reads_one_other_data_set():
-    problem = load_problem("Nguyen-1")
-    data = problem.sample(0)
-    encodings = {}
-    for method in ("dgsr", "misled"):
-        regressor = METHODS[method](library="koza", max_evaluations=600, random_state=0, tolerance=0.0)
-        seen = encodings.setdefault(method, [])
-        spied = regressor._resolve_generator
+def read_by(method, generator, data):
+    """Return what a method's network is given: encodings and guides of two data sets, and 20 samples."""
+    regressor = METHODS[method](library="physics", generator=generator, random_state=0)
+    regressor.library_ = generator.library
+    resolved = regressor._resolve_generator(Constraints(), 0)
+    guides = [resolved.guide_probabilities(X, y) for X, y in data]
+    encodings = [resolved.encode_dataset(X, y) for X, y in data]
+    samples = resolved.sample_encoded(encodings[1], 20, resolved.grammar(2), new_state(0))
+    return encodings, guides, samples
 
-        def spy(constraints, seed, spied=spied, seen=seen):
-            generator = spied(constraints, seed)
-            for k in (1.0, 3.0):
-                seen.append(generator.encode_dataset(data.X_train * k, data.y_train * k).latents)
-            return generator
 
-        regressor._resolve_generator = spy
-        regressor.fit(data.X_train, data.y_train)
-        assert regressor.pareto_front_[-1].loss < 0.5
-    right, wrong = encodings["dgsr"], encodings["misled"]
-    assert not torch.equal(right[0], right[1])
-    assert torch.equal(wrong[0], wrong[1])
-    assert not torch.equal(right[0], wrong[0])
+@pytest.mark.parametrize("method", ["misled", "blind", "blind_encoder", "features"])
+def test_controls_switch_off_what_they_name(method):
+    library = get_library("physics", 2)
+    config = GeneratorConfig(encoder="columns", encoder_width=16, encoder_layers=1, guide_width=16)
+    generator = Generator.untrained(library, config, Constraints(), 0)
+    rng = np.random.default_rng(0)
+    X = rng.uniform(1.0, 3.0, (30, 2))
+    data = [(X, X[:, 0] * X[:, 1]), (X, np.sin(X[:, 0]))]
+    encodings, guides, samples = read_by(method, generator, data)
+    same_encoding = torch.equal(encodings[0].latents, encodings[1].latents)
+    assert same_encoding == (method in ("misled", "blind", "blind_encoder"))
+    assert np.array_equal(*guides) == (method in ("misled", "blind"))
+    own = generator.guide_probabilities(*data[1])
+    assert np.array_equal(guides[1], own) == (method == "blind_encoder")
+    written = [str(program) for program in generator.population(samples.tokens, samples.lengths)]
+    assert (written[0] == "sin(x1)") == (method == "features")
 
 
 def test_a_file_that_cannot_be_written_is_told_before_anything_is_run(tmp_path, monkeypatch):

@@ -13,22 +13,25 @@ def _dgsr_regressor(**parameters):
     return DGSRRegressor(**parameters)
 
 
-def _wrong_data_regressor(**parameters):
-    from dgsr.baselines.wrong_data import WrongDataRegressor
+def _control_regressor(control, **parameters):
+    from dgsr.baselines.controls import control_regressor
 
-    return WrongDataRegressor(**parameters)
+    return control_regressor(control, **parameters)
 
 
 #: The methods by name: functions that make an unfitted regressor from `library`, `max_evaluations`,
 #: `max_length`, `random_state` and the options of the run. The regressor has `fit` and `predict`, and once it
 #: is fitted `expression_`, `pareto_front_`, `n_evaluations_` and `stop_reason_`. In the pairs ``generator``
 #: and ``gp``, without exact search, and ``dgsr`` and ``exact``, with it, the first has a generator and the
-#: second has none. ``misled`` and ``untrained`` are controls of ``generator``: its encoder reads another data
-#: set, its weights are random.
+#: second has none. The controls of ``generator`` are ``untrained``, whose weights are random, and those of
+#: `dgsr.baselines.controls`.
 METHODS: dict[str, Callable[..., Any]] = {
     "dgsr": partial(_dgsr_regressor, generator="auto"),
     "generator": partial(_dgsr_regressor, generator="auto", look_up=False),
-    "misled": partial(_wrong_data_regressor, look_up=False),
+    "misled": partial(_control_regressor, "misled", look_up=False),
+    "blind": partial(_control_regressor, "blind", look_up=False),
+    "blind_encoder": partial(_control_regressor, "blind_encoder", look_up=False),
+    "features": partial(_control_regressor, "features", look_up=False),
     "untrained": partial(_dgsr_regressor, generator="untrained", look_up=False),
     "gp": partial(_dgsr_regressor, generator=None, look_up=False),
     "exact": partial(_dgsr_regressor, generator=None),

@@ -24,6 +24,9 @@ from dgsr.search.config import SearchConfig
 # A fit of the constants of one program takes about as long as so many evaluations.
 _FIT_COST = 10
 
+# Starts of the fits of newcomers besides the constants that they have: all 1, and random ones.
+_NEW_STARTS = 2
+
 # Steps that fit the constants of a program that enters the archive, which take about as long as so many
 # evaluations.
 _THOROUGH, _THOROUGH_COST = 30, 60
@@ -81,18 +84,25 @@ class Evaluation(ABC):
         self.archive = ParetoArchive(self.library, length, n_constants, config.tolerance)
 
     @abstractmethod
-    def score(self, population: Population) -> np.ndarray:
+    def score(self, population: Population, n_new: int) -> np.ndarray:
         """Return the NMSE of programs, all of which the budget of evaluations allows."""
 
-    def __call__(self, population: Population) -> np.ndarray:
+    def __call__(self, population: Population, n_new: int = 0) -> np.ndarray:
         """Return the NMSE of every program, count the programs, and add the best ones to the archive.
 
         Programs that the budget of evaluations or of time leaves out are not evaluated and get `inf`.
         Constants are fitted, and written into `population`.
+
+        Parameters
+        ----------
+        population : Population
+        n_new : int
+            How many of the first programs are newcomers among programs whose constants are fitted: theirs
+            are all fitted too, from several starts.
         """
         nmse = np.full(len(population), np.inf)
         n = min(len(population), self.budget.n_left)
-        nmse[:n] = self.score(population[:n])
+        nmse[:n] = self.score(population[:n], n_new)
         return nmse
 
 
@@ -101,7 +111,7 @@ class Plain(Evaluation):
 
     fits_constants, random_share, patience = False, 0.8, 3
 
-    def score(self, population: Population) -> np.ndarray:
+    def score(self, population: Population, n_new: int) -> np.ndarray:
         nmse = np.full(len(population), np.inf)
         for part in self.budget.parts(len(population), self.data):
             nmse[part] = population[part].nmse(self.data)
@@ -122,7 +132,7 @@ class Fitted(Evaluation):
         mean = Population.from_expressions([constant])
         self.archive.update(mean, mean.nmse(self.data))
 
-    def score(self, population: Population) -> np.ndarray:
+    def score(self, population: Population, n_new: int) -> np.ndarray:
         config, budget, n = self.config, self.budget, 0
         fit = Fit(np.full(len(population), np.inf), np.zeros(len(population)), np.zeros(len(population)))
         for part in budget.parts(len(population), self.data):
@@ -132,19 +142,26 @@ class Fitted(Evaluation):
         is_constant = population.tokens == self.library.index["const"]
         inside = np.arange(population.tokens.shape[1]) < population.lengths[:, None]
         with_constants = np.flatnonzero((is_constant & inside)[:n].any(axis=1))
-        chosen = with_constants[np.argsort(fit.nmse[with_constants], kind="stable")]
-        chosen = chosen[: int(np.ceil(config.fit_share * len(chosen)))]
-        for part in budget.parts(len(chosen), self.data, _FIT_COST):
-            at = chosen[part]
-            programs = population[at]
-            found = fit_constants(programs, self.data, n_iterations=config.fit_iterations)
-            population.constants[at] = programs.constants
-            for array, values in zip(fit, found):
-                array[at] = values
+        others = with_constants[with_constants >= n_new]
+        others = others[np.argsort(fit.nmse[others], kind="stable")]
+        others = others[: int(np.ceil(config.fit_share * len(others)))]
+        self._fit(population, with_constants[with_constants < n_new], fit, _NEW_STARTS)
+        self._fit(population, others, fit, 0)
         budget.count(fit.nmse[:n])
         self.archive.update(*self._entries(population, fit))
         # Of two exact programs the shorter one is to win, not the one with the smaller rounding error.
         return np.maximum(fit.nmse, config.tolerance)
+
+    def _fit(self, population: Population, chosen: np.ndarray, fit: Fit, n_starts: int) -> None:
+        """Fit the constants of the chosen programs, and write them and how well they fit."""
+        for part in self.budget.parts(len(chosen), self.data, _FIT_COST * (1 + n_starts)):
+            at = chosen[part]
+            programs = population[at]
+            n_iterations = self.config.fit_iterations
+            found = fit_constants(programs, self.data, n_iterations=n_iterations, n_starts=n_starts)
+            population.constants[at] = programs.constants
+            for array, values in zip(fit, found):
+                array[at] = values
 
     def _entries(self, population: Population, fit: Fit) -> tuple[Population, np.ndarray]:
         """Return the scaled variants that lower the loss at their complexity, and their NMSE."""

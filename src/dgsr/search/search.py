@@ -63,7 +63,8 @@ class Search:
     config : SearchConfig
     generator : Generator or None
         Its encoder is left as it is; its decoder is copied and refined. None stands for genetic programming
-        alone, in which a round begins with the last generation.
+        alone: random programs take the places of the samples, and in libraries without constants a round
+        begins with the last generation.
     engine : str or Engine
         ``"compiled"``, ``"deap"``, or an object with their method `evolve`.
     seed : int
@@ -91,6 +92,7 @@ class Search:
         self.solver = ExactSolver(library, data, self.grammar) if self.evaluation.is_solved else None
         self._law = None if self.solver is None else self.solver.solve(0)  # a program or none
         self._stage = 1  # the next one of the solver; 0 belongs to the glance
+        self._n_new = 0  # newcomers among the programs of this round
         self.inherits = False  # whether the next round keeps programs that another search found
         self.refinement, probabilities = None, None
         if generator is not None:  # line 1
@@ -138,9 +140,9 @@ class Search:
         """The grammar that programs are grown and mutated by in this round."""
         return self.guidance.grammar(self.restarts.n)
 
-    def evaluate(self, population: Population) -> np.ndarray:
+    def evaluate(self, population: Population, n_new: int = 0) -> np.ndarray:
         """Return the NMSE of every program, and count and archive the programs; see `Evaluation`."""
-        return self.evaluation(population)
+        return self.evaluation(population, n_new)
 
     # The rounds --------------------------------------------------------------------------------------
 
@@ -150,20 +152,20 @@ class Search:
         Random programs take the places of some samples. Where constants are fitted, so do the best programs
         of the last round.
         """
-        config, n = self.config, self.config.batch_size
-        if self.refinement is None:
-            if len(self.generation.programs):
-                return self.generation.programs
-            return random_population(n, self.library, self._guided, self.state)
-        n_survivors = int(config.survivors * n) if self.evaluation.fits_constants or self.inherits else 0
+        config, n, fits_constants = self.config, self.config.batch_size, self.evaluation.fits_constants
+        if self.refinement is None and not fits_constants and len(self.generation.programs):
+            return self.generation.programs
+        n_survivors = int(config.survivors * n) if fits_constants or self.inherits else 0
         survivors = self.generation.best(n_survivors).programs
         self.inherits = False
         n_fresh = n - len(survivors)
         share = self.evaluation.random_share if config.random_share is None else config.random_share
-        n_random = int(share * n_fresh)
-        sampled = self._sample(self.refinement, n_fresh - n_random)
-        random = random_population(n_random, self.library, self._guided, self.state)
-        return Population.concatenate([sampled, random, survivors])
+        n_random = n_fresh if self.refinement is None else int(share * n_fresh)
+        programs = [random_population(n_random, self.library, self._guided, self.state), survivors]
+        if self.refinement is not None:
+            programs.insert(0, self._sample(self.refinement, n_fresh - n_random))
+        self._n_new = sum(map(len, programs[:-1])) if len(survivors) else 0
+        return Population.concatenate(programs)
 
     def _sample(self, refinement: Refinement, n: int) -> Population:
         return refinement.sample(n, self.evaluation.n_constants, self.state, self._should_stop)
@@ -174,7 +176,7 @@ class Search:
         Whatever is evaluated may enter the archive, line 8.
         """
         is_last_generation = sampled is self.generation.programs and len(sampled) > 0
-        nmse = self.generation.nmse if is_last_generation else self.evaluate(sampled)  # line 6
+        nmse = self.generation.nmse if is_last_generation else self.evaluate(sampled, self._n_new)  # line 6
         evolved = Scored(sampled, nmse)
         if not self._should_stop():
             options = self._guided, self.state, self._should_stop

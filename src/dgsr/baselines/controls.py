@@ -1,0 +1,179 @@
+"""Controls of the generator: what a search finds with it that owes nothing to its reading of the data.
+
+=================  =================================================================================
+``misled``         encoder and guide read another data set
+``blind``          nothing computed from the data reaches the network: its vectors, and the guide's
+                   probabilities, are means over the data sets of other equations
+``blind_encoder``  only the encoder's vectors are such means
+``features``       in place of what the network writes and of its guide: the functions of one and of
+                   two columns that fit the data best, and the pairs of tokens in them
+=================  =================================================================================
+
+Evaluation and refinement use the right data in all of them.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from dataclasses import replace
+from functools import cache
+
+import numpy as np
+import torch
+
+from dgsr.constants.fitting import fit_constants
+from dgsr.expressions.constraints import Constraints, Grammar
+from dgsr.expressions.library import Library
+from dgsr.generator.encoding import Encoding
+from dgsr.generator.generator import Generator
+from dgsr.generator.sampling import Samples
+from dgsr.kernels.grammar import are_valid
+from dgsr.kernels.pair_counts import pair_counts
+from dgsr.kernels.random import new_state
+from dgsr.population import DataSet, Population
+from dgsr.pretraining.prior import DrawnDataSets, Prior
+from dgsr.regressor import DGSRRegressor
+
+# Data sets that a blinded generator reads the mean of, and their rows.
+_N_OTHERS, _N_ROWS = 32, 30
+# The best of the simple functions that the control ``features`` writes.
+_N_FEATURES = 25
+
+Control = Callable[[Generator, int, int], Generator]
+
+
+def _others(generator: Generator, n_variables: int, n: int, seed: int) -> DrawnDataSets:
+    """Return the data sets of `n` equations of the prior."""
+    library = generator.library.with_variables(n_variables)
+    prior = Prior.default_for(library, n_variables)
+    return prior.draw(n, _N_ROWS, n_variables, library, generator.constraints, new_state(seed))
+
+
+def misled(generator: Generator, n_variables: int, seed: int) -> Generator:
+    """Return a copy of a generator, with the same weights, that always reads one other data set.
+
+    Parameters
+    ----------
+    generator : Generator
+    n_variables : int
+        Number of columns of the data of the search.
+    seed : int
+        Seed of the equation of the prior, and of its data set.
+    """
+    other = _others(generator, n_variables, 1, seed)
+    twin = copy.copy(generator)
+    twin.encode_dataset = lambda X, y, seed=0, found=None: generator.encode_dataset(  # type: ignore[method-assign]
+        other.X[0], other.y[0], seed
+    )
+    twin.guide_probabilities = lambda X, y, seed=0: generator.guide_probabilities(  # type: ignore[method-assign]
+        other.X[0], other.y[0], seed
+    )
+    return twin
+
+
+def blind_encoder(generator: Generator, n_variables: int, seed: int) -> Generator:
+    """Return a copy whose encoder returns its mean over the data sets of other equations."""
+    others = _others(generator, n_variables, _N_OTHERS, seed)
+    mean = torch.stack(
+        [generator.encode_dataset(X, y).latents[0] for X, y in zip(others.X, others.y, strict=True)]
+    ).mean(0, keepdim=True)
+    twin = copy.copy(generator)
+    twin.encode_dataset = lambda X, y, seed=0, found=None: replace(  # type: ignore[method-assign]
+        generator.encode_dataset(X, y, seed, found), latents=mean
+    )
+    return twin
+
+
+def blind(generator: Generator, n_variables: int, seed: int) -> Generator:
+    """Return a copy that is given nothing computed from the data."""
+    others = _others(generator, n_variables, _N_OTHERS, seed)
+    of_others = [generator.guide_probabilities(X, y) for X, y in zip(others.X, others.y, strict=True)]
+    known = [probabilities for probabilities in of_others if probabilities is not None]
+    mean = np.mean(known, axis=0) if known else None
+    blurred = blind_encoder(generator, n_variables, seed)
+    twin = copy.copy(generator)
+    twin.encode_dataset = lambda X, y, seed=0, found=None: Encoding(  # type: ignore[method-assign]
+        blurred.encode_dataset(X, y, seed).latents
+    )
+    twin.guide_probabilities = lambda X, y, seed=0: mean  # type: ignore[method-assign]
+    return twin
+
+
+def features(generator: Generator, n_variables: int, seed: int) -> Generator:
+    """Return a copy that writes the simple functions which fit best, without learned weights."""
+    grammar = generator.grammar(n_variables)
+    candidates = _simple_programs(generator.library, n_variables, grammar)
+    twin = copy.copy(generator)
+    best: list[Population] = []
+
+    def guide_probabilities(X: np.ndarray, y: np.ndarray, seed: int = 0) -> np.ndarray:
+        fit = fit_constants(candidates, DataSet.from_arrays(X, y), n_iterations=0)
+        best[:] = [candidates[np.argsort(fit.nmse, kind="stable")[:_N_FEATURES]]]
+        tokens, lengths, _ = best[0].arrays
+        counts = pair_counts(tokens, lengths, grammar, len(generator.library.operators)).sum(axis=0)
+        return (counts + 0.1) / (counts + 0.1).sum(axis=1, keepdims=True)
+
+    def sample_encoded(encoding: Encoding, n: int, grammar: Grammar, state: np.ndarray) -> Samples:
+        rows = np.arange(n) % len(best[0])
+        return Samples(best[0].tokens[rows], best[0].lengths[rows], np.zeros(n))
+
+    twin.guide_probabilities = guide_probabilities  # type: ignore[method-assign]
+    twin.sample_encoded = sample_encoded  # type: ignore[method-assign]
+    return twin
+
+
+@cache
+def _operators(library: Library) -> tuple[list[int], list[int]]:
+    """Return the operators of one and of two operands."""
+    unary, binary = (
+        [i for i, token in enumerate(library.tokens) if token.arity == arity] for arity in (1, 2)
+    )
+    return unary, binary
+
+
+def _simple_programs(library: Library, n_variables: int, grammar: Grammar) -> Population:
+    """Return all programs x, f(x), g(x, z), f(g(x, z)) and g(x, f(z)) that meet the constraints."""
+    columns = range(library.first_variable, library.first_variable + n_variables)
+    unary, binary = _operators(library)
+    programs = [[x] for x in columns] + [[f, x] for f in unary for x in columns]
+    for g in binary:
+        for x in columns:
+            for z in columns:
+                programs.append([g, x, z])
+                programs += [program for f in unary for program in ([f, g, x, z], [g, x, f, z])]
+    tokens = np.zeros((len(programs), grammar.max_length), dtype=np.int64)
+    lengths = np.array([len(program) for program in programs], dtype=np.int64)
+    for row, program in zip(tokens, programs, strict=True):
+        row[: len(program)] = program
+    kept = are_valid(tokens, lengths, grammar)
+    n_constants = grammar.max_constants if library.has_constants else 0
+    return Population(library, tokens[kept], lengths[kept], np.ones((int(kept.sum()), n_constants)))
+
+
+#: The controls by name.
+CONTROLS: dict[str, Control] = {
+    "misled": misled,
+    "blind": blind,
+    "blind_encoder": blind_encoder,
+    "features": features,
+}
+
+
+class ControlRegressor(DGSRRegressor):
+    """`DGSRRegressor` with a control in place of its generator, which `control_` names."""
+
+    control_: str
+
+    def _resolve_generator(self, constraints: Constraints, seed: int) -> Generator | None:
+        generator = super()._resolve_generator(constraints, seed)
+        if generator is None:
+            return None
+        return CONTROLS[self.control_](generator, self.library_.n_variables, seed)
+
+
+def control_regressor(control: str, **parameters) -> ControlRegressor:
+    """Return an unfitted regressor with a control of `CONTROLS`."""
+    regressor = ControlRegressor(**parameters)
+    regressor.control_ = control
+    return regressor
