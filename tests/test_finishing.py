@@ -536,17 +536,24 @@ def test_merging_keeps_the_value(tree, placement):
     assert math.isclose(precisely(merged), precisely(tree), rel_tol=1e-8)
 
 
+ONE = ("div", "x1", "x1")  # an exact 1
+
+
 @settings(deadline=None, max_examples=200)
-@example(("add", ("mul", "x1", 2.0), ("div", "x1", ("add", "x1", "x1"))))  # 2.0*x1 + 1/2
-@example(("add", ("add", ("mul", 2.5, "x1"), "x2"), "x2"))  # 2.5*x1 + 2*x2
-@example(("add", "x1", ("mul", 2.5, ("add", "x1", "x2"))))  # not 3.5*x1 + 2.5*x2
-@given(rational_trees)
-def test_merging_never_adds_a_fitted_constant(tree):
+@example(("add", ("mul", "x1", 2.0), ("div", "x1", ("add", "x1", "x1"))), "leading")  # 2.0*x1 + 1/2
+@example(("add", ("add", ("mul", 2.5, "x1"), "x2"), "x2"), "leading")  # 2.5*x1 + 2*x2
+@example(("add", "x1", ("mul", 2.5, ("add", "x1", "x2"))), "leading")  # not 3.5*x1 + 2.5*x2
+@example(("mul", 2.0, ("add", "x1", ONE)), "leading")  # not 2.0 + 2.0*x1
+@example(("mul", 2.0, ("mul", ("add", "x1", ONE), "x2")), "inside")  # not (2.0 + 2.0*x1)*x2
+@example(("div", 2.0, ("mul", ("add", "x1", ONE), "x2")), "inside")  # not 1/((0.5 + 0.5*x1)*x2)
+@example(("div", "x1", ("add", "x1", 2.5)), "number")  # not 0.4*x1/(1 + 0.4*x1)
+@given(rational_trees, st.sampled_from(PLACEMENTS))
+def test_merging_never_adds_a_fitted_constant(tree, placement):
     def n_fitted(tree):
         return sum(isinstance(leaf, float) for leaf in leaves(tree))
 
     try:
-        merged = merge(tree, "leading")
+        merged = merge(tree, placement)
     except ArithmeticError:
         return
     numbers = sum(not isinstance(leaf, str) for leaf in leaves(tree))

@@ -2,7 +2,8 @@
 
 c1*(c2*f + c3*g) has one constant too many, which is gone in the normal form. This module writes the normal
 form as a tree again. It may put the scale of a product before the product, into one of its sums, or into the
-denominator; `PLACEMENTS` names the choices.
+denominator; `PLACEMENTS` names the choices. A fitted scale is spread over a sum only where that adds no
+fitted constant: 2.5*(1 + x1) has one, and 2.5 + 2.5*x1 would have two.
 """
 
 from __future__ import annotations
@@ -88,17 +89,26 @@ class _Writer:
         return self.product(scale, factors)
 
     def sum(self, scale: Number, node: Sum) -> Tree:
-        """Write a sum: a coefficient for each term, or the scale before a parenthesis if that costs less."""
+        """Write a sum: a coefficient for each term, or the scale before a parenthesis if that costs less.
+
+        The parenthesis holds all terms where the number of the sum would become one more fitted constant.
+        """
         terms = _scaled_terms(node, scale)
         rest = [pair for pair in node.terms if pair[0] != 1]
         number = [pair for pair in terms if pair[0] == 1]
         weight = _weight(scale) + _terms_weight([*rest, *number])
         if len(rest) < 2 or weight >= _terms_weight(terms) - 1e-9:
-            return self._added(terms)
+            n_fitted, outside, rest = _n_fitted(terms), terms, []
+        else:
+            n_fitted, outside = _n_fitted([*rest, *number]) + isinstance(scale, float), number
+        if n_fitted > _n_fitted(node.terms) + isinstance(scale, float):
+            outside, rest = [], list(node.terms)
+        if not rest:
+            return self._added(outside)
         inside, size = self._added(rest), abs(scale)
         product = inside if size == 1 else ("mul", size, inside)
-        outside = [self.parts(value, 1) for _, value in number]
-        return added([*outside, (1 if scale > 0 else -1, product)])
+        apart = [self.parts(value, 1) for _, value in outside]
+        return added([*apart, (1 if scale > 0 else -1, product)])
 
     def _added(self, terms: Terms) -> Tree:
         return added([self.parts(coefficient, part) for part, coefficient in terms])
@@ -122,7 +132,10 @@ class _Writer:
         return sign, divided(above, below)
 
     def _placed(self, scale: Number, factors: Factors) -> tuple[Number, list[Number]]:
-        """Return the scale of a product and a factor for the coefficients of each sum in it."""
+        """Return the scale of a product and a factor for the coefficients of each sum in it.
+
+        A sum keeps its coefficients where the placement would add a fitted constant.
+        """
         sums = [
             i for i, (base, power) in enumerate(factors) if isinstance(base, Sum) and abs(power) in (1, 2)
         ]
@@ -133,13 +146,16 @@ class _Writer:
             for i in sums:
                 number = dict(factors[i][0].terms).get(1, 0)
                 if factors[i][1] < 0 and number != 0:
-                    scales[i] = over(1, number)
-                    scale = over(scale, to_power(scales[i], factors[i][1]))
+                    inner = over(1, number)
+                    outer = over(scale, to_power(inner, factors[i][1]))
+                    if not _adds_fitted(factors[i][0], (scale, 1), (outer, inner)):
+                        scale, scales[i] = outer, inner
         inside = [i for i in sums if factors[i][1] == 1] or [i for i in sums if factors[i][1] == -1]
         if self.placement.startswith("inside") and inside:
             i, size = inside[0], abs(scale)
-            scales[i] = clean(scales[i] * (size if factors[i][1] == 1 else over(1, size)))
-            scale = 1 if scale > 0 else -1
+            inner = clean(scales[i] * (size if factors[i][1] == 1 else over(1, size)))
+            if not _adds_fitted(factors[i][0], (size, scales[i]), (1, inner)):
+                scale, scales[i] = 1 if scale > 0 else -1, inner
         return scale, scales
 
     def _simplest(self, scale: Number, factors: Factors, sums: list[int]) -> tuple[Number, list[Number]]:
@@ -148,6 +164,7 @@ class _Writer:
             [1, *(over(1, coefficient) for _, coefficient in factors[i][0].terms)] for i in sums[:3]
         ]
         best: tuple[float, Number, list[Number]] | None = None
+        fewest = 0
         for chosen in itertools.islice(itertools.product(*options), 100):
             scales: list[Number] = [1] * len(factors)
             outer = scale
@@ -160,9 +177,12 @@ class _Writer:
                     tried = list(scales)
                     tried[into] = clean(tried[into] * (outer if factors[into][1] == 1 else over(1, outer)))
                     left = 1
-                weight = _weight(left)
-                weight += sum(_terms_weight(_scaled_terms(factors[j][0], tried[j])) for j in sums)
-                if best is None or weight < best[0] - 1e-9:
+                written = [_scaled_terms(factors[j][0], tried[j]) for j in sums]
+                weight = _weight(left) + sum(map(_terms_weight, written))
+                n_fitted = isinstance(left, float) + sum(map(_n_fitted, written))
+                if best is None:
+                    fewest = n_fitted
+                if best is None or (weight < best[0] - 1e-9 and n_fitted <= fewest):
                     best = weight, left, tried
         assert best is not None  # since the first option changes nothing
         return best[1], best[2]
@@ -170,6 +190,22 @@ class _Writer:
 
 def _scaled_terms(node: Sum, scale: Number) -> list[tuple[Node, Number]]:
     return [(part, clean(scale * coefficient)) for part, coefficient in node.terms]
+
+
+def _n_fitted(terms: Terms) -> int:
+    """Return the number of fitted constants among the coefficients of a sum."""
+    return sum(isinstance(coefficient, float) for _, coefficient in terms)
+
+
+def _adds_fitted(node: Sum, now: tuple[Number, Number], then: tuple[Number, Number]) -> bool:
+    """Whether a sum and the scale before it have more fitted constants `then` than `now`.
+
+    Either is the scale before the sum and the factor of the sum's coefficients.
+    """
+    before, after = (
+        isinstance(outer, float) + _n_fitted(_scaled_terms(node, inner)) for outer, inner in (now, then)
+    )
+    return after > before
 
 
 def _terms_weight(terms: Terms) -> float:
