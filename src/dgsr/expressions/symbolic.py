@@ -35,8 +35,9 @@ def to_sympy(
     -------
     sympy.Expr
         With sympy's automatic evaluation, so that x1/x1 is 1. Integers and fractions stay exact; a float has
-        the digits that tell it from all other floats. A formula with a number that float64 cannot hold is
-        NaN, as in `predict`. A power that sympy would multiply out to thousands of digits stays a power.
+        the digits that tell it from all other floats. A formula with a part that is infinite or undefined
+        everywhere, such as x1/0, or with a number that float64 cannot hold, is NaN, as in `predict`. A power
+        that sympy would multiply out to thousands of digits stays a power.
     """
     builder = _Builder(symbols, functions or {})
     return builder.restored(builder.build(tree))
@@ -53,6 +54,8 @@ _WORKING_DIGITS = 25
 
 _BASIC = ("add", "sub", "mul", "div", "neg")
 _KNOWN = frozenset((*_BASIC, "pow", *FUNCTIONS))
+# What sympy makes of a division by 0. What is infinite on the way has no value in the end.
+_UNDEFINED = (sympy.zoo, sympy.oo, -sympy.oo, sympy.nan)
 
 
 class _Builder:
@@ -81,7 +84,10 @@ class _Builder:
                 operands.append(self.build(child))
             if sympy.nan in operands:
                 return sympy.nan
-            return _bounded(self._apply(tree[0], operands))
+            result = _bounded(self._apply(tree[0], operands))
+            # Of the operands none is infinite, so that only a form of the user's own hides it deeper.
+            parts = sympy.preorder_traversal(result) if tree[0] in self.functions else (result, *result.args)
+            return sympy.nan if any(part in _UNDEFINED for part in parts) else result
         if isinstance(tree, Fraction):
             return _bounded(sympy.Rational(tree.numerator, tree.denominator))
         if isinstance(tree, int):
@@ -113,6 +119,9 @@ class _Builder:
             base = sympy.UnevaluatedExpr(base)
         if exponent.is_Integer:
             return base**exponent
+        if base.is_Number and base.is_zero and not exponent.is_number:
+            # sympy writes 0**(-f) as zoo**f, though both are 0 where f is negative.
+            base = sympy.UnevaluatedExpr(base)
         return self._with_placeholders(base) ** self._with_placeholders(exponent)
 
     def _exponential(self, exponent: sympy.Expr) -> sympy.Expr:
