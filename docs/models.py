@@ -17,6 +17,10 @@ is the share of the held-out equations whose function is among the first samples
 all equations have as many variables as the generator was trained with. "Solved" is the share that exact
 search solves before anything is sampled ([decisions](decisions.md)), so that the generator need only copy
 the solution. For other numbers of variables see [benchmarks](benchmarks.md).
+
+A generator with a *guide* also says in one pass which token stands under which in the law: the nats of the
+parent-child pairs of the true program, given its own data and another equation's data. These weights drive
+the random choices of genetic programming.
 """
 
 COLUMNS = (
@@ -49,6 +53,7 @@ def section(card: dict) -> str:
         f"{training['objective']} on {card['equations_seen']:,} equations, {card['seconds'] / 60:.0f} minutes"
     )
     encoder = card["config"].get("encoder", "rows")
+    guide = guide_of(card["guide"]) if "guide" in card else ""
     return f"""
 ## {card["name"]}
 
@@ -59,7 +64,17 @@ programs of up to {card["constraints"]["max_length"]} tokens.
 | {" | ".join(COLUMNS)} |
 |{"---|" * len(COLUMNS)}
 | {likelihoods} | {solved} | {hits} |
-{plot}"""
+{plot}{guide}"""
+
+
+def guide_of(card: dict) -> str:
+    """Return the lines of the page about a guide."""
+    figures, prior = card["validation"], card["prior"]
+    return f"""
+Guide: cross-entropy on {card["equations_seen"]:,} equations, {card["seconds"] / 60:.0f} minutes,
+{prior["laws"]:.0%} of them laws, inputs {prior["inputs"]}; {figures["guide_nats_right"]:.1f} nats of the pairs
+given the equation's own data, {figures["guide_nats_wrong"]:.1f} given another's.
+"""
 
 
 def page() -> str:
