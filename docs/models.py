@@ -71,9 +71,9 @@ def guide_of(card: dict) -> str:
     """Return the lines of the page about a guide."""
     figures, prior = card["validation"], card["prior"]
     return f"""
-Guide: cross-entropy on {card["equations_seen"]:,} equations, {card["seconds"] / 60:.0f} minutes,
-{prior["laws"]:.0%} of them laws, inputs {prior["inputs"]}; {figures["guide_nats_right"]:.1f} nats of the pairs
-given the equation's own data, {figures["guide_nats_wrong"]:.1f} given another's.
+Guide: cross-entropy on {card["equations_seen"]:,} equations, {prior["laws"]:.0%} of them laws,
+{card["seconds"] / 60:.0f} minutes; {figures["guide_nats_right"]:.1f} nats of the pairs given the equation's
+own data, {figures["guide_nats_wrong"]:.1f} given another's.
 """
 
 

@@ -46,6 +46,9 @@ DRAWN_SETS: dict[str, DrawnSet] = {
     "physics": DrawnSet(
         "physics", lambda library: Prior.default_for(library, library.n_variables), Constraints()
     ),
+    "laws": DrawnSet(
+        "physics", lambda library: Prior.varied_for(library, library.n_variables, laws=1.0), Constraints()
+    ),
 }
 
 

@@ -16,7 +16,13 @@ def pretrain(
     n_variables: Annotated[int, typer.Option(min=1, help="Most input variables the generator will serve.")],
     out: Annotated[Path, typer.Option(help="Folder for weights, card and checkpoints.")],
     objective: Annotated[
-        str | None, typer.Option(help="cross-entropy, vpg or risk-seeking.", show_default="cross-entropy")
+        str | None,
+        typer.Option(help="cross-entropy, vpg, risk-seeking or guide.", show_default="that of the training"),
+    ] = None,
+    config: Annotated[str, typer.Option(help="Sizes of the network: base or paper.")] = "base",
+    training: Annotated[str, typer.Option(help="How to train: base, paper or guide.")] = "base",
+    start_from: Annotated[
+        str | None, typer.Option(help="Generator to begin with; guide adds a guide to it.")
     ] = None,
     max_time: Annotated[float | None, typer.Option(min=0.0, help="Most seconds of training.")] = None,
     steps: Annotated[int | None, typer.Option(min=1, help="Batches to train on.")] = None,
@@ -40,6 +46,9 @@ def pretrain(
             library,
             n_variables,
             out,
+            config=config,
+            training=training,
+            start_from=start_from,
             max_time=max_time,
             device=device,
             n_workers=n_workers,

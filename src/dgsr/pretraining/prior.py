@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -147,6 +147,20 @@ class Prior:
             constants="log-uniform",
             noise=(0.001, 0.1, 0.5),
         )
+
+    @classmethod
+    def varied_for(cls, library: Library, n_variables: int, laws: float = 0.5) -> Prior:
+        """Return the default prior of a library mixed with laws, over inputs as people have them.
+
+        Parameters
+        ----------
+        library : Library
+        n_variables : int
+        laws : float
+            Share of the laws.
+        """
+        noise = (0.001, 0.2, 0.5) if library.has_constants else None
+        return replace(cls.default_for(library, n_variables), laws=laws, inputs="varied", noise=noise)
 
     def table(self, library: Library) -> PriorTable:
         """Return the prior over the tokens of `library`, as arrays."""

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import platform
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -34,6 +34,8 @@ from dgsr.pretraining.trainer import Trainer
 from dgsr.pretraining.training_state import load_training_state, save_training_state
 from dgsr.problems import list_sets
 from dgsr.writing import write_atomically
+
+_Settings = TypeVar("_Settings")
 
 _TRAINING = "training.safetensors"
 _CURVE_POINTS = 20  # measurements in the course of a training
@@ -101,7 +103,8 @@ def pretrain(
         How to train, or the name of a preset: ``"base"``, ``"paper"``; ``"guide"`` trains the guide alone,
         and adds one to a generator that has none.
     prior : Prior, optional
-        Distribution of equations and inputs; by default `Prior.default_for` the library.
+        Distribution of equations and inputs; by default `Prior.default_for` the library, and for the guide
+        `Prior.varied_for`.
     constraints : Constraints, optional
     start_from : str or Path, optional
         Name or folder of a generator of the same library, whose weights and sizes the training begins with;
@@ -147,8 +150,10 @@ def pretrain(
         library = get_library(library, n_variables)
     library = library.with_variables(n_variables)
     refuse_user_operators(library)
-    training = replace(PRETRAINING_CONFIGS[training] if isinstance(training, str) else training, **changes)
-    prior = prior or Prior.default_for(library, n_variables)
+    training = replace(_preset("training", training, PRETRAINING_CONFIGS), **changes)
+    if prior is None:
+        usual = Prior.varied_for if training.objective == "guide" else Prior.default_for
+        prior = usual(library, n_variables)
     if start_from is None:
         generator = _new_generator(library, config, constraints, random_state)  # line 1
     else:
@@ -183,12 +188,21 @@ def pretrain(
     return generator
 
 
+def _preset(parameter: str, value: str | _Settings, presets: Mapping[str, _Settings]) -> _Settings:
+    """Return the settings of a name, or those that are given; raise ValueError for an unknown name."""
+    if not isinstance(value, str):
+        return value
+    if value not in presets:
+        raise ValueError(f"{parameter}={value!r} is unknown; choose from {', '.join(presets)}.")
+    return presets[value]
+
+
 def _new_generator(
     library: Library, config: str | GeneratorConfig, constraints: Constraints | None, seed: int
 ) -> Generator:
     """Return an untrained generator; a preset of sizes is adapted to a library with constants."""
     if isinstance(config, str):
-        config = CONFIGS[config]
+        config = _preset("config", config, CONFIGS)
         if library.has_constants:
             # With scale and offset unknown, almost no target of an open node is certain.
             config = replace(config, target="standardised", remainders=False)
