@@ -29,8 +29,9 @@ N_TEST = 1_000
 _USUAL_COLUMNS, _N_USUAL, _MANY_COLUMNS = (1, 2, 3, 4, 5), 20, (6, 7, 8)
 # Smallest variance of y on the rows to fit, relative to that on all rows; below it they show no law.
 _LEAST_VARIANCE = 1e-6
-# What the seed of the noise has besides the seed of the set and the number of the problem.
-_NOISE = int.from_bytes(b"noise", "big")
+# What the seeds of the noise and of the order of the columns have besides the seed of the set and the number
+# of the problem.
+_NOISE, _ORDER = (int.from_bytes(word, "big") for word in (b"noise", b"order"))
 
 
 class DrawnSet(NamedTuple):
@@ -39,6 +40,11 @@ class DrawnSet(NamedTuple):
     library: str
     prior: Callable[[Library], Prior]
     constraints: Constraints
+    n_columns: int | None = None  # of every table; None for those that `draw_problems` names
+
+
+def _laws(library: Library) -> Prior:
+    return Prior.varied_for(library, library.n_variables, laws=1.0)
 
 
 #: The sets by the name of their prior. The data are drawn without the noise of a prior.
@@ -46,9 +52,8 @@ DRAWN_SETS: dict[str, DrawnSet] = {
     "physics": DrawnSet(
         "physics", lambda library: Prior.default_for(library, library.n_variables), Constraints()
     ),
-    "laws": DrawnSet(
-        "physics", lambda library: Prior.varied_for(library, library.n_variables, laws=1.0), Constraints()
-    ),
+    "laws": DrawnSet("physics", _laws, Constraints()),
+    "wide": DrawnSet("physics", _laws, Constraints(), n_columns=30),
 }
 
 
@@ -135,7 +140,8 @@ def draw_problems(
 
     Notes
     -----
-    Of each 21 problems in a row, 20 have 1, 2, 3, 4, 5, 1, ... columns, and the last has 6, 7 or 8. The
+    Of each 21 problems in a row, 20 have 1, 2, 3, 4, 5, 1, ... columns, and the last has 6, 7 or 8; those of
+    ``"wide"`` have 30, of which the law has a few. The
     logarithm of the number of rows is uniform between those of 20 and 200. Equations are drawn again whose y
     varies too little, on all rows (as the prior has it) or on those to fit.
     """
@@ -164,8 +170,8 @@ def _name(prior_name: str, seed: int, number: int) -> str:
 
 
 def _draw(prior_name: str, seed: int, number: int) -> DrawnProblem:
-    library_name, prior_for, constraints = DRAWN_SETS[prior_name]
-    library = get_library(library_name, _n_columns(number))
+    library_name, prior_for, constraints, n_columns = DRAWN_SETS[prior_name]
+    library = get_library(library_name, n_columns or _n_columns(number))
     prior = replace(prior_for(library), noise=None)
     low, high = np.log(ROWS)
     n_rows = round(np.exp(np.random.default_rng((seed, number)).uniform(low, high)))
@@ -174,8 +180,17 @@ def _draw(prior_name: str, seed: int, number: int) -> DrawnProblem:
         drawn = prior.draw(1, n_rows + N_TEST, library.n_variables, library, constraints, state)
         y = drawn.y[0]
         if np.var(y[:n_rows]) > _LEAST_VARIANCE * np.var(y):
-            name, truth = PREFIX + prior_name, drawn.programs[0]
-            return DrawnProblem(name, seed, number, truth, drawn.X[0], y, constraints.max_length)
+            X, truth = _in_any_order(drawn.X[0], drawn.programs[0], (seed, number, _ORDER))
+            return DrawnProblem(PREFIX + prior_name, seed, number, truth, X, y, constraints.max_length)
+
+
+def _in_any_order(X: np.ndarray, truth: Expression, seed: tuple[int, ...]) -> tuple[np.ndarray, Expression]:
+    """Return the columns in a random order: in the prior those that an equation has come first."""
+    order = np.random.default_rng(seed).permutation(X.shape[1])
+    first = truth.library.first_variable
+    renamed = np.concatenate([np.arange(first), first + np.argsort(order)])
+    tokens = renamed[np.asarray(truth.tokens)]
+    return np.ascontiguousarray(X[:, order]), Expression(truth.library, tokens, truth.constants)
 
 
 def _n_columns(number: int) -> int:
