@@ -8,7 +8,7 @@ from dgsr.expressions.constraints import Grammar
 
 #: Shares of the guide's weights, one search after the other: a search that begins again follows the guide
 #: more or less than the one before, so that a wrong guide costs some of the searches and not all of them.
-SHARES = (0.7, 0.9, 0.4)
+SHARES = (0.9, 0.6, 0.3)
 
 
 class Guidance:
