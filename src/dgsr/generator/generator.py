@@ -252,7 +252,8 @@ class Generator(nn.Module):
         # A column that was left out is less likely than any that was described.
         of_columns = probabilities[:, n_fixed : n_fixed + X.shape[1]]
         of_columns[:] = 0.1 * found[:, n_fixed:].min(axis=1, keepdims=True)
-        of_columns[:, columns] = found[:, n_fixed:]
+        # An array, since numpy takes a tensor of one number for that number.
+        of_columns[:, columns.cpu().numpy()] = found[:, n_fixed:]
         return probabilities
 
     def _rows_to_read(self, X: np.ndarray, y: np.ndarray, seed: int) -> tuple[np.ndarray, np.ndarray]:

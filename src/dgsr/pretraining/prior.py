@@ -95,8 +95,9 @@ class Prior:
     Raises
     ------
     ValueError
-        If the numbers of leaves are not ``1 <= min_leaves <= max_leaves``, `constants` is unknown or
-        `noise` is out of its range; on drawing, if no operator of two subtrees has a weight.
+        If the numbers of leaves are not ``1 <= min_leaves <= max_leaves``, `constants` or `inputs` is
+        unknown, or `noise` or `laws` is out of its range; on drawing, if no operator of two subtrees has a
+        weight.
     """
 
     min_leaves: int = 3

@@ -262,7 +262,7 @@ def draw_datasets(n_variables, table, grammar, prior, law, excluded, drawn, stat
         if variance == 0.0:
             continue
         _add_noise(drawn.y[b], variance, prior, state)
-        if prior.varied:
+        if prior.varied and grammar.linear_scaling:  # a law in other units has another factor
             change_units(drawn.X[b], n_variables, w.units, state)
         drawn.tokens[b, length:] = 0
         drawn.lengths[b] = length

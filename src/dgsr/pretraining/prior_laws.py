@@ -249,6 +249,8 @@ def _sum(draft, law, state):
             other = _node(draft, NUMBER, 1, 0)
         elif uniform(state) < 0.2:
             other = _constant(draft, state)
+            if np.any(unit):
+                draft.counts[1] += 1
         else:
             other = _product_of(draft, unit, law, state)
         if uniform(state) < 0.25:
@@ -352,8 +354,8 @@ def grow_law(n_variables, law, tree, units, state):
     tree : Tree
         Receives the tree.
     units : ndarray of shape (n_columns, N_UNITS), int64
-        Receives the exponents of the base units of the variables; zeros where a constant took a unit, since
-        the law then has another constant in other units.
+        Receives the exponents of the base units of the variables; zeros where a constant took a unit, or
+        would have to, since the law then has another constant in other units.
     state : ndarray of 4 uint64
         State of the random number generator; advanced.
 
@@ -383,6 +385,8 @@ def grow_law(n_variables, law, tree, units, state):
     if node < 0 or draft.counts[0] + 2 > MAX_NODES:
         return 0
     around = choice(state, law.around)
+    if around == 3 and np.any(unit):  # an exponent has no unit
+        draft.counts[1] += 1
     if around == 1:
         node = _raised(draft, node, 0.5, law)
     elif around == 2 or around == 3:
