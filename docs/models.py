@@ -53,7 +53,7 @@ def section(card: dict) -> str:
         f"{training['objective']} on {card['equations_seen']:,} equations, {card['seconds'] / 60:.0f} minutes"
     )
     encoder = card["config"].get("encoder", "rows")
-    guide = guide_of(card["guide"]) if "guide" in card else ""
+    guide = guide_of(card["name"], card["guide"]) if "guide" in card else ""
     return f"""
 ## {card["name"]}
 
@@ -67,13 +67,15 @@ programs of up to {card["constraints"]["max_length"]} tokens.
 {plot}{guide}"""
 
 
-def guide_of(card: dict) -> str:
-    """Return the lines of the page about a guide."""
+def guide_of(name: str, card: dict) -> str:
+    """Return the lines of the page about the guide of a generator."""
     figures, prior = card["validation"], card["prior"]
     return f"""
 Guide: cross-entropy on {card["equations_seen"]:,} equations, {prior["laws"]:.0%} of them laws,
-{card["seconds"] / 60:.0f} minutes; {figures["guide_nats_right"]:.1f} nats of the pairs given the equation's
-own data, {figures["guide_nats_wrong"]:.1f} given another's.
+{card["seconds"] / 60:.0f} minutes of a shared core; {figures["guide_nats_right"]:.1f} nats of the pairs
+given the equation's own data, {figures["guide_nats_wrong"]:.1f} given another's.
+
+![curves of the training of the guide](../pretrained/{name}/guide.svg)
 """
 
 

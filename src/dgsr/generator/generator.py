@@ -238,7 +238,7 @@ class Generator(nn.Module):
         -------
         ndarray of shape (n_operators + 1, n_tokens) or None
             Parents are the operators, then none; variables that the data do not have get 0. None for a
-            generator without a guide.
+            generator without a guide, and for a table that has no description, as one of a single row.
         """
         if self.guide is None:
             return None
@@ -246,6 +246,8 @@ class Generator(nn.Module):
         given = (torch.from_numpy(np.array(values, dtype=np.float64)[None]) for values in (X, y))
         described, columns = describe_strongest(*(values.to(self.device) for values in given))
         found = self.guide(described)[0].exp().double().cpu().numpy()
+        if not np.isfinite(found).all():  # a table beyond what can be described
+            return None
         n_fixed = self.library.first_variable
         probabilities = np.zeros((len(found), len(self.library)))
         probabilities[:, :n_fixed] = found[:, :n_fixed]

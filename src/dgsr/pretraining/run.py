@@ -183,7 +183,8 @@ def pretrain(
             card = {"name": out.name, "library": library.to_json(), **written}
             if training.objective == "guide" and start_from is not None:
                 # The rest is as in the generator that the guide was added to.
-                card = read_card(start_from) | {"name": out.name, "config": card["config"], "guide": written}
+                kept = ("name", "config", "n_parameters")
+                card = read_card(start_from) | {name: card[name] for name in kept} | {"guide": written}
             save_generator(generator, out, card)
     return generator
 

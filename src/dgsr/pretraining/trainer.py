@@ -68,7 +68,7 @@ class Trainer:
             config,
             excluded,
             seed,
-            generator.config.remainders,
+            generator.config.remainders and config.objective != "guide",
         )
         self.step = 0
         self.seconds_waited = 0.0

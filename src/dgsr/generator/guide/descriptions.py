@@ -17,8 +17,8 @@ from torch import Tensor
 _ROUNDING, _ROUNDING_SINGLE, _LARGEST_LOGIT = 1e-9, 1e-5, 6.0
 # Least share of variance that a logit tells from none.
 _LEAST_UNEXPLAINED = 1e-6
-# Ridge of the regressions, as a share of the rows.
-_RIDGE = 1e-6
+# Ridge of the regressions, as a share of the variance of a standardised column.
+_RIDGE = 1.1e-5
 
 #: Most columns of a table that are described: pairs of columns grow as their square.
 MOST_COLUMNS = 24
@@ -170,9 +170,9 @@ def _correlations_of_pairs(x: Tensor, targets: Tensor) -> Tensor:
     x = _moderate(x)
     given = targets.transpose(-1, -2) / n
     ordered = (_ordered_pairs_of(x).flatten(1, 3) @ given).unflatten(1, (n_columns, n_columns, -1)).flatten(3)
-    i, j = torch.triu_indices(n_columns, n_columns)
+    i, j = torch.triu_indices(n_columns, n_columns, device=x.device)
     symmetric = (_symmetric_pairs_of(x[:, i], x[:, j]).flatten(1, 2) @ given).unflatten(1, (len(i), -1))
-    both = torch.empty(len(x), n_columns, n_columns, symmetric.shape[2] * symmetric.shape[3])
+    both = torch.empty(len(x), n_columns, n_columns, symmetric.shape[2] * symmetric.shape[3], device=x.device)
     both[:, i, j] = symmetric.flatten(2)
     both[:, j, i] = symmetric.flatten(2)
     return torch.cat([both, ordered], dim=-1)
@@ -201,7 +201,7 @@ def _regress(targets: Tensor, functions: Tensor, x: Tensor, y: Tensor) -> _Regre
         t = targets[:, TARGETS.index(of_y)].unsqueeze(-1)  # (D, N, 1)
         design = functions[:, :, FUNCTIONS.index(of_x)]  # (D, C, N)
         gram = design @ design.transpose(-1, -2) / n
-        gram = gram + (_RIDGE + 1e-5) * torch.eye(gram.shape[-1])
+        gram = gram + _RIDGE * torch.eye(gram.shape[-1], device=gram.device)
         moments = design @ t / n
         found = torch.linalg.solve(gram, moments)  # (D, C, 1)
         rest = (t - design.transpose(-1, -2) @ found).squeeze(-1)
@@ -321,7 +321,9 @@ def describe(X: Tensor, y: Tensor) -> Descriptions:
     explained = found.explained
     y_facts = _facts(y)
     strongest = correlations.unflatten(-1, (len(FUNCTIONS), -1)).abs().amax((1, 2))[:, : len(TARGETS)]
-    counts = torch.tensor([math.log(n) / 5.0, n_columns / 8.0, 1.0 / n_columns]).expand(len(y), 3)
+    counts = torch.tensor([math.log(n) / 5.0, n_columns / 8.0, 1.0 / n_columns], device=y.device).expand(
+        len(y), 3
+    )
     of_table = torch.cat([_both(explained.sqrt()), y_facts, _both(strongest), counts], dim=-1)
     return Descriptions(of_table, of_columns, of_pairs)
 
