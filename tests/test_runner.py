@@ -138,7 +138,7 @@ def test_the_methods_of_the_package_differ_in_the_generator_and_the_exact_search
         "dgsr": {"generator": "auto"},
         "generator": {"generator": "auto", "look_up": False},
         "exact": {"generator": None},
-        "misled": {"look_up": False},
+        **{control: {"look_up": False} for control in ("misled", "blind", "blind_encoder", "features")},
         "untrained": {"generator": "untrained", "look_up": False},
         "gp": {"generator": None, "look_up": False},
     }

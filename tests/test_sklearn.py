@@ -126,13 +126,17 @@ def test_a_candidate_that_is_not_there_is_refused(index):
 @pytest.mark.parametrize("generator", [None, "untrained"])
 @pytest.mark.parametrize("library", ["koza", "physics"])
 def test_a_warm_start_goes_on_from_the_formulas_of_the_last_fit(library, generator):
-    settings = {"max_evaluations": 2_000, "selection": "accuracy", "look_up": False, "random_state": 1}
+    # The first fit may look at so little that the others find something better, whatever the seed.
+    settings = {"max_evaluations": 100, "selection": "accuracy", "look_up": False, "random_state": 1}
     model = small(library=library, generator=generator, warm_start=True, **settings).fit(X, Y)
-    losses = [model.pareto_front_[-1].loss]
+    losses, lowest = [model.pareto_front_[-1].loss], [model._last_fit.search["archive"]["nmse"].min()]
+    model.set_params(max_evaluations=2_000)
     for _ in range(5):
         model.fit(X, Y)
         losses.append(model.pareto_front_[-1].loss)
-    assert all(after <= before * (1 + 1e-9) for before, after in itertools.pairwise(losses))
+        lowest.append(model._last_fit.search["archive"]["nmse"].min())
+    # The formulas that a search goes on from; finishing may leave out one that is hardly better than a short one.
+    assert all(after <= before * (1 + 1e-9) for before, after in itertools.pairwise(lowest))
     assert losses[-1] < losses[0]
     assert model.n_evaluations_ <= 2_000
 

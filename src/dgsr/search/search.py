@@ -161,11 +161,10 @@ class Search:
         n_fresh = n - len(survivors)
         share = self.evaluation.random_share if config.random_share is None else config.random_share
         n_random = n_fresh if self.refinement is None else int(share * n_fresh)
-        programs = [random_population(n_random, self.library, self._guided, self.state), survivors]
-        if self.refinement is not None:
-            programs.insert(0, self._sample(self.refinement, n_fresh - n_random))
-        self._n_new = sum(map(len, programs[:-1])) if len(survivors) else 0
-        return Population.concatenate(programs)
+        new = [] if self.refinement is None else [self._sample(self.refinement, n_fresh - n_random)]
+        new.append(random_population(n_random, self.library, self._guided, self.state))
+        self._n_new = sum(map(len, new)) if len(survivors) else 0
+        return Population.concatenate([*new, survivors])
 
     def _sample(self, refinement: Refinement, n: int) -> Population:
         return refinement.sample(n, self.evaluation.n_constants, self.state, self._should_stop)
