@@ -135,7 +135,7 @@ def test_a_warm_start_goes_on_from_the_formulas_of_the_last_fit(library, generat
         model.fit(X, Y)
         losses.append(model.pareto_front_[-1].loss)
         lowest.append(model._last_fit.search["archive"]["nmse"].min())
-    # The formulas that a search goes on from; finishing may leave out one that is hardly better than a short one.
+    # What a search goes on from; of this, finishing may leave out what is hardly better than a short formula.
     assert all(after <= before * (1 + 1e-9) for before, after in itertools.pairwise(lowest))
     assert losses[-1] < losses[0]
     assert model.n_evaluations_ <= 2_000
