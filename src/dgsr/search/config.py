@@ -55,8 +55,9 @@ class SearchConfig:
         In libraries without fitted constants, whether exact search looks for the law and repairs near misses.
     random_share : float or None
         Share of the other programs that are random; the rest are sampled. Random programs reach what has a
-        low probability under the generator, and take no time. None stands for 0.5 in libraries with
-        constants, else for 0.8.
+        low probability under the generator, and take no time. None stands for 0.8, in libraries with
+        constants for 0.5, and there for 1 where the generator has a guide, which drives them; the decoder
+        then writes the programs before the first round alone, and is not trained.
     evolution : EvolutionConfig
         Settings of the genetic programming component.
     """

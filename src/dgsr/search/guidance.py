@@ -23,10 +23,16 @@ class Guidance:
     probabilities : ndarray of shape (n_operators + 1, n_tokens), optional
         Of children given their parent, which is an operator or, in the last row, none; see
         `dgsr.generator.generator.Generator.guide_probabilities`. Without them the weights are the usual ones.
+
+    Attributes
+    ----------
+    has_guide : bool
+        Whether there are probabilities.
     """
 
     def __init__(self, grammar: Grammar, n_operators: int, probabilities: np.ndarray | None) -> None:
         self._grammars = [grammar]
+        self.has_guide = probabilities is not None
         if probabilities is None:
             return
         may_occur = (grammar.arity > 0) | grammar.is_variable | grammar.is_constant

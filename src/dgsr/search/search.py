@@ -159,12 +159,27 @@ class Search:
         survivors = self.generation.best(n_survivors).programs
         self.inherits = False
         n_fresh = n - len(survivors)
-        share = self.evaluation.random_share if config.random_share is None else config.random_share
-        n_random = n_fresh if self.refinement is None else int(share * n_fresh)
-        new = [] if self.refinement is None else [self._sample(self.refinement, n_fresh - n_random)]
+        n_random = int(self._random_share * n_fresh)
+        new = []
+        if self.refinement is not None and n_random < n_fresh:
+            new.append(self._sample(self.refinement, n_fresh - n_random))
         new.append(random_population(n_random, self.library, self._guided, self.state))
         self._n_new = sum(map(len, new)) if len(survivors) else 0
         return Population.concatenate([*new, survivors])
+
+    @property
+    def _random_share(self) -> float:
+        """Share of the new programs of a round that are random, and not sampled.
+
+        It is all of them where the guide drives them and constants are fitted, unless the configuration says
+        otherwise: the decoder's samples, and its training, then took half of the time and found nothing more.
+        """
+        if self.refinement is None or (self.guidance.has_guide and self.evaluation.fits_constants):
+            usual = 1.0
+        else:
+            usual = self.evaluation.random_share
+        given = self.config.random_share
+        return usual if given is None or self.refinement is None else given
 
     def _sample(self, refinement: Refinement, n: int) -> Population:
         return refinement.sample(n, self.evaluation.n_constants, self.state, self._should_stop)
@@ -185,7 +200,7 @@ class Search:
         if self.refinement is not None:
             train = Scored(sampled, nmse).and_also(evolved.best(self.config.n_joined))  # line 5
             self.queue = self.queue.and_also(train).best(self.config.queue_size)
-            if self.config.refine and len(self.queue.programs):
+            if self.config.refine and self._random_share < 1.0 and len(self.queue.programs):
                 self.refinement.refine(self.queue.programs, *train, self._should_stop)  # line 7
         if self.restarts.is_due(min(self.queue.lowest, evolved.lowest)):
             if self.refinement is not None:
