@@ -272,6 +272,25 @@ def test_the_guide_changes_what_is_searched():
     np.testing.assert_array_equal(searches[1]._guided.weight, searches[1].grammar.weight)
 
 
+@pytest.mark.parametrize(
+    ("library", "share", "writes"),
+    [
+        ("koza", None, True),
+        ("koza-const", None, False),
+        ("koza-const", 0.5, True),
+    ],
+)
+def test_with_constants_a_guided_decoder_writes_the_glance_alone(library, share, writes, monkeypatch):
+    search = small(guided_generator(library), library=library, batch_size=20, random_share=share, patience=0)
+    sampled, refined, sample = [], [], search.refinement.sample
+    monkeypatch.setattr(search.refinement, "sample", lambda n, *rest: sampled.append(n) or sample(n, *rest))
+    monkeypatch.setattr(search.refinement, "refine", lambda *_: refined.append(1))
+    search.glance()
+    assert sampled == [20]
+    rounds(search, 2)
+    assert (len(sampled) > 1, len(refined) > 0) == (writes, writes)
+
+
 class Recording:
     """An engine that keeps the programs as they are, and the grammars that it gets."""
 

@@ -215,7 +215,7 @@ def _build(path: Path, header: Mapping[str, str], shapes: Mapping[str, tuple[int
     return generator
 
 
-def _folder_of(name_or_path: str | Path) -> Path:
+def folder_of(name_or_path: str | Path) -> Path:
     """Return the folder of a generator; raise ValueError where there is none."""
     folder = Path(name_or_path)
     if not folder.is_dir():
@@ -231,7 +231,7 @@ def _folder_of(name_or_path: str | Path) -> Path:
 
 def read_card(name_or_path: str | Path) -> dict[str, Any]:
     """Return the card of a generator, by its name or folder."""
-    return json.loads((_folder_of(name_or_path) / CARD).read_text(encoding="utf-8"))
+    return json.loads((folder_of(name_or_path) / CARD).read_text(encoding="utf-8"))
 
 
 def load_generator(name_or_path: str | Path, device: str | torch.device = "cpu") -> Generator:
@@ -253,7 +253,7 @@ def load_generator(name_or_path: str | Path, device: str | torch.device = "cpu")
     ValueError
         If there is no such generator, or its weights file is damaged or of another version.
     """
-    folder = _folder_of(name_or_path)
+    folder = folder_of(name_or_path)
     path = folder / WEIGHTS
     if not path.is_file():
         raise ValueError(f"{folder} has no {WEIGHTS}; give a folder that pretrain() wrote.")

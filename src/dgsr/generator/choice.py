@@ -2,13 +2,29 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from pathlib import Path
 
 from dgsr.expressions.constraints import Constraints
 from dgsr.expressions.library import Library
-from dgsr.generator.checkpoints import find_generator, load_generator
+from dgsr.generator.checkpoints import WEIGHTS, find_generator, folder_of, load_generator
 from dgsr.generator.config import CONFIGS
 from dgsr.generator.generator import Generator
+
+
+def _loaded(name_or_path: str | Path) -> Generator:
+    """Return a generator from its files, or the one that was read from them before.
+
+    A search leaves it as it is: what is refined is a copy.
+    """
+    folder = folder_of(name_or_path).resolve()
+    file = folder / WEIGHTS
+    return _read(folder, file.stat().st_mtime_ns if file.is_file() else 0)
+
+
+@lru_cache(maxsize=2)
+def _read(folder: Path, changed: int) -> Generator:
+    return load_generator(folder)
 
 
 def choose_generator(
@@ -40,7 +56,7 @@ def choose_generator(
         return "untrained", Generator.untrained(library, config, constraints, seed)
     name, generator = "given", chosen
     if not isinstance(generator, Generator):
-        name, generator = str(chosen), load_generator(generator)
+        name, generator = str(chosen), _loaded(generator)
     theirs = generator.library
     if theirs.operators != library.operators or theirs.has_constants != library.has_constants:
         raise ValueError(
