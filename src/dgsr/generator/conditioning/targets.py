@@ -129,7 +129,8 @@ def join_next(b, d, tables, bank, holes):
             doubts[_FOLDED] |= op == SIN or op == COS
             if op == EXP:
                 for j in range(len(remainder)):
-                    if target[j] <= 0.0:
+                    # Near 1 the target has few digits of its logarithm.
+                    if target[j] <= 0.0 or abs(remainder[j]) * _ABSORBING < 1.0:
                         remainder[j] = np.nan
         if not known:
             copy_to(remainder, target)
