@@ -111,5 +111,5 @@ def test_a_callback_is_told_beside_what_is_shown(capsys):
 
 def test_the_share_of_a_budget_in_seconds(capsys):
     told = []
-    fit(max_evaluations=10**9, max_time=0.5, callback=told.append)
+    fit(max_evaluations=10**9, max_time=0.5, tolerance=0.0, callback=told.append)  # no fit is exact enough
     assert 0.9 < told[-1].share <= 1.0
