@@ -17,7 +17,7 @@ class Guidance:
     Parameters
     ----------
     grammar : Grammar
-        With the usual weights.
+        The constraints, and the usual weights.
     n_operators : int
         Number of operators, which are the first tokens.
     probabilities : ndarray of shape (n_operators + 1, n_tokens), optional

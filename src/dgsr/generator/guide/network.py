@@ -76,7 +76,7 @@ class Guide(nn.Module):
         Parameters
         ----------
         described : Descriptions
-            Of D tables of C columns.
+            The descriptions of D tables of C columns each.
 
         Returns
         -------
