@@ -17,7 +17,6 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable
 from dataclasses import replace
-from functools import cache
 
 import numpy as np
 import torch
@@ -37,6 +36,8 @@ from dgsr.regressor import DGSRRegressor
 
 # Data sets that a blinded generator reads the mean of, and their rows.
 _N_OTHERS, _N_ROWS = 32, 30
+# Equations are as long as those of tables of so many columns; longer ones hardly meet the constraints.
+_FEW_COLUMNS = 5
 # The best of the simple functions that the control ``features`` writes.
 _N_FEATURES = 25
 
@@ -44,9 +45,9 @@ Control = Callable[[Generator, int, int], Generator]
 
 
 def _others(generator: Generator, n_variables: int, n: int, seed: int) -> DrawnDataSets:
-    """Return the data sets of `n` equations of the prior."""
+    """Return the data sets of `n` equations of the prior, which are no longer in wide tables."""
     library = generator.library.with_variables(n_variables)
-    prior = Prior.default_for(library, n_variables)
+    prior = Prior.default_for(library, min(n_variables, _FEW_COLUMNS))
     return prior.draw(n, _N_ROWS, n_variables, library, generator.constraints, new_state(seed))
 
 
@@ -123,19 +124,12 @@ def features(generator: Generator, n_variables: int, seed: int) -> Generator:
     return twin
 
 
-@cache
-def _operators(library: Library) -> tuple[list[int], list[int]]:
-    """Return the operators of one and of two operands."""
-    unary, binary = (
-        [i for i, token in enumerate(library.tokens) if token.arity == arity] for arity in (1, 2)
-    )
-    return unary, binary
-
-
 def _simple_programs(library: Library, n_variables: int, grammar: Grammar) -> Population:
     """Return all programs x, f(x), g(x, z), f(g(x, z)) and g(x, f(z)) that meet the constraints."""
     columns = range(library.first_variable, library.first_variable + n_variables)
-    unary, binary = _operators(library)
+    unary, binary = (
+        [i for i, token in enumerate(library.tokens) if token.arity == arity] for arity in (1, 2)
+    )
     programs = [[x] for x in columns] + [[f, x] for f in unary for x in columns]
     for g in binary:
         for x in columns:

@@ -171,15 +171,15 @@ class Search:
     def _random_share(self) -> float:
         """Share of the new programs of a round that are random, and not sampled.
 
-        It is all of them where the guide drives them and constants are fitted, unless the configuration says
-        otherwise: the decoder's samples, and its training, then took half of the time and found nothing more.
+        Where constants are fitted and a guide drives the random programs, it is all of them by default: the
+        decoder's samples and its training took half of the seconds there (docs/decisions.md).
         """
-        if self.refinement is None or (self.guidance.has_guide and self.evaluation.fits_constants):
-            usual = 1.0
-        else:
-            usual = self.evaluation.random_share
-        given = self.config.random_share
-        return usual if given is None or self.refinement is None else given
+        if self.refinement is None:
+            return 1.0
+        if self.config.random_share is not None:
+            return self.config.random_share
+        is_driven = self.guidance.has_guide and self.evaluation.fits_constants
+        return 1.0 if is_driven else self.evaluation.random_share
 
     def _sample(self, refinement: Refinement, n: int) -> Population:
         return refinement.sample(n, self.evaluation.n_constants, self.state, self._should_stop)
