@@ -14,7 +14,6 @@ from scipy.stats import chisquare
 from dgsr.evolution import EvolutionConfig, random_population
 from dgsr.expressions.constraints import Constraints
 from dgsr.expressions.library import get_library
-from dgsr.generator.config import GeneratorConfig
 from dgsr.generator.generator import Generator
 from dgsr.kernels import evolve as kernel
 from dgsr.kernels.growth import choices_of, new_draft
@@ -23,19 +22,14 @@ from dgsr.population import DataSet, Population
 from dgsr.search import Search, SearchConfig
 from dgsr.search import evaluation as evaluation_module
 from dgsr.search.guidance import SHARES, Guidance
+from searches import X, Y, assert_equal_populations, rounds, tiny_guided_config, without_seconds
 
 pytestmark = pytest.mark.search
 
 torch.set_num_threads(1)
 
-TINY = GeneratorConfig(
-    encoder_width=16, encoder_heads=2, encoder_layers=1, n_inducing=4, n_latents=2, tree_embedding=4,
-    decoder_width=16, decoder_heads=2, decoder_layers=1, max_length=12,
-    guide_width=16, guide_heads=2, guide_layers=1,
-)  # fmt: skip
+TINY = tiny_guided_config(12)
 LIMITS = Constraints(max_length=12)
-X = np.random.default_rng(0).uniform(0.5, 2.0, (40, 2))
-Y = X[:, 0] * np.exp(-X[:, 1]) + 0.05 * np.sin(7.0 * X[:, 0])
 
 
 def setting(preset="koza", n_variables=2, **limits):
@@ -224,21 +218,6 @@ def small(generator, *, library="koza", seed=0, engine="compiled", **config):
     config = {"batch_size": 40, "max_evaluations": 10**9, "look_up": False, **config}
     config = SearchConfig(evolution=EvolutionConfig(generations=2), **config)
     return Search(DataSet.from_arrays(X, Y), get_library(library, 2), LIMITS, config, generator, engine, seed)
-
-
-def rounds(search, n):
-    for _ in range(n):
-        search.tell(search.ask())
-    return search
-
-
-def without_seconds(history):
-    return [{name: value for name, value in entry.items() if name != "seconds"} for entry in history]
-
-
-def assert_equal_populations(a, b):
-    for name in ("tokens", "lengths", "constants"):
-        np.testing.assert_array_equal(getattr(a, name), getattr(b, name))
 
 
 KINDS = {"koza": {"batch_size": 20}, "koza-const": {"batch_size": 16, "survivors": 0.5}}

@@ -13,7 +13,7 @@ import torch
 from dgsr.expressions.constraints import Constraints
 from dgsr.expressions.library import Library
 from dgsr.generator.checkpoints import CARD, CURVES, load_generator, save_generator
-from dgsr.generator.config import GUIDE_WIDTH, GeneratorConfig
+from dgsr.generator.config import GUIDE_WIDTH
 from dgsr.generator.generator import Generator
 from dgsr.generator.guide.descriptions import describe
 from dgsr.kernels.random import new_state
@@ -23,16 +23,13 @@ from dgsr.pretraining.decontamination import nothing_held_out
 from dgsr.pretraining.guide import guide_nats, measure_guide
 from dgsr.pretraining.prior import Prior
 from dgsr.problems import list_sets
+from searches import tiny_guided_config
 
 pytestmark = pytest.mark.search
 
 torch.set_num_threads(1)
 
-TINY = GeneratorConfig(
-    encoder_width=16, encoder_heads=2, encoder_layers=1, n_inducing=4, n_latents=2, tree_embedding=4,
-    decoder_width=16, decoder_heads=2, decoder_layers=1, max_length=8,
-    guide_width=16, guide_heads=2, guide_layers=1,
-)  # fmt: skip
+TINY = tiny_guided_config(8)
 NO_GUIDE = replace(TINY, guide_width=0, guide_heads=4, guide_layers=1)
 LIBRARY = Library("mine", ("add", "mul", "sin"), False, 3)
 LIMITS = Constraints(1, 8)

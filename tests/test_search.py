@@ -24,12 +24,11 @@ from dgsr.kernels.random import new_state
 from dgsr.population import DataSet, Population
 from dgsr.search import OBJECTIVES, Scored, Search, SearchConfig, run
 from dgsr.search.budget import _USUAL_LENGTH, Budget
+from searches import X, Y, assert_equal_populations, rounds, without_seconds
 
 pytestmark = pytest.mark.search
 
 LIMITS = Constraints(max_length=12)
-X = np.random.default_rng(0).uniform(0.5, 2.0, (40, 2))
-Y = X[:, 0] * np.exp(-X[:, 1]) + 0.05 * np.sin(7.0 * X[:, 0])
 
 
 def tiny_generator(library="koza", n_variables=2):
@@ -55,21 +54,6 @@ def small(generator="tiny", *, library="koza", y=Y, seed=0, engine="compiled", g
     config = SearchConfig(evolution=EvolutionConfig(generations=generations), **config)
     data = DataSet.from_arrays(X, y)
     return Search(data, get_library(library, 2), LIMITS, config, generator, engine, seed)
-
-
-def rounds(search, n):
-    for _ in range(n):
-        search.tell(search.ask())
-    return search
-
-
-def without_seconds(history):
-    return [{name: value for name, value in entry.items() if name != "seconds"} for entry in history]
-
-
-def assert_equal_populations(a, b):
-    for name in ("tokens", "lengths", "constants"):
-        np.testing.assert_array_equal(getattr(a, name), getattr(b, name))
 
 
 def programs_of(population):
