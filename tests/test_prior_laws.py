@@ -13,9 +13,10 @@ from dgsr.expressions.constraints import Constraints
 from dgsr.expressions.library import PRESETS, get_library
 from dgsr.kernels.grammar import are_valid
 from dgsr.kernels.random import new_state
+from dgsr.pretraining.law_forms import AROUND, SHARES, law_table
 from dgsr.pretraining.prior import DEFAULT_DOMAINS, Prior
 from dgsr.pretraining.prior_inputs import change_units, draw_varied_inputs
-from dgsr.pretraining.prior_laws import AROUND, N_UNITS, SHARES, grow_law, law_table
+from dgsr.pretraining.prior_laws import N_UNITS, grow_law
 from dgsr.pretraining.prior_trees import INTEGER, MAX_NODES, NUMBER, VARIABLE, new_tree
 
 DIMENSIONLESS = {"exp", "log", "sin", "cos", "tanh", "arcsin", "arccos", "pow"}

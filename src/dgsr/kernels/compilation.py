@@ -54,6 +54,7 @@ READ_BY_KERNELS = (
     "dgsr.expressions.library",
     "dgsr.generator.packing",
     "dgsr.population",
+    "dgsr.pretraining.law_forms",
 )
 
 

@@ -12,8 +12,8 @@ from dgsr.expressions.constraints import Constraints
 from dgsr.expressions.library import Library
 from dgsr.population import Population
 from dgsr.pretraining.decontamination import Decontamination, nothing_held_out
+from dgsr.pretraining.law_forms import law_table
 from dgsr.pretraining.prior_kernel import DrawnArrays, draw_datasets
-from dgsr.pretraining.prior_laws import law_table
 from dgsr.pretraining.prior_trees import PriorTable
 from dgsr.pretraining.rewriting import rewriting
 

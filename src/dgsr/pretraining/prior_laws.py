@@ -3,9 +3,7 @@
 Variables get random units. The terms of a sum have the same unit, and functions have arguments without one.
 Where no product of the variables has the unit that is asked for, a constant has it, as in many laws.
 
-References
-----------
-The shares are those of textbook formulas; see `textbook_counts.json` in this folder.
+`dgsr.pretraining.law_forms` has the forms and their shares.
 """
 
 from __future__ import annotations
@@ -14,85 +12,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dgsr.expressions.library import Library
 from dgsr.kernels.compilation import compiled
 from dgsr.kernels.random import choice, integer, uniform
+from dgsr.pretraining import law_forms as forms
 from dgsr.pretraining.prior_trees import INTEGER, MAX_NODES, NUMBER, VARIABLE, Tree
 
 #: Base units, such as length, mass and time, and the trials in which a product of a unit is looked for.
 N_UNITS, _TRIALS = 3, 60
 # Nodes that must be left for what one factor takes.
 _ROOM = 24
-
-
-class LawTable(NamedTuple):
-    """Shares of the forms of laws, and the tokens they are written in."""
-
-    terms: np.ndarray  # shares of sums of 1, 2, ... terms
-    factors: np.ndarray  # shares of terms of 1, 2, ... factors
-    kinds: np.ndarray  # of factors: a power of a variable, a sum, a function
-    powers: np.ndarray  # of `POWERS` as exponents of variables
-    sum_powers: np.ndarray  # of `POWERS` as exponents of sums
-    functions: np.ndarray  # of `FUNCTIONS`
-    around: np.ndarray  # of `AROUND` the whole law
-    tokens: np.ndarray  # token ids of `NAMES`, -1 for those that the library lacks
-    n_operators: int
-
-
-#: Exponents; a half is written with sqrt.
-POWERS = (1.0, -1.0, 2.0, -2.0, 0.5, -0.5, 3.0, -3.0)
-#: Functions of a group g without a unit.
-FUNCTIONS = (
-    *("exp", "exp -", "log", "sin", "cos", "tanh", "1 - exp -", "1 + g", "1 - g", "arcsin", "arccos"),
-    "power",  # with a number as exponent that is no whole one
-)
-#: What stands around a whole law.
-AROUND = ("", "sqrt", "log", "exp", "inv", "square")
-#: Operators by name, in the order of `LawTable.tokens`.
-NAMES = (
-    *("add", "sub", "mul", "div", "exp", "log", "sin", "cos", "sqrt", "tanh", "neg", "inv"),
-    *("arcsin", "arccos", "pow"),
-)
-ADD, SUB, MUL, DIV, EXP, LOG, SIN, COS, SQRT, TANH, NEG, INV, ARCSIN, ARCCOS, POW = range(len(NAMES))
-
-
-# What a form needs, by table and entry: operators that may be missing in a library.
-_NEEDS = {
-    "functions": (
-        *("exp", "exp", "log", "sin", "cos", "tanh", "exp", "add", "sub", "arcsin", "arccos"),
-        "pow",
-    ),
-    "around": ("add", "sqrt", "log", "exp", "div", "mul"),
-    "powers": ("mul", "div", "mul", "div", "sqrt", "sqrt", "mul", "div"),
-    "sum_powers": ("mul", "div", "mul", "div", "sqrt", "sqrt", "mul", "div"),
-}
-
-#: Shares of the forms of laws, in the order of the entries of `LawTable`. They follow the counts of textbook
-#: formulas (`textbook_counts.json`) with three changes: products of one and of two factors are fewer, since
-#: any search finds them; exponentials and logarithms, which chemistry, biology and economics have more often
-#: than the counted books, most of them on physics, are more frequent; and there are a few of the functions
-#: that the books do not have.
-SHARES = {
-    "terms": (0.76, 0.20, 0.03, 0.01),
-    "factors": (0.11, 0.33, 0.33, 0.15, 0.08),
-    "kinds": (0.73, 0.13, 0.14),
-    "powers": (0.55, 0.24, 0.09, 0.05, 0.03, 0.015, 0.015, 0.01),
-    "sum_powers": (0.52, 0.25, 0.05, 0.03, 0.09, 0.06, 0.0, 0.0),
-    "functions": (0.06, 0.20, 0.17, 0.17, 0.14, 0.02, 0.06, 0.04, 0.04, 0.015, 0.015, 0.07),
-    "around": (0.88, 0.06, 0.02, 0.01, 0.01, 0.02),
-}
-
-
-def law_table(library: Library) -> LawTable:
-    """Return the shares of the forms that a library can write, and its tokens."""
-    has = {name: name in library.operators for name in NAMES}
-    shares = {name: np.array(values) for name, values in SHARES.items()}
-    for name, needs in _NEEDS.items():
-        shares[name] *= [has[need] for need in needs]
-    if not shares["functions"].any():
-        shares["kinds"][2] = 0.0
-    tokens = np.array([library.index.get(name, -1) for name in NAMES], dtype=np.int64)
-    return LawTable(**shares, tokens=tokens, n_operators=len(library.operators))
 
 
 class Draft(NamedTuple):
@@ -128,7 +56,7 @@ def _times(draft, a, b, law):
         return b
     if b < 0:
         return a
-    return _node(draft, law.tokens[MUL], a, b)
+    return _node(draft, law.tokens[forms.MUL], a, b)
 
 
 @compiled()
@@ -137,10 +65,10 @@ def _over(draft, a, b, law):
     if b < 0:
         return a if a >= 0 else _node(draft, NUMBER, 1, 0)
     if a >= 0:
-        return _node(draft, law.tokens[DIV], a, b)
-    if law.tokens[INV] >= 0:
-        return _node(draft, law.tokens[INV], b, 0)
-    return _node(draft, law.tokens[DIV], _node(draft, NUMBER, 1, 0), b)
+        return _node(draft, law.tokens[forms.DIV], a, b)
+    if law.tokens[forms.INV] >= 0:
+        return _node(draft, law.tokens[forms.INV], b, 0)
+    return _node(draft, law.tokens[forms.DIV], _node(draft, NUMBER, 1, 0), b)
 
 
 @compiled()
@@ -148,7 +76,7 @@ def _raised(draft, base, power, law):
     """Return a node raised to the absolute value of a power."""
     size = abs(power)
     if size == 0.5:
-        return base if law.tokens[SQRT] < 0 else _node(draft, law.tokens[SQRT], base, 0)
+        return base if law.tokens[forms.SQRT] < 0 else _node(draft, law.tokens[forms.SQRT], base, 0)
     if size == 1.0:
         return base
     return _node(draft, law.n_operators + int(size) - 2, base, 0)
@@ -160,11 +88,11 @@ def _draw_units(draft, state):
     for v in range(len(draft.units)):
         u = uniform(state)
         draft.units[v] = 0
-        if v > 0 and u < 0.4:
+        if v > 0 and u < forms.SAME_UNIT:
             draft.units[v] = draft.units[integer(state, v)]
-        elif u < 0.85:
+        elif u < forms.WITH_UNIT:
             for k in range(N_UNITS):
-                if uniform(state) < 0.5:
+                if uniform(state) < forms.BASE_UNIT:
                     draft.units[v, k] = integer(state, 5) - 2
 
 
@@ -186,7 +114,9 @@ def _draw_product(draft, unit, state):
         draft.powers[:] = 0
         for _ in range(1 + integer(state, 3)):
             u = uniform(state)
-            power = 1 if u < 0.5 else (-1 if u < 0.85 else (2 if u < 0.95 else -2))
+            power = (
+                1 if u < forms.FIRST_POWER else (-1 if u < forms.INVERSE else (2 if u < forms.SQUARE else -2))
+            )
             draft.powers[_variable(draft, state)] += power
         if not np.any(draft.powers):
             continue
@@ -222,14 +152,14 @@ def _product_of(draft, unit, law, state):
     """Return a product of variables with a unit; a constant takes what no product of them has."""
     if _draw_product(draft, unit, state):
         node = _write_product(draft, law)
-        if uniform(state) < 0.15:
+        if uniform(state) < forms.WITH_CONSTANT:
             node = _times(draft, _constant(draft, state), node, law)
         return node
     draft.counts[1] += 1
     draft.powers[:] = 0
     draft.powers[_variable(draft, state)] = 1
-    if uniform(state) < 0.3:
-        draft.powers[_variable(draft, state)] += 1 if uniform(state) < 0.5 else -1
+    if uniform(state) < forms.SECOND_VARIABLE:
+        draft.powers[_variable(draft, state)] += 1 if uniform(state) < forms.ABOVE else -1
         if not np.any(draft.powers):
             draft.powers[_variable(draft, state)] = 1
     return _times(draft, _constant(draft, state), _write_product(draft, law), law)
@@ -240,20 +170,20 @@ def _sum(draft, law, state):
     """Return a sum of two terms or three, and leave its unit in `draft.unit`."""
     v = _variable(draft, state)
     draft.used[v] += 1
-    power = 2.0 if uniform(state) < 0.25 else 1.0
+    power = 2.0 if uniform(state) < forms.FIRST_SQUARE else 1.0
     unit = draft.units[v] * int(power)
     node = _raised(draft, _node(draft, VARIABLE, v, 0), power, law)
-    for _ in range(1 + (uniform(state) < 0.15)):
-        operator = law.tokens[ADD if uniform(state) < 0.6 else SUB]
-        if not np.any(unit) and uniform(state) < 0.4 and law.tokens[EXP] >= 0:
+    for _ in range(1 + (uniform(state) < forms.THIRD_TERM)):
+        operator = law.tokens[forms.ADD if uniform(state) < forms.PLUS else forms.SUB]
+        if not np.any(unit) and uniform(state) < forms.NUMBER_ONE and law.tokens[forms.EXP] >= 0:
             other = _node(draft, NUMBER, 1, 0)
-        elif uniform(state) < 0.2:
+        elif uniform(state) < forms.FREE_CONSTANT:
             other = _constant(draft, state)
             if np.any(unit):
                 draft.counts[1] += 1
         else:
             other = _product_of(draft, unit, law, state)
-        if uniform(state) < 0.25:
+        if uniform(state) < forms.SWAPPED:
             node, other = other, node
         node = _node(draft, operator, node, other)
     draft.unit[:] = unit
@@ -265,31 +195,18 @@ def _function(draft, law, state):
     """Return a function of a group without a unit."""
     kind = choice(state, law.functions)
     group = _product_of(draft, np.zeros(N_UNITS, dtype=np.int64), law, state)
-    tokens = law.tokens
-    if kind == 0:
-        return _node(draft, tokens[EXP], group, 0)
-    if kind == 1 or kind == 6:
+    token = law.of_functions[kind]
+    if kind == forms.DECAY:
+        return _falling(draft, group, law)
+    if kind == forms.SATURATION:
         falling = _falling(draft, group, law)
-        return falling if kind == 1 else _node(draft, tokens[SUB], _node(draft, NUMBER, 1, 0), falling)
-    if kind == 7 or kind == 8:
-        return _node(draft, tokens[ADD if kind == 7 else SUB], _node(draft, NUMBER, 1, 0), group)
-    if kind == 11:
-        return _node(draft, tokens[POW], group, 0)
-    if kind == 2:
-        if uniform(state) < 0.3:
-            group = _node(draft, tokens[ADD], _node(draft, NUMBER, 1, 0), group)
-        return _node(draft, tokens[LOG], group, 0)
-    token = tokens[SIN]
-    if kind == 4:
-        token = tokens[COS]
-    elif kind == 5:
-        token = tokens[TANH]
-    elif kind == 9:
-        token = tokens[ARCSIN]
-    elif kind == 10:
-        token = tokens[ARCCOS]
+        return _node(draft, law.tokens[forms.SUB], _node(draft, NUMBER, 1, 0), falling)
+    if kind == forms.ONE_PLUS or kind == forms.ONE_MINUS:
+        return _node(draft, token, _node(draft, NUMBER, 1, 0), group)
+    if kind == forms.LOGARITHM and uniform(state) < forms.LOG_OF_ONE_PLUS:
+        group = _node(draft, law.tokens[forms.ADD], _node(draft, NUMBER, 1, 0), group)
     node = _node(draft, token, group, 0)
-    if (kind == 3 or kind == 4) and uniform(state) < 0.2:
+    if (kind == forms.SINE or kind == forms.COSINE) and uniform(state) < forms.SQUARED_WAVE:
         node = _raised(draft, node, 2.0, law)
     return node
 
@@ -297,9 +214,9 @@ def _function(draft, law, state):
 @compiled()
 def _falling(draft, group, law):
     """Return exp(-g), or 1/exp(g) in a library without the operator neg."""
-    if law.tokens[NEG] >= 0:
-        return _node(draft, law.tokens[EXP], _node(draft, law.tokens[NEG], group, 0), 0)
-    return _over(draft, -1, _node(draft, law.tokens[EXP], group, 0), law)
+    if law.tokens[forms.NEG] >= 0:
+        return _node(draft, law.tokens[forms.EXP], _node(draft, law.tokens[forms.NEG], group, 0), 0)
+    return _over(draft, -1, _node(draft, law.tokens[forms.EXP], group, 0), law)
 
 
 @compiled()
@@ -313,16 +230,16 @@ def _term(draft, is_first, unit, law, state):
             return -1
         kind = choice(state, law.kinds)
         if kind == 0:
-            v, power = _variable(draft, state), POWERS[choice(state, law.powers)]
+            v, power = _variable(draft, state), forms.POWERS[choice(state, law.powers)]
             draft.used[v] += 1
             own += draft.units[v] * int(2.0 * power)
             factor = _raised(draft, _node(draft, VARIABLE, v, 0), power, law)
         elif kind == 1:
-            power = POWERS[choice(state, law.sum_powers)]
+            power = forms.POWERS[choice(state, law.sum_powers)]
             factor = _raised(draft, _sum(draft, law, state), power, law)
             own += draft.unit * int(2.0 * power)
         else:
-            power = 1.0 if uniform(state) < 0.8 else -1.0
+            power = 1.0 if uniform(state) < forms.FUNCTION_ABOVE else -1.0
             factor = _function(draft, law, state)
         if power > 0:
             above = _times(draft, above, factor, law)
@@ -337,7 +254,7 @@ def _term(draft, is_first, unit, law, state):
         else:
             draft.counts[1] += 1
             above = _times(draft, _constant(draft, state), above, law)
-    elif uniform(state) < 0.3:
+    elif uniform(state) < forms.SCALED_TERM:
         above = _times(draft, _constant(draft, state), above, law)
     return _over(draft, above, below, law)
 
@@ -381,19 +298,19 @@ def grow_law(n_variables, law, tree, units, state):
         other = _term(draft, False, unit, law, state)
         if other < 0:
             return 0
-        node = _node(draft, law.tokens[ADD if uniform(state) < 0.6 else SUB], node, other)
+        node = _node(draft, law.tokens[forms.ADD if uniform(state) < forms.PLUS else forms.SUB], node, other)
     if node < 0 or draft.counts[0] + 2 > MAX_NODES:
         return 0
     around = choice(state, law.around)
-    if around == 3 and np.any(unit):  # an exponent has no unit
+    if around == forms.EXP_AROUND and np.any(unit):  # an exponent has no unit
         draft.counts[1] += 1
-    if around == 1:
+    if around == forms.ROOT_AROUND:
         node = _raised(draft, node, 0.5, law)
-    elif around == 2 or around == 3:
-        node = _node(draft, law.tokens[LOG if around == 2 else EXP], node, 0)
-    elif around == 4:
+    elif around == forms.LOG_AROUND or around == forms.EXP_AROUND:
+        node = _node(draft, law.tokens[forms.LOG if around == forms.LOG_AROUND else forms.EXP], node, 0)
+    elif around == forms.INVERSE_AROUND:
         node = _over(draft, -1, node, law)
-    elif around == 5:
+    elif around == forms.SQUARE_AROUND:
         node = _raised(draft, node, 2.0, law)
     _root_first(draft.counts[0], tree)
     _close_gaps(draft)
