@@ -17,9 +17,9 @@ FLOORS = (
     {"cli": "the command line"},
     {"benchmarking": "recovery rates, tables"},
     {"dgsr": "the public names", "baselines": "references, controls"},
-    {"regressor": "DGSRRegressor"},
+    {"regressor": "DGSRRegressor.fit"},
     {"search": "Algorithm 2", "pretraining": "Algorithm 1, the prior"},
-    {"generator": "encoder, decoder"},
+    {"generator": "encoder, decoder", "fitted": "after a fit"},
     {
         "saving": "fits as files",
         "reporting": "the page, progress",

@@ -83,12 +83,12 @@ class Prior:
         With this probability Gaussian noise is added to y of a data set; its standard deviation is that of y
         times a number that is log-uniform between the two.
     laws : float
-        Share of the equations that are laws (`dgsr.pretraining.prior_laws`): products of powers, sums of few
-        terms and functions of dimensionless groups, over variables with units. `min_leaves` to
+        Share of the equations that are laws (module ``dgsr.pretraining.prior_laws``): products of powers,
+        sums of few terms and functions of dimensionless groups, over variables with units. `min_leaves` to
         `variable_probability` do not count for them.
     inputs : {"uniform", "varied"}
         ``"uniform"``: uniform in an interval. ``"varied"``: as people's tables are
-        (`dgsr.pretraining.prior_inputs`).
+        (module ``dgsr.pretraining.prior_inputs``).
     domains : tuple of (low, high, weight)
         Intervals of the inputs; three times in four all variables of a data set share one.
 
