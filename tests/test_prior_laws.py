@@ -10,7 +10,7 @@ import pytest
 from scipy.stats import chisquare
 
 from dgsr.expressions.constraints import Constraints
-from dgsr.expressions.library import PRESETS, get_library
+from dgsr.expressions.library import PRESETS, Library, get_library
 from dgsr.kernels.grammar import are_valid
 from dgsr.kernels.random import new_state
 from dgsr.pretraining.law_forms import AROUND, SHARES, law_table
@@ -214,6 +214,17 @@ def test_laws_have_the_share_that_is_asked_for():
 def test_settings_out_of_their_range_are_refused(settings):
     with pytest.raises(ValueError, match=next(iter(settings))):
         Prior(**settings)
+
+
+@pytest.mark.parametrize("missing", ["add", "sub", "mul", "div"])
+def test_a_library_that_cannot_write_laws_is_refused_with_the_mend(missing):
+    operators = tuple(name for name in ("add", "sub", "mul", "div", "sin") if name != missing)
+    library = Library("mine", operators, False, 2)
+    arguments = 5, 20, 2, library, Constraints(1, 20)
+    with pytest.raises(ValueError, match=f"laws=0.5 needs {missing} in library 'mine'; set laws=0.0"):
+        Prior.varied_for(library, 2).draw(*arguments, new_state(0))
+    drawn = Prior.varied_for(library, 2, laws=0.0).draw(*arguments, new_state(0))
+    assert (drawn.programs.lengths > 0).all()
 
 
 @pytest.mark.parametrize("preset", ["koza-const", "physics"])

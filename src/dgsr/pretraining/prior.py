@@ -40,6 +40,9 @@ _EXPONENTS = (-3, -2, -1.5, -0.5, 0.25, 1 / 3, 2 / 3, 0.75, 1.5, 2.5)
 CONSTANTS = ("uniform", "log-uniform")
 INPUTS = ("uniform", "varied")
 
+# Operators without which no laws are written.
+_NEEDED_BY_LAWS = ("add", "sub", "mul", "div")
+
 #: Intervals of the paper's benchmark tables, (low, high, weight).
 DEFAULT_DOMAINS = ((1.0, 5.0, 3.0), (-1.0, 1.0, 2.0), (0.0, 1.0, 2.0), (1.0, 3.0, 1.0), (0.0, 2.0, 1.0),
                    (0.0, 4.0, 0.5), (-10.0, 10.0, 0.5))  # fmt: skip
@@ -97,7 +100,7 @@ class Prior:
     ValueError
         If the numbers of leaves are not ``1 <= min_leaves <= max_leaves``, `constants` or `inputs` is
         unknown, or `noise` or `laws` is out of its range; on drawing, if no operator of two subtrees has a
-        weight.
+        weight, or there are to be laws and the library lacks one of add, sub, mul and div.
     """
 
     min_leaves: int = 3
@@ -176,6 +179,11 @@ class Prior:
         for name, power in (("square", "pow2"), ("cube", "pow3")):
             if name in operators and name in self.weights:
                 weights[power] = 0.0
+        lacking = [name for name in _NEEDED_BY_LAWS if name not in operators]
+        if self.laws > 0.0 and lacking:
+            raise ValueError(
+                f"laws={self.laws} needs {', '.join(lacking)} in library {library.name!r}; set laws=0.0."
+            )
         if "mul" not in operators:
             weights |= dict.fromkeys(_POWERS, 0.0)
         if not library.has_constants and "pow" in operators:
