@@ -16,6 +16,7 @@ from dgsr.constants.scaling import N_CONSTANTS, N_TOKENS, written_out
 from dgsr.expressions.constraints import Constraints
 from dgsr.expressions.expression import Expression
 from dgsr.expressions.library import Library
+from dgsr.kernels.random import new_state
 from dgsr.pareto import ParetoArchive
 from dgsr.population import DataSet, Population
 from dgsr.search.budget import Budget
@@ -154,11 +155,17 @@ class Fitted(Evaluation):
 
     def _fit(self, population: Population, chosen: np.ndarray, fit: Fit, n_starts: int) -> None:
         """Fit the constants of the chosen programs, and write them and how well they fit."""
+        state = new_state(0)  # one of all parts, so that the starts do not depend on where a part ends
         for part in self.budget.parts(len(chosen), self.data, _FIT_COST * (1 + n_starts)):
             at = chosen[part]
             programs = population[at]
-            n_iterations = self.config.fit_iterations
-            found = fit_constants(programs, self.data, n_iterations=n_iterations, n_starts=n_starts)
+            found = fit_constants(
+                programs,
+                self.data,
+                n_iterations=self.config.fit_iterations,
+                n_starts=n_starts,
+                state=state,
+            )
             population.constants[at] = programs.constants
             for array, values in zip(fit, found):
                 array[at] = values
