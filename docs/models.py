@@ -18,9 +18,8 @@ all equations have as many variables as the generator was trained with. "Solved"
 search solves before anything is sampled ([decisions](decisions.md)), so that the generator need only copy
 the solution. For other numbers of variables see [benchmarks](benchmarks.md).
 
-A generator with a *guide* also says in one pass which token stands under which in the law: the nats of the
-parent-child pairs of the true program, given its own data and another equation's data. These weights drive
-the random choices of genetic programming.
+A generator with a *guide* also says which token stands under which in the law. Its figures are nats of the
+parent-child pairs of the true program. These weights drive the random choices of genetic programming.
 """
 
 COLUMNS = (
@@ -53,7 +52,11 @@ def section(card: dict) -> str:
         f"{training['objective']} on {card['equations_seen']:,} equations, {card['seconds'] / 60:.0f} minutes"
     )
     encoder = card["config"].get("encoder", "rows")
-    guide = guide_of(card["name"], card["guide"]) if "guide" in card else ""
+    guide = ""
+    if "guide_nats_right" in figures:
+        nats = [f"{figures[f'guide_nats_{name}']:.1f}" for name in ("right", "wrong", "none")]
+        guide = "\nGuide: {} nats given the equation's own data, {} given another's, {} given none.\n"
+        guide = guide.format(*nats)
     return f"""
 ## {card["name"]}
 
@@ -65,18 +68,6 @@ programs of up to {card["constraints"]["max_length"]} tokens.
 |{"---|" * len(COLUMNS)}
 | {likelihoods} | {solved} | {hits} |
 {plot}{guide}"""
-
-
-def guide_of(name: str, card: dict) -> str:
-    """Return the lines of the page about the guide of a generator."""
-    figures, prior = card["validation"], card["prior"]
-    return f"""
-Guide: cross-entropy on {card["equations_seen"]:,} equations, {prior["laws"]:.0%} of them laws,
-{card["seconds"] / 60:.0f} minutes of a shared core; {figures["guide_nats_right"]:.1f} nats of the pairs
-given the equation's own data, {figures["guide_nats_wrong"]:.1f} given another's.
-
-![curves of the training of the guide](../pretrained/{name}/guide.svg)
-"""
 
 
 def page() -> str:

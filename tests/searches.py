@@ -3,20 +3,62 @@
 from __future__ import annotations
 
 import numpy as np
+import torch
 
 from dgsr.generator.config import GeneratorConfig
+from dgsr.generator.guide.descriptions import describe
 
 X = np.random.default_rng(0).uniform(0.5, 2.0, (40, 2))
 Y = X[:, 0] * np.exp(-X[:, 1]) + 0.05 * np.sin(7.0 * X[:, 0])
 
 
-def tiny_guided_config(max_length):
+def tiny_guided_config(max_length, **others):
     """Return the sizes of a generator with a guide that is made and run in no time."""
     return GeneratorConfig(
-        encoder_width=16, encoder_heads=2, encoder_layers=1, n_inducing=4, n_latents=2, tree_embedding=4,
-        decoder_width=16, decoder_heads=2, decoder_layers=1, max_length=max_length,
-        guide_width=16, guide_heads=2, guide_layers=1,
+        encoder="descriptions", encoder_width=16, encoder_heads=2, encoder_layers=1, n_latents=1,
+        tree_embedding=4, decoder_width=16, decoder_heads=2, decoder_layers=1, max_length=max_length,
+        **others,
     )  # fmt: skip
+
+
+def lively(module, seed=0, scale=0.15):
+    """Return the same network with weights as large as training makes them."""
+    noise = torch.Generator().manual_seed(seed)
+    with torch.no_grad():
+        for parameter in module.parameters():
+            parameter.add_(scale * torch.randn(parameter.shape, generator=noise))
+    return module
+
+
+def table(seed, n_rows=40, n_columns=3):
+    """Return a table of ordinary data, no two of whose numbers are equal."""
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(0.2, 3.0, (n_rows, n_columns)) * rng.choice([-1.0, 1.0], (n_rows, n_columns))
+    return X, X[:, 0] * np.sin(2.0 * X[:, -1]) + rng.normal(size=n_rows)
+
+
+def table_with_ties(seed, n_rows=40, n_columns=3):
+    """Return a table of whole numbers but 0, few of which are different, and of halves of odd ones."""
+    rng = np.random.default_rng(seed)
+    X = rng.integers(1, 4, (n_rows, n_columns)) * rng.choice([-1.0, 1.0], (n_rows, n_columns))
+    return X, X[:, 0] * X[:, -1] + rng.integers(-1, 2, n_rows) + 0.5
+
+
+def wide_table(n_columns=100, seed=0):
+    """Return a table of many columns, three of which matter: 11, 42 and the last one."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(200, n_columns))
+    return X, X[:, 11] + np.exp(X[:, 42]) + 3.0 * np.abs(X[:, -1])
+
+
+def tensors(*arrays):
+    """Return arrays of one table as tensors of a batch of one."""
+    return tuple(torch.from_numpy(np.array(array, dtype=np.float64, order="C")[None]) for array in arrays)
+
+
+def described(X, y):
+    """Return the descriptions of one table."""
+    return describe(*tensors(X, y))
 
 
 def rounds(search, n):

@@ -375,9 +375,10 @@ def test_the_generator_of_the_fewest_variables_that_fits_is_found(shipped, libra
 
 
 @pytest.mark.search
-def test_wider_data_get_the_widest_generator_that_reads_columns(tmp_path, monkeypatch):
+@pytest.mark.parametrize("preset", ["base", "descriptions"])
+def test_wider_data_get_the_widest_generator_that_reads_columns(tmp_path, monkeypatch, preset):
     for name, n_variables in (("narrow", 2), ("wide", 3)):
-        library, config = get_library("koza", n_variables), replace(CONFIGS["base"], max_length=12)
+        library, config = get_library("koza", n_variables), replace(CONFIGS[preset], max_length=12)
         generator = Generator.untrained(library, config, Constraints(1, 12), 0)
         description = {key: getattr(library, key) for key in ("name", "operators", "has_constants")}
         card = {"library": {**description, "n_variables": n_variables}, "config": asdict(config)}

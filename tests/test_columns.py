@@ -29,6 +29,13 @@ def generator():
     return Generator.untrained(get_library("physics", 4), CONFIGS["base"], Constraints(), 0).eval()
 
 
+@pytest.fixture(scope="module", params=["base", "descriptions"])
+def of_any_encoder(request):
+    """A generator of each encoder that reads any number of columns."""
+    config = replace(CONFIGS[request.param], encoder_width=32)
+    return Generator.untrained(get_library("physics", 4), config, Constraints(), 0).eval()
+
+
 def encoded(generator, X, y, n_columns=4):
     with torch.no_grad():
         return generator.encode(X.numpy(), y.numpy(), n_columns).latents
@@ -63,18 +70,18 @@ def test_like_columns_are_told_apart_by_their_order(generator):
     assert not torch.allclose(vectors[:, 0], vectors[:, 1], atol=1e-3)
 
 
-def test_columns_the_data_do_not_have_are_not_read(generator):
+def test_columns_the_data_do_not_have_are_not_read(of_any_encoder):
     X, y = tables()
     other = X.clone()
     other[..., 2:] = 99.0
-    assert torch.equal(encoded(generator, X, y, 2), encoded(generator, other, y, 2))
-    assert encoded(generator, X, y, 2).shape[1] == generator.config.n_latents + 2
+    assert torch.equal(encoded(of_any_encoder, X, y, 2), encoded(of_any_encoder, other, y, 2))
+    assert encoded(of_any_encoder, X, y, 2).shape[1] == of_any_encoder.config.n_latents + 2
 
 
-def test_a_data_set_is_encoded_the_same_beside_others(generator):
+def test_a_data_set_is_encoded_the_same_beside_others(of_any_encoder):
     X, y = tables()
-    together = encoded(generator, X, y)
-    alone = torch.cat([encoded(generator, X[j : j + 1], y[j : j + 1]) for j in range(3)])
+    together = encoded(of_any_encoder, X, y)
+    alone = torch.cat([encoded(of_any_encoder, X[j : j + 1], y[j : j + 1]) for j in range(3)])
     torch.testing.assert_close(together, alone, atol=1e-4, rtol=1e-3)
 
 
@@ -107,9 +114,9 @@ def test_the_first_pair_feature_is_the_correlation_of_a_product_with_the_target(
     assert pairs(X, y)[0, 1, 3, 0].item() == pytest.approx(expected.item(), abs=1e-5)
 
 
-def test_a_generator_serves_more_columns_than_it_was_made_for(generator):
-    wide = generator.with_variables(7)
-    assert generator.library.n_variables == 4  # itself unchanged
+def test_a_generator_serves_more_columns_than_it_was_made_for(of_any_encoder):
+    wide = of_any_encoder.with_variables(7)
+    assert of_any_encoder.library.n_variables == 4  # itself unchanged
     X, y = tables(n_columns=7)
     with torch.no_grad():
         encoding = wide.encode(X.numpy(), y.numpy(), 7)
@@ -120,13 +127,13 @@ def test_a_generator_serves_more_columns_than_it_was_made_for(generator):
     np.testing.assert_allclose(scored.detach().numpy().ravel(), samples.log_probs, atol=1e-4)
 
 
-def test_on_its_own_columns_a_widened_generator_is_the_same(generator):
+def test_on_its_own_columns_a_widened_generator_is_the_same(of_any_encoder):
     X, y = tables()
-    wide = generator.with_variables(9)
-    assert torch.equal(encoded(wide, X, y), encoded(generator, X, y))
-    encoding = generator.encode(X.numpy(), y.numpy(), 4).detached()
+    wide = of_any_encoder.with_variables(9)
+    assert torch.equal(encoded(wide, X, y), encoded(of_any_encoder, X, y))
+    encoding = of_any_encoder.encode(X.numpy(), y.numpy(), 4).detached()
     one, other = (
-        g.sample_encoded(encoding, 50, g.grammar(4), new_state(1)).tokens for g in (generator, wide)
+        g.sample_encoded(encoding, 50, g.grammar(4), new_state(1)).tokens for g in (of_any_encoder, wide)
     )
     np.testing.assert_array_equal(one, other)
 

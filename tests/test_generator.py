@@ -62,7 +62,7 @@ def scored(generator, encoding, tokens, lengths, n_variables=2):
     return result.programs.numpy()
 
 
-@pytest.fixture(scope="module", params=["tiny", "paper", "base", "rows"])
+@pytest.fixture(scope="module", params=["tiny", "paper", "base", "rows", "descriptions"])
 def generator(request):
     return lively(get_library("koza", 2), CONFIGURATIONS[request.param])
 

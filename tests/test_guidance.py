@@ -21,8 +21,8 @@ from dgsr.kernels.random import new_state
 from dgsr.population import DataSet, Population
 from dgsr.search import Search, SearchConfig
 from dgsr.search import evaluation as evaluation_module
-from dgsr.search.guidance import SHARES, Guidance
-from searches import X, Y, assert_equal_populations, rounds, tiny_guided_config, without_seconds
+from dgsr.search.guidance import SHARES, Guidance, usual_weights
+from searches import X, Y, assert_equal_populations, lively, rounds, tiny_guided_config, without_seconds
 
 pytestmark = pytest.mark.search
 
@@ -162,18 +162,17 @@ def probabilities_of(library, seed=0):
 def test_weights_are_mixed_by_the_share_of_the_search(preset, seed, n_restarts):
     library, grammar = setting(preset)
     n, probabilities = len(library.operators), probabilities_of(library, seed)
-    weight = Guidance(grammar, n, 3.0 * probabilities).grammar(n_restarts).weight
-    usual = np.array([token.weight for token in library.tokens])
-    usual /= usual.sum()
+    weight = Guidance(grammar, library, 3.0 * probabilities).grammar(n_restarts).weight
+    usual = usual_weights(grammar, library)
     share = SHARES[n_restarts % len(SHARES)]
-    np.testing.assert_allclose(weight[:n], (1.0 - share) * usual + share * probabilities[:n], rtol=1e-12)
-    np.testing.assert_allclose(weight[-1], (1.0 - share) * usual + share * probabilities[n], rtol=1e-12)
-    np.testing.assert_allclose(weight[n:-1], np.tile(usual, (len(library) - n, 1)), rtol=1e-12)
+    np.testing.assert_allclose(weight[:n], (1.0 - share) * usual[:n] + share * probabilities[:n], rtol=1e-12)
+    np.testing.assert_allclose(weight[-1], (1.0 - share) * usual[-1] + share * probabilities[n], rtol=1e-12)
+    np.testing.assert_allclose(weight[n:-1], usual[n:-1], rtol=1e-12)
 
 
 def test_the_shares_come_again_after_the_last_one():
     library, grammar = setting()
-    guidance = Guidance(grammar, len(library.operators), probabilities_of(library))
+    guidance = Guidance(grammar, library, probabilities_of(library))
     first = [guidance.grammar(n).weight for n in range(len(SHARES))]
     assert len({weight.tobytes() for weight in first}) == len(SHARES) > 1
     for n, weight in enumerate(first):
@@ -186,7 +185,7 @@ def test_no_allowed_token_is_without_weight_however_sure_the_guide_is():
     grammar = Constraints().grammar(library, 2)
     certain = np.zeros((len(library.operators) + 1, len(library)))
     certain[:, library.index["mul"]] = 1.0
-    guidance = Guidance(grammar, len(library.operators), certain)
+    guidance = Guidance(grammar, library, certain)
     n_known = library.index["x3"]
     for n in range(len(SHARES)):
         weight = guidance.grammar(n).weight
@@ -195,10 +194,32 @@ def test_no_allowed_token_is_without_weight_however_sure_the_guide_is():
         np.testing.assert_allclose(weight.sum(axis=1), 1.0)
 
 
-def test_without_probabilities_the_weights_are_the_usual_ones():
-    library, grammar = setting("physics")
-    guidance = Guidance(grammar, len(library.operators), None)
-    assert all(guidance.grammar(n) is grammar for n in range(4))
+@pytest.mark.parametrize("preset", ["koza", "physics"])
+def test_without_probabilities_the_weights_are_the_usual_ones(preset):
+    library, grammar = setting(preset)
+    guidance = Guidance(grammar, library, None)
+    assert not guidance.has_guide
+    for n in range(4):
+        np.testing.assert_array_equal(guidance.grammar(n).weight, usual_weights(grammar, library))
+
+
+@pytest.mark.parametrize("preset", ["koza", "koza-const", "physics"])
+@pytest.mark.parametrize("n_variables", [1, 3, 40])
+def test_usual_weights_are_shares_of_the_tokens_that_may_occur(preset, n_variables):
+    library = get_library(preset, 40)
+    grammar = Constraints().grammar(library, n_variables)
+    weights = usual_weights(grammar, library)
+    n_known = library.first_variable + n_variables
+    np.testing.assert_allclose(weights.sum(axis=1), 1.0)
+    assert (weights[:, :n_known] > 0.0).all()
+    assert (weights[:, n_known:] == 0.0).all()
+    of_tokens = np.array([token.weight for token in library.tokens[:n_known]])
+    of_tokens /= of_tokens.sum()
+    if library.has_constants:  # half of each weight is that of the token, whatever the counts
+        assert (weights[:, :n_known] > 0.5 * of_tokens - 1e-12).all()
+        assert np.abs(weights[0] - weights[-1]).max() > 0.01  # under each parent its own
+    else:
+        np.testing.assert_allclose(weights[:, :n_known], np.tile(of_tokens, (len(weights), 1)))
 
 
 # ---- the search -------------------------------------------------------------------------------
@@ -207,10 +228,8 @@ def test_without_probabilities_the_weights_are_the_usual_ones():
 def guided_generator(library="koza", seed=0):
     """A generator with a guide, whose weights are as large as training makes them."""
     made = Generator.untrained(get_library(library, 2), TINY, LIMITS, 0).eval()
-    noise = torch.Generator().manual_seed(seed)
-    with torch.no_grad():
-        for parameter in made.guide.parameters():
-            parameter.add_(0.15 * torch.randn(parameter.shape, generator=noise))
+    lively(made.encoder, seed)
+    lively(made.guide, seed)
     return made
 
 
@@ -243,31 +262,64 @@ def test_a_guided_search_is_reproducible_and_goes_on_where_it_was_saved(library)
 
 def test_the_guide_changes_what_is_searched():
     plain = guided_generator()
-    without = Generator.untrained(plain.library, replace(TINY, guide_width=0), LIMITS, 0).eval()
-    without.load_state_dict({n: t for n, t in plain.state_dict().items() if not n.startswith("guide")})
+    without = plain.refinable_copy()
+    without.guide = None
     searches = [rounds(small(made, random_share=0.5), 1) for made in (plain, without)]
     assert_equal_populations(*(small(made, random_share=0.0).ask() for made in (plain, without)))
     assert without_seconds(searches[0].history) != without_seconds(searches[1].history)
-    np.testing.assert_array_equal(searches[1]._guided.weight, searches[1].grammar.weight)
+    np.testing.assert_array_equal(
+        searches[1]._guided.weight, usual_weights(searches[1].grammar, plain.library)
+    )
 
 
 @pytest.mark.parametrize(
-    ("library", "share", "writes"),
+    ("library", "refine", "refines"),
     [
-        ("koza", None, True),
-        ("koza-const", None, False),
-        ("koza-const", 0.5, True),
+        ("koza", "auto", True),
+        ("koza-const", "auto", False),
+        ("koza-const", True, True),
+        ("koza", False, False),
     ],
 )
-def test_with_constants_a_guided_decoder_writes_the_glance_alone(library, share, writes, monkeypatch):
-    search = small(guided_generator(library), library=library, batch_size=20, random_share=share, patience=0)
+def test_a_guided_decoder_writes_in_every_round_and_is_refined_where_that_pays(
+    library, refine, refines, monkeypatch
+):
+    search = small(guided_generator(library), library=library, batch_size=20, refine=refine, patience=0)
     sampled, refined, sample = [], [], search.refinement.sample
     monkeypatch.setattr(search.refinement, "sample", lambda n, *rest: sampled.append(n) or sample(n, *rest))
     monkeypatch.setattr(search.refinement, "refine", lambda *_: refined.append(1))
     search.glance()
     assert sampled == [20]
     rounds(search, 2)
-    assert (len(sampled) > 1, len(refined) > 0) == (writes, writes)
+    assert len(sampled) == 3
+    assert min(sampled) > 0
+    assert len(refined) == (2 if refines else 0)
+
+
+@pytest.mark.parametrize("refine", ["auto", True])
+def test_without_a_guide_the_decoder_is_refined(refine, monkeypatch):
+    rows = replace(TINY, encoder="rows", target="standardised")
+    plain = Generator.untrained(get_library("koza-const", 2), rows, LIMITS, 0).eval()
+    search = small(plain, library="koza-const", batch_size=20, refine=refine, patience=0)
+    refined = []
+    monkeypatch.setattr(search.refinement, "refine", lambda *_: refined.append(1))
+    rounds(search, 2)
+    assert len(refined) == 2
+
+
+def test_the_guide_reads_the_rows_that_the_decoder_reads(monkeypatch):
+    made = guided_generator()
+    read = []
+    real = made.guide_probabilities
+    monkeypatch.setattr(made, "guide_probabilities", lambda encoding: read.append(encoding) or real(encoding))
+    monkeypatch.setattr(made, "encode_dataset", lambda *given: read.append(given) or encode(*given))
+    encode = type(made).encode_dataset.__get__(made)
+    search = small(made, seed=7)
+    (_, _, seed, _), encoding = read  # the data are read once
+    assert seed == 7
+    assert encoding is search.refinement.encoding
+    expected = Guidance(search.grammar, made.library, real(encoding))
+    np.testing.assert_array_equal(search._guided.weight, expected.grammar(0).weight)
 
 
 class Recording:
@@ -287,9 +339,9 @@ def test_programs_are_grown_and_evolved_by_the_weights_of_the_guide(monkeypatch)
     certain = np.full((len(library.operators) + 1, len(library)), 1e-6)
     certain[-1, library.index["cos"]] = certain[:-1, library.index["x2"]] = 1.0
     certain /= certain.sum(axis=1, keepdims=True)
-    monkeypatch.setattr(made, "guide_probabilities", lambda X, y, seed: certain)
+    monkeypatch.setattr(made, "guide_probabilities", lambda encoding: certain)
     search = small(made, engine=Recording(), batch_size=400, random_share=1.0, patience=1, gain=0.0)
-    expected = Guidance(search.grammar, len(library.operators), certain)
+    expected = Guidance(search.grammar, library, certain)
     for n in range(2):
         search.restarts.n = n
         sampled = search.ask()

@@ -1,4 +1,4 @@
-"""The guide: what the descriptions of a table say, and the probabilities that are read from them."""
+"""The encoder that reads descriptions, the guide that reads its vectors, and their generator on disk."""
 
 from __future__ import annotations
 
@@ -15,275 +15,49 @@ from safetensors.torch import load_file, save_file
 from dgsr.evolution import random_population
 from dgsr.expressions.constraints import Constraints
 from dgsr.expressions.library import get_library
+from dgsr.generator import sampling
 from dgsr.generator.checkpoints import WEIGHTS, header_of, load_generator, save_generator
-from dgsr.generator.config import GUIDE_WIDTH, GeneratorConfig
+from dgsr.generator.compiled_decoder import BLOCK
+from dgsr.generator.config import CONFIGS, GeneratorConfig
 from dgsr.generator.generator import Generator
 from dgsr.generator.guide import descriptions
-from dgsr.generator.guide.descriptions import (
-    FREQUENCIES,
-    FUNCTIONS,
-    MATCHED,
-    MOST_COLUMNS,
-    N_COLUMN,
-    N_PAIR,
-    N_TABLE,
-    ORDERED_PAIRS,
-    REGRESSIONS,
-    RESIDUALS,
-    SYMMETRIC_PAIRS,
-    TARGETS,
-    Descriptions,
-    describe,
-    describe_strongest,
-)
-from dgsr.generator.guide.network import Guide
+from dgsr.generator.guide.descriptions import MOST_COLUMNS, Descriptions, by_strength
+from dgsr.generator.guide.network import DescriptionEncoder
+from dgsr.kernels.grammar import are_valid
 from dgsr.kernels.pair_counts import pair_counts
 from dgsr.kernels.random import new_state
+from searches import described, lively, table, table_with_ties, tensors, tiny_guided_config, wide_table
 
 torch.set_num_threads(1)
 
-TINY = GeneratorConfig(
-    encoder_width=16, encoder_heads=2, encoder_layers=1, n_inducing=4, n_latents=2, tree_embedding=4,
-    decoder_width=16, decoder_heads=2, decoder_layers=1, max_length=12, max_rows=60,
-    guide_width=16, guide_heads=2, guide_layers=2,
-)  # fmt: skip
-NO_GUIDE = replace(TINY, guide_width=0)
+TINY = tiny_guided_config(12, max_rows=60)
+NO_GUIDE = replace(TINY, encoder="columns")
 LIMITS = Constraints(max_length=12)
 seeds = st.integers(0, 2**31)
 
-# What is described: targets, what regressions leave of them, and what the best function of a column leaves.
-DESCRIBED = (*TARGETS, *(f"{REGRESSIONS[r][0]} without {REGRESSIONS[r][1]}" for r in RESIDUALS), *MATCHED)
-OF_PAIRS = (*TARGETS[:3], *DESCRIBED[len(TARGETS) :])
-# Those that neither scale nor offset of y changes.
-OF_Y = [DESCRIBED.index("y"), DESCRIBED.index("rank y"), len(TARGETS), len(TARGETS) + len(RESIDUALS)]
-OF_Y_IN_PAIRS = [0, 3, 6]
-# Functions of two columns whose sign depends on the order of the columns.
-ANTISYMMETRIC = [SYMMETRIC_PAIRS.index(name) for name in ("x - z", "1/(x - z)", "sin(x - z)")]
+
+def untrained(library="koza-const", n_variables=5, config=TINY, seed=0):
+    return Generator.untrained(get_library(library, n_variables), config, LIMITS, seed).eval()
 
 
-def table(seed, n_rows=40, n_columns=3):
-    """A table of ordinary data."""
-    rng = np.random.default_rng(seed)
-    X = rng.uniform(0.2, 3.0, (n_rows, n_columns)) * rng.choice([-1.0, 1.0], (n_rows, n_columns))
-    return X, X[:, 0] * np.sin(2.0 * X[:, -1]) + rng.normal(size=n_rows)
+def made_lively(library="koza-const", n_variables=5, config=TINY):
+    generator = untrained(library, n_variables, config)
+    for part in (generator.encoder, generator.guide):
+        lively(part)
+    lively(generator.decoder, scale=0.05)
+    return generator
 
 
-def described(X, y):
-    X, y = np.ascontiguousarray(X, dtype=np.float64), np.asarray(y, dtype=np.float64)
-    return describe(torch.from_numpy(X[None]), torch.from_numpy(y[None]))
+@pytest.fixture(scope="module")
+def generator():
+    return made_lively()
 
 
-def correlations(given):
-    """Correlations (C, function, target) of one table and (C, C, function, target) of pairs of columns."""
-    n = len(FUNCTIONS) * len(DESCRIBED)
-    pairs = given.pairs[0, :, :, : N_PAIR // 2].unflatten(-1, (-1, len(OF_PAIRS)))
-    return given.columns[0, :, :n].unflatten(-1, (len(FUNCTIONS), -1)).numpy(), pairs.numpy()
+def probabilities_of(generator, X, y, seed=0):
+    return generator.guide_probabilities(generator.encode_dataset(X, y, seed))
 
 
-def rest_of_columns(given):
-    """What describes columns besides correlations and their logits, by its name."""
-    n_functions = 2 * len(FUNCTIONS) * len(DESCRIBED)
-    sizes = {
-        "logits": n_functions // 2,
-        "smoothness": len(DESCRIBED),
-        "waves of y": len(FREQUENCIES),
-        "waves of log|y|": len(FREQUENCIES),
-        "coefficients": len(REGRESSIONS),
-        "slopes": 3,
-        "sizes of coefficients": len(REGRESSIONS),
-        "facts": len(descriptions.FACTS),
-    }
-    parts = given.columns[0, :, n_functions // 2 :].split(list(sizes.values()), dim=-1)
-    return dict(zip(sizes, (part.numpy() for part in parts), strict=True))
-
-
-def without_logits(given):
-    """All descriptions but the logits, which magnify rounding where a correlation is near 1."""
-    columns = rest_of_columns(given)
-    del columns["logits"]
-    return [given.table.numpy(), *correlations(given), *columns.values()]
-
-
-def assert_close(first, second, atol=2e-5):
-    for a, b in zip(first, second, strict=True):
-        np.testing.assert_allclose(a, b, atol=atol)
-
-
-@pytest.mark.parametrize("n_columns", [1, 3])
-def test_descriptions_have_the_sizes_that_the_network_is_built_for(n_columns):
-    given = described(*table(0, n_columns=n_columns))
-    assert given.table.shape == (1, N_TABLE)
-    assert given.columns.shape == (1, n_columns, N_COLUMN)
-    assert given.pairs.shape == (1, n_columns, n_columns, N_PAIR)
-    assert {part.dtype for part in given} == {torch.float32}
-
-
-@settings(max_examples=20)
-@given(seeds)
-def test_the_descriptions_of_columns_are_correlations(seed):
-    X, y = table(seed)
-    found, _ = correlations(described(X, y))
-    rank = np.argsort(np.argsort(y))
-    targets = [y, np.log(np.abs(y)), 1.0 / y, y * y, np.sqrt(np.abs(y)), rank]
-    for c, x in enumerate(X.T):
-        functions = [
-            *(x, x**2, x**3, 1.0 / x, x**-2, np.sqrt(np.abs(x)), np.log(np.abs(x)), np.exp(x), np.exp(-x)),
-            *(np.sin(x), np.cos(x), np.tanh(x), np.abs(x), np.exp(-x * x), x**4, np.argsort(np.argsort(x))),
-        ]
-        expected = np.corrcoef(functions, targets)[: len(functions), len(functions) :]
-        np.testing.assert_allclose(found[c, :, : len(TARGETS)], expected, atol=1e-5)
-
-
-@settings(max_examples=10)
-@given(seeds)
-def test_the_descriptions_of_pairs_are_correlations(seed):
-    X, y = table(seed)
-    _, found = correlations(described(X, y))
-    targets = [y, np.log(np.abs(y)), 1.0 / y]
-    for i, j in np.ndindex(3, 3):
-        a, b = X[:, min(i, j)], X[:, max(i, j)]
-        x, z = X[:, i], X[:, j]
-        expected = {
-            "x z": x * z, "x + z": x + z, "x^2 + z^2": x**2 + z**2, "log|x + z|": np.log(np.abs(x + z)),
-            "log(x^2 + z^2)": np.log(x**2 + z**2), "1/(x + z)": 1.0 / (x + z), "exp(x z)": np.exp(x * z),
-            "sqrt(x^2 + z^2)": np.hypot(x, z), "sin(x z)": np.sin(x * z), "cos(x z)": np.cos(x * z),
-            "x^2 z": x * x * z, "x sin z": x * np.sin(z), "x cos z": x * np.cos(z),
-            "x exp z": x * np.exp(z), "x exp -z": x * np.exp(-z), "x log|z|": x * np.log(np.abs(z)),
-            "x^2/z": x * x / z, "x/z^2": x / z**2,
-        }  # fmt: skip
-        if i != j:
-            expected |= {"x - z": a - b, "1/(x - z)": 1.0 / (a - b), "sin(x - z)": np.sin(a - b)}
-            expected |= {"log|x - z|": np.log(np.abs(a - b)), "x/z": x / z, "exp(x/z)": np.exp(x / z)}
-        names = [*SYMMETRIC_PAIRS, *ORDERED_PAIRS]
-        for name, values in expected.items():
-            # Functions near a pole have single values far above all others, in single precision.
-            atol = 2e-3 if "/" in name or "log" in name else 2e-5
-            theirs = np.corrcoef([values], targets)[0, 1:]
-            np.testing.assert_allclose(found[i, j, names.index(name), :3], theirs, atol=atol, err_msg=name)
-
-
-@settings(max_examples=20)
-@given(seeds, st.integers(8, 60), st.integers(1, 4))
-def test_the_order_of_the_rows_does_not_matter(seed, n_rows, n_columns):
-    X, y = table(seed, n_rows, n_columns)
-    order = np.random.default_rng(seed).permutation(n_rows)
-    given, moved = described(X, y), described(X[order], y[order])
-    assert_close(without_logits(given), without_logits(moved), 2e-4)
-
-
-@settings(max_examples=20)
-@given(seeds, st.permutations(range(4)))
-def test_what_describes_columns_and_pairs_moves_with_the_columns(seed, order):
-    X, y = table(seed, n_columns=4)
-    given, moved = described(X, y), described(X[:, order], y)
-    columns, pairs = correlations(given)
-    columns_moved, pairs_moved = correlations(moved)
-    assert_close([columns[order], given.table], [columns_moved, moved.table])
-    pairs, pairs_moved = pairs[np.ix_(order, order)].copy(), pairs_moved.copy()
-    # Up to the sign, which is that of the column before minus the one after it.
-    for values in (pairs, pairs_moved):
-        values[:, :, ANTISYMMETRIC] = np.abs(values[:, :, ANTISYMMETRIC])
-    assert_close([pairs], [pairs_moved])
-    parts, parts_moved = rest_of_columns(given), rest_of_columns(moved)
-    for name in parts.keys() - {"logits"}:
-        np.testing.assert_allclose(parts[name][order], parts_moved[name], atol=2e-5, err_msg=name)
-
-
-@settings(max_examples=20)
-@given(seeds, st.floats(0.01, 100.0), st.floats(-100.0, 100.0))
-def test_what_describes_y_does_not_depend_on_its_scale_and_offset(seed, scale, offset):
-    X, y = table(seed)
-    given, other = described(X, y), described(X, scale * y + offset)
-    columns, columns_other = correlations(given)[0], correlations(other)[0]
-    pairs, pairs_other = correlations(given)[1], correlations(other)[1]
-    assert_close([columns[..., OF_Y]], [columns_other[..., OF_Y]], 1e-4)
-    assert_close([pairs[..., OF_Y_IN_PAIRS]], [pairs_other[..., OF_Y_IN_PAIRS]], 1e-4)
-    parts, parts_other = rest_of_columns(given), rest_of_columns(other)
-    of_y = [at for at, (target, _) in enumerate(REGRESSIONS) if target == "y"]
-    for name, chosen in (("smoothness", OF_Y), ("waves of y", slice(None)), ("coefficients", of_y)):
-        ours, theirs = parts[name][:, chosen], parts_other[name][:, chosen]
-        np.testing.assert_allclose(ours, theirs, atol=1e-4, err_msg=name)
-    np.testing.assert_allclose(given.table[0, of_y], other.table[0, of_y], atol=1e-4)
-    # Those that mark the hypothesis of no offset do depend on it.
-    if abs(offset) > scale:
-        assert np.abs(columns[..., 1] - columns_other[..., 1]).max() > 1e-3
-
-
-X3, Y3 = table(7)
-NORMAL = np.random.default_rng(0).normal(size=20)
-WHOLE = np.random.default_rng(1).integers(-3, 4, (30, 2)).astype(float)
-EXTREME = {
-    "constant columns": (np.full((20, 2), 3.0), NORMAL),
-    "zeros": (np.zeros((20, 2)), NORMAL),
-    "small columns": (1e-300 * X3, Y3),
-    "large columns": (1e300 * X3 / 3.0, Y3),
-    "both sizes": (X3 * [1e-300, 1.0, 1e300], Y3),
-    "a small y": (X3, 1e-300 * Y3),
-    "a large y": (X3, 1e300 * Y3 / np.abs(Y3).max()),
-    "a constant y": (X3, np.full(len(Y3), 2.0)),
-    "y is zero": (X3, np.zeros(len(Y3))),
-    "one row twice": (X3[[0, 0]], Y3[[0, 0]]),
-    "two rows": (X3[:2], Y3[:2]),
-    "three rows": (X3[:3], Y3[:3]),
-    "whole columns and a y with ties": (WHOLE, WHOLE[:, 0] % 2.0),
-    "y is a column": (X3, X3[:, 1]),
-    "equal columns": (X3[:, [0, 0, 0]], Y3),
-    "one column": (X3[:, :1], Y3),
-}
-
-
-@pytest.mark.parametrize(("X", "y"), EXTREME.values(), ids=EXTREME)
-def test_descriptions_are_finite_and_leave_the_data_as_they_are(X, y):
-    before = X.copy(), y.copy()
-    given = described(X, y)
-    assert all(torch.isfinite(part).all() for part in given)
-    columns, pairs = correlations(given)
-    assert max(np.abs(columns).max(), np.abs(pairs).max()) < 1.001
-    np.testing.assert_array_equal(X, before[0])
-    np.testing.assert_array_equal(y, before[1])
-
-
-def test_each_table_is_described_alone_as_beside_others():
-    tables = [table(seed) for seed in range(3)]
-    X, y = (torch.from_numpy(np.stack(arrays)) for arrays in zip(*tables))
-    together = describe(X, y)
-    for at, alone in enumerate(tables):
-        of_one = Descriptions(*(part[at : at + 1] for part in together))
-        assert_close(without_logits(of_one), without_logits(described(*alone)))
-
-
-def test_a_column_that_does_not_vary_correlates_with_nothing():
-    X, y = table(0)
-    X[:, 1] = 2.5
-    columns, _ = correlations(described(X, y))
-    ranks = FUNCTIONS.index("rank x")  # equal values have those of their rows
-    assert (np.delete(columns[1], ranks, axis=0) == 0.0).all()
-    assert np.abs(columns[0]).max() > 0.2
-
-
-def wide(n_columns=100, seed=0):
-    """Many columns, three of which matter: 11, 42 and the last one."""
-    rng = np.random.default_rng(seed)
-    X = rng.normal(size=(200, n_columns))
-    return X, X[:, 11] + np.exp(X[:, 42]) + 3.0 * np.abs(X[:, -1])
-
-
-def test_of_many_columns_those_that_matter_are_described():
-    X, y = wide()
-    given, columns = describe_strongest(torch.from_numpy(X[None]), torch.from_numpy(y[None]))
-    assert columns.tolist() == sorted(set(columns.tolist()))
-    assert len(columns) == MOST_COLUMNS
-    assert {11, 42, 99} <= set(columns.tolist())
-    assert_close(without_logits(given), without_logits(described(X[:, columns], y)))
-
-
-def test_of_few_columns_all_are_described():
-    X, y = (values[..., :MOST_COLUMNS] if values.ndim > 1 else values for values in wide())
-    _, columns = describe_strongest(torch.from_numpy(X[None]), torch.from_numpy(y[None]))
-    assert columns.tolist() == list(range(MOST_COLUMNS))
-
-
-# Counts of pairs.
+# ---- counts of pairs --------------------------------------------------------------------------
 
 
 def pairs_of(program, library):
@@ -316,28 +90,146 @@ def test_pairs_of_parent_and_child_are_counted(preset, seed):
     np.testing.assert_array_equal(counts, expected)
 
 
-# The network.
+# ---- the encoder ------------------------------------------------------------------------------
 
 
-def lively(module, seed=0):
-    """The same network with weights as large as training makes them."""
-    noise = torch.Generator().manual_seed(seed)
+@settings(max_examples=10)
+@given(st.sampled_from([table, table_with_ties]), seeds)
+def test_the_vectors_do_not_depend_on_the_order_of_the_rows(kind, seed):
+    encoder = lively(DescriptionEncoder(TINY), seed)
+    X, y = kind(seed)
+    order = np.random.default_rng(seed).permutation(len(y))
     with torch.no_grad():
-        for parameter in module.parameters():
-            parameter.add_(0.15 * torch.randn(parameter.shape, generator=noise))
-    return module
+        expected, found = (encoder(*tensors(*values), 3) for values in ((X, y), (X[order], y[order])))
+        shuffled = encoder(*tensors(X, y[order]), 3)
+    torch.testing.assert_close(found, expected, atol=5e-4, rtol=0.0)
+    assert (shuffled - expected).abs().max() > 0.1  # which y belongs to which x does matter
 
 
-@pytest.fixture(scope="module")
-def generator():
-    made = Generator.untrained(get_library("koza-const", 5), TINY, LIMITS, 0).eval()
-    lively(made.guide)
-    return made
+@settings(max_examples=10)
+@given(st.sampled_from([table, table_with_ties]), seeds, st.permutations(range(4)))
+def test_columns_in_another_order_have_their_vectors_in_that_order(kind, seed, order):
+    encoder = lively(DescriptionEncoder(TINY), seed)
+    X, y = kind(seed, n_columns=4)
+    with torch.no_grad():
+        expected, found = (encoder(*tensors(values, y), 4) for values in (X, X[:, order]))
+    torch.testing.assert_close(found[:, 0], expected[:, 0], atol=1e-4, rtol=0.0)
+    torch.testing.assert_close(found[:, 1:], expected[:, 1:][:, order], atol=1e-4, rtol=0.0)
+    assert expected[:, 1:].std(1).max() > 0.1
 
 
-def test_the_network_gives_each_parent_a_distribution_over_its_children(generator):
-    X, y = (torch.from_numpy(np.stack(arrays)) for arrays in zip(*(table(seed) for seed in range(4))))
-    log_probs = generator.guide(describe(X, y))
+def test_many_tables_are_encoded_as_each_alone(generator):
+    n = 40  # more than are described at once
+    many = [table(seed) for seed in range(n)]
+    X, y = (np.stack(arrays) for arrays in zip(*many))
+    with torch.no_grad():
+        together = generator.encode(X, y, 3).latents
+        for number in (0, 31, 32, 39):
+            alone = generator.encode(X[[number]], y[[number]], 3).latents[0]
+            torch.testing.assert_close(together[number], alone, atol=5e-4, rtol=0.0)
+    assert together.shape == (n, 1 + 3, TINY.encoder_width)
+    assert together.std(0).max() > 0.1
+
+
+def test_every_description_reaches_the_vectors(generator):
+    given = Descriptions(*(part.clone().requires_grad_() for part in described(*table(3))))
+    latents = generator.encoder.read(given)
+    (latents * torch.randn(latents.shape, generator=torch.Generator().manual_seed(0))).sum().backward()
+    for part in given:
+        assert (part.grad.abs().amax(tuple(range(part.dim() - 1))) > 0.0).all()
+    generator.zero_grad()
+
+
+def test_a_table_of_one_row_is_encoded_and_sampled_for(generator):
+    X, y = table(0, n_rows=1)
+    assert torch.isfinite(generator.encode_dataset(X, y).latents).all()
+    assert len(generator.sample(X, y, 20)) == 20
+
+
+@pytest.mark.parametrize(
+    ("changes", "match"),
+    [
+        ({"n_latents": 2}, "n_latents=2 must be 1 with encoder='descriptions'"),
+        ({"remainders": True}, "remainders=True needs encoder='columns'"),
+        ({"encoder_heads": 3}, "16 must be a multiple of its 3 heads"),
+    ],
+)
+def test_sizes_that_do_not_fit_the_encoder_are_refused(changes, match):
+    with pytest.raises(ValueError, match=match):
+        replace(TINY, **changes)
+
+
+# ---- the decoder ------------------------------------------------------------------------------
+
+
+def log_probs_of_variables(generator, X, y):
+    """Log-probabilities of the programs that are one column."""
+    n, first = X.shape[1], generator.library.first_variable
+    tokens = np.zeros((n, LIMITS.max_length), dtype=np.int64)
+    tokens[:, 0] = first + np.arange(n)
+    with torch.no_grad():
+        encoding = generator.encode(X[None], y[None], n)
+        lengths = np.ones(n, dtype=np.int64)
+        return generator.log_probs(encoding, tokens, lengths, generator.grammar(n)).programs[0]
+
+
+def as_short_as_one_column(config=TINY):
+    return Generator.untrained(get_library("koza", 4), config, Constraints(1, 12), 0).eval()
+
+
+def test_equal_columns_are_told_apart_by_their_order():
+    generator = as_short_as_one_column()
+    X, y = table(0, n_columns=4)
+    X[:, 2] = X[:, 0]
+    lively(generator.decoder)
+    latents = generator.encode_dataset(X, y).latents[0]
+    torch.testing.assert_close(latents[1], latents[3], atol=2e-3, rtol=0.0)
+    found = log_probs_of_variables(generator, X, y)
+    assert abs(found[0] - found[2]) > 0.05
+    with torch.no_grad():
+        generator.decoder.order.weight.zero_()
+    found = log_probs_of_variables(generator, X, y)
+    torch.testing.assert_close(found[0], found[2], atol=2e-3, rtol=0.0)
+
+
+def test_only_the_order_of_columns_tells_a_variable_from_its_column():
+    """Without it, the probability of x1 in one order is that of x3 in another."""
+    generator = as_short_as_one_column()
+    lively(generator.encoder)
+    lively(generator.decoder, scale=0.05)
+    X, y = table(0, n_columns=4)
+    order = [2, 0, 3, 1]
+    expected, found = (log_probs_of_variables(generator, values, y) for values in (X, X[:, order]))
+    assert (found - expected[order]).abs().max() > 1e-3
+    with torch.no_grad():
+        generator.decoder.order.weight.zero_()
+    expected, found = (log_probs_of_variables(generator, values, y) for values in (X, X[:, order]))
+    torch.testing.assert_close(found, expected[order], atol=1e-3, rtol=0.0)
+    assert expected.std() > 1e-2
+
+
+def test_the_order_is_learned():
+    generator = as_short_as_one_column()
+    X, y = table(0, n_columns=3)
+    encoding = generator.encode(X[None], y[None], 3)
+    generator.decoder.memory(encoding.latents).outputs.sum().backward()
+    gradient = generator.decoder.order.weight.grad
+    assert (gradient[:3].abs().amax(1) > 0.0).all()
+    assert (gradient[3:] == 0.0).all()
+
+
+@pytest.mark.parametrize("encoder", ["rows", "columns"])
+def test_other_encoders_know_the_order_themselves(encoder):
+    assert as_short_as_one_column(replace(TINY, encoder=encoder)).decoder.order is None
+
+
+# ---- the guide --------------------------------------------------------------------------------
+
+
+def test_each_parent_has_a_distribution_over_its_children(generator):
+    X, y = (np.stack(arrays) for arrays in zip(*(table(seed) for seed in range(4))))
+    with torch.no_grad():
+        log_probs = generator.guide(generator.encode(X, y, 3).latents)
     library = generator.library
     assert log_probs.shape == (4, len(library.operators) + 1, library.first_variable + 3)
     torch.testing.assert_close(log_probs.exp().sum(-1), torch.ones(log_probs.shape[:2]))
@@ -345,34 +237,21 @@ def test_the_network_gives_each_parent_a_distribution_over_its_children(generato
 
 
 @settings(max_examples=10)
-@given(seeds, st.permutations(range(4)))
-def test_columns_in_another_order_have_their_probabilities_in_that_order(seed, order):
-    guide = lively(Guide(get_library("koza-const", 2), TINY), seed)
-    given = described(*table(seed, n_columns=4))
-    moved = Descriptions(given.table, given.columns[:, order], given.pairs[:, order][:, :, order])
-    with torch.no_grad():
-        expected, found = guide(given), guide(moved)
-    n = guide.n_fixed
-    torch.testing.assert_close(found[..., :n], expected[..., :n], atol=2e-4, rtol=0.0)
-    torch.testing.assert_close(found[..., n:], expected[..., n:][..., order], atol=2e-4, rtol=0.0)
-    assert (expected[..., n:] - expected[..., n:].mean(-1, keepdim=True)).abs().max() > 1e-3
-
-
-def test_every_description_reaches_the_probabilities(generator):
-    given = Descriptions(*(part.clone().requires_grad_() for part in described(*table(3))))
-    log_probs = generator.guide(given)
-    (log_probs * torch.randn(log_probs.shape, generator=torch.Generator().manual_seed(0))).sum().backward()
-    for part in given:
-        assert (part.grad.abs().amax(tuple(range(part.dim() - 1))) > 0.0).all()
-
-
-# Probabilities of a generator.
+@given(st.sampled_from([table, table_with_ties]), seeds, st.permutations(range(4)))
+def test_columns_in_another_order_have_their_probabilities_in_that_order(kind, seed, order):
+    generator = made_lively("koza-const", 4)
+    X, y = kind(seed, n_columns=4)
+    expected, found = (probabilities_of(generator, values, y) for values in (X, X[:, order]))
+    n = generator.library.first_variable
+    np.testing.assert_allclose(found[:, :n], expected[:, :n], atol=1e-4)
+    np.testing.assert_allclose(found[:, n:], expected[:, n:][:, order], atol=1e-4)
+    assert np.ptp(expected[:, n:], axis=1).max() > 1e-3
 
 
 @pytest.mark.parametrize("n_columns", [1, 2, 5])
 def test_probabilities_are_of_the_tokens_that_the_data_have(generator, n_columns):
     library = generator.library
-    probabilities = generator.guide_probabilities(*table(0, n_columns=n_columns))
+    probabilities = probabilities_of(generator, *table(0, n_columns=n_columns))
     assert probabilities.shape == (len(library.operators) + 1, len(library))
     assert probabilities.dtype == np.float64
     np.testing.assert_allclose(probabilities.sum(axis=1), 1.0, atol=1e-5)
@@ -384,80 +263,166 @@ def test_probabilities_are_of_the_tokens_that_the_data_have(generator, n_columns
 def test_probabilities_are_those_of_the_network(generator):
     X, y = table(0)
     with torch.no_grad():
-        expected = generator.guide(described(X, y))[0].exp()
-    found = generator.guide_probabilities(X, y)
+        expected = generator.guide(generator.encoder.read(described(X, y)))[0].exp()
+    found = probabilities_of(generator, X, y)
     np.testing.assert_allclose(found[:, : generator.guide.n_fixed + 3], expected, atol=1e-6)
-    as_given = generator.guide_probabilities(np.asfortranarray(X), y)
+    as_given = probabilities_of(generator, np.asfortranarray(X), y)
     np.testing.assert_allclose(as_given, found, atol=1e-6)
-
-
-def test_columns_that_are_not_described_are_less_likely_than_any_that_is():
-    config = replace(NO_GUIDE, max_rows=200)
-    made = Generator.untrained(get_library("koza", 100), config, LIMITS, 0).with_guide(0)
-    X, y = wide()
-    probabilities = made.guide_probabilities(X, y)
-    of_columns = probabilities[:, made.library.first_variable :]
-    _, columns = describe_strongest(torch.from_numpy(X[None]), torch.from_numpy(y[None]))
-    left_out = np.setdiff1d(np.arange(100), columns)
-    assert (of_columns[:, left_out] > 0.0).all()
-    assert (of_columns[:, left_out].max(axis=1) < 0.5 * of_columns[:, columns].min(axis=1)).all()
 
 
 def test_more_rows_than_are_read_are_drawn_by_seed(generator):
     X, y = table(0, n_rows=300)
     before = X.copy(), y.copy()
-    first, again, other = (generator.guide_probabilities(X, y, seed) for seed in (1, 1, 2))
+    first, again, other = (probabilities_of(generator, X, y, seed) for seed in (1, 1, 2))
     np.testing.assert_array_equal(first, again)
     assert (first != other).any()
     few = np.random.default_rng(1).choice(300, TINY.max_rows, replace=False)
-    np.testing.assert_allclose(generator.guide_probabilities(X[few], y[few]), first, atol=1e-6)
+    np.testing.assert_allclose(probabilities_of(generator, X[few], y[few]), first, atol=1e-6)
     np.testing.assert_array_equal(X, before[0])
     np.testing.assert_array_equal(y, before[1])
 
 
 def test_the_number_of_threads_does_not_change_the_probabilities():
-    made = Generator.untrained(get_library("koza", 12), replace(TINY, max_rows=200), LIMITS, 0)
-    lively(made.guide)
+    made = made_lively("koza", 12, replace(TINY, max_rows=200))
     X, y = table(0, n_rows=200, n_columns=12)
     before = torch.get_num_threads()
     try:
         found = []
         for n_threads in (1, 2, 4):
             torch.set_num_threads(n_threads)
-            found.append(made.guide_probabilities(X, y))
+            found.append(probabilities_of(made, X, y))
     finally:
         torch.set_num_threads(before)
     for other in found[1:]:
-        np.testing.assert_allclose(other, found[0], atol=1e-6)
+        np.testing.assert_allclose(other, found[0], atol=1e-5)
 
 
-def test_a_generator_without_a_guide_has_no_probabilities():
-    made = Generator.untrained(get_library("koza", 2), NO_GUIDE, LIMITS, 0)
+@pytest.mark.parametrize("config", [GeneratorConfig(max_length=12), NO_GUIDE], ids=["rows", "columns"])
+def test_a_generator_of_another_encoder_has_no_guide(config):
+    made = untrained("koza", 2, config)
     assert made.guide is None
-    assert made.guide_probabilities(*table(0, n_columns=2)) is None
+    assert made.guide_probabilities(made.encode_dataset(*table(0, n_columns=2))) is None
     assert not any("guide" in name for name in (*made.input_names(), *made.state_dict()))
 
 
-def test_a_guide_is_added_to_shared_weights():
-    plain = Generator.untrained(get_library("koza", 2), NO_GUIDE, LIMITS, 0)
-    state = torch.get_rng_state()
-    first, again, other = (plain.with_guide(seed) for seed in (1, 1, 2))
-    assert torch.equal(torch.get_rng_state(), state)
-    assert plain.guide is None
-    assert plain.config == NO_GUIDE
-    assert first.config == NO_GUIDE.with_guide()
-    assert first.config.guide_width == GUIDE_WIDTH
-    theirs = dict(first.named_parameters())
-    assert all(theirs[name] is parameter for name, parameter in plain.named_parameters())
-    weights = [list(made.guide.parameters()) for made in (first, again, other)]
-    assert all(torch.equal(a, b) for a, b in zip(weights[0], weights[1], strict=True))
-    assert any(not torch.equal(a, b) for a, b in zip(weights[0], weights[2], strict=True))
-    assert first.with_guide(5) is first
-    assert first.with_variables(2).guide is first.guide
-    assert first.refinable_copy().guide is first.guide
+# ---- wide tables ------------------------------------------------------------------------------
 
 
-# Files.
+@pytest.fixture(scope="module")
+def of_wide_tables():
+    return made_lively("koza", 5, replace(TINY, max_rows=200)).with_variables(100)
+
+
+def test_of_a_wide_table_the_strongest_columns_are_read(of_wide_tables):
+    X, y = wide_table()
+    order = by_strength(*tensors(X, y)).numpy()
+    read, unread = np.sort(order[:MOST_COLUMNS]), np.sort(order[MOST_COLUMNS:])
+    assert {11, 42, 99} <= set(read.tolist())
+    encoding = of_wide_tables.encode_dataset(X, y)
+    np.testing.assert_array_equal(encoding.unread, unread)
+    latents = encoding.latents[0]
+    assert latents.shape == (101, TINY.encoder_width)
+    alone = of_wide_tables.encode_dataset(X[:, read], y)
+    assert alone.unread is None
+    torch.testing.assert_close(latents[[0, *(1 + read)]], alone.latents[0], atol=1e-4, rtol=0.0)
+    weakest = latents[1 + order[MOST_COLUMNS - 1]]
+    assert (latents[1 + unread] == weakest).all()
+
+
+def test_columns_that_are_not_read_are_less_likely_than_any_that_is(of_wide_tables):
+    X, y = wide_table()
+    encoding = of_wide_tables.encode_dataset(X, y)
+    probabilities = of_wide_tables.guide_probabilities(encoding)
+    of_columns = probabilities[:, of_wide_tables.library.first_variable :]
+    read = np.setdiff1d(np.arange(100), encoding.unread)
+    assert of_columns.shape[1] == 100
+    least = of_columns[:, read].min(axis=1, keepdims=True)
+    np.testing.assert_allclose(of_columns[:, encoding.unread], 0.1 * np.repeat(least, 76, axis=1))
+    assert (of_columns > 0.0).all()
+    assert np.ptp(of_columns[:, read], axis=1).max() > 1e-4
+
+
+def test_a_table_of_as_many_columns_as_can_be_read_is_read_whole(of_wide_tables):
+    X, y = wide_table(MOST_COLUMNS + 20)
+    encoding = of_wide_tables.encode_dataset(X[:, :MOST_COLUMNS], y)
+    assert encoding.unread is None
+    assert encoding.latents.shape[1] == 1 + MOST_COLUMNS
+    with torch.no_grad():
+        whole = of_wide_tables.encode(X[None], y[None], MOST_COLUMNS).latents
+    torch.testing.assert_close(encoding.latents, whole)
+    assert of_wide_tables.encode_dataset(X[:, : MOST_COLUMNS + 1], y).unread.shape == (1,)
+
+
+def test_what_was_not_read_stays_with_the_encoding(of_wide_tables):
+    encoding = of_wide_tables.encode_dataset(*wide_table())
+    for same in (encoding.detached(), encoding.of(np.array([0, 0]))):
+        np.testing.assert_array_equal(same.unread, encoding.unread)
+    probabilities = [of_wide_tables.guide_probabilities(e) for e in (encoding, encoding.detached())]
+    np.testing.assert_array_equal(*probabilities)
+
+
+@pytest.mark.parametrize("n_columns", [3, 9, 60])
+def test_the_compiled_decoder_the_torch_one_and_the_training_pass_agree(
+    of_wide_tables, n_columns, monkeypatch
+):
+    """For fewer columns than the generator was trained for, for more, and for more than are read."""
+    X, y = table(2, n_columns=n_columns)
+    encoding, grammar = of_wide_tables.encode_dataset(X, y).detached(), of_wide_tables.grammar(n_columns)
+    compiled = of_wide_tables.sample_encoded(encoding, BLOCK, grammar, new_state(5))
+    monkeypatch.setattr(sampling, "_draw_compiled", sampling._draw_with_torch)
+    by_torch = of_wide_tables.sample_encoded(encoding, BLOCK, grammar, new_state(5))
+    np.testing.assert_array_equal(compiled.tokens, by_torch.tokens)
+    np.testing.assert_allclose(compiled.log_probs, by_torch.log_probs, atol=1e-4)
+    with torch.no_grad():
+        again = of_wide_tables.log_probs(encoding, compiled.tokens, compiled.lengths, grammar).programs
+    np.testing.assert_allclose(again[0], compiled.log_probs, atol=1e-4)
+    assert are_valid(compiled.tokens, compiled.lengths, grammar).all()
+    used = np.unique(compiled.tokens) - of_wide_tables.library.first_variable
+    assert used.max() > min(n_columns // 2, 10)
+
+
+# ---- copies -----------------------------------------------------------------------------------
+
+
+def test_a_widened_generator_is_the_same_on_the_columns_it_knew(generator):
+    wide = generator.with_variables(30)
+    assert wide.encoder is generator.encoder
+    assert wide.guide is generator.guide
+    assert generator.with_variables(5) is generator
+    X, y = table(1, n_columns=5)
+    encoding, other = (made.encode_dataset(X, y) for made in (generator, wide))
+    assert torch.equal(encoding.latents, other.latents)
+    n = len(generator.library)
+    found = wide.guide_probabilities(other)
+    np.testing.assert_array_equal(found[:, :n], generator.guide_probabilities(encoding))
+    assert (found[:, n:] == 0.0).all()
+    assert found.shape[1] == len(wide.library) == n + 25
+    one, another = (
+        made.sample_encoded(encoding, 50, made.grammar(5), new_state(1)).tokens for made in (generator, wide)
+    )
+    np.testing.assert_array_equal(one, another)
+
+
+def test_refining_a_copy_changes_neither_the_vectors_nor_the_guide(generator):
+    twin = generator.refinable_copy()
+    assert twin.encoder is generator.encoder
+    assert twin.guide is generator.guide
+    before = {name: tensor.clone() for name, tensor in generator.state_dict().items()}
+    X, y = table(4, n_columns=5)
+    population = twin.sample(X, y, 40)
+    encoding, grammar = twin.encode_dataset(X, y).detached(), twin.grammar(5)
+    probabilities = twin.guide_probabilities(encoding)
+    optimizer = torch.optim.Adam(twin.decoder.parameters(), lr=1e-3)
+    (-twin.log_probs(encoding, population.tokens, population.lengths, grammar).programs.mean()).backward()
+    optimizer.step()
+    assert all(torch.equal(tensor, before[name]) for name, tensor in generator.state_dict().items())
+    assert all(parameter.grad is None for parameter in (*twin.encoder.parameters(), *twin.guide.parameters()))
+    assert (twin.decoder.order.weight != generator.decoder.order.weight).any()
+    assert (twin.log_prob(population, X, y) > generator.log_prob(population, X, y)).mean() > 0.5
+    np.testing.assert_array_equal(twin.guide_probabilities(twin.encode_dataset(X, y)), probabilities)
+
+
+# ---- files ------------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -470,26 +435,35 @@ def rewrite(folder, generator, **header):
     save_file(load_file(folder / WEIGHTS), folder / WEIGHTS, metadata=header_of(generator) | header)
 
 
-def test_a_loaded_guide_is_the_saved_one(folder, generator):
+def test_a_loaded_generator_with_a_guide_is_the_saved_one(folder, generator):
     loaded = load_generator(folder)
     assert loaded.config == TINY
+    state = generator.state_dict()
+    assert loaded.state_dict().keys() == state.keys()
+    assert all(torch.equal(tensor, state[name]) for name, tensor in loaded.state_dict().items())
     X, y = table(0)
-    expected = generator.guide_probabilities(X, y)
-    np.testing.assert_array_equal(loaded.guide_probabilities(X, y), expected)
+    np.testing.assert_array_equal(probabilities_of(loaded, X, y), probabilities_of(generator, X, y))
+    population = generator.sample(X, y, 50)
+    np.testing.assert_array_equal(population.tokens, loaded.sample(X, y, 50).tokens)
+    np.testing.assert_array_equal(generator.log_prob(population, X, y), loaded.log_prob(population, X, y))
+    wide = wide_table()
+    of_both = [probabilities_of(made.with_variables(100), *wide) for made in (generator, loaded)]
+    np.testing.assert_array_equal(*of_both)
 
 
-def test_a_guide_that_was_added_is_saved_and_loaded(tmp_path):
-    made = Generator.untrained(get_library("koza", 2), NO_GUIDE, LIMITS, 0).with_guide(0)
-    save_generator(made, tmp_path, {})
-    X, y = table(0, n_columns=2)
-    found = load_generator(tmp_path).guide_probabilities(X, y)
-    np.testing.assert_array_equal(found, made.eval().guide_probabilities(X, y))
+def test_the_preset_has_the_encoder_of_descriptions():
+    made = Generator.untrained(get_library("physics", 5), CONFIGS["descriptions"], Constraints(), 0)
+    assert made.config.encoder == "descriptions"
+    assert made.guide is not None
+    assert made.guide.n_fixed == made.library.first_variable
 
 
-def test_the_header_names_what_a_guide_reads_and_other_names_are_refused(folder, generator):
+def test_the_header_names_what_the_encoder_reads_and_other_names_are_refused(folder, generator):
     names = generator.input_names()
     written = json.loads(header_of(generator)["input_layout"])
-    assert written["names"].keys() == names.keys() >= descriptions.names().keys()
+    assert names.keys() == {*descriptions.names(), "token", "state of the tree"}
+    assert written["names"].keys() == names.keys()
+    assert all(len(set(part)) == len(part) for part in names.values())
     for part in descriptions.names():
         swapped = [names[part][1], names[part][0], *names[part][2:]]
         changed = json.dumps(written | {"names": names | {part: swapped}})
@@ -498,21 +472,17 @@ def test_the_header_names_what_a_guide_reads_and_other_names_are_refused(folder,
             load_generator(folder)
 
 
-@pytest.mark.parametrize("width", [32, 15, 0, -1, 16.5, "16", None, True, 10**9, 100_000])
-def test_a_damaged_width_of_the_guide_is_refused(folder, generator, width):
-    config = json.loads(header_of(generator)["config"]) | {"guide_width": width}
+@pytest.mark.parametrize(
+    "change",
+    [
+        *({"encoder_width": width} for width in (32, 15, 0, -1, 16.5, "16", None, True, 10**9, 100_000)),
+        *({"encoder_layers": 2}, {"n_latents": 2}, {"encoder": "columns"}, {"encoder": "rows"}),
+        *({"guide_width": 16}, {"remainders": True}),
+    ],
+    ids=str,
+)
+def test_sizes_that_are_not_those_of_the_weights_are_refused(folder, generator, change):
+    config = json.loads(header_of(generator)["config"]) | change
     rewrite(folder, generator, config=json.dumps(config))
     with pytest.raises(ValueError, match=r"weights\.safetensors .*pretrain"):
         load_generator(folder)
-
-
-def test_a_file_from_before_the_guide_is_read(tmp_path):
-    made = Generator.untrained(get_library("koza", 2), NO_GUIDE, LIMITS, 0)
-    save_generator(made, tmp_path, {})
-    config = json.loads(header_of(made)["config"])
-    older = {name: value for name, value in config.items() if not name.startswith("guide")}
-    assert len(older) == len(config) - 3
-    rewrite(tmp_path, made, config=json.dumps(older))
-    loaded = load_generator(tmp_path)
-    assert loaded.guide is None
-    assert loaded.config.guide_width == 0

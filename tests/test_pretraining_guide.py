@@ -1,9 +1,10 @@
-"""Training of the guide: it alone learns, and its folder says what it is a guide for."""
+"""Training of a generator with a guide: decoder and guide learn together from the vectors of one encoder."""
 
 from __future__ import annotations
 
 import json
 from dataclasses import asdict, replace
+from types import SimpleNamespace
 from xml.etree import ElementTree
 
 import numpy as np
@@ -12,28 +13,29 @@ import torch
 
 from dgsr.expressions.constraints import Constraints
 from dgsr.expressions.library import Library
-from dgsr.generator.checkpoints import CARD, CURVES, load_generator, save_generator
-from dgsr.generator.config import GUIDE_WIDTH
+from dgsr.generator.checkpoints import CARD, CURVES, load_generator
 from dgsr.generator.generator import Generator
-from dgsr.generator.guide.descriptions import describe
 from dgsr.kernels.random import new_state
 from dgsr.pretraining import PRETRAINING_CONFIGS, PretrainingConfig, Trainer, pretrain
+from dgsr.pretraining import run as run_module
+from dgsr.pretraining.conditioning_gap import draw_validation_set, measure
 from dgsr.pretraining.curves import to_svg
 from dgsr.pretraining.decontamination import nothing_held_out
-from dgsr.pretraining.guide import guide_nats, measure_guide
+from dgsr.pretraining.guide import guide_nats
 from dgsr.pretraining.prior import Prior
-from dgsr.problems import list_sets
-from searches import tiny_guided_config
+from dgsr.pretraining.stream import Batch
+from searches import lively, tiny_guided_config
 
 pytestmark = pytest.mark.search
 
 torch.set_num_threads(1)
 
 TINY = tiny_guided_config(8)
-NO_GUIDE = replace(TINY, guide_width=0, guide_heads=4, guide_layers=1)
+NO_GUIDE = replace(TINY, encoder="columns")
 LIBRARY = Library("mine", ("add", "mul", "sin"), False, 3)
 LIMITS = Constraints(1, 8)
 PRIOR = Prior(min_leaves=2, max_leaves=3)
+NATS = {"guide_nats_right", "guide_nats_wrong", "guide_nats_none"}
 
 
 def untrained(config=TINY):
@@ -44,179 +46,271 @@ def drawn_datasets(n, n_variables=3, seed=1):
     return PRIOR.draw(n, 40, n_variables, LIBRARY, LIMITS, new_state(seed))
 
 
-def run(out, **settings):
+def run(out, library=LIBRARY, **settings):
     defaults = {
-        "config": TINY, "prior": PRIOR, "constraints": LIMITS, "training": "guide", "steps": 4, "warmup": 2,
-        "n_datasets": 8, "n_groups": 2, "max_samples": 30, "n_validation": 4, "random_state": 3,
+        "config": TINY, "prior": PRIOR, "constraints": LIMITS, "steps": 4, "warmup": 2, "n_datasets": 8,
+        "n_groups": 2, "max_samples": 30, "n_validation": 4, "random_state": 3,
     }  # fmt: skip
-    return pretrain(LIBRARY, 3, out, **(defaults | settings))
+    return pretrain(library, 3, out, **(defaults | settings))
 
 
-def trained_part(generator, before):
+def changed_weights(generator, before):
     """Names of the weights that differ."""
     given = before.state_dict()
     return {n for n, t in generator.state_dict().items() if n not in given or not torch.equal(t, given[n])}
 
 
+@pytest.fixture(autouse=True)
+def quick_figures(monkeypatch):
+    """A thousand samples for each validation equation would take most of the time of these tests."""
+    real = run_module.measure
+
+    def with_few_programs(generator, held_out, n_programs, n_datasets):
+        return real(generator, held_out, min(n_programs, 10), n_datasets)
+
+    monkeypatch.setattr(run_module, "measure", with_few_programs)
+
+
 # ---- the loss -----------------------------------------------------------------------------------
 
 
+def nats_by_hand(log_probs, program):
+    """Minus the log-likelihood of the tokens of one program, each given its parent."""
+    open_parents, nats = [len(LIBRARY.operators)], 0.0
+    for token in program.tolist():
+        nats -= float(log_probs[open_parents.pop(), token])
+        open_parents += [token] * LIBRARY.tokens[token].arity
+    assert not open_parents
+    return nats
+
+
 @pytest.mark.parametrize("shift", [0, 1, 3])
-def test_the_loss_is_that_of_every_pair_of_parent_and_child(shift):
-    generator, n = untrained(), 40  # more than are described at once
+def test_the_loss_of_the_guide_is_that_of_every_pair_of_parent_and_child(shift):
+    generator, n = untrained(), 40
+    lively(generator.encoder)
+    lively(generator.guide)
     drawn = drawn_datasets(n, 2)
     programs = drawn.programs
     with torch.no_grad():
-        for parameter in generator.guide.parameters():
-            parameter.add_(0.2 * torch.randn(parameter.shape, generator=torch.Generator().manual_seed(1)))
-        found = guide_nats(generator, drawn, 2, shift)
+        encoding = generator.encode(drawn.X, drawn.y, 2).of(np.roll(np.arange(n), -shift))
+        found = guide_nats(generator, encoding, programs, 2)
         expected = []
         for b in range(n):
-            data = ((b + shift) % n,)
-            X, y = (torch.from_numpy(values[data][None]) for values in (drawn.X[:, :, :2], drawn.y))
-            log_probs = generator.guide(describe(X, y))[0]
-            open_parents, nats = [len(LIBRARY.operators)], 0.0
-            for token in programs.tokens[b, : programs.lengths[b]].tolist():
-                nats -= float(log_probs[open_parents.pop(), token])
-                open_parents += [token] * LIBRARY.tokens[token].arity
-            assert not open_parents
-            expected.append(nats)
-    np.testing.assert_allclose(found, expected, rtol=1e-4)
+            data = (b + shift) % n
+            alone = generator.encode(drawn.X[[data]], drawn.y[[data]], 2)
+            program = programs.tokens[b, : programs.lengths[b]]
+            expected.append(nats_by_hand(generator.guide(alone.latents)[0], program))
+    assert found.shape == (n,)
+    np.testing.assert_allclose(found, expected, rtol=1e-3)
     assert np.ptp(expected) > 0.5
 
 
-def test_columns_that_do_not_count_are_not_shown():
+def test_a_generator_without_a_guide_is_refused_with_the_mend():
+    generator, drawn = untrained(NO_GUIDE), drawn_datasets(2)
+    with pytest.raises(ValueError, match="encoder='descriptions'"):
+        guide_nats(generator, generator.encode(drawn.X, drawn.y, 3), drawn.programs, 3)
+
+
+@pytest.mark.parametrize("blind", [False, True])
+@pytest.mark.parametrize("n_groups", [1, 2])
+def test_the_loss_is_the_sum_of_the_nats_of_decoder_and_guide(n_groups, blind):
+    """A batch of more programs than are trained on at once; its gradient is divided by its groups."""
+    generator = untrained()
+    lively(generator.guide)
+    settings = PretrainingConfig(steps=1, n_datasets=100 * n_groups, n_groups=n_groups)
+    trainer = Trainer(generator, PRIOR, settings, nothing_held_out(3), 0)
+    drawn = drawn_datasets(100, 2)
+    if blind:  # of all data sets that are trained on at once there is one encoding
+        drawn.X[:], drawn.y[:] = drawn.X[:1], drawn.y[:1]
+    loss = trainer._cross_entropy(Batch(2, drawn, blind))
+    found = {name: parameter.grad.clone() for name, parameter in generator.named_parameters()}
+    generator.zero_grad()
+    encoding = generator.encode(drawn.X, drawn.y, 2)
+    programs = drawn.programs
+    log_probs = generator.log_probs(encoding, programs.tokens, programs.lengths, generator.grammar(2))
+    expected = guide_nats(generator, encoding, programs, 2).mean() - log_probs.programs.mean()
+    (expected / n_groups).backward()
+    assert loss == pytest.approx(expected.item(), rel=1e-5)
+    for name, parameter in generator.named_parameters():
+        torch.testing.assert_close(found[name], parameter.grad, atol=1e-4, rtol=1e-3, msg=name)
+
+
+def test_columns_that_do_not_count_are_not_read():
     generator, drawn = untrained(), drawn_datasets(6, 2)
     drawn.X[:, :, 2] = np.random.default_rng(0).normal(size=drawn.X.shape[:2])
     with torch.no_grad():
-        shown = guide_nats(generator, drawn, 2)
+        nats = guide_nats(generator, generator.encode(drawn.X, drawn.y, 2), drawn.programs, 2)
         drawn.X[:, :, 2] = drawn.y
-        assert torch.equal(guide_nats(generator, drawn, 2), shown)
+        again = guide_nats(generator, generator.encode(drawn.X, drawn.y, 2), drawn.programs, 2)
+    assert torch.equal(again, nats)
 
 
-def test_a_generator_without_a_guide_is_refused_with_the_mend():
-    with pytest.raises(ValueError, match="with_guide"):
-        guide_nats(untrained(NO_GUIDE), drawn_datasets(2), 3)
+# ---- does it learn ------------------------------------------------------------------------------
 
 
-# ---- training -----------------------------------------------------------------------------------
-
-
-def test_training_the_guide_lowers_its_nats_and_leaves_all_other_weights_alone():
+@pytest.fixture(scope="module")
+def trained():
+    """A tiny generator after 120 steps, with its losses and its figures before and after."""
     generator, before = untrained(), untrained()
-    held_out = drawn_datasets(60, seed=2)
+    held_out = draw_validation_set(generator, PRIOR, nothing_held_out(3), 60, seed=0)
+    first = measure(generator, held_out, 10, 60)
     settings = PretrainingConfig(
-        "guide", steps=50, n_datasets=24, n_groups=1, learning_rate=0.01, warmup=5, min_samples=30
+        steps=120, n_datasets=32, n_groups=1, learning_rate=0.01, warmup=5, min_samples=30
     )
     trainer = Trainer(generator, PRIOR, settings, nothing_held_out(3), 0)
-    first = measure_guide(generator, held_out, 3)
-    losses = [trainer.run_step() for _ in range(50)]
-    last = measure_guide(generator, held_out, 3)
-    assert np.mean(losses[-10:]) < 0.7 * np.mean(losses[:3])
-    assert last["guide_nats_right"] < 0.7 * first["guide_nats_right"]
-    # It learns from the data, and not the prior alone.
-    assert abs(first["guide_nats_right"] - first["guide_nats_wrong"]) < 0.1
-    assert last["guide_nats_right"] < last["guide_nats_wrong"] - 0.3
-    changed = trained_part(generator, before)
-    assert changed
-    assert all(name.startswith("guide.") for name in changed)
-    assert len(changed) > 0.9 * len(list(generator.guide.parameters()))
+    losses = [trainer.run_step() for _ in range(120)]
+    changed = changed_weights(generator, before)
+    last = measure(generator.eval(), held_out, 10, 60)
+    return SimpleNamespace(losses=losses, first=first, last=last, changed=changed, generator=generator)
 
 
-def test_other_objectives_leave_the_guide_alone():
+def test_training_lowers_the_nats_of_decoder_and_guide(trained):
+    assert np.mean(trained.losses[-10:]) < 0.75 * np.mean(trained.losses[:3])
+    assert trained.last["guide_nats_right"] < 0.75 * trained.first["guide_nats_right"]
+    assert trained.last["log_likelihood_right"] > trained.first["log_likelihood_right"] + 1.0
+
+
+def test_decoder_and_guide_learn_from_the_data_and_not_the_prior_alone(trained):
+    first, last = trained.first, trained.last
+    for name in ("guide_nats", "log_likelihood"):
+        assert abs(first[f"{name}_right"] - first[f"{name}_wrong"]) < 0.2
+    assert last["guide_nats_right"] < last["guide_nats_none"] - 0.2
+    assert last["guide_nats_right"] < last["guide_nats_wrong"] - 0.5
+    assert last["log_likelihood_right"] > last["log_likelihood_none"] + 0.2
+    assert last["log_likelihood_right"] > last["log_likelihood_wrong"] + 0.5
+
+
+def test_all_parts_are_trained(trained):
+    names = [name for name, _ in trained.generator.named_parameters()]
+    for part in ("encoder.", "decoder.", "guide."):
+        of_part = {name for name in names if name.startswith(part)}
+        assert len(trained.changed & of_part) > 0.9 * len(of_part)
+    assert "decoder.order.weight" in trained.changed
+
+
+def test_the_guide_is_taught_by_what_the_encoder_learns():
+    generator, drawn = untrained(), drawn_datasets(8)
+    lively(generator.guide)
+    guide_nats(generator, generator.encode(drawn.X, drawn.y, 3), drawn.programs, 3).mean().backward()
+    assert all(parameter.grad is None for parameter in generator.decoder.parameters())
+    gradients = [
+        parameter.grad for parameter in (*generator.encoder.parameters(), *generator.guide.parameters())
+    ]
+    assert sum(bool((gradient != 0.0).any()) for gradient in gradients) > 0.9 * len(gradients)
+
+
+@pytest.mark.parametrize("objective", ["vpg", "risk-seeking"])
+def test_policy_gradients_leave_the_guide_as_it_is(objective):
     generator, before = untrained(), untrained()
-    settings = PretrainingConfig("cross-entropy", steps=2, n_datasets=8, weight_decay=0.0)
+    settings = PretrainingConfig(objective, steps=2, n_datasets=8, n_programs=20, weight_decay=0.01)
     trainer = Trainer(generator, PRIOR, settings, nothing_held_out(3), 0)
     for _ in range(2):
         trainer.run_step()
-    changed = trained_part(generator, before)
-    assert changed
+    changed = changed_weights(generator, before)
+    assert any(name.startswith("encoder.") for name in changed)
     assert not any(name.startswith("guide.") for name in changed)
 
 
-@pytest.mark.parametrize("n_groups", [1, 2])
-def test_a_group_adds_its_share_of_the_gradient(n_groups):
-    generator = untrained()
-    settings = PretrainingConfig("guide", steps=1, n_datasets=8, n_groups=n_groups)
-    trainer = Trainer(generator, PRIOR, settings, nothing_held_out(3), 0)
-    batch = trainer.stream[0]
-    assert len(batch.drawn.y) == 8 // n_groups
-    loss = trainer._guide(batch)
-    found = [parameter.grad.clone() for parameter in generator.guide.parameters()]
-    generator.zero_grad()
-    expected = guide_nats(generator, batch.drawn, batch.n_variables).mean()
-    (expected / n_groups).backward()
-    assert loss == pytest.approx(expected.item(), rel=1e-6)
-    for parameter, gradient in zip(generator.guide.parameters(), found, strict=True):
-        torch.testing.assert_close(gradient, parameter.grad)
+# ---- figures ------------------------------------------------------------------------------------
 
 
-def test_a_guide_is_trained_on_a_generator_that_was_shipped_without_one(tmp_path):
-    plain = untrained(NO_GUIDE)
-    save_generator(plain, tmp_path / "plain", {"name": "plain", "library": LIBRARY.to_json(), "note": "kept"})
-    guided = run(tmp_path / "guided", start_from=tmp_path / "plain")
-    assert guided.config == NO_GUIDE.with_guide()
-    assert guided.config.guide_width == GUIDE_WIDTH
-    loaded = load_generator(tmp_path / "guided")
-    given = plain.state_dict()
-    for name, tensor in loaded.state_dict().items():
-        assert name.startswith("guide.") or torch.equal(tensor, given[name]), name
-    untouched = plain.with_guide(3)
-    assert trained_part(loaded, untouched) >= {"guide.of_tokens.weight", "guide.pairs.0.weight"}
-
-    card = json.loads((tmp_path / "guided" / CARD).read_text())
-    assert {name: card[name] for name in ("name", "note", "library")} == {
-        "name": "guided",
-        "note": "kept",
-        "library": json.loads(json.dumps(LIBRARY.to_json())),
-    }
-    assert card["config"] == asdict(guided.config)
-    part = card["guide"]
-    assert part["training"]["objective"] == "guide"
-    assert (part["training"]["seed"], part["training"]["start_from"]) == (3, "plain")
-    assert (part["steps_done"], part["equations_seen"]) == (4, 32)
-    assert part["validation"].keys() == {"guide_nats_right", "guide_nats_wrong"}
-    assert part["held_out_sets"] == list_sets()
-    assert part["curves"][-1]["step"] == 4
-    assert "training" not in card
-    assert "validation" not in card
+def test_the_figures_of_the_guide_are_its_nats_for_the_right_data_for_others_and_for_none():
+    generator = untrained().eval()
+    lively(generator.encoder)
+    lively(generator.guide)
+    held_out = draw_validation_set(generator, PRIOR, nothing_held_out(3), 12, seed=0)
+    found = measure(generator, held_out, 10, 10)
+    drawn, n = held_out.drawn, 10
+    rows = np.arange(n)
+    with torch.no_grad():
+        encoding = generator.encode(drawn.X[:n, :40], drawn.y[:n, :40], 3)
+        of_none = replace(encoding, latents=encoding.latents.mean(0, keepdim=True).expand(n, -1, -1))
+        for name, given in (("right", encoding), ("wrong", encoding.of((rows + 1) % n)), ("none", of_none)):
+            nats = guide_nats(generator, given, drawn.programs[rows], 3).mean().item()
+            assert found[f"guide_nats_{name}"] == pytest.approx(nats, rel=1e-2), name
+    assert len({found[name] for name in NATS}) == 3
 
 
-def test_the_card_of_a_generator_that_begins_with_its_guide_is_its_own(tmp_path):
+def test_a_generator_without_a_guide_has_no_such_figures():
+    generator = untrained(NO_GUIDE).eval()
+    held_out = draw_validation_set(generator, PRIOR, nothing_held_out(3), 4, seed=0)
+    assert not NATS & measure(generator, held_out, 10, 4).keys()
+
+
+# ---- a run and its files ------------------------------------------------------------------------
+
+
+def test_the_card_tells_of_decoder_and_guide(tmp_path):
     generator = run(tmp_path / "mine")
-    assert generator.config == TINY
     card = json.loads((tmp_path / "mine" / CARD).read_text())
-    assert "guide" not in card
     assert card["name"] == "mine"
-    assert card["training"]["objective"] == "guide"
-    assert card["validation"].keys() == {"guide_nats_right", "guide_nats_wrong"}
+    assert card["config"] == asdict(TINY)
+    assert card["training"]["objective"] == "cross-entropy"
+    assert card["n_parameters"] == generator.n_parameters()
+    assert {"log_likelihood_right", "hit_10"} | NATS <= card["validation"].keys()
+    assert card["curves"][-1].keys() >= NATS
+    assert card["curves"][-1]["step"] == 4
 
 
-def test_training_of_a_guide_goes_on_from_one_that_is_there(tmp_path):
-    first = run(tmp_path / "first")
-    again = run(tmp_path / "again", start_from=tmp_path / "first", learning_rate=0.0, steps=1)
-    assert not trained_part(again, first)
-    assert json.loads((tmp_path / "again" / CARD).read_text())["guide"]["steps_done"] == 1
+def test_a_saved_and_loaded_generator_is_the_trained_one(tmp_path):
+    generator = run(tmp_path)
+    loaded = load_generator(tmp_path)
+    assert loaded.config == TINY
+    assert loaded.state_dict().keys() == generator.state_dict().keys()
+    assert not changed_weights(loaded, generator)
+    drawn = drawn_datasets(1)
+    encodings = [made.encode_dataset(drawn.X[0], drawn.y[0]) for made in (generator, loaded)]
+    assert torch.equal(encodings[0].latents, encodings[1].latents)
+    np.testing.assert_array_equal(
+        *(made.guide_probabilities(e) for made, e in zip((generator, loaded), encodings, strict=True))
+    )
 
 
-def test_a_training_on_another_generator_is_resumed(tmp_path):
+def test_a_run_that_was_interrupted_and_resumed_equals_one_that_was_not(tmp_path):
     def interrupt(progress):
         if progress.step == 2:
             raise KeyboardInterrupt
 
-    save_generator(untrained(NO_GUIDE), tmp_path / "plain", {})
-    whole = run(tmp_path / "whole", start_from=tmp_path / "plain")
+    whole = run(tmp_path / "whole")
     with pytest.raises(KeyboardInterrupt):
-        run(tmp_path / "parts", start_from=tmp_path / "plain", callback=interrupt)
+        run(tmp_path / "parts", callback=interrupt)
+    assert not (tmp_path / "parts" / CARD).exists()
     steps = []
-    resumed = run(tmp_path / "parts", start_from=tmp_path / "plain", callback=lambda p: steps.append(p.step))
+    resumed = run(tmp_path / "parts", callback=lambda progress: steps.append(progress.step))
     assert steps == [3, 4]
-    assert not trained_part(resumed, whole)
-    assert not trained_part(load_generator(tmp_path / "parts"), whole)
+    assert not changed_weights(resumed, whole)
+    assert not changed_weights(load_generator(tmp_path / "parts"), whole)
+    validation = [
+        json.loads((tmp_path / name / CARD).read_text())["validation"] for name in ("whole", "parts")
+    ]
+    assert validation[0] == validation[1]
 
 
-def test_the_preset_trains_the_guide():
-    assert PRETRAINING_CONFIGS["guide"].objective == "guide"
+def test_training_goes_on_from_a_generator_with_its_guide(tmp_path):
+    first = run(tmp_path / "first")
+    again = run(tmp_path / "again", start_from=tmp_path / "first", learning_rate=0.0, steps=1)
+    assert not changed_weights(again, first)
+    further = run(tmp_path / "further", start_from=tmp_path / "first")
+    assert any(name.startswith("guide.") for name in changed_weights(further, first))
+    card = json.loads((tmp_path / "further" / CARD).read_text())
+    assert card["training"]["start_from"] == "first"
+    assert card["steps_done"] == 4
+
+
+@pytest.mark.parametrize(("config", "is_varied"), [(TINY, True), (NO_GUIDE, False)], ids=["guide", "none"])
+def test_a_generator_with_a_guide_is_trained_on_varied_tables_by_default(tmp_path, config, is_varied):
+    library = Library("mine", ("add", "sub", "mul", "div", "sin"), False, 3)
+    run(tmp_path, library, config=config, prior=None, steps=1, n_validation=2)
+    used = json.loads((tmp_path / CARD).read_text())["prior"]
+    usual = Prior.varied_for if is_varied else Prior.default_for
+    assert used == json.loads(json.dumps(asdict(usual(library, 3))))
+    assert (used["inputs"] == "varied") == is_varied
+
+
+def test_the_preset_of_training_is_one_of_cross_entropy():
+    assert PRETRAINING_CONFIGS["varied"].objective == "cross-entropy"
+    with pytest.raises(ValueError, match="objective='guide' is unknown"):
+        PretrainingConfig("guide")
 
 
 # ---- curves -------------------------------------------------------------------------------------
@@ -229,18 +323,20 @@ def lines_of(svg):
     return texts, lines, float(plot.get("viewBox").split()[2])
 
 
-def test_the_curves_of_a_guide_are_its_nats_alone(tmp_path):
+TITLES = ["nats of the true program", "share found in the first samples", "nats of the parent-child pairs"]
+
+
+def test_the_curves_of_a_guide_stand_beside_those_of_the_decoder(tmp_path):
     run(tmp_path)
     texts, lines, width = lines_of((tmp_path / CURVES).read_text())
     curves = json.loads((tmp_path / CARD).read_text())["curves"]
-    assert [len(line) for line in lines] == [len(curves)] * 2
-    assert "nats of the parent-child pairs" in texts
-    assert "nats of the true program" not in texts
-    heights = [float(point.split(",")[1]) for point in lines[0]]
+    # Three likelihoods; the shares of the first and of ten samples; the nats of the guide.
+    assert [len(line) for line in lines] == [len(curves)] * 8
+    assert [text for text in texts if text in TITLES] == TITLES
+    heights = [float(point.split(",")[1]) for point in lines[5]]
     assert np.argmin(heights) == np.argmax([point["guide_nats_right"] for point in curves])
-    others = {"log_likelihood_right": -3.0, "log_likelihood_none": -4.0, "log_likelihood_wrong": -5.0}
-    points = [{"step": step, **others, "hit_1": 0.1 * step} for step in (1, 2)]
-    texts, lines, wide = lines_of(to_svg(points, 8))
-    assert len(lines) == 4
-    assert "nats of the parent-child pairs" not in texts
-    assert wide == 2.0 * width
+    points = [{name: value for name, value in point.items() if name not in NATS} for point in curves]
+    texts, lines, narrow = lines_of(to_svg(points, 8))
+    assert len(lines) == 5
+    assert [text for text in texts if text in TITLES] == TITLES[:2]
+    assert 3.0 * narrow == 2.0 * width

@@ -244,7 +244,8 @@ def test_an_operator_of_the_users_own_is_found_with_constants_around_and_in_it()
     X = np.random.default_rng(0).uniform(-2.0, 2.0, (40, 1))
     y = 2.5 * np.vectorize(math.erf)(0.75 * X[:, 0]) + 4.0
     model = exact_fit(pd.DataFrame(X, columns=["t"]), y, library=library, max_evaluations=20_000)
-    assert str(model.expression_) == "4 + 2.5*erf(0.75*t)"
+    # The search does not know that the operator is odd.
+    assert str(model.expression_) in ("4 + 2.5*erf(0.75*t)", "4 - 2.5*erf(-0.75*t)")
     assert clone(model).library == library
     t = sympy.Symbol("t")
     assert sympy.nsimplify(model.sympy_expr_) == sympy.sympify("4 + 5*erf(3*t/4)/2", {"t": t})

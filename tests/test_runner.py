@@ -175,33 +175,69 @@ def test_the_interval_is_wilsons():
     assert wilson_interval(0, 20) == pytest.approx((0.0, 0.1611), abs=5e-5)
 
 
-def read_by(method, generator, data):
-    """Return what a method's network is given: encodings and guides of two data sets, and 20 samples."""
-    regressor = METHODS[method](library="physics", generator=generator, random_state=0)
-    regressor.library_ = generator.library
-    resolved = regressor._resolve_generator(Constraints(), 0)
-    guides = [resolved.guide_probabilities(X, y) for X, y in data]
-    encodings = [resolved.encode_dataset(X, y) for X, y in data]
-    samples = resolved.sample_encoded(encodings[1], 20, resolved.grammar(2), new_state(0))
+def controlled(method, generator, n_columns):
+    """Return what stands in the generator's place in a method, for data of so many columns."""
+    regressor = METHODS[method](library=generator.library.name, generator=generator, random_state=0)
+    regressor.library_ = generator.library.with_variables(n_columns)
+    return regressor._resolve_generator(Constraints(), 0)
+
+
+def read_by(generator, data):
+    """Return what a network is given: encodings and guides of two data sets, and 20 samples for the last."""
+    encodings, guides = [], []
+    for X, y in data:  # one after the other, as in searches
+        encodings.append(generator.encode_dataset(X, y))
+        guides.append(generator.guide_probabilities(encodings[-1]))
+    samples = generator.sample_encoded(encodings[1], 20, generator.grammar(2), new_state(0))
     return encodings, guides, samples
 
 
-@pytest.mark.parametrize("method", ["misled", "blind", "blind_encoder", "features"])
-def test_controls_switch_off_what_they_name(method):
-    library = get_library("physics", 2)
-    config = GeneratorConfig(encoder="columns", encoder_width=16, encoder_layers=1, guide_width=16)
-    generator = Generator.untrained(library, config, Constraints(), 0)
-    rng = np.random.default_rng(0)
-    X = rng.uniform(1.0, 3.0, (30, 2))
-    data = [(X, X[:, 0] * X[:, 1]), (X, np.sin(X[:, 0]))]
-    encodings, guides, samples = read_by(method, generator, data)
-    same_encoding = torch.equal(encodings[0].latents, encodings[1].latents)
-    assert same_encoding == (method in ("misled", "blind", "blind_encoder"))
-    assert np.array_equal(*guides) == (method in ("misled", "blind"))
-    own = generator.guide_probabilities(*data[1])
-    assert np.array_equal(guides[1], own) == (method == "blind_encoder")
+def two_datasets(n_columns):
+    X = np.random.default_rng(0).uniform(1.0, 3.0, (30, n_columns))
+    return [(X, X[:, 0] * X[:, 1]), (X, np.sin(X[:, 0] * X[:, 1]))]
+
+
+CONTROLS = ["misled", "blind", "blind_encoder", "features"]
+GUIDED = GeneratorConfig(encoder="descriptions", n_latents=1, encoder_width=16, encoder_layers=1)
+# Told at every token what the rest of the program has to be.
+TOLD = GeneratorConfig(encoder="columns", encoder_width=16, encoder_layers=1, remainders=True)
+
+
+@pytest.mark.parametrize("method", CONTROLS)
+@pytest.mark.parametrize(("library", "config"), [("physics", GUIDED), ("koza", TOLD)], ids=["guide", "told"])
+def test_controls_switch_off_what_they_name(method, library, config):
+    generator = Generator.untrained(get_library(library, 2), config, Constraints(), 0)
+    data = two_datasets(2)
+    encodings, guides, samples = read_by(controlled(method, generator, 2), data)
+    own, own_guides, _ = read_by(generator, data)
+    is_switched_off = method in ("misled", "blind", "blind_encoder")
+    assert torch.equal(encodings[0].latents, encodings[1].latents) == is_switched_off
+    assert torch.equal(encodings[1].latents, own[1].latents) == (method == "features")
+    if config is GUIDED:
+        assert np.array_equal(*guides) == is_switched_off
+        assert not np.array_equal(guides[1], own_guides[1])
+    else:
+        targets = [None if encoding.tables is None else encoding.tables.y for encoding in encodings]
+        assert (targets[0] is None) == (method == "blind")
+        if method != "blind":
+            assert np.array_equal(*targets) == (method == "misled")
+            assert np.array_equal(targets[1], own[1].tables.y) == (method != "misled")
     written = [str(program) for program in generator.population(samples.tokens, samples.lengths)]
-    assert (written[0] == "sin(x1)") == (method == "features")
+    assert (written[0] == "sin(x1*x2)") == (method == "features")
+
+
+@pytest.mark.parametrize("method", CONTROLS[:3])
+def test_in_wide_tables_controls_do_not_say_which_columns_were_left_unread(method):
+    n_columns = 30
+    wide = Generator.untrained(get_library("physics", 2), GUIDED, Constraints(), 0).with_variables(n_columns)
+    X, y = two_datasets(n_columns)[0]
+    assert wide.encode_dataset(X, y).unread is not None
+    encodings, guides, _ = read_by(
+        controlled(method, wide, n_columns), [(X, y), (X, np.exp(X[:, 7]) + X[:, 20])]
+    )
+    assert torch.equal(encodings[0].latents, encodings[1].latents)
+    np.testing.assert_array_equal(encodings[0].unread, encodings[1].unread)
+    np.testing.assert_array_equal(*guides)
 
 
 def test_a_file_that_cannot_be_written_is_told_before_anything_is_run(tmp_path, monkeypatch):

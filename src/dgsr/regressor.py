@@ -69,8 +69,9 @@ class DGSRRegressor(FittedRegressor):
         Programs sampled in a round.
     objective : {"pqt", "risk-seeking", "vpg"}, default="pqt"
         How the decoder is refined: by priority queue training, a risk-seeking or a vanilla policy gradient.
-    refine : bool, default=True
-        Whether the decoder is refined during the search.
+    refine : bool or "auto", default="auto"
+        Whether the decoder is refined during the search. ``"auto"`` refines it but where constants are fitted
+        and the generator has a guide, as in the default library: there it took time and found no more.
     look_up : bool, default=True
         Whether exact search solves for the law before and between the rounds, and repairs near misses. It
         works on exact data, in libraries without fitted constants.
@@ -147,7 +148,7 @@ class DGSRRegressor(FittedRegressor):
         "max_time": [Interval(Real, 0, None, closed="neither"), None],
         "batch_size": [Interval(Integral, 2, None, closed="left")],
         "objective": [StrOptions(set(OBJECTIVES))],
-        "refine": ["boolean"],
+        "refine": ["boolean", StrOptions({"auto"})],
         "look_up": ["boolean"],
         "gp": [StrOptions({"compiled", "deap"}), HasMethods("evolve")],
         "gp_generations": [Interval(Integral, 0, None, closed="left")],
@@ -171,7 +172,7 @@ class DGSRRegressor(FittedRegressor):
         max_time: float | None = None,
         batch_size: int = 500,
         objective: str = "pqt",
-        refine: bool = True,
+        refine: bool | str = "auto",
         look_up: bool = True,
         gp: Any = "compiled",
         gp_generations: int = 25,

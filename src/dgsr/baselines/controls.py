@@ -1,10 +1,10 @@
 """Controls of the generator: what a search finds with it that owes nothing to its reading of the data.
 
 =================  =================================================================================
-``misled``         encoder and guide read another data set
-``blind``          nothing computed from the data reaches the network: its vectors, and the guide's
-                   probabilities, are means over the data sets of other equations
-``blind_encoder``  only the encoder's vectors are such means
+``misled``         the encoder reads another data set
+``blind``          nothing computed from the data reaches the network: its vectors are means over the
+                   data sets of other equations
+``blind_encoder``  only the encoder's vectors are such means; features of targets are the data's own
 ``features``       in place of what the network writes and of its guide: the functions of one and of
                    two columns that fit the data best, and the pairs of tokens in them
 =================  =================================================================================
@@ -67,9 +67,6 @@ def misled(generator: Generator, n_variables: int, seed: int) -> Generator:
     twin.encode_dataset = lambda X, y, seed=0, found=None: generator.encode_dataset(  # type: ignore[method-assign]
         other.X[0], other.y[0], seed
     )
-    twin.guide_probabilities = lambda X, y, seed=0: generator.guide_probabilities(  # type: ignore[method-assign]
-        other.X[0], other.y[0], seed
-    )
     return twin
 
 
@@ -81,23 +78,18 @@ def blind_encoder(generator: Generator, n_variables: int, seed: int) -> Generato
     ).mean(0, keepdim=True)
     twin = copy.copy(generator)
     twin.encode_dataset = lambda X, y, seed=0, found=None: replace(  # type: ignore[method-assign]
-        generator.encode_dataset(X, y, seed, found), latents=mean
+        generator.encode_dataset(X, y, seed, found), latents=mean, unread=None
     )
     return twin
 
 
 def blind(generator: Generator, n_variables: int, seed: int) -> Generator:
     """Return a copy that is given nothing computed from the data."""
-    others = _others(generator, n_variables, _N_OTHERS, seed)
-    of_others = [generator.guide_probabilities(X, y) for X, y in zip(others.X, others.y, strict=True)]
-    known = [probabilities for probabilities in of_others if probabilities is not None]
-    mean = np.mean(known, axis=0) if known else None
     blurred = blind_encoder(generator, n_variables, seed)
     twin = copy.copy(generator)
     twin.encode_dataset = lambda X, y, seed=0, found=None: Encoding(  # type: ignore[method-assign]
         blurred.encode_dataset(X, y, seed).latents
     )
-    twin.guide_probabilities = lambda X, y, seed=0: mean  # type: ignore[method-assign]
     return twin
 
 
@@ -108,9 +100,14 @@ def features(generator: Generator, n_variables: int, seed: int) -> Generator:
     twin = copy.copy(generator)
     best: list[Population] = []
 
-    def guide_probabilities(X: np.ndarray, y: np.ndarray, seed: int = 0) -> np.ndarray:
+    def encode_dataset(
+        X: np.ndarray, y: np.ndarray, seed: int = 0, found: Population | None = None
+    ) -> Encoding:
         fit = fit_constants(candidates, DataSet.from_arrays(X, y), n_iterations=0)
         best[:] = [candidates[np.argsort(fit.nmse, kind="stable")[:_N_FEATURES]]]
+        return generator.encode_dataset(X, y, seed, found)
+
+    def guide_probabilities(encoding: Encoding) -> np.ndarray:
         tokens, lengths, _ = best[0].arrays
         counts = pair_counts(tokens, lengths, grammar, len(generator.library.operators)).sum(axis=0)
         return (counts + 0.1) / (counts + 0.1).sum(axis=1, keepdims=True)
@@ -119,6 +116,7 @@ def features(generator: Generator, n_variables: int, seed: int) -> Generator:
         rows = np.arange(n) % len(best[0])
         return Samples(best[0].tokens[rows], best[0].lengths[rows], np.zeros(n))
 
+    twin.encode_dataset = encode_dataset  # type: ignore[method-assign]
     twin.guide_probabilities = guide_probabilities  # type: ignore[method-assign]
     twin.sample_encoded = sample_encoded  # type: ignore[method-assign]
     return twin

@@ -17,13 +17,11 @@ def pretrain(
     out: Annotated[Path, typer.Option(help="Folder for weights, card and checkpoints.")],
     objective: Annotated[
         str | None,
-        typer.Option(help="cross-entropy, vpg, risk-seeking or guide.", show_default="that of the training"),
+        typer.Option(help="cross-entropy, vpg or risk-seeking.", show_default="that of the training"),
     ] = None,
-    config: Annotated[str, typer.Option(help="Sizes of the network: base or paper.")] = "base",
-    training: Annotated[str, typer.Option(help="How to train: base, paper or guide.")] = "base",
-    start_from: Annotated[
-        str | None, typer.Option(help="Generator to begin with; guide adds a guide to it.")
-    ] = None,
+    config: Annotated[str, typer.Option(help="Sizes of the network: base, paper or descriptions.")] = "base",
+    training: Annotated[str, typer.Option(help="How to train: base, paper or varied.")] = "base",
+    start_from: Annotated[str | None, typer.Option(help="Generator to begin with.")] = None,
     max_time: Annotated[float | None, typer.Option(min=0.0, help="Most seconds of training.")] = None,
     steps: Annotated[int | None, typer.Option(min=1, help="Batches to train on.")] = None,
     device: Annotated[str, typer.Option(help="Where to train: cpu, cuda.")] = "cpu",

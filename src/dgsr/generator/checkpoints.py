@@ -307,7 +307,7 @@ def find_generator(library: Library, max_length: int) -> str | None:
         and tuple(info.card["library"]["operators"]) == library.operators
         and (
             info.card["library"]["n_variables"] >= library.n_variables
-            or info.card["config"].get("encoder") == "columns"
+            or info.card["config"].get("encoder", "rows") != "rows"
         )
     }
     enough = [name for name, n_variables in known.items() if n_variables >= library.n_variables]

@@ -12,16 +12,13 @@ from typing import Any
 #: shipped weights (tests/test_pretrained.py holds them) makes a new version and needs new weights.
 INPUT_LAYOUT = 1
 
-#: Width of a guide that is added to a generator.
-GUIDE_WIDTH = 128
-
-ENCODERS = ("rows", "columns")
+ENCODERS = ("rows", "columns", "descriptions")
 TARGETS = ("raw", "standardised")
 
 
 def least_size(name: str) -> int:
-    """Return the least value of a size: layers may be none, and a guide of no width is none."""
-    return 0 if name.endswith("_layers") or name == "guide_width" else 1
+    """Return the least value of a size: layers may be none."""
+    return 0 if name.endswith("_layers") else 1
 
 
 @dataclass(frozen=True)
@@ -30,20 +27,23 @@ class GeneratorConfig:
 
     Parameters
     ----------
-    encoder : {"rows", "columns"}
+    encoder : {"rows", "columns", "descriptions"}
         ``"rows"`` is the paper's set transformer over the rows, with a fixed place for every variable.
         ``"columns"`` takes a table as a set of rows and a set of columns; the decoder then scores a variable
-        by the vector of its column, and one generator serves any number of variables.
+        by the vector of its column, and one generator serves any number of variables. ``"descriptions"``
+        reads how well simple functions of the columns explain the target, and a guide for evolution reads
+        the same vectors; see `dgsr.generator.guide`.
     target : {"raw", "standardised"}
         Whether the encoder is given y itself, or y with mean 0 and standard deviation 1, which suits programs
         whose scale and offset are fitted.
     encoder_width, encoder_heads, encoder_layers : int
         Features, attention heads and number of blocks: of induced set attention for ``"rows"``, of table
-        blocks for ``"columns"``.
+        blocks for ``"columns"``, of attention among the columns for ``"descriptions"``.
     n_inducing : int
         Inducing points of each block of ``"rows"``.
     n_latents : int
-        Number of vectors that summarise a data set (seeds of the pooling attention).
+        Number of vectors that summarise a data set (seeds of the pooling attention); 1 for
+        ``"descriptions"``.
     max_rows : int
         Most rows given to the encoder; of a larger data set it gets a random sample of this size.
     tree_embedding, tree_heads, tree_layers : int
@@ -59,14 +59,13 @@ class GeneratorConfig:
         `dgsr.generator.conditioning.targets`. This needs the encoder ``"columns"``.
     reader_width : int
         Hidden features of the network that embeds these features of one column.
-    guide_width, guide_heads, guide_layers : int
-        Sizes of the guide (`dgsr.generator.guide`); with a width of 0 there is none.
 
     Raises
     ------
     ValueError
         If `encoder` or `target` is unknown, a size is below 1 (layers: 0), a width is not a multiple of its
-        heads, or `remainders` is true with the encoder ``"rows"``.
+        heads, `remainders` is true with another encoder than ``"columns"``, or `n_latents` is not 1 with
+        ``"descriptions"``.
     """
 
     encoder: str = "rows"
@@ -87,9 +86,6 @@ class GeneratorConfig:
     max_length: int = 30
     remainders: bool = False
     reader_width: int = 32
-    guide_width: int = 0
-    guide_heads: int = 4
-    guide_layers: int = 3
 
     def __post_init__(self) -> None:
         if self.encoder not in ENCODERS:
@@ -102,18 +98,15 @@ class GeneratorConfig:
                 raise ValueError(f"{field.name}={value!r} must be an integer of at least {least}.")
         if self.remainders and self.encoder != "columns":
             raise ValueError("remainders=True needs encoder='columns'; set both, or remainders=False.")
+        if self.encoder == "descriptions" and self.n_latents != 1:
+            raise ValueError(f"n_latents={self.n_latents} must be 1 with encoder='descriptions'.")
         for width, heads in (
             (self.encoder_width, self.encoder_heads),
             (2 * self.tree_embedding, self.tree_heads),
             (self.decoder_width, self.decoder_heads),
-            (self.guide_width, self.guide_heads),
         ):
             if width % heads:
                 raise ValueError(f"A width of {width} must be a multiple of its {heads} heads.")
-
-    def with_guide(self) -> GeneratorConfig:
-        """Return the same sizes with a guide, of the default width if there is none."""
-        return replace(self, guide_width=self.guide_width or GUIDE_WIDTH)
 
     def with_max_length(self, max_length: int) -> GeneratorConfig:
         """Return the same sizes for programs of another length."""
@@ -150,4 +143,7 @@ CONFIGS = {
         feedforward=2,
     ),
     "base": GeneratorConfig(encoder="columns", encoder_width=64, encoder_layers=4, remainders=True),
+    "descriptions": GeneratorConfig(
+        encoder="descriptions", n_latents=1, encoder_width=128, decoder_width=128, max_length=30
+    ),
 }

@@ -141,7 +141,7 @@ class Decoder(nn.Module):
         width, tree_width = config.decoder_width, 2 * config.tree_embedding
         self.n_tokens = n_tokens
         self.n_latents = config.n_latents
-        self.has_columns = config.encoder == "columns"
+        self.has_columns = config.encoder != "rows"
         n_fixed = first_variable if self.has_columns else n_tokens
         self.tokens = nn.Embedding(n_fixed + 1, width)
         self.positions = nn.Embedding(config.max_length, width)
@@ -161,11 +161,21 @@ class Decoder(nn.Module):
             self.column_siblings = nn.Linear(config.encoder_width, config.tree_embedding)
             self.column_outputs = nn.Linear(config.encoder_width, width + 1)
             nn.init.normal_(self.column_outputs.weight, std=0.01)
+        self.order = None
+        if config.encoder == "descriptions":  # which does not know the order of the columns
+            self.order = nn.Embedding(n_tokens - first_variable, config.encoder_width)
+            nn.init.normal_(self.order.weight, std=0.1)
         # The name is that of its weights in files.
         self.reader = FeatureEmbedding(config, *n_features) if config.remainders else None
 
     def memory(self, latents: Tensor) -> Memory:
         """Compute what all positions need of the data sets: latents (D, S, encoder_width)."""
+        if self.order is not None:
+            # Programs name the first of two equal columns first. Columns beyond those of the training share
+            # the last position.
+            at = torch.arange(latents.shape[1] - self.n_latents, device=latents.device)
+            order = self.order(at.clamp_max(self.order.num_embeddings - 1))
+            latents = latents + functional.pad(order, (0, 0, self.n_latents, 0))
         keys_values = [layer.attention.keys_values(latents) for layer in self.layers]
         outputs = torch.cat([self.out.weight, self.out.bias[:, None]], dim=1)
         rows = [

@@ -24,11 +24,14 @@ class Encoding:
         targets.
     bank : Bank, optional
         The subprograms whose values are in `tables`.
+    unread : ndarray of int, optional
+        Columns that the encoder did not read, since there are too many; they have the vector of another.
     """
 
     latents: Tensor
     tables: Tables | None = None
     bank: Bank | None = None
+    unread: np.ndarray | None = None
 
     def __len__(self) -> int:
         return len(self.latents)
@@ -36,7 +39,7 @@ class Encoding:
     def of(self, rows: np.ndarray) -> Encoding:
         """Return the data sets `rows`, in their order, as often as they occur."""
         tables = None if self.tables is None else Tables(*(array[rows] for array in self.tables))
-        return Encoding(self.latents[rows], tables, self.bank)
+        return Encoding(self.latents[rows], tables, self.bank, self.unread)
 
     def blurred(self) -> Encoding:
         """Return the same encoding for all data sets: the mean of their vectors, without tables."""

@@ -24,9 +24,7 @@ from dgsr.generator.config import GeneratorConfig
 from dgsr.generator.decoder import Decoder, TargetFeatures
 from dgsr.generator.encoder import Encoder
 from dgsr.generator.encoding import Encoding
-from dgsr.generator.guide import descriptions
-from dgsr.generator.guide.descriptions import describe_strongest
-from dgsr.generator.guide.network import Guide
+from dgsr.generator.guide.network import DescriptionEncoder, Guide
 from dgsr.generator.sampling import Samples, sample_programs
 from dgsr.kernels.grammar import walk
 from dgsr.kernels.random import new_state
@@ -72,11 +70,16 @@ class Generator(nn.Module):
         self.library = library
         self.config = config
         self.constraints = constraints
-        encoder = ColumnEncoder if config.encoder == "columns" else Encoder
-        self.encoder = encoder(config, library.n_variables)
+        self.encoder: DescriptionEncoder | ColumnEncoder | Encoder
+        self.guide: Guide | None = None
+        if config.encoder == "descriptions":
+            self.encoder = DescriptionEncoder(config)
+            self.guide = Guide(library, config.encoder_width)
+        else:
+            of_values = ColumnEncoder if config.encoder == "columns" else Encoder
+            self.encoder = of_values(config, library.n_variables)
         n_features = description_sizes(library.table.opcode)
         self.decoder = Decoder(config, len(library), library.first_variable, n_features)
-        self.guide = Guide(library, config) if config.guide_width else None
 
     @classmethod
     def untrained(
@@ -108,8 +111,6 @@ class Generator(nn.Module):
         if self.config.remainders:
             moments, by_column = description_names(self.library.table.opcode)
             names |= {"remainder": moments, "remainder and column": by_column}
-        if self.guide is not None:
-            names |= descriptions.names()
         return names
 
     def refinable_copy(self) -> Generator:
@@ -117,18 +118,6 @@ class Generator(nn.Module):
         twin = copy.copy(self)
         twin._modules = dict(self._modules)
         twin.decoder = copy.deepcopy(self.decoder)
-        return twin
-
-    def with_guide(self, seed: int) -> Generator:
-        """Return this generator, with shared weights, and an untrained guide where it has none."""
-        if self.guide is not None:
-            return self
-        twin = copy.copy(self)
-        twin._modules = dict(self._modules)
-        twin.config = self.config.with_guide()
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(seed)
-            twin.guide = Guide(self.library, twin.config).to(self.device)
         return twin
 
     def with_variables(self, n_variables: int) -> Generator:
@@ -141,7 +130,7 @@ class Generator(nn.Module):
         """
         if n_variables <= self.library.n_variables:
             return self
-        if self.config.encoder != "columns":
+        if self.config.encoder == "rows":
             raise ValueError(
                 f"The generator knows {self.library.n_variables} columns and X has {n_variables}; set "
                 "generator='untrained', leave columns out, or pretrain one with more variables."
@@ -172,9 +161,7 @@ class Generator(nn.Module):
             Laws that an exact solver found, as `dgsr.exact_search.solve_all` returns them. A decoder with
             features of targets gets their tokens as features.
         """
-        latents = self.encoder(
-            torch.from_numpy(X).to(self.device), torch.from_numpy(y).to(self.device), n_variables
-        )
+        latents = self.encoder(*self._on_device(X, y), n_variables)
         if not self.config.remainders or n_variables > MOST_COLUMNS:
             return Encoding(latents)
         rows = spread_rows(y.shape[1])
@@ -216,6 +203,9 @@ class Generator(nn.Module):
                 "use generator='untrained', or pretrain one with more variables."
             )
         X, y = self._rows_to_read(X, y, seed)
+        if isinstance(self.encoder, DescriptionEncoder):
+            latents, unread = self.encoder.read_strongest(*self._on_device(X[None], y[None]))
+            return Encoding(latents, unread=unread)
         padded = np.zeros((1, len(y), known))
         padded[0, :, :n_features] = X
         law = None
@@ -224,39 +214,34 @@ class Generator(nn.Module):
         return self.encode(padded, y[None].astype(np.float64), n_features, law)
 
     @torch.inference_mode()
-    def guide_probabilities(self, X: np.ndarray, y: np.ndarray, seed: int = 0) -> np.ndarray | None:
+    def guide_probabilities(self, encoding: Encoding) -> np.ndarray | None:
         """Return how likely each token stands under each parent in the law of a data set.
 
         Parameters
         ----------
-        X : ndarray of shape (n_samples, n_features)
-        y : ndarray of shape (n_samples,)
-        seed : int
-            Chooses the rows that are read, where there are more than `config.max_rows`.
+        encoding : Encoding
+            Of one data set.
 
         Returns
         -------
         ndarray of shape (n_operators + 1, n_tokens) or None
             Parents are the operators, then none; variables that the data do not have get 0. None for a
-            generator without a guide, and for a table that has no description, as one of a single row.
+            generator without a guide.
         """
         if self.guide is None:
             return None
-        X, y = self._rows_to_read(X, y, seed)
-        given = (torch.from_numpy(np.array(values, dtype=np.float64)[None]) for values in (X, y))
-        described, columns = describe_strongest(*(values.to(self.device) for values in given))
-        found = self.guide(described)[0].exp().double().cpu().numpy()
-        if not np.isfinite(found).all():  # a table beyond what can be described
-            return None
-        n_fixed = self.library.first_variable
+        found = self.guide(encoding.latents)[0].exp().double().cpu().numpy()
+        if encoding.unread is not None:  # such columns are less likely than any other
+            of_columns = found[:, self.library.first_variable :]
+            of_columns[:, encoding.unread] = 0.1 * of_columns.min(axis=1, keepdims=True)
         probabilities = np.zeros((len(found), len(self.library)))
-        probabilities[:, :n_fixed] = found[:, :n_fixed]
-        # A column that was left out is less likely than any that was described.
-        of_columns = probabilities[:, n_fixed : n_fixed + X.shape[1]]
-        of_columns[:] = 0.1 * found[:, n_fixed:].min(axis=1, keepdims=True)
-        # An array, since numpy takes a tensor of one number for that number.
-        of_columns[:, columns.cpu().numpy()] = found[:, n_fixed:]
+        probabilities[:, : found.shape[1]] = found
         return probabilities
+
+    def _on_device(self, X: np.ndarray, y: np.ndarray) -> tuple[Tensor, Tensor]:
+        """Return copies of the data as tensors; a view of one column and row would become a number."""
+        inputs, target = (torch.from_numpy(np.array(values, dtype=np.float64)) for values in (X, y))
+        return inputs.to(self.device), target.to(self.device)
 
     def _rows_to_read(self, X: np.ndarray, y: np.ndarray, seed: int) -> tuple[np.ndarray, np.ndarray]:
         """Return the rows of a data set, or `config.max_rows` random ones where it has more."""

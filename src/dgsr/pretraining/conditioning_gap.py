@@ -19,6 +19,7 @@ from dgsr.generator.generator import Generator
 from dgsr.kernels.random import new_state
 from dgsr.population import DataSet, Population
 from dgsr.pretraining.decontamination import Decontamination, comparable
+from dgsr.pretraining.guide import guide_nats
 from dgsr.pretraining.prior import DrawnDataSets, Prior
 
 #: Rows given to the encoder, and all rows of a data set, which decide whether a program is the true function.
@@ -104,8 +105,10 @@ def measure(
     dict
         ``log_likelihood_right``, ``_wrong``, ``_none``: mean log-likelihood in nats of the true program, in
         the form that `Generator.with_joins` gives it, for its own data, for those of the next equation, and
-        for the mean encoding of all. ``reward_right``, ``reward_wrong`` and ``top_reward_right``,
-        ``top_reward_wrong``: mean reward of all and of the best 2% of (at most) 100 samples for these data.
+        for the mean encoding of all; ``guide_nats_right``, ``_wrong``, ``_none``: nats of its parent-child
+        pairs under the guide, for a generator that has one. ``reward_right``, ``reward_wrong`` and
+        ``top_reward_right``, ``top_reward_wrong``: mean reward of all and of the best 2% of (at most) 100
+        samples for these data.
         ``valid``: share of the samples whose values are finite. ``looked_up``: share of the equations that
         the exact solver finds, for a generator with features of targets. ``hit_1``, ``hit_10``, ...: share
         of the equations whose function is among the first samples; ``hit_100_wrong``: with the wrong data.
@@ -129,6 +132,8 @@ def measure(
     ):
         log_probs = generator.log_probs(given, *truth, grammar).programs
         figures[f"log_likelihood_{name}"] = float(log_probs.mean())
+        if generator.guide is not None:
+            figures[f"guide_nats_{name}"] = float(guide_nats(generator, given, programs, d).mean())
 
     state = new_state(seed)
     exact = EXACT_FITTED if generator.library.has_constants else EXACT

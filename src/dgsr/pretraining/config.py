@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-OBJECTIVES = ("cross-entropy", "vpg", "risk-seeking", "guide")
+OBJECTIVES = ("cross-entropy", "vpg", "risk-seeking")
 
 
 @dataclass(frozen=True)
@@ -13,11 +13,10 @@ class PretrainingConfig:
 
     Parameters
     ----------
-    objective : {"cross-entropy", "vpg", "risk-seeking", "guide"}
-        ``"cross-entropy"`` maximises the likelihood of the true program; ``"vpg"`` (vanilla policy gradient,
-        the paper's) and ``"risk-seeking"`` maximise the reward of sampled programs. ``"guide"`` leaves
-        encoder and decoder as they are, and trains the guide (`dgsr.generator.guide`) by the cross-entropy of
-        the parent-child pairs of the true program.
+    objective : {"cross-entropy", "vpg", "risk-seeking"}
+        ``"cross-entropy"`` maximises the likelihood of the true program, and with a guide
+        (`dgsr.generator.guide`) that of its parent-child pairs too; ``"vpg"`` (vanilla policy gradient, the
+        paper's) and ``"risk-seeking"`` maximise the reward of sampled programs, and leave the guide as it is.
     steps : int
         Number of mini-batches.
     n_datasets : int
@@ -106,7 +105,7 @@ PRETRAINING_CONFIGS = {
         weight_decay=0.0,
     ),
     "base": PretrainingConfig(),
-    "guide": PretrainingConfig(
-        objective="guide", steps=32_000, n_datasets=128, n_groups=4, max_samples=200, learning_rate=2e-3
+    "varied": PretrainingConfig(
+        steps=32_000, n_datasets=128, n_groups=4, max_samples=200, learning_rate=1.5e-3
     ),
 }

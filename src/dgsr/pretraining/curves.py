@@ -22,7 +22,11 @@ _PANELS = (
     ),
     (
         "nats of the parent-child pairs",
-        (("own data", "guide_nats_right", "#0072b2"), ("another's", "guide_nats_wrong", "#d55e00")),
+        (
+            ("own data", "guide_nats_right", "#0072b2"),
+            ("none", "guide_nats_none", "#999999"),
+            ("another's", "guide_nats_wrong", "#d55e00"),
+        ),
     ),
 )
 

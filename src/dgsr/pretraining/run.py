@@ -17,7 +17,6 @@ from dgsr.expressions.library import Library, get_library
 from dgsr.generator.checkpoints import (
     CURVES,
     load_generator,
-    read_card,
     refuse_user_operators,
     save_generator,
 )
@@ -28,7 +27,6 @@ from dgsr.pretraining.conditioning_gap import ValidationSet, draw_validation_set
 from dgsr.pretraining.config import PRETRAINING_CONFIGS, PretrainingConfig
 from dgsr.pretraining.curves import to_svg
 from dgsr.pretraining.decontamination import benchmark_decontamination
-from dgsr.pretraining.guide import measure_guide
 from dgsr.pretraining.prior import Prior
 from dgsr.pretraining.trainer import Trainer
 from dgsr.pretraining.training_state import load_training_state, save_training_state
@@ -97,14 +95,15 @@ def pretrain(
         the training; and for ``training.safetensors``, from which the same call resumes after an
         interruption.
     config : str or GeneratorConfig
-        Sizes of the network, or the name of a preset: ``"base"``, ``"paper"``. In a library with constants a
-        preset is changed: the target is standardised, and the decoder gets no features of targets.
+        Sizes of the network, or the name of a preset: ``"base"``, ``"descriptions"``, which has a guide and
+        is what ``"base"`` stands for in a library with constants, or ``"paper"``, whose target is
+        standardised in such a library.
     training : str or PretrainingConfig
-        How to train, or the name of a preset: ``"base"``, ``"paper"``; ``"guide"`` trains the guide alone,
-        and adds one to a generator that has none.
+        How to train, or the name of a preset: ``"base"``, ``"paper"``, ``"varied"``, which suits a generator
+        with a guide.
     prior : Prior, optional
-        Distribution of equations and inputs; by default `Prior.default_for` the library, and for the guide
-        `Prior.varied_for`.
+        Distribution of equations and inputs; by default `Prior.default_for` the library, and for a generator
+        with a guide `Prior.varied_for`.
     constraints : Constraints, optional
     start_from : str or Path, optional
         Name or folder of a generator of the same library, whose weights and sizes the training begins with;
@@ -151,9 +150,6 @@ def pretrain(
     library = library.with_variables(n_variables)
     refuse_user_operators(library)
     training = replace(_preset("training", training, PRETRAINING_CONFIGS), **changes)
-    if prior is None:
-        usual = Prior.varied_for if training.objective == "guide" else Prior.default_for
-        prior = usual(library, n_variables)
     if start_from is None:
         generator = _new_generator(library, config, constraints, random_state)  # line 1
     else:
@@ -162,8 +158,9 @@ def pretrain(
             raise ValueError(
                 f"start_from={str(start_from)!r} has another library; start from one of {library.name}."
             )
-    if training.objective == "guide":
-        generator = generator.with_guide(random_state)
+    if prior is None:
+        usual = Prior.varied_for if generator.guide is not None else Prior.default_for
+        prior = usual(library, n_variables)
     generator = generator.to(device).train()
     held_out = benchmark_decontamination(generator.library, generator.constraints)
     validation = draw_validation_set(generator, prior, held_out, n_validation, random_state)
@@ -181,10 +178,6 @@ def pretrain(
                 **run.card(n_validation),
             }
             card = {"name": out.name, "library": library.to_json(), **written}
-            if training.objective == "guide" and start_from is not None:
-                # The rest is as in the generator that the guide was added to.
-                kept = ("name", "config", "n_parameters")
-                card = read_card(start_from) | {name: card[name] for name in kept} | {"guide": written}
             save_generator(generator, out, card)
     return generator
 
@@ -203,10 +196,12 @@ def _new_generator(
 ) -> Generator:
     """Return an untrained generator; a preset of sizes is adapted to a library with constants."""
     if isinstance(config, str):
-        config = _preset("config", config, CONFIGS)
         if library.has_constants:
             # With scale and offset unknown, almost no target of an open node is certain.
-            config = replace(config, target="standardised", remainders=False)
+            config = "descriptions" if config == "base" else config
+        config = _preset("config", config, CONFIGS)
+        if library.has_constants:
+            config = replace(config, target="standardised")
     constraints = constraints or Constraints(max_length=config.max_length)
     return Generator.untrained(library, config, constraints, seed)
 
@@ -278,10 +273,7 @@ class _Run:
 
     def _figures(self, n_programs: int, n_datasets: int) -> dict[str, float]:
         """Return the figures of what is trained, on the held-out equations."""
-        trainer, (drawn, n_variables, _) = self.trainer, self.validation
-        if trainer.config.objective == "guide":
-            return measure_guide(trainer.generator, drawn, n_variables)
-        return measure(trainer.generator, self.validation, n_programs, n_datasets)
+        return measure(self.trainer.generator, self.validation, n_programs, n_datasets)
 
     def card(self, n_validation: int) -> dict[str, Any]:
         """Return the entries of the generator's card that come from its training."""

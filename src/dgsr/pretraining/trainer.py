@@ -68,15 +68,15 @@ class Trainer:
             config,
             excluded,
             seed,
-            generator.config.remainders and config.objective != "guide",
+            generator.config.remainders,
         )
         self.step = 0
         self.seconds_waited = 0.0
         self._batches: Iterator[Batch] | None = None
         self.baseline = objectives.Baseline(config.baseline_alpha)
-        part = "guide." if config.objective == "guide" else ""
-        trained = [weights for name, weights in generator.named_parameters() if name.startswith(part)]
-        self.optimizer = torch.optim.AdamW(trained, lr=config.learning_rate, weight_decay=config.weight_decay)
+        self.optimizer = torch.optim.AdamW(
+            generator.parameters(), lr=config.learning_rate, weight_decay=config.weight_decay
+        )
 
     def run_step(self) -> float:
         """Train on one mini-batch and return its loss: lines 3 to 12 of algorithm 1."""
@@ -126,8 +126,6 @@ class Trainer:
         """Add the gradient of a group to that of its mini-batch, and return its loss."""
         if self.config.objective == "cross-entropy":
             return self._cross_entropy(batch)
-        if self.config.objective == "guide":
-            return self._guide(batch)
         return self._policy_gradient(batch, state)
 
     def _schedule(self) -> float:
@@ -138,7 +136,10 @@ class Trainer:
         return 0.01 + 0.99 * 0.5 * (1.0 + math.cos(math.pi * min(1.0, done)))
 
     def _cross_entropy(self, batch: Batch) -> float:
-        """Add the gradient of minus the log-likelihood; programs of similar length go together."""
+        """Add the gradient of minus the log-likelihood of the programs, and of their pairs under the guide.
+
+        Programs of similar length go together.
+        """
         generator = self.generator
         n_variables, drawn, blind, found = batch
         grammar = generator.grammar(n_variables)
@@ -154,16 +155,13 @@ class Trainer:
                 encoding = encoding.blurred()
             truth = generator.with_joins(encoding, programs.tokens[rows], programs.lengths[rows], grammar)
             log_probs = generator.log_probs(encoding, *truth, grammar)
-            loss = objectives.priority_queue_training(log_probs.programs) * (len(rows) / len(order))
+            loss = objectives.priority_queue_training(log_probs.programs)
+            if generator.guide is not None:
+                loss = loss + guide_nats(generator, encoding, programs[rows], n_variables).mean()
+            loss = loss * (len(rows) / len(order))
             (loss / self.config.n_groups).backward()
             total += float(loss.detach())
         return total
-
-    def _guide(self, batch: Batch) -> float:
-        """Add the gradient of minus the log-likelihood of the parent-child pairs of the programs."""
-        loss = guide_nats(self.generator, batch.drawn, batch.n_variables).mean()
-        (loss / self.config.n_groups).backward()
-        return float(loss.detach())
 
     def _policy_gradient(self, batch: Batch, state: np.ndarray) -> float:
         """Add the gradient of the expected reward of sampled programs: lines 8 to 10 of algorithm 1."""

@@ -26,8 +26,9 @@ class SearchConfig:
     objective : {"pqt", "risk-seeking", "vpg"}
         Objective that the decoder is refined on: priority queue training, risk-seeking or vanilla policy
         gradient.
-    refine : bool
-        Whether the decoder is refined at all.
+    refine : bool or "auto"
+        Whether the decoder is refined. ``"auto"``: unless constants are fitted and the generator has a guide,
+        where refinement took time and found no more.
     queue_size : int
         Number of the best programs seen that ``pqt`` trains on: q of the paper.
     epsilon : float
@@ -55,9 +56,8 @@ class SearchConfig:
         In libraries without fitted constants, whether exact search looks for the law and repairs near misses.
     random_share : float or None
         Share of the other programs that are random; the rest are sampled. Random programs reach what has a
-        low probability under the generator, and take no time. None stands for 0.8, in libraries with
-        constants for 0.5, and there for 1 where the generator has a guide, which drives them; the decoder
-        then writes the programs before the first round alone, and is not trained.
+        low probability under the generator, and take no time. None stands for 0.8, and in libraries with
+        constants for 0.5, or 0.9 once the search has begun again.
     evolution : EvolutionConfig
         Settings of the genetic programming component.
     """
@@ -67,7 +67,7 @@ class SearchConfig:
     tolerance: float = 1e-20
     batch_size: int = 500
     objective: str = "pqt"
-    refine: bool = True
+    refine: bool | str = "auto"
     queue_size: int = 10
     epsilon: float = 0.02
     learning_rate: float = 1e-3

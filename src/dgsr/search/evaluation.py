@@ -54,8 +54,9 @@ class Evaluation(ABC):
     fits_constants : bool
         Whether constants are fitted. Programs then improve from round to round: a round begins with the best
         programs of the last one, and does not end at its first exact fit, which is seldom the simplest.
-    random_share : float
-        Share of the new programs of a round that are random, where the configuration gives none.
+    random_shares : tuple of two floats
+        Share of the new programs of a round that are random, where the configuration gives none, before and
+        after the search first begins again.
     patience : int
         Rounds without a better program after which a search begins again, where the configuration gives none.
     gain : float
@@ -71,7 +72,7 @@ class Evaluation(ABC):
     budget: Budget
 
     fits_constants: ClassVar[bool]
-    random_share: ClassVar[float]
+    random_shares: ClassVar[tuple[float, float]]
     patience: ClassVar[int]
 
     def __post_init__(self) -> None:
@@ -110,7 +111,7 @@ class Evaluation(ABC):
 class Plain(Evaluation):
     """Evaluates programs as they stand."""
 
-    fits_constants, random_share, patience = False, 0.8, 3
+    fits_constants, random_shares, patience = False, (0.8, 0.8), 3
 
     def score(self, population: Population, n_new: int) -> np.ndarray:
         nmse = np.full(len(population), np.inf)
@@ -124,7 +125,8 @@ class Plain(Evaluation):
 class Fitted(Evaluation):
     """Evaluates programs with a fitted slope and intercept, and fits the constants of the best ones."""
 
-    fits_constants, random_share, patience = True, 0.5, 1
+    # A search begins again often, and most of what the decoder writes then it has written before.
+    fits_constants, random_shares, patience = True, (0.5, 0.9), 1
 
     def __post_init__(self) -> None:
         super().__post_init__()

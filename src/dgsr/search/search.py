@@ -97,8 +97,8 @@ class Search:
         self.refinement, probabilities = None, None
         if generator is not None:  # line 1
             self.refinement = Refinement(generator, data, library, self.grammar, config, seed, self._law)
-            probabilities = generator.guide_probabilities(data.columns.T, data.y, seed)
-        self.guidance = Guidance(self.grammar, len(library.operators), probabilities)
+            probabilities = generator.guide_probabilities(self.refinement.encoding)
+        self.guidance = Guidance(self.grammar, library, probabilities)
         patience = self.evaluation.patience if config.patience is None else config.patience
         self.restarts = Restarts(patience, self.evaluation.gain)
         self._nothing = Scored.none(library, constraints.max_length, self.evaluation.n_constants)
@@ -169,17 +169,22 @@ class Search:
 
     @property
     def _random_share(self) -> float:
-        """Share of the new programs of a round that are random, and not sampled.
-
-        Where constants are fitted and a guide drives the random programs, it is all of them by default: the
-        decoder's samples and its training took half of the seconds there (docs/decisions.md).
-        """
+        """Share of the new programs of a round that are random, and not sampled."""
         if self.refinement is None:
             return 1.0
-        if self.config.random_share is not None:
-            return self.config.random_share
-        is_driven = self.guidance.has_guide and self.evaluation.fits_constants
-        return 1.0 if is_driven else self.evaluation.random_share
+        share = self.config.random_share
+        return self.evaluation.random_shares[self.restarts.n > 0] if share is None else share
+
+    @property
+    def _refines(self) -> bool:
+        """Whether the decoder is trained on what the search finds.
+
+        Where constants are fitted and a guide drives evolution it is not by default: that took time and found
+        no more (docs/decisions.md).
+        """
+        if self.config.refine == "auto":
+            return not (self.guidance.has_guide and self.evaluation.fits_constants)
+        return bool(self.config.refine)
 
     def _sample(self, refinement: Refinement, n: int) -> Population:
         return refinement.sample(n, self.evaluation.n_constants, self.state, self._should_stop)
@@ -200,7 +205,7 @@ class Search:
         if self.refinement is not None:
             train = Scored(sampled, nmse).and_also(evolved.best(self.config.n_joined))  # line 5
             self.queue = self.queue.and_also(train).best(self.config.queue_size)
-            if self.config.refine and self._random_share < 1.0 and len(self.queue.programs):
+            if self._refines and self._random_share < 1.0 and len(self.queue.programs):
                 self.refinement.refine(self.queue.programs, *train, self._should_stop)  # line 7
         if self.restarts.is_due(min(self.queue.lowest, evolved.lowest)):
             if self.refinement is not None:

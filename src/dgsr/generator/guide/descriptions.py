@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor
+from torch.nn import functional
 
 # Relative size below which a difference counts as rounding, and bounds of correlations and of their logits.
 _ROUNDING, _ROUNDING_SINGLE, _LARGEST_LOGIT = 1e-9, 1e-5, 6.0
@@ -34,6 +35,8 @@ SYMMETRIC_PAIRS = (
     *("x z", "x + z", "x - z", "x^2 + z^2", "log|x + z|", "log|x - z|", "log(x^2 + z^2)", "1/(x + z)"),
     *("1/(x - z)", "sqrt(x^2 + z^2)", "exp(x z)", "sin(x z)", "cos(x z)", "sin(x - z)"),
 )
+#: Of the symmetric pairs those that change their sign when the columns change places.
+ODD_PAIRS = ("x - z", "1/(x - z)", "sin(x - z)")
 ORDERED_PAIRS = (
     *("x/z", "x^2 z", "x^2/z", "x/z^2", "exp(x/z)", "x sin z", "x cos z", "x exp z", "x exp -z", "x log|z|"),
 )
@@ -42,11 +45,16 @@ REGRESSIONS = (
     *(("y", "x"), ("log|y|", "log|x|"), ("log|y|", "x"), ("y", "log|x|"), ("1/y", "x"), ("1/y", "1/x")),
     *(("y^2", "x^2"), ("y", "1/x"), ("y", "x^2")),
 )
-#: Regressions whose residuals are described as targets are, and targets from which the function of a column
-#: that explains most of them is taken away, to describe what it leaves over.
+#: Regressions whose residuals are described as targets are, and targets from which the function of a column,
+#: or of two columns, that explains most of them is taken away, to describe what it leaves over.
 RESIDUALS = (0, 1, 2)
 MATCHED = ("y", "log|y|")
-_N_RESIDUALS = len(RESIDUALS) + len(MATCHED)
+#: Quotients that are described as targets are: y, or its square, divided by the whole powers of columns that
+#: the regression of log|y| on log|x| suggests, and a logarithm of one.
+QUOTIENTS = ("y / powers", "log|y / powers|", "y^2 / powers")
+_N_RESIDUALS = len(RESIDUALS) + 2 * len(MATCHED) + len(QUOTIENTS)
+# Largest distance of an exponent from a whole number that is taken for it, and the largest whole number.
+_NEAR_WHOLE, _LARGEST_POWER = 0.15, 4.0
 #: Facts about each column and about the whole table.
 FACTS = (
     *("negative share", "log10 of the median", "log10 of the span", "span over size", "skewness", "kurtosis"),
@@ -67,7 +75,10 @@ N_TABLE = 2 * len(REGRESSIONS) + len(FACTS) + 2 * len(TARGETS) + 3
 def names() -> dict[str, tuple[str, ...]]:
     """Return the names of the functions that tables are described by, in their order, by what they are of."""
     return {
-        "target of the guide": (*TARGETS, *(f"{y} without {x}" for y, x in REGRESSIONS), *MATCHED),
+        "target of the guide": (
+            *(*TARGETS, *(f"{y} without {x}" for y, x in REGRESSIONS)),
+            *(*(f"{y} without the best {n}" for n in ("column", "pair") for y in MATCHED), *QUOTIENTS),
+        ),
         "column of the guide": (*FUNCTIONS, *(f"wave {frequency}" for frequency in FREQUENCIES), *FACTS),
         "pair of the guide": (*SYMMETRIC_PAIRS, *ORDERED_PAIRS),
     }
@@ -92,8 +103,11 @@ def _standardised(values: Tensor) -> Tensor:
 
 
 def _ranks(values: Tensor) -> Tensor:
-    """Return the ranks of values (..., N), from 0; equal values have different ones."""
-    return torch.argsort(torch.argsort(values, dim=-1, stable=True), dim=-1, stable=True).to(values)
+    """Return the ranks of values (..., N); equal values have the same one, the mean of their places."""
+    values = values.contiguous()  # of another layout, torch warns
+    ordered = values.sort(-1).values
+    first, last = (torch.searchsorted(ordered, values, right=right) for right in (False, True))
+    return (first + last).to(values)
 
 
 def _logit(correlation: Tensor) -> Tensor:
@@ -164,18 +178,31 @@ def _moderate(x: Tensor) -> Tensor:
     return torch.where(far, x / size.clamp_min(1e-300), x).float()
 
 
-def _correlations_of_pairs(x: Tensor, targets: Tensor) -> Tensor:
-    """Return the correlations of functions of two columns with targets (D, T, N): (D, C, C, K)."""
-    n_columns, n = x.shape[1:]
+class _Pairs(NamedTuple):
+    """The functions of two columns, standardised."""
+
+    symmetric: Tensor  # (D, P, len(SYMMETRIC_PAIRS), N), of the P pairs of columns with i <= j
+    ordered: Tensor  # (D, C, C, len(ORDERED_PAIRS), N)
+
+    def correlations(self, targets: Tensor) -> Tensor:
+        """Return the correlations with targets (D, T, N): (D, C, C, K)."""
+        n_columns, n = self.ordered.shape[1], self.ordered.shape[-1]
+        given = targets.transpose(-1, -2) / n
+        ordered = (self.ordered.flatten(1, 3) @ given).unflatten(1, (n_columns, n_columns, -1)).flatten(3)
+        symmetric = (self.symmetric.flatten(1, 2) @ given).unflatten(1, (self.symmetric.shape[1], -1))
+        sign = targets.new_tensor([-1.0 if name in ODD_PAIRS else 1.0 for name in SYMMETRIC_PAIRS])
+        i, j = torch.triu_indices(n_columns, n_columns, device=targets.device)
+        both = targets.new_empty(len(targets), n_columns, n_columns, symmetric.shape[2:].numel())
+        both[:, j, i] = (symmetric * sign[:, None]).flatten(2)
+        both[:, i, j] = symmetric.flatten(2)
+        return torch.cat([both, ordered], dim=-1)
+
+
+def _pairs_of(x: Tensor) -> _Pairs:
+    """Return the functions of every two columns of (D, C, N)."""
     x = _moderate(x)
-    given = targets.transpose(-1, -2) / n
-    ordered = (_ordered_pairs_of(x).flatten(1, 3) @ given).unflatten(1, (n_columns, n_columns, -1)).flatten(3)
-    i, j = torch.triu_indices(n_columns, n_columns, device=x.device)
-    symmetric = (_symmetric_pairs_of(x[:, i], x[:, j]).flatten(1, 2) @ given).unflatten(1, (len(i), -1))
-    both = torch.empty(len(x), n_columns, n_columns, symmetric.shape[2] * symmetric.shape[3], device=x.device)
-    both[:, i, j] = symmetric.flatten(2)
-    both[:, j, i] = symmetric.flatten(2)
-    return torch.cat([both, ordered], dim=-1)
+    i, j = torch.triu_indices(x.shape[1], x.shape[1], device=x.device)
+    return _Pairs(_symmetric_pairs_of(x[:, i], x[:, j]), _ordered_pairs_of(x))
 
 
 def _targets_of(y: Tensor) -> Tensor:
@@ -211,7 +238,8 @@ def _regress(targets: Tensor, functions: Tensor, x: Tensor, y: Tensor) -> _Regre
             small = rest.square().mean(-1, keepdim=True) < 1e-9
             residuals.append(_standardised(torch.where(small, 0.0, rest)))
     log_x, log_y = _log(x), _log(y)
-    ratio = log_y.std(-1, keepdim=True) / log_x.std(-1).clamp_min(1e-9)  # (D, C)
+    spread_y, spread_x = log_y.std(-1, correction=0, keepdim=True), log_x.std(-1, correction=0)
+    ratio = spread_y / spread_x.clamp_min(1e-9)  # (D, C)
     slopes = (coefficients[1] * ratio.float()).clamp(-8.0, 8.0)
     return _Regressions(
         torch.stack(coefficients, dim=-1),
@@ -221,16 +249,37 @@ def _regress(targets: Tensor, functions: Tensor, x: Tensor, y: Tensor) -> _Regre
     )
 
 
-def _matched(targets: Tensor, functions: Tensor) -> Tensor:
-    """Return what the best function of a column leaves over of the targets MATCHED: (D, len(MATCHED), N)."""
+def _matched(targets: Tensor, *functions: Tensor) -> Tensor:
+    """Return what the best of the functions (D, F, N) leaves over of the targets MATCHED: like these."""
     t = targets[:, [TARGETS.index(name) for name in MATCHED]]
-    flat = functions.flatten(1, 2)  # (D, C F, N)
-    correlations = t @ flat.transpose(-1, -2) / t.shape[-1]  # (D, M, C F)
-    best = correlations.abs().argmax(-1, keepdim=True)  # (D, M, 1)
-    chosen = flat.gather(1, best.expand(-1, -1, t.shape[-1]))
-    rest = t - correlations.gather(-1, best) * chosen
+    n = t.shape[-1]
+    correlations = torch.cat([t @ flat.transpose(-1, -2) for flat in functions], dim=-1) / n  # (D, M, F)
+    best = correlations.abs().argmax(-1, keepdim=True)
+    chosen = t
+    for flat in functions:
+        inside = (best >= 0) & (best < flat.shape[1])
+        rows = best.clamp(0, flat.shape[1] - 1).expand(-1, -1, n)
+        chosen = torch.where(inside, flat.gather(1, rows), chosen)
+        best = best - flat.shape[1]
+    rest = t - (t * chosen).mean(-1, keepdim=True) * chosen
     small = rest.square().mean(-1, keepdim=True) < 1e-9
     return _standardised(torch.where(small, 0.0, rest))
+
+
+def _quotients(x: Tensor, y: Tensor, slopes: Tensor) -> Tensor:
+    """Return the QUOTIENTS of y (D, N) and columns (D, C, N): (D, len(QUOTIENTS), N), standardised."""
+    log_x, log_y = _log(x), _log(y)
+
+    def log_quotient(power: int) -> tuple[Tensor, Tensor]:
+        exponents = power * slopes.double()
+        whole = exponents.round()
+        is_near = ((exponents - whole).abs() < _NEAR_WHOLE) & (whole.abs() <= _LARGEST_POWER)
+        whole = torch.where(is_near, whole, 0.0).unsqueeze(-1)
+        sign = torch.where((whole % 2 != 0) & (x < 0), -1.0, 1.0).prod(1)
+        return power * log_y - (whole * log_x).sum(1), sign * y.sign() ** power
+
+    (first, sign), (second, sign_of_second) = log_quotient(1), log_quotient(2)
+    return _standardised(torch.stack([sign * _exp(first), first, sign_of_second * _exp(second)], dim=1))
 
 
 def _smoothness(x: Tensor, targets: Tensor) -> Tensor:
@@ -238,11 +287,17 @@ def _smoothness(x: Tensor, targets: Tensor) -> Tensor:
 
     It is near 0 where neighbours in the column have unrelated targets, and 1 where they have equal ones.
     """
-    order = x.argsort(-1)  # (D, C, N)
-    n_targets = targets.shape[1]
-    ordered = targets.unsqueeze(1).expand(-1, x.shape[1], -1, -1)
-    ordered = ordered.gather(-1, order.unsqueeze(2).expand(-1, -1, n_targets, -1))
-    return 1.0 - 0.5 * ordered.diff(dim=-1).square().mean(-1)
+    ordered_x, order = x.sort(-1)  # (D, C, N)
+    shape = (*order.shape[:2], targets.shape[1], order.shape[2])
+    ordered = targets.unsqueeze(1).expand(shape).gather(-1, order.unsqueeze(2).expand(shape))
+    # Rows with the same value in the column have no order; each counts as their mean.
+    totals = functional.pad(ordered.double().cumsum(-1), (1, 0))
+    first, last = (
+        torch.searchsorted(ordered_x, ordered_x, right=right).unsqueeze(2).expand(shape)
+        for right in (False, True)
+    )
+    means = (totals.gather(-1, last) - totals.gather(-1, first)) / (last - first)
+    return 1.0 - 0.5 * means.diff(dim=-1).square().mean(-1).float()
 
 
 def _facts(values: Tensor) -> Tensor:
@@ -298,7 +353,16 @@ def describe(X: Tensor, y: Tensor) -> Descriptions:
     n, n_columns = x.shape[-1], x.shape[-2]
     targets, functions = _targets_of(y), _functions_of(x)
     found = _regress(targets, functions, x, y)
-    residuals = torch.cat([found.residuals, _matched(targets, functions)], dim=1)
+    pairs = _pairs_of(x)
+    residuals = torch.cat(
+        [
+            found.residuals,
+            _matched(targets, functions.flatten(1, 2)),
+            _matched(targets, pairs.symmetric.flatten(1, 2), pairs.ordered.flatten(1, 3)),
+            _quotients(x, y, found.slopes),
+        ],
+        dim=1,
+    )
     described = torch.cat([targets, residuals], dim=1)  # (D, T, N)
     correlations = functions.flatten(1, 2) @ described.transpose(-1, -2) / n  # (D, C F, T)
     correlations = correlations.unflatten(1, (n_columns, -1)).flatten(2)  # (D, C, F T)
@@ -317,7 +381,7 @@ def describe(X: Tensor, y: Tensor) -> Descriptions:
         dim=-1,
     )
     chosen = torch.cat([targets[:, :3], residuals], dim=1)  # (D, 3 + R, N)
-    of_pairs = _both(_correlations_of_pairs(x, chosen))
+    of_pairs = _both(pairs.correlations(chosen))
     explained = found.explained
     y_facts = _facts(y)
     strongest = correlations.unflatten(-1, (len(FUNCTIONS), -1)).abs().amax((1, 2))[:, : len(TARGETS)]
@@ -325,11 +389,13 @@ def describe(X: Tensor, y: Tensor) -> Descriptions:
         len(y), 3
     )
     of_table = torch.cat([_both(explained.sqrt()), y_facts, _both(strongest), counts], dim=-1)
-    return Descriptions(of_table, of_columns, of_pairs)
+    # A table of one row, or of numbers near the largest there are, has descriptions that are not finite.
+    return Descriptions(*(torch.nan_to_num(part, 0.0, 0.0, 0.0) for part in (of_table, of_columns, of_pairs)))
 
 
-def describe_strongest(X: Tensor, y: Tensor) -> tuple[Descriptions, Tensor]:
-    """Return the descriptions of one table, of its `MOST_COLUMNS` most telling columns, and which these are.
+@torch.no_grad()
+def by_strength(X: Tensor, y: Tensor) -> Tensor:
+    """Return the columns of one table, those first of which a function explains most of a function of y.
 
     Parameters
     ----------
@@ -338,20 +404,9 @@ def describe_strongest(X: Tensor, y: Tensor) -> tuple[Descriptions, Tensor]:
 
     Returns
     -------
-    described : Descriptions
-    columns : Tensor of shape (at most MOST_COLUMNS,), int64
-        In ascending order; all where there are no more.
+    Tensor of shape (C,), int64
     """
-    n_columns = X.shape[-1]
-    columns = torch.arange(n_columns)
-    if n_columns > MOST_COLUMNS:
-        targets = _targets_of(y)
-        strength = torch.cat(
-            [
-                (_functions_of(part) @ targets.transpose(-1, -2).unsqueeze(1)).abs().amax((2, 3))
-                for part in X.transpose(-1, -2).split(MOST_COLUMNS, dim=1)
-            ],
-            dim=1,
-        )[0]
-        columns = strength.argsort(descending=True)[:MOST_COLUMNS].sort().values
-    return describe(X[:, :, columns], y), columns
+    targets = _targets_of(y).transpose(-1, -2).unsqueeze(1)
+    parts = X.transpose(-1, -2).split(MOST_COLUMNS, dim=1)
+    strength = torch.cat([(_functions_of(part) @ targets).abs().amax((2, 3)) for part in parts], dim=1)
+    return strength[0].argsort(descending=True, stable=True)

@@ -1,14 +1,27 @@
-"""A network that reads the descriptions of a table and says which tokens stand under which in its law."""
+"""The encoder that reads descriptions of a table, and what it says of the tokens under each token."""
 
 from __future__ import annotations
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
 from dgsr.expressions.library import Library
 from dgsr.generator.config import GeneratorConfig
-from dgsr.generator.guide.descriptions import N_COLUMN, N_PAIR, N_TABLE, Descriptions
+from dgsr.generator.guide import descriptions
+from dgsr.generator.guide.descriptions import (
+    MOST_COLUMNS,
+    N_COLUMN,
+    N_PAIR,
+    N_TABLE,
+    Descriptions,
+    by_strength,
+    describe,
+)
+
+# Tables whose descriptions are computed at once: more of them leave the processor's cache.
+_AT_ONCE = 32
 
 
 def _perceptron(n_in: int, width: int) -> nn.Sequential:
@@ -42,47 +55,71 @@ class _Block(nn.Module):
         return x + self.forward_(self.norm_forward(x))
 
 
-class Guide(nn.Module):
-    """Probabilities of child tokens given their parent in the law behind a table.
+class DescriptionEncoder(nn.Module):
+    """A vector of the table and one of each column, from their descriptions.
+
+    Neither depends on the order of the rows, nor that of a column on the order of the columns.
 
     Parameters
     ----------
-    library : Library
-        Its operators and constant are the tokens that the guide knows; variables are those of the table.
     config : GeneratorConfig
-        Its `guide_width` is above 0.
     """
 
-    def __init__(self, library: Library, config: GeneratorConfig) -> None:
+    def __init__(self, config: GeneratorConfig) -> None:
         super().__init__()
-        width, heads = config.guide_width, config.guide_heads
-        self.n_parents = len(library.operators) + 1  # the last one stands for the root
-        self.n_fixed = library.first_variable  # operators and the constant
+        width, heads = config.encoder_width, config.encoder_heads
+        self.input_names = descriptions.names()
         self.table, self.columns = _perceptron(N_TABLE, width), _perceptron(N_COLUMN, width)
         self.pairs = _perceptron(N_PAIR, width)
-        self.blocks = nn.ModuleList(_Block(width, heads) for _ in range(config.guide_layers))
+        self.blocks = nn.ModuleList(_Block(width, heads) for _ in range(config.encoder_layers))
         self.norm = nn.LayerNorm(width)
-        self.of_tokens = nn.Linear(width, self.n_parents * self.n_fixed)
-        self.of_variables = nn.Linear(width, self.n_parents)
-        last = nn.Linear(width, self.n_parents)
-        self.of_column = nn.Sequential(nn.Linear(2 * width, width), nn.GELU(), last)
-        for layer in (self.of_tokens, self.of_variables, last):
-            nn.init.normal_(layer.weight, std=0.01)
-            nn.init.zeros_(layer.bias)
 
-    def forward(self, described: Descriptions) -> Tensor:
-        """Return log-probabilities of children, given their parent.
+    def forward(self, X: Tensor, y: Tensor, n_variables: int) -> Tensor:
+        """Encode data sets.
 
         Parameters
         ----------
-        described : Descriptions
-            The descriptions of D tables of C columns each.
+        X : Tensor of shape (D, N, C), float64
+            Columns from `n_variables` on are ignored.
+        y : Tensor of shape (D, N), float64
+        n_variables : int
 
         Returns
         -------
-        Tensor of shape (D, n_parents, n_fixed + C)
-            Parents are the operators, then the root; children the operators, the constant and the columns.
+        Tensor of shape (D, 1 + n_variables, encoder_width)
+            The vector of the table, then those of the columns.
         """
+        parts = zip(X[..., :n_variables].split(_AT_ONCE), y.split(_AT_ONCE), strict=True)
+        return torch.cat([self.read(describe(*part)) for part in parts])
+
+    def read_strongest(self, X: Tensor, y: Tensor) -> tuple[Tensor, np.ndarray | None]:
+        """Encode one data set by its most telling columns, where it has more than can be described.
+
+        Parameters
+        ----------
+        X : Tensor of shape (1, N, C), float64
+        y : Tensor of shape (1, N), float64
+
+        Returns
+        -------
+        latents : Tensor of shape (1, 1 + C, encoder_width)
+            The columns that are not read have the vector of the least telling one that is.
+        unread : ndarray of int or None
+            The columns that are not read.
+        """
+        n_columns = X.shape[-1]
+        if n_columns <= MOST_COLUMNS:
+            return self.read(describe(X, y)), None
+        order = by_strength(X, y)
+        read = order[:MOST_COLUMNS].sort().values
+        found = self.read(describe(X[:, :, read], y))
+        weakest = int((read == order[MOST_COLUMNS - 1]).nonzero())
+        latents = found[:, 1 + weakest].expand(1 + n_columns, -1).clone()
+        latents[0], latents[1 + read] = found[0, 0], found[0, 1:]
+        return latents.unsqueeze(0), order[MOST_COLUMNS:].sort().values.cpu().numpy()
+
+    def read(self, described: Descriptions) -> Tensor:
+        """Return the vectors of tables (D, 1 + C, encoder_width) from their descriptions."""
         table = self.table(described.table)
         columns = self.columns(described.columns)
         edges = self.pairs(described.pairs)
@@ -91,8 +128,46 @@ class Guide(nn.Module):
         edges = functional.pad(edges, (0, 0, 1, 0, 1, 0))
         for block in self.blocks:
             x = block(x, edges)
-        x = self.norm(x)
-        table, columns = x[:, 0], x[:, 1:]
+        return self.norm(x)
+
+
+class Guide(nn.Module):
+    """Probabilities of child tokens given their parent in the law behind a table.
+
+    Parameters
+    ----------
+    library : Library
+        Its operators and constant are the tokens that the guide knows; variables are those of the table.
+    width : int
+        That of the encoder.
+    """
+
+    def __init__(self, library: Library, width: int) -> None:
+        super().__init__()
+        self.n_parents = len(library.operators) + 1  # the last one stands for the root
+        self.n_fixed = library.first_variable  # operators and the constant
+        self.of_tokens = nn.Linear(width, self.n_parents * self.n_fixed)
+        self.of_variables = nn.Linear(width, self.n_parents)
+        last = nn.Linear(width, self.n_parents)
+        self.of_column = nn.Sequential(nn.Linear(2 * width, width), nn.GELU(), last)
+        for layer in (self.of_tokens, self.of_variables, last):
+            nn.init.normal_(layer.weight, std=0.01)
+            nn.init.zeros_(layer.bias)
+
+    def forward(self, latents: Tensor) -> Tensor:
+        """Return log-probabilities of children, given their parent.
+
+        Parameters
+        ----------
+        latents : Tensor of shape (D, 1 + C, width)
+            Those of a `DescriptionEncoder`.
+
+        Returns
+        -------
+        Tensor of shape (D, n_parents, n_fixed + C)
+            Parents are the operators, then the root; children the operators, the constant and the columns.
+        """
+        table, columns = latents[:, 0], latents[:, 1:]
         of_tokens = self.of_tokens(table).unflatten(-1, (self.n_parents, self.n_fixed))
         joined = torch.cat([columns, table.unsqueeze(1).expand_as(columns)], dim=-1)
         of_columns = self.of_column(joined).transpose(-1, -2) + self.of_variables(table).unsqueeze(-1)
