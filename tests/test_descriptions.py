@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from hypothesis import assume, given, settings
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 from scipy.stats import rankdata, spearmanr
 
@@ -256,6 +256,7 @@ powers = st.integers(-4, 4)
 
 
 @settings(max_examples=40)
+@example(136792, 0, 0, 1.0)
 @given(seeds, powers, powers, st.sampled_from([1.0, -0.01, 1e5]))
 def test_quotients_are_what_whole_powers_of_columns_leave_over(seed, first, third, scale):
     X, _ = table(seed, n_rows=300)
@@ -263,7 +264,12 @@ def test_quotients_are_what_whole_powers_of_columns_leave_over(seed, first, thir
     y = scale * X[:, 0] ** float(first) * rest * X[:, 2] ** float(third)
     given = described(X, y)
     slopes = rest_of_columns(given)["slopes"][:, 0]
-    np.testing.assert_allclose(slopes, [first, 0.0, third], atol=0.07)
+    logarithms = np.log(np.abs(np.column_stack([X, y])))
+    logarithms -= logarithms.mean(axis=0)
+    expected = np.linalg.lstsq(logarithms[:, :3], logarithms[:, 3], rcond=None)[0]
+    np.testing.assert_allclose(slopes, expected, atol=1e-3)
+    # By chance the column between them explains some of its own sum; an exponent is then not near a number.
+    assume(np.abs(expected - [first, 0.0, third]).max() < 0.07)
     # Of the square of y, powers of more than 4 stay where they are.
     squared = y**2
     for x, power in ((X[:, 0], first), (X[:, 2], third)):
