@@ -92,6 +92,7 @@ def test_an_edit_of_what_a_kernel_calls_is_never_run_from_the_old_machine_code(p
     assert call(package, NUMBA_CACHE_DIR=str(cache)) == [8.0, 1, []]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("damage", [lambda data: data[: len(data) // 2], lambda data: data[:-40] + bytes(40)])
 @pytest.mark.parametrize("file", ["entry.entry-*.nbc", "entry.entry-*.nbi"])
 def test_damaged_files_are_compiled_anew(package, cache, file, damage):
@@ -131,6 +132,7 @@ def test_a_folder_that_goes_away_while_it_is_used_is_a_warning_and_no_error(pack
     assert message.startswith("A compiled function could not be kept in ")
 
 
+@pytest.mark.slow
 def test_two_processes_on_one_empty_cache_agree(package, cache):
     environment = {**os.environ, "PYTHONPATH": str(package.parents[1]), "NUMBA_CACHE_DIR": str(cache)}
     both = [

@@ -255,7 +255,7 @@ def test_the_best_pair_leaves_over_what_else_is_in_the_law():
 powers = st.integers(-4, 4)
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @example(136792, 0, 0, 1.0)
 @given(seeds, powers, powers, st.sampled_from([1.0, -0.01, 1e5]))
 def test_quotients_are_what_whole_powers_of_columns_leave_over(seed, first, third, scale):
@@ -336,7 +336,7 @@ def test_smoothness_is_that_of_the_targets_from_row_to_row(kind, seed):
 # ---- what they do not depend on ---------------------------------------------------------------
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(tables, seeds, st.integers(8, 60), st.integers(1, 4))
 def test_the_order_of_the_rows_does_not_matter(kind, seed, n_rows, n_columns):
     X, y = kind(seed, n_rows, n_columns)
@@ -360,7 +360,7 @@ def test_the_order_of_the_rows_does_not_matter_in_tables_of_zeros_and_ones(seed)
     np.testing.assert_allclose(ours, theirs, atol=2e-5)
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(tables, seeds, st.permutations(range(4)))
 def test_what_describes_columns_and_pairs_moves_with_the_columns(kind, seed, order):
     X, y = kind(seed, n_columns=4)

@@ -104,6 +104,7 @@ def test_vanilla_policy_gradient_learns_to_answer_each_data_set_its_own(seed):
     assert answers_after_training(seed=seed).min() > 0.8
 
 
+@pytest.mark.slow
 def test_rewards_in_another_order_than_the_programs_would_not_teach_it():
     """The defect of the published program: data sets 0, 0, .., 1, 1 rewarded as 0, 1, 0, 1, .."""
     right = answers_after_training(lambda i, k: i // k)
@@ -277,6 +278,7 @@ def test_the_laws_of_textbooks_are_held_out_by_value_and_skeleton_and_a_card_may
         assert not np.isclose(without.values, expected, rtol=1e-9).all(axis=1).any(), law.name
 
 
+@pytest.mark.slow
 def test_many_variables_do_not_take_more_orders_than_can_be_listed():
     """12 variables have 479,001,600 orders; where all coordinates are equal, none of them matters."""
     points, values, _ = benchmark_decontamination(get_library("synth", 12))
@@ -311,6 +313,7 @@ def test_benchmark_problems_are_not_among_the_equations_trained_on():
     assert set(found(benchmark_decontamination(library)).values()) == {0}
 
 
+@pytest.mark.slow
 def test_a_benchmark_problem_is_left_out_where_it_divides_by_a_difference():
     """x1*x2*(x3 - x4)/x5 as x1*x2/(x5/(x3 - x4)) has no value where all columns are equal."""
     library, problem = get_library("synth", 12), load_problem("Feynman-10")

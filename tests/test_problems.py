@@ -224,6 +224,7 @@ def test_the_comparison_of_laws_sees_other_names_factors_and_offsets(expression,
     assert same_as in found if same_as else not found
 
 
+@pytest.mark.slow
 def test_no_law_is_in_another_set_or_twice():
     laws = load_set("laws")
     others = [problem for name in list_sets() if name != "laws" for problem in load_set(name)]
