@@ -220,7 +220,7 @@ class Generator(nn.Module):
         Parameters
         ----------
         encoding : Encoding
-            Of one data set.
+            The encoding of one data set.
 
         Returns
         -------

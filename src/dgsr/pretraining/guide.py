@@ -19,7 +19,7 @@ def guide_nats(generator: Generator, encoding: Encoding, programs: Population, n
     generator : Generator
         It has a guide.
     encoding : Encoding
-        Of D data sets of `n_variables` columns.
+        The encoding of D data sets of `n_variables` columns.
     programs : Population
         One for each data set.
     n_variables : int
