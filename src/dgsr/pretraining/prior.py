@@ -48,6 +48,11 @@ DEFAULT_DOMAINS = ((1.0, 5.0, 3.0), (-1.0, 1.0, 2.0), (0.0, 1.0, 2.0), (1.0, 3.0
                    (0.0, 4.0, 0.5), (-10.0, 10.0, 0.5))  # fmt: skip
 
 
+def _lacking_for_laws(library: Library) -> list[str]:
+    """Return the operators that a library would need for laws and does not have."""
+    return [name for name in _NEEDED_BY_LAWS if name not in library.operators]
+
+
 class DrawnDataSets(NamedTuple):
     """Equations of the prior with a data set each."""
 
@@ -153,16 +158,18 @@ class Prior:
         )
 
     @classmethod
-    def varied_for(cls, library: Library, n_variables: int, laws: float = 0.5) -> Prior:
+    def varied_for(cls, library: Library, n_variables: int, laws: float | None = None) -> Prior:
         """Return the default prior of a library mixed with laws, over inputs as people have them.
 
         Parameters
         ----------
         library : Library
         n_variables : int
-        laws : float
-            Share of the laws.
+        laws : float, optional
+            Share of the laws; by default a half, or 0 for a library that cannot write them.
         """
+        if laws is None:
+            laws = 0.0 if _lacking_for_laws(library) else 0.5
         noise = (0.001, 0.2, 0.5) if library.has_constants else None
         return replace(cls.default_for(library, n_variables), laws=laws, inputs="varied", noise=noise)
 
@@ -179,7 +186,7 @@ class Prior:
         for name, power in (("square", "pow2"), ("cube", "pow3")):
             if name in operators and name in self.weights:
                 weights[power] = 0.0
-        lacking = [name for name in _NEEDED_BY_LAWS if name not in operators]
+        lacking = _lacking_for_laws(library)
         if self.laws > 0.0 and lacking:
             raise ValueError(
                 f"laws={self.laws} needs {', '.join(lacking)} in library {library.name!r}; set laws=0.0."
