@@ -144,6 +144,6 @@ CONFIGS = {
     ),
     "base": GeneratorConfig(encoder="columns", encoder_width=64, encoder_layers=4, remainders=True),
     "descriptions": GeneratorConfig(
-        encoder="descriptions", n_latents=1, encoder_width=128, decoder_width=128, max_length=30
+        encoder="descriptions", n_latents=1, encoder_width=128, decoder_width=128
     ),
 }

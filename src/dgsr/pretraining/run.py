@@ -196,9 +196,9 @@ def _new_generator(
 ) -> Generator:
     """Return an untrained generator; a preset of sizes is adapted to a library with constants."""
     if isinstance(config, str):
-        if library.has_constants:
+        if library.has_constants and config == "base":
             # With scale and offset unknown, almost no target of an open node is certain.
-            config = "descriptions" if config == "base" else config
+            config = "descriptions"
         config = _preset("config", config, CONFIGS)
         if library.has_constants:
             config = replace(config, target="standardised")
