@@ -304,7 +304,7 @@ class Generator(nn.Module):
         Parameters
         ----------
         encoding : Encoding
-            Of D data sets, each the values of its program.
+            The encoding of D data sets, each the values of its program.
         tokens : ndarray of shape (D, max_length), int64
         lengths : ndarray of shape (D,), int64
         grammar : Grammar

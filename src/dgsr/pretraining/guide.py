@@ -17,11 +17,11 @@ def guide_nats(generator: Generator, encoding: Encoding, programs: Population, n
     Parameters
     ----------
     generator : Generator
-        It has a guide.
+        A generator with a guide.
     encoding : Encoding
         The encoding of D data sets of `n_variables` columns.
     programs : Population
-        One for each data set.
+        A program for each data set.
     n_variables : int
 
     Returns

@@ -27,7 +27,7 @@ class Guidance:
         The constraints, and the weights of the tokens.
     library : Library
     probabilities : ndarray of shape (n_operators + 1, n_tokens), optional
-        Of children given their parent, which is an operator or, in the last row, none; see
+        Probabilities of children given their parent, which is an operator or, in the last row, none; see
         `dgsr.generator.generator.Generator.guide_probabilities`. Without them the weights are the usual ones.
 
     Attributes

@@ -139,7 +139,7 @@ class Guide(nn.Module):
     library : Library
         Its operators and constant are the tokens that the guide knows; variables are those of the table.
     width : int
-        That of the encoder.
+        Width of the encoder's vectors.
     """
 
     def __init__(self, library: Library, width: int) -> None:
@@ -160,7 +160,7 @@ class Guide(nn.Module):
         Parameters
         ----------
         latents : Tensor of shape (D, 1 + C, width)
-            Those of a `DescriptionEncoder`.
+            Vectors that a `DescriptionEncoder` returned.
 
         Returns
         -------
