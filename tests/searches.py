@@ -7,6 +7,7 @@ import torch
 
 from dgsr.generator.config import GeneratorConfig
 from dgsr.generator.guide.descriptions import describe
+from dgsr.pretraining import run as run_module
 
 X = np.random.default_rng(0).uniform(0.5, 2.0, (40, 2))
 Y = X[:, 0] * np.exp(-X[:, 1]) + 0.05 * np.sin(7.0 * X[:, 0])
@@ -59,6 +60,16 @@ def tensors(*arrays):
 def described(X, y):
     """Return the descriptions of one table."""
     return describe(*tensors(X, y))
+
+
+def measure_few_programs(monkeypatch, n):
+    """Have a training measure its generator by no more than `n` programs of each validation equation."""
+    real = run_module.measure
+
+    def measure(generator, held_out, n_programs, n_datasets):
+        return real(generator, held_out, min(n_programs, n), n_datasets)
+
+    monkeypatch.setattr(run_module, "measure", measure)
 
 
 def rounds(search, n):

@@ -37,6 +37,7 @@ from dgsr.pretraining.decontamination import Decontamination, benchmark_decontam
 from dgsr.pretraining.prior import DrawnDataSets, Prior
 from dgsr.pretraining.stream import Batch
 from dgsr.problems import list_sets, load_problem, load_set
+from searches import measure_few_programs
 
 pytestmark = pytest.mark.search
 
@@ -377,12 +378,7 @@ def run(out, **settings):
 @pytest.fixture(autouse=True)
 def quick_figures(monkeypatch):
     """A thousand samples for each validation equation would take most of the time of these tests."""
-    real = run_module.measure
-
-    def with_few_programs(generator, held_out, n_programs, n_datasets):
-        return real(generator, held_out, min(n_programs, 10), n_datasets)
-
-    monkeypatch.setattr(run_module, "measure", with_few_programs)
+    measure_few_programs(monkeypatch, 10)
 
 
 def assert_same_weights(a, b):
@@ -665,7 +661,7 @@ def test_the_data_of_a_validation_set_have_no_noise():
 def test_a_generator_with_constants_is_trained_with_defaults_of_its_own(tmp_path, monkeypatch):
     monkeypatch.setitem(run_module.CONFIGS, "base", replace(TINY, max_length=30))
     settings = {"steps": 2, "n_datasets": 8, "n_validation": 2}
-    with_few_samples(monkeypatch)
+    measure_few_programs(monkeypatch, 3)  # constants take long to fit
     generator = pretrain("koza-const", 5, tmp_path / "const", **settings)
     card = json.loads((tmp_path / "const" / CARD).read_text())
     assert generator.config.target == "standardised"
@@ -675,16 +671,6 @@ def test_a_generator_with_constants_is_trained_with_defaults_of_its_own(tmp_path
     plain = pretrain("koza", 2, tmp_path / "plain", **settings)
     assert plain.config.target == "raw"
     assert json.loads((tmp_path / "plain" / CARD).read_text())["prior"]["max_leaves"] == 5
-
-
-def with_few_samples(monkeypatch):
-    """Constants take long to fit."""
-    real = run_module.measure
-
-    def with_few_programs(generator, held_out, n_programs, n_datasets):
-        return real(generator, held_out, min(n_programs, 3), n_datasets)
-
-    monkeypatch.setattr(run_module, "measure", with_few_programs)
 
 
 def test_the_curves_are_drawn_as_the_training_goes(tmp_path):

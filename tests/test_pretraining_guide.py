@@ -17,14 +17,13 @@ from dgsr.generator.checkpoints import CARD, CURVES, load_generator
 from dgsr.generator.generator import Generator
 from dgsr.kernels.random import new_state
 from dgsr.pretraining import PRETRAINING_CONFIGS, PretrainingConfig, Trainer, pretrain
-from dgsr.pretraining import run as run_module
 from dgsr.pretraining.conditioning_gap import draw_validation_set, measure
 from dgsr.pretraining.curves import to_svg
 from dgsr.pretraining.decontamination import nothing_held_out
 from dgsr.pretraining.guide import guide_nats
 from dgsr.pretraining.prior import Prior
 from dgsr.pretraining.stream import Batch
-from searches import lively, tiny_guided_config
+from searches import lively, measure_few_programs, tiny_guided_config
 
 pytestmark = pytest.mark.search
 
@@ -63,12 +62,7 @@ def changed_weights(generator, before):
 @pytest.fixture(autouse=True)
 def quick_figures(monkeypatch):
     """A thousand samples for each validation equation would take most of the time of these tests."""
-    real = run_module.measure
-
-    def with_few_programs(generator, held_out, n_programs, n_datasets):
-        return real(generator, held_out, min(n_programs, 10), n_datasets)
-
-    monkeypatch.setattr(run_module, "measure", with_few_programs)
+    measure_few_programs(monkeypatch, 10)
 
 
 # ---- the loss -----------------------------------------------------------------------------------
