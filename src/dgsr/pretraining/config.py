@@ -33,6 +33,9 @@ class PretrainingConfig:
         Number of programs that the policy gradients sample for each data set, k of the paper.
     min_samples, max_samples : int
         Limits of the number of rows of a data set, which is log-uniform and the same for a group.
+    usual_columns : int, optional
+        Number of columns up to which a table of n columns is n times as frequent as one of a single column;
+        beyond it, the frequency falls with the fourth power of n. By default there is no such number.
     learning_rate : float
         Peak of the step size of the Adam optimiser; it rises over `warmup` steps, then falls with a cosine to
         a hundredth.
@@ -65,6 +68,7 @@ class PretrainingConfig:
     n_programs: int = 500
     min_samples: int = 8
     max_samples: int = 60
+    usual_columns: int | None = None
     learning_rate: float = 1e-3
     warmup: int = 200
     weight_decay: float = 0.01
@@ -77,8 +81,8 @@ class PretrainingConfig:
     def __post_init__(self) -> None:
         if self.objective not in OBJECTIVES:
             raise ValueError(f"objective={self.objective!r} is unknown; choose from {', '.join(OBJECTIVES)}.")
-        for name in ("steps", "n_datasets", "n_groups", "n_programs", "min_samples"):
-            if getattr(self, name) < 1:
+        for name in ("steps", "n_datasets", "n_groups", "n_programs", "min_samples", "usual_columns"):
+            if getattr(self, name) is not None and getattr(self, name) < 1:
                 raise ValueError(f"{name}={getattr(self, name)} must be at least 1.")
         if self.n_datasets % self.n_groups:
             raise ValueError(f"n_datasets={self.n_datasets} must be a multiple of n_groups={self.n_groups}.")
@@ -106,6 +110,6 @@ PRETRAINING_CONFIGS = {
     ),
     "base": PretrainingConfig(),
     "varied": PretrainingConfig(
-        steps=32_000, n_datasets=128, n_groups=4, max_samples=200, learning_rate=1.5e-3
+        steps=32_000, n_datasets=128, n_groups=4, max_samples=200, usual_columns=5, learning_rate=1.5e-3
     ),
 }

@@ -40,6 +40,9 @@ _EXPONENTS = (-3, -2, -1.5, -0.5, 0.25, 1 / 3, 2 / 3, 0.75, 1.5, 2.5)
 CONSTANTS = ("uniform", "log-uniform")
 INPUTS = ("uniform", "varied")
 
+# Variables that equations over tables of many columns are long enough to have.
+_MOST_IN_AN_EQUATION = 5
+
 # Operators without which no laws are written.
 _NEEDED_BY_LAWS = ("add", "sub", "mul", "div")
 
@@ -165,13 +168,15 @@ class Prior:
         ----------
         library : Library
         n_variables : int
+            Most variables of a data set; equations are long enough to have five of them.
         laws : float, optional
             Share of the laws; by default a half, or 0 for a library that cannot write them.
         """
         if laws is None:
             laws = 0.0 if _lacking_for_laws(library) else 0.5
         noise = (0.001, 0.2, 0.5) if library.has_constants else None
-        return replace(cls.default_for(library, n_variables), laws=laws, inputs="varied", noise=noise)
+        usual = cls.default_for(library, min(n_variables, _MOST_IN_AN_EQUATION))
+        return replace(usual, laws=laws, inputs="varied", noise=noise)
 
     def table(self, library: Library) -> PriorTable:
         """Return the prior over the tokens of `library`, as arrays."""

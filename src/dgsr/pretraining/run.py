@@ -153,7 +153,7 @@ def pretrain(
     if start_from is None:
         generator = _new_generator(library, config, constraints, random_state)  # line 1
     else:
-        generator = load_generator(start_from, device)
+        generator = load_generator(start_from, device).with_variables(n_variables)
         if generator.library != library:
             raise ValueError(
                 f"start_from={str(start_from)!r} has another library; start from one of {library.name}."
@@ -163,7 +163,8 @@ def pretrain(
         prior = usual(library, n_variables)
     generator = generator.to(device).train()
     held_out = benchmark_decontamination(generator.library, generator.constraints)
-    validation = draw_validation_set(generator, prior, held_out, n_validation, random_state)
+    columns = min(n_variables, training.usual_columns or n_variables)
+    validation = draw_validation_set(generator, prior, held_out, n_validation, random_state, columns)
     held_out = validation.added_to(held_out)
     out = Path(out)
     with distributed.process_group(device):

@@ -69,9 +69,8 @@ class Stream(Dataset):
         rng = np.random.default_rng((self.seed, number))
         low, high = math.log(config.min_samples), math.log(config.max_samples + 1)
         n_samples = int(math.exp(rng.uniform(low, high)))
-        # n variables are n times as frequent as one.
-        counts = np.arange(1, self.library.n_variables + 1)
-        n_variables = int(rng.choice(counts, p=counts / counts.sum()))
+        shares = column_shares(self.library.n_variables, config.usual_columns)
+        n_variables = 1 + int(rng.choice(len(shares), p=shares))
         n = config.n_datasets // config.n_groups
         state = new_state(self.seed, number)
         arguments = n, n_samples, n_variables, self.library, self.constraints, state, self.excluded
@@ -99,6 +98,14 @@ class Stream(Dataset):
             generator=torch.Generator(),  # otherwise it would draw from the global one
         )
         return iter(loader)
+
+
+def column_shares(n_variables: int, usual: int | None) -> np.ndarray:
+    """Return the shares of tables of 1 to `n_variables` columns; see `PretrainingConfig.usual_columns`."""
+    counts = np.arange(1.0, n_variables + 1.0)
+    usual = usual or n_variables
+    weights = np.where(counts <= usual, counts, usual * (usual / counts) ** 4)
+    return weights / weights.sum()
 
 
 def _unchanged(batch: Any) -> Any:

@@ -126,7 +126,11 @@ def _exp(values: Tensor) -> Tensor:
 
 
 def _log(values: Tensor) -> Tensor:
-    return values.abs().clamp_min(torch.finfo(values.dtype).tiny).log()
+    """Return the logarithms of the sizes of values (..., N); a zero counts as the least that is none."""
+    sizes = values.abs()
+    sizes = torch.where(sizes == 0.0, math.inf, sizes)
+    least = sizes.amin(-1, keepdim=True)
+    return torch.where(sizes.isinf(), torch.where(least.isinf(), 1.0, least), sizes).log()
 
 
 def _inverse(values: Tensor) -> Tensor:
