@@ -120,7 +120,7 @@ def test_a_generator_serves_more_columns_than_it_was_made_for(of_any_encoder):
     X, y = tables(n_columns=7)
     with torch.no_grad():
         encoding = wide.encode(X.numpy(), y.numpy(), 7)
-    samples = wide.sample_encoded(encoding, 400, wide.grammar(7), new_state(0))
+    samples = wide.sample_encoded(encoding, 150, wide.grammar(7), new_state(0))
     used = np.unique(samples.tokens)
     assert wide.library.first_variable + 6 in used
     scored = wide.log_probs(encoding, samples.tokens, samples.lengths, wide.grammar(7)).programs
