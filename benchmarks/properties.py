@@ -24,7 +24,9 @@ import torch
 
 from dgsr.expressions import get_library
 from dgsr.expressions.constraints import Constraints
-from dgsr.generator.checkpoints import find_generator, load_generator
+from dgsr.generator.adaptation import adapted
+from dgsr.generator.checkpoints import load_generator
+from dgsr.generator.choice import find_generator
 from dgsr.generator.config import CONFIGS
 from dgsr.generator.generator import Generator
 from dgsr.population import DataSet
@@ -46,10 +48,10 @@ def generator_of(method: str, library, constraints: Constraints, seed: int) -> G
         return None
     if method == "untrained":
         return Generator.untrained(library, CONFIGS["paper"], constraints, seed)
-    name = find_generator(library, constraints.max_length)
+    name = find_generator(library)
     if name is None:
         raise SystemExit(f"No shipped generator serves library {library.name}.")
-    return load_generator(name).with_variables(library.n_variables)
+    return adapted(load_generator(name), library, constraints.max_length)
 
 
 def new_search(problem_name: str, method: str, seed: int, budget: int) -> tuple[Search, DataSet, dict]:

@@ -19,12 +19,12 @@ from dgsr.generator.checkpoints import (
     CARD,
     FORMAT_VERSION,
     WEIGHTS,
-    find_generator,
     header_of,
     list_generators,
     load_generator,
     save_generator,
 )
+from dgsr.generator.choice import find_generator
 from dgsr.generator.config import CONFIGS, INPUT_LAYOUT, GeneratorConfig
 from dgsr.generator.generator import Generator
 from dgsr.pretraining import pretrain
@@ -357,21 +357,20 @@ def test_an_unknown_name_is_refused_where_nothing_is_shipped(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("library", "max_length", "found"),
+    ("library", "found"),
     [
-        (get_library("koza", 1), 12, "a"),
-        (get_library("koza", 2), 12, "a"),
-        (get_library("koza", 3), 12, "b"),
-        (get_library("koza", 6), 12, None),
-        (get_library("koza", 2), 13, None),
-        (get_library("synth", 2), 12, "c"),
-        (get_library("koza-const", 2), 12, None),
-        (get_library("koza", 2).with_operator("twice", lambda x: 2.0 * x), 12, None),
+        (get_library("koza", 1), "a"),
+        (get_library("koza", 2), "a"),
+        (get_library("koza", 3), "b"),
+        (get_library("koza", 6), None),
+        (get_library("synth", 2), "c"),
+        (get_library("koza-const", 2), None),
+        (get_library("koza", 2).with_operator("twice", lambda x: 2.0 * x), None),
     ],
     ids=lambda value: value.name if isinstance(value, Library) else str(value),
 )
-def test_the_generator_of_the_fewest_variables_that_fits_is_found(shipped, library, max_length, found):
-    assert find_generator(library, max_length) == found
+def test_the_generator_of_the_fewest_variables_that_fits_is_found(shipped, library, found):
+    assert find_generator(library) == found
 
 
 @pytest.mark.search
@@ -384,9 +383,8 @@ def test_wider_data_get_the_widest_generator_that_reads_columns(tmp_path, monkey
         card = {"library": {**description, "n_variables": n_variables}, "config": asdict(config)}
         save_generator(generator, tmp_path / name, card)
     monkeypatch.setattr(checkpoints, "_shipped_folders", lambda: [tmp_path])
-    found = {d: find_generator(get_library("koza", d), 12) for d in (1, 2, 3, 4, 12)}
+    found = {d: find_generator(get_library("koza", d)) for d in (1, 2, 3, 4, 12)}
     assert found == {1: "narrow", 2: "narrow", 3: "wide", 4: "wide", 12: "wide"}
-    assert find_generator(get_library("koza", 4), 13) is None
     rng = np.random.default_rng(0)
     X = rng.uniform(1.0, 2.0, (20, 7))
     model = DGSRRegressor("koza", max_evaluations=600, max_length=12, random_state=0)

@@ -520,3 +520,11 @@ def test_columns_are_as_strong_as_their_best_function(seed, n_columns):
 def test_of_equally_strong_columns_the_first_comes_first():
     _, y = table(0)
     assert by_strength(*tensors(np.ones((len(y), 60)), y)).tolist() == list(range(60))
+
+
+def test_a_zero_counts_in_a_logarithm_as_the_least_size_that_is_none():
+    X = np.concatenate([[0.0], np.geomspace(1e-3, 10.0, 29)])[:, None]
+    slopes = rest_of_columns(described(X, X[:, 0] ** 2))["slopes"][0, 0]
+    assert slopes == pytest.approx(2.0, abs=1e-3)
+    zeros = described(np.zeros((8, 1)), np.arange(8.0))
+    assert all(bool(part.isfinite().all()) for part in zeros)

@@ -12,7 +12,7 @@ import torch
 from dgsr import DGSRRegressor, list_generators, load_generator
 from dgsr.exact_search import ExactSolver
 from dgsr.expressions import get_library
-from dgsr.generator.checkpoints import find_generator
+from dgsr.generator.choice import find_generator
 from dgsr.population import DataSet
 from dgsr.pretraining.conditioning_gap import draw_validation_set, measure
 from dgsr.pretraining.decontamination import benchmark_decontamination
@@ -34,18 +34,17 @@ def one_thread():
 
 
 def test_a_generator_is_shipped_for_koza_with_any_number_of_variables():
-    assert {find_generator(get_library("koza", d), max_length=30) for d in (1, 2)} == {"koza-d2"}
-    assert {find_generator(get_library("koza", d), max_length=30) for d in (3, 5, 6, 12)} == {"koza-d5"}
-    assert find_generator(get_library("koza", 2), max_length=31) is None
+    assert {find_generator(get_library("koza", d)) for d in (1, 2)} == {"koza-d2"}
+    assert {find_generator(get_library("koza", d)) for d in (3, 5, 6, 12)} == {"koza-d5"}
 
 
 def test_a_generator_is_shipped_for_synth_with_up_to_twelve_variables():
-    assert {find_generator(get_library("synth", d), max_length=30) for d in (1, 2, 5, 12)} == {"synth-d12"}
+    assert {find_generator(get_library("synth", d)) for d in (1, 2, 5, 12)} == {"synth-d12"}
 
 
 @pytest.mark.parametrize("library", ["koza-const", "physics"])
 def test_a_generator_is_shipped_for_constants_and_any_number_of_variables(library):
-    names = {find_generator(get_library(library, d), max_length=30) for d in (1, 2, 5, 6, 12)}
+    names = {find_generator(get_library(library, d)) for d in (1, 2, 5, 6, 12)}
     assert names == {f"{library}-d5"}
 
 

@@ -500,7 +500,7 @@ def test_training_may_start_from_a_generator_of_the_same_library(tmp_path):
         run(tmp_path / "second", start_from=tmp_path / "first", callback=raise_interrupt)
     again = run(tmp_path / "third", start_from=tmp_path / "first", learning_rate=0.0, steps=1)
     assert_same_weights(first, again)
-    with pytest.raises(ValueError, match="another library"):
+    with pytest.raises(ValueError, match=r"library 'mine', which cannot be adapted to 'koza'"):
         pretrain("koza", 2, tmp_path / "fourth", start_from=tmp_path / "first")
 
 

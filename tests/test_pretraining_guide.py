@@ -291,6 +291,18 @@ def test_training_goes_on_from_a_generator_with_its_guide(tmp_path):
     assert card["steps_done"] == 4
 
 
+def test_training_goes_on_with_another_library_of_more_columns(tmp_path):
+    run(tmp_path / "first")
+    library = Library("more", ("mul", "cos", "add"), False, 6)
+    settings = {"start_from": tmp_path / "first", "learning_rate": 0.0, "steps": 1, "n_validation": 2}
+    further = pretrain(library, 6, tmp_path / "further", prior=PRIOR, n_datasets=4, n_groups=1, **settings)
+    first = load_generator(tmp_path / "first")
+    assert further.library == library
+    at = [first.library.index[name] for name in ("mul", "add")]
+    assert torch.equal(further.decoder.out.weight[[0, 2]], first.decoder.out.weight[at])
+    assert not further.decoder.out.weight[1].any()  # of cos, which is to be learnt
+
+
 @pytest.mark.parametrize(("config", "is_varied"), [(TINY, True), (NO_GUIDE, False)], ids=["guide", "none"])
 def test_a_generator_with_a_guide_is_trained_on_varied_tables_by_default(tmp_path, config, is_varied):
     library = Library("mine", ("add", "sub", "mul", "div", "sin"), False, 3)

@@ -223,6 +223,7 @@ def test_a_library_that_cannot_write_laws_is_refused_with_the_mend(missing):
     arguments = 5, 20, 2, library, Constraints(1, 20)
     with pytest.raises(ValueError, match=f"laws=0.5 needs {missing} in library 'mine'; set laws=0.0"):
         Prior.varied_for(library, 2, laws=0.5).draw(*arguments, new_state(0))
+    assert Prior.varied_for(library, 30).max_leaves == Prior.varied_for(library, 5).max_leaves
     usual = Prior.varied_for(library, 2)  # so that a generator of the library can be trained by default
     assert usual.laws == 0.0
     drawn = usual.draw(*arguments, new_state(0))

@@ -767,10 +767,6 @@ BAD_PARAMETERS = {
         {"generator": tiny_generator(n_variables=1), "max_length": 12},
         "The generator knows 1 columns and X has 2; set generator='untrained'",
     ),
-    "too long": (
-        {"generator": tiny_generator(), "max_length": 13},
-        "max_length=13 is more than the 12 tokens the generator 'given' can write; lower it",
-    ),
     "lengths crossed": ({"min_length": 9, "max_length": 9}, "min_length=9 and max_length=9 must satisfy"),
     "objective": ({"objective": "pqqt"}, "'objective' parameter of DGSRRegressor must be .*'pqt'"),
     "selection": ({"selection": "x"}, "'selection' parameter of DGSRRegressor must be .*'accuracy'"),

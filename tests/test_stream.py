@@ -15,7 +15,7 @@ from dgsr.expressions.constraints import Constraints
 from dgsr.pretraining import PretrainingConfig
 from dgsr.pretraining.decontamination import benchmark_decontamination
 from dgsr.pretraining.prior import Prior
-from dgsr.pretraining.stream import Stream
+from dgsr.pretraining.stream import Stream, column_shares
 
 torch.set_num_threads(1)
 
@@ -134,3 +134,17 @@ def test_two_processes_train_what_one_does_and_go_on_from_its_files(tmp_path):
     together = train(tmp_path / "together", 6, n_workers=1, processes=2)
     for name, tensor in alone.items():
         torch.testing.assert_close(together[name], tensor, atol=2e-5, rtol=1e-3)
+
+
+def test_tables_of_more_than_the_usual_columns_are_fewer_the_more_they_have():
+    np.testing.assert_allclose(column_shares(4, None), [0.1, 0.2, 0.3, 0.4])
+    np.testing.assert_allclose(column_shares(4, 5), column_shares(4, None))
+    shares = column_shares(12, 3)
+    np.testing.assert_allclose(shares[:3], shares[0] * np.array([1.0, 2.0, 3.0]))
+    assert shares[5] == pytest.approx(shares[2] / 2**4)
+    assert shares[11] == pytest.approx(shares[5] / 2**4)
+    assert shares.sum() == pytest.approx(1.0)
+    config = PretrainingConfig(n_datasets=8, n_groups=1, usual_columns=1)
+    columns = [new_stream(config)[number].n_variables for number in range(60)]
+    assert columns.count(1) > 45
+    assert max(columns) > 1

@@ -57,9 +57,10 @@ class DGSRRegressor(FittedRegressor):
         or a `Library` of any number of variables. ``"auto"`` is ``"physics"``, which has constants.
     generator : str, path, Generator or None, default="auto"
         The pre-trained generator: a name of `dgsr.list_generators`, a folder, or the
-        object. ``"auto"`` takes the shipped one for the library and the number of columns, or an untrained
-        one where there is none; ``"untrained"`` has random weights; None searches by genetic programming
-        without a network.
+        object. ``"auto"`` takes the shipped one that knows most operators of the library, for programs of any
+        length; it never writes the others, which evolution does. Where none knows any, the network is
+        untrained, and a warning says so. ``"untrained"`` has random weights; None searches by genetic
+        programming without a network.
     max_evaluations : int, default=2_000_000
         Most equations to evaluate.
     max_time : float or None, default=None

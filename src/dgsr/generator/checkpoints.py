@@ -291,26 +291,3 @@ def list_generators() -> list[GeneratorInfo]:
             if name not in found and (card.parent / WEIGHTS).is_file():
                 found[name] = GeneratorInfo(name, card.parent, json.loads(card.read_text(encoding="utf-8")))
     return [found[name] for name in sorted(found)]
-
-
-def find_generator(library: Library, max_length: int) -> str | None:
-    """Return the name of the shipped generator for `library` and programs of `max_length` tokens, or None.
-
-    Of several it is the one for the fewest variables that are enough. Where none has enough it is the one for
-    the most variables whose encoder takes any number of columns.
-    """
-    known: dict[str, int] = {
-        info.name: info.card["library"]["n_variables"]
-        for info in list_generators()
-        if info.card["library"]["has_constants"] == library.has_constants
-        and info.card["config"]["max_length"] >= max_length
-        and tuple(info.card["library"]["operators"]) == library.operators
-        and (
-            info.card["library"]["n_variables"] >= library.n_variables
-            or info.card["config"].get("encoder", "rows") != "rows"
-        )
-    }
-    enough = [name for name, n_variables in known.items() if n_variables >= library.n_variables]
-    if enough:
-        return min(enough, key=lambda name: known[name])
-    return max(known, key=lambda name: known[name], default=None)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from functools import lru_cache
 from pathlib import Path
 
 from dgsr.expressions.constraints import Constraints
 from dgsr.expressions.library import Library
-from dgsr.generator.checkpoints import WEIGHTS, find_generator, folder_of, load_generator
+from dgsr.generator.adaptation import adapted, can_adapt
+from dgsr.generator.checkpoints import WEIGHTS, GeneratorInfo, folder_of, list_generators, load_generator
 from dgsr.generator.config import CONFIGS
 from dgsr.generator.generator import Generator
 
@@ -27,6 +29,30 @@ def _read(folder: Path, changed: int) -> Generator:
     return load_generator(folder)
 
 
+def find_generator(library: Library) -> str | None:
+    """Return the name of the shipped generator that suits a library best, or None.
+
+    It is one that knows most of the operators; of several the one with fewest others, then the one for the
+    fewest variables that are enough, or for the most where none has enough.
+    """
+    served: dict[tuple[int, int, bool, int], str] = {}
+    for info in list_generators():
+        theirs, encoder = _library_of(info), info.card["config"].get("encoder", "rows")
+        is_enough = theirs.n_variables >= library.n_variables
+        if theirs.has_constants != library.has_constants or not can_adapt(encoder, theirs, library):
+            continue
+        if is_enough or encoder != "rows":
+            n_common = len(set(theirs.operators) & set(library.operators))
+            n = theirs.n_variables
+            served[n_common, -len(theirs.operators), is_enough, -n if is_enough else n] = info.name
+    return served[max(served)] if served else None
+
+
+def _library_of(info: GeneratorInfo) -> Library:
+    card = info.card["library"]
+    return Library(info.name, tuple(card["operators"]), card["has_constants"], card["n_variables"])
+
+
 def choose_generator(
     chosen: str | Path | Generator, library: Library, constraints: Constraints, seed: int
 ) -> tuple[str, Generator]:
@@ -35,8 +61,9 @@ def choose_generator(
     Parameters
     ----------
     chosen : str, Path or Generator
-        ``"auto"`` (the shipped generator that fits best, else an untrained one), ``"untrained"``, the name of
-        a shipped generator, a folder, or a generator itself, whose name is then ``"given"``.
+        ``"auto"`` (the shipped generator that suits best, else an untrained one and a warning),
+        ``"untrained"``, the name of a shipped generator, a folder, or a generator itself, whose name is then
+        ``"given"``.
     library : Library
     constraints : Constraints
         Limits of the programs of the search; an untrained generator is made for them.
@@ -46,10 +73,16 @@ def choose_generator(
     Raises
     ------
     ValueError
-        If the generator is for another library, or for shorter programs or fewer columns than the search has.
+        If the generator cannot be adapted to the library, or to as many columns as the search has.
     """
     if chosen == "auto":
-        found = find_generator(library, constraints.max_length)
+        found = find_generator(library)
+        if found is None:
+            warnings.warn(
+                f"No generator that comes with dgsr knows the operators {', '.join(library.operators)}; the "
+                "search has an untrained one. Set generator=None to search without, or pretrain one.",
+                stacklevel=5,
+            )
         chosen = "untrained" if found is None else found
     if chosen == "untrained":
         config = CONFIGS["paper"].with_max_length(constraints.max_length)
@@ -58,14 +91,9 @@ def choose_generator(
     if not isinstance(generator, Generator):
         name, generator = str(chosen), _loaded(generator)
     theirs = generator.library
-    if theirs.operators != library.operators or theirs.has_constants != library.has_constants:
+    if not can_adapt(generator.config.encoder, theirs, library):
         raise ValueError(
             f"The generator {name!r} is for the library {theirs.name!r}, the search uses {library.name!r}; "
             f"set library={theirs.name!r}, or choose another generator."
         )
-    if constraints.max_length > generator.config.max_length:
-        raise ValueError(
-            f"max_length={constraints.max_length} is more than the {generator.config.max_length} tokens the "
-            f"generator {name!r} can write; lower it, or set generator='untrained'."
-        )
-    return name, generator.with_variables(library.n_variables)
+    return name, adapted(generator, library, constraints.max_length)

@@ -225,12 +225,13 @@ class Generator(nn.Module):
         Returns
         -------
         ndarray of shape (n_operators + 1, n_tokens) or None
-            Parents are the operators, then none; variables that the data do not have get 0. None for a
-            generator without a guide.
+            Parents are the operators, then none; operators that the generator does not know, and variables
+            that the data do not have, get 0. None for a generator without a guide.
         """
         if self.guide is None:
             return None
         found = self.guide(encoding.latents)[0].exp().double().cpu().numpy()
+        found[self.guide.unknown_parents] = 0.0
         if encoding.unread is not None:  # such columns are less likely than any other
             of_columns = found[:, self.library.first_variable :]
             of_columns[:, encoding.unread] = 0.1 * of_columns.min(axis=1, keepdims=True)

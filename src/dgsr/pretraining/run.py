@@ -14,6 +14,7 @@ import torch
 
 from dgsr.expressions.constraints import Constraints
 from dgsr.expressions.library import Library, get_library
+from dgsr.generator.adaptation import adapted, can_adapt
 from dgsr.generator.checkpoints import (
     CURVES,
     load_generator,
@@ -106,8 +107,8 @@ def pretrain(
         with a guide `Prior.varied_for`.
     constraints : Constraints, optional
     start_from : str or Path, optional
-        Name or folder of a generator of the same library, whose weights and sizes the training begins with;
-        `config` is ignored.
+        Name or folder of a generator whose weights and sizes the training begins with; `config` is ignored.
+        Of another library it must be one with a guide, and the weights of their common tokens are taken.
     max_time : float, optional
         Seconds after which the training stops early; another call resumes it.
     device : str
@@ -153,11 +154,13 @@ def pretrain(
     if start_from is None:
         generator = _new_generator(library, config, constraints, random_state)  # line 1
     else:
-        generator = load_generator(start_from, device).with_variables(n_variables)
-        if generator.library != library:
+        generator = load_generator(start_from, device)
+        if not can_adapt(generator.config.encoder, generator.library, library):
             raise ValueError(
-                f"start_from={str(start_from)!r} has another library; start from one of {library.name}."
+                f"start_from={str(start_from)!r} is a generator for the library {generator.library.name!r}, "
+                f"which cannot be adapted to {library.name!r}; start from another one."
             )
+        generator = adapted(generator, library, generator.config.max_length, for_training=True)
     if prior is None:
         usual = Prior.varied_for if generator.guide is not None else Prior.default_for
         prior = usual(library, n_variables)

@@ -43,7 +43,12 @@ class Guidance:
             self._grammars = [grammar._replace(weight=usual)]
             return
         guided = usual.copy()
-        guided[_parents(grammar, library)] = probabilities / probabilities.sum(axis=1, keepdims=True)
+        rows = _parents(grammar, library)
+        # What the generator does not know keeps its usual weight.
+        unknown = np.where(probabilities == 0.0, usual[rows], 0.0)
+        left = 1.0 - unknown.sum(axis=1, keepdims=True)
+        totals = probabilities.sum(axis=1, keepdims=True)
+        guided[rows] = unknown + left * probabilities / np.where(totals > 0.0, totals, 1.0)
         self._grammars = [grammar._replace(weight=(1.0 - share) * usual + share * guided) for share in SHARES]
 
     def grammar(self, n_restarts: int) -> Grammar:

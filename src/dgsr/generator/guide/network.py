@@ -146,6 +146,7 @@ class Guide(nn.Module):
         super().__init__()
         self.n_parents = len(library.operators) + 1  # the last one stands for the root
         self.n_fixed = library.first_variable  # operators and the constant
+        self.unknown_parents: list[int] = []  # operators that were not in the training
         self.of_tokens = nn.Linear(width, self.n_parents * self.n_fixed)
         self.of_variables = nn.Linear(width, self.n_parents)
         last = nn.Linear(width, self.n_parents)

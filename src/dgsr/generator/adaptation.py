@@ -1,0 +1,111 @@
+"""A generator for another library, or for longer programs, than those it was trained on."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from dataclasses import replace
+
+import torch
+from torch import Tensor, nn
+
+from dgsr.expressions.library import Library
+from dgsr.generator.decoder import Decoder
+from dgsr.generator.generator import Generator
+from dgsr.generator.guide.network import Guide
+
+# The logit of a token that is never written.
+_NEVER = -1e4
+
+
+def can_adapt(encoder: str, theirs: Library, library: Library) -> bool:
+    """Return whether a generator with this encoder, trained on programs of `theirs`, can be `adapted`.
+
+    Other encoders than ``"descriptions"`` need the same operators.
+    """
+    if encoder == "descriptions":
+        return not set(theirs.operators).isdisjoint(library.operators)
+    return theirs.operators == library.operators and theirs.has_constants == library.has_constants
+
+
+def adapted(generator: Generator, library: Library, max_length: int, for_training: bool = False) -> Generator:
+    """Return a generator for a library and a length; it shares with the given one what it can.
+
+    It writes no tokens that the given one does not know. Positions beyond the last one of the training count
+    as that one.
+
+    Parameters
+    ----------
+    generator : Generator
+    library : Library
+        One that `can_adapt` allows.
+    max_length : int
+        Most tokens of a program.
+    for_training : bool
+        Whether unknown tokens may be written, as they must be by a generator that is to learn them.
+
+    Raises
+    ------
+    ValueError
+        If the encoder has a place for every variable, and too few of them.
+    """
+    theirs = generator.library
+    n_more = max(0, max_length - generator.config.max_length)
+    knows_all = theirs.operators == library.operators and theirs.has_constants == library.has_constants
+    if knows_all:
+        generator = generator.with_variables(library.n_variables)
+        if not n_more:
+            return generator
+    twin = generator.refinable_copy()
+    decoder = twin.decoder
+    twin.config = twin.config.with_max_length(twin.config.max_length + n_more)
+    twin.constraints = replace(twin.constraints, max_length=twin.config.max_length)
+    for positions in (decoder.positions, decoder.tree_positions):
+        last = positions.weight.detach()[-1:].expand(n_more, -1)
+        positions.weight = nn.Parameter(torch.cat([positions.weight.detach(), last]))
+    if knows_all:
+        return twin
+    twin.library = library.with_variables(max(library.n_variables, theirs.n_variables))
+    known = [theirs.index.get(token.name, -1) for token in library.tokens[: library.first_variable]]
+    unknown_logit = 0.0 if for_training else _NEVER
+    _select_tokens(decoder, known, unknown_logit)
+    decoder.n_tokens = len(twin.library)
+    if generator.guide is not None:
+        twin.guide = _with_tokens(generator.guide, known, len(library.operators), unknown_logit)
+        if not for_training:
+            twin.guide.unknown_parents = [row for row in range(len(library.operators)) if known[row] < 0]
+    return twin
+
+
+def _rows(tensor: Tensor, known: Sequence[int], otherwise: float = 0.0) -> Tensor:
+    """Return the rows `known` of a tensor; where that is -1, all `otherwise`."""
+    at = torch.tensor(known, device=tensor.device)
+    found = tensor.detach()[at.clamp_min(0)]
+    return torch.where((at < 0).view(-1, *[1] * (tensor.ndim - 1)), otherwise, found)
+
+
+def _select_tokens(decoder: Decoder, known: list[int], unknown_logit: float) -> None:
+    """Give a decoder the tokens `known`, of which -1 are unknown ones."""
+    start = decoder.tokens.num_embeddings - 1
+    for embedding in (decoder.tokens, decoder.parents, decoder.siblings):
+        embedding.weight = nn.Parameter(_rows(embedding.weight, [*known, start]))
+        embedding.num_embeddings = len(known) + 1
+    decoder.out.weight = nn.Parameter(_rows(decoder.out.weight, known))
+    decoder.out.bias = nn.Parameter(_rows(decoder.out.bias, known, unknown_logit))
+    decoder.out.out_features = len(known)
+
+
+def _with_tokens(guide: Guide, known: list[int], n_operators: int, unknown_logit: float) -> Guide:
+    """Return a guide for the tokens `known`, of which -1 are unknown ones and the first ones operators."""
+    parents = [*known[:n_operators], guide.n_parents - 1]  # the last one is the root
+    twin = copy.deepcopy(guide)
+    twin.n_parents, twin.n_fixed = len(parents), len(known)
+    last = guide.of_column[-1]
+    for name, otherwise in (("weight", 0.0), ("bias", unknown_logit)):
+        of_tokens = getattr(guide.of_tokens, name).unflatten(0, (guide.n_parents, guide.n_fixed))
+        of_parents = _rows(of_tokens, parents).transpose(0, 1)
+        chosen = _rows(of_parents, known, otherwise).transpose(0, 1).flatten(0, 1)
+        setattr(twin.of_tokens, name, nn.Parameter(chosen))
+        for layer, given in ((twin.of_variables, guide.of_variables), (twin.of_column[-1], last)):
+            setattr(layer, name, nn.Parameter(_rows(getattr(given, name), parents)))
+    return twin
