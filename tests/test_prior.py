@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -548,3 +549,29 @@ def test_a_prior_that_cannot_make_leaves_says_so(weights):
 def test_impossible_numbers_of_leaves_are_refused(leaves):
     with pytest.raises(ValueError, match="min_leaves"):
         Prior(*leaves)
+
+
+@pytest.mark.parametrize("name", ["koza", "physics"])
+def test_in_any_order_the_columns_change_places_and_the_equations_with_them(name):
+    library, constraints = get_library(name, 5), Constraints()
+    prior = replace(Prior.default_for(library, 5), noise=None)
+    first, any_order = (
+        prior.draw(300, 20, 4, library, constraints, new_state(0), in_any_order=given)
+        for given in (False, True)
+    )
+    np.testing.assert_array_equal(first.y, any_order.y)
+    np.testing.assert_array_equal(np.sort(first.X, axis=2), np.sort(any_order.X, axis=2))
+    assert (any_order.X[:, :, 4] == 0.0).all()
+    assert (first.X != any_order.X).any(axis=(1, 2)).mean() > 0.9
+    variables = library.first_variable + np.arange(4)
+    inside = np.arange(first.programs.tokens.shape[1]) < any_order.programs.lengths[:, None]
+    uses = [[(drawn.programs.tokens[inside] == v).mean() for v in variables] for drawn in (first, any_order)]
+    assert uses[0][0] > 2.0 * uses[0][3]  # the columns of an equation are the first ones
+    assert max(uses[1]) < 1.3 * min(uses[1])
+    for b in range(300):  # the terms of a sum may have another order, and are in the canonical one
+        program = any_order.programs[b : b + 1]
+        apart = np.abs(program.predict(any_order.X[b])[0] - any_order.y[b])
+        assert np.median(apart) < 1e-9 * np.abs(any_order.y[b]).max()
+        tokens, constants = program.tokens[0].copy(), program.constants[0].copy()
+        canonicalise(tokens, program.lengths[0], constants, library.table.arity, rewriting(library))
+        np.testing.assert_array_equal(tokens, program.tokens[0])

@@ -71,7 +71,8 @@ def draw_validation_set(
     n_variables = n_variables or generator.library.n_variables
     state = new_state(seed, 2**32 - 1)
     prior = replace(prior, noise=None)
-    drawn = prior.draw(n, N_ROWS, n_variables, generator.library, generator.constraints, state, excluded)
+    arguments = n, N_ROWS, n_variables, generator.library, generator.constraints, state, excluded
+    drawn = prior.draw(*arguments, in_any_order=True)
     return ValidationSet(drawn, n_variables, generator.grammar(n_variables).linear_scaling)
 
 

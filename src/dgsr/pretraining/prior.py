@@ -13,7 +13,7 @@ from dgsr.expressions.library import Library
 from dgsr.population import Population
 from dgsr.pretraining.decontamination import Decontamination, nothing_held_out
 from dgsr.pretraining.law_forms import law_table
-from dgsr.pretraining.prior_kernel import DrawnArrays, draw_datasets
+from dgsr.pretraining.prior_kernel import DrawnArrays, draw_datasets, reorder_columns
 from dgsr.pretraining.prior_trees import PriorTable
 from dgsr.pretraining.rewriting import rewriting
 
@@ -238,6 +238,7 @@ class Prior:
         constraints: Constraints,
         state: np.ndarray,
         excluded: Decontamination | None = None,
+        in_any_order: bool = False,
     ) -> DrawnDataSets:
         """Draw equations and evaluate each on random inputs.
 
@@ -252,6 +253,9 @@ class Prior:
             From `dgsr.kernels.random.new_state`; advanced by the call.
         excluded : Decontamination, optional
             Functions that must not be drawn, compared at points of as many variables as `library` has.
+        in_any_order : bool
+            Whether the columns are in a random order, as those of people's tables are. Otherwise the columns
+            that an equation has are the first ones.
 
         Returns
         -------
@@ -280,5 +284,7 @@ class Prior:
                 f"over {n_variables} variables of library {library.name!r}; change min_leaves="
                 f"{self.min_leaves}, max_leaves={self.max_leaves}, the weights or the lengths."
             )
+        if in_any_order:
+            reorder_columns(n_variables, library.first_variable, grammar, tables[0], drawn, state)
         programs = Population(library, drawn.tokens, drawn.lengths, drawn.constants)
         return DrawnDataSets(programs, drawn.X, drawn.y)

@@ -20,7 +20,7 @@ from dgsr.kernels.canonical import canonicalise, is_among, simplify, skeleton, s
 from dgsr.kernels.compilation import compiled
 from dgsr.kernels.evaluate import CONSTANT, new_workspace, run_program
 from dgsr.kernels.grammar import N_CONSTANTS, is_valid
-from dgsr.kernels.random import log_uniform, normal, uniform
+from dgsr.kernels.random import integer, log_uniform, normal, uniform
 from dgsr.pretraining.prior_inputs import change_units, draw_inputs, draw_varied_inputs
 from dgsr.pretraining.prior_laws import N_UNITS, grow_law
 from dgsr.pretraining.prior_programs import Subprograms, new_subprograms, write_program
@@ -268,3 +268,23 @@ def draw_datasets(n_variables, table, grammar, prior, law, excluded, drawn, stat
         drawn.lengths[b] = length
         b += 1
         n_trials = 0
+
+
+@compiled(nogil=True)
+def reorder_columns(n_variables, first_variable, grammar, prior, drawn, state):
+    """Put the first `n_variables` columns of every data set into a random order, in its equation too.
+
+    The parameters are those of `draw_datasets`, and the token of the first variable.
+    """
+    order = np.arange(n_variables)
+    for b in range(len(drawn.X)):
+        for last in range(n_variables - 1, 0, -1):
+            other = integer(state, last + 1)
+            order[last], order[other] = order[other], order[last]
+        before, tokens = drawn.X[b].copy(), drawn.tokens[b]
+        for v in range(n_variables):
+            drawn.X[b, :, order[v]] = before[:, v]
+        for i in range(drawn.lengths[b]):
+            if tokens[i] >= first_variable:
+                tokens[i] = first_variable + order[tokens[i] - first_variable]
+        canonicalise(tokens, drawn.lengths[b], drawn.constants[b], grammar.arity, prior.rewriting)

@@ -74,7 +74,7 @@ class Stream(Dataset):
         n = config.n_datasets // config.n_groups
         state = new_state(self.seed, number)
         arguments = n, n_samples, n_variables, self.library, self.constraints, state, self.excluded
-        drawn = self.prior.draw(*arguments)
+        drawn = self.prior.draw(*arguments, in_any_order=True)
         blind = bool(rng.random() < config.blind_share)
         if not self.remainders or blind:
             return Batch(n_variables, drawn, blind)
