@@ -371,6 +371,12 @@ def test_a_phase_has_no_whole_turns(program, expected):
     assert str(finished_by_hand(program, POSITIVE)) == expected
 
 
+def test_a_phase_of_half_a_turn_goes_beside_a_sum_that_is_kept_as_one_term():
+    inside = ("add", ("add", "x2", ("mul", 2.8, "x1")), ("mul", "x1", "x2"))
+    tree = ("sin", ("sub", ("mul", 0.5843, inside), Fraction(math.pi)))
+    assert to_text(merge(tree, "leading")) == "-sin(0.5843*(2.8*x1 + x2 + x1*x2))"
+
+
 def test_whole_turns_that_a_fit_adds_are_taken_off(monkeypatch):
     def many_turns_on(fits, program):
         constants = program.constants

@@ -274,6 +274,15 @@ def _number_of(scale: Number, node: Node) -> Number:
     return clean(scale * dict(node.terms).get(1, 0)) if isinstance(node, Sum) else 0
 
 
+def _with_number(scale: Number, node: Node, number: Number) -> Scaled:
+    """Return a scaled node with another number among its terms.
+
+    To add the difference could leave the number where it is, in a term of a sum.
+    """
+    terms = node.terms if isinstance(node, Sum) else ()
+    return _sum([(number, 1), *((scale * coefficient, part) for part, coefficient in terms if part != 1)])
+
+
 def _call(name: str, parts: list[Scaled]) -> Scaled:
     """Return the function `name` of scaled nodes."""
     if (name in FUNCTIONS or name == "pow") and all(node == 1 for _, node in parts):
@@ -342,7 +351,7 @@ def _wave(name: str, scale: Number, node: Node) -> Scaled:
     quarters = round(float(phase) / (math.pi / 2))
     is_exact = quarters != 0 and abs(float(phase) - quarters * (math.pi / 2)) <= 4 * math.ulp(float(phase))
     if is_exact:  # sin(f + pi/2) is cos(f)
-        scale, node = _sum([(scale, node), (-phase, 1)])
+        scale, node = _with_number(scale, node, 0)
         if name == "cos":
             quarters += 1
         quarters %= 4
@@ -351,7 +360,7 @@ def _wave(name: str, scale: Number, node: Node) -> Scaled:
         return sign * turned, turned_node
     if isinstance(phase, float) and abs(phase) > math.pi:
         turns = round(phase / (2 * math.pi))
-        scale, node = _sum([(scale, node), (-turns * 2 * math.pi, 1)])
+        scale, node = _with_number(scale, node, phase - turns * 2 * math.pi)
         if scale < 0:
             scale, sign = -scale, -sign if name == "sin" else sign
     return sign, Call(name, ((scale, node),))
