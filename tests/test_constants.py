@@ -245,3 +245,26 @@ def test_the_written_out_variants_have_the_losses_they_say():
     assert texts[1].endswith("x1*x2")
     assert texts[1].startswith(("3", "2.99"))
     assert nmse[2] < 1e-25 < nmse[0]  # 3*x1*x2, x1*x2
+
+
+@pytest.mark.parametrize("rate", [0.3, 2.4])
+def test_the_best_of_many_starting_points_leads_to_the_rate_of_a_wave(rate):
+    X, y = data(lambda a, b: 3.0 * np.sin(rate * a) + 0.0 * b)
+    dataset, programs = DataSet.from_arrays(X, y), ["sin mul const x1"] * 30
+    one = fit_constants(written(*programs), dataset, n_iterations=10)
+    assert (one.nmse > 0.01).all()  # from 7.0 on
+    found = written(*programs)  # each has starting points of its own
+    is_found = fit_constants(found, dataset, n_iterations=10, n_starts=1).nmse < 1e-20
+    assert is_found.mean() > 0.8
+    np.testing.assert_allclose(np.abs(found.constants[is_found, 0]), rate)
+
+
+def test_the_best_starting_points_are_taken_in_a_program_of_free_and_of_fixed_constants():
+    X, y = data(lambda a, b: np.exp(-2.0 * a) + 0.0 * b)
+    population = written("exp add mul const x1 const")
+    population.constants[0] = [1.0, 5.0, 5.0]
+    free = np.array([[True, False, False]])
+    fit = fit_constants(population, DataSet.from_arrays(X, y), free=free, n_iterations=10, n_starts=1)
+    assert fit.nmse[0] < 1e-20
+    assert population.constants[0, 1] == 5.0
+    assert population.constants[0, 0] == pytest.approx(-2.0)

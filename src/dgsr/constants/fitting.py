@@ -10,6 +10,9 @@ from dgsr.constants.levenberg_marquardt import fit_programs
 from dgsr.kernels.random import new_state
 from dgsr.population import DataSet, Population
 
+# Rows on which starting points are compared.
+_FEW = 24
+
 
 class Fit(NamedTuple):
     """How well programs fit; one entry per program."""
@@ -44,8 +47,8 @@ def fit_constants(
     n_iterations : int
         Steps tried from a starting point; 0 leaves the constants as they are.
     n_starts : int
-        Starting points besides the constants a program has: the paper's 1.0 for every constant, then
-        random ones of either sign between 0.1 and 10.
+        Starting points besides the constants a program has: the best of many, which are the paper's 1.0 for
+        every constant, and 32 random ones of either sign between 0.1 and 10. They are compared on a few rows.
     precision : float
         Stop when a step lowers the NMSE by less than this share of it.
     state : ndarray of 4 uint64, optional
@@ -61,12 +64,14 @@ def fit_constants(
     (the start at 1.0).
     """
     shape = population.constants.shape
+    rows = np.unique(np.linspace(0, len(data.y) - 1, _FEW).astype(np.int64))
+    few = DataSet.from_arrays(data.columns[:, rows].T, data.y[rows], data.weights[rows]) if n_starts else data
     result = np.empty((len(population), 3))
     fit_programs(
         population.arrays,
         np.ones(shape, dtype=np.bool_) if free is None else np.ascontiguousarray(free, dtype=np.bool_),
         population.library.table,
-        data._replace(y=data.y - data.mean, mean=0.0) if scaled else data,
+        *(part._replace(y=part.y - part.mean, mean=0.0) if scaled else part for part in (data, few)),
         scaled,
         n_iterations,
         n_starts,

@@ -45,6 +45,10 @@ _FIRST_DAMPING, _LEAST_DAMPING, _MOST_DAMPING = 1e-3, 1e-15, 1e8
 _REDUNDANT_SHARE = 1e-12
 # A squared error below this share of the target's is rounding.
 _ROUNDING = 1e-31
+# Random constants that are looked at for the starting points of one program. Five steps fit the true
+# skeletons of drawn equations in 46 and 66% (drawn:physics and drawn:laws) from constants of 1.0 alone, in 54
+# and 72% from three starting points, and in 79 and 84% from 1.0 and the best of 32.
+_N_LOOKS = 32
 
 
 class _Task(NamedTuple):
@@ -90,7 +94,7 @@ class _Scratch(NamedTuple):
 
 
 @compiled(nogil=True)
-def fit_programs(programs, free, table, data, scaled, n_iterations, n_starts, precision, state, result):
+def fit_programs(programs, free, table, data, few, scaled, n_iterations, n_starts, precision, state, result):
     """Fit the constants of every program by least squares.
 
     Parameters
@@ -103,12 +107,14 @@ def fit_programs(programs, free, table, data, scaled, n_iterations, n_starts, pr
         The opcodes and arguments of the tokens, `Library.table`.
     data : DataSet
         The weighted mean of its y must be 0 if `scaled`.
+    few : DataSet
+        A few of its rows, on which starting points are compared; the mean of their y must be 0 likewise.
     scaled : bool
         Whether slope and intercept are fitted in closed form besides.
     n_iterations : int
         Steps tried from each starting point; 0 leaves the constants as they are.
     n_starts : int
-        Starting points besides the one given: all constants 1.0, then random ones.
+        Starting points besides the one given: the best of many, which are all constants 1.0 and random ones.
     precision : float
         Stop when a step lowers the squared error by less than this share.
     state : ndarray of 4 uint64
@@ -121,6 +127,8 @@ def fit_programs(programs, free, table, data, scaled, n_iterations, n_starts, pr
     n_samples, n_constants, width = len(data.y), constants.shape[1], programs.tokens.shape[1]
     total, power = data.weights.sum(), _dot(data.weights, data.y, data.y, n_samples)
     task = _Task(programs, free, table, data, scaled, n_iterations, precision, total, power)
+    total = few.weights.sum()
+    look = _Task(programs, free, table, few, scaled, n_iterations, precision, total, power)
     scratch = _Scratch(
         np.empty(width + 1, dtype=np.int64),
         np.empty(width + 1, dtype=np.bool_),
@@ -140,6 +148,7 @@ def fit_programs(programs, free, table, data, scaled, n_iterations, n_starts, pr
     point = _Point(np.empty(n_constants), values, residuals, jacobian, np.empty(4))
     spare = _Point(np.empty(n_constants), trial_values, trial_residuals, trial_jacobian, np.empty(4))
     best = np.empty(n_constants)
+    starts, losses = np.empty((n_starts, n_constants)), np.empty(n_starts)
     for b in range(len(programs.lengths)):
         n_own = _link(b, task, scratch)
         n_free = 0
@@ -147,15 +156,11 @@ def fit_programs(programs, free, table, data, scaled, n_iterations, n_starts, pr
             n_free += free[b, p]
             best[p] = constants[b, p]
         lowest, slope, intercept = np.inf, 0.0, 0.0
-        for start in range(1 + n_starts if n_free > 0 and n_iterations > 0 else 1):
-            for p in range(n_own):
-                point.constants[p] = constants[b, p]
-                if start == 1 and free[b, p]:
-                    point.constants[p] = 1.0
-                elif start > 1 and free[b, p]:
-                    point.constants[p] = 10.0 ** (2.0 * uniform(state) - 1.0)
-                    if uniform(state) < 0.5:
-                        point.constants[p] = -point.constants[p]
+        n_others = n_starts if n_free > 0 and n_iterations > 0 else 0
+        if n_others > 0:
+            _look_for_starts(b, n_own, point, look, scratch, starts, losses, state)
+        for start in range(1 + n_others):
+            copy_to(point.constants, constants[b, :n_own] if start == 0 else starts[start - 1, :n_own])
             loss = _descend(b, n_own, n_free, point, spare, task, scratch)
             if loss < lowest:
                 lowest, slope, intercept = loss, point.scale[0], point.scale[1]
@@ -164,6 +169,40 @@ def fit_programs(programs, free, table, data, scaled, n_iterations, n_starts, pr
         for p in range(n_own):
             constants[b, p] = best[p]
         result[b, 0], result[b, 1], result[b, 2] = lowest, slope, intercept
+
+
+@_inlined
+def _look_for_starts(b, n_own, point, task, scratch, starts, losses, state):
+    """Write the best of many constants of program `b` into `starts`, the best first, without a step.
+
+    Constants at which the program is not finite count as the worst.
+    """
+    constants, n_starts = task.programs.constants, len(starts)
+    losses[:] = np.inf
+    shift = int(uniform(state) * _N_LOOKS)
+    for look in range(1 + _N_LOOKS):
+        for p in range(n_own):
+            point.constants[p] = constants[b, p]
+            if task.free[b, p]:
+                point.constants[p] = 1.0
+                if look > 0:
+                    # The strata of each constant are visited once, in an order of its own.
+                    place = ((look + shift) * (2 * p + 1)) % _N_LOOKS + uniform(state)
+                    place *= 2.0 / _N_LOOKS
+                    size = 10.0 ** (2.0 * (place % 1.0) - 1.0)
+                    point.constants[p] = size if place < 1.0 else -size
+        loss = np.inf
+        if _compute(b, n_own, False, point, task, scratch):
+            loss = _scale(point, task)
+        place = min(look, n_starts)
+        while place > 0 and not loss >= losses[place - 1]:
+            place -= 1
+        if place < n_starts:
+            for at in range(n_starts - 1, place, -1):
+                losses[at] = losses[at - 1]
+                copy_to(starts[at], starts[at - 1])
+            losses[place] = loss
+            copy_to(starts[place], point.constants[:n_own])
 
 
 @_inlined

@@ -25,8 +25,8 @@ from dgsr.search.config import SearchConfig
 # A fit of the constants of one program takes about as long as so many evaluations.
 _FIT_COST = 10
 
-# Starts of the fits of newcomers besides the constants that they have: all 1, and random ones.
-_NEW_STARTS = 2
+# Starting points of the fits of newcomers besides the constants that they have.
+_NEW_STARTS = 1
 
 # Steps that fit the constants of a program that enters the archive, which take about as long as so many
 # evaluations.
@@ -100,7 +100,7 @@ class Evaluation(ABC):
         population : Population
         n_new : int
             How many of the first programs are newcomers among programs whose constants are fitted: theirs
-            are all fitted too, from several starts.
+            are all fitted too, from several starts, and those of the best of them further.
         """
         nmse = np.full(len(population), np.inf)
         n = min(len(population), self.budget.n_left)
@@ -136,7 +136,7 @@ class Fitted(Evaluation):
         self.archive.update(mean, mean.nmse(self.data))
 
     def score(self, population: Population, n_new: int) -> np.ndarray:
-        config, budget, n = self.config, self.budget, 0
+        budget, n = self.budget, 0
         fit = Fit(np.full(len(population), np.inf), np.zeros(len(population)), np.zeros(len(population)))
         for part in budget.parts(len(population), self.data):
             for array, values in zip(fit, fit_constants(population[part], self.data, n_iterations=0)):
@@ -145,15 +145,20 @@ class Fitted(Evaluation):
         is_constant = population.tokens == self.library.index["const"]
         inside = np.arange(population.tokens.shape[1]) < population.lengths[:, None]
         with_constants = np.flatnonzero((is_constant & inside)[:n].any(axis=1))
-        others = with_constants[with_constants >= n_new]
-        others = others[np.argsort(fit.nmse[others], kind="stable")]
-        others = others[: int(np.ceil(config.fit_share * len(others)))]
-        self._fit(population, with_constants[with_constants < n_new], fit, _NEW_STARTS)
-        self._fit(population, others, fit, 0)
+        newcomers, others = with_constants[with_constants < n_new], with_constants[with_constants >= n_new]
+        best_others = self._best(others, fit)
+        self._fit(population, newcomers, fit, _NEW_STARTS)
+        self._fit(population, self._best(newcomers, fit), fit, 0)
+        self._fit(population, best_others, fit, 0)
         budget.count(fit.nmse[:n])
         self.archive.update(*self._entries(population, fit))
         # Of two exact programs the shorter one is to win, not the one with the smaller rounding error.
-        return np.maximum(fit.nmse, config.tolerance)
+        return np.maximum(fit.nmse, self.config.tolerance)
+
+    def _best(self, chosen: np.ndarray, fit: Fit) -> np.ndarray:
+        """Return the share of the chosen programs whose constants are fitted (further): the best ones."""
+        order = chosen[np.argsort(fit.nmse[chosen], kind="stable")]
+        return order[: int(np.ceil(self.config.fit_share * len(chosen)))]
 
     def _fit(self, population: Population, chosen: np.ndarray, fit: Fit, n_starts: int) -> None:
         """Fit the constants of the chosen programs, and write them and how well they fit."""
