@@ -14,7 +14,8 @@ This page is made by `python docs/models.py` from the cards in [pretrained](../p
 setting. The first columns are the log-likelihood in nats of the true program of a held-out equation, given
 its own data, another equation's data, and none; the *conditioning gap* is the first minus the second. "Found"
 is the share of the held-out equations whose function is among the first samples, after constants are fitted;
-all equations have as many variables as the generator was trained with. "Solved" is the share that exact
+all equations have tables of as many columns as the generator was trained with, or of five where its training
+usually has no more. "Solved" is the share that exact
 search solves before anything is sampled ([decisions](decisions.md)), so that the generator need only copy
 the solution. For other numbers of variables see [benchmarks](benchmarks.md).
 

@@ -296,8 +296,10 @@ def test_training_goes_on_with_another_library_of_more_columns(tmp_path):
     library = Library("more", ("mul", "cos", "add"), False, 6)
     settings = {"start_from": tmp_path / "first", "learning_rate": 0.0, "steps": 1, "n_validation": 2}
     further = pretrain(library, 6, tmp_path / "further", prior=PRIOR, n_datasets=4, n_groups=1, **settings)
-    first = load_generator(tmp_path / "first")
-    assert further.library == library
+    first, loaded = (load_generator(tmp_path / name) for name in ("first", "further"))
+    assert further.library == loaded.library == library
+    assert not changed_weights(loaded, further)
+    assert torch.equal(loaded.decoder.order.weight[[2, 5]], first.decoder.order.weight[[2, 2]])
     at = [first.library.index[name] for name in ("mul", "add")]
     assert torch.equal(further.decoder.out.weight[[0, 2]], first.decoder.out.weight[at])
     assert not further.decoder.out.weight[1].any()  # of cos, which is to be learnt

@@ -493,7 +493,7 @@ def test_a_generator_of_more_variables_serves_fewer_columns():
     assert {symbol.name for symbol in model.sympy_expr_.free_symbols} <= {"x1"}
 
 
-@pytest.mark.parametrize(("library", "name"), [("auto", "physics-d5"), ("koza-const", "koza-const-d5")])
+@pytest.mark.parametrize(("library", "name"), [("auto", "physics-d16"), ("koza-const", "physics-d16")])
 def test_more_columns_than_any_generator_was_trained_with_are_read_one_by_one(library, name):
     X, y = data(n_features=40)
     model = small(library=library, generator="auto", max_evaluations=300, batch_size=100).fit(X, y)

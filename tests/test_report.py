@@ -290,7 +290,7 @@ def test_versions_counts_and_the_reason_of_stopping_are_told(absorption, tmp_pat
         "14 rows, 1 feature",
         f"{absorption.estimator.n_evaluations_:,}",
         absorption.estimator.stop_reason_,
-        "physics-d5",
+        "physics-d16",
     ):
         assert text in page
 

@@ -160,7 +160,8 @@ def fit_programs(programs, free, table, data, few, scaled, n_iterations, n_start
         if n_others > 0:
             _look_for_starts(b, n_own, point, look, scratch, starts, losses, state)
         for start in range(1 + n_others):
-            copy_to(point.constants, constants[b, :n_own] if start == 0 else starts[start - 1, :n_own])
+            for p in range(n_own):
+                point.constants[p] = constants[b, p] if start == 0 else starts[start - 1, p]
             loss = _descend(b, n_own, n_free, point, spare, task, scratch)
             if loss < lowest:
                 lowest, slope, intercept = loss, point.scale[0], point.scale[1]

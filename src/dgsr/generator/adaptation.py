@@ -42,7 +42,8 @@ def adapted(generator: Generator, library: Library, max_length: int, for_trainin
     max_length : int
         Most tokens of a program.
     for_training : bool
-        Whether unknown tokens may be written, as they must be by a generator that is to learn them.
+        Whether the generator is to learn what it does not know: it then may write unknown tokens, and columns
+        beyond those of the training have places of their own.
 
     Raises
     ------
@@ -54,15 +55,16 @@ def adapted(generator: Generator, library: Library, max_length: int, for_trainin
     knows_all = theirs.operators == library.operators and theirs.has_constants == library.has_constants
     if knows_all:
         generator = generator.with_variables(library.n_variables)
-        if not n_more:
+        if not (n_more or for_training):
             return generator
     twin = generator.refinable_copy()
     decoder = twin.decoder
     twin.config = twin.config.with_max_length(twin.config.max_length + n_more)
     twin.constraints = replace(twin.constraints, max_length=twin.config.max_length)
     for positions in (decoder.positions, decoder.tree_positions):
-        last = positions.weight.detach()[-1:].expand(n_more, -1)
-        positions.weight = nn.Parameter(torch.cat([positions.weight.detach(), last]))
+        _lengthen(positions, n_more)
+    if for_training and decoder.order is not None:
+        _lengthen(decoder.order, library.n_variables - decoder.order.num_embeddings)
     if knows_all:
         return twin
     twin.library = library.with_variables(max(library.n_variables, theirs.n_variables))
@@ -75,6 +77,13 @@ def adapted(generator: Generator, library: Library, max_length: int, for_trainin
         if not for_training:
             twin.guide.unknown_parents = [row for row in range(len(library.operators)) if known[row] < 0]
     return twin
+
+
+def _lengthen(embedding: nn.Embedding, n_more: int) -> None:
+    """Append the last row of an embedding to it, n_more times."""
+    rows = embedding.weight.detach()
+    embedding.weight = nn.Parameter(torch.cat([rows, rows[-1:].expand(max(0, n_more), -1)]))
+    embedding.num_embeddings = len(embedding.weight)
 
 
 def _rows(tensor: Tensor, known: Sequence[int], otherwise: float = 0.0) -> Tensor:
