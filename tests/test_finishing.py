@@ -257,6 +257,24 @@ def test_functions_that_change_nothing_on_the_data_go(program, expected, noise):
     assert str(finished_by_hand(program, POSITIVE, noise=noise)) == expected
 
 
+@pytest.mark.parametrize("noise", [0.0, 0.01])
+@pytest.mark.parametrize(
+    ("program", "expected"),
+    [
+        ("x1 + x2**(-2974.3)", "x1"),
+        ("x1*(1 + x2**(-2974.3))", "x1"),
+        ("x2**(-2974.3) - x1", "-x1"),
+        ("sin(x1 + x2 - exp(-200*x1))", "sin(x1 + x2)"),
+    ],
+)
+def test_a_term_that_is_lost_in_the_rounding_of_the_other_goes(program, expected, noise):
+    assert str(finished_by_hand(program, POSITIVE + 1.1, noise=noise)) == expected
+
+
+def test_a_small_term_that_rounding_does_not_lose_stays():
+    assert str(finished_by_hand("1000000000000*x1 + x2", POSITIVE)) == "1000000000000*x1 + x2"
+
+
 def test_a_power_of_two_is_written_so():
     assert str(finished_by_hand("x1 + 1.0*2.0**x2", POSITIVE)) == "x1 + 2**x2"
 

@@ -16,6 +16,9 @@ from dgsr.finishing.fits import Fits, FittedProgram
 from dgsr.finishing.merging import PLACEMENTS, merge
 from dgsr.finishing.programs import complexity, tree_of, written
 
+# A term that is less than this share of the other in every row is lost in its rounding, or nearly so.
+_LOST = 1e-13
+
 
 def plain(tree: Tree, fits: Fits) -> FreeProgram:
     """Write a tree without the functions that are idle on the data, if it fits as well without them."""
@@ -27,7 +30,7 @@ def plain(tree: Tree, fits: Fits) -> FreeProgram:
 
 
 def _without_idle(tree: Tree, fits: Fits) -> Tree:
-    """Return f or -f for abs(f) where f has one sign on the data, and exp(c*f) for b**f."""
+    """Return f or -f for abs(f) where f has one sign on the data, exp(c*f) for b**f, and f for f + 1e-20."""
     return rewritten(tree, partial(_without_idle_node, fits))
 
 
@@ -38,13 +41,24 @@ def _without_idle_node(fits: Fits, tree: Tree) -> Tree:
             return tree[1] if sign > 0 else ("neg", tree[1])
     if tree[0] == "pow" and isinstance(tree[1], float) and tree[1] > 0 and "exp" in fits.library.index:
         return ("exp", ("mul", math.log(tree[1]), tree[2]))
+    if tree[0] in ("add", "sub"):
+        first, second = (np.abs(_values(term, fits)) for term in tree[1:])
+        if np.all(second <= _LOST * first):
+            return tree[1]
+        if np.all(first <= _LOST * second):
+            return tree[2] if tree[0] == "add" else ("neg", tree[2])
     return tree
+
+
+def _values(tree: Tree, fits: Fits) -> np.ndarray:
+    """Return the values of a tree on the data."""
+    program = written(tree, fits.library)
+    return fits.predicted(program.tokens, program.constants[None])[0]
 
 
 def _sign(tree: Tree, fits: Fits) -> int:
     """Return 1 if no value on the data is negative, -1 if none is positive, else 0."""
-    program = written(tree, fits.library)
-    values = fits.predicted(program.tokens, program.constants[None])[0]
+    values = _values(tree, fits)
     return int(np.all(values >= 0)) or -int(np.all(values <= 0))
 
 
