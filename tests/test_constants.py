@@ -268,3 +268,13 @@ def test_the_best_starting_points_are_taken_in_a_program_of_free_and_of_fixed_co
     assert fit.nmse[0] < 1e-20
     assert population.constants[0, 1] == 5.0
     assert population.constants[0, 0] == pytest.approx(-2.0)
+
+
+def test_rows_without_weight_are_not_among_the_few_on_which_starts_are_compared():
+    X, y = data(lambda a, b: np.exp(-2.0 * a) + 0.0 * b)
+    weight = np.zeros(len(X))
+    weight[[1, 5, 6, 30, 47]] = 1.0
+    y[weight == 0.0] = 1e6
+    population = written("exp mul const x1")
+    assert fit_constants(population, DataSet.from_arrays(X, y, weight), n_starts=1).nmse[0] < 1e-20
+    assert population.constants[0, 0] == pytest.approx(-2.0)

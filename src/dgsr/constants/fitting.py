@@ -64,8 +64,7 @@ def fit_constants(
     (the start at 1.0).
     """
     shape = population.constants.shape
-    rows = np.unique(np.linspace(0, len(data.y) - 1, _FEW).astype(np.int64))
-    few = DataSet.from_arrays(data.columns[:, rows].T, data.y[rows], data.weights[rows]) if n_starts else data
+    few = _few_rows(data) if n_starts > 0 else data
     result = np.empty((len(population), 3))
     fit_programs(
         population.arrays,
@@ -82,3 +81,10 @@ def fit_constants(
     intercept = result[:, 2] + data.mean if scaled else result[:, 2]
     with np.errstate(over="ignore"):
         return Fit(result[:, 0] / (len(data.y) * data.variance), result[:, 1], intercept)
+
+
+def _few_rows(data: DataSet) -> DataSet:
+    """Return some of the rows that have a weight, evenly spaced."""
+    counted = np.flatnonzero(data.weights)
+    rows = counted[np.unique(np.linspace(0, len(counted) - 1, _FEW).astype(np.int64))]
+    return DataSet.from_arrays(data.columns[:, rows].T, data.y[rows], data.weights[rows])
