@@ -33,7 +33,7 @@ def written(*programs, max_length=15, max_constants=3):
 def unscaled(population, dataset):
     """The compiled fit of the programs as they stand."""
     return fit_constants(
-        population, dataset, scaled=False, n_iterations=100, n_starts=2, precision=1e-12
+        population, dataset, scaled=False, n_iterations=100, second_start=True, precision=1e-12
     ).nmse
 
 
@@ -211,7 +211,7 @@ def test_a_second_start_helps_where_the_first_is_undefined():
     dataset = DataSet.from_arrays(X, y)
     copy = Population(LIBRARY, begun_badly.tokens, begun_badly.lengths, begun_badly.constants.copy())
     assert fit_constants(copy, dataset).nmse[0] == np.inf
-    assert fit_constants(begun_badly, dataset, n_starts=1).nmse[0] < 1e-20
+    assert fit_constants(begun_badly, dataset, second_start=True).nmse[0] < 1e-20
     assert begun_badly.constants[0, 0] == pytest.approx(0.5)
 
 
@@ -254,7 +254,7 @@ def test_the_best_of_many_starting_points_leads_to_the_rate_of_a_wave(rate):
     one = fit_constants(written(*programs), dataset, n_iterations=10)
     assert (one.nmse > 0.01).all()  # from 7.0 on
     found = written(*programs)  # each has starting points of its own
-    is_found = fit_constants(found, dataset, n_iterations=10, n_starts=1).nmse < 1e-20
+    is_found = fit_constants(found, dataset, n_iterations=10, second_start=True).nmse < 1e-20
     assert is_found.mean() > 0.8
     np.testing.assert_allclose(np.abs(found.constants[is_found, 0]), rate)
 
@@ -264,7 +264,7 @@ def test_the_best_starting_points_are_taken_in_a_program_of_free_and_of_fixed_co
     population = written("exp add mul const x1 const")
     population.constants[0] = [1.0, 5.0, 5.0]
     free = np.array([[True, False, False]])
-    fit = fit_constants(population, DataSet.from_arrays(X, y), free=free, n_iterations=10, n_starts=1)
+    fit = fit_constants(population, DataSet.from_arrays(X, y), free=free, n_iterations=10, second_start=True)
     assert fit.nmse[0] < 1e-20
     assert population.constants[0, 1] == 5.0
     assert population.constants[0, 0] == pytest.approx(-2.0)
@@ -276,5 +276,5 @@ def test_rows_without_weight_are_not_among_the_few_on_which_starts_are_compared(
     weight[[1, 5, 6, 30, 47]] = 1.0
     y[weight == 0.0] = 1e6
     population = written("exp mul const x1")
-    assert fit_constants(population, DataSet.from_arrays(X, y, weight), n_starts=1).nmse[0] < 1e-20
+    assert fit_constants(population, DataSet.from_arrays(X, y, weight), second_start=True).nmse[0] < 1e-20
     assert population.constants[0, 0] == pytest.approx(-2.0)

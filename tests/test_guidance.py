@@ -370,12 +370,12 @@ def with_constants(n):
 
 
 def recorded_fits(monkeypatch):
-    """The constants before each fit of programs of a population, and the number of starts."""
+    """The constants before each fit of programs of a population, and whether it has a second start."""
     real, fits = evaluation_module.fit_constants, []
 
     def recording(population, data, **options):
         if options.get("n_iterations") and options.get("scaled", True):
-            fits.append((population.constants[:, 0].tolist(), options["n_starts"]))
+            fits.append((population.constants[:, 0].tolist(), options["second_start"]))
         return real(population, data, **options)
 
     monkeypatch.setattr(evaluation_module, "fit_constants", recording)
@@ -396,15 +396,15 @@ def test_the_constants_of_newcomers_are_all_fitted_and_of_others_those_of_the_be
         np.flatnonzero(has & side) for side in (np.arange(20) < n_new, np.arange(20) >= n_new)
     )
     others = others[np.argsort(scaled[others], kind="stable")][: int(np.ceil(0.3 * len(others)))]
-    found = {0: [], 1: []}
-    for constants, n_starts in fits:
-        found[n_starts] += constants
-    assert found[1] == before[newcomers].tolist()
+    found = {False: [], True: []}
+    for constants, second_start in fits:
+        found[second_start] += constants
+    assert found[True] == before[newcomers].tolist()
     new = with_constants(20)[newcomers]
-    settings = {"n_iterations": search.config.fit_iterations, "n_starts": 1, "state": new_state(0)}
+    settings = {"n_iterations": search.config.fit_iterations, "second_start": True, "state": new_state(0)}
     order = np.argsort(real(new, search.data, **settings).nmse, kind="stable")
     best = new.constants[order[: int(np.ceil(0.3 * len(new)))], 0]
-    assert found[0] == [*best, *before[others]]
+    assert found[False] == [*best, *before[others]]
     fitted = np.union1d(newcomers, others)
     assert (population.constants[fitted, 0] != before[fitted]).all()
     left = np.setdiff1d(np.arange(20), fitted)

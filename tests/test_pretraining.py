@@ -610,7 +610,7 @@ def test_constants_are_fitted_before_a_sample_is_judged(monkeypatch):
     )
     asked = []
 
-    def fit(programs, data, n_starts):
+    def fit(programs, data, second_start):
         asked.append(programs)
         programs.constants[:] = 9.0
         return fit_of(programs.tokens[:, 0] + 0.5)
@@ -637,7 +637,7 @@ def test_a_sample_of_the_right_form_is_a_hit_once_its_constants_are_fitted(monke
         at = np.full(n, int(encoding.latents.item()))
         return SimpleNamespace(tokens=truths.tokens[at], lengths=truths.lengths[at])
 
-    def fit(programs, data, n_starts):
+    def fit(programs, data, second_start):
         programs.constants[:] = truths.constants[(truths.tokens == programs.tokens[0]).all(axis=1)][0]
         return fit_of(programs.nmse(data) + 1e-11)
 

@@ -33,6 +33,7 @@ TESTS = {
     "compiled_decoder": ("test_generator", "test_columns"),
     "enumeration": ("test_exact_search",),
     "inverses": ("test_remainders", "test_exact_search"),
+    "jacobian": ("test_constants", "test_finishing"),
     "levenberg_marquardt": ("test_constants", "test_finishing"),
     "prior_kernel": ("test_prior", "test_pretraining"),
     "prior_programs": ("test_prior",),

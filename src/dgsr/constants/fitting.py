@@ -10,7 +10,7 @@ from dgsr.constants.levenberg_marquardt import fit_programs
 from dgsr.kernels.random import new_state
 from dgsr.population import DataSet, Population
 
-# Rows on which starting points are compared.
+# Rows on which second starts are compared.
 _FEW = 24
 
 
@@ -29,7 +29,7 @@ def fit_constants(
     scaled: bool = True,
     free: np.ndarray | None = None,
     n_iterations: int = 20,
-    n_starts: int = 0,
+    second_start: bool = False,
     precision: float = 1e-6,
     state: np.ndarray | None = None,
 ) -> Fit:
@@ -46,13 +46,13 @@ def fit_constants(
         Which constants to fit; all by default.
     n_iterations : int
         Steps tried from a starting point; 0 leaves the constants as they are.
-    n_starts : int
-        Starting points besides the constants a program has: the best of many, which are the paper's 1.0 for
-        every constant, and 32 random ones of either sign between 0.1 and 10. They are compared on a few rows.
+    second_start : bool
+        Fit from a second starting point besides the constants that a program has: the best, on a few rows,
+        of the paper's 1.0 for every constant and 32 random points of either sign between 0.1 and 10.
     precision : float
         Stop when a step lowers the NMSE by less than this share of it.
     state : ndarray of 4 uint64, optional
-        State of the random generator for the starting points; by default the same for every call.
+        State of the random generator for second starts; by default the same for every call.
 
     Returns
     -------
@@ -64,7 +64,7 @@ def fit_constants(
     (the start at 1.0).
     """
     shape = population.constants.shape
-    few = _few_rows(data) if n_starts > 0 else data
+    few = _few_rows(data) if second_start else data
     result = np.empty((len(population), 3))
     fit_programs(
         population.arrays,
@@ -73,7 +73,7 @@ def fit_constants(
         *(part._replace(y=part.y - part.mean, mean=0.0) if scaled else part for part in (data, few)),
         scaled,
         n_iterations,
-        n_starts,
+        second_start,
         precision,
         new_state(0) if state is None else state,
         result,

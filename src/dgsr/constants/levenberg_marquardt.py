@@ -1,9 +1,7 @@
 """Levenberg-Marquardt for the constants of many programs, with an analytic Jacobian.
 
 A program f with constants c is fitted as a f(x; c) + b, with the slope a and the intercept b in closed form
-for every c (*linear scaling*), or as it stands. The derivatives of f by all its constants come from one pass
-back through the program, from the root to the constants (reverse-mode differentiation): the adjoint of a
-constant is its row of the Jacobian.
+for every c (*linear scaling*), or as it stands.
 
 References
 ----------
@@ -14,20 +12,13 @@ out); Marquardt, 1963.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
-
 import numpy as np
 
+from dgsr.constants.jacobian import Point, Scratch, Task, compute, link
 from dgsr.kernels.arrays import copy_to
 from dgsr.kernels.compilation import compiled
 from dgsr.kernels.evaluate import BLOCK
-from dgsr.kernels.operators import CONSTANT, DIV, VARIABLE, apply, differentiate
-from dgsr.kernels.programs import Programs
 from dgsr.kernels.random import uniform
-
-if TYPE_CHECKING:
-    from dgsr.expressions.library import TokenTable
-    from dgsr.population import DataSet
 
 # Sums are vectorised only if the compiler may reorder them.
 _summing = compiled(_nrt=False, fastmath={"reassoc", "contract", "nsz"})
@@ -45,56 +36,16 @@ _FIRST_DAMPING, _LEAST_DAMPING, _MOST_DAMPING = 1e-3, 1e-15, 1e8
 _REDUNDANT_SHARE = 1e-12
 # A squared error below this share of the target's is rounding.
 _ROUNDING = 1e-31
-# Random constants that are looked at for the starting points of one program. Five steps fit the true
+# Random constants that are looked at for the second start of one program. Five steps fit the true
 # skeletons of drawn equations in 46 and 66% (drawn:physics and drawn:laws) from constants of 1.0 alone, in 54
-# and 72% from three starting points, and in 79 and 84% from 1.0 and the best of 32.
+# and 72% from 1.0 and two random points, and in 79 and 84% from 1.0 and the best of 32.
 _N_LOOKS = 32
 
 
-class _Task(NamedTuple):
-    """The programs to fit, and how to fit them."""
-
-    programs: Programs
-    free: np.ndarray  # (n_programs, max_constants) bool: the constants to fit
-    table: TokenTable
-    data: DataSet
-    scaled: bool
-    n_iterations: int
-    precision: float
-    total: float  # sum of the weights
-    power: float  # weighted sum of the squares of y
-
-
-class _Point(NamedTuple):
-    """Constants of a program, and what it computes with them."""
-
-    constants: np.ndarray  # (max_constants,) float64
-    values: np.ndarray  # (n_samples,) float64: of f, less their mean where it is scaled
-    residuals: np.ndarray  # (n_samples,) float64
-    jacobian: np.ndarray  # (max_constants, n_samples) float64: derivatives of f by each free constant
-    scale: np.ndarray  # (4,) float64: slope, intercept, and the mean and the sum of squares of `values`
-
-
-class _Scratch(NamedTuple):
-    """Arrays for one program at a time."""
-
-    # The tree, and values and derivatives of its nodes on one block of samples:
-    second: np.ndarray  # (max_length + 1,) int64: position of the second child, or of the only one
-    moves: np.ndarray  # (max_length + 1,) bool: whether the node has a free constant below it, or is one
-    stack: np.ndarray  # (max_length + 1,) int64
-    rows: np.ndarray  # (max_length + 1,) int64: row of `work` with the values of the node
-    work: np.ndarray  # (n_features + max_length, BLOCK) float64
-    adjoints: np.ndarray  # (max_length, BLOCK) float64: derivative of the root by the node
-    # The normal equations of a step in the free constants:
-    matrix: np.ndarray  # (max_constants, max_constants) float64, below the diagonal
-    vector: np.ndarray  # (max_constants,) float64
-    shares: np.ndarray  # (max_constants,) float64: inner products of the derivatives with the values
-    factor: np.ndarray  # (max_constants, max_constants) float64: Cholesky factor of the damped matrix
-    step: np.ndarray  # (max_constants,) float64: solution
-
-
 @compiled(nogil=True)
-def fit_programs(programs, free, table, data, few, scaled, n_iterations, n_starts, precision, state, result):
+def fit_programs(
+    programs, free, table, data, few, scaled, n_iterations, second_start, precision, state, result
+):
     """Fit the constants of every program by least squares.
 
     Parameters
@@ -108,17 +59,17 @@ def fit_programs(programs, free, table, data, few, scaled, n_iterations, n_start
     data : DataSet
         The weighted mean of its y must be 0 if `scaled`.
     few : DataSet
-        A few of its rows, on which starting points are compared; the mean of their y must be 0 likewise.
+        A few of its rows, on which second starts are compared; the mean of their y must be 0 likewise.
     scaled : bool
         Whether slope and intercept are fitted in closed form besides.
     n_iterations : int
         Steps tried from each starting point; 0 leaves the constants as they are.
-    n_starts : int
-        Starting points besides the one given: the best of many, which are all constants 1.0 and random ones.
+    second_start : bool
+        Whether to fit from a second starting point besides, see `_find_start`.
     precision : float
         Stop when a step lowers the squared error by less than this share.
     state : ndarray of 4 uint64
-        State of the random generator; advanced where random starting points are used.
+        State of the random generator; advanced where second starts are used.
     result : ndarray of shape (n_programs, 3), float64
         Receives the weighted sum of squared residuals (`inf` where a value is not finite), slope and
         intercept.
@@ -126,10 +77,9 @@ def fit_programs(programs, free, table, data, few, scaled, n_iterations, n_start
     constants = programs.constants
     n_samples, n_constants, width = len(data.y), constants.shape[1], programs.tokens.shape[1]
     total, power = data.weights.sum(), _dot(data.weights, data.y, data.y, n_samples)
-    task = _Task(programs, free, table, data, scaled, n_iterations, precision, total, power)
-    total = few.weights.sum()
-    look = _Task(programs, free, table, few, scaled, n_iterations, precision, total, power)
-    scratch = _Scratch(
+    task = Task(programs, free, table, data, scaled, n_iterations, precision, total, power)
+    look = Task(programs, free, table, few, scaled, 0, precision, few.weights.sum(), 0.0)
+    scratch = Scratch(
         np.empty(width + 1, dtype=np.int64),
         np.empty(width + 1, dtype=np.bool_),
         np.empty(width + 1, dtype=np.int64),
@@ -145,23 +95,23 @@ def fit_programs(programs, free, table, data, few, scaled, n_iterations, n_start
     values, trial_values = np.empty(n_samples), np.empty(n_samples)
     residuals, trial_residuals = np.empty(n_samples), np.empty(n_samples)
     jacobian, trial_jacobian = np.empty((n_constants, n_samples)), np.empty((n_constants, n_samples))
-    point = _Point(np.empty(n_constants), values, residuals, jacobian, np.empty(4))
-    spare = _Point(np.empty(n_constants), trial_values, trial_residuals, trial_jacobian, np.empty(4))
-    best = np.empty(n_constants)
-    starts, losses = np.empty((n_starts, n_constants)), np.empty(n_starts)
+    point = Point(np.empty(n_constants), values, residuals, jacobian, np.empty(4))
+    spare = Point(np.empty(n_constants), trial_values, trial_residuals, trial_jacobian, np.empty(4))
+    best, second = np.empty(n_constants), np.empty(n_constants)
     for b in range(len(programs.lengths)):
-        n_own = _link(b, task, scratch)
+        n_own = link(b, task, scratch)
         n_free = 0
         for p in range(n_own):
             n_free += free[b, p]
             best[p] = constants[b, p]
         lowest, slope, intercept = np.inf, 0.0, 0.0
-        n_others = n_starts if n_free > 0 and n_iterations > 0 else 0
-        if n_others > 0:
-            _look_for_starts(b, n_own, point, look, scratch, starts, losses, state)
-        for start in range(1 + n_others):
+        n_starts = 1
+        if second_start and n_free > 0 and n_iterations > 0:
+            n_starts = 2
+            _find_start(b, n_own, point, look, scratch, second, state)
+        for start in range(n_starts):
             for p in range(n_own):
-                point.constants[p] = constants[b, p] if start == 0 else starts[start - 1, p]
+                point.constants[p] = second[p] if start == 1 else constants[b, p]
             loss = _descend(b, n_own, n_free, point, spare, task, scratch)
             if loss < lowest:
                 lowest, slope, intercept = loss, point.scale[0], point.scale[1]
@@ -173,13 +123,14 @@ def fit_programs(programs, free, table, data, few, scaled, n_iterations, n_start
 
 
 @_inlined
-def _look_for_starts(b, n_own, point, task, scratch, starts, losses, state):
-    """Write the best of many constants of program `b` into `starts`, the best first, without a step.
+def _find_start(b, n_own, point, task, scratch, found, state):
+    """Write the constants at which program `b` fits the rows of `task` best into `found`, without a step.
 
-    Constants at which the program is not finite count as the worst.
+    The candidates are 1.0 for every free constant, and `_N_LOOKS` random points of either sign between 0.1
+    and 10. Where the program is finite at none of them, it starts at 1.0.
     """
-    constants, n_starts = task.programs.constants, len(starts)
-    losses[:] = np.inf
+    constants = task.programs.constants
+    lowest = np.inf
     shift = int(uniform(state) * _N_LOOKS)
     for look in range(1 + _N_LOOKS):
         for p in range(n_own):
@@ -193,17 +144,11 @@ def _look_for_starts(b, n_own, point, task, scratch, starts, losses, state):
                     size = 10.0 ** (2.0 * (place % 1.0) - 1.0)
                     point.constants[p] = size if place < 1.0 else -size
         loss = np.inf
-        if _compute(b, n_own, False, point, task, scratch):
+        if compute(b, n_own, False, point, task, scratch):
             loss = _scale(point, task)
-        place = min(look, n_starts)
-        while place > 0 and not loss >= losses[place - 1]:
-            place -= 1
-        if place < n_starts:
-            for at in range(n_starts - 1, place, -1):
-                losses[at] = losses[at - 1]
-                copy_to(starts[at], starts[at - 1])
-            losses[place] = loss
-            copy_to(starts[place], point.constants[:n_own])
+        if look == 0 or loss < lowest:
+            lowest = loss
+            copy_to(found, point.constants[:n_own])
 
 
 @_inlined
@@ -211,11 +156,11 @@ def _descend(b, n_own, n_free, start, spare, task, scratch):
     """Fit program `b` from the constants of `start`; return its weighted sum of squared residuals, or inf.
 
     The program has `n_own` constants, of which `n_free` are free, and `scratch` is linked to it. The best
-    constants, slope and intercept are written into `start`; `spare` is another _Point.
+    constants, slope and intercept are written into `start`; `spare` is another Point.
     """
     fits = n_free > 0 and task.n_iterations > 0
     point, trial = start, spare
-    if not _compute(b, n_own, fits, point, task, scratch):
+    if not compute(b, n_own, fits, point, task, scratch):
         return np.inf
     loss = _scale(point, task)
     if not loss < np.inf:
@@ -235,7 +180,7 @@ def _descend(b, n_own, n_free, start, spare, task, scratch):
                         limit = 5.0 * (1.0 + abs(point.constants[p]))
                         trial.constants[p] += min(max(scratch.step[at], -limit), limit)
                         at += 1
-                if _compute(b, n_own, fits, trial, task, scratch):
+                if compute(b, n_own, fits, trial, task, scratch):
                     trial_loss = _scale(trial, task)
             if trial_loss < loss:
                 decrease = (loss - trial_loss) / loss
@@ -249,112 +194,6 @@ def _descend(b, n_own, n_free, start, spare, task, scratch):
     copy_to(start.constants, point.constants[:n_own])
     copy_to(start.scale, point.scale[:2])
     return loss
-
-
-@_leaf
-def _link(b, task, scratch):
-    """Write the tree of program `b` into `second` and `moves`; return the number of its constants."""
-    tokens, length, free = task.programs.tokens[b], task.programs.lengths[b], task.free[b]
-    arity, opcode = task.table.arity, task.table.opcode
-    second, moves, stack = scratch.second, scratch.moves, scratch.stack
-    k = 0
-    for i in range(length):
-        k += opcode[tokens[i]] == CONSTANT
-    n_constants = k
-    top = -1
-    for i in range(length - 1, -1, -1):
-        op = opcode[tokens[i]]
-        moves[i] = False
-        if op == CONSTANT:
-            k -= 1
-            moves[i] = free[k]
-        elif op != VARIABLE:
-            moves[i] = moves[i + 1]
-            second[i] = i + 1
-            top -= 1
-            if arity[tokens[i]] == 2:
-                second[i] = stack[top]
-                moves[i] = moves[i] or moves[second[i]]
-                top -= 1
-        top += 1
-        stack[top] = i
-    return n_constants
-
-
-@_leaf
-def _compute(b, n_own, with_jacobian, point, task, scratch):
-    """Write the values of program `b` into `point`, and its Jacobian if that is asked for.
-
-    Return False where a value is not finite.
-    """
-    n_samples = len(task.data.y)
-    for start in range(0, n_samples, BLOCK):
-        n = min(BLOCK, n_samples - start)
-        if not _compute_values(b, n_own, start, n, point, task, scratch):
-            return False
-        if with_jacobian:
-            _compute_jacobian(b, start, n, point, task, scratch)
-    return True
-
-
-@_inlined
-def _compute_values(b, n_own, start, n, point, task, scratch):
-    """Write the values on `n` samples from `start` on into `point`; return False where not finite."""
-    tokens, opcode, argument = task.programs.tokens[b], task.table.opcode, task.table.argument
-    columns, work, rows = task.data.columns, scratch.work, scratch.rows
-    n_variables = len(columns)
-    for v in range(n_variables):
-        for j in range(n):
-            work[v, j] = columns[v, start + j]
-    k = n_own
-    for i in range(task.programs.lengths[b] - 1, -1, -1):
-        token = tokens[i]
-        op = opcode[token]
-        if op == VARIABLE:
-            rows[i] = argument[token]
-            continue
-        rows[i] = n_variables + i
-        out = work[rows[i]]
-        if op == CONSTANT:
-            k -= 1
-            for j in range(n):
-                out[j] = point.constants[k]
-            continue
-        apply(op, argument[token], work[rows[i + 1]], work[rows[scratch.second[i]]], out, n)
-        if op >= DIV and not 0.0 * out[0] + 0.0 * out[n // 2] + 0.0 * out[n - 1] == 0.0:
-            return False
-    result = work[rows[0]]
-    check = 0.0
-    for j in range(n):
-        point.values[start + j] = result[j]
-        check += 0.0 * result[j]
-    return check == 0.0
-
-
-@_inlined
-def _compute_jacobian(b, start, n, point, task, scratch):
-    """Write the derivatives by the free constants on the samples of `_compute_values` into `point`."""
-    tokens, opcode, argument = task.programs.tokens[b], task.table.opcode, task.table.argument
-    second, moves, rows = scratch.second, scratch.moves, scratch.rows
-    work, adjoints = scratch.work, scratch.adjoints
-    for j in range(n):
-        adjoints[0, j] = 1.0
-    k = at = 0
-    for i in range(task.programs.lengths[b]):
-        token = tokens[i]
-        op = opcode[token]
-        if op == CONSTANT:
-            if task.free[b, k]:
-                for j in range(n):
-                    point.jacobian[at, start + j] = adjoints[i, j]
-                at += 1
-            k += 1
-        elif moves[i]:
-            left, right, out = work[rows[i + 1]], work[rows[second[i]]], work[rows[i]]
-            if moves[i + 1]:
-                differentiate(op, argument[token], 0, left, right, out, adjoints[i], adjoints[i + 1], n)
-            if second[i] != i + 1 and moves[second[i]]:
-                differentiate(op, argument[token], 1, left, right, out, adjoints[i], adjoints[second[i]], n)
 
 
 @_leaf

@@ -53,7 +53,7 @@ def fitted_nmse(population: Population, data: DataSet) -> np.ndarray:
         return population.nmse(data)
     _, first, inverse = np.unique(population.tokens, axis=0, return_index=True, return_inverse=True)
     distinct = population[first]  # a copy
-    return fit_constants(distinct, data, n_starts=1).nmse[inverse.ravel()]
+    return fit_constants(distinct, data, second_start=True).nmse[inverse.ravel()]
 
 
 def draw_validation_set(

@@ -25,9 +25,6 @@ from dgsr.search.config import SearchConfig
 # A fit of the constants of one program takes about as long as so many evaluations.
 _FIT_COST = 10
 
-# Starting points of the fits of newcomers besides the constants that they have.
-_NEW_STARTS = 1
-
 # Steps that fit the constants of a program that enters the archive, which take about as long as so many
 # evaluations.
 _THOROUGH, _THOROUGH_COST = 30, 60
@@ -100,7 +97,7 @@ class Evaluation(ABC):
         population : Population
         n_new : int
             How many of the first programs are newcomers among programs whose constants are fitted: theirs
-            are all fitted too, from several starts, and those of the best of them further.
+            are all fitted too, from two starts, and those of the best of them further.
         """
         nmse = np.full(len(population), np.inf)
         n = min(len(population), self.budget.n_left)
@@ -147,9 +144,9 @@ class Fitted(Evaluation):
         with_constants = np.flatnonzero((is_constant & inside)[:n].any(axis=1))
         newcomers, others = with_constants[with_constants < n_new], with_constants[with_constants >= n_new]
         best_others = self._best(others, fit)
-        self._fit(population, newcomers, fit, _NEW_STARTS)
-        self._fit(population, self._best(newcomers, fit), fit, 0)
-        self._fit(population, best_others, fit, 0)
+        self._fit(population, newcomers, fit, second_start=True)
+        self._fit(population, self._best(newcomers, fit), fit)
+        self._fit(population, best_others, fit)
         budget.count(fit.nmse[:n])
         self.archive.update(*self._entries(population, fit))
         # Of two exact programs the shorter one is to win, not the one with the smaller rounding error.
@@ -160,17 +157,17 @@ class Fitted(Evaluation):
         order = chosen[np.argsort(fit.nmse[chosen], kind="stable")]
         return order[: int(np.ceil(self.config.fit_share * len(chosen)))]
 
-    def _fit(self, population: Population, chosen: np.ndarray, fit: Fit, n_starts: int) -> None:
+    def _fit(self, population: Population, chosen: np.ndarray, fit: Fit, second_start: bool = False) -> None:
         """Fit the constants of the chosen programs, and write them and how well they fit."""
         state = new_state(0)  # one of all parts, so that the starts do not depend on where a part ends
-        for part in self.budget.parts(len(chosen), self.data, _FIT_COST * (1 + n_starts)):
+        for part in self.budget.parts(len(chosen), self.data, (1 + second_start) * _FIT_COST):
             at = chosen[part]
             programs = population[at]
             found = fit_constants(
                 programs,
                 self.data,
                 n_iterations=self.config.fit_iterations,
-                n_starts=n_starts,
+                second_start=second_start,
                 state=state,
             )
             population.constants[at] = programs.constants

@@ -1,0 +1,172 @@
+"""Values of programs and their derivatives by the constants, for `dgsr.constants.levenberg_marquardt`.
+
+The derivatives of a program by all its constants come from one pass back through it, from the root to the
+constants (reverse-mode differentiation): the adjoint of a constant is its row of the Jacobian.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from dgsr.kernels.compilation import compiled
+from dgsr.kernels.evaluate import BLOCK
+from dgsr.kernels.operators import CONSTANT, DIV, VARIABLE, apply, differentiate
+from dgsr.kernels.programs import Programs
+
+if TYPE_CHECKING:
+    from dgsr.expressions.library import TokenTable
+    from dgsr.population import DataSet
+
+_leaf = compiled(_nrt=False)
+# For functions with one call site that run for every program: to pass so many arrays takes time.
+_inlined = compiled(_nrt=False, forceinline=True)
+
+
+class Task(NamedTuple):
+    """The programs to fit, and how to fit them."""
+
+    programs: Programs
+    free: np.ndarray  # (n_programs, max_constants) bool: the constants to fit
+    table: TokenTable
+    data: DataSet
+    scaled: bool
+    n_iterations: int
+    precision: float
+    total: float  # sum of the weights
+    power: float  # weighted sum of the squares of y
+
+
+class Point(NamedTuple):
+    """Constants of a program, and what it computes with them."""
+
+    constants: np.ndarray  # (max_constants,) float64
+    values: np.ndarray  # (n_samples,) float64: of f, less their mean where it is scaled
+    residuals: np.ndarray  # (n_samples,) float64
+    jacobian: np.ndarray  # (max_constants, n_samples) float64: derivatives of f by each free constant
+    scale: np.ndarray  # (4,) float64: slope, intercept, and the mean and the sum of squares of `values`
+
+
+class Scratch(NamedTuple):
+    """Arrays for one program at a time."""
+
+    # The tree, and values and derivatives of its nodes on one block of samples:
+    second: np.ndarray  # (max_length + 1,) int64: position of the second child, or of the only one
+    moves: np.ndarray  # (max_length + 1,) bool: whether the node has a free constant below it, or is one
+    stack: np.ndarray  # (max_length + 1,) int64
+    rows: np.ndarray  # (max_length + 1,) int64: row of `work` with the values of the node
+    work: np.ndarray  # (n_features + max_length, BLOCK) float64
+    adjoints: np.ndarray  # (max_length, BLOCK) float64: derivative of the root by the node
+    # The normal equations of a step in the free constants:
+    matrix: np.ndarray  # (max_constants, max_constants) float64, below the diagonal
+    vector: np.ndarray  # (max_constants,) float64
+    shares: np.ndarray  # (max_constants,) float64: inner products of the derivatives with the values
+    factor: np.ndarray  # (max_constants, max_constants) float64: Cholesky factor of the damped matrix
+    step: np.ndarray  # (max_constants,) float64: solution
+
+
+@_leaf
+def link(b, task, scratch):
+    """Write the tree of program `b` into `second` and `moves`; return the number of its constants."""
+    tokens, length, free = task.programs.tokens[b], task.programs.lengths[b], task.free[b]
+    arity, opcode = task.table.arity, task.table.opcode
+    second, moves, stack = scratch.second, scratch.moves, scratch.stack
+    k = 0
+    for i in range(length):
+        k += opcode[tokens[i]] == CONSTANT
+    n_constants = k
+    top = -1
+    for i in range(length - 1, -1, -1):
+        op = opcode[tokens[i]]
+        moves[i] = False
+        if op == CONSTANT:
+            k -= 1
+            moves[i] = free[k]
+        elif op != VARIABLE:
+            moves[i] = moves[i + 1]
+            second[i] = i + 1
+            top -= 1
+            if arity[tokens[i]] == 2:
+                second[i] = stack[top]
+                moves[i] = moves[i] or moves[second[i]]
+                top -= 1
+        top += 1
+        stack[top] = i
+    return n_constants
+
+
+@_leaf
+def compute(b, n_own, with_jacobian, point, task, scratch):
+    """Write the values of program `b` into `point`, and its Jacobian if that is asked for.
+
+    Return False where a value is not finite.
+    """
+    n_samples = len(task.data.y)
+    for start in range(0, n_samples, BLOCK):
+        n = min(BLOCK, n_samples - start)
+        if not _compute_values(b, n_own, start, n, point, task, scratch):
+            return False
+        if with_jacobian:
+            _compute_jacobian(b, start, n, point, task, scratch)
+    return True
+
+
+@_inlined
+def _compute_values(b, n_own, start, n, point, task, scratch):
+    """Write the values on `n` samples from `start` on into `point`; return False where not finite."""
+    tokens, opcode, argument = task.programs.tokens[b], task.table.opcode, task.table.argument
+    columns, work, rows = task.data.columns, scratch.work, scratch.rows
+    n_variables = len(columns)
+    for v in range(n_variables):
+        for j in range(n):
+            work[v, j] = columns[v, start + j]
+    k = n_own
+    for i in range(task.programs.lengths[b] - 1, -1, -1):
+        token = tokens[i]
+        op = opcode[token]
+        if op == VARIABLE:
+            rows[i] = argument[token]
+            continue
+        rows[i] = n_variables + i
+        out = work[rows[i]]
+        if op == CONSTANT:
+            k -= 1
+            for j in range(n):
+                out[j] = point.constants[k]
+            continue
+        apply(op, argument[token], work[rows[i + 1]], work[rows[scratch.second[i]]], out, n)
+        if op >= DIV and not 0.0 * out[0] + 0.0 * out[n // 2] + 0.0 * out[n - 1] == 0.0:
+            return False
+    result = work[rows[0]]
+    check = 0.0
+    for j in range(n):
+        point.values[start + j] = result[j]
+        check += 0.0 * result[j]
+    return check == 0.0
+
+
+@_inlined
+def _compute_jacobian(b, start, n, point, task, scratch):
+    """Write the derivatives by the free constants on the samples of `_compute_values` into `point`."""
+    tokens, opcode, argument = task.programs.tokens[b], task.table.opcode, task.table.argument
+    second, moves, rows = scratch.second, scratch.moves, scratch.rows
+    work, adjoints = scratch.work, scratch.adjoints
+    for j in range(n):
+        adjoints[0, j] = 1.0
+    k = at = 0
+    for i in range(task.programs.lengths[b]):
+        token = tokens[i]
+        op = opcode[token]
+        if op == CONSTANT:
+            if task.free[b, k]:
+                for j in range(n):
+                    point.jacobian[at, start + j] = adjoints[i, j]
+                at += 1
+            k += 1
+        elif moves[i]:
+            left, right, out = work[rows[i + 1]], work[rows[second[i]]], work[rows[i]]
+            if moves[i + 1]:
+                differentiate(op, argument[token], 0, left, right, out, adjoints[i], adjoints[i + 1], n)
+            if second[i] != i + 1 and moves[second[i]]:
+                differentiate(op, argument[token], 1, left, right, out, adjoints[i], adjoints[second[i]], n)
