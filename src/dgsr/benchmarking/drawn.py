@@ -180,17 +180,12 @@ def _draw(prior_name: str, seed: int, number: int) -> DrawnProblem:
         drawn = prior.draw(1, n_rows + N_TEST, library.n_variables, library, constraints, state)
         y = drawn.y[0]
         if np.var(y[:n_rows]) > _LEAST_VARIANCE * np.var(y):
-            X, truth = _in_any_order(drawn.X[0], drawn.programs[0], (seed, number, _ORDER))
-            return DrawnProblem(PREFIX + prior_name, seed, number, truth, X, y, constraints.max_length)
-
-
-def _in_any_order(X: np.ndarray, truth: Expression, seed: tuple[int, ...]) -> tuple[np.ndarray, Expression]:
-    """Return the columns in a random order: in the prior those that an equation has come first."""
-    order = np.random.default_rng(seed).permutation(X.shape[1])
-    first = truth.library.first_variable
-    renamed = np.concatenate([np.arange(first), first + np.argsort(order)])
-    tokens = renamed[np.asarray(truth.tokens)]
-    return np.ascontiguousarray(X[:, order]), Expression(truth.library, tokens, truth.constants)
+            break
+    # The columns that an equation has are the first ones in the prior.
+    order = np.random.default_rng((seed, number, _ORDER)).permutation(library.n_variables)
+    drawn = drawn.reordered(order[None])
+    truth, X, y = drawn.programs[0], drawn.X[0], drawn.y[0]
+    return DrawnProblem(PREFIX + prior_name, seed, number, truth, X, y, constraints.max_length)
 
 
 def _n_columns(number: int) -> int:

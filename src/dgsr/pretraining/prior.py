@@ -13,7 +13,7 @@ from dgsr.expressions.library import Library
 from dgsr.population import Population
 from dgsr.pretraining.decontamination import Decontamination, nothing_held_out
 from dgsr.pretraining.law_forms import law_table
-from dgsr.pretraining.prior_kernel import DrawnArrays, draw_datasets, reorder_columns
+from dgsr.pretraining.prior_kernel import DrawnArrays, canonicalise_all, draw_datasets, draw_orders
 from dgsr.pretraining.prior_trees import PriorTable
 from dgsr.pretraining.rewriting import rewriting
 
@@ -66,6 +66,23 @@ class DrawnDataSets(NamedTuple):
     def of(self, rows: np.ndarray) -> DrawnDataSets:
         """Return the data sets `rows`, in their order."""
         return DrawnDataSets(self.programs[rows], self.X[rows], self.y[rows])
+
+    def reordered(self, orders: np.ndarray) -> DrawnDataSets:
+        """Return the same equations with their columns in other places.
+
+        Parameters
+        ----------
+        orders : ndarray of shape (n_datasets, n_variables), int
+            Which column comes first, second, ... in each data set; columns from `n_variables` on stay.
+        """
+        library, n_variables = self.programs.library, orders.shape[1]
+        first = library.first_variable
+        X = self.X.copy()
+        X[:, :, :n_variables] = np.take_along_axis(X, orders[:, None, :], axis=2)
+        renamed = np.tile(np.arange(first + library.n_variables), (len(X), 1))
+        renamed[:, first : first + n_variables] = first + np.argsort(orders, axis=1)
+        tokens = np.take_along_axis(renamed, self.programs.tokens, axis=1)
+        return DrawnDataSets(replace(self.programs, tokens=tokens), X, self.y)
 
 
 @dataclass(frozen=True)
@@ -284,7 +301,9 @@ class Prior:
                 f"over {n_variables} variables of library {library.name!r}; change min_leaves="
                 f"{self.min_leaves}, max_leaves={self.max_leaves}, the weights or the lengths."
             )
-        if in_any_order:
-            reorder_columns(n_variables, library.first_variable, grammar, tables[0], drawn, state)
         programs = Population(library, drawn.tokens, drawn.lengths, drawn.constants)
-        return DrawnDataSets(programs, drawn.X, drawn.y)
+        data_sets = DrawnDataSets(programs, drawn.X, drawn.y)
+        if in_any_order:
+            data_sets = data_sets.reordered(draw_orders(n_datasets, n_variables, state))
+            canonicalise_all(data_sets.programs.arrays, library.table.arity, tables[0].rewriting)
+        return data_sets

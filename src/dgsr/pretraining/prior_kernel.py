@@ -271,20 +271,19 @@ def draw_datasets(n_variables, table, grammar, prior, law, excluded, drawn, stat
 
 
 @compiled(nogil=True)
-def reorder_columns(n_variables, first_variable, grammar, prior, drawn, state):
-    """Put the first `n_variables` columns of every data set into a random order, in its equation too.
+def canonicalise_all(programs, arity, rewriting):
+    """Put the operands of every program into canonical order."""
+    for b in range(len(programs.lengths)):
+        canonicalise(programs.tokens[b], programs.lengths[b], programs.constants[b], arity, rewriting)
 
-    The parameters are those of `draw_datasets`, and the token of the first variable.
-    """
-    order = np.arange(n_variables)
-    for b in range(len(drawn.X)):
-        for last in range(n_variables - 1, 0, -1):
+
+@compiled(nogil=True)
+def draw_orders(n_orders, n, state):
+    """Return random permutations of n numbers, shape (n_orders, n)."""
+    orders = np.empty((n_orders, n), dtype=np.int64)
+    for order in orders:
+        for last in range(n):
             other = integer(state, last + 1)
-            order[last], order[other] = order[other], order[last]
-        before, tokens = drawn.X[b].copy(), drawn.tokens[b]
-        for v in range(n_variables):
-            drawn.X[b, :, order[v]] = before[:, v]
-        for i in range(drawn.lengths[b]):
-            if tokens[i] >= first_variable:
-                tokens[i] = first_variable + order[tokens[i] - first_variable]
-        canonicalise(tokens, drawn.lengths[b], drawn.constants[b], grammar.arity, prior.rewriting)
+            order[last] = order[other]
+            order[other] = last
+    return orders
