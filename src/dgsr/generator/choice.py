@@ -35,17 +35,22 @@ def find_generator(library: Library) -> str | None:
     It is one that knows most of the operators; of several the one with fewest others, then the one for the
     fewest variables that are enough, or for the most where none has enough.
     """
-    served: dict[tuple[int, int, bool, int], str] = {}
-    for info in list_generators():
-        theirs, encoder = _library_of(info), info.card["config"].get("encoder", "rows")
-        is_enough = theirs.n_variables >= library.n_variables
-        if theirs.has_constants != library.has_constants or not can_adapt(encoder, theirs, library):
-            continue
-        if is_enough or encoder != "rows":
-            n_common = len(set(theirs.operators) & set(library.operators))
-            n = theirs.n_variables
-            served[n_common, -len(theirs.operators), is_enough, -n if is_enough else n] = info.name
-    return served[max(served)] if served else None
+    able = [info for info in list_generators() if _serves(info, library)]
+    return max(able, key=lambda info: _suitability(_library_of(info), library)).name if able else None
+
+
+def _serves(info: GeneratorInfo, library: Library) -> bool:
+    theirs, encoder = _library_of(info), info.card["config"].get("encoder", "rows")
+    if theirs.has_constants != library.has_constants or not can_adapt(encoder, theirs, library):
+        return False
+    return theirs.n_variables >= library.n_variables or encoder != "rows"
+
+
+def _suitability(theirs: Library, library: Library) -> tuple[int, int, bool, int]:
+    n_common = len(set(theirs.operators) & set(library.operators))
+    is_enough = theirs.n_variables >= library.n_variables
+    n_spare = -theirs.n_variables if is_enough else theirs.n_variables
+    return n_common, -len(theirs.operators), is_enough, n_spare
 
 
 def _library_of(info: GeneratorInfo) -> Library:

@@ -44,8 +44,8 @@ class Generator(nn.Module):
     Parameters
     ----------
     library : Library
-        Its variables are the most that data may have; data with fewer use the first ones. With the encoder
-        ``"columns"``, `with_variables` allows more.
+        Its variables are the most that data may have; data with fewer use the first ones. `with_variables`
+        allows more, save with the encoder ``"rows"``.
     config : GeneratorConfig
     constraints : Constraints
         Constraints of the sampled programs; they are part of the distribution.
