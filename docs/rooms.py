@@ -24,7 +24,6 @@ FLOORS = (
         "saving": "fits as files",
         "reporting": "the page, progress",
         "finishing": "formulas for people",
-        "generator.conditioning": "what the decoder is told",
     },
     {
         "preprocessing": "rows, weights, units",

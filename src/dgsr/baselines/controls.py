@@ -64,7 +64,7 @@ def misled(generator: Generator, n_variables: int, seed: int) -> Generator:
     """
     other = _others(generator, n_variables, 1, seed)
     twin = copy.copy(generator)
-    twin.encode_dataset = lambda X, y, seed=0, found=None: generator.encode_dataset(  # type: ignore[method-assign]
+    twin.encode_dataset = lambda X, y, seed=0: generator.encode_dataset(  # type: ignore[method-assign]
         other.X[0], other.y[0], seed
     )
     return twin
@@ -77,8 +77,8 @@ def blind_encoder(generator: Generator, n_variables: int, seed: int) -> Generato
         [generator.encode_dataset(X, y).latents[0] for X, y in zip(others.X, others.y, strict=True)]
     ).mean(0, keepdim=True)
     twin = copy.copy(generator)
-    twin.encode_dataset = lambda X, y, seed=0, found=None: replace(  # type: ignore[method-assign]
-        generator.encode_dataset(X, y, seed, found), latents=mean, unread=None
+    twin.encode_dataset = lambda X, y, seed=0: replace(  # type: ignore[method-assign]
+        generator.encode_dataset(X, y, seed), latents=mean, unread=None
     )
     return twin
 
@@ -87,7 +87,7 @@ def blind(generator: Generator, n_variables: int, seed: int) -> Generator:
     """Return a copy that is given nothing computed from the data."""
     blurred = blind_encoder(generator, n_variables, seed)
     twin = copy.copy(generator)
-    twin.encode_dataset = lambda X, y, seed=0, found=None: Encoding(  # type: ignore[method-assign]
+    twin.encode_dataset = lambda X, y, seed=0: Encoding(  # type: ignore[method-assign]
         blurred.encode_dataset(X, y, seed).latents
     )
     return twin
@@ -100,12 +100,10 @@ def features(generator: Generator, n_variables: int, seed: int) -> Generator:
     twin = copy.copy(generator)
     best: list[Population] = []
 
-    def encode_dataset(
-        X: np.ndarray, y: np.ndarray, seed: int = 0, found: Population | None = None
-    ) -> Encoding:
+    def encode_dataset(X: np.ndarray, y: np.ndarray, seed: int = 0) -> Encoding:
         fit = fit_constants(candidates, DataSet.from_arrays(X, y), n_iterations=0)
         best[:] = [candidates[np.argsort(fit.nmse, kind="stable")[:_N_FEATURES]]]
-        return generator.encode_dataset(X, y, seed, found)
+        return generator.encode_dataset(X, y, seed)
 
     def guide_probabilities(encoding: Encoding) -> np.ndarray:
         tokens, lengths, _ = best[0].arrays

@@ -1,6 +1,5 @@
 """Exact search: programs without fitted constants that have the values of the target, by enumeration."""
 
-from dgsr.exact_search.bank import Bank, bank_of, spread_rows
-from dgsr.exact_search.solver import ExactSolver, is_law, solve_all
+from dgsr.exact_search.solver import ExactSolver
 
-__all__ = ["Bank", "ExactSolver", "bank_of", "is_law", "solve_all", "spread_rows"]
+__all__ = ["ExactSolver"]

@@ -128,16 +128,16 @@ def new_bank(library, size):
 _kept, _kept_for_a_while = cache(new_bank), lru_cache(maxsize=2)(new_bank)
 
 
-def room_for_semantics(bank, *n_datasets):
-    """Return arrays for the values of a bank's subprograms on a data set, or on D data sets."""
+def room_for_semantics(bank):
+    """Return arrays for the values of a bank's subprograms on a data set."""
     n = len(bank.token)
     size = 1 << (n + LARGEST_POWER).bit_length() - 1
     return Semantics(
-        np.zeros((*n_datasets, bank.n_kept, N_POINTS)),
-        np.zeros((*n_datasets, n)),
-        np.zeros((*n_datasets, N_POINTS), dtype=np.int64),
-        np.zeros((*n_datasets, 4 * size), dtype=np.int32),
-        np.zeros((*n_datasets, size // 4), dtype=np.uint64),
+        np.zeros((bank.n_kept, N_POINTS)),
+        np.zeros(n),
+        np.zeros(N_POINTS, dtype=np.int64),
+        np.zeros(4 * size, dtype=np.int32),
+        np.zeros(size // 4, dtype=np.uint64),
     )
 
 
@@ -148,28 +148,6 @@ _NO_SEMANTICS = Semantics(
     np.zeros(0, dtype=np.int32),
     np.zeros(0, dtype=np.uint64),
 )
-
-
-@_compiled
-def with_semantics(bank, semantics):
-    """Return a bank with other values: `Bank._replace`, which compiled code has not."""
-    return Bank(
-        bank.unary,
-        bank.unary_tokens,
-        bank.binary_tokens,
-        bank.token,
-        bank.opcode,
-        bank.address,
-        bank.first,
-        bank.second,
-        bank.length,
-        bank.nodes,
-        bank.trigonometric,
-        bank.n_up_to,
-        bank.n_kept,
-        bank.near,
-        semantics,
-    )
 
 
 def spread_rows(n):

@@ -18,7 +18,7 @@ from dgsr.exact_search.limits import (
 )
 from dgsr.exact_search.stages import STAGES, Stage, find_law
 from dgsr.expressions.constraints import Grammar
-from dgsr.expressions.library import Library, TokenTable
+from dgsr.expressions.library import Library
 from dgsr.kernels.evaluate import predictions
 from dgsr.kernels.grammar import are_valid
 from dgsr.kernels.programs import Programs
@@ -34,28 +34,6 @@ def _stages_of(stage: int) -> tuple[Stage, ...]:
     if stage == 0:
         return STAGES[:1]
     return STAGES[:_N_FIRST] if stage == 1 else STAGES[_N_FIRST + stage - 2 :][:1]
-
-
-def is_law(
-    program: np.ndarray, table: TokenTable, grammar: Grammar, columns: np.ndarray, y: np.ndarray
-) -> bool:
-    """Return whether a program meets the grammar and has the values of a target.
-
-    Parameters
-    ----------
-    program : ndarray of shape (length,), int64
-        Tokens, none of them a constant.
-    table : TokenTable
-    grammar : Grammar
-    columns : ndarray of shape (C, n), float64
-    y : ndarray of shape (n,), float64
-    """
-    tokens, lengths = program[None], np.array([len(program)])
-    if not are_valid(tokens, lengths, grammar)[0]:
-        return False
-    values = predictions(Programs(tokens, lengths, np.ones((1, 0))), table, columns)[0]
-    with np.errstate(all="ignore"):  # what is not finite is no law
-        return bool(np.mean((values - y) ** 2) <= LAW_ERROR * np.mean(y**2))
 
 
 class ExactSolver:
@@ -121,7 +99,12 @@ class ExactSolver:
 
     def _is_law(self, program: np.ndarray, n: int) -> bool:
         """Return whether the first n tokens meet the grammar and are the law at all rows, not only points."""
-        return is_law(program[:n], self.library.table, self.grammar, self._columns, self._y)
+        tokens, lengths = program[None, :n], np.array([n])
+        if not are_valid(tokens, lengths, self.grammar)[0]:
+            return False
+        values = predictions(Programs(tokens, lengths, np.ones((1, 0))), self.library.table, self._columns)[0]
+        with np.errstate(all="ignore"):  # what is not finite is no law
+            return bool(np.mean((values - self._y) ** 2) <= LAW_ERROR * np.mean(self._y**2))
 
     def repair(self, near_misses: Population, should_stop: Callable[[], bool] = lambda: False) -> Population:
         """Return programs that are near misses but for one subtree, and exact at the points.
@@ -148,37 +131,3 @@ class ExactSolver:
     def _population(self, tokens: np.ndarray, lengths: np.ndarray) -> Population:
         kept = are_valid(tokens, lengths, self.grammar)
         return Population(self.library, tokens[kept], lengths[kept], np.ones((kept.sum(), 0)))
-
-
-def solve_all(
-    library: Library, X: np.ndarray, y: np.ndarray, grammar: Grammar, n_stages: int = 1
-) -> np.ndarray:
-    """Solve for the laws of many data sets.
-
-    Parameters
-    ----------
-    library : Library
-        Without fitted constants.
-    X : ndarray of shape (D, n, C), float64
-    y : ndarray of shape (D, n), float64
-    grammar : Grammar
-        What a law must meet.
-    n_stages : int
-        Stages of `ExactSolver` that are gone through, from the first, until one finds the law.
-
-    Returns
-    -------
-    ndarray of shape (D, max_length), int64
-        Tokens of the laws, -1 after the end of each; all -1 where no law is found.
-    """
-    found = np.full((len(y), grammar.max_length), -1)
-    for d in range(len(y)):
-        with np.errstate(over="ignore", invalid="ignore"):  # of the variance, which the solver does not use
-            data = DataSet.from_arrays(X[d], y[d])
-        solver = ExactSolver(library, data, grammar)
-        for stage in range(n_stages):
-            law = solver.solve(stage)
-            if len(law):
-                found[d, : law.lengths[0]] = law.tokens[0, : law.lengths[0]]
-                break
-    return found

@@ -13,12 +13,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dgsr.exact_search.bank import Bank
-from dgsr.expressions.library import TokenTable
-from dgsr.generator.conditioning.basis import Tables
-from dgsr.generator.conditioning.features import new_scratch
-from dgsr.generator.conditioning.targets import append, describe_next, new_holes
-from dgsr.generator.packing import FeatureWeights
 from dgsr.kernels.compilation import compiled
 from dgsr.kernels.elementary import exp
 from dgsr.kernels.grammar import TreeState
@@ -31,16 +25,6 @@ _EPSILON = 1e-5  # of torch's layer norm
 
 # Sums may be taken in any order; nan and infinity are kept, for they must be detected.
 _compiled = compiled(nogil=True, fastmath={"reassoc", "contract", "arcp"})
-
-
-class Conditioning(NamedTuple):
-    """What the decoder needs to compute and embed features of targets."""
-
-    weights: FeatureWeights
-    library: TokenTable
-    basis: Tables
-    bank: Bank
-    dataset: int  # the data set, of those of `basis`, that programs are drawn for
 
 
 class Draws(NamedTuple):
@@ -65,16 +49,6 @@ class _Buffers(NamedTuple):
     values: np.ndarray  # (n, BLOCK, max_length, width)
 
 
-class _FeatureBuffers(NamedTuple):
-    """Working memory for the features of targets of BLOCK programs, C columns each."""
-
-    moments: np.ndarray  # (BLOCK, n_moments)
-    by_column: np.ndarray  # (BLOCK C, n_by_column)
-    columns: np.ndarray  # (BLOCK C, hidden)
-    together: np.ndarray  # (BLOCK, n_moments + 2 hidden)
-    wide: np.ndarray  # (BLOCK, wide)
-
-
 @_compiled
 def _new_buffers(layers, width, max_length, n_keys):
     """Return `_Buffers` for layers of a width that attend to at most `n_keys` keys of a data set."""
@@ -89,19 +63,6 @@ def _new_buffers(layers, width, max_length, n_keys):
         np.empty(max(max_length, n_keys), dtype=np.float32),
         np.empty((n, BLOCK, max_length, width), dtype=np.float32),
         np.empty((n, BLOCK, max_length, width), dtype=np.float32),
-    )
-
-
-@_compiled
-def _new_feature_buffers(weights, n_columns):
-    """Return `_FeatureBuffers` for data of a number of columns."""
-    hidden = weights.column.shape[1]
-    return _FeatureBuffers(
-        np.empty((BLOCK, len(weights.widen) - 2 * hidden), dtype=np.float32),
-        np.empty((BLOCK * n_columns, len(weights.column)), dtype=np.float32),
-        np.empty((BLOCK * n_columns, hidden), dtype=np.float32),
-        np.empty((BLOCK, weights.widen.shape[0]), dtype=np.float32),
-        np.empty((BLOCK, weights.widen.shape[1]), dtype=np.float32),
     )
 
 
@@ -230,55 +191,12 @@ def _add_cross_attention(n, at, heads, attention, tree, buffers):
 
 
 @_compiled
-def _add_features(n, weights, features, x):
-    """Add the embedding of the features of targets to the first n rows of x; fill `features.columns`."""
-    moments, columns, together, wide = features.moments, features.columns, features.together, features.wide
-    n_columns = len(features.by_column) // len(x)
-    n_moments, hidden = moments.shape[1], columns.shape[1]
-    _linear(features.by_column, n * n_columns, weights.column, weights.column_bias, columns)
-    _gelu(columns, n * n_columns)
-    for a in range(n):
-        for j in range(n_moments):
-            together[a, j] = moments[a, j]
-        for j in range(hidden):
-            mean, highest = np.float32(0.0), np.float32(-np.inf)
-            for c in range(a * n_columns, (a + 1) * n_columns):
-                mean += columns[c, j]
-                highest = max(highest, columns[c, j])
-            together[a, n_moments + j] = mean / n_columns
-            together[a, n_moments + hidden + j] = highest
-    _linear(together, n, weights.widen, weights.widen_bias, wide)
-    _gelu(wide, n)
-    out = np.empty_like(x)
-    _linear(wide, n, weights.narrow, weights.narrow_bias, out)
-    for a in range(n):
-        for j in range(x.shape[1]):
-            x[a, j] += out[a, j]
-
-
-@_compiled
-def _add_column_scores(n, weights, normed, columns, first_variable, logits):
-    """Add to the logits of the variables what the features of their columns contribute."""
-    queries = np.empty((len(normed), columns.shape[1]), dtype=np.float32)
-    _linear(normed, n, weights.query, weights.query_bias, queries)
-    n_columns = len(columns) // len(normed)
-    for a in range(n):
-        for c in range(n_columns):
-            score = np.float32(0.0)
-            for j in range(columns.shape[1]):
-                score += queries[a, j] * columns[a * n_columns + c, j]
-            logits[a, first_variable + c] += score
-
-
-@_compiled
-def decode(weights, conditioning, grammar, draws, state):
+def decode(weights, grammar, draws, state):
     """Draw all programs of one data set.
 
     Parameters
     ----------
     weights : DecoderWeights
-    conditioning : Conditioning or None
-        None for a decoder without features of targets.
     grammar : Grammar
     draws : Draws
         New tree states, and zeros; they receive the programs and their log-probabilities.
@@ -294,15 +212,6 @@ def decode(weights, conditioning, grammar, draws, state):
     tree_buffers = _new_buffers(weights.tree_layers, 2 * half, max_length, 0)
     x, tree = buffers.x, tree_buffers.x
     logits = np.empty((BLOCK, n_tokens), dtype=np.float32)
-    if conditioning is not None:  # otherwise the compiler leaves these parts out
-        library, basis, bank, d = (
-            conditioning.library, conditioning.basis, conditioning.bank, conditioning.dataset,
-        )  # fmt: skip
-        n_columns, n_rows = basis.columns.shape[1:]
-        holes = new_holes(BLOCK, max_length, n_rows)
-        scratch = new_scratch(n_columns, n_rows, len(bank.unary))
-        features = _new_feature_buffers(conditioning.weights, n_columns)
-        by_column = features.by_column.reshape(BLOCK, n_columns, features.by_column.shape[1])
     rows = np.empty(BLOCK, dtype=np.int64)
     active = np.empty(BLOCK, dtype=np.int64)
     inputs = np.empty((3, BLOCK), dtype=np.int64)  # previous token, parent, sibling
@@ -313,8 +222,6 @@ def decode(weights, conditioning, grammar, draws, state):
             rows[a], active[a] = a, start + a
             inputs[:, a] = n_tokens
             finished[a] = False
-        if conditioning is not None:
-            holes.depths[:] = 0
         for t in range(max_length):
             # The previous token, and its parent and sibling in the tree, at position t.
             for a in range(n):
@@ -325,10 +232,6 @@ def decode(weights, conditioning, grammar, draws, state):
                     tree[a, j] = embeddings.parents[parent, j] + embeddings.tree_positions[t, j]
                     sibling = embeddings.siblings[inputs[2, a], j]
                     tree[a, half + j] = sibling + embeddings.tree_positions[t, half + j]
-            if conditioning is not None:
-                for a in range(n):
-                    describe_next(rows[a], d, basis, bank, holes, scratch, features.moments[a], by_column[a])
-                _add_features(n, conditioning.weights, features, x)
             for at in range(weights.tree_layers.qkv.shape[0]):
                 _add_self_attention(n, rows, t, at, weights.tree_layers, tree_buffers)
                 _add_feed_forward(n, at, weights.tree_layers, tree_buffers)
@@ -338,10 +241,6 @@ def decode(weights, conditioning, grammar, draws, state):
                 _add_feed_forward(n, at, weights.layers, buffers)
             _normalise(x, n, embeddings.norm, buffers.normed)
             _linear(buffers.normed, n, embeddings.outputs, embeddings.outputs_bias, logits)
-            if conditioning is not None:
-                _add_column_scores(
-                    n, conditioning.weights, buffers.normed, features.columns, last_parent, logits
-                )
             draw_tokens(
                 logits[:n], active[:n], t, draws.tree, grammar, tokens, draws.log_probs, state, inputs,
                 finished,
@@ -349,9 +248,6 @@ def decode(weights, conditioning, grammar, draws, state):
             n_left = 0  # programs that are not complete move to the front
             for a in range(n):
                 if not finished[a]:
-                    if conditioning is not None:
-                        token = tokens[active[a], t]
-                        append(token, rows[a], d, library.opcode, library.argument, basis, holes, scratch)
                     rows[n_left], active[n_left] = rows[a], active[a]
                     for k in range(3):
                         inputs[k, n_left] = inputs[k, a]

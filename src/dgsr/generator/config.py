@@ -12,7 +12,7 @@ from typing import Any
 #: shipped weights (tests/test_pretrained.py holds them) makes a new version and needs new weights.
 INPUT_LAYOUT = 1
 
-ENCODERS = ("rows", "columns", "descriptions")
+ENCODERS = ("rows", "descriptions")
 TARGETS = ("raw", "standardised")
 
 
@@ -27,18 +27,17 @@ class GeneratorConfig:
 
     Parameters
     ----------
-    encoder : {"rows", "columns", "descriptions"}
+    encoder : {"rows", "descriptions"}
         ``"rows"`` is the paper's set transformer over the rows, with a fixed place for every variable.
-        ``"columns"`` takes a table as a set of rows and a set of columns; the decoder then scores a variable
-        by the vector of its column, and one generator serves any number of variables. ``"descriptions"``
-        reads how well simple functions of the columns explain the target, and a guide for evolution reads
-        the same vectors; see `dgsr.generator.guide`.
+        ``"descriptions"`` reads how well simple functions of the columns explain the target. The decoder then
+        scores a variable by the vector of its column, so that one generator serves any number of variables,
+        and a guide for evolution reads the same vectors; see `dgsr.generator.guide`.
     target : {"raw", "standardised"}
         Whether the encoder is given y itself, or y with mean 0 and standard deviation 1, which suits programs
         whose scale and offset are fitted.
     encoder_width, encoder_heads, encoder_layers : int
-        Features, attention heads and number of blocks: of induced set attention for ``"rows"``, of table
-        blocks for ``"columns"``, of attention among the columns for ``"descriptions"``.
+        Features, attention heads and number of blocks: of induced set attention for ``"rows"``, of
+        attention among the columns for ``"descriptions"``.
     n_inducing : int
         Inducing points of each block of ``"rows"``.
     n_latents : int
@@ -54,18 +53,12 @@ class GeneratorConfig:
         Hidden features of every feed-forward block, as a multiple of the block's width.
     max_length : int
         Longest program.
-    remainders : bool
-        Whether the decoder is given features of the target of the open node at every token; see
-        `dgsr.generator.conditioning.targets`. This needs the encoder ``"columns"``.
-    reader_width : int
-        Hidden features of the network that embeds these features of one column.
 
     Raises
     ------
     ValueError
         If `encoder` or `target` is unknown, a size is below 1 (layers: 0), a width is not a multiple of its
-        heads, `remainders` is true with another encoder than ``"columns"``, or `n_latents` is not 1 with
-        ``"descriptions"``.
+        heads, or `n_latents` is not 1 with ``"descriptions"``.
     """
 
     encoder: str = "rows"
@@ -84,8 +77,6 @@ class GeneratorConfig:
     decoder_layers: int = 3
     feedforward: int = 2
     max_length: int = 30
-    remainders: bool = False
-    reader_width: int = 32
 
     def __post_init__(self) -> None:
         if self.encoder not in ENCODERS:
@@ -96,8 +87,6 @@ class GeneratorConfig:
             value, least = getattr(self, field.name), least_size(field.name)
             if field.type == "int" and (not isinstance(value, int) or value < least):
                 raise ValueError(f"{field.name}={value!r} must be an integer of at least {least}.")
-        if self.remainders and self.encoder != "columns":
-            raise ValueError("remainders=True needs encoder='columns'; set both, or remainders=False.")
         if self.encoder == "descriptions" and self.n_latents != 1:
             raise ValueError(f"n_latents={self.n_latents} must be 1 with encoder='descriptions'.")
         for width, heads in (
@@ -114,17 +103,19 @@ class GeneratorConfig:
 
 
 def current_fields(written: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields of a `GeneratorConfig` in a file, without ``input_encoding``, which older ones have.
+    """Return the fields of a `GeneratorConfig` in a file, without those that only older versions had.
 
     Raises
     ------
     ValueError
-        If the weights were trained with an encoding of the rows that no longer exists.
+        If the weights are of a network that no longer exists.
     """
     fields = dict(written)
-    encoding = fields.pop("input_encoding", "float")
-    if encoding != "float" and fields.get("encoder") != "columns":  # which never used it
-        raise ValueError(f"input_encoding={encoding!r} is no longer supported; pretrain the generator again")
+    for name, supported in (("input_encoding", "float"), ("remainders", False)):
+        value = fields.pop(name, supported)
+        if value != supported:
+            raise ValueError(f"{name}={value!r} is no longer supported; pretrain the generator again")
+    fields.pop("reader_width", None)
     return fields
 
 
@@ -142,8 +133,5 @@ CONFIGS = {
         decoder_layers=2,
         feedforward=2,
     ),
-    "base": GeneratorConfig(encoder="columns", encoder_width=64, encoder_layers=4, remainders=True),
-    "descriptions": GeneratorConfig(
-        encoder="descriptions", n_latents=1, encoder_width=128, decoder_width=128
-    ),
+    "base": GeneratorConfig(encoder="descriptions", n_latents=1, encoder_width=128, decoder_width=128),
 }

@@ -39,13 +39,6 @@ class Memory(NamedTuple):
         return Memory(keys_values, self.tokens[rows], self.siblings[rows], self.outputs[rows])
 
 
-class TargetFeatures(NamedTuple):
-    """Features of the target of the open node, at every position; see `dgsr.generator.conditioning`."""
-
-    moments: Tensor  # (D, K L, n_moments): of the target alone
-    by_column: Tensor  # (D, K L, C, n_by_column): of the target and each column
-
-
 @dataclass
 class Cache:
     """Keys and values of all positions so far, with which a pass computes the next one alone.
@@ -97,51 +90,21 @@ class TreeLayer(nn.Module):
         self.feedforward = feedforward(width, config.feedforward)
 
 
-class FeatureEmbedding(nn.Module):
-    """Network that turns the features of a target into a vector of the token and a vector of each column.
-
-    Parameters
-    ----------
-    config : GeneratorConfig
-    n_moments, n_by_column : int
-        Number of features of a target alone, and of a target and one column.
-    """
-
-    def __init__(self, config: GeneratorConfig, n_moments: int, n_by_column: int) -> None:
-        super().__init__()
-        width, hidden = config.decoder_width, config.reader_width
-        self.column = nn.Linear(n_by_column, hidden)
-        self.widen = nn.Linear(n_moments + 2 * hidden, config.feedforward * width)
-        self.narrow = nn.Linear(config.feedforward * width, width)
-        self.query = nn.Linear(width, hidden)
-
-    def forward(self, features: TargetFeatures) -> tuple[Tensor, Tensor]:
-        """Return vectors of shape (D, N, width) and of shape (D, N, C, hidden)."""
-        columns = functional.gelu(self.column(features.by_column))
-        together = torch.cat([features.moments, columns.mean(-2), columns.amax(-2)], dim=-1)
-        return self.narrow(functional.gelu(self.widen(together))), columns
-
-    def scores(self, x: Tensor, columns: Tensor) -> Tensor:
-        """Return what each column adds to the logit of its variable: x (D, N, width) to (D, N, C)."""
-        return torch.einsum("...h,...ch->...c", self.query(x), columns)
-
-
 class Decoder(nn.Module):
     """Logits of the next token given the tokens so far, their tree states and the data set.
 
     Token ids are those of the library; one more, `n_tokens`, stands for the start and for "no parent" or "no
-    sibling". There is no stop token: a program ends when its tree is complete. With an encoder of columns,
-    variables have no weights of their own: embeddings and logits come from the vectors of their columns.
+    sibling". There is no stop token: a program ends when its tree is complete. With the encoder
+    ``"descriptions"``, variables have no weights of their own: embeddings and logits come from the vectors of
+    their columns.
     """
 
-    def __init__(
-        self, config: GeneratorConfig, n_tokens: int, first_variable: int, n_features: tuple[int, int]
-    ) -> None:
+    def __init__(self, config: GeneratorConfig, n_tokens: int, first_variable: int) -> None:
         super().__init__()
         width, tree_width = config.decoder_width, 2 * config.tree_embedding
         self.n_tokens = n_tokens
         self.n_latents = config.n_latents
-        self.has_columns = config.encoder != "rows"
+        self.has_columns = config.encoder == "descriptions"
         n_fixed = first_variable if self.has_columns else n_tokens
         self.tokens = nn.Embedding(n_fixed + 1, width)
         self.positions = nn.Embedding(config.max_length, width)
@@ -161,18 +124,14 @@ class Decoder(nn.Module):
             self.column_siblings = nn.Linear(config.encoder_width, config.tree_embedding)
             self.column_outputs = nn.Linear(config.encoder_width, width + 1)
             nn.init.normal_(self.column_outputs.weight, std=0.01)
-        self.order = None
-        if config.encoder == "descriptions":  # which does not know the order of the columns
+            # Programs name the first of two equal columns first, and the encoder does not know their order.
             self.order = nn.Embedding(n_tokens - first_variable, config.encoder_width)
             nn.init.normal_(self.order.weight, std=0.1)
-        # The name is that of its weights in files.
-        self.reader = FeatureEmbedding(config, *n_features) if config.remainders else None
 
     def memory(self, latents: Tensor) -> Memory:
         """Compute what all positions need of the data sets: latents (D, S, encoder_width)."""
-        if self.order is not None:
-            # Programs name the first of two equal columns first. Columns beyond those of the training share
-            # the last position.
+        if self.has_columns:
+            # Columns beyond those of the training share the last position.
             at = torch.arange(latents.shape[1] - self.n_latents, device=latents.device)
             order = self.order(at.clamp_max(self.order.num_embeddings - 1))
             latents = latents + functional.pad(order, (0, 0, self.n_latents, 0))
@@ -215,7 +174,6 @@ class Decoder(nn.Module):
         parents: Tensor,
         siblings: Tensor,
         memory: Memory,
-        features: TargetFeatures | None = None,
         cache: Cache | None = None,
     ) -> Tensor:
         """Compute the logits of the tokens at L positions of K programs for each of D data sets.
@@ -225,7 +183,6 @@ class Decoder(nn.Module):
         previous, parents, siblings : Tensor of shape (D, K, L), int64
             Token before each position, and the tree state there.
         memory : Memory
-        features : TargetFeatures, optional
         cache : Cache, optional
             Without it the L positions are the first ones. With it, L is 1 and the position is the next one;
             its keys and values are added.
@@ -250,25 +207,14 @@ class Decoder(nn.Module):
             tree = tree + layer.feedforward(tree)
         tree = tree.view(d, k * length, -1)
         x = (memory.tokens[of, previous] + self.positions.weight[at]).flatten(0, 1)  # (D K, L, width)
-        columns = None
-        if self.reader is not None and features is not None:
-            of_token, columns = self.reader(features)
-            x = x + of_token.view_as(x)
         for layer, keys_values, own in zip(self.layers, memory.keys_values, cached[n_tree:], strict=True):
             x = layer.self_attention(x, own, start).view(d, k * length, -1)
             x = layer.attend(x, tree, keys_values).view(d * k, length, -1)
         if cache is not None:
             cache.length += length
-        return self._logits(x.view(d, k * length, -1), memory.outputs, columns).view(d, k, length, -1)
+        return self._logits(x.view(d, k * length, -1), memory.outputs).view(d, k, length, -1)
 
-    def _logits(self, x: Tensor, outputs: Tensor, columns: Tensor | None) -> Tensor:
-        """x (D, N, width), outputs (D, n_tokens, width + 1), columns (D, N, C, hidden): (D, N, n_tokens)."""
+    def _logits(self, x: Tensor, outputs: Tensor) -> Tensor:
+        """x (D, N, width), outputs (D, n_tokens, width + 1): (D, N, n_tokens)."""
         weight, bias = outputs[..., :-1], outputs[..., -1]
-        x = self.norm(x)
-        logits = torch.baddbmm(bias.unsqueeze(1), x, weight.transpose(1, 2))
-        if columns is None:
-            return logits
-        assert self.reader is not None
-        scores = self.reader.scores(x, columns)
-        n_fixed = self.out.out_features
-        return logits + functional.pad(scores, (n_fixed, self.n_tokens - n_fixed - scores.shape[-1]))
+        return torch.baddbmm(bias.unsqueeze(1), self.norm(x), weight.transpose(1, 2))

@@ -9,19 +9,10 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from dgsr.exact_search import bank_of, is_law, spread_rows
 from dgsr.expressions.constraints import Constraints, Grammar
 from dgsr.expressions.library import Library
-from dgsr.generator.columns import ColumnEncoder
-from dgsr.generator.conditioning.basis import MOST_COLUMNS, new_tables
-from dgsr.generator.conditioning.targets import (
-    describe_programs,
-    description_names,
-    description_sizes,
-    with_joins,
-)
 from dgsr.generator.config import GeneratorConfig
-from dgsr.generator.decoder import Decoder, TargetFeatures
+from dgsr.generator.decoder import Decoder
 from dgsr.generator.encoder import Encoder
 from dgsr.generator.encoding import Encoding
 from dgsr.generator.guide.network import DescriptionEncoder, Guide
@@ -70,16 +61,14 @@ class Generator(nn.Module):
         self.library = library
         self.config = config
         self.constraints = constraints
-        self.encoder: DescriptionEncoder | ColumnEncoder | Encoder
+        self.encoder: DescriptionEncoder | Encoder
         self.guide: Guide | None = None
         if config.encoder == "descriptions":
             self.encoder = DescriptionEncoder(config)
             self.guide = Guide(library, config.encoder_width)
         else:
-            of_values = ColumnEncoder if config.encoder == "columns" else Encoder
-            self.encoder = of_values(config, library.n_variables)
-        n_features = description_sizes(library.table.opcode)
-        self.decoder = Decoder(config, len(library), library.first_variable, n_features)
+            self.encoder = Encoder(config, library.n_variables)
+        self.decoder = Decoder(config, len(library), library.first_variable)
 
     @classmethod
     def untrained(
@@ -108,9 +97,6 @@ class Generator(nn.Module):
         names = dict(self.encoder.input_names)
         names["token"] = (*(token.name for token in self.library.tokens[:n_tokens]), "start or none")
         names["state of the tree"] = ("parent", "sibling")
-        if self.config.remainders:
-            moments, by_column = description_names(self.library.table.opcode)
-            names |= {"remainder": moments, "remainder and column": by_column}
         return names
 
     def refinable_copy(self) -> Generator:
@@ -146,9 +132,7 @@ class Generator(nn.Module):
         """Return the constraints for data with `n_variables` columns."""
         return self.constraints.grammar(self.library, n_variables)
 
-    def encode(
-        self, X: np.ndarray, y: np.ndarray, n_variables: int, found: np.ndarray | None = None
-    ) -> Encoding:
+    def encode(self, X: np.ndarray, y: np.ndarray, n_variables: int) -> Encoding:
         """Encode D data sets.
 
         Parameters
@@ -157,24 +141,11 @@ class Generator(nn.Module):
         y : ndarray of shape (D, N), float64
         n_variables : int
             Columns of `X` that are read: the first ones.
-        found : ndarray of shape (D, max_length), int64, optional
-            Laws that an exact solver found, as `dgsr.exact_search.solve_all` returns them. A decoder with
-            features of targets gets their tokens as features.
         """
-        latents = self.encoder(*self._on_device(X, y), n_variables)
-        if not self.config.remainders or n_variables > MOST_COLUMNS:
-            return Encoding(latents)
-        rows = spread_rows(y.shape[1])
-        bank = bank_of(self.library, n_variables)
-        columns = X[:, rows, :n_variables].transpose(0, 2, 1)
-        if found is None:
-            found = np.full((len(y), self.constraints.max_length), -1)
-        return Encoding(latents, new_tables(columns, y[:, rows], bank, found), bank)
+        return Encoding(self.encoder(*self._on_device(X, y), n_variables))
 
     @torch.inference_mode()
-    def encode_dataset(
-        self, X: np.ndarray, y: np.ndarray, seed: int = 0, found: Population | None = None
-    ) -> Encoding:
+    def encode_dataset(self, X: np.ndarray, y: np.ndarray, seed: int = 0) -> Encoding:
         """Encode one data set of the user's.
 
         Parameters
@@ -183,8 +154,6 @@ class Generator(nn.Module):
         y : ndarray of shape (n_samples,)
         seed : int
             Chooses the rows that are read, where there are more than `config.max_rows`.
-        found : Population, optional
-            What `dgsr.exact_search.ExactSolver` found for the law: a program or none.
 
         Returns
         -------
@@ -208,10 +177,7 @@ class Generator(nn.Module):
             return Encoding(latents, unread=unread)
         padded = np.zeros((1, len(y), known))
         padded[0, :, :n_features] = X
-        law = None
-        if found is not None and len(found):
-            law = np.where(np.arange(found.tokens.shape[1]) < found.lengths[:, None], found.tokens, -1)
-        return self.encode(padded, y[None].astype(np.float64), n_features, law)
+        return self.encode(padded, y[None], n_features)
 
     @torch.inference_mode()
     def guide_probabilities(self, encoding: Encoding) -> np.ndarray | None:
@@ -281,67 +247,25 @@ class Generator(nn.Module):
             tensor = torch.from_numpy(array).to(self.device)
             return tensor.view(n_datasets, -1, *array.shape[1:])
 
-        features = None
-        if encoding.tables is not None:
-            of = np.arange(n_datasets).repeat(len(lengths) // n_datasets)
-            arrays = describe_programs(
-                tokens, lengths, of, self.library.table, encoding.tables, encoding.bank
-            )
-            features = TargetFeatures(*(by_dataset(array).flatten(1, 2) for array in arrays))
         memory = self.decoder.memory(encoding.latents)
         inputs = by_dataset(previous), by_dataset(parents), by_dataset(siblings)
-        logits = self.decoder(*inputs, memory, features)
+        logits = self.decoder(*inputs, memory)
         log_p = torch.log_softmax(logits + by_dataset(masks), dim=-1)  # (D, K, L, n_tokens)
         kept = by_dataset(inside)
         of_tokens = log_p.gather(-1, by_dataset(chosen).unsqueeze(-1)).squeeze(-1)
         terms = log_p.exp() * log_p.clamp_min(-1e4)  # 0 where a token is not allowed, not 0 * -inf
         return LogProbs(torch.where(kept, of_tokens, 0.0).sum(-1), torch.where(kept, -terms.sum(-1), 0.0))
 
-    def with_joins(
-        self, encoding: Encoding, tokens: np.ndarray, lengths: np.ndarray, grammar: Grammar
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Replace subtrees by the joins that this generator gets as features, as its samples have them.
-
-        Parameters
-        ----------
-        encoding : Encoding
-            The encoding of D data sets, each the values of its program.
-        tokens : ndarray of shape (D, max_length), int64
-        lengths : ndarray of shape (D,), int64
-        grammar : Grammar
-
-        Returns
-        -------
-        tokens, lengths : ndarray
-            Programs of the same values, as they were where no join ends one, the result does not meet the
-            constraints, or a join has the values at the points of the bank only.
-        """
-        if encoding.tables is None:
-            return tokens, lengths
-        arguments = np.arange(len(lengths)), self.library.table, encoding.tables, encoding.bank
-        joined, n_joined = with_joins(tokens, lengths, *arguments)
-        columns, y, table = encoding.tables.columns, encoding.tables.y, self.library.table
-        of_all = zip(joined, n_joined, columns, y)
-        valid = np.array([is_law(program[:n], table, grammar, *data) for program, n, *data in of_all])
-        return np.where(valid[:, None], joined, tokens), np.where(valid, n_joined, lengths)
-
     def sample_encoded(self, encoding: Encoding, n: int, grammar: Grammar, state: np.ndarray) -> Samples:
         """Draw `n` programs for each encoded data set; see `sample_programs`."""
-        return sample_programs(self.decoder, encoding, n, grammar, self.library.table, state)
+        return sample_programs(self.decoder, encoding, n, grammar, state)
 
     def population(self, tokens: np.ndarray, lengths: np.ndarray) -> Population:
         """Wrap sampled arrays; constants start at 1.0."""
         width = self.constraints.max_constants if self.library.has_constants else 0
         return Population(self.library, tokens, lengths, np.ones((len(lengths), width)))
 
-    def sample(
-        self,
-        X: np.ndarray,
-        y: np.ndarray,
-        n: int,
-        random_state: int = 0,
-        found: Population | None = None,
-    ) -> Population:
+    def sample(self, X: np.ndarray, y: np.ndarray, n: int, random_state: int = 0) -> Population:
         """Draw `n` programs for a data set.
 
         Parameters
@@ -359,19 +283,14 @@ class Generator(nn.Module):
         """
         X, y = np.asarray(X, dtype=np.float64), np.asarray(y, dtype=np.float64)
         state = new_state(random_state)
-        encoding = self.encode_dataset(X, y, random_state, found)
+        encoding = self.encode_dataset(X, y, random_state)
         samples = self.sample_encoded(encoding, n, self.grammar(X.shape[1]), state)
         return self.population(samples.tokens, samples.lengths)
 
     @torch.inference_mode()
-    def log_prob(
-        self, population: Population, X: np.ndarray, y: np.ndarray, found: Population | None = None
-    ) -> np.ndarray:
-        """Return the log-probability of every program given a data set, of shape (n_programs,).
-
-        `found` is what an exact solver found for the law; see `encode_dataset`.
-        """
+    def log_prob(self, population: Population, X: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """Return the log-probability of every program given a data set, of shape (n_programs,)."""
         X, y = np.asarray(X, dtype=np.float64), np.asarray(y, dtype=np.float64)
-        encoding = self.encode_dataset(X, y, found=found)
+        encoding = self.encode_dataset(X, y)
         arguments = population.tokens, population.lengths, self.grammar(X.shape[1])
         return self.log_probs(encoding, *arguments).programs[0].cpu().numpy()

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from dgsr.generator.decoder import Decoder, FeatureEmbedding, Memory
+from dgsr.generator.decoder import Decoder, Memory
 
 
 class Embeddings(NamedTuple):
@@ -55,25 +55,12 @@ class CrossAttention(NamedTuple):
 
 
 class DecoderWeights(NamedTuple):
-    """All weights of a decoder for one data set, but those for the features of targets."""
+    """All weights of a decoder for one data set."""
 
     embeddings: Embeddings
     tree_layers: StackedLayers
     layers: StackedLayers
     attention: CrossAttention
-
-
-class FeatureWeights(NamedTuple):
-    """Weights of `FeatureEmbedding`; matrices are (in, out)."""
-
-    column: np.ndarray  # (n_by_column, hidden)
-    column_bias: np.ndarray  # (hidden,)
-    widen: np.ndarray  # (n_moments + 2 hidden, wide)
-    widen_bias: np.ndarray  # (wide,)
-    narrow: np.ndarray  # (wide, width)
-    narrow_bias: np.ndarray  # (width,)
-    query: np.ndarray  # (width, hidden)
-    query_bias: np.ndarray  # (hidden,)
 
 
 def pack_decoder(decoder: Decoder, memory: Memory) -> list[DecoderWeights]:
@@ -89,12 +76,6 @@ def pack_decoder(decoder: Decoder, memory: Memory) -> list[DecoderWeights]:
         )
         for j in range(len(memory.tokens))
     ]
-
-
-def pack_features(features: FeatureEmbedding) -> FeatureWeights:
-    """Return the weights that embed the features of targets."""
-    linears = features.column, features.widen, features.narrow, features.query
-    return FeatureWeights(*(_array(part) for linear in linears for part in (linear.weight.T, linear.bias)))
 
 
 def _array(tensor: Tensor) -> np.ndarray:

@@ -8,12 +8,10 @@ import numpy as np
 import torch
 
 from dgsr.expressions.constraints import Grammar
-from dgsr.expressions.library import TokenTable
-from dgsr.generator.compiled_decoder import Conditioning, Draws, decode
-from dgsr.generator.conditioning.targets import Remainders
-from dgsr.generator.decoder import Decoder, TargetFeatures
+from dgsr.generator.compiled_decoder import Draws, decode
+from dgsr.generator.decoder import Decoder
 from dgsr.generator.encoding import Encoding
-from dgsr.generator.packing import pack_decoder, pack_features
+from dgsr.generator.packing import pack_decoder
 from dgsr.kernels.grammar import LENGTH, TreeState, new_tree_state
 from dgsr.kernels.sampling import draw_tokens
 
@@ -36,7 +34,6 @@ def sample_programs(
     encoding: Encoding,
     n_per_dataset: int,
     grammar: Grammar,
-    table: TokenTable,
     state: np.ndarray,
 ) -> Samples:
     """Draw programs from p_theta(f|D).
@@ -49,8 +46,6 @@ def sample_programs(
         drawn for data set j.
     n_per_dataset : int
     grammar : Grammar
-    table : TokenTable
-        Token table of the library.
     state : ndarray of 4 uint64
         State of the random number generator; advanced.
 
@@ -65,7 +60,7 @@ def sample_programs(
         np.zeros(n_programs),
     )
     draw = _draw_compiled if encoding.latents.device.type == "cpu" else _draw_with_torch
-    draw(decoder, encoding, grammar, table, draws, state)
+    draw(decoder, encoding, grammar, draws, state)
     return Samples(draws.tokens, draws.tree.counters[:, LENGTH].copy(), draws.log_probs)
 
 
@@ -73,28 +68,21 @@ def _draw_compiled(
     decoder: Decoder,
     encoding: Encoding,
     grammar: Grammar,
-    table: TokenTable,
     draws: Draws,
     state: np.ndarray,
 ) -> None:
     """Draw the programs of one data set after the other with `dgsr.generator.compiled_decoder`."""
     n = len(draws.tokens) // len(encoding)
-    conditioning = None
     for j, weights in enumerate(pack_decoder(decoder, decoder.memory(encoding.latents))):
-        if decoder.reader is not None and encoding.tables is not None:
-            assert encoding.bank is not None  # it comes with the tables
-            features = pack_features(decoder.reader)
-            conditioning = Conditioning(features, table, encoding.tables, encoding.bank, j)
         own = slice(j * n, (j + 1) * n)
         tree = TreeState(draws.tree.counters[own], draws.tree.stack[own])
-        decode(weights, conditioning, grammar, Draws(tree, draws.tokens[own], draws.log_probs[own]), state)
+        decode(weights, grammar, Draws(tree, draws.tokens[own], draws.log_probs[own]), state)
 
 
 def _draw_with_torch(
     decoder: Decoder,
     encoding: Encoding,
     grammar: Grammar,
-    table: TokenTable,
     draws: Draws,
     state: np.ndarray,
 ) -> None:
@@ -106,21 +94,14 @@ def _draw_with_torch(
     if n_datasets > 1:
         memory = memory.of(torch.from_numpy(dataset).to(device))
     cache = decoder.new_cache(n_programs, max_length)
-    targets = None
-    if encoding.tables is not None:
-        targets = Remainders(encoding.tables, encoding.bank, table, dataset, max_length)
     active = np.arange(n_programs)
     inputs = np.full((3, n_programs), decoder.n_tokens)  # previous token, parent, sibling; at first none
     finished = np.zeros(n_programs, dtype=np.bool_)  # of the programs in the batch
     for t in range(max_length):
         # One data set is that of all programs; of several, each program has a row of the memory.
         shape = (1, len(active)) if n_datasets == 1 else (len(active), 1)
-        features = None
-        if targets is not None:
-            moments, by_column = (torch.from_numpy(array).to(device) for array in targets.describe(active))
-            features = TargetFeatures(moments.unflatten(0, shape), by_column.unflatten(0, shape))
         previous, parents, siblings = torch.from_numpy(inputs).to(device).view(3, *shape, 1)
-        logits = decoder(previous, parents, siblings, memory, features, cache)  # (*shape, 1, n_tokens)
+        logits = decoder(previous, parents, siblings, memory, cache)  # (*shape, 1, n_tokens)
         draw_tokens(
             logits.float().cpu().numpy().reshape(len(active), -1),
             active,
@@ -133,8 +114,6 @@ def _draw_with_torch(
             inputs,
             finished,
         )
-        if targets is not None:
-            targets.append(draws.tokens[:, t], active)
         n_finished = np.count_nonzero(finished)
         if n_finished == len(active):
             break

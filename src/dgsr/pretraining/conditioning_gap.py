@@ -14,7 +14,6 @@ import numpy as np
 import torch
 
 from dgsr.constants.fitting import fit_constants
-from dgsr.exact_search import solve_all
 from dgsr.generator.generator import Generator
 from dgsr.kernels.random import new_state
 from dgsr.population import DataSet, Population
@@ -83,8 +82,6 @@ def measure(
     n_programs: int,
     n_datasets: int,
     seed: int = 0,
-    *,
-    n_stages: int = 1,
 ) -> dict[str, float]:
     """Measure the conditioning gap and the hit rates; the constants of samples are fitted before.
 
@@ -97,32 +94,23 @@ def measure(
     n_datasets : int
         How many of the validation set's equations to use.
     seed : int
-    n_stages : int
-        Stages of `dgsr.exact_search.ExactSolver` that search for the laws whose tokens a generator with
-        features of targets gets; by default the one of the training.
 
     Returns
     -------
     dict
-        ``log_likelihood_right``, ``_wrong``, ``_none``: mean log-likelihood in nats of the true program, in
-        the form that `Generator.with_joins` gives it, for its own data, for those of the next equation, and
-        for the mean encoding of all; ``guide_nats_right``, ``_wrong``, ``_none``: nats of its parent-child
-        pairs under the guide, for a generator that has one. ``reward_right``, ``reward_wrong`` and
-        ``top_reward_right``, ``top_reward_wrong``: mean reward of all and of the best 2% of (at most) 100
-        samples for these data.
-        ``valid``: share of the samples whose values are finite. ``looked_up``: share of the equations that
-        the exact solver finds, for a generator with features of targets. ``hit_1``, ``hit_10``, ...: share
-        of the equations whose function is among the first samples; ``hit_100_wrong``: with the wrong data.
+        ``log_likelihood_right``, ``_wrong``, ``_none``: mean log-likelihood in nats of the true program for
+        its own data, for those of the next equation, and for the mean encoding of all; ``guide_nats_right``,
+        ``_wrong``, ``_none``: nats of its parent-child pairs under the guide, for a generator that has one.
+        ``reward_right``, ``reward_wrong`` and ``top_reward_right``, ``top_reward_wrong``: mean reward of all
+        and of the best 2% of (at most) 100 samples for these data. ``valid``: share of the samples whose
+        values are finite. ``hit_1``, ``hit_10``, ...: share of the equations whose function is among the
+        first samples; ``hit_100_wrong``: with the wrong data.
     """
     drawn, d = validation.drawn, validation.n_variables
     n = min(n_datasets, len(drawn.y))
     grammar = generator.grammar(d)
-    X, y, found = drawn.X[:n, :N_SEEN], drawn.y[:n, :N_SEEN], None
-    if generator.config.remainders:
-        found = solve_all(generator.library, X[:, :, :d], y, grammar, n_stages)
-    encoding = generator.encode(X, y, d, found)
+    encoding = generator.encode(drawn.X[:n, :N_SEEN], drawn.y[:n, :N_SEEN], d)
     programs = drawn.programs[np.arange(n)]
-    truth = generator.with_joins(encoding, programs.tokens, programs.lengths, grammar)
     others = encoding.of(np.roll(np.arange(n), -1))
 
     figures: dict[str, float] = {"n_equations": n}
@@ -131,7 +119,7 @@ def measure(
         ("wrong", others),
         ("none", encoding.blurred()),
     ):
-        log_probs = generator.log_probs(given, *truth, grammar).programs
+        log_probs = generator.log_probs(given, programs.tokens, programs.lengths, grammar).programs
         figures[f"log_likelihood_{name}"] = float(log_probs.mean())
         if generator.guide is not None:
             figures[f"guide_nats_{name}"] = float(guide_nats(generator, given, programs, d).mean())
@@ -156,8 +144,6 @@ def measure(
         top = max(1, round(0.02 * compared.shape[1]))
         figures[f"reward_{name}"] = float(compared.mean())
         figures[f"top_reward_{name}"] = float(compared[:, -top:].mean())
-    if encoding.tables is not None:
-        figures["looked_up"] = float((encoding.tables.plans[:, 0] >= 0).mean())
     figures["valid"] = float((rewards["right"] > 0.0).mean())
     for count in HIT_COUNTS:
         if count <= n_programs:

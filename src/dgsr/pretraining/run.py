@@ -96,12 +96,10 @@ def pretrain(
         the training; and for ``training.safetensors``, from which the same call resumes after an
         interruption.
     config : str or GeneratorConfig
-        Sizes of the network, or the name of a preset: ``"base"``, ``"descriptions"``, which has a guide and
-        is what ``"base"`` stands for in a library with constants, or ``"paper"``, whose target is
-        standardised in such a library.
+        Sizes of the network, or the name of a preset: ``"base"``, ours, or ``"paper"``; in a library with
+        constants their target is standardised.
     training : str or PretrainingConfig
-        How to train, or the name of a preset: ``"base"``, ``"paper"``, ``"varied"``, which suits a generator
-        with a guide.
+        How to train, or the name of a preset: ``"base"`` or ``"paper"``.
     prior : Prior, optional
         Distribution of equations and inputs; by default `Prior.default_for` the library, and for a generator
         with a guide `Prior.varied_for`.
@@ -166,7 +164,7 @@ def pretrain(
         prior = usual(library, n_variables)
     generator = generator.to(device).train()
     held_out = benchmark_decontamination(generator.library, generator.constraints)
-    columns = min(n_variables, training.usual_columns or n_variables)
+    columns = min(n_variables, training.usual_columns)
     validation = draw_validation_set(generator, prior, held_out, n_validation, random_state, columns)
     held_out = validation.added_to(held_out)
     out = Path(out)
@@ -200,9 +198,6 @@ def _new_generator(
 ) -> Generator:
     """Return an untrained generator; a preset of sizes is adapted to a library with constants."""
     if isinstance(config, str):
-        if library.has_constants and config == "base":
-            # With scale and offset unknown, almost no target of an open node is certain.
-            config = "descriptions"
         config = _preset("config", config, CONFIGS)
         if library.has_constants:
             config = replace(config, target="standardised")

@@ -10,7 +10,6 @@ import numpy as np
 import torch
 from torch.utils.data import DataLoader, Dataset
 
-from dgsr.exact_search import solve_all
 from dgsr.expressions.constraints import Constraints
 from dgsr.expressions.library import Library
 from dgsr.kernels.random import new_state
@@ -25,7 +24,6 @@ class Batch(NamedTuple):
     n_variables: int
     drawn: DrawnDataSets
     blind: bool  # whether ``cross-entropy`` hides the data from the decoder
-    found: np.ndarray | None = None  # (D, max_length) int64: laws that `solve_all` found, if it was asked
 
 
 class Stream(Dataset):
@@ -40,9 +38,6 @@ class Stream(Dataset):
     excluded : Decontamination
         Functions that must not be drawn.
     seed : int
-    remainders : bool
-        Whether the generator gets features of targets; most equations that the exact solver finds at its
-        first stage are then left out.
     """
 
     def __init__(
@@ -53,7 +48,6 @@ class Stream(Dataset):
         config: PretrainingConfig,
         excluded: Decontamination,
         seed: int,
-        remainders: bool,
     ) -> None:
         self.library = library
         self.constraints = constraints
@@ -61,7 +55,6 @@ class Stream(Dataset):
         self.config = config
         self.excluded = excluded
         self.seed = seed
-        self.remainders = remainders
 
     def __getitem__(self, number: int) -> Batch:
         """Draw batch `number`: lines 5 to 7 of algorithm 1 for each of its data sets."""
@@ -76,15 +69,7 @@ class Stream(Dataset):
         arguments = n, n_samples, n_variables, self.library, self.constraints, state, self.excluded
         drawn = self.prior.draw(*arguments, in_any_order=True)
         blind = bool(rng.random() < config.blind_share)
-        if not self.remainders or blind:
-            return Batch(n_variables, drawn, blind)
-        grammar = self.constraints.grammar(self.library, n_variables)
-        found = solve_all(self.library, drawn.X[:, :, :n_variables], drawn.y, grammar)
-        if config.looked_up_share < 1.0:  # train on few of those whose law is found
-            kept = (found[:, 0] < 0) | (rng.random(len(found)) < config.looked_up_share)
-            kept[0] = True
-            drawn, found = drawn.of(np.flatnonzero(kept)), found[kept]
-        return Batch(n_variables, drawn, blind, found)
+        return Batch(n_variables, drawn, blind)
 
     def batches(self, numbers: Sequence[int], n_workers: int) -> Iterator[Batch]:
         """Return an iterator of the batches `numbers`, in order; worker processes draw them in advance."""
@@ -100,10 +85,9 @@ class Stream(Dataset):
         return iter(loader)
 
 
-def column_shares(n_variables: int, usual: int | None) -> np.ndarray:
+def column_shares(n_variables: int, usual: int) -> np.ndarray:
     """Return the shares of tables of 1 to `n_variables` columns; see `PretrainingConfig.usual_columns`."""
     counts = np.arange(1.0, n_variables + 1.0)
-    usual = usual or n_variables
     weights = np.where(counts <= usual, counts, usual * (usual / counts) ** 4)
     return weights / weights.sum()
 

@@ -61,15 +61,7 @@ class Trainer:
         self.config = config
         self.seed = seed
         self.n_workers = n_workers
-        self.stream = Stream(
-            generator.library,
-            generator.constraints,
-            prior,
-            config,
-            excluded,
-            seed,
-            generator.config.remainders,
-        )
+        self.stream = Stream(generator.library, generator.constraints, prior, config, excluded, seed)
         self.step = 0
         self.seconds_waited = 0.0
         self._batches: Iterator[Batch] | None = None
@@ -141,7 +133,7 @@ class Trainer:
         Programs of similar length go together.
         """
         generator = self.generator
-        n_variables, drawn, blind, found = batch
+        n_variables, drawn, blind = batch
         grammar = generator.grammar(n_variables)
         programs = drawn.programs
         order = np.argsort(programs.lengths, kind="stable")
@@ -149,12 +141,10 @@ class Trainer:
         at_once = _MICRO_BATCH if generator.device.type == "cpu" else len(order)
         for start in range(0, len(order), at_once):
             rows = order[start : start + at_once]
-            laws = None if found is None else found[rows]
-            encoding = generator.encode(drawn.X[rows], drawn.y[rows], n_variables, laws)
+            encoding = generator.encode(drawn.X[rows], drawn.y[rows], n_variables)
             if blind:
                 encoding = encoding.blurred()
-            truth = generator.with_joins(encoding, programs.tokens[rows], programs.lengths[rows], grammar)
-            log_probs = generator.log_probs(encoding, *truth, grammar)
+            log_probs = generator.log_probs(encoding, programs.tokens[rows], programs.lengths[rows], grammar)
             loss = objectives.priority_queue_training(log_probs.programs)
             if generator.guide is not None:
                 loss = loss + guide_nats(generator, encoding, programs[rows], n_variables).mean()
@@ -167,7 +157,7 @@ class Trainer:
         """Add the gradient of the expected reward of sampled programs: lines 8 to 10 of algorithm 1."""
         generator, config, drawn = self.generator, self.config, batch.drawn
         grammar = generator.grammar(batch.n_variables)
-        encoding = generator.encode(drawn.X, drawn.y, batch.n_variables, batch.found)
+        encoding = generator.encode(drawn.X, drawn.y, batch.n_variables)
         with torch.no_grad():
             samples = generator.sample_encoded(encoding.detached(), config.n_programs, grammar, state)
         rewards = self.rewards(samples.tokens, samples.lengths, drawn)

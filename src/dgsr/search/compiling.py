@@ -8,7 +8,6 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 
@@ -16,12 +15,11 @@ import numpy as np
 
 from dgsr.constants.fitting import fit_constants
 from dgsr.evolution import EvolutionConfig, get_engine, random_population
-from dgsr.exact_search import ExactSolver, bank_of
+from dgsr.exact_search import ExactSolver
 from dgsr.expressions.constraints import Constraints, Grammar
 from dgsr.expressions.expression import Expression
 from dgsr.expressions.library import Library
 from dgsr.finishing import finish
-from dgsr.generator.conditioning.basis import new_tables, room_for_tables
 from dgsr.kernels.compilation import Kernel, folder, name_of_processor
 from dgsr.kernels.random import new_state
 from dgsr.population import DataSet, Population
@@ -135,11 +133,7 @@ def _run_searchers(has_constants: bool) -> None:
     if has_constants:
         fit_constants(population, data)
     else:
-        _evolve_once(population, grammar, state)
-        # This comes last, because the first process meanwhile compiles the enumeration.
         _small_solver(library, data, grammar).repair(population)
-        plans = np.full((1, constraints.max_length), -1)
-        new_tables(data.columns[None], data.y[None], bank_of(library, 1), plans)
 
 
 def _small_solver(library: Library, data: DataSet, grammar: Grammar) -> ExactSolver:
@@ -155,9 +149,8 @@ def _small_generator(library: Library, constraints: Constraints):
     from dgsr.generator.generator import Generator
 
     sizes = GeneratorConfig(
-        encoder="columns", encoder_width=4, encoder_heads=1, encoder_layers=1, n_latents=1, tree_embedding=4,
-        decoder_width=4, decoder_heads=1, decoder_layers=1, max_length=8,
-        remainders=not library.has_constants, reader_width=4,
+        encoder="descriptions", encoder_width=4, encoder_heads=1, encoder_layers=1, n_latents=1,
+        tree_embedding=4, decoder_width=4, decoder_heads=1, decoder_layers=1, max_length=8,
     )  # fmt: skip
     return Generator.untrained(library, sizes, constraints, 0)
 
@@ -168,21 +161,14 @@ def _run_sampler(has_constants: bool) -> None:
 
     from dgsr.generator.encoding import Encoding
 
-    library, constraints, data = _small_problem(has_constants)
+    library, constraints, _ = _small_problem(has_constants)
     generator = _small_generator(library, constraints)
     grammar, state = constraints.grammar(library, 1), new_state(0)
-    sizes = generator.config
-    encoding = Encoding(torch.zeros(1, sizes.n_latents, sizes.encoder_width))
-    if sizes.remainders:  # with empty tables: the second process compiles what fills them
-        bank = bank_of(library, 1)
-        plans = np.full((1, constraints.max_length), -1)
-        tables = room_for_tables(data.columns[None], data.y[None], bank, plans)
-        encoding = replace(encoding, tables=tables, bank=bank)
+    encoding = Encoding(torch.zeros(1, 2, generator.config.encoder_width))  # of the table and its column
     samples = generator.sample_encoded(encoding, 4, grammar, state)
     generator.log_probs(encoding, samples.tokens, samples.lengths, grammar)
-    if has_constants:  # without constants, this process has enough to do
-        constants = np.ones((4, constraints.max_constants))
-        _evolve_once(Population(library, samples.tokens, samples.lengths, constants), grammar, state)
+    constants = np.ones((4, constraints.max_constants if has_constants else 0))
+    _evolve_once(Population(library, samples.tokens, samples.lengths, constants), grammar, state)
 
 
 def _evolve_once(population: Population, grammar: Grammar, state: np.ndarray) -> None:

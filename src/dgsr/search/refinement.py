@@ -20,14 +20,12 @@ if TYPE_CHECKING:
 
     from dgsr.generator.generator import Generator
 
-# Programs that one compiled call samples before the clock is read again, for data of few columns. With more
-# columns they are fewer, because the features that a target is compared with grow as the square of the
-# columns.
-_SAMPLED_AT_ONCE, _FEW_COLUMNS = 64, 12
+# Programs that one compiled call samples before the clock is read again.
+_SAMPLED_AT_ONCE = 64
 
 # Programs that the decoder is refined on before the clock is read again, for data of few columns. With more
 # columns they are fewer, because the decoder attends to all columns.
-_REFINED_AT_ONCE = 256
+_REFINED_AT_ONCE, _FEW_COLUMNS = 256, 12
 
 
 class Refinement:
@@ -46,8 +44,6 @@ class Refinement:
     config : SearchConfig
     seed : int
         Chooses the rows the encoder reads.
-    law : Population, optional
-        What the exact solver found for the whole law: a program or none.
     """
 
     def __init__(
@@ -58,11 +54,10 @@ class Refinement:
         grammar: Grammar,
         config: SearchConfig,
         seed: int,
-        law: Population | None = None,
     ) -> None:
         self.generator = generator.refinable_copy()
         # A copy, because what was computed in inference mode can't be refined through.
-        self.encoding = generator.encode_dataset(data.columns.T, data.y, seed, law).detached()
+        self.encoding = generator.encode_dataset(data.columns.T, data.y, seed).detached()
         self._library, self._grammar, self._config = library, grammar, config
         self._pretrained = generator.decoder
         self._forget_training()
@@ -85,11 +80,6 @@ class Refinement:
         self.generator.decoder.load_state_dict(self._pretrained.state_dict())
         self._forget_training()
 
-    @property
-    def _many_columns(self) -> float:
-        """Return the number of columns in units of `_FEW_COLUMNS`, at least 1."""
-        return max(1.0, self._library.n_variables / _FEW_COLUMNS)
-
     def sample(
         self, n: int, n_constants: int, state: np.ndarray, should_stop: Callable[[], bool]
     ) -> Population:
@@ -107,12 +97,10 @@ class Refinement:
             Returns whether time is up; called between parts of the programs.
         """
         parts = []
-        many = 1.0 if self.encoding.tables is None else self._many_columns
-        at_once = max(1, int(_SAMPLED_AT_ONCE / many**2))
-        for done in range(0, max(n, 1), at_once):
+        for done in range(0, max(n, 1), _SAMPLED_AT_ONCE):
             if done > 0 and should_stop():
                 break
-            n_part = min(n - done, at_once)
+            n_part = min(n - done, _SAMPLED_AT_ONCE)
             samples = self.generator.sample_encoded(self.encoding, n_part, self._grammar, state)
             constants = np.ones((n_part, n_constants))
             parts.append(Population(self._library, samples.tokens, samples.lengths, constants))
@@ -151,7 +139,8 @@ class Refinement:
         elif config.objective == "vpg":
             baseline = self.baseline.update(rewards)
         self.optimizer.zero_grad(set_to_none=True)
-        at_once = max(1, int(_REFINED_AT_ONCE / self._many_columns))
+        many_columns = max(1.0, self._library.n_variables / _FEW_COLUMNS)
+        at_once = max(1, int(_REFINED_AT_ONCE / many_columns))
         for start in range(0, len(train), at_once):
             if start > 0 and should_stop():
                 return

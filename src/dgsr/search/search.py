@@ -96,7 +96,7 @@ class Search:
         self.inherits = False  # whether the next round keeps programs that another search found
         self.refinement, probabilities = None, None
         if generator is not None:  # line 1
-            self.refinement = Refinement(generator, data, library, self.grammar, config, seed, self._law)
+            self.refinement = Refinement(generator, data, library, self.grammar, config, seed)
             probabilities = generator.guide_probabilities(self.refinement.encoding)
         self.guidance = Guidance(self.grammar, library, probabilities)
         patience = self.evaluation.patience if config.patience is None else config.patience
