@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
-from dataclasses import asdict, replace
+from dataclasses import asdict
 
 import numpy as np
 import pytest
@@ -25,9 +25,10 @@ from dgsr.generator.checkpoints import (
     save_generator,
 )
 from dgsr.generator.choice import find_generator
-from dgsr.generator.config import CONFIGS, INPUT_LAYOUT, GeneratorConfig
+from dgsr.generator.config import INPUT_LAYOUT, GeneratorConfig
 from dgsr.generator.generator import Generator
 from dgsr.pretraining import pretrain
+from searches import tiny_guided_config
 
 torch.set_num_threads(1)
 
@@ -35,6 +36,7 @@ TINY = GeneratorConfig(
     encoder_width=8, encoder_heads=2, encoder_layers=1, n_inducing=4, n_latents=2,
     tree_embedding=4, tree_layers=1, decoder_width=8, decoder_heads=2, decoder_layers=1, max_length=12,
 )  # fmt: skip
+GUIDED = tiny_guided_config(12)
 LIBRARY = Library("mine", ("mul", "add", "sin"), True, 2)
 CONSTRAINTS = Constraints(2, 10, 1, length_loc=5.0, length_scale=2.0)
 X, Y = np.random.default_rng(0).normal(size=(20, 2)), np.arange(20.0)
@@ -165,21 +167,25 @@ def test_a_header_from_before_linear_scaling_and_standardised_targets_is_read(fo
     assert (generator.config.target, generator.constraints.linear_scaling) == ("raw", True)
 
 
-@pytest.mark.parametrize(("encoder", "encoding"), [("columns", "bits"), ("rows", "float")])
-def test_a_header_with_the_encoding_of_the_rows_is_read(tmp_path, encoder, encoding):
-    """The encoder of columns never used it."""
-    generator = Generator.untrained(LIBRARY, replace(TINY, encoder=encoder), CONSTRAINTS, seed=4)
-    save_generator(generator, tmp_path, {})
-    config = json.dumps(json.loads(header_of(generator)["config"]) | {"input_encoding": encoding})
-    header = header_of(generator) | {"config": config}
-    save_file(load_file(tmp_path / WEIGHTS), tmp_path / WEIGHTS, metadata=header)
-    assert load_generator(tmp_path).config == generator.config
+@pytest.mark.parametrize(
+    "former", [{"input_encoding": "float"}, {"remainders": False, "reader_width": 32}], ids=str
+)
+def test_a_header_with_former_settings_of_the_same_network_is_read(folder, former):
+    rewrite(folder, config=former)
+    assert load_generator(folder).config == TINY
 
 
-@pytest.mark.parametrize("encoding", ["bits", "moments"])
-def test_weights_for_an_encoding_of_the_rows_that_is_no_more_are_refused(folder, encoding):
-    rewrite(folder, config={"input_encoding": encoding})
-    refused(folder, f"input_encoding='{encoding}' is no longer supported")
+@pytest.mark.parametrize(
+    ("name", "value"), [("input_encoding", "bits"), ("input_encoding", "moments"), ("remainders", True)]
+)
+def test_weights_of_a_network_that_is_no_more_are_refused(folder, name, value):
+    rewrite(folder, config={name: value})
+    refused(folder, f"{name}={value!r} is no longer supported")
+
+
+def test_weights_of_an_encoder_that_is_no_more_are_refused(folder):
+    rewrite(folder, config={"encoder": "columns"})
+    refused(folder, "encoder='columns' must be one of rows, descriptions")
 
 
 def test_a_header_from_before_the_layout_of_inputs_is_of_the_first_layout(folder, monkeypatch):
@@ -197,13 +203,13 @@ def test_weights_for_inputs_of_another_layout_are_refused(folder, version):
 
 
 @pytest.mark.parametrize("library", [LIBRARY, get_library("koza", 2)], ids=["constants", "none"])
-@pytest.mark.parametrize("config", [TINY, CONFIGS["base"]], ids=["rows", "columns"])
+@pytest.mark.parametrize("config", [TINY, GUIDED], ids=["rows", "descriptions"])
 def test_weights_for_inputs_of_other_names_are_refused(tmp_path, library, config):
     generator = Generator.untrained(library, config, CONSTRAINTS, seed=4)
     save_generator(generator, tmp_path, {})
     load_generator(tmp_path)
     names = generator.input_names()
-    assert names.keys() >= {"token", "cell" if config.encoder == "columns" else "row"}
+    assert names.keys() >= {"token", "row" if config is TINY else "pair of the guide"}
     for part in names:
         swapped = [*names[part]]
         swapped[0], swapped[1] = swapped[1], swapped[0]
@@ -272,7 +278,6 @@ def test_entries_that_are_not_known_are_refused(folder, key, value):
         {"library": {"user_operators": ["twice"]}},
         {"library": {"user_operators": []}},
         {"config": {"encoder_layers": True}},
-        {"config": {"remainders": 0}},
         {"constraints": {"linear_scaling": 1}},
         {"constraints": {"min_length": 2.5}},
         {"constraints": {"max_constants": 1e308}},
@@ -374,13 +379,12 @@ def test_the_generator_of_the_fewest_variables_that_fits_is_found(shipped, libra
 
 
 @pytest.mark.search
-@pytest.mark.parametrize("preset", ["base", "descriptions"])
-def test_wider_data_get_the_widest_generator_that_reads_columns(tmp_path, monkeypatch, preset):
+def test_wider_data_get_the_widest_generator_that_reads_any_number_of_columns(tmp_path, monkeypatch):
     for name, n_variables in (("narrow", 2), ("wide", 3)):
-        library, config = get_library("koza", n_variables), replace(CONFIGS[preset], max_length=12)
-        generator = Generator.untrained(library, config, Constraints(1, 12), 0)
+        library = get_library("koza", n_variables)
+        generator = Generator.untrained(library, GUIDED, Constraints(1, 12), 0)
         description = {key: getattr(library, key) for key in ("name", "operators", "has_constants")}
-        card = {"library": {**description, "n_variables": n_variables}, "config": asdict(config)}
+        card = {"library": {**description, "n_variables": n_variables}, "config": asdict(GUIDED)}
         save_generator(generator, tmp_path / name, card)
     monkeypatch.setattr(checkpoints, "_shipped_folders", lambda: [tmp_path])
     found = {d: find_generator(get_library("koza", d)) for d in (1, 2, 3, 4, 12)}

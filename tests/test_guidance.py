@@ -315,7 +315,7 @@ def test_the_guide_reads_the_rows_that_the_decoder_reads(monkeypatch):
     monkeypatch.setattr(made, "encode_dataset", lambda *given: read.append(given) or encode(*given))
     encode = type(made).encode_dataset.__get__(made)
     search = small(made, seed=7)
-    (_, _, seed, _), encoding = read  # the data are read once
+    (_, _, seed), encoding = read  # the data are read once
     assert seed == 7
     assert encoding is search.refinement.encoding
     expected = Guidance(search.grammar, made.library, real(encoding))

@@ -18,7 +18,7 @@ from dgsr.expressions.library import get_library
 from dgsr.generator import sampling
 from dgsr.generator.checkpoints import WEIGHTS, header_of, load_generator, save_generator
 from dgsr.generator.compiled_decoder import BLOCK
-from dgsr.generator.config import CONFIGS, GeneratorConfig
+from dgsr.generator.config import CONFIGS
 from dgsr.generator.generator import Generator
 from dgsr.generator.guide import descriptions
 from dgsr.generator.guide.descriptions import MOST_COLUMNS, Descriptions, by_strength
@@ -31,7 +31,6 @@ from searches import described, lively, table, table_with_ties, tensors, tiny_gu
 torch.set_num_threads(1)
 
 TINY = tiny_guided_config(12, max_rows=60)
-NO_GUIDE = replace(TINY, encoder="columns")
 LIMITS = Constraints(max_length=12)
 seeds = st.integers(0, 2**31)
 
@@ -131,6 +130,18 @@ def test_many_tables_are_encoded_as_each_alone(generator):
     assert together.std(0).max() > 0.1
 
 
+def test_columns_that_the_data_do_not_have_are_not_read(generator):
+    X, y = table(0, n_columns=4)
+    others = X.copy()
+    others[:, 2:] = 99.0
+    with torch.no_grad():
+        expected, found = (generator.encode(values[None], y[None], 2).latents for values in (X, others))
+        whole = generator.encode(X[None], y[None], 4).latents
+    assert torch.equal(found, expected)
+    assert found.shape[1] == 1 + 2
+    assert (whole[:, :3] - found).abs().max() > 0.1
+
+
 def test_every_description_reaches_the_vectors(generator):
     given = Descriptions(*(part.clone().requires_grad_() for part in described(*table(3))))
     latents = generator.encoder.read(given)
@@ -150,7 +161,6 @@ def test_a_table_of_one_row_is_encoded_and_sampled_for(generator):
     ("changes", "match"),
     [
         ({"n_latents": 2}, "n_latents=2 must be 1 with encoder='descriptions'"),
-        ({"remainders": True}, "remainders=True needs encoder='columns'"),
         ({"encoder_heads": 3}, "16 must be a multiple of its 3 heads"),
     ],
 )
@@ -218,9 +228,10 @@ def test_the_order_is_learned():
     assert (gradient[3:] == 0.0).all()
 
 
-@pytest.mark.parametrize("encoder", ["rows", "columns"])
-def test_other_encoders_know_the_order_themselves(encoder):
-    assert as_short_as_one_column(replace(TINY, encoder=encoder)).decoder.order is None
+def test_the_encoder_of_rows_knows_the_order_itself():
+    assert "decoder.order.weight" in as_short_as_one_column().state_dict()
+    of_rows = as_short_as_one_column(replace(TINY, encoder="rows"))
+    assert "decoder.order.weight" not in of_rows.state_dict()
 
 
 # ---- the guide --------------------------------------------------------------------------------
@@ -297,9 +308,8 @@ def test_the_number_of_threads_does_not_change_the_probabilities():
         np.testing.assert_allclose(other, found[0], atol=1e-5)
 
 
-@pytest.mark.parametrize("config", [GeneratorConfig(max_length=12), NO_GUIDE], ids=["rows", "columns"])
-def test_a_generator_of_another_encoder_has_no_guide(config):
-    made = untrained("koza", 2, config)
+def test_a_generator_of_another_encoder_has_no_guide():
+    made = untrained("koza", 2, replace(TINY, encoder="rows"))
     assert made.guide is None
     assert made.guide_probabilities(made.encode_dataset(*table(0, n_columns=2))) is None
     assert not any("guide" in name for name in (*made.input_names(), *made.state_dict()))
@@ -452,7 +462,7 @@ def test_a_loaded_generator_with_a_guide_is_the_saved_one(folder, generator):
 
 
 def test_the_preset_has_the_encoder_of_descriptions():
-    made = Generator.untrained(get_library("physics", 5), CONFIGS["descriptions"], Constraints(), 0)
+    made = Generator.untrained(get_library("physics", 5), CONFIGS["base"], Constraints(), 0)
     assert made.config.encoder == "descriptions"
     assert made.guide is not None
     assert made.guide.n_fixed == made.library.first_variable

@@ -16,7 +16,7 @@ from dgsr.constants.fitting import Fit
 from dgsr.expressions.constraints import Constraints
 from dgsr.expressions.library import Library, get_library
 from dgsr.generator.checkpoints import CARD, CURVES, load_generator
-from dgsr.generator.config import CONFIGS, GeneratorConfig
+from dgsr.generator.config import GeneratorConfig
 from dgsr.generator.encoding import Encoding
 from dgsr.generator.generator import Generator
 from dgsr.kernels.random import new_state
@@ -37,7 +37,7 @@ from dgsr.pretraining.decontamination import Decontamination, benchmark_decontam
 from dgsr.pretraining.prior import DrawnDataSets, Prior
 from dgsr.pretraining.stream import Batch
 from dgsr.problems import list_sets, load_problem, load_set
-from searches import measure_few_programs
+from searches import measure_few_programs, tiny_guided_config
 
 pytestmark = pytest.mark.search
 
@@ -78,8 +78,9 @@ def answers_after_training(assign=None, steps=150, k=40, seed=0, wrong_latents=F
     constraints = Constraints(1, 3)
     generator = Generator.untrained(library, replace(TINY, max_length=3), constraints, seed)
     settings = PretrainingConfig(
-        "vpg", steps=steps, n_datasets=2, n_programs=k, warmup=1, learning_rate=0.01, entropy_weight=0.0
-    )
+        "vpg", steps=steps, n_datasets=2, n_groups=2, n_programs=k, warmup=1, learning_rate=0.01,
+        entropy_weight=0.0,
+    )  # fmt: skip
     trainer = Trainer(generator, PRIOR, settings, NOTHING, seed)
     if assign is not None:
 
@@ -197,9 +198,9 @@ def test_the_cross_entropy_gradient_does_not_depend_on_how_it_is_divided(n_datas
 
 def test_a_blind_batch_says_nothing_of_any_one_data_set():
     """With the data sets in another order, programs are as likely as before; seeing, they are not."""
-    generator = Generator.untrained(LIBRARY, replace(CONFIGS["base"], max_length=8), Constraints(1, 8), 0)
+    generator = Generator.untrained(LIBRARY, tiny_guided_config(8), Constraints(1, 8), 0)
     trainer = Trainer(generator, PRIOR, PretrainingConfig(steps=1, n_groups=1), NOTHING, 0)
-    drawn = PRIOR.draw(6, 7, 2, LIBRARY, generator.constraints, new_state(1))  # too few rows for any join
+    drawn = PRIOR.draw(6, 15, 2, LIBRARY, generator.constraints, new_state(1))
     moved = drawn._replace(X=drawn.X[::-1].copy(), y=drawn.y[::-1].copy())
     with torch.no_grad():
         for parameter in generator.parameters():
@@ -241,7 +242,7 @@ def test_an_unknown_objective_lists_the_known_ones():
         {"max_samples": 7},
         {"blind_share": 1.5},
         {"blind_share": -0.1},
-        {"looked_up_share": 1.1},
+        {"usual_columns": 0},
     ],
 )
 def test_settings_out_of_their_range_are_refused(changes):
@@ -523,7 +524,9 @@ def trained():
     generator = Generator.untrained(LIBRARY, TINY, Constraints(1, 8), 0)
     held_out = draw_validation_set(generator, PRIOR, NOTHING, 40, seed=0)
     before = measure(generator, held_out, 50, 40)
-    settings = PretrainingConfig(steps=300, n_datasets=64, learning_rate=0.01, warmup=5)
+    settings = PretrainingConfig(
+        steps=300, n_datasets=64, n_groups=2, max_samples=60, learning_rate=0.01, warmup=5
+    )
     trainer = Trainer(generator, PRIOR, settings, NOTHING, 0)
     losses = [trainer.run_step() for _ in range(300)]
     return SimpleNamespace(
@@ -555,7 +558,7 @@ def test_the_figures_are_those_of_a_generator_that_knows_the_answers(trained, mo
     generator = Generator.untrained(LIBRARY, TINY, Constraints(1, 8), 0)
     drawn = trained.held_out.drawn
     numbers = torch.arange(40.0).view(40, 1, 1)
-    monkeypatch.setattr(generator, "encode", lambda X, y, d, found: Encoding(numbers))
+    monkeypatch.setattr(generator, "encode", lambda X, y, d: Encoding(numbers))
 
     def answer(encoding, n, grammar, state):
         j = int(encoding.latents.item())
@@ -631,7 +634,7 @@ def test_a_sample_of_the_right_form_is_a_hit_once_its_constants_are_fitted(monke
     held_out = draw_validation_set(generator, Prior.default_for(CONST, 2), NOTHING, 3, seed=0)
     truths = held_out.drawn.programs
     numbers = torch.arange(3.0).view(3, 1, 1)
-    monkeypatch.setattr(generator, "encode", lambda X, y, d, found: Encoding(numbers))
+    monkeypatch.setattr(generator, "encode", lambda X, y, d: Encoding(numbers))
 
     def answer(encoding, n, grammar, state):
         at = np.full(n, int(encoding.latents.item()))
@@ -660,7 +663,7 @@ def test_the_data_of_a_validation_set_have_no_noise():
 
 
 def test_a_generator_with_constants_is_trained_with_defaults_of_its_own(tmp_path, monkeypatch):
-    monkeypatch.setitem(run_module.CONFIGS, "base", replace(TINY, max_length=30))
+    monkeypatch.setitem(run_module.CONFIGS, "base", tiny_guided_config(30))
     settings = {"steps": 2, "n_datasets": 8, "n_validation": 2}
     measure_few_programs(monkeypatch, 3)  # constants take long to fit
     generator = pretrain("koza-const", 5, tmp_path / "const", **settings)

@@ -30,7 +30,7 @@ pytestmark = pytest.mark.search
 torch.set_num_threads(1)
 
 TINY = tiny_guided_config(8)
-NO_GUIDE = replace(TINY, encoder="columns")
+NO_GUIDE = replace(TINY, encoder="rows")
 LIBRARY = Library("mine", ("add", "mul", "sin"), False, 3)
 LIMITS = Constraints(1, 8)
 PRIOR = Prior(min_leaves=2, max_leaves=3)
@@ -316,7 +316,7 @@ def test_a_generator_with_a_guide_is_trained_on_varied_tables_by_default(tmp_pat
 
 
 def test_the_preset_of_training_is_one_of_cross_entropy():
-    assert PRETRAINING_CONFIGS["varied"].objective == "cross-entropy"
+    assert PRETRAINING_CONFIGS["base"].objective == "cross-entropy"
     with pytest.raises(ValueError, match="objective='guide' is unknown"):
         PretrainingConfig("guide")
 

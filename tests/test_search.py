@@ -18,7 +18,7 @@ from dgsr.evolution import EvolutionConfig, random_population
 from dgsr.exact_search import ExactSolver
 from dgsr.expressions import get_library
 from dgsr.expressions.constraints import Constraints
-from dgsr.generator.config import CONFIGS, GeneratorConfig
+from dgsr.generator.config import GeneratorConfig
 from dgsr.generator.generator import Generator
 from dgsr.kernels.random import new_state
 from dgsr.population import DataSet, Population
@@ -189,19 +189,6 @@ def test_sampling_out_of_time_draws_no_more(monkeypatch):
     search = small(batch_size=500, random_share=0.0)
     monkeypatch.setattr(search, "stop_reason", lambda: "max_time")
     assert len(search.ask()) == 64
-
-
-@pytest.mark.parametrize(("n_columns", "n_drawn"), [(2, 64), (24, 16), (33, 64)])
-def test_a_wide_table_is_sampled_in_smaller_parts(monkeypatch, n_columns, n_drawn):
-    # Of 33 columns the remainders are no longer looked at, and a program takes no longer than of two.
-    library = get_library("koza", n_columns)
-    generator = Generator.untrained(library, CONFIGS["base"], Constraints(max_length=4), seed=0)
-    wide = np.random.default_rng(0).normal(size=(12, n_columns))
-    config = SearchConfig(batch_size=200, random_share=0.0)
-    grammar = Constraints(max_length=4)
-    search = Search(DataSet.from_arrays(wide, wide[:, 0]), library, grammar, config, generator, "compiled", 0)
-    monkeypatch.setattr(search, "stop_reason", lambda: "max_time")
-    assert len(search.ask()) == n_drawn
 
 
 def test_a_stage_in_the_large_bank_ends_with_the_time(monkeypatch):

@@ -30,7 +30,7 @@ TESTS = {
     "arrays": ("test_exact_search",),
     "backpropagation": ("test_exact_search",),
     "canonical": ("test_prior", "test_pretraining"),
-    "compiled_decoder": ("test_generator", "test_columns"),
+    "compiled_decoder": ("test_generator", "test_guide"),
     "enumeration": ("test_exact_search",),
     "inverses": ("test_exact_search",),
     "jacobian": ("test_constants", "test_finishing"),
