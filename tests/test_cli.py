@@ -137,7 +137,7 @@ class FakeRegressor:
 
     def fit(self, X, y):
         if self.parameters["generator"] == "nonsense":
-            raise ValueError("generator='nonsense' is neither a folder nor a name; known names: koza-d2.")
+            raise ValueError("generator='nonsense' is neither a folder nor a name; known names: koza-d12.")
         warnings.warn("the data are few", UserWarning, stacklevel=2)
         self.library_ = get_library("koza-const", X.shape[1])
         expressions = [Expression.from_text(text, self.library_) for text in self.texts]
@@ -387,7 +387,7 @@ def test_the_closing_line_counts_the_search_alone_and_compiling_is_told(regresso
 def test_what_the_regressor_refuses_is_one_line_of_error(regressor, data):
     result = run("fit", data, "--target", "area", "--generator", "nonsense")
     assert (result.exit_code, result.stdout) == (2, "")
-    message = "generator='nonsense' is neither a folder nor a name; known names: koza-d2."
+    message = "generator='nonsense' is neither a folder nor a name; known names: koza-d12."
     assert result.stderr == f"error: {message}\n"
 
 
