@@ -4,10 +4,9 @@
 
 For each number of variables it draws equations of the generator's prior that no training of ours has seen:
 they have a seed of their own, and only the benchmark problems are left out. The figures are the nats of the
-true program given its own data, another equation's, and none; the share of the samples that are valid; the
-share of the equations that exact search solves (`dgsr.exact_search`), whose solution the generator
-need only copy; and the share of the equations whose function is among the first 1, 10, 100, 1,000 samples,
-and among the first 100 with another's data. Names are of shipped generators, or folders.
+true program given its own data, another equation's, and none; the share of the samples that are valid; and
+the share of the equations whose function is among the first 1, 10, 100, 1,000 samples, and among the first
+100 with another's data. Names are of shipped generators, or folders.
 """
 
 from __future__ import annotations
@@ -18,7 +17,6 @@ from pathlib import Path
 
 import torch
 
-from dgsr.exact_search import ExactSolver
 from dgsr.generator.checkpoints import list_generators, load_generator
 from dgsr.generator.generator import Generator
 from dgsr.pretraining.conditioning_gap import draw_validation_set, measure
@@ -29,15 +27,20 @@ from dgsr.pretraining.prior import Prior
 SEED = 20_261_121
 
 
+def prior_of(generator: Generator) -> Prior:
+    """Return the distribution of the equations that a generator like this is trained on by default."""
+    usual = Prior.varied_for if generator.guide is not None else Prior.default_for
+    return usual(generator.library, generator.library.n_variables)
+
+
 def figures(
-    generator: Generator, n_variables: int, n_equations: int, seed: int = SEED, n_stages: int = 1
+    generator: Generator, prior: Prior, n_variables: int, n_equations: int, seed: int = SEED
 ) -> dict[str, float]:
-    """Return what `measure` says of a generator on new equations; exact search has so many stages."""
-    prior = Prior.default_for(generator.library, generator.library.n_variables)
+    """Return what `measure` says of a generator on new equations of a prior."""
     generator = generator.with_variables(n_variables)
     excluded = benchmark_decontamination(generator.library, generator.constraints)
     held_out = draw_validation_set(generator, prior, excluded, n_equations, seed, n_variables)
-    return measure(generator, held_out, n_programs=1000, n_datasets=n_equations, n_stages=n_stages)
+    return measure(generator, held_out, n_programs=1000, n_datasets=n_equations)
 
 
 def main() -> None:
@@ -56,17 +59,17 @@ def main() -> None:
     for name in arguments.names:
         generator = load_generator(name)
         most = generator.library.n_variables
-        reads_any = generator.config.encoder == "columns"
+        reads_any = generator.config.encoder == "descriptions"
         for d in arguments.variables:
             key = (Path(name).name, d, arguments.equations, arguments.seed)
             if key in done or (d > most and not reads_any):
                 continue
-            found = figures(generator, d, arguments.equations, arguments.seed, ExactSolver.n_stages)
+            found = figures(generator, prior_of(generator), d, arguments.equations, arguments.seed)
             row = {"generator": key[0], "n_variables": d, "trained_with": most, "seed": arguments.seed}
             rows.append({**row, **found})
             arguments.out.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
     print(
-        f"{'generator':<16} {'d':>2} {'right':>6} {'wrong':>6} {'none':>6} {'valid':>6} {'solved':>6}"
+        f"{'generator':<16} {'d':>2} {'right':>6} {'wrong':>6} {'none':>6} {'valid':>6}"
         f" {'1':>5} {'10':>5} {'100':>5} {'1000':>5} {'wrong':>5}"
     )
     for r in rows:
@@ -75,7 +78,7 @@ def main() -> None:
         print(
             f"{r['generator']:<16} {r['n_variables']:>2} "
             + " ".join(f"{value:>6.1f}" for value in likelihoods)
-            + f" {r['valid']:>6.0%} {r.get('looked_up', 0.0):>6.0%} "
+            + f" {r['valid']:>6.0%} "
             + " ".join(f"{value:>5.0%}" for value in hits)
         )
 

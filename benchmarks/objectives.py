@@ -6,9 +6,9 @@
 reward of sampled programs, as the paper does, and `paper` does so with the paper's network and settings;
 `cross-entropy` by the likelihood of the true program. `then-vpg` and `then-risk-seeking` go on from there by
 the reward, for as long again, and `twice` by likelihood. Each is trained with at most 5 variables and
-measured on new equations with 1 to 12 variables (exact search goes no further than in training), and in the
-search without exact search: Feynman d=2, budgets of 300,000 evaluations, 3 seeds. Trainings go on from the
-states in FOLDER, and finished measurements are kept.
+measured on new equations with 1 to 12 variables, and in the search without exact search: Feynman d=2, budgets
+of 300,000 evaluations, 3 seeds. Trainings go on from the states in FOLDER, and finished measurements are
+kept.
 """
 
 from __future__ import annotations
@@ -24,15 +24,19 @@ import torch
 from generators import figures
 
 from dgsr.benchmarking import is_recovered
+from dgsr.expressions import get_library
 from dgsr.generator.checkpoints import load_generator
 from dgsr.generator.generator import Generator
 from dgsr.pretraining import PRETRAINING_CONFIGS, pretrain
+from dgsr.pretraining.prior import Prior
 from dgsr.problems import load_set
 from dgsr.regressor import DGSRRegressor
 
 LIBRARY, N_VARIABLES = "koza", 5
 VARIABLES = (1, 2, 3, 5, 9, 12)
 SEEDS, BUDGET = (0, 1, 2), 300_000
+#: The equations of all trainings and of the figures, whichever network is trained.
+PRIOR = Prior.varied_for(get_library(LIBRARY, N_VARIABLES), N_VARIABLES)
 
 _BY_REWARD = {"n_datasets": 8, "n_groups": 2, "n_programs": 100}
 _GOING_ON = {"learning_rate": 1e-4, "warmup": 20}
@@ -55,7 +59,8 @@ def train(name: str, minutes: float, work: Path) -> Generator:
         train(start, minutes, work)
         settings = {**settings, "start_from": work / start}
     if not (out / "card.json").exists():
-        pretrain(LIBRARY, N_VARIABLES, out, **{"max_time": 60.0 * minutes, "n_validation": 16} | settings)
+        usual = {"max_time": 60.0 * minutes, "n_validation": 16, "prior": PRIOR}
+        pretrain(LIBRARY, N_VARIABLES, out, **usual | settings)
     return load_generator(out)
 
 
@@ -100,11 +105,11 @@ def main() -> None:
     for name in arguments.names or OBJECTIVES:
         row = rows.setdefault(name, {"minutes": arguments.minutes, "equations": arguments.equations})
         generator = train(name, arguments.minutes, arguments.work)
-        reads_any = generator.config.encoder == "columns"
+        reads_any = generator.config.encoder == "descriptions"
         counts = [d for d in VARIABLES if d <= N_VARIABLES or reads_any]
         row.setdefault("hits", [])
         for d in counts[len(row["hits"]) :]:
-            row["hits"].append({"n_variables": d, **figures(generator, d, arguments.equations)})
+            row["hits"].append({"n_variables": d, **figures(generator, PRIOR, d, arguments.equations)})
             arguments.out.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
         if "search" not in row:
             row["search"] = in_the_search(generator)
@@ -117,7 +122,7 @@ def main() -> None:
             print(
                 f"  d={hit['n_variables']:<2} nats "
                 + " ".join(f"{value:6.1f}" for value in likelihoods)
-                + f"  solved {hit.get('looked_up', 0.0):.0%}  valid {hit['valid']:.0%}  found "
+                + f"  valid {hit['valid']:.0%}  found "
                 + " ".join(f"{value:4.0%}" for value in found)
                 + f"  with wrong data {hit['hit_100_wrong']:.0%}"
             )

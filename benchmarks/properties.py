@@ -68,8 +68,8 @@ def new_search(problem_name: str, method: str, seed: int, budget: int) -> tuple[
     found: dict[bytes, np.ndarray] = {}
     evaluate = search.evaluate
 
-    def watched(population):
-        nmse = evaluate(population)
+    def watched(population, n_new=0):
+        nmse = evaluate(population, n_new)
         for i in np.flatnonzero(nmse < _EXACT):
             program = population.tokens[i, : population.lengths[i]].copy()
             found.setdefault(program.tobytes(), program)

@@ -19,6 +19,7 @@ import argparse
 import json
 import math
 import time
+from dataclasses import fields
 from itertools import permutations
 from pathlib import Path
 
@@ -96,13 +97,16 @@ def check(name: str) -> dict:
     known = {info.name: info.path for info in list_generators()}
     card = json.loads((Path(known.get(name, name)) / CARD).read_text(encoding="utf-8"))
     library, constraints = generator.library, Constraints(**card["constraints"])
-    settings = {k: v for k, v in card["training"].items() if k not in ("seed", "start_from")}
+    # A card has the seed beside the settings, and an older one settings that are no more.
+    known_settings = {field.name for field in fields(PretrainingConfig)}
+    settings = {k: v for k, v in card["training"].items() if k in known_settings}
     config, seed = PretrainingConfig(**settings), card["training"]["seed"]
     prior = Prior(**card["prior"])
     sets = card.get("held_out_sets", [name for name in list_sets() if name not in LATER])
     excluded = benchmark_decontamination(library, constraints, sets)
-    held_out = draw_validation_set(generator, prior, excluded, card["validation"]["n_equations"], seed)
-    stream = Stream(library, constraints, prior, config, held_out.added_to(excluded), seed, remainders=False)
+    n_held_out, n_columns = card["validation"]["n_equations"], min(library.n_variables, config.usual_columns)
+    held_out = draw_validation_set(generator, prior, excluded, n_held_out, seed, n_columns)
+    stream = Stream(library, constraints, prior, config, held_out.added_to(excluded), seed)
 
     scaled = constraints.grammar(library).linear_scaling
     rng = np.random.default_rng(1)

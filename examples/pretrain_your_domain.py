@@ -45,7 +45,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("networks"))
     arguments = parser.parse_args()
 
-    steps = max(1, round(arguments.minutes * 60 * 4))  # four a second, which the learning rate falls over
+    steps = max(1, round(arguments.minutes * 60 * 2))  # two a second, which the learning rate falls over
     generator = pretrain(LIBRARY, 4, arguments.out, prior=PRIOR, steps=steps, max_time=60 * arguments.minutes)
 
     methods = {"trained on the field": generator, "untrained": "untrained", "genetic programming": None}
