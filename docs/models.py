@@ -15,9 +15,7 @@ setting. The first columns are the log-likelihood in nats of the true program of
 its own data, another equation's data, and none; the *conditioning gap* is the first minus the second. "Found"
 is the share of the held-out equations whose function is among the first samples, after constants are fitted;
 all equations have tables of as many columns as the generator was trained with, or of five where its training
-usually has no more. "Solved" is the share that exact
-search solves before anything is sampled ([decisions](decisions.md)), so that the generator need only copy
-the solution. For other numbers of variables see [benchmarks](benchmarks.md).
+usually has no more. For other numbers of variables see [benchmarks](benchmarks.md).
 
 A generator with a *guide* also says which token stands under which in the law. Its figures are nats of the
 parent-child pairs of the true program. These weights drive the random choices of genetic programming.
@@ -27,7 +25,6 @@ COLUMNS = (
     "nats of the truth: own data",
     "another's",
     "none",
-    "solved",
     "found in 1",
     "10",
     "100",
@@ -47,7 +44,6 @@ def section(card: dict) -> str:
     plot = (
         f"\n![curves of the training](../pretrained/{card['name']}/curves.svg)\n" if picture.exists() else ""
     )
-    solved = f"{figures['looked_up']:.0%}" if "looked_up" in figures else "-"
     tokens = " ".join(library["operators"]) + (" const" if library["has_constants"] else "")
     how = (
         f"{training['objective']} on {card['equations_seen']:,} equations, {card['seconds'] / 60:.0f} minutes"
@@ -67,7 +63,7 @@ programs of up to {card["constraints"]["max_length"]} tokens.
 
 | {" | ".join(COLUMNS)} |
 |{"---|" * len(COLUMNS)}
-| {likelihoods} | {solved} | {hits} |
+| {likelihoods} | {hits} |
 {plot}{guide}"""
 
 

@@ -96,57 +96,6 @@ def way() -> str:
     return svg(720, 322, "The way of the data from the table to the formula", parts)
 
 
-# x1, x2 of three rows of the example, whose law is x1 + exp(x1*x2).
-ROWS = ((0.5, 1.2), (1.0, 0.3), (2.0, -0.4))
-
-
-def remainder() -> str:
-    """What the decoder is told while it writes add x1 exp mul x1 x2."""
-    steps = [
-        ("(nothing)", "the whole formula is y", lambda a, b, y: y, True),
-        ("add", "y, less an operand not yet written", lambda a, b, y: y, False),
-        ("add x1", "y - x1", lambda a, b, y: y - a, True),
-        ("add x1 exp", "log(y - x1)", lambda a, b, y: math.log(y - a), True),
-        (
-            "add x1 exp mul",
-            "log(y - x1), over an operand not yet written",
-            lambda a, b, y: math.log(y - a),
-            False,
-        ),
-        ("add x1 exp mul x1", "log(y - x1)/x1", lambda a, b, y: math.log(y - a) / a, True),
-    ]
-    top, step = 78, 34
-    parts = [
-        text(20, 28, "Three rows of data:", "bold"),
-        text(180, 28, "x1 = 0.5, 1, 2;  x2 = 1.2, 0.3, -0.4;  law: y = x1 + exp(x1*x2)", "code"),
-        text(20, top - 18, "written so far", "small faint"),
-        text(190, top - 18, "what must follow", "small faint"),
-        text(690, top - 18, "its values in the three rows", "small faint", "end"),
-    ]
-    for i, (written, rest, value, is_certain) in enumerate(steps):
-        y = top + step * i
-        values = "  ".join(f"{value(a, b, a + math.exp(a * b)):6.3f}" for a, b in ROWS)
-        parts.append(f'<path class="grid" d="M20,{y - 13}H700"/>')
-        parts.append(text(20, y + 8, written, "code"))
-        parts.append(text(190, y + 8, rest, "" if is_certain else "faint"))
-        parts.append(
-            f'<text x="690" y="{y + 8}" text-anchor="end" class="code{"" if is_certain else " faint"}" '
-            f'xml:space="preserve">{values}{"" if is_certain else " ?"}</text>'
-        )
-    y = top + step * len(steps)
-    parts.append(f'<path class="grid" d="M20,{y - 13}H700"/>')
-    parts.append(
-        text(
-            20,
-            y + 10,
-            "The last row of values is the column x2: the generator reads off the next token.",
-            "mark",
-        )
-    )
-    parts.append(text(20, y + 30, "Grey, with a question mark: marked as doubtful.", "small faint"))
-    return svg(720, y + 48, "What the generator is told at every token: the values the rest must have", parts)
-
-
 def front() -> str:
     """The front of a real fit, and the chosen formula among the measurements."""
     found = json.loads(FRONT.read_text(encoding="utf-8"))
@@ -239,7 +188,7 @@ def house() -> str:
     return svg(970, height, "The rooms of the code and which uses which", lines + boxes)
 
 
-PICTURES = {"way": way, "remainder": remainder, "front": front, "rooms": house}
+PICTURES = {"way": way, "front": front, "rooms": house}
 
 
 def fit() -> None:
