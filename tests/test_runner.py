@@ -138,7 +138,7 @@ def test_the_methods_of_the_package_differ_in_the_generator_and_the_exact_search
         "dgsr": {"generator": "auto"},
         "generator": {"generator": "auto", "look_up": False},
         "exact": {"generator": None},
-        **{control: {"look_up": False} for control in ("misled", "blind", "blind_encoder", "features")},
+        **{control: {"look_up": False} for control in ("misled", "blind", "features")},
         "untrained": {"generator": "untrained", "look_up": False},
         "gp": {"generator": None, "look_up": False},
     }
@@ -197,7 +197,7 @@ def two_datasets(n_columns):
     return [(X, X[:, 0] * X[:, 1]), (X, np.sin(X[:, 0] * X[:, 1]))]
 
 
-CONTROLS = ["misled", "blind", "blind_encoder", "features"]
+CONTROLS = ["misled", "blind", "features"]
 GUIDED = GeneratorConfig(encoder="descriptions", n_latents=1, encoder_width=16, encoder_layers=1)
 
 
@@ -208,7 +208,7 @@ def test_controls_switch_off_what_they_name(method, library):
     data = two_datasets(2)
     encodings, guides, samples = read_by(controlled(method, generator, 2), data)
     own, own_guides, _ = read_by(generator, data)
-    is_switched_off = method in ("misled", "blind", "blind_encoder")
+    is_switched_off = method in ("misled", "blind")
     assert torch.equal(encodings[0].latents, encodings[1].latents) == is_switched_off
     assert torch.equal(encodings[1].latents, own[1].latents) == (method == "features")
     assert np.array_equal(*guides) == is_switched_off

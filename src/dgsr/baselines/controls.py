@@ -1,13 +1,12 @@
 """Controls of the generator: what a search finds with it that owes nothing to its reading of the data.
 
-=================  =================================================================================
-``misled``         the encoder reads another data set
-``blind``          nothing computed from the data reaches the network: its vectors are means over the
-                   data sets of other equations
-``blind_encoder``  only the encoder's vectors are such means; features of targets are the data's own
-``features``       in place of what the network writes and of its guide: the functions of one and of
-                   two columns that fit the data best, and the pairs of tokens in them
-=================  =================================================================================
+============  =================================================================================
+``misled``    the encoder reads another data set
+``blind``     nothing computed from the data reaches the network: the encoder's vectors are means
+              over the data sets of other equations
+``features``  in place of what the network writes and of its guide: the functions of one and of
+              two columns that fit the data best, and the pairs of tokens in them
+============  =================================================================================
 
 Evaluation and refinement use the right data in all of them.
 """
@@ -16,7 +15,6 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
-from dataclasses import replace
 
 import numpy as np
 import torch
@@ -70,26 +68,13 @@ def misled(generator: Generator, n_variables: int, seed: int) -> Generator:
     return twin
 
 
-def blind_encoder(generator: Generator, n_variables: int, seed: int) -> Generator:
+def blind(generator: Generator, n_variables: int, seed: int) -> Generator:
     """Return a copy whose encoder returns its mean over the data sets of other equations."""
     others = _others(generator, n_variables, _N_OTHERS, seed)
-    mean = torch.stack(
-        [generator.encode_dataset(X, y).latents[0] for X, y in zip(others.X, others.y, strict=True)]
-    ).mean(0, keepdim=True)
+    encodings = [generator.encode_dataset(X, y).latents[0] for X, y in zip(others.X, others.y, strict=True)]
+    mean = Encoding(torch.stack(encodings).mean(0, keepdim=True))
     twin = copy.copy(generator)
-    twin.encode_dataset = lambda X, y, seed=0: replace(  # type: ignore[method-assign]
-        generator.encode_dataset(X, y, seed), latents=mean, unread=None
-    )
-    return twin
-
-
-def blind(generator: Generator, n_variables: int, seed: int) -> Generator:
-    """Return a copy that is given nothing computed from the data."""
-    blurred = blind_encoder(generator, n_variables, seed)
-    twin = copy.copy(generator)
-    twin.encode_dataset = lambda X, y, seed=0: Encoding(  # type: ignore[method-assign]
-        blurred.encode_dataset(X, y, seed).latents
-    )
+    twin.encode_dataset = lambda X, y, seed=0: mean  # type: ignore[method-assign]
     return twin
 
 
@@ -145,7 +130,6 @@ def _simple_programs(library: Library, n_variables: int, grammar: Grammar) -> Po
 CONTROLS: dict[str, Control] = {
     "misled": misled,
     "blind": blind,
-    "blind_encoder": blind_encoder,
     "features": features,
 }
 

@@ -30,7 +30,6 @@ METHODS: dict[str, Callable[..., Any]] = {
     "generator": partial(_dgsr_regressor, generator="auto", look_up=False),
     "misled": partial(_control_regressor, "misled", look_up=False),
     "blind": partial(_control_regressor, "blind", look_up=False),
-    "blind_encoder": partial(_control_regressor, "blind_encoder", look_up=False),
     "features": partial(_control_regressor, "features", look_up=False),
     "untrained": partial(_dgsr_regressor, generator="untrained", look_up=False),
     "gp": partial(_dgsr_regressor, generator=None, look_up=False),

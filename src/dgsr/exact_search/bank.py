@@ -38,7 +38,7 @@ _lean = compiled(_nrt=False)  # without the counting of references
 
 
 class Semantics(NamedTuple):
-    """Values of a bank's subprograms on a data set; of D data sets with a first axis of D more."""
+    """Values of a bank's subprograms on a data set."""
 
     values: np.ndarray  # (n_kept, N_POINTS), float64: of the simplest
     at_first: np.ndarray  # (S,), float64: of all, at the first point; NaN of those that are not found

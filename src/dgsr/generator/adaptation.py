@@ -63,7 +63,7 @@ def adapted(generator: Generator, library: Library, max_length: int, for_trainin
     twin.constraints = replace(twin.constraints, max_length=twin.config.max_length)
     for positions in (decoder.positions, decoder.tree_positions):
         _lengthen(positions, n_more)
-    if for_training and decoder.order is not None:
+    if for_training and decoder.has_columns:
         _lengthen(decoder.order, library.n_variables - decoder.order.num_embeddings)
     if knows_all:
         return twin

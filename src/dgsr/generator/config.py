@@ -33,8 +33,8 @@ class GeneratorConfig:
         scores a variable by the vector of its column, so that one generator serves any number of variables,
         and a guide for evolution reads the same vectors; see `dgsr.generator.guide`.
     target : {"raw", "standardised"}
-        Whether the encoder is given y itself, or y with mean 0 and standard deviation 1, which suits programs
-        whose scale and offset are fitted.
+        Whether the encoder ``"rows"`` is given y itself, or y with mean 0 and standard deviation 1, which
+        suits programs whose scale and offset are fitted. Descriptions hardly depend on the scale.
     encoder_width, encoder_heads, encoder_layers : int
         Features, attention heads and number of blocks: of induced set attention for ``"rows"``, of
         attention among the columns for ``"descriptions"``.

@@ -274,8 +274,6 @@ class Generator(nn.Module):
         y : ndarray of shape (n_samples,)
         n : int
         random_state : int
-        found : Population, optional
-            What an exact solver found for the law; see `encode_dataset`.
 
         Returns
         -------

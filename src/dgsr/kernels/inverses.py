@@ -26,21 +26,8 @@ from dgsr.kernels.operators import (
     TANH,
 )
 
-#: Names of the operators that `ways_to_look` may return, in its order.
-WAY_NAMES = {
-    EXP: "exp",
-    LOG: "log",
-    SIN: "sin",
-    COS: "cos",
-    SQRT: "sqrt",
-    SQUARE: "square",
-    CUBE: "cube",
-    INV: "inv",
-    TANH: "tanh",
-    ARCSIN: "arcsin",
-    ARCCOS: "arccos",
-}
-_INVERTIBLE = tuple(WAY_NAMES)
+# The operators that `ways_to_look` may return, in its order.
+_INVERTIBLE = (EXP, LOG, SIN, COS, SQRT, SQUARE, CUBE, INV, TANH, ARCSIN, ARCCOS)
 
 
 @compiled()

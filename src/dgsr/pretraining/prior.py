@@ -63,10 +63,6 @@ class DrawnDataSets(NamedTuple):
     X: np.ndarray  # (n_datasets, n_samples, n_columns), float64, zero in unused columns
     y: np.ndarray  # (n_datasets, n_samples), float64
 
-    def of(self, rows: np.ndarray) -> DrawnDataSets:
-        """Return the data sets `rows`, in their order."""
-        return DrawnDataSets(self.programs[rows], self.X[rows], self.y[rows])
-
     def reordered(self, orders: np.ndarray) -> DrawnDataSets:
         """Return the same equations with their columns in other places.
 

@@ -96,8 +96,8 @@ def pretrain(
         the training; and for ``training.safetensors``, from which the same call resumes after an
         interruption.
     config : str or GeneratorConfig
-        Sizes of the network, or the name of a preset: ``"base"``, ours, or ``"paper"``; in a library with
-        constants their target is standardised.
+        Sizes of the network, or the name of a preset: ``"base"``, ours, or ``"paper"``, whose target is
+        standardised in a library with constants.
     training : str or PretrainingConfig
         How to train, or the name of a preset: ``"base"`` or ``"paper"``.
     prior : Prior, optional
