@@ -217,7 +217,7 @@ def test_controls_switch_off_what_they_name(method, library):
     assert (written[0] == "sin(x1*x2)") == (method == "features")
 
 
-@pytest.mark.parametrize("method", CONTROLS[:3])
+@pytest.mark.parametrize("method", ["misled", "blind"])
 def test_in_wide_tables_controls_do_not_say_which_columns_were_left_unread(method):
     n_columns = 30
     wide = Generator.untrained(get_library("physics", 2), GUIDED, Constraints(), 0).with_variables(n_columns)
