@@ -18,14 +18,24 @@ settings.register_profile("tests", derandomize=True, deadline=None)
 settings.register_profile("fuzz", max_examples=500, deadline=None, print_blob=True)
 settings.load_profile("tests")
 
+# The fits of libraries without constants share most kernels with the others, and each compiles in two
+# processes; so the two kinds come one after the other, the second beside the kernels of the prior.
 _COMPILE = "from dgsr.search.compiling import compile_kernels; compile_kernels(has_constants={})"
+_COMPILE_PRIOR = """
+from dgsr.expressions import Constraints, get_library
+from dgsr.kernels.random import new_state
+from dgsr.pretraining.prior import Prior
+library = get_library("koza", 1)
+Prior.default_for(library, 1).draw(2, 10, 1, library, Constraints(), new_state(0))
+"""
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_setupnodes(config, specs):
     """Compile what most tests need before the workers start, each of which would compile all of it."""
     print("compiling what the cache of compiled kernels lacks", flush=True)
-    running = [subprocess.Popen([sys.executable, "-c", _COMPILE.format(kind)]) for kind in (True, False)]
-    statuses = [process.wait() for process in running]
-    if any(statuses):
-        raise pytest.UsageError("The kernels could not be compiled; the traceback is above.")
+    for side_by_side in ([_COMPILE.format(False)], [_COMPILE.format(True), _COMPILE_PRIOR]):
+        running = [subprocess.Popen([sys.executable, "-c", code]) for code in side_by_side]
+        statuses = [process.wait() for process in running]
+        if any(statuses):
+            raise pytest.UsageError("The kernels could not be compiled; the traceback is above.")

@@ -265,6 +265,7 @@ def test_a_library_with_users_operators_survives_pickling_and_copying(X):
     assert str(address).encode() not in pickle.dumps(LIBRARY, protocol=0)
 
 
+@pytest.mark.slow
 def test_a_users_operator_works_in_other_processes(X):
     scale = 2.0
     library = get_library("koza", 2).with_operator("scaled", lambda x: scale * x)

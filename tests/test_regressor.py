@@ -382,6 +382,7 @@ def test_it_works_in_a_pipeline():
     np.testing.assert_allclose(pipeline.predict(X), scaled.prod(axis=1))
 
 
+@pytest.mark.slow
 def test_a_grid_search_over_budgets_finds_the_same_on_two_processes():
     X, y = data(n_samples=60)
     grid = {"max_evaluations": [20, 1000]}
