@@ -1,10 +1,11 @@
 """Count how often operators, constants and variables stand under each operator in the equations of the prior.
 
-    python benchmarks/prior_pairs.py --out src/dgsr/search/data/prior_pairs.json
+    python benchmarks/prior_pairs.py --out src/dgsr/expressions/data/prior_pairs.json
 
 The prior is the mixture that the generator of the library `physics` is trained on, `Prior.varied_for`: half
 of it laws, whose forms have the shares of textbook formulas, half the paper's random trees. Variables count
-together. The random choices of genetic programming follow these counts in part (`dgsr.search.guidance`).
+together. The random choices of genetic programming follow these counts in part, and formulas are as
+long as they say (`dgsr.expressions.formula_prior`).
 """
 
 from __future__ import annotations

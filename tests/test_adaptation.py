@@ -10,6 +10,7 @@ import torch
 
 from dgsr import DGSRRegressor
 from dgsr.expressions.constraints import Constraints
+from dgsr.expressions.formula_prior import usual_weights
 from dgsr.expressions.library import Library, get_library
 from dgsr.generator.adaptation import adapted, can_adapt
 from dgsr.generator.choice import choose_generator
@@ -17,7 +18,7 @@ from dgsr.generator.config import CONFIGS
 from dgsr.generator.generator import Generator
 from dgsr.kernels.grammar import are_valid
 from dgsr.kernels.random import new_state
-from dgsr.search.guidance import SHARES, Guidance, usual_weights
+from dgsr.search.guidance import SHARES, Guidance
 from searches import lively, table, tiny_guided_config
 
 torch.set_num_threads(1)

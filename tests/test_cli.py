@@ -23,6 +23,7 @@ from dgsr.cli import app, main, output
 from dgsr.cli.tabular import TableError, read_table
 from dgsr.expressions import Expression, get_library
 from dgsr.generator import checkpoints
+from dgsr.pareto import Candidate
 
 DGSR = [sys.executable, "-c", "from dgsr.cli import main; main()"]
 
@@ -149,7 +150,7 @@ class FakeRegressor:
                     )
                 )
         self.pareto_front_ = [
-            SimpleNamespace(complexity=e.complexity, loss=loss, expression=e)
+            Candidate(e.complexity, loss, e)
             for e, loss in zip(expressions, (np.float64(np.inf), np.float64(0.0)))
         ]
         self.expression_ = expressions[1]
@@ -190,9 +191,9 @@ def test_fit_prints_the_front_with_the_columns_names_and_marks_the_chosen_formul
     result = run("fit", data, "--target", "area")
     assert result.exit_code == 0
     lines = [line.split() for line in result.stdout.splitlines()]
-    assert lines[0] == ["complexity", "NMSE", "formula"]
-    assert lines[1] == ["1", "not", "finite", "width"]
-    assert lines[2] == [">", "3", "0", "width*height"]
+    assert lines[0] == ["complexity", "bits", "NMSE", "formula"]
+    assert lines[1] == ["1", "4.1", "not", "finite", "width"]
+    assert lines[2] == [">", "3", "7.6", "0", "width*height"]
     assert "area = height*width" in result.stdout
 
 
@@ -229,8 +230,8 @@ def test_json_is_the_whole_of_standard_output(regressor, data):
     assert result["formula"] == "height*width"
     assert result["version"] == dgsr.__version__
     assert result["pareto_front"] == [
-        {"complexity": 1, "nmse": None, "formula": "width", "chosen": False},
-        {"complexity": 3, "nmse": 0.0, "formula": "width*height", "chosen": True},
+        {"complexity": 1, "description_length": 4.12, "nmse": None, "formula": "width", "chosen": False},
+        {"complexity": 3, "description_length": 7.58, "nmse": 0.0, "formula": "width*height", "chosen": True},
     ]
 
 
@@ -436,7 +437,7 @@ def test_the_formula_of_a_fit_is_in_the_names_of_the_columns(areas):
     result = run("fit", areas, "--target", "area", *SMALL, "--quiet")
     assert (result.exit_code, result.stderr) == (0, "")
     *front, empty, formula, summary = result.stdout.splitlines()
-    assert front[0].split() == ["complexity", "NMSE", "formula"]
+    assert front[0].split() == ["complexity", "bits", "NMSE", "formula"]
     assert front[-1].startswith(">")
     assert front[-1].endswith(("lambda*x 1", "x 1*lambda"))
     assert not any(line.endswith(" ") for line in front)

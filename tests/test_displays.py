@@ -43,14 +43,14 @@ def constant():
         return DGSRRegressor().fit([[1.0], [2.0]], [3.0, 3.0])
 
 
-def test_the_line_goes_through_complexities_and_losses_and_the_chosen_one_is_marked(fitted):
+def test_the_line_goes_through_lengths_and_losses_and_the_chosen_one_is_marked(fitted):
     display = ParetoFrontDisplay.from_estimator(fitted)
     front = fitted.pareto_front_
-    np.testing.assert_array_equal(display.line_.get_xdata(), [c.complexity for c in front])
+    np.testing.assert_array_equal(display.line_.get_xdata(), [c.description_length for c in front])
     np.testing.assert_allclose(display.line_.get_ydata(), [c.loss for c in front])
     chosen = front[front.index_of(fitted.expression_)]
     assert chosen.expression == fitted.expression_
-    assert display.chosen_.get_xdata() == [chosen.complexity]
+    assert display.chosen_.get_xdata() == [chosen.description_length]
     assert display.chosen_.get_ydata() == [chosen.loss]
     assert display.ax_.get_yscale() == "log"
 

@@ -13,6 +13,7 @@ from scipy.stats import chisquare
 
 from dgsr.evolution import EvolutionConfig, random_population
 from dgsr.expressions.constraints import Constraints
+from dgsr.expressions.formula_prior import usual_weights
 from dgsr.expressions.library import get_library
 from dgsr.generator.generator import Generator
 from dgsr.kernels import evolve as kernel
@@ -21,7 +22,7 @@ from dgsr.kernels.random import new_state
 from dgsr.population import DataSet, Population
 from dgsr.search import Search, SearchConfig
 from dgsr.search import evaluation as evaluation_module
-from dgsr.search.guidance import SHARES, Guidance, usual_weights
+from dgsr.search.guidance import SHARES, Guidance
 from searches import X, Y, assert_equal_populations, lively, rounds, tiny_guided_config, without_seconds
 
 pytestmark = pytest.mark.search

@@ -219,6 +219,7 @@ def test_residuals_and_metrics_are_those_of_the_candidates(absorption, tmp_path)
         np.testing.assert_allclose(shown["residuals"], absorption.y - predictions, rtol=1e-4, atol=1e-12)
         assert shown["r2"] == share_explained(r2_score(absorption.y, predictions))
         assert shown["complexity"] == str(candidate.complexity)
+        assert shown["bits"] == f"{candidate.description_length:.1f}"
 
 
 def test_weights_count_in_r2(absorption, tmp_path):
@@ -448,7 +449,7 @@ class Visit:
 
     def state(self):
         """All that belongs to the candidate selected."""
-        names = ("#formula", "#text", "#complexity", "#nmse", "#r2", "#rmse")
+        names = ("#formula", "#text", "#complexity", "#bits", "#nmse", "#r2", "#rmse")
         return [
             *(self.text(name) for name in names),
             self.points("#predicted-chart"),

@@ -1,15 +1,14 @@
-"""The Pareto front of complexity and loss: an archive during the search, a front of formulas after it."""
+"""The Pareto front of description length and loss: an archive in the search, formulas after it."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-from fractions import Fraction
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from dgsr.expressions.expression import Expression
+from dgsr.expressions.formula_prior import description_length, largest_bits, structure_bits
 from dgsr.expressions.library import Library
 from dgsr.population import DataSet, Population
 
@@ -19,10 +18,7 @@ if TYPE_CHECKING:
 #: Rules that choose a candidate of a front; see `ParetoFront.select`.
 SELECTIONS = ("mdl", "bic", "score", "accuracy", "holdout")
 
-# Fractions with denominators up to this count as simple numbers in a description length.
-_LARGEST_DENOMINATOR = 10
-
-# Share by which a more complex program must lower the NMSE to be on the front; a smaller gain is rounding.
+# Share by which a longer program must lower the NMSE to be on the front; a smaller gain is rounding.
 _NOTICEABLE = 1e-6
 
 
@@ -33,9 +29,18 @@ class Candidate(NamedTuple):
     loss: float  # NMSE on the data of the fit
     expression: Expression
 
+    @property
+    def description_length(self) -> float:
+        """The bits of the formula; see `dgsr.expressions.formula_prior.description_length`."""
+        return description_length(self.expression)
+
 
 class ParetoArchive:
-    """The best program of every complexity that a search has evaluated.
+    """The best program of every length in bits that a search has evaluated.
+
+    The length is that of the structure, where the digits of a constant are not known yet
+    (`dgsr.expressions.formula_prior.structure_bits`). It and not the paper's complexity decides what stays,
+    so that a formula that fits the noise has to be as probable as the law to take its place.
 
     Parameters
     ----------
@@ -43,25 +48,29 @@ class ParetoArchive:
     max_length, max_constants : int
         Most tokens and constants of a program.
     tolerance : float
-        NMSE that counts as exact; nothing more complex than an exact program is on the front.
+        NMSE that counts as exact; nothing longer than an exact program is on the front.
     """
 
     def __init__(self, library: Library, max_length: int, max_constants: int, tolerance: float = 0.0) -> None:
         self.library = library
         self.tolerance = tolerance
-        n_complexities = int(library.table.complexity.max()) * max_length + 1
-        self.nmse = np.full(n_complexities, np.inf)
-        self.tokens = np.zeros((n_complexities, max_length), dtype=np.int64)
-        self.lengths = np.zeros(n_complexities, dtype=np.int64)
-        self.constants = np.ones((n_complexities, max_constants))
+        n = int(largest_bits(library) * max_length) + 1
+        self.nmse = np.full(n, np.inf)
+        self.tokens = np.zeros((n, max_length), dtype=np.int64)
+        self.lengths = np.zeros(n, dtype=np.int64)
+        self.constants = np.ones((n, max_constants))
+
+    def places(self, population: Population) -> np.ndarray:
+        """Return the place of every program in the archive: its whole bits."""
+        return structure_bits(self.library, population.tokens, population.lengths).astype(np.int64)
 
     def update(self, population: Population, nmse: np.ndarray) -> None:
         """Enter evaluated programs, with `nmse` of shape (n_programs,)."""
-        complexities = population.complexities()
-        better = np.flatnonzero(nmse < self.nmse[complexities])
-        # In falling order of the loss, so that the best of each complexity is entered last and stays.
+        places = self.places(population)
+        better = np.flatnonzero(nmse < self.nmse[places])
+        # In falling order of the loss, so that the best of each length is entered last and stays.
         for i in better[np.argsort(-nmse[better], kind="stable")]:
-            at = complexities[i]
+            at = places[i]
             self.nmse[at] = np.inf  # so that Ctrl-C cannot leave the loss of one program with another
             self.tokens[at, : population.tokens.shape[1]] = population.tokens[i]
             self.lengths[at] = population.lengths[i]
@@ -69,13 +78,13 @@ class ParetoArchive:
             self.nmse[at] = nmse[i]
 
     def front(self) -> np.ndarray:
-        """Return the complexities, in rising order, whose best program fits better than all simpler ones.
+        """Return the places, in rising order, whose program fits better than all shorter ones.
 
         Gains that may be rounding do not count: the same formula written longer has almost the same NMSE.
         """
-        best_simpler = np.minimum.accumulate(np.concatenate([[np.inf], self.nmse[:-1]]))
-        better = self.nmse < (1.0 - _NOTICEABLE) * best_simpler
-        return np.flatnonzero(better & (best_simpler > self.tolerance))
+        best_shorter = np.minimum.accumulate(np.concatenate([[np.inf], self.nmse[:-1]]))
+        better = self.nmse < (1.0 - _NOTICEABLE) * best_shorter
+        return np.flatnonzero(better & (best_shorter > self.tolerance))
 
     def population(self) -> Population:
         """Return the programs of the front, in the order of `front`."""
@@ -97,7 +106,7 @@ class ParetoArchive:
 
 
 class ParetoFront(Sequence[Candidate]):
-    """Candidates in order of complexity, each a better fit than all simpler ones.
+    """Candidates in order of their description length, each a better fit than all shorter ones.
 
     Parameters
     ----------
@@ -148,7 +157,7 @@ class ParetoFront(Sequence[Candidate]):
         feature_names : sequence of str, optional
             Names of the variables in the formulas of the front.
         tolerance : float
-            NMSE that counts as exact; nothing more complex than an exact formula is on the front.
+            NMSE that counts as exact; nothing longer than an exact formula is on the front.
         held_out : DataSet, optional
             Rows that were held out of the fit.
         """
@@ -157,7 +166,8 @@ class ParetoFront(Sequence[Candidate]):
         losses = Population.from_expressions(expressions).nmse(data)
         candidates: list[Candidate] = []
         best = np.inf
-        for i in sorted(range(len(expressions)), key=lambda i: (expressions[i].complexity, losses[i])):
+        bits = [description_length(expression) for expression in expressions]
+        for i in sorted(range(len(expressions)), key=lambda i: (bits[i], losses[i])):
             if losses[i] < (1.0 - _NOTICEABLE) * best and best > tolerance:
                 best = float(losses[i])
                 named = expressions[i].with_feature_names(feature_names)
@@ -177,9 +187,10 @@ class ParetoFront(Sequence[Candidate]):
         return self._candidates[index]
 
     def __repr__(self) -> str:
-        lines = [f"{'':>3}  {'complexity':>10}  {'loss':>10}  formula"]
+        lines = [f"{'':>3}  {'complexity':>10}  {'bits':>6}  {'loss':>10}  formula"]
         lines += [
-            f"{i:>3}  {c.complexity:>10}  {c.loss:>10.4g}  {c.expression.shortened()}"
+            f"{i:>3}  {c.complexity:>10}  {c.description_length:>6.1f}  {c.loss:>10.4g}  "
+            f"{c.expression.shortened()}"
             for i, c in enumerate(self)
         ]
         return "\n".join(lines)
@@ -189,10 +200,11 @@ class ParetoFront(Sequence[Candidate]):
         mark = ' style="font-weight: bold"'
         rows = "".join(
             f"<tr{mark if i == chosen else ''}><td>{i}</td><td>{c.complexity}</td>"
-            f'<td>{c.loss:.4g}</td><td style="text-align: left">{c.expression.mathml}</td></tr>'
+            f"<td>{c.description_length:.1f}</td><td>{c.loss:.4g}</td>"
+            f'<td style="text-align: left">{c.expression.mathml}</td></tr>'
             for i, c in enumerate(self)
         )
-        heads = "".join(f"<th>{name}</th>" for name in ("", "complexity", "NMSE", "formula"))
+        heads = "".join(f"<th>{name}</th>" for name in ("", "complexity", "bits", "NMSE", "formula"))
         return f"<table><thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table>"
 
     _repr_html_ = to_html
@@ -203,11 +215,11 @@ class ParetoFront(Sequence[Candidate]):
         return ParetoFront(named, self.n_samples, self.tolerance, self.held_out)
 
     def to_frame(self) -> pandas.DataFrame:
-        """Return a pandas DataFrame with the columns complexity, loss and formula."""
+        """Return a pandas DataFrame with the columns complexity, description_length, loss and formula."""
         import pandas
 
-        rows = [(c.complexity, c.loss, str(c.expression)) for c in self]
-        return pandas.DataFrame(rows, columns=["complexity", "loss", "formula"])
+        rows = [(c.complexity, c.description_length, c.loss, str(c.expression)) for c in self]
+        return pandas.DataFrame(rows, columns=["complexity", "description_length", "loss", "formula"])
 
     def index_of(self, expression: Expression) -> int:
         """Return the index of the candidate with this formula.
@@ -230,11 +242,12 @@ class ParetoFront(Sequence[Candidate]):
         Parameters
         ----------
         selection : {"mdl", "bic", "score", "accuracy", "holdout"}
-            ``mdl``: the shortest description of formula and residuals together, in nats:
-            n/2 log(loss) + `description_length`. ``bic``: Bayes' information criterion over the fitted
-            constants, n log(loss) + k log(n). ``score``: of the candidates within 1.5 times the lowest
-            loss the one whose loss falls the most for its complexity, -d log(loss) / d complexity, as
-            in PySR. ``accuracy``: the lowest loss. ``holdout``: the lowest loss on the rows held out.
+            ``mdl``: the shortest description of formula and residuals together, in bits:
+            n/2 log2(loss) + `description_length`. ``bic``: Bayes' information criterion over the fitted
+            constants, n log(loss) + k log(n). ``score``: of the candidates that no less complex one fits as
+            well as, and within 1.5 times the lowest loss, the one whose loss falls the most for its
+            complexity, -d log(loss) / d complexity, as in PySR. ``accuracy``: the lowest loss.
+            ``holdout``: the lowest loss on the rows held out.
 
         Raises
         ------
@@ -258,28 +271,21 @@ class ParetoFront(Sequence[Candidate]):
         if selection == "accuracy" or len(self) == 1:
             return len(self) - 1
         if selection == "mdl":
-            lengths = [description_length(candidate.expression) for candidate in self]
-            return int(np.argmin(0.5 * self.n_samples * np.log(losses) + lengths))
+            lengths = [candidate.description_length for candidate in self]
+            return int(np.argmin(0.5 * self.n_samples * np.log2(losses) + lengths))
         if selection == "bic":
             n_constants = np.array([len(candidate.expression.constants) for candidate in self])
             return int(np.argmin(self.n_samples * np.log(losses) + np.log(self.n_samples) * n_constants))
-        complexities = np.array([candidate.complexity for candidate in self])
-        scores = np.concatenate([[0.0], -np.diff(np.log(losses)) / np.diff(complexities)])
-        eligible = np.flatnonzero(losses <= 1.5 * losses.min())
-        return int(eligible[np.argmax(scores[eligible])])
+        return self._steepest(losses)
 
-
-def description_length(expression: Expression) -> float:
-    """Return the nats of a formula: log(size of the library) for each token, and those of its constants."""
-    tokens = expression.length * np.log(len(expression.library))
-    return float(tokens + sum(map(_number_length, expression.constants.tolist())))
-
-
-def _number_length(value: float) -> float:
-    """Return the nats of a number as a simple fraction or by its decimal digits, whichever is less."""
-    fraction = Fraction(value).limit_denominator(_LARGEST_DENOMINATOR)
-    digits = len(repr(abs(value)).split("e")[0].replace(".", "").strip("0"))
-    decimal = max(digits, 1) * math.log(10.0)
-    if abs(float(fraction) - value) <= 1e-15 * abs(value):
-        return min(decimal, math.log(1 + abs(fraction.numerator)) + math.log(fraction.denominator))
-    return decimal
+    def _steepest(self, losses: np.ndarray) -> int:
+        """Return the candidate whose loss falls the most for its complexity."""
+        order: list[int] = []  # the candidates that no less complex one fits as well as
+        for i in sorted(range(len(self)), key=lambda i: (self[i].complexity, losses[i])):
+            if not order or losses[i] < losses[order[-1]]:
+                order.append(i)
+        front = np.array(order)
+        complexities = np.array([self[i].complexity for i in order])
+        scores = np.concatenate([[0.0], -np.diff(np.log(losses[front])) / np.diff(complexities)])
+        eligible = np.flatnonzero(losses[front] <= 1.5 * losses.min())
+        return int(front[eligible[np.argmax(scores[eligible])]])

@@ -111,7 +111,8 @@ class DGSRRegressor(FittedRegressor):
     sympy_expr_ : sympy.Expr
         The chosen formula in sympy, over symbols named as the features.
     pareto_front_ : ParetoFront
-        Candidates in order of complexity, each with `complexity`, `loss` (NMSE) and `expression`; see also
+        Candidates in order of their description length, each with `complexity`, `description_length` (bits),
+        `loss` (NMSE) and `expression`; see also
         `predict(X, index=...)`.
     n_evaluations_ : int
         Number of equations evaluated.

@@ -106,6 +106,7 @@ def _result(regressor: DGSRRegressor, target: str, feature_names: Sequence[str])
         "pareto_front": [
             {
                 "complexity": int(candidate.complexity),
+                "description_length": round(candidate.description_length, 2),
                 "nmse": float(candidate.loss) if math.isfinite(candidate.loss) else None,
                 "formula": candidate.expression.with_feature_names(feature_names).text,
                 "chosen": candidate.expression == regressor.expression_,
@@ -125,6 +126,7 @@ def _print_result(result: dict[str, Any], formulas: Sequence[str]) -> None:
             {
                 "": ">" if row["chosen"] else "",
                 "complexity": row["complexity"],
+                "bits": f"{row['description_length']:.1f}",
                 "NMSE": "not finite" if row["nmse"] is None else f"{row['nmse']:.3g}",
                 "formula": formula,
             }

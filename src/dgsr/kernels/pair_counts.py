@@ -1,4 +1,4 @@
-"""How often each token stands under each parent, in compiled code."""
+"""How often each token stands under each parent, and sums over these pairs, in compiled code."""
 
 from __future__ import annotations
 
@@ -38,3 +38,34 @@ def pair_counts(tokens, lengths, grammar, n_operators):
     counts = np.zeros((len(lengths), n_operators + 1, len(grammar.arity)))
     _add_pairs(tokens, lengths, grammar, n_operators, counts)
     return counts
+
+
+@compiled()
+def _add_values(tokens, lengths, grammar, values, sums):
+    counters = np.zeros(5, dtype=np.int64)
+    stack = np.zeros((4, tokens.shape[1] + 1), dtype=np.int64)
+    for b in range(len(lengths)):
+        reset(counters)
+        for i in range(lengths[b]):
+            sums[b] += values[parent_of_next(counters, stack, len(values) - 1), tokens[b, i]]
+            push(tokens[b, i], counters, stack, grammar)
+
+
+def pair_sums(tokens, lengths, grammar, values):
+    """Return the sum of a value for every token under its parent.
+
+    Parameters
+    ----------
+    tokens : ndarray of shape (n_programs, max_length), int64
+    lengths : ndarray of shape (n_programs,), int64
+    grammar : Grammar
+    values : ndarray of shape (n_operators + 1, n_tokens), float64
+        Of each token under each parent: the operators, then the root.
+
+    Returns
+    -------
+    ndarray of shape (n_programs,), float64
+    """
+    sums = np.zeros(len(lengths))
+    _add_values(tokens, lengths, grammar, values, sums)
+    return sums

@@ -37,18 +37,15 @@ class Axis(NamedTuple):
 
 
 def front_chart(front: ParetoFront, chosen: int) -> str:
-    """Return a plot of loss against complexity; ``data-candidate`` of each point is the candidate's index."""
+    """Return a plot of loss against bits; ``data-candidate`` of each point is the candidate's index."""
     losses = log_losses([candidate.loss for candidate in front])
-    complexities = [candidate.complexity for candidate in front]
-    x = _linear_axis(min(complexities) - 1, max(complexities) + 1, LEFT, RIGHT)
-    x = x._replace(ticks=[tick for tick in x.ticks if tick[0] == int(tick[0])])  # complexities are whole
+    bits = [candidate.description_length for candidate in front]
+    x = _linear_axis(min(bits) - 1.0, max(bits) + 1.0, LEFT, RIGHT)
     y = _log_axis(losses.values, losses.floor, BOTTOM, TOP)
-    at = [(x.place(c), y.place(loss)) for c, loss in zip(complexities, losses.values.tolist())]
+    at = [(x.place(b), y.place(loss)) for b, loss in zip(bits, losses.values.tolist())]
     points = []
     for i, (candidate, (right, down)) in enumerate(zip(front, at)):
-        what = (
-            f"complexity {candidate.complexity}, NMSE {number(candidate.loss)}: {candidate.expression.text}"
-        )
+        what = f"{bits[i]:.1f} bits, NMSE {number(candidate.loss)}: {candidate.expression.text}"
         # A diamond marks the candidate that predicts, since colour alone cannot be seen by all.
         mark = f'<path class="ring" d="M{right} {down - 11}l11 11-11 11-11-11z"/>' if i == chosen else ""
         points.append(
@@ -57,9 +54,9 @@ def front_chart(front: ParetoFront, chosen: int) -> str:
             f'<circle class="dot" cx="{right}" cy="{down}" r="5"/></g>'
         )
     return _plot(
-        f"Pareto front of {counted(len(front), 'candidate')}: loss against complexity",
+        f"Pareto front of {counted(len(front), 'candidate')}: loss against description length",
         "front-chart",
-        _frame(x, y, "complexity", "NMSE")
+        _frame(x, y, "description length (bits)", "NMSE")
         + f'<path class="line" d="{_steps(at)}"/>'
         + f'<g class="points">{"".join(points)}</g>',
         role="group",

@@ -58,12 +58,12 @@ def log_losses(losses: Sequence[float] | np.ndarray) -> LogLosses:
 
 
 class ParetoFrontDisplay:
-    """The Pareto front of a fit: loss against complexity, the chosen formula marked.
+    """The Pareto front of a fit: loss against description length, the chosen formula marked.
 
     Parameters
     ----------
-    complexity : array-like of shape (n_candidates,)
-        Complexities in rising order.
+    description_length : array-like of shape (n_candidates,)
+        Bits of the formulas, in rising order.
     loss : array-like of shape (n_candidates,)
         NMSE of each candidate.
     formulas : sequence of str, of length n_candidates
@@ -94,9 +94,14 @@ class ParetoFrontDisplay:
     """
 
     def __init__(
-        self, complexity: Sequence[int], loss: Sequence[float], formulas: Sequence[str], *, chosen: int
+        self,
+        description_length: Sequence[float],
+        loss: Sequence[float],
+        formulas: Sequence[str],
+        *,
+        chosen: int,
     ) -> None:
-        self.complexity = complexity
+        self.description_length = description_length
         self.loss = loss
         self.formulas = formulas
         self.chosen = chosen
@@ -121,7 +126,7 @@ class ParetoFrontDisplay:
         check_is_fitted(estimator, "pareto_front_")
         front = estimator.pareto_front_
         display = cls(
-            [candidate.complexity for candidate in front],
+            [candidate.description_length for candidate in front],
             [candidate.loss for candidate in front],
             [candidate.expression.text for candidate in front],
             chosen=front.index_of(estimator.expression_),
@@ -136,10 +141,10 @@ class ParetoFrontDisplay:
         self.ax_, self.figure_ = ax, _figure(ax)
         losses = log_losses(self.loss)
         (self.line_,) = ax.step(
-            self.complexity, losses.values, where="post", marker="o", markersize=4, linewidth=1.2
+            self.description_length, losses.values, where="post", marker="o", markersize=4, linewidth=1.2
         )
         (self.chosen_,) = ax.plot(
-            [self.complexity[self.chosen]],
+            [self.description_length[self.chosen]],
             [losses.values[self.chosen]],
             linestyle="none",
             marker="D",
@@ -152,7 +157,7 @@ class ParetoFrontDisplay:
         ax.margins(x=0.12, y=0.12)
         _scale_losses(ax, losses)
         ax.xaxis.set_major_locator(MaxNLocator(integer=True))
-        ax.set(xlabel="complexity", ylabel="loss (NMSE)")
+        ax.set(xlabel="description length (bits)", ylabel="loss (NMSE)")
         ax.legend(loc="upper right", frameon=False)
         self.labels_ = self._label(losses.values)
         return self
@@ -163,7 +168,7 @@ class ParetoFrontDisplay:
 
         falls = np.concatenate([[0.0], -np.diff(np.log(losses))])
         others = [i for i in np.argsort(-falls, kind="stable").tolist() if i != self.chosen]
-        corners = self.ax_.transData.transform(np.column_stack([self.complexity, losses]))
+        corners = self.ax_.transData.transform(np.column_stack([self.description_length, losses]))
         points = _along_steps(corners)
         legend = self.ax_.get_legend()
         taken = [] if legend is None else [legend.get_window_extent()]
@@ -175,7 +180,7 @@ class ParetoFrontDisplay:
             for right, up, horizontal, vertical in _LABEL_PLACES:
                 label = self.ax_.annotate(
                     _shortened(self.formulas[i]),
-                    (self.complexity[i], losses[i]),
+                    (self.description_length[i], losses[i]),
                     xytext=(right, up),
                     textcoords="offset points",
                     horizontalalignment=horizontal,

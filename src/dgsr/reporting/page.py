@@ -119,6 +119,7 @@ def _page(
         "formula": shown["mathml"],
         "text": _breakable(shown["text"]),
         "complexity": html.escape(str(front[chosen].complexity)),
+        "bits": f"{front[chosen].description_length:.1f}",
         "nmse": html.escape(shown["nmse"]),
         "r2": html.escape(shown["r2"]),
         "rmse": html.escape(shown["rmse"]),
@@ -163,6 +164,7 @@ def _described(shown: Judged, target: str) -> dict[str, Any]:
         "mathml": f'<math display="block"><mrow>{equation}</mrow></math>',
         "text": candidate.expression.text,
         "complexity": str(candidate.complexity),
+        "bits": f"{candidate.description_length:.1f}",
         "nmse": number(candidate.loss, keep_zeros=True),
         "r2": share_explained(shown.r2),
         "rmse": number(shown.rmse, keep_zeros=True),
@@ -180,7 +182,7 @@ def _table_row(i: int, shown: Judged, is_chosen: bool) -> str:
         f'<tr data-candidate="{i}"{classes}>'
         f'<td class="pick"><input type="radio" name="candidate" id="candidate-{i}" value="{i}" '
         f'autocomplete="off"{checked}></td>'
-        f'<td class="number">{candidate.complexity}</td>'
+        f'<td class="number">{candidate.description_length:.1f}</td>'
         f'<td class="number">{number(candidate.loss, keep_zeros=True)}</td>'
         f'<td class="number r2">{share_explained(shown.r2)}</td>'
         f'<td class="formula"><label for="candidate-{i}">{formula}</label>'

@@ -45,7 +45,7 @@ class Evaluation(ABC):
     Attributes
     ----------
     archive : ParetoArchive
-        The best program seen of every complexity.
+        The best program seen of every length in bits.
     n_constants : int
         Constants that a program has room for.
     fits_constants : bool
@@ -175,11 +175,11 @@ class Fitted(Evaluation):
                 array[at] = values
 
     def _entries(self, population: Population, fit: Fit) -> tuple[Population, np.ndarray]:
-        """Return the scaled variants that lower the loss at their complexity, and their NMSE."""
+        """Return the scaled variants that lower the loss at their length, and their NMSE."""
         best = np.minimum.accumulate(self.archive.nmse)
-        able = np.flatnonzero(fit.nmse < best[population.complexities()])
+        able = np.flatnonzero(fit.nmse < best[self.archive.places(population)])
         variants, nmse = written_out(population[able], Fit(*(a[able] for a in fit)), self.data)
-        kept = np.flatnonzero(nmse < best[variants.complexities()])
+        kept = np.flatnonzero(nmse < best[self.archive.places(variants)])
         entries, entry_nmse = variants[kept], nmse[kept]
         # These are few, and people see them, so they are fitted until nothing improves.
         for part in self.budget.parts(len(entries), self.data, _THOROUGH_COST):

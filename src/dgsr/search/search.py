@@ -111,7 +111,7 @@ class Search:
 
     @property
     def archive(self) -> ParetoArchive:
-        """The best programs of every complexity."""
+        """The best programs of every length in bits."""
         return self.evaluation.archive
 
     @property

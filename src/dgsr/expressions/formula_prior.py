@@ -1,0 +1,132 @@
+"""A prior over formulas: how probable each token is under its parent, and how long formulas are by it."""
+
+from __future__ import annotations
+
+import json
+from functools import cache, lru_cache
+from importlib import resources
+
+import numpy as np
+
+from dgsr.expressions.constraints import Constraints, Grammar
+from dgsr.expressions.expression import Expression
+from dgsr.expressions.library import Library
+from dgsr.expressions.simple_numbers import cost
+from dgsr.kernels.pair_counts import pair_sums
+
+# Share of the counts of the prior in the weights of libraries with constants.
+_COUNTED = 0.5
+_BITS_OF_DIGIT = float(np.log2(10.0))
+# What a constant costs whose digits are not known yet: two of them.
+_BITS_OF_CONSTANT = 7.0
+
+
+def description_length(expression: Expression) -> float:
+    """Return the bits of a formula: those of its structure, and those of its numbers by their digits.
+
+    The structure takes -log2(p) bits for every token, where p is the share that the token has under its
+    parent in the equations of the prior, and a number as many digits as `dgsr.expressions.simple_numbers`
+    says: 1 takes none, 0.25 and 1/3 take few, 0.2537 takes four.
+
+    Examples
+    --------
+    >>> from dgsr import Expression, get_library
+    >>> library = get_library("physics", 2)
+    >>> for text in ("x1*x2", "2.5*x1*x2", "2.537*x1*x2"):
+    ...     print(round(description_length(Expression.from_text(text, library)), 1))
+    8.4
+    19.5
+    28.8
+
+    References
+    ----------
+    Rissanen, 1978 (minimum description length).
+    """
+    tokens = np.asarray(expression.tokens, dtype=np.int64)[None]
+    structure = structure_bits(expression.library, tokens, np.array([tokens.shape[1]]))[0]
+    of_constants = _BITS_OF_CONSTANT * len(expression.constants)
+    digits = sum(max(cost(value), 0.0) for value in expression.constants.tolist())
+    return float(structure - of_constants + _BITS_OF_DIGIT * digits)
+
+
+def structure_bits(library: Library, tokens: np.ndarray, lengths: np.ndarray) -> np.ndarray:
+    """Return the bits of the structure of programs, with 7 bits for the digits of every constant.
+
+    Parameters
+    ----------
+    library : Library
+    tokens : ndarray of shape (n_programs, max_length), int64
+    lengths : ndarray of shape (n_programs,), int64
+
+    Returns
+    -------
+    ndarray of shape (n_programs,)
+    """
+    grammar, bits = _bits_of_tokens(library)
+    return pair_sums(tokens, lengths, grammar, bits)
+
+
+def largest_bits(library: Library) -> float:
+    """Return the most bits that a token of a library takes."""
+    return float(_bits_of_tokens(library)[1].max())
+
+
+@lru_cache(maxsize=32)
+def _bits_of_tokens(library: Library) -> tuple[Grammar, np.ndarray]:
+    """Return a grammar of the library, and the bits of tokens: (n_operators + 1, n_tokens), the root last."""
+    grammar = Constraints().grammar(library)
+    bits = -np.log2(usual_weights(grammar, library)[rows_of_parents(grammar, library)])
+    if library.has_constants:
+        bits[:, library.index["const"]] += _BITS_OF_CONSTANT
+    return grammar, bits
+
+
+def usual_weights(grammar: Grammar, library: Library) -> np.ndarray:
+    """Return how probable tokens are under their parents, and where random programs have them.
+
+    The weights sum to 1 under every parent. In a library with constants they are half the weights of the
+    tokens, half the shares that the tokens have under their parent in the equations of the prior. So
+    operators keep their share in a table of many columns, and products and quotients stand where laws have
+    them.
+
+    Parameters
+    ----------
+    grammar : Grammar
+        The weights of the tokens.
+    library : Library
+
+    Returns
+    -------
+    ndarray of shape (n_tokens + 1, n_tokens)
+    """
+    may_occur = (grammar.arity > 0) | grammar.is_variable | grammar.is_constant
+    weights = grammar.weight * may_occur
+    weights /= weights.sum(axis=1, keepdims=True)
+    if not library.has_constants:
+        return weights
+    counts, n_columns = _counts(), np.count_nonzero(grammar.is_variable)
+    for row, parent in zip(rows_of_parents(grammar, library), [*library.operators, "root"], strict=True):
+        known = counts.get(parent)
+        if known is None:  # an operator of the user's own
+            continue
+        # A child of the user's own keeps the weight of its token; one that was never seen counts as half.
+        shares, total = weights[row].copy(), sum(known.values())
+        for i, token in enumerate(library.tokens):
+            if grammar.is_variable[i]:
+                shares[i] = known["variable"] / (n_columns * total)
+            elif token.name in known:
+                shares[i] = max(known[token.name], 0.5) / total
+        shares *= may_occur
+        weights[row] = (1.0 - _COUNTED) * weights[row] + _COUNTED * shares / shares.sum()
+    return weights
+
+
+def rows_of_parents(grammar: Grammar, library: Library) -> list[int]:
+    """Return the rows of the weights that are those of operators and of the root."""
+    return [*range(len(library.operators)), len(grammar.arity)]
+
+
+@cache
+def _counts() -> dict[str, dict[str, int]]:
+    """Return the counts of children by the names of parent and child; benchmarks/prior_pairs.py made them."""
+    return json.loads((resources.files("dgsr.expressions") / "data" / "prior_pairs.json").read_text("utf-8"))

@@ -1,0 +1,73 @@
+"""The prior over formulas, and how long formulas are by it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dgsr.evolution import random_population
+from dgsr.expressions import Expression, get_library
+from dgsr.expressions.constraints import Constraints
+from dgsr.expressions.formula_prior import description_length, structure_bits, usual_weights
+from dgsr.kernels.random import new_state
+
+DIGIT = np.log2(10.0)
+
+
+def structure_by_hand(program, library):
+    """Bits of the tokens, each given its parent, without those of constants' digits."""
+    grammar = Constraints().grammar(library)
+    weights = usual_weights(grammar, library)
+    open_parents, bits = [len(library)], 0.0  # the last row is of the root
+    for token in program:
+        bits -= np.log2(weights[open_parents.pop(), token])
+        open_parents += [token] * library.tokens[token].arity
+    assert not open_parents
+    return bits
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.sampled_from(["koza", "physics", "koza-const"]), st.integers(1, 6), st.integers(0, 2**31))
+def test_the_structure_takes_the_bits_of_every_token_under_its_parent(preset, n_variables, seed):
+    library = get_library(preset, n_variables)
+    population = random_population(5, library, Constraints().grammar(library), new_state(seed))
+    bits = structure_bits(library, population.tokens, population.lengths)
+    for i in range(len(population)):
+        program = population.tokens[i, : population.lengths[i]]
+        n_constants = np.sum(program == library.index.get("const", -1))
+        assert bits[i] == pytest.approx(structure_by_hand(program, library) + 7.0 * n_constants)
+
+
+def test_the_shares_under_a_parent_sum_to_one_so_that_no_formula_is_shorter_than_its_probability():
+    """Kraft's inequality, which makes it a description length: the formulas of two tokens and one column."""
+    library = get_library("koza", 1)
+    operators = [op for op in library.operators if library.tokens[library.index[op]].arity == 1]
+    lengths = [
+        description_length(Expression(library, [library.index[op], library.index["x1"]])) for op in operators
+    ]
+    lengths.append(description_length(Expression(library, [library.index["x1"]])))
+    assert np.sum(2.0 ** -np.array(lengths)) < 1.0
+
+
+@pytest.mark.parametrize(
+    ("number", "n_digits"), [("2", 1), ("-2", 1), ("0.3", 1), ("31.4", 3), ("3.14159", 6), ("314000", 3)]
+)
+def test_a_number_takes_its_digits(number, n_digits):
+    library = get_library("physics", 1)
+    text = "x1 + {}*x1**2"
+    tokens, constants = Expression.from_text(text.format("7.123456"), library).tokens, [float(number)]
+    of_number = description_length(Expression(library, tokens, constants))
+    of_one = description_length(Expression(library, tokens, [1.0]))
+    assert of_number - of_one == pytest.approx(n_digits * DIGIT)
+
+
+@pytest.mark.parametrize(
+    ("simple", "other"),
+    [("x1**1.5", "x1**1.506"), ("x1/3", "0.3412*x1"), ("0.25*x1", "0.26*x1"), ("x1*x2", "x1*tanh(x2)")],
+)
+def test_what_people_write_is_shorter(simple, other):
+    library = get_library("physics", 2)
+    lengths = [description_length(Expression.from_text(text, library)) for text in (simple, other)]
+    assert lengths[0] < lengths[1]
