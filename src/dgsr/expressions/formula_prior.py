@@ -62,23 +62,22 @@ def structure_bits(library: Library, tokens: np.ndarray, lengths: np.ndarray) ->
     -------
     ndarray of shape (n_programs,)
     """
-    grammar, bits = _bits_of_tokens(library)
-    return pair_sums(tokens, lengths, grammar, bits)
+    return pair_sums(tokens, lengths, library.table.arity, _bits_of_tokens(library))
 
 
 def largest_bits(library: Library) -> float:
     """Return the most bits that a token of a library takes."""
-    return float(_bits_of_tokens(library)[1].max())
+    return float(_bits_of_tokens(library).max())
 
 
 @lru_cache(maxsize=32)
-def _bits_of_tokens(library: Library) -> tuple[Grammar, np.ndarray]:
-    """Return a grammar of the library, and the bits of tokens: (n_operators + 1, n_tokens), the root last."""
+def _bits_of_tokens(library: Library) -> np.ndarray:
+    """Return the bits of tokens under their parents: (n_operators + 1, n_tokens), the root last."""
     grammar = Constraints().grammar(library)
     bits = -np.log2(usual_weights(grammar, library)[rows_of_parents(grammar, library)])
     if library.has_constants:
         bits[:, library.index["const"]] += _BITS_OF_CONSTANT
-    return grammar, bits
+    return bits
 
 
 def usual_weights(grammar: Grammar, library: Library) -> np.ndarray:

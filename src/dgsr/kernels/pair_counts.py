@@ -41,24 +41,27 @@ def pair_counts(tokens, lengths, grammar, n_operators):
 
 
 @compiled()
-def _add_values(tokens, lengths, grammar, values, sums):
-    counters = np.zeros(5, dtype=np.int64)
-    stack = np.zeros((4, tokens.shape[1] + 1), dtype=np.int64)
+def _add_values(tokens, lengths, arity, values, sums):
+    parents = np.zeros(tokens.shape[1] + 1, dtype=np.int64)  # of the nodes to come, the next one last
     for b in range(len(lengths)):
-        reset(counters)
+        parents[0], n = len(values) - 1, 1
         for i in range(lengths[b]):
-            sums[b] += values[parent_of_next(counters, stack, len(values) - 1), tokens[b, i]]
-            push(tokens[b, i], counters, stack, grammar)
+            token = tokens[b, i]
+            n -= 1
+            sums[b] += values[parents[n], token]
+            for _ in range(arity[token]):
+                parents[n] = token
+                n += 1
 
 
-def pair_sums(tokens, lengths, grammar, values):
+def pair_sums(tokens, lengths, arity, values):
     """Return the sum of a value for every token under its parent.
 
     Parameters
     ----------
     tokens : ndarray of shape (n_programs, max_length), int64
     lengths : ndarray of shape (n_programs,), int64
-    grammar : Grammar
+    arity : ndarray of shape (n_tokens,), int64
     values : ndarray of shape (n_operators + 1, n_tokens), float64
         Of each token under each parent: the operators, then the root.
 
@@ -67,5 +70,5 @@ def pair_sums(tokens, lengths, grammar, values):
     ndarray of shape (n_programs,), float64
     """
     sums = np.zeros(len(lengths))
-    _add_values(tokens, lengths, grammar, values, sums)
+    _add_values(tokens, lengths, arity, values, sums)
     return sums
