@@ -18,7 +18,15 @@ from dgsr.kernels.random import new_state
 from dgsr.population import Population
 from dgsr.pretraining.prior import PAPER_WEIGHTS, Prior
 
-TEXTS = ["x1**3 - x2/2", "exp(-x1**2/2)", "2*sin(x1)*cos(x2)", "log(x1 + 1)/(x2 - 3)", "x1**x2", "sqrt(x1)"]
+TEXTS = [
+    "x1**3 - x2/2",
+    "exp(-x1**2/2)",
+    "2*sin(x1)*cos(x2)",
+    "log(x1 + 1)/(x2 - 3)",
+    "x1**x2",
+    "sqrt(x1)",
+    "x2/sqrt(x1**3)",
+]
 
 
 @pytest.fixture

@@ -409,6 +409,9 @@ def test_tidy_keeps_the_value_exactly(tree):
         ("x2/((x1+x1+x1)/(x1+x1))", "2*x2/3"),
         ("exp(0.5*log(x1))", "sqrt(x1)"),
         ("exp(2*log(x1))", "exp(2*log(x1))"),
+        ("sqrt(x1*x1*x1)", "x1**1.5"),
+        ("sqrt(x1**2)", "sqrt(x1**2)"),
+        ("sqrt(x1**2*x2)", "sqrt(x1**2*x2)"),
         ("x1/(x2-x2)", "x1/0"),
     ],
 )

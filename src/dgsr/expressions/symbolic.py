@@ -109,6 +109,9 @@ class _Builder:
             return self._power(*operands)
         if name == "exp":
             return self._exponential(operands[0])
+        if name == "sqrt" and operands[0].is_Pow and operands[0].exp.is_Integer and operands[0].exp.is_odd:
+            # Both f**3 and its root, f**(3/2), need an f that is not negative.
+            return self._power(operands[0].base, operands[0].exp / 2)
         operands = list(map(self._with_placeholders, operands))
         if name not in FUNCTIONS:
             return sympy.Function(name)(*operands)

@@ -65,6 +65,8 @@ class _Tidying:
             return tree if coefficient is None else _product(coefficient, factors)
         if name == "exp" and not self.keeps_domain:
             return self._exponential(tree)
+        if name == "sqrt":
+            return _root(tree)
         return _VALUES.get(tree, tree)
 
     def _terms(self, tree: Tree) -> dict[Tree, Number]:
@@ -145,6 +147,16 @@ class _Tidying:
             is_positive = isinstance(base, tuple) and base[0] == "exp"
             return base if exponent == 1 and is_positive else tree
         return ("pow", base, exponent)
+
+
+def _root(tree: Tree) -> Tree:
+    """Return f**(3/2) for sqrt(f**3), and so for every odd power: both need an f that is not negative."""
+    inside = tree[1]
+    if isinstance(inside, tuple) and (inside[0] in WHOLE_POWERS or inside[0] == "pow"):
+        power = WHOLE_POWERS.get(inside[0]) or inside[2]
+        if isinstance(power, int) and power % 2 == 1:
+            return ("pow", inside[1], Fraction(power, 2))
+    return _VALUES.get(tree, tree)
 
 
 def _number_to_power(value: Number, power: int) -> Number | None:
