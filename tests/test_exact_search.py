@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from dgsr import DGSRRegressor
 from dgsr.exact_search import ExactSolver, enumeration, limits, stage_kernels
-from dgsr.exact_search.bank import bank_of, choose_points, evaluate, new_bank
+from dgsr.exact_search.bank import bank_of, choose_points, new_bank, values_of
 from dgsr.exact_search.contexts import fill_hole, invert, n_contexts
 from dgsr.exact_search.join import join
 from dgsr.exact_search.limits import LARGE, LOOKS_OF_JOIN, LOOKS_OF_JOIN_IN_STAGE, MOST_FIRST, N_POINTS, SMALL
@@ -20,7 +20,7 @@ from dgsr.expressions import get_library
 from dgsr.expressions.constraints import Constraints
 from dgsr.expressions.library import Library
 from dgsr.kernels.grammar import are_valid
-from dgsr.kernels.inverses import second_operand, take_off, ways_to_look
+from dgsr.kernels.inverses import invertible_operators, second_operand, unary_operand
 from dgsr.kernels.operators import COS, EXP, INV, LOG, SIN, SQUARE
 from dgsr.kernels.random import new_state
 from dgsr.population import DataSet, Population
@@ -98,10 +98,10 @@ def test_every_program_of_the_bank_is_what_its_tokens_compute():
     own = np.empty(N_POINTS)
     checked = 0
     for i in np.random.default_rng(1).choice(len(bank.token), 400, replace=False):
-        evaluate(bank.first[i], bank, own)
+        values_of(bank.first[i], bank, own)
         if bank.opcode[i] in (SIN, COS) and np.abs(own).max() > 1e6:
             continue  # the cosine of 3e11 keeps six digits
-        evaluate(i, bank, own)
+        values_of(i, bank, own)
         size = np.abs(own)
         if bank.length[i] > 30 or not ((size > 1e-6) & (size < 1e6)).all():
             continue
@@ -345,7 +345,7 @@ def test_taking_an_operator_off_its_values_leaves_the_operand(name):
     columns = table(1, low=0.05, high=0.95)
     y = values(PHYSICS, np.array([PHYSICS.index[name], PHYSICS.index["x1"]]), columns)
     found = np.empty(ROWS)
-    assert take_off(PHYSICS.table.opcode[PHYSICS.index[name]], y, found)
+    assert unary_operand(PHYSICS.table.opcode[PHYSICS.index[name]], y, found)
     np.testing.assert_allclose(found, columns[0], rtol=1e-9)
 
 
@@ -354,11 +354,11 @@ def test_values_that_an_operator_never_has_are_those_of_no_operand():
     inverses = {"sin": np.arcsin, "cos": np.arccos, "tanh": np.arctanh, "square": np.sqrt}
     found = np.empty(len(y))
     for name, inverse in inverses.items():
-        take_off(PHYSICS.table.opcode[PHYSICS.index[name]], y, found)
+        unary_operand(PHYSICS.table.opcode[PHYSICS.index[name]], y, found)
         with np.errstate(invalid="ignore"):
             np.testing.assert_allclose(found, inverse(y), rtol=1e-9)
         assert np.isnan(found[0])
-    take_off(EXP, y, found)  # the sum of logarithms that a product has, whatever its sign
+    unary_operand(EXP, y, found)  # the sum of logarithms that a product has, whatever its sign
     np.testing.assert_allclose(found, np.log(np.abs(y)))
 
 
@@ -382,15 +382,15 @@ def test_an_operator_of_the_users_own_has_no_inverse():
     library = KOZA.with_operator("bump", lambda x: np.exp(-x * x))
     bump = library.table.opcode[library.index["bump"]]
     found = np.zeros(ROWS)
-    assert not take_off(bump, table(1)[0], found)
+    assert not unary_operand(bump, table(1)[0], found)
     assert np.isnan(found).all()
     assert not second_operand(bump, *table(2), found)
 
 
-def test_ways_to_look_are_the_librarys_and_two_more():
-    assert ways_to_look(KOZA.table.opcode).tolist() == [EXP, LOG, SIN, COS, INV]
+def test_invertible_operators_are_the_librarys_and_two_more():
+    assert invertible_operators(KOZA.table.opcode).tolist() == [EXP, LOG, SIN, COS, INV]
     own = Library("own", ("add", "square"), False, 1)
-    assert ways_to_look(own.table.opcode).tolist() == [EXP, SQUARE, INV]
+    assert invertible_operators(own.table.opcode).tolist() == [EXP, SQUARE, INV]
 
 
 @DEPTHS

@@ -19,7 +19,7 @@ from dgsr.exact_search.limits import MOST_FIRST, N_POINTS
 from dgsr.kernels.arrays import copy_to
 from dgsr.kernels.canonical import subtree_ends
 from dgsr.kernels.compilation import compiled
-from dgsr.kernels.inverses import second_operand, take_off
+from dgsr.kernels.inverses import second_operand, unary_operand
 from dgsr.kernels.operators import ADD, COS, DIV, MUL, SIN, SQUARE, SUB, VARIABLE, apply, is_binary
 
 _compiled = compiled()
@@ -114,7 +114,7 @@ def repair(tokens, length, table, points, target, bank, looks, repaired, lengths
             for j in range(N_POINTS):
                 wanted[first, j] = _nearest(op, wanted[i, j], values[first, j])
         else:
-            known[first] = take_off(op, wanted[i], wanted[first])
+            known[first] = unary_operand(op, wanted[i], wanted[first])
     count = 0
     for i in range(1, length):
         if not known[i] or count == len(repaired):

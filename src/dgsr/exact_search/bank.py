@@ -29,7 +29,7 @@ from dgsr.exact_search.limits import (
 from dgsr.kernels.arrays import copy_to
 from dgsr.kernels.compilation import compiled
 from dgsr.kernels.elementary import exp
-from dgsr.kernels.inverses import ways_to_look
+from dgsr.kernels.inverses import invertible_operators
 from dgsr.kernels.operators import ADD, COS, DIV, EXP, LOG, MUL, SIN, SUB, VARIABLE, apply
 
 _compiled = compiled()
@@ -54,7 +54,7 @@ class Bank(NamedTuple):
     which `at` gives the bank the values of one.
     """
 
-    unary: np.ndarray  # (n_unary,) int64: opcodes with an inverse, from `ways_to_look`
+    unary: np.ndarray  # (n_unary,) int64: opcodes with an inverse, from `invertible_operators`
     unary_tokens: np.ndarray  # (n_unary,) int64: their tokens; -1 of one that the library lacks
     binary_tokens: np.ndarray  # (4,) int64: tokens of add, sub, mul, div; -1 of one that the library lacks
     token: np.ndarray  # (S,) int64
@@ -104,7 +104,7 @@ def new_bank(library, size):
     programs = enumerate_programs(table.opcode, table.argument, n_columns, size, of_one=not small)
     n = int(programs.total[0])
     token, nodes = programs.token[:n].copy(), programs.nodes[:n].copy()
-    unary = ways_to_look(table.opcode)
+    unary = invertible_operators(table.opcode)
     tokens_of = {int(op): t for t, op in enumerate(table.opcode)}
     return Bank(
         unary=unary,
@@ -258,14 +258,14 @@ def _fill_first(start, opcode, address, operands, at_first):
 
 
 @_compiled
-def evaluate(i, bank, out):
+def values_of(i, bank, out):
     """Write the values of subprogram i at all points, computed from those that are kept."""
     if i < bank.n_kept:
         copy_to(out, bank.semantics.values[i])
         return
     first, second = np.empty(N_POINTS), np.empty(N_POINTS)
-    evaluate(bank.first[i], bank, first)
-    evaluate(bank.second[i], bank, second)
+    values_of(bank.first[i], bank, first)
+    values_of(bank.second[i], bank, second)
     apply(bank.opcode[i], bank.address[i], first, second, out, N_POINTS)
 
 

@@ -28,7 +28,7 @@ from dgsr.exact_search.join import (
 from dgsr.exact_search.limits import LARGEST_POWER, SMALLEST_SUMMAND
 from dgsr.kernels.arrays import copy_to, extremes
 from dgsr.kernels.compilation import compiled
-from dgsr.kernels.inverses import take_off
+from dgsr.kernels.inverses import unary_operand
 from dgsr.kernels.operators import COS, EXP, SIN
 
 _compiled = compiled()
@@ -118,7 +118,7 @@ def invert(context, bank, target, out):
         op = bank.unary[unary]
         if bank.unary_tokens[unary] < 0 or op == SIN or op == COS:
             return False
-        take_off(op, target, out)
+        unary_operand(op, target, out)
         return op != EXP or extremes(target)[0] > 0.0
     for j in range(len(out)):
         out[j] = math.copysign(abs(target[j]) ** (1.0 / power), target[j])

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dgsr.exact_search.bank import evaluate, probe
+from dgsr.exact_search.bank import probe, values_of
 from dgsr.exact_search.limits import (
     ANGLE,
     CLOSE,
@@ -27,7 +27,7 @@ from dgsr.exact_search.limits import (
 )
 from dgsr.kernels.arrays import copy_to, extremes
 from dgsr.kernels.compilation import compiled
-from dgsr.kernels.inverses import take_off
+from dgsr.kernels.inverses import unary_operand
 from dgsr.kernels.operators import COS, EXP, SIN, SQUARE, VARIABLE, apply, is_binary
 
 # How two subprograms f and g make a value: f + g, f - g, g - f, f g, f/g, g/f; or g alone does.
@@ -131,11 +131,11 @@ def find_candidates(r, start, stop, near, at_first, slots, bloom, candidates, lo
 
 
 @_compiled
-def evaluate_join(join, bank, work, out):
+def values_of_join(join, bank, work, out):
     """Write the values of a join, computed from its subprograms."""
-    evaluate(join.second, bank, work)
+    values_of(join.second, bank, work)
     if join.kind != ALONE:
-        evaluate(join.first, bank, out)
+        values_of(join.first, bank, out)
         for j in range(N_POINTS):
             work[j] = combined(join.kind, out[j], work[j])
     apply_unary_or_power(join.unary, join.power, bank, work, out)
@@ -255,7 +255,7 @@ def simplest_join(query, bank, without, outer, n_firsts, most, most_nodes):
                     return best
                 query.looks[0] -= EVALUATION
                 candidate = Join(n_nodes, unary, power, kind, f, g)
-                evaluate_join(candidate, bank, query.work, query.made)
+                values_of_join(candidate, bank, query.work, query.made)
                 if are_close(query.made, target, query.tolerance):
                     best = candidate
     return best
@@ -330,7 +330,7 @@ def operands_of(op, value, largest, out):
         Receives them.
     """
     if op != SIN and op != COS:
-        take_off(op, value, out[:1])
+        unary_operand(op, value, out[:1])
         if op == EXP and value[0] <= 0.0:
             return 0
         if op == SQUARE:

@@ -26,7 +26,6 @@ from dgsr.exact_search.join import (
     Join,
     are_close,
     binary_of,
-    evaluate_join,
     fill_tolerance,
     find_candidates,
     n_outer,
@@ -34,6 +33,7 @@ from dgsr.exact_search.join import (
     operands_of,
     simplest_join,
     take_points,
+    values_of_join,
     write_join,
 )
 from dgsr.exact_search.limits import (
@@ -129,7 +129,7 @@ def _search_wide(progress, values, bank, program):
 @_compiled
 def _has_values(join, contexts, target, tolerance, bank, work):
     """Return whether a join in contexts has the target's values: inverting may drown what is left."""
-    evaluate_join(join, bank, work[0], work[1])
+    values_of_join(join, bank, work[0], work[1])
     for i in range(len(contexts) - 1, -1, -1):
         if contexts[i] >= 0:
             copy_to(work[0], work[1])

@@ -26,12 +26,12 @@ from dgsr.kernels.operators import (
     TANH,
 )
 
-# The operators that `ways_to_look` may return, in its order.
+# The operators that `invertible_operators` may return, in its order.
 _INVERTIBLE = (EXP, LOG, SIN, COS, SQRT, SQUARE, CUBE, INV, TANH, ARCSIN, ARCCOS)
 
 
 @compiled()
-def ways_to_look(opcodes):
+def invertible_operators(opcodes):
     """Return the unary operators that a target may be inverted by.
 
     Parameters
@@ -42,7 +42,7 @@ def ways_to_look(opcodes):
     Returns
     -------
     ndarray of int64
-        Opcodes of the library's operators that `take_off` can invert, and in any case exp and 1/x.
+        Opcodes of the library's operators that `unary_operand` can invert, and in any case exp and 1/x.
     """
     ways = np.empty(len(_INVERTIBLE), dtype=np.int64)
     n = 0
@@ -57,7 +57,7 @@ def ways_to_look(opcodes):
 
 
 @compiled()
-def take_off(op, values, out):
+def unary_operand(op, values, out):
     """Write the operand for which a unary operator has given values; return False if not known.
 
     Parameters
