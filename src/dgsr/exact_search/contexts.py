@@ -36,15 +36,15 @@ _compiled = compiled()
 
 @_compiled
 def n_contexts(n_programs, bank):
-    """Return how many contexts there are of the first `n_programs` subprograms; they are the first of all."""
+    """Return the number of contexts without a subprogram or with one of the first `n_programs`."""
     return len(bank.unary) + LARGEST_POWER - 1 + ALONE * n_programs
 
 
 @_compiled
 def parts(context, bank):
-    """Return number of the unary operator or -1, power, how a subprogram is combined, and its number.
+    """Return the unary operator's number or -1, the power, the way of combining, and the subprogram's number.
 
-    Without a subprogram the third is ALONE.
+    The way of combining is ALONE where the context has no subprogram.
     """
     n_unary = len(bank.unary)
     if context < n_unary:
@@ -57,7 +57,7 @@ def parts(context, bank):
 
 @_compiled
 def nodes_of(contexts, bank):
-    """Return the nodes of some contexts, a tuple of numbers of which -1 is none."""
+    """Return the total nodes of a tuple of contexts, in which -1 stands for no context."""
     n = 0
     for context in contexts:
         if context >= 0:
@@ -68,7 +68,7 @@ def nodes_of(contexts, bank):
 
 @_compiled
 def has_sine(context, bank):
-    """Return whether a context's subprogram has a sine or cosine; no context, -1, has none."""
+    """Return whether a context has a subprogram with a sine or cosine; -1 stands for no context."""
     if context < 0:
         return False
     _, _, kind, f = parts(context, bank)
@@ -86,7 +86,7 @@ def commute(outer, inner, bank):
 
 @_compiled
 def fill_hole(context, bank, inside, out):
-    """Write the values of a context whose hole has some values."""
+    """Write the values of a context, given those of its hole."""
     unary, power, kind, f = parts(context, bank)
     if kind == ALONE:
         apply_unary_or_power(unary, power, bank, inside, out)
@@ -97,7 +97,7 @@ def fill_hole(context, bank, inside, out):
 
 @_compiled
 def invert(context, bank, target, out):
-    """Write the values that the hole must have; return False if there are none or many.
+    """Write the values that the hole must have; return False unless there is exactly one set of them.
 
     Parameters
     ----------
@@ -127,7 +127,7 @@ def invert(context, bank, target, out):
 
 @_compiled
 def _second(kind, value, first):
-    """Return the second of two values, given the first and what they make."""
+    """Return the second of two values, given the first and their combination."""
     if kind == ADDED:
         return value - first
     if kind == LESS_SECOND:
@@ -160,7 +160,7 @@ def length_in(join, contexts, bank):
 @_compiled
 def write_in(join, contexts, bank, program):
     """Write the tokens of a join in contexts, the outermost first; return how many there are."""
-    # From the innermost context out: what is written so far moves on, to make room.
+    # Contexts are written from the innermost out; the tokens so far move on to make room for each.
     n = write_join(join, bank, program, 0)
     inside = np.empty(len(program), dtype=np.int64)
     for i in range(len(contexts) - 1, -1, -1):

@@ -26,25 +26,24 @@ from dgsr.exact_search.limits import (
     SMALLEST_SUMMAND,
 )
 from dgsr.kernels.arrays import copy_to, extremes
-from dgsr.kernels.compilation import compiled
+from dgsr.kernels.compilation import allocation_free, compiled
 from dgsr.kernels.inverses import unary_operand
 from dgsr.kernels.operators import COS, EXP, SIN, SQUARE, VARIABLE, apply, is_binary
 
-# How two subprograms f and g make a value: f + g, f - g, g - f, f g, f/g, g/f; or g alone does.
+# Ways of combining two subprograms f and g: f + g, f - g, g - f, f g, f/g, g/f, and g alone.
 ADDED, LESS_SECOND, LESS_FIRST, MULTIPLIED, BY_SECOND, BY_FIRST, ALONE = range(7)
-#: Nodes of a join where there is none.
+#: Number of nodes that stands for no join.
 NONE = 1 << 30
 
 _compiled = compiled()
 _inlined = compiled(_nrt=False, forceinline=True)
-_lean = compiled(_nrt=False)  # without the counting of references
 
 
 class Query(NamedTuple):
-    """Values that a join is searched for, and room to work in."""
+    """The values that a join is searched for, and scratch arrays."""
 
     values: np.ndarray  # (N_POINTS,)
-    tolerance: np.ndarray  # (N_POINTS,): how near the values of a join must be
+    tolerance: np.ndarray  # (N_POINTS,): largest distance of a join from the values
     work: np.ndarray  # (N_POINTS,)
     made: np.ndarray  # (N_POINTS,)
     operands: np.ndarray  # (64,)
@@ -54,7 +53,7 @@ class Query(NamedTuple):
 
 @_compiled
 def new_query():
-    """Return a query for no values yet."""
+    """Return a query whose values are still to be written."""
     row = np.empty(N_POINTS)
     candidates = np.empty((MOST_CANDIDATES, 3), dtype=np.int64)
     looks = np.zeros(1, dtype=np.int64)
@@ -98,9 +97,9 @@ def binary_of(kind):
     return 2 if kind == MULTIPLIED else 3
 
 
-@_lean
+@allocation_free
 def find_candidates(r, start, stop, near, at_first, slots, bloom, candidates, looks):
-    """Find what may make a value, judged by the first point alone.
+    """Find the joins that have a value at the first point.
 
     Parameters
     ----------
@@ -143,7 +142,7 @@ def values_of_join(join, bank, work, out):
 
 @_compiled
 def apply_unary_or_power(unary, power, bank, values, out):
-    """Write the values of a unary operator, or of a power if `unary` is -1, of some values."""
+    """Write the values of a unary operator, or of a power if `unary` is -1, given those of its operand."""
     if unary >= 0:
         apply(bank.unary[unary], 0, values, values, out, N_POINTS)
         return
@@ -155,7 +154,7 @@ def apply_unary_or_power(unary, power, bank, values, out):
 
 @_compiled
 def are_close(values, target, tolerance):
-    """Return whether values are within their tolerance of the target."""
+    """Return whether all values are within the tolerance of the target."""
     for j in range(N_POINTS):
         if not abs(values[j] - target[j]) <= tolerance[j]:
             return False
@@ -164,7 +163,7 @@ def are_close(values, target, tolerance):
 
 @_compiled
 def fill_tolerance(target, tolerance):
-    """Write how near values must be to a target; return False if the target is not finite."""
+    """Write the largest distance of a join from a target; return False if the target is not finite."""
     size = 0.0
     for j in range(N_POINTS):
         size = max(size, abs(target[j]))
@@ -177,7 +176,7 @@ def fill_tolerance(target, tolerance):
 
 @_compiled
 def n_outer(bank):
-    """Return how many things may be outermost in a join: no operator, a unary operator, a power."""
+    """Return the number of ways in which a join may begin: with no operator, a unary one, or a power."""
     return len(bank.unary) + LARGEST_POWER
 
 
@@ -262,29 +261,22 @@ def simplest_join(query, bank, without, outer, n_firsts, most, most_nodes):
 
 
 @_compiled
-def take_points(values, bank, out):
-    """Write the values at the points of a data set, given those at all of its rows."""
-    for j in range(N_POINTS):
-        out[j] = values[bank.semantics.rows[j]]
-
-
-@_compiled
-def join(values, bank, without, most_first, looks, program):
+def join(target, bank, without, most_first, looks, program):
     """Write the simplest join that has the values of a target.
 
     Parameters
     ----------
-    values : ndarray of shape (n,), float64
-        The target at all rows of the data set.
+    target : ndarray of shape (N_POINTS,), float64
+        The values that the join must have at the points.
     bank : Bank
-        The bank of subprograms, filled with their values on the data set (`Bank.at`).
+        The bank of subprograms, filled with their values at the points (`Bank.at`).
     without : bool
         Whether sines and cosines are not allowed.
     most_first : int
         Most subprograms tried as the first of two.
     looks : ndarray of shape (1,), int64
-        The looks that are left to many joins, off which those of this one are taken; without any nothing is
-        found.
+        The looks that are left to many joins, from which those of this one are subtracted. If none are left,
+        nothing is found.
     program : ndarray of shape (most,), int64
         Receives the tokens.
 
@@ -293,26 +285,16 @@ def join(values, bank, without, most_first, looks, program):
     int
         Number of tokens; 0 if nothing is found.
     """
-    if len(values) < N_POINTS or looks[0] <= 0:
+    if looks[0] <= 0:
         return 0
     query = new_query()
-    take_points(values, bank, query.values)
-    if _is_level(query.values) and not _is_level(values):
-        return 0  # what has died away at the points is no constant
+    copy_to(query.values, target)
     n_firsts = min(bank.n_up_to[3], most_first), min(bank.n_up_to[2], most_first)
     most = min(looks[0], LOOKS_OF_JOIN)
     query.looks[0] = most
     found = simplest_join(query, bank, without, (0, n_outer(bank)), n_firsts, len(program), NONE)
     looks[0] -= most - query.looks[0]
     return 0 if found.nodes == NONE else write_join(found, bank, program, 0)
-
-
-@_compiled
-def _is_level(values):
-    for j in range(len(values)):
-        if not abs(values[j] - values[0]) <= CLOSE * abs(values[0]):
-            return False
-    return True
 
 
 @_compiled

@@ -15,7 +15,8 @@ KEPT_OF_SMALL, KEPT_OF_LARGE = 16, 128
 #: Integers and powers up to these count as one node, however many tokens they take: textbook laws are full of
 #: them, and beyond 5 they are rare.
 LARGEST_INTEGER, LARGEST_POWER = 5, 5
-#: Levels of the enumeration; with more nodes even a library of one operator has few functions that are new.
+#: Levels of the enumeration; among programs of more nodes even a library of one operator has few new
+#: functions.
 MOST_NODES = 9
 #: Points at which functions are told apart while they are enumerated: enough that two that agree at all of
 #: them to seven digits are one function.
@@ -60,8 +61,8 @@ MOST_FIRST, MOST_FIRST_OF_LAW = 128, 512
 FIRSTS_AT_ONCE, MOST_CANDIDATES = 128, 4096
 #: Looks that evaluating one candidate at all points costs, in time.
 EVALUATION = 100
-#: Looks of one join, and of one join of a stage. On common data none comes near; where all subprograms have
-#: the same few values the rest is not searched.
+#: Most looks of one join, and of one join of a stage. Joins on common data need far fewer; where all
+#: subprograms have the same few values, these limits end the search.
 LOOKS_OF_JOIN, LOOKS_OF_JOIN_IN_STAGE = 500_000, 20_000_000
 #: Operands of sine and cosine are searched for up to these absolute values: everywhere, and in stages whose
 #: operand is almost all of the program and leaves time for more periods.
@@ -73,8 +74,8 @@ MOST_OPERANDS = 160
 
 #: Looks for which a stage plans its joins, which take about half a second.
 LOOKS_OF_STAGE = 60_000_000
-#: Looks after which a stage ends whatever it had planned: evaluations and values that are alike may cost more
-#: than was planned.
+#: Looks after which a stage ends even if not all its planned joins are done, because evaluations and
+#: subprograms of equal values may cost more than planned.
 MOST_LOOKS_OF_STAGE = 180_000_000
 #: Looks between two questions whether the search should stop, about a tenth of a second.
 LOOKS_AT_ONCE = 10_000_000
@@ -88,5 +89,5 @@ FEWEST_FIRSTS = 64
 
 #: Repaired programs of one call: more would crowd out the population they are added to.
 MOST_REPAIRED = 200
-#: Looks of all repairs of one call, a second or two. On common data none comes near.
+#: Most looks of all repairs of one call, which take a second or two. Repairs on common data need far fewer.
 LOOKS_OF_REPAIR = 200_000_000

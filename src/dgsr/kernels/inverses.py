@@ -42,7 +42,8 @@ def invertible_operators(opcodes):
     Returns
     -------
     ndarray of int64
-        Opcodes of the library's operators that `unary_operand` can invert, and in any case exp and 1/x.
+        Opcodes of the library's operators that `unary_operand` can invert, and those of exp and 1/x in any
+        case.
     """
     ways = np.empty(len(_INVERTIBLE), dtype=np.int64)
     n = 0
@@ -58,7 +59,7 @@ def invertible_operators(opcodes):
 
 @compiled()
 def unary_operand(op, values, out):
-    """Write the operand for which a unary operator has given values; return False if not known.
+    """Write the operand for which a unary operator has given values; return False if it is unknown.
 
     Parameters
     ----------
@@ -66,8 +67,8 @@ def unary_operand(op, values, out):
         Opcode of the operator.
     values : ndarray of shape (n_samples,), float64
     out : ndarray of shape (n_samples,), float64
-        Receives the operand: the principal one where there are several, NaN where there is none. For exp it
-        is log|values|, the sum of logarithms that a product has whatever its sign.
+        Receives the operand: the principal one where there are several, NaN where there is none. The operand
+        of exp is log|values|, so that callers have to check the sign.
     """
     n = len(values)
     if op == EXP:
@@ -114,7 +115,7 @@ def unary_operand(op, values, out):
 
 @compiled()
 def second_operand(op, values, first, out):
-    """Write the second operand for which a binary operator has given values; return False if not known.
+    """Write the second operand for which a binary operator has given values; return False if it is unknown.
 
     Parameters
     ----------
