@@ -14,7 +14,7 @@ from scipy.optimize import minimize
 
 from dgsr.population import DataSet, Population
 
-# Loss of a program without a finite value, for the optimiser.
+# Loss that the optimiser gets for a program without a finite value.
 _INVALID = 1e100
 
 

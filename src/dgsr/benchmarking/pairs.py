@@ -1,4 +1,4 @@
-"""Paired comparisons of methods on drawn problems: what one finds and the other does not, and McNemar's test.
+"""Paired comparisons of methods on drawn problems: finds of one and not the other, and McNemar's test.
 
 python -m dgsr.benchmarking.pairs FILE.jsonl ...
 """
@@ -15,11 +15,11 @@ from scipy.stats import binomtest
 
 from dgsr.benchmarking.tables import read_records, wilson_interval
 
-# What two methods must have in common to be compared, and what two runs must to be a pair.
+# Entries of a record that two methods must share to be compared, and that two runs must share to be a pair.
 _SETTING = ("set", "draw_seed", "noise", "max_time", "budget")
 _PROBLEM = ("problem", "seed")
 
-# The runs of one setting: by method, by problem and seed.
+# The runs of one setting, first by method, then by problem and seed.
 _Runs = dict[str, dict[tuple[Any, ...], Mapping[str, Any]]]
 
 
@@ -159,7 +159,7 @@ def _median(runs: Sequence[Mapping[str, Any]]) -> float | None:
 
 
 def tables(records: Iterable[Mapping[str, Any]]) -> tuple[str, list[list[dict[str, Any]]]]:
-    """Return what a person reads of the records.
+    """Return a heading and tables of the records for a person to read.
 
     Returns
     -------

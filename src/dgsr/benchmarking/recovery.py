@@ -1,4 +1,4 @@
-"""Judge whether an expression is the true formula of a problem: by numbers, which sympy may confirm."""
+"""Judge whether an expression is the true formula of a problem, by values that sympy may confirm."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ def _points(problem: Problem, random_state: int) -> list[dict[str, Any]]:
     """Return random points of the domain, as mpmath numbers of 50 digits by variable name."""
     from mpmath.ctx_mp import MPContext
 
-    context = MPContext()  # not mpmath.mp, whose precision is the user's
+    context = MPContext()  # mpmath.mp is not used, because its precision belongs to the user
     context.dps = DIGITS
     rng = np.random.default_rng(random_state)
     low = [variable.low for variable in problem.variables]
@@ -188,7 +188,7 @@ def _roundings(tree: Tree) -> list[Tree]:
     rounded = [map_leaves(tree, _rounded)]
     try:
         merged = from_sympy(to_sympy(tree))
-    except (ValueError, ArithmeticError, RecursionError):  # infinite or complex parts, or too deep
+    except (ValueError, ArithmeticError, RecursionError):  # infinite or complex parts, or a tree too deep
         return rounded
     return [*rounded, map_leaves(merged, _rounded)]
 

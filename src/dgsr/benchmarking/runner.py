@@ -12,7 +12,7 @@ from dgsr.benchmarking.recording import finite, nmse, plain, record_all
 from dgsr.benchmarking.recovery import is_recovered
 from dgsr.problems import Problem, load_problem, load_set
 
-# The entries of a record that tell one run from another.
+# The entries of a record that identify a run.
 _KEY = ("problem", "method", "seed", "budget", "noise", "options")
 
 

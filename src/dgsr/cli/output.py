@@ -100,5 +100,5 @@ def warnings_as_notes() -> Iterator[None]:
 
 
 def progress(quiet: bool, line: Callable[[Any], str]) -> AbstractContextManager[Any]:
-    """Return a context that gives a callback which shows progress, or None if `quiet`."""
+    """Return a context manager whose value is a callback that shows progress, or None if `quiet`."""
     return nullcontext() if quiet else shown(line, _STDERR)

@@ -218,7 +218,7 @@ class _Writer:
         raise ValueError(f"{shown!r} cannot be written with library {self.library.name!r}: {mend}.")
 
     def _within(self, tree: Tree, written_out: Tree) -> None:
-        """Write a replacement of `tree`; an error about what the library lacks for it names `tree`."""
+        """Write a replacement of `tree`; the error that the library lacks an operator of it names `tree`."""
         new = _operators(written_out) - _operators(*tree[1:])
         missing = sorted(new - set(self.index) - set(_WRITTEN_OUT) - {"pow"})
         if missing:
@@ -262,7 +262,8 @@ class _Writer:
         if "add" in self.index and len(written) * count + count - 1 <= len(written) + 2 * count + 1:
             self.tokens += [self.index["add"]] * (count - 1) + written * count
         else:
-            # The child is not written a second time, which would take forever for nested multiples.
+            # The tokens of the child are copied, because writing it again would take forever for nested
+            # multiples.
             self.tokens.append(self.index["mul"])
             self.write(count)
             self.tokens += written

@@ -21,7 +21,7 @@ from dgsr.kernels.sampling import draw_tokens
 #: Programs that are decoded together; their keys and values have to stay in the processor's cache.
 BLOCK = 32
 
-_EPSILON = 1e-5  # of torch's layer norm
+_EPSILON = 1e-5  # added to the variance, as in torch's layer norm
 
 # Sums may be taken in any order; nan and infinity are kept, for they must be detected.
 _compiled = compiled(nogil=True, fastmath={"reassoc", "contract", "arcp"})
@@ -45,7 +45,7 @@ class _Buffers(NamedTuple):
     qkv: np.ndarray  # (BLOCK, 3 width)
     hidden: np.ndarray  # (BLOCK, hidden)
     scores: np.ndarray  # (most keys,)
-    keys: np.ndarray  # (n, BLOCK, max_length, width): of all positions so far
+    keys: np.ndarray  # (n, BLOCK, max_length, width): keys of all positions so far
     values: np.ndarray  # (n, BLOCK, max_length, width)
 
 
@@ -245,7 +245,7 @@ def decode(weights, grammar, draws, state):
                 logits[:n], active[:n], t, draws.tree, grammar, tokens, draws.log_probs, state, inputs,
                 finished,
             )  # fmt: skip
-            n_left = 0  # programs that are not complete move to the front
+            n_left = 0  # the programs that are not complete move to the front
             for a in range(n):
                 if not finished[a]:
                     rows[n_left], active[n_left] = rows[a], active[a]

@@ -90,14 +90,14 @@ def fitting(token, parent, left, right, weight):
 
 @allocation_free
 def random_token(arities, but, around, choices, weight, state):
-    """Return a token drawn with probability proportional to its weight, or -1 where there is none.
+    """Return a token drawn with probability proportional to its weight, or -1 if no token can be drawn.
 
     Parameters
     ----------
     arities : tuple of int
         Least and greatest arity of the token.
     but : int
-        A token that is not drawn.
+        A token that must not be drawn.
     around : tuple of int
         The token's parent, which is the number of tokens for the root, and its left and right child, -1 for
         one that is not there yet.

@@ -21,7 +21,7 @@ from dgsr.pretraining.decontamination import Decontamination, comparable
 from dgsr.pretraining.guide import guide_nats
 from dgsr.pretraining.prior import DrawnDataSets, Prior
 
-#: Rows given to the encoder, and all rows of a data set, which decide whether a program is the true function.
+#: Rows that the encoder reads, and rows on which a program is compared with the true function.
 N_SEEN, N_ROWS = 30, 100
 
 #: A sampled program is the true function when its NMSE on all rows is below this.
@@ -98,13 +98,13 @@ def measure(
     Returns
     -------
     dict
-        ``log_likelihood_right``, ``_wrong``, ``_none``: mean log-likelihood in nats of the true program for
-        its own data, for those of the next equation, and for the mean encoding of all; ``guide_nats_right``,
-        ``_wrong``, ``_none``: nats of its parent-child pairs under the guide, for a generator that has one.
-        ``reward_right``, ``reward_wrong`` and ``top_reward_right``, ``top_reward_wrong``: mean reward of all
-        and of the best 2% of (at most) 100 samples for these data. ``valid``: share of the samples whose
-        values are finite. ``hit_1``, ``hit_10``, ...: share of the equations whose function is among the
-        first samples; ``hit_100_wrong``: with the wrong data.
+        ``log_likelihood_right``, ``_wrong``, ``_none``: mean log-likelihood in nats of the true program given
+        its own data, the data of the next equation, and the mean encoding of all data sets;
+        ``guide_nats_right``, ``_wrong``, ``_none``: nats of its parent-child pairs under the guide, for a
+        generator that has one. ``reward_right``, ``reward_wrong`` and ``top_reward_right``,
+        ``top_reward_wrong``: mean reward of all and of the best 2% of (at most) 100 samples for these data.
+        ``valid``: share of the samples whose values are finite. ``hit_1``, ``hit_10``, ...: share of the
+        equations whose function is among the first samples; ``hit_100_wrong``: with the wrong data.
     """
     drawn, d = validation.drawn, validation.n_variables
     n = min(n_datasets, len(drawn.y))
@@ -126,7 +126,7 @@ def measure(
 
     state = new_state(seed)
     exact = EXACT_FITTED if generator.library.has_constants else EXACT
-    # Of the control the first hundred samples are enough, for their share of hits is small.
+    # The first hundred samples suffice for the control, because its share of hits is small.
     counts = {"right": n_programs, "wrong": min(n_programs, 100)}
     rewards = {name: np.empty((n, count)) for name, count in counts.items()}
     first_hit = {name: np.full(n, np.inf) for name in counts}

@@ -90,7 +90,8 @@ class PretrainingConfig:
             )
 
 
-#: The settings of the paper, appendix "Dataset Generation and Training", and those of our generators.
+#: Presets: the settings of the paper, appendix "Dataset Generation and Training", and those of our
+#: generators.
 PRETRAINING_CONFIGS = {
     "paper": PretrainingConfig(
         objective="vpg",

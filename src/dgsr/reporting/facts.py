@@ -18,12 +18,12 @@ from dgsr.version import __version__
 #: Most rows whose values are written into a report, or that an estimator keeps for one.
 MAX_ROWS = 1_000
 
-# Larger values cannot be placed on an axis, whose width would overflow.
+# Largest value that is placed on an axis; the width of a larger one would overflow.
 _LARGEST = 1e300
 
 _PACKAGES = ("numpy", "torch", "scikit-learn")
 
-# Parameters that change what a fit shows and not what it finds.
+# Parameters that change the display of a fit and not its result.
 _WITHOUT_EFFECT = ("verbose", "callback")
 
 
@@ -105,7 +105,7 @@ def snippet(estimator: Any, *, weighted: bool) -> str:
 
 
 def caveats(estimator: Any) -> list[str]:
-    """Return the reasons why another fit with the same settings may find something else."""
+    """Return the reasons why another fit with the same settings may have another result."""
     found: list[str] = []
     if estimator.stop_reason_ == "constant target":
         return found

@@ -8,7 +8,7 @@ _SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 _TIMES, _MINUS = "\N{MULTIPLICATION SIGN}", "\N{MINUS SIGN}"
 
-#: What is written for a value that is not defined.
+#: The text for a value that is not defined.
 MISSING = "\N{EN DASH}"
 
 
