@@ -237,6 +237,7 @@ def test_an_unknown_objective_lists_the_known_ones():
     [
         {"steps": 0},
         {"n_datasets": 0},
+        {"n_datasets": 2},  # the default has four groups
         {"n_programs": 0},
         {"min_samples": 0},
         {"max_samples": 7},
