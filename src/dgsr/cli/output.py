@@ -75,7 +75,7 @@ def drop_unprinted() -> None:
 # Standard error ----------------------------------------------------------------------------------------
 
 
-def tell(message: str) -> None:
+def print_message(message: str) -> None:
     """Print one line on standard error."""
     typer.echo(printable(message), err=True)
 
@@ -83,7 +83,7 @@ def tell(message: str) -> None:
 def print_error(error: Exception) -> None:
     """Say in one line what is wrong, unless it is that the reader of the output, such as head, has left."""
     if not isinstance(error, BrokenPipeError):
-        tell(f"error: {error}")
+        print_message(f"error: {error}")
 
 
 def print_note(message: str) -> None:
