@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from dgsr.benchmarking import METHODS, read_records, run_one, run_set, summarise, to_markdown, wilson_interval
+from dgsr.benchmarking import METHODS, read_records, run_set, summarise, to_markdown, wilson_interval
 from dgsr.expressions import Expression, get_library
 from dgsr.expressions.constraints import Constraints
 from dgsr.generator.config import GeneratorConfig
@@ -52,7 +52,7 @@ def run(out=None, **options):
 
 
 def test_one_run_is_a_plain_json_record():
-    record = run_one("Feynman-1", "oracle", seed=3, budget=100, confirm=False)
+    (record,) = run(problems=["Feynman-1"], seeds=[3], budget=100)
     assert json.loads(json.dumps(record, allow_nan=False)) == record
     assert record["recovered"] is True
     assert record["how"] == "numeric"

@@ -161,7 +161,7 @@ def length_in(join, contexts, bank):
 def write_in(join, contexts, bank, program):
     """Write the tokens of a join in contexts, the outermost first; return how many there are."""
     # Contexts are written from the innermost out; the tokens so far move on to make room for each.
-    n = write_join(join, bank, program, 0)
+    n = write_join(join, bank, program)
     inside = np.empty(len(program), dtype=np.int64)
     for i in range(len(contexts) - 1, -1, -1):
         if contexts[i] < 0:

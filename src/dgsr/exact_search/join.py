@@ -294,7 +294,7 @@ def join(target, bank, without, most_first, looks, program):
     query.looks[0] = most
     found = simplest_join(query, bank, without, (0, n_outer(bank)), n_firsts, len(program), NONE)
     looks[0] -= most - query.looks[0]
-    return 0 if found.nodes == NONE else write_join(found, bank, program, 0)
+    return 0 if found.nodes == NONE else write_join(found, bank, program)
 
 
 @_compiled
@@ -340,8 +340,9 @@ def _roots(value, power, out):
 
 
 @_compiled
-def write_join(join, bank, program, at):
-    """Write the tokens of a join from position `at` on; return where they end."""
+def write_join(join, bank, program):
+    """Write the tokens of a join; return their number."""
+    at = 0
     if join.unary >= 0:
         program[at] = bank.unary_tokens[join.unary]
         at += 1

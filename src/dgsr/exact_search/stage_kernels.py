@@ -119,7 +119,7 @@ def _search_wide(progress, target, bank, program):
     at, n_firsts = progress[_AT], (len(bank.token), bank.n_up_to[4])
     found = simplest_join(query, bank, False, (at, at + 1), n_firsts, len(program), progress[_NODES])
     if found.nodes != NONE:
-        progress[_NODES], progress[LENGTH] = found.nodes, write_join(found, bank, program, 0)
+        progress[_NODES], progress[LENGTH] = found.nodes, write_join(found, bank, program)
     progress[_AT] += 1
     progress[LOOKS] -= LOOKS_OF_JOIN_IN_STAGE - query.looks[0]
     return progress[_AT] < n_outer(bank) and progress[LOOKS] > 0

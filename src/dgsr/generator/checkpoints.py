@@ -229,11 +229,6 @@ def folder_of(name_or_path: str | Path) -> Path:
     return folder
 
 
-def read_card(name_or_path: str | Path) -> dict[str, Any]:
-    """Return the card of a generator, by its name or folder."""
-    return json.loads((folder_of(name_or_path) / CARD).read_text(encoding="utf-8"))
-
-
 def load_generator(name_or_path: str | Path, device: str | torch.device = "cpu") -> Generator:
     """Load a pre-trained generator.
 

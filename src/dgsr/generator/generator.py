@@ -286,11 +286,3 @@ class Generator(nn.Module):
         encoding = self.encode_dataset(X, y, random_state)
         samples = self.sample_encoded(encoding, n, self.grammar(X.shape[1]), state)
         return self.population(samples.tokens, samples.lengths)
-
-    @torch.inference_mode()
-    def log_prob(self, population: Population, X: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """Return the log-probability of every program given a data set, of shape (n_programs,)."""
-        X, y = np.asarray(X, dtype=np.float64), np.asarray(y, dtype=np.float64)
-        encoding = self.encode_dataset(X, y)
-        arguments = population.tokens, population.lengths, self.grammar(X.shape[1])
-        return self.log_probs(encoding, *arguments).programs[0].cpu().numpy()

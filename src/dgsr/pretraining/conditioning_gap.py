@@ -77,11 +77,7 @@ def draw_validation_set(
 
 @torch.inference_mode()
 def measure(
-    generator: Generator,
-    validation: ValidationSet,
-    n_programs: int,
-    n_datasets: int,
-    seed: int = 0,
+    generator: Generator, validation: ValidationSet, n_programs: int, n_datasets: int
 ) -> dict[str, float]:
     """Measure the conditioning gap and the hit rates; the constants of samples are fitted before.
 
@@ -93,7 +89,6 @@ def measure(
         Number of programs to sample for each data set.
     n_datasets : int
         How many of the validation set's equations to use.
-    seed : int
 
     Returns
     -------
@@ -124,7 +119,7 @@ def measure(
         if generator.guide is not None:
             figures[f"guide_nats_{name}"] = float(guide_nats(generator, given, programs, d).mean())
 
-    state = new_state(seed)
+    state = new_state(0)
     exact = EXACT_FITTED if generator.library.has_constants else EXACT
     # The first hundred samples suffice for the control, because its share of hits is small.
     counts = {"right": n_programs, "wrong": min(n_programs, 100)}
