@@ -82,8 +82,8 @@ class PretrainingConfig:
                 raise ValueError(f"{name}={getattr(self, name)} must be at least 1.")
         if self.n_datasets % self.n_groups:
             raise ValueError(
-                f"n_datasets={self.n_datasets} must be a multiple of n_groups={self.n_groups}; change either, "
-                "for instance to n_groups=1."
+                f"n_datasets={self.n_datasets} must be a multiple of n_groups={self.n_groups}; change "
+                "either, for instance to n_groups=1."
             )
         if not 0.0 <= self.blind_share <= 1.0:
             raise ValueError(f"blind_share={self.blind_share} is a share: give a number from 0 to 1.")
