@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _inlined = compiled(_nrt=False, forceinline=True)
 
 
-class Task(NamedTuple):
+class FitTask(NamedTuple):
     """The programs to fit, and how to fit them."""
 
     programs: Programs

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dgsr.constants.jacobian import Point, Scratch, Task, compute, link
+from dgsr.constants.jacobian import FitTask, Point, Scratch, compute, link
 from dgsr.kernels.arrays import copy_to
 from dgsr.kernels.compilation import allocation_free, compiled
 from dgsr.kernels.evaluate import BLOCK
@@ -79,8 +79,8 @@ def fit_programs(programs, free, table, data, few, options, state, result):
     constants = programs.constants
     n_samples, n_constants, width = len(data.y), constants.shape[1], programs.tokens.shape[1]
     total, power = data.weights.sum(), _dot(data.weights, data.y, data.y, n_samples)
-    task = Task(programs, free, table, data, scaled, n_iterations, precision, total, power)
-    trial = Task(programs, free, table, few, scaled, 0, precision, few.weights.sum(), 0.0)
+    task = FitTask(programs, free, table, data, scaled, n_iterations, precision, total, power)
+    trial = FitTask(programs, free, table, few, scaled, 0, precision, few.weights.sum(), 0.0)
     scratch = Scratch(
         np.empty(width + 1, dtype=np.int64),
         np.empty(width + 1, dtype=np.bool_),

@@ -1,7 +1,7 @@
 """Bottom-up enumeration of a library's simplest functions, in compiled code.
 
-Programs are made node by node of those that are there already. Of programs with the same values at a few
-reference points only the first is kept: they are observationally equivalent.
+Programs are made node by node from those that are there already. Programs with the same values at a few
+reference points are observationally equivalent; only the first of them is kept.
 
 References
 ----------
@@ -41,7 +41,7 @@ from dgsr.kernels.operators import (
 _compiled = compiled()
 
 
-class Programs(NamedTuple):
+class Enumeration(NamedTuple):
     """Programs, the simplest first, as their first token and the numbers of their operands."""
 
     total: np.ndarray  # (1,) int64: number of programs enumerated so far, which fill the first entries below
@@ -71,13 +71,13 @@ def enumerate_programs(opcode, argument, n_columns, size, of_one=False):
 
     Returns
     -------
-    Programs
+    Enumeration
     """
     integers = [np.zeros(size, dtype=np.int64) for _ in range(5)]
     flags = [np.zeros(size, dtype=np.bool_) for _ in range(2)]
     slots = np.full(1 << (2 * size - 1).bit_length(), -1, dtype=np.int32)
     total = np.zeros(1, dtype=np.int64)
-    programs = Programs(total, *integers, *flags, np.empty((size, N_REFERENCE)), slots)
+    programs = Enumeration(total, *integers, *flags, np.empty((size, N_REFERENCE)), slots)
     first_variable = int(np.flatnonzero(opcode == VARIABLE)[0])
     operators = [t for t in range(first_variable) if opcode[t] != CONSTANT]
     tokens_of = {int(opcode[t]): t for t in operators}

@@ -62,7 +62,7 @@ _SIGNS = 4
 _compiled = compiled()
 
 
-class Task(NamedTuple):
+class StageTask(NamedTuple):
     """A stage in numbers, for one bank. A kind of stage ignores the fields that it has no use for."""
 
     kind: int
@@ -88,7 +88,7 @@ def go_on(task, progress, target, bank, program):
 
     Parameters
     ----------
-    task : Task
+    task : StageTask
     progress : ndarray of shape (5,), int64
         From `new_progress`; updated.
     target : ndarray of shape (N_POINTS,), float64

@@ -22,7 +22,7 @@ from dgsr.exact_search.stage_kernels import (
     LENGTH,
     WHOLE,
     WIDE,
-    Task,
+    StageTask,
     go_on,
     new_progress,
 )
@@ -114,7 +114,7 @@ def task_of(stage, bank):
         return -1 if contexts.or_none else first, counts[contexts.most]
 
     few = min(FEWEST_FIRSTS, len(bank.token))
-    return Task(
+    return StageTask(
         stage.kind,
         0 if stage.outer is None else counts[stage.outer],
         ends(stage.inner),

@@ -24,7 +24,7 @@ N_UNITS, _TRIALS = 3, 60
 _ROOM = 24
 
 
-class Draft(NamedTuple):
+class LawDraft(NamedTuple):
     """A law that is being drawn, in which children come before their parents until `_root_first`."""
 
     tree: Tree
@@ -282,7 +282,7 @@ def grow_law(n_variables, law, tree, units, state):
     int
         Number of nodes; 0 if the law would have more than `MAX_NODES`.
     """
-    draft = Draft(
+    draft = LawDraft(
         tree,
         np.zeros(2, dtype=np.int64),
         units[:n_variables],
