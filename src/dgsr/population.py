@@ -129,7 +129,7 @@ class Population:
         ----------
         X : ndarray of shape (n_samples, n_features), or DataSet
         y : ndarray of shape (n_samples,)
-            Target; must vary. Not given when `X` is a DataSet.
+            Target, which must vary. It is left out when `X` is a DataSet.
 
         Returns
         -------

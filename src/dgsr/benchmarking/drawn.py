@@ -19,7 +19,7 @@ from dgsr.kernels.random import new_state
 from dgsr.pretraining.prior import Prior
 from dgsr.problems.problem import Sample
 
-#: What the names of drawn sets begin with.
+#: The prefix of the names of drawn sets.
 PREFIX = "drawn:"
 #: Fewest and most rows to fit; their logarithm is uniform.
 ROWS = 20, 200

@@ -10,7 +10,7 @@ import typer
 from dgsr.cli.errors import FAILED, input_errors
 from dgsr.cli.output import print_line, print_message, print_table, warnings_as_notes
 
-# What the names of drawn sets begin with.
+# The prefix of the names of drawn sets; `dgsr.benchmarking.drawn` has it too, but takes a second to import.
 _DRAWN = "drawn:"
 
 

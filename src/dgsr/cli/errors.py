@@ -12,7 +12,7 @@ import typer
 from dgsr.cli.output import print_error, print_message
 
 FAILED, WRONG_INPUT = 1, 2
-INTERRUPTED, TERMINATED = 130, 143  # as shells report a program ended by Ctrl-C, and by SIGTERM
+INTERRUPTED, TERMINATED = 130, 143  # the codes of shells for programs ended by these signals
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""What the commands print: results on standard output; notes, errors and progress on standard error."""
+"""The output of the commands: results on standard output; notes, errors and progress on standard error."""
 
 from __future__ import annotations
 
@@ -28,6 +28,7 @@ def print_line(line: str = "") -> None:
 
 
 def print_json(content: Any) -> None:
+    """Print JSON; it must not have numbers that are not finite."""
     _print(json.dumps(content, indent=2, allow_nan=False))
 
 
@@ -81,12 +82,13 @@ def print_message(message: str) -> None:
 
 
 def print_error(error: Exception) -> None:
-    """Say in one line what is wrong, unless it is that the reader of the output, such as head, has left."""
+    """Print an error in one line, unless it is that the reader of the output, such as head, has ended."""
     if not isinstance(error, BrokenPipeError):
         print_message(f"error: {error}")
 
 
 def print_note(message: str) -> None:
+    """Print one line that begins with "note:" on standard error."""
     _STDERR.print(Text(printable(f"note: {message}")), soft_wrap=True)
 
 

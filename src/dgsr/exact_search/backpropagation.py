@@ -1,7 +1,7 @@
 """Semantic backpropagation: a near miss is repaired by exchanging one subtree, in compiled code.
 
-Where all of a program but one subtree is known, so are the values that the subtree must have, and a join with
-these is searched for. Of a sine, cosine or square the operand nearest to the present one is taken.
+The rest of a program determines the values that one subtree must have, and a join with these values is
+searched for. The inverse of a sine, cosine or square is the one nearest to the present operand.
 
 References
 ----------
@@ -42,7 +42,7 @@ def _nearest(op, value, now):
 
 @_compiled
 def _first_operand(op, values, second, out):
-    """Write the first operand that gives an operator these values; return False if it is not known."""
+    """Write the first operand for which a binary operator has given values; return False if it is unknown."""
     for j in range(N_POINTS):
         if op == ADD:
             out[j] = values[j] - second[j]
@@ -59,7 +59,7 @@ def _first_operand(op, values, second, out):
 
 @_compiled
 def repair(tokens, length, table, points, target, bank, looks, repaired, lengths):
-    """Write programs that differ from one in a subtree other than the whole, and have the target's values.
+    """Write programs that have the target's values and differ from a given one in a subtree, not the whole.
 
     Parameters
     ----------

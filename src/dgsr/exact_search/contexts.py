@@ -3,6 +3,9 @@
 A context is a unary operator or a power of the hole, or the hole on one side of a binary operator with a
 subprogram on the other. Given the values of the whole, those of the hole are known. A context is one number:
 first come the unary operators, then the powers, then the pairs of a subprogram and the way it is combined.
+
+In this file `context` is such a number, `bank` a `dgsr.exact_search.bank.Bank` whose values are filled, and
+`out` and the values given are ndarrays of shape (N_POINTS,), float64.
 """
 
 from __future__ import annotations

@@ -9,8 +9,9 @@ nanoseconds. Compiled code reads these numbers as constants; an edit of this fil
 #: Subprograms of a bank that is filled for every data set in about a millisecond, and of one that is filled
 #: once per search, in about a tenth of a second and 57 MB.
 SMALL, LARGE = 1 << 14, 1 << 20
-#: Of a bank of either size this part, the simplest subprograms, keeps its values at all points; those of the
-#: others are computed from their operands when they are asked for, which saves most of the memory.
+#: The simplest subprograms keep their values at all points, one in 16 of a small bank and one in 128 of a
+#: large one. Values of the others are computed from their operands when they are needed, which saves most of
+#: the memory.
 KEPT_OF_SMALL, KEPT_OF_LARGE = 16, 128
 #: Integers and powers up to these count as one node, however many tokens they take: textbook laws are full of
 #: them, and beyond 5 they are rare.

@@ -1,4 +1,4 @@
-"""Which token may stand where, as one table.
+"""The constraints on equations: one table of which token may stand where.
 
 The sampler, the prior and the genetic operators all read this table through `dgsr.kernels.grammar`, so that
 they agree on what a well-formed equation is.

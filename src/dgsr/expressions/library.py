@@ -19,7 +19,7 @@ from dgsr.expressions.user import UserOperator
 
 
 class Opcode(IntEnum):
-    """What the compiled evaluator does at a node."""
+    """The instruction that the compiled evaluator carries out at a node."""
 
     VARIABLE = 0
     CONSTANT = 1

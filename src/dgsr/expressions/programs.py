@@ -14,8 +14,8 @@ from dgsr.expressions.library import Library
 from dgsr.expressions.syntax import to_text
 from dgsr.expressions.trees import POWER_TOKENS, Tree, as_float, is_number, leaves
 
-#: Most tokens of a program that is written from a tree. What a library lacks is written out, so that programs
-#: may be long: tan(tan(..)) doubles with every tan.
+#: Most tokens of a program that is written from a tree. Programs may be long, because operators that the
+#: library lacks are written with others: tan(tan(..)) doubles with every tan.
 MAX_TOKENS = 2_000
 #: Most levels of a program. They keep every walk over its tree far from Python's recursion limit.
 MAX_LEVELS = 200

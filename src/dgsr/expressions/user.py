@@ -104,7 +104,8 @@ class UserOperator:
 
     @property
     def _loop(self) -> Any:
-        # Not a field, so that it is not pickled; of two threads that both compile, the first wins.
+        # The compiled operator is no field, so that it is not pickled. If two threads compile, the first one
+        # wins.
         loop = self.__dict__.get("_compiled")
         return self.__dict__.setdefault("_compiled", self._compile()) if loop is None else loop
 

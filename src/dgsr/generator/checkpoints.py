@@ -200,7 +200,7 @@ def _build(path: Path, header: Mapping[str, str], shapes: Mapping[str, tuple[int
             GeneratorConfig(**_fields_in(header, "config", GeneratorConfig)),
             Constraints(**_fields_in(header, "constraints", Constraints)),
         )
-        with torch.device("meta"), _Uninitialised():  # takes no memory, whatever the sizes
+        with torch.device("meta"), _Uninitialised():  # the tensors take no memory, even of absurd sizes
             empty = Generator(*parts)
         if written is not None:
             _refuse_other_names(written, empty.input_names())

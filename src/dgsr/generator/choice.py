@@ -1,4 +1,4 @@
-"""Which generator a search uses: a shipped one, one of the user's own, or an untrained one."""
+"""The choice of the generator of a search: a shipped one, one of the user's own, or an untrained one."""
 
 from __future__ import annotations
 

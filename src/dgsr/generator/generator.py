@@ -36,7 +36,7 @@ class Generator(nn.Module):
     ----------
     library : Library
         Its variables are the most that data may have; data with fewer use the first ones. `with_variables`
-        allows more, save with the encoder ``"rows"``.
+        allows more, except with the encoder ``"rows"``.
     config : GeneratorConfig
     constraints : Constraints
         Constraints of the sampled programs; they are part of the distribution.

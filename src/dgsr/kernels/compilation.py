@@ -32,7 +32,7 @@ from numba.misc.appdirs import AppDirs
 
 # Folders of machine code, one for each version of the sources, that are kept beside each other.
 _N_KEPT = 8
-# What loading or writing a damaged file raises.
+# The exceptions that loading or writing a damaged file may raise.
 _DAMAGED = (
     pickle.UnpicklingError,
     EOFError,

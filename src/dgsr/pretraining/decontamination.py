@@ -1,7 +1,7 @@
 """Decontamination: the functions that pre-training must never see, benchmark problems and held-out equations.
 
 A function is recognised by its values at fixed points, and in a library with constants by its skeleton too:
-the tokens of its canonical form, whatever the constants.
+the tokens of its canonical form without the values of constants.
 """
 
 from __future__ import annotations

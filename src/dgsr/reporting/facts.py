@@ -63,7 +63,7 @@ def judged(candidate: Candidate, X: np.ndarray, y: np.ndarray, weights: np.ndarr
     if rmse is not None and y[weighted].min() < y[weighted].max():
         r2 = 1 - mean_square / variance if variance > 0 else None
     elif rmse == 0:
-        r2 = 1.0  # as scikit-learn's r2_score has it for a constant that is predicted exactly
+        r2 = 1.0  # the value of scikit-learn's r2_score for a constant that is predicted exactly
     return Judged(candidate, r2, rmse, int(np.sum(~np.isfinite(residuals))), residuals)
 
 

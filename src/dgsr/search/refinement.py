@@ -163,7 +163,7 @@ class Refinement:
         return {name: tensor.clone() for name, tensor in self.generator.decoder.state_dict().items()}
 
     def load_weights(self, weights: dict[str, torch.Tensor]) -> None:
-        """Go on from the weights of another search, if its decoder has the same shapes."""
+        """Take over the weights of another search, if its decoder has the same shapes."""
         decoder = self.generator.decoder
         if _shapes(decoder.state_dict()) == _shapes(weights):
             decoder.load_state_dict(weights)

@@ -2,7 +2,7 @@
 
 All numbers are correlations, shares of variance and the like. They do not depend on the order of the rows,
 nor on the scale and the offset of y where y itself is described; log|y|, 1/y, y^2 and sqrt|y| mark the
-hypothesis that y has no offset. Those of a column do not depend on the order of the other columns.
+hypothesis that y has no offset. The descriptions of a column do not depend on the order of the other columns.
 """
 
 from __future__ import annotations

@@ -47,6 +47,7 @@ def _ranks(values: Tensor) -> Tensor:
 
 
 def exp(values: Tensor) -> Tensor:
+    """Return e**values, with values limited to 60 in size."""
     return values.clamp(-60.0, 60.0).exp()
 
 
