@@ -16,7 +16,7 @@ import torch
 from dgsr.constants.fitting import fit_constants
 from dgsr.generator.generator import Generator
 from dgsr.kernels.random import new_state
-from dgsr.population import DataSet, Population
+from dgsr.population import DataSet, Population, rewards_of
 from dgsr.pretraining.decontamination import Decontamination, comparable
 from dgsr.pretraining.guide import guide_nats
 from dgsr.pretraining.prior import DrawnDataSets, Prior
@@ -130,7 +130,7 @@ def measure(
         for name, given in (("right", encoding), ("wrong", others)):
             samples = generator.sample_encoded(given.of(np.array([j])), counts[name], grammar, state)
             nmse = fitted_nmse(generator.population(samples.tokens, samples.lengths), data)
-            rewards[name][j] = 1.0 / (1.0 + nmse)
+            rewards[name][j] = rewards_of(nmse)
             hits = np.flatnonzero(nmse < exact)
             if len(hits):
                 first_hit[name][j] = hits[0]

@@ -16,7 +16,7 @@ import torch
 from dgsr.generator import objectives
 from dgsr.generator.generator import Generator
 from dgsr.kernels.random import new_state
-from dgsr.population import DataSet
+from dgsr.population import DataSet, rewards_of
 from dgsr.pretraining import distributed
 from dgsr.pretraining.conditioning_gap import fitted_nmse
 from dgsr.pretraining.config import PretrainingConfig
@@ -182,7 +182,7 @@ class Trainer:
             )
             for j in range(n_datasets)
         ]
-        return 1.0 / (1.0 + np.stack(nmse))
+        return rewards_of(np.stack(nmse))
 
 
 @contextmanager

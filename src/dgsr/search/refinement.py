@@ -11,7 +11,7 @@ import numpy as np
 
 from dgsr.expressions.constraints import Grammar
 from dgsr.expressions.library import Library
-from dgsr.population import DataSet, Population
+from dgsr.population import DataSet, Population, rewards_of
 from dgsr.search.config import SearchConfig
 
 # torch takes more than a second to import; the functions that need it import it.
@@ -127,7 +127,7 @@ class Refinement:
         from dgsr.generator import objectives
 
         config = self._config
-        of_programs = 1.0 / (1.0 + nmse)
+        of_programs = rewards_of(nmse)
         if config.objective == "pqt":
             train = queue
         elif config.objective == "risk-seeking":

@@ -29,7 +29,7 @@ from dgsr.expressions.constraints import Constraints, Grammar
 from dgsr.expressions.library import Library
 from dgsr.kernels.random import new_state
 from dgsr.pareto import ParetoArchive
-from dgsr.population import DataSet, Population
+from dgsr.population import DataSet, Population, rewards_of
 from dgsr.search.budget import Budget
 from dgsr.search.config import SearchConfig
 from dgsr.search.evaluation import evaluation_of
@@ -216,7 +216,7 @@ class Search:
 
     def record(self, nmse: np.ndarray) -> None:
         """Add an entry to the history; `nmse` is that of the sampled programs, at least one."""
-        rewards = 1.0 / (1.0 + nmse)
+        rewards = rewards_of(nmse)
         self.history.append(
             {
                 "evaluations": self.n_evaluations,
