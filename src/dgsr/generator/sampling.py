@@ -8,12 +8,12 @@ import numpy as np
 import torch
 
 from dgsr.expressions.constraints import Grammar
-from dgsr.generator.compiled_decoder import Draws, decode
+from dgsr.generator.compiled_decoder import decode
 from dgsr.generator.decoder import Decoder
 from dgsr.generator.encoding import Encoding
 from dgsr.generator.packing import pack_decoder
 from dgsr.kernels.grammar import LENGTH, TreeState, new_tree_state
-from dgsr.kernels.sampling import draw_tokens
+from dgsr.kernels.sampling import Draws, draw_tokens
 
 # Complete programs leave the batch once they are more than this share of it: moving the cache of the others
 # costs about as much as a step.
@@ -106,10 +106,8 @@ def _draw_with_torch(
             logits.float().cpu().numpy().reshape(len(active), -1),
             active,
             t,
-            draws.tree,
+            draws,
             grammar,
-            draws.tokens,
-            draws.log_probs,
             state,
             inputs,
             finished,
