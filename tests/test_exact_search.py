@@ -290,7 +290,7 @@ def test_the_shares_of_the_stages_are_those_of_a_table_without_a_law():
 
 
 @pytest.mark.parametrize("n_asked", [1, 3, 12])
-def test_a_stage_ends_when_it_is_told_to(n_asked):
+def test_a_stage_ends_when_it_is_asked_to(n_asked):
     columns, asked = table(), []
 
     def should_stop():

@@ -19,7 +19,7 @@ LARGEST_INTEGER, LARGEST_POWER = 5, 5
 #: Levels of the enumeration; among programs of more nodes even a library of one operator has few new
 #: functions.
 MOST_NODES = 9
-#: Points at which functions are told apart while they are enumerated: enough that two that agree at all of
+#: Points at which functions are compared while they are enumerated: enough that two that agree at all of
 #: them to seven digits are one function.
 N_REFERENCE = 16
 #: Programs enumerated between two moments at which Ctrl-C is heard, about a tenth of a second.
@@ -41,7 +41,7 @@ ROUNDING_BITS = 1 << 20
 #: candidate: among more subprograms more are near by chance.
 NEAR_IN_SMALL, NEAR_IN_LARGE = 1e-5, 1e-9
 #: Subprograms of one value at the first point that are found by it, the simplest. Where columns have few
-#: values, or tiny ones, thousands share one, and telling them apart would take minutes.
+#: values, or tiny ones, thousands share one, and comparing them all would take minutes.
 MOST_ALIKE = 16
 #: Two values are the same within this share of their own size plus that share of the largest target value.
 CLOSE, CLOSE_BY_LARGEST = 1e-7, 1e-10
