@@ -14,6 +14,7 @@ from typing import Any
 from scipy.stats import binomtest
 
 from dgsr.benchmarking.tables import read_records, wilson_interval
+from dgsr.reporting.numbers import cell
 
 # Entries of a record that two methods must share to be compared, and that two runs must share to be a pair.
 _SETTING = ("set", "draw_seed", "noise", "max_time", "budget")
@@ -195,15 +196,7 @@ def _lines(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     yield "| " + " | ".join(name.replace("_", " ") for name in rows[0]) + " |"
     yield "|" + "|".join("---" if isinstance(value, str) else "---:" for value in rows[0].values()) + "|"
     for row in rows:
-        yield "| " + " | ".join(_cell(value) for value in row.values()) + " |"
-
-
-def _cell(value: Any) -> str:
-    if value is None:
-        return ""
-    if isinstance(value, float):
-        return f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"
-    return str(value)
+        yield "| " + " | ".join(cell(value) for value in row.values()) + " |"
 
 
 def main() -> None:

@@ -16,6 +16,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from dgsr.reporting.numbers import cell
 from dgsr.reporting.progress import printable, shown
 
 # One console for notes and progress, so that a note does not break a live line of progress.
@@ -39,7 +40,7 @@ def print_table(rows: Sequence[dict[str, Any]]) -> None:
         is_number = all(isinstance(row[name], int | float) for row in rows)
         table.add_column(Text(name, style="bold"), justify="right" if is_number else "left", overflow="fold")
     for row in rows:
-        table.add_row(*(Text(printable(_cell(value))) for value in row.values()))
+        table.add_row(*(Text(printable(cell(value))) for value in row.values()))
     if sys.stdout.isatty():
         Console(highlight=False).print(table)
         return
@@ -47,12 +48,6 @@ def print_table(rows: Sequence[dict[str, Any]]) -> None:
     Console(file=lines, width=10_000, highlight=False).print(table)
     for line in lines.getvalue().splitlines():
         print_line(line.rstrip())  # without the spaces that fill the last column
-
-
-def _cell(value: Any) -> str:
-    if isinstance(value, float):
-        return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
-    return "" if value is None else str(value)
 
 
 def _print(text: str) -> None:
