@@ -2,6 +2,9 @@
 
 The derivatives of a program by all its constants come from one pass back through it, from the root to the
 constants (reverse-mode differentiation): the adjoint of a constant is its row of the Jacobian.
+
+In this file `b` is the number of a program and `n_own` that of its constants, `task` is a FitTask, `point` a
+Point and `scratch` a Scratch.
 """
 
 from __future__ import annotations

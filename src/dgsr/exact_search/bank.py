@@ -257,7 +257,7 @@ def _fill_first(start, opcode, address, operands, at_first):
 
 @_compiled
 def values_of(i, bank, out):
-    """Write the values of subprogram i at all points, computed from those that are kept."""
+    """Write the values of subprogram i at all points into `out`, shape (N_POINTS,), float64."""
     if i < bank.n_kept:
         copy_to(out, bank.semantics.values[i])
         return

@@ -5,7 +5,8 @@ subprogram on the other. Given the values of the whole, those of the hole are kn
 first come the unary operators, then the powers, then the pairs of a subprogram and the way it is combined.
 
 In this file `context` is such a number, `bank` a `dgsr.exact_search.bank.Bank` whose values are filled, and
-`out` and the values given are ndarrays of shape (N_POINTS,), float64.
+`out` and the values given are ndarrays of shape (N_POINTS,), float64. A program is an ndarray of tokens,
+int64.
 """
 
 from __future__ import annotations

@@ -1,8 +1,12 @@
 """Joins: meet in the middle between a target and the bank, in compiled code.
 
 A join is one subprogram, or two under +, -, * or /, or either of these under one more unary operator or in a
-power. Given the target's values, every first subprogram says which values the second must have, and these are
+power. Given the target's values, every first subprogram determines the values of the second, and these are
 searched for in the bank.
+
+In this file `bank` is a `dgsr.exact_search.bank.Bank`, a subprogram an int, its number in the bank, and
+`program` an ndarray of tokens, int64. Arrays of values, among them `target`, `tolerance`, `work` and `out`,
+have the shape (N_POINTS,), float64.
 """
 
 from __future__ import annotations

@@ -136,7 +136,8 @@ def _vary(parents, fitness, grammar, crossover, mutation, tournament, mutate_max
 def select(fitness, lengths, tournament, state):
     """Return the index of the winner among `tournament` random programs.
 
-    The lowest fitness wins; of equals, the shortest program.
+    The program of the lowest fitness wins; of equals, the shortest one. `fitness`, float64, and `lengths`,
+    int64, have the shape (n_programs,).
     """
     winner = integer(state, len(fitness))
     for _ in range(tournament - 1):

@@ -79,7 +79,7 @@ def choices_of(grammar, n_constants):
 
 @allocation_free
 def fitting(token, parent, left, right, weight):
-    """Return the weight of a token between its parent and its children, of which -1 stands for none."""
+    """Return the weight of a token between its parent and its children, -1 for none; see `random_token`."""
     result = weight[parent, token]
     if left >= 0:
         result *= weight[token, left]

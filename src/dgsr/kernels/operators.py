@@ -290,7 +290,7 @@ def compile_loop(function, arity, derivatives):
 
 @compiled()
 def call_loop(address, left, right, out):
-    """Write ``out = function(left, right)`` by the compiled loop at an address."""
+    """Write ``out = function(left, right)`` by the compiled loop at an address; arrays are (n,), float64."""
     _call_loop(address, _VALUE, left, right, left, out, len(out))
 
 
