@@ -67,7 +67,7 @@ def fit_programs(programs, free, table, data, few, options, state, result):
     data : DataSet
         The weighted mean of its y must be 0 if slope and intercept are fitted.
     few : DataSet
-        A few of its rows, on which second starts are compared; the mean of their y must be 0 too then.
+        A few of its rows, on which second starts are compared; the mean of their y must then be 0, too.
     options : Options
     state : ndarray of 4 uint64
         State of the random generator; advanced where second starts are used.

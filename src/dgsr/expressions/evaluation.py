@@ -19,7 +19,7 @@ Functions = Mapping[str, UserOperator]
 #: Places of the operands that an operator may hide, because its value is finite where they are infinite.
 HIDDEN_OPERANDS = {"div": (1,), "pow": (0, 1), "exp": (0,), "tanh": (0,)}
 
-#: Operators of Python that compute the same of sympy expressions, numbers of many digits and tensors.
+#: Operators that Python computes alike for sympy expressions, numbers of many digits and tensors.
 ARITHMETIC: dict[str, Callable[..., Any]] = {
     "add": operator.add,
     "sub": operator.sub,

@@ -20,7 +20,7 @@ from dgsr.pretraining.prior_trees import INTEGER, MAX_NODES, NUMBER, VARIABLE, T
 
 #: Number of base units, such as length, mass and time, and of the random products that are tried for a unit.
 N_UNITS, _TRIALS = 3, 60
-# Most nodes that one factor takes; fewer must not be left when it is begun.
+# Nodes that must be free when a factor is begun, because one may take that many.
 _ROOM = 24
 
 
