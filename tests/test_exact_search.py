@@ -20,7 +20,7 @@ from dgsr.expressions import get_library
 from dgsr.expressions.constraints import Constraints
 from dgsr.expressions.library import Library
 from dgsr.kernels.grammar import are_valid
-from dgsr.kernels.inverses import invertible_operators, second_operand, unary_operand
+from dgsr.kernels.inverses import invertible_operators, unary_operand
 from dgsr.kernels.operators import COS, EXP, INV, LOG, SIN, SQUARE
 from dgsr.kernels.random import new_state
 from dgsr.population import DataSet, Population
@@ -361,29 +361,12 @@ def test_values_that_an_operator_never_has_are_those_of_no_operand():
     np.testing.assert_allclose(found, np.log(np.abs(y)))
 
 
-@pytest.mark.parametrize(
-    ("name", "function"),
-    [
-        ("add", lambda a, b: a + b),
-        ("sub", lambda a, b: a - b),
-        ("mul", lambda a, b: a * b),
-        ("div", lambda a, b: a / b),
-    ],
-)
-def test_the_second_operand_is_what_an_operator_and_its_first_operand_leave(name, function):
-    first, second = table()
-    found = np.empty(ROWS)
-    assert second_operand(KOZA.table.opcode[KOZA.index[name]], function(first, second), first, found)
-    np.testing.assert_allclose(found, second, rtol=1e-9)
-
-
 def test_an_operator_of_the_users_own_has_no_inverse():
     library = KOZA.with_operator("bump", lambda x: np.exp(-x * x))
     bump = library.table.opcode[library.index["bump"]]
     found = np.zeros(ROWS)
     assert not unary_operand(bump, table(1)[0], found)
     assert np.isnan(found).all()
-    assert not second_operand(bump, *table(2), found)
 
 
 def test_invertible_operators_are_the_librarys_and_two_more():

@@ -14,12 +14,21 @@ import math
 
 import numpy as np
 
-from dgsr.exact_search.join import join
+from dgsr.exact_search.join import (
+    ADDED,
+    BY_FIRST,
+    BY_SECOND,
+    LESS_FIRST,
+    LESS_SECOND,
+    MULTIPLIED,
+    join,
+    second_of,
+)
 from dgsr.exact_search.limits import MOST_FIRST, N_POINTS
 from dgsr.kernels.arrays import copy_to
 from dgsr.kernels.canonical import subtree_ends
 from dgsr.kernels.compilation import compiled
-from dgsr.kernels.inverses import second_operand, unary_operand
+from dgsr.kernels.inverses import unary_operand
 from dgsr.kernels.operators import ADD, COS, DIV, MUL, SIN, SQUARE, SUB, VARIABLE, apply, is_binary
 
 _compiled = compiled()
@@ -41,19 +50,20 @@ def _nearest(op, value, now):
 
 
 @_compiled
-def _first_operand(op, values, second, out):
-    """Write the first operand for which a binary operator has given values; return False if it is unknown."""
+def _operand(op, is_first, values, other, out):
+    """Write an operand of a binary operator, given its values and the other one; return False if unknown."""
+    if op == ADD:
+        kind = ADDED
+    elif op == SUB:
+        kind = LESS_FIRST if is_first else LESS_SECOND
+    elif op == MUL:
+        kind = MULTIPLIED
+    elif op == DIV:
+        kind = BY_FIRST if is_first else BY_SECOND
+    else:
+        return False
     for j in range(N_POINTS):
-        if op == ADD:
-            out[j] = values[j] - second[j]
-        elif op == SUB:
-            out[j] = values[j] + second[j]
-        elif op == MUL:
-            out[j] = values[j] / second[j]
-        elif op == DIV:
-            out[j] = values[j] * second[j]
-        else:
-            return False
+        out[j] = second_of(kind, values[j], other[j])
     return True
 
 
@@ -107,8 +117,8 @@ def repair(tokens, length, table, points, target, bank, looks, repaired, lengths
         if is_binary(op):
             second = ends[first]
             in_sine[second] = in_sine[i]
-            known[first] = _first_operand(op, wanted[i], values[second], wanted[first])
-            known[second] = second_operand(op, wanted[i], values[first], wanted[second])
+            known[first] = _operand(op, True, wanted[i], values[second], wanted[first])
+            known[second] = _operand(op, False, wanted[i], values[first], wanted[second])
         elif op == SIN or op == COS or op == SQUARE:
             known[first] = True
             for j in range(N_POINTS):

@@ -19,13 +19,12 @@ from dgsr.exact_search.join import (
     ADDED,
     ALONE,
     BY_FIRST,
-    BY_SECOND,
     LESS_FIRST,
-    LESS_SECOND,
     MULTIPLIED,
     apply_unary_or_power,
     binary_of,
     combined,
+    second_of,
     write_join,
     write_subprogram,
 )
@@ -116,7 +115,7 @@ def invert(context, bank, target, out):
         if kind < MULTIPLIED and abs(target[0]) < SMALLEST_SUMMAND * abs(values[f, 0]):
             return False
         for j in range(len(out)):
-            out[j] = _second(kind, target[j], values[f, j])
+            out[j] = second_of(kind, target[j], values[f, j])
         return bank.binary_tokens[binary_of(kind)] >= 0
     if unary >= 0:
         op = bank.unary[unary]
@@ -127,22 +126,6 @@ def invert(context, bank, target, out):
     for j in range(len(out)):
         out[j] = math.copysign(abs(target[j]) ** (1.0 / power), target[j])
     return bank.binary_tokens[2] >= 0 and (power % 2 == 1 or extremes(target)[0] >= 0.0)
-
-
-@_compiled
-def _second(kind, value, first):
-    """Return the second of two values, given the first and their combination."""
-    if kind == ADDED:
-        return value - first
-    if kind == LESS_SECOND:
-        return first - value
-    if kind == LESS_FIRST:
-        return value + first
-    if kind == MULTIPLIED:
-        return value / first
-    if kind == BY_SECOND:
-        return first / value
-    return value * first
 
 
 @_compiled

@@ -94,6 +94,22 @@ def combined(kind, f, g):
 
 
 @_inlined
+def second_of(kind, value, first):
+    """Return the second value g, given the first one f and the value that `combined` makes of both."""
+    if kind == ADDED:
+        return value - first
+    if kind == LESS_SECOND:
+        return first - value
+    if kind == LESS_FIRST:
+        return value + first
+    if kind == MULTIPLIED:
+        return value / first
+    if kind == BY_SECOND:
+        return first / value
+    return value * first
+
+
+@_inlined
 def binary_of(kind):
     """Return which of add, sub, mul, div, as 0 to 3, combines two subprograms in this way."""
     if kind < MULTIPLIED:

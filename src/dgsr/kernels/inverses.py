@@ -1,4 +1,4 @@
-"""Inverses of operators: the operands for which an operator has given values."""
+"""Inverses of unary operators: the operands for which an operator has given values."""
 
 from __future__ import annotations
 
@@ -8,21 +8,17 @@ import numpy as np
 
 from dgsr.kernels.compilation import compiled
 from dgsr.kernels.operators import (
-    ADD,
     ARCCOS,
     ARCSIN,
     COS,
     CUBE,
-    DIV,
     EXP,
     INV,
     LOG,
-    MUL,
     NEG,
     SIN,
     SQRT,
     SQUARE,
-    SUB,
     TANH,
 )
 
@@ -109,36 +105,5 @@ def unary_operand(op, values, out):
             out[j] = math.cos(values[j])
     else:
         out[:] = np.nan
-        return False
-    return True
-
-
-@compiled()
-def second_operand(op, values, first, out):
-    """Write the second operand for which a binary operator has given values; return False if it is unknown.
-
-    Parameters
-    ----------
-    op : int
-        Opcode of the operator.
-    values, first : ndarray of shape (n_samples,), float64
-        Values of the operator and of its first operand.
-    out : ndarray of shape (n_samples,), float64
-        Receives the second operand.
-    """
-    n = len(values)
-    if op == ADD:
-        for j in range(n):
-            out[j] = values[j] - first[j]
-    elif op == SUB:
-        for j in range(n):
-            out[j] = first[j] - values[j]
-    elif op == MUL:
-        for j in range(n):
-            out[j] = values[j] / first[j]
-    elif op == DIV:
-        for j in range(n):
-            out[j] = first[j] / values[j]
-    else:
         return False
     return True
