@@ -30,7 +30,7 @@ from dgsr.kernels.arrays import copy_to
 from dgsr.kernels.compilation import allocation_free, compiled
 from dgsr.kernels.elementary import exp
 from dgsr.kernels.inverses import invertible_operators
-from dgsr.kernels.operators import ADD, COS, DIV, EXP, LOG, MUL, SIN, SUB, VARIABLE, apply
+from dgsr.kernels.operators import ADD, COS, DIV, EXP, LOG, MUL, SIN, SUB, VARIABLE, apply, is_binary
 
 _compiled = compiled()
 _inlined = compiled(_nrt=False, forceinline=True)
@@ -265,6 +265,27 @@ def values_of(i, bank, out):
     values_of(bank.first[i], bank, first)
     values_of(bank.second[i], bank, second)
     apply(bank.opcode[i], bank.address[i], first, second, out, N_POINTS)
+
+
+@_compiled
+def write_subprogram(number, bank, program, at):
+    """Write the tokens of a subprogram from position `at` on; return where they end."""
+    stack = np.empty(len(program) - at + 1, dtype=np.int64)
+    stack[0] = number
+    n = 1
+    while n > 0:
+        n -= 1
+        i = stack[n]
+        op = bank.opcode[i]
+        program[at] = bank.token[i]
+        at += 1
+        if op != VARIABLE:
+            if is_binary(op):
+                stack[n] = bank.second[i]
+                n += 1
+            stack[n] = bank.first[i]
+            n += 1
+    return at
 
 
 @_inlined

@@ -15,6 +15,7 @@ import math
 
 import numpy as np
 
+from dgsr.exact_search.bank import write_subprogram
 from dgsr.exact_search.join import (
     ADDED,
     ALONE,
@@ -26,7 +27,6 @@ from dgsr.exact_search.join import (
     combined,
     second_of,
     write_join,
-    write_subprogram,
 )
 from dgsr.exact_search.limits import LARGEST_POWER, SMALLEST_SUMMAND
 from dgsr.kernels.arrays import copy_to, extremes

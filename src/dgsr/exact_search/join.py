@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dgsr.exact_search.bank import probe, values_of
+from dgsr.exact_search.bank import probe, values_of, write_subprogram
 from dgsr.exact_search.limits import (
     ANGLE,
     CLOSE,
@@ -32,7 +32,7 @@ from dgsr.exact_search.limits import (
 from dgsr.kernels.arrays import copy_to, extremes
 from dgsr.kernels.compilation import allocation_free, compiled
 from dgsr.kernels.inverses import unary_operand
-from dgsr.kernels.operators import COS, EXP, SIN, SQUARE, VARIABLE, apply, is_binary
+from dgsr.kernels.operators import COS, EXP, SIN, SQUARE, apply
 
 # Ways of combining two subprograms f and g: f + g, f - g, g - f, f g, f/g, g/f, and g alone.
 ADDED, LESS_SECOND, LESS_FIRST, MULTIPLIED, BY_SECOND, BY_FIRST, ALONE = range(7)
@@ -380,25 +380,4 @@ def write_join(join, bank, program):
         swapped = kind == LESS_FIRST or kind == BY_FIRST or (commutes and shorter)
         at = write_subprogram(second if swapped else first, bank, program, at + 1)
         at = write_subprogram(first if swapped else second, bank, program, at)
-    return at
-
-
-@_compiled
-def write_subprogram(number, bank, program, at):
-    """Write the tokens of a subprogram from position `at` on; return where they end."""
-    stack = np.empty(len(program) - at + 1, dtype=np.int64)
-    stack[0] = number
-    n = 1
-    while n > 0:
-        n -= 1
-        i = stack[n]
-        op = bank.opcode[i]
-        program[at] = bank.token[i]
-        at += 1
-        if op != VARIABLE:
-            if is_binary(op):
-                stack[n] = bank.second[i]
-                n += 1
-            stack[n] = bank.first[i]
-            n += 1
     return at
