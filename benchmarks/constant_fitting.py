@@ -56,7 +56,7 @@ def main() -> None:
     arguments = parser.parse_args()
     used = SearchConfig()
     ways = {
-        "BFGS (scipy), from 1.0": lambda p, d: bfgs.fit_constants(p, d),
+        "BFGS (scipy), from 1.0": bfgs.fit_constants,
         "compiled, from 1.0": lambda p, d: (
             fit_constants(p, d, scaled=False, n_iterations=100, precision=1e-8).nmse
         ),

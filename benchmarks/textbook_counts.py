@@ -115,7 +115,7 @@ def ordered(tree: Node, colours: dict[str, str]) -> str:
 def shape(tree: Node) -> str:
     """Return a text that is the same for trees that differ in the names and order of their symbols.
 
-    The symbols are told apart by colours, refined by what the tree looks like from each of them.
+    The symbols are distinguished by colours, refined by what the tree looks like from each of them.
     """
     names = sorted(set(symbols(tree)))
     colours = dict.fromkeys(names, "v")

@@ -72,6 +72,13 @@ def measure_few_programs(monkeypatch, n):
     monkeypatch.setattr(run_module, "measure", measure)
 
 
+def log_prob(generator, population, X, y):
+    """Return the log-probability of every program given a data set."""
+    with torch.inference_mode():
+        arguments = population.tokens, population.lengths, generator.grammar(X.shape[1])
+        return generator.log_probs(generator.encode_dataset(X, y), *arguments).programs[0].numpy()
+
+
 def rounds(search, n):
     for _ in range(n):
         search.tell(search.ask())

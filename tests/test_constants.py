@@ -102,14 +102,6 @@ def test_a_fit_is_never_worse_than_constants_of_one(fit):
     assert (fit(written(*programs), DataSet.from_arrays(X, y)) <= ones.nmse(X, y)).all()
 
 
-def test_once_stopped_the_other_programs_keep_constants_of_one():
-    X, y = data(lambda a, b: 3.0 * a)
-    population = written("mul const x1", "mul const x1", "mul const x1")
-    asked = iter([False, True])
-    bfgs.fit_constants(population, DataSet.from_arrays(X, y), lambda: next(asked))
-    np.testing.assert_allclose(population.constants[:, 0], [3.0, 1.0, 1.0], rtol=1e-5)
-
-
 @FITTERS
 def test_a_part_of_a_population_is_fitted_in_place(fit):
     X, y = data(lambda a, b: 3.0 * a)

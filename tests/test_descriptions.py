@@ -12,23 +12,19 @@ from scipy.stats import rankdata, spearmanr
 from dgsr.generator.guide import descriptions
 from dgsr.generator.guide.descriptions import (
     FREQUENCIES,
-    FUNCTIONS,
     MATCHED,
     MOST_COLUMNS,
     N_COLUMN,
     N_PAIR,
     N_TABLE,
-    ODD_PAIRS,
-    ORDERED_PAIRS,
     QUOTIENTS,
     REGRESSIONS,
     RESIDUALS,
-    SYMMETRIC_PAIRS,
-    TARGETS,
     Descriptions,
     by_strength,
     describe,
 )
+from dgsr.generator.guide.functions import FUNCTIONS, ODD_PAIRS, ORDERED_PAIRS, SYMMETRIC_PAIRS, TARGETS
 from searches import described, table, table_with_ties, tensors, wide_table
 
 torch.set_num_threads(1)

@@ -253,7 +253,7 @@ def test_a_run_that_failed_is_not_found_and_the_last_record_of_a_run_counts():
     failed = {
         name: record(0, "b", True)[name] for name in ("set", "draw_seed", "noise", "max_time", "budget")
     }
-    failed |= {"problem": "0", "seed": 0, "method": "b", "columns": 1, "error": "ValueError: told to"}
+    failed |= {"problem": "0", "seed": 0, "method": "b", "columns": 1, "error": "ValueError: asked to"}
     row, _ = compare([*RECORDS, failed])
     assert (row["only_first"], row["second_found"].split()[0]) == (4, "2")
     row, _ = compare([RECORDS[0], failed, *RECORDS[1:]])

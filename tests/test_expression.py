@@ -214,7 +214,7 @@ def test_a_library_comes_back_from_json(name):
 
 
 @pytest.mark.parametrize(
-    ("changes", "told"),
+    ("changes", "message"),
     [
         ({"n_variables": "3"}, "n_variables"),
         ({"n_variables": True}, "n_variables"),
@@ -226,8 +226,8 @@ def test_a_library_comes_back_from_json(name):
         ({"more": 1}, "no others"),
     ],
 )
-def test_an_entry_that_is_no_library_is_refused(changes, told):
-    with pytest.raises(ValueError, match=told):
+def test_an_entry_that_is_no_library_is_refused(changes, message):
+    with pytest.raises(ValueError, match=message):
         Library.from_json({**get_library("koza", 2).to_json(), **changes})
     with pytest.raises(ValueError, match="must have the entries"):
         Library.from_json({"name": "koza"})

@@ -20,6 +20,7 @@ from dgsr.generator.generator import Generator
 from dgsr.generator.guide import descriptions
 from dgsr.kernels.grammar import are_valid
 from dgsr.kernels.random import new_state
+from searches import log_prob
 
 torch.set_num_threads(1)
 
@@ -251,7 +252,7 @@ def test_data_of_any_scale_are_encoded_to_finite_numbers(generator, scale):
     X, y = datasets(1)
     assert torch.isfinite(latents(generator, X * scale, y * scale)).all()
     population = generator.sample(X[0] * scale, y[0] * scale, 20)
-    assert np.isfinite(generator.log_prob(population, X[0] * scale, y[0] * scale)).all()
+    assert np.isfinite(log_prob(generator, population, X[0] * scale, y[0] * scale)).all()
 
 
 @pytest.mark.parametrize("n_samples", [1, 7, 1000])
@@ -280,8 +281,8 @@ def test_log_prob_of_a_sample_is_that_of_its_data():
     encoding = generator.encode_dataset(X, y)
     samples = generator.sample_encoded(encoding, 50, generator.grammar(2), new_state(3))
     np.testing.assert_array_equal(population.tokens, samples.tokens)
-    np.testing.assert_allclose(generator.log_prob(population, X, y), samples.log_probs, atol=1e-4)
-    assert np.abs(generator.log_prob(population, X, -y) - samples.log_probs).max() > 0.01
+    np.testing.assert_allclose(log_prob(generator, population, X, y), samples.log_probs, atol=1e-4)
+    assert np.abs(log_prob(generator, population, X, -y) - samples.log_probs).max() > 0.01
 
 
 def enumerated(library, constraints, n_variables):
@@ -389,7 +390,7 @@ def test_a_refinable_copy_shares_the_encoder_and_not_the_decoder(tiny):
     (-twin.log_probs(encoding, population.tokens, population.lengths, grammar).programs.mean()).backward()
     optimizer.step()
     assert all(torch.equal(parameter, before[name]) for name, parameter in tiny.state_dict().items())
-    assert (twin.log_prob(population, X, y) > tiny.log_prob(population, X, y)).mean() > 0.5
+    assert (log_prob(twin, population, X, y) > log_prob(tiny, population, X, y)).mean() > 0.5
 
 
 def test_weights_depend_on_the_seed_alone_and_leave_the_global_generator_alone():

@@ -238,9 +238,9 @@ def test_walk_tells_parent_and_sibling_of_the_tree():
     parents, siblings, logits = walk(tokens, lengths, grammar)
     names = [token.name for token in SMALL.tokens] + [None]
     for b, program in enumerate(programs):
-        told = [(names[p], names[s]) for p, s in zip(parents[b], siblings[b])]
+        walked = [(names[p], names[s]) for p, s in zip(parents[b], siblings[b])]
         n = len(program)
-        assert told == parents_and_siblings(SMALL, program) + [(None, None)] * (parents.shape[1] - n)
+        assert walked == parents_and_siblings(SMALL, program) + [(None, None)] * (parents.shape[1] - n)
         assert (logits[b, np.arange(n), list(program)] == 0).all()
         assert (logits[b, n:] == 0).all()
 

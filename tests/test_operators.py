@@ -308,7 +308,7 @@ def test_a_name_that_formulas_use_otherwise_is_refused(name):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "message"),
     [
         (("gauss", gauss), "already"),
         (("f", lambda: 1.0), "one or two floats"),
@@ -327,13 +327,13 @@ def test_a_name_that_formulas_use_otherwise_is_refused(name):
         (("f", gauss, None, 3, lambda x: [x]), "'f' cannot be compiled"),
     ],
 )
-def test_a_function_that_cannot_be_an_operator_is_refused_with_the_mend(arguments, told):
-    with pytest.raises(ValueError, match=told):
+def test_a_function_that_cannot_be_an_operator_is_refused_with_the_mend(arguments, message):
+    with pytest.raises(ValueError, match=message):
         LIBRARY.with_operator(*arguments)
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         ("gauss", "'gauss': not a variable"),
         ("hypotenuse(x1)", "hypotenuse takes 2 arguments"),
@@ -341,8 +341,8 @@ def test_a_function_that_cannot_be_an_operator_is_refused_with_the_mend(argument
         ("gaus(x1)", "use one of .*hypotenuse"),
     ],
 )
-def test_a_wrong_use_of_a_users_operator_in_a_text_is_named(text, told):
-    with pytest.raises(ValueError, match=told):
+def test_a_wrong_use_of_a_users_operator_in_a_text_is_named(text, message):
+    with pytest.raises(ValueError, match=message):
         Expression.from_text(text, LIBRARY)
 
 

@@ -20,7 +20,7 @@ from dgsr.generator.config import GeneratorConfig
 from dgsr.generator.encoding import Encoding
 from dgsr.generator.generator import Generator
 from dgsr.kernels.random import new_state
-from dgsr.population import DataSet, Population
+from dgsr.population import DataSet, Population, rewards_of
 from dgsr.pretraining import (
     OBJECTIVES,
     PRETRAINING_CONFIGS,
@@ -86,7 +86,7 @@ def answers_after_training(assign=None, steps=150, k=40, seed=0, wrong_latents=F
 
         def rewards(tokens, lengths, drawn):
             population = Population(library, tokens, lengths, np.ones((len(lengths), 0)))
-            of_each = [population.rewards(DataSet.from_arrays(X[j], y[j])) for j in range(2)]
+            of_each = [rewards_of(population.nmse(DataSet.from_arrays(X[j], y[j]))) for j in range(2)]
             order = assign(np.arange(2 * k), k)
             return np.choose(order, of_each).reshape(2, k)
 
@@ -130,7 +130,8 @@ def test_every_program_is_rewarded_on_the_data_set_it_was_sampled_for():
         rewards = trainer.rewards(programs.tokens[at], programs.lengths[at], drawn)
         assert rewards.shape == (n, 3)
         expected = [
-            [programs[i : i + 1].rewards(drawn.X[j], drawn.y[j])[0]] * 3 for j, i in enumerate(at[::3])
+            [rewards_of(programs[i : i + 1].nmse(drawn.X[j], drawn.y[j]))[0]] * 3
+            for j, i in enumerate(at[::3])
         ]
         np.testing.assert_array_equal(rewards, expected)
         assert (rewards == 1.0).all() == (shift == 0)
@@ -168,7 +169,7 @@ def test_the_policy_gradient_is_that_of_its_objective_on_its_own_samples():
         encoding = generator.encode(drawn.X[j : j + 1], drawn.y[j : j + 1], 2)
         scored = generator.log_probs(encoding, samples.tokens[b], samples.lengths[b], grammar)
         program = generator.population(samples.tokens[b], samples.lengths[b])
-        rewards.append(float(program.rewards(drawn.X[j], drawn.y[j])[0]))
+        rewards.append(float(rewards_of(program.nmse(drawn.X[j], drawn.y[j]))[0]))
         entropy = sum(0.7**t * h for t, h in enumerate(scored.entropies[0, 0]))
         terms.append((scored.programs[0, 0], entropy))
     baseline = 0.5 * np.mean(rewards) + 0.5 * 0.9
@@ -237,6 +238,7 @@ def test_an_unknown_objective_lists_the_known_ones():
     [
         {"steps": 0},
         {"n_datasets": 0},
+        {"n_datasets": 2},  # the default has four groups
         {"n_programs": 0},
         {"min_samples": 0},
         {"max_samples": 7},

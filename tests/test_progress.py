@@ -101,15 +101,15 @@ def test_a_bar_escapes_the_names_of_features(notebook):
 
 
 def test_a_callback_is_told_beside_what_is_shown(capsys):
-    told = []
-    fit(verbose=1, callback=told.append)
-    shares = [progress.share for progress in told]
+    seen = []
+    fit(verbose=1, callback=seen.append)
+    shares = [progress.share for progress in seen]
     assert shares == sorted(shares)
     assert 0.0 < shares[0] < 1.0 == shares[-1]
     assert "evaluations" in capsys.readouterr().out
 
 
 def test_the_share_of_a_budget_in_seconds(capsys):
-    told = []
-    fit(max_evaluations=10**9, max_time=0.5, tolerance=0.0, callback=told.append)  # no fit is exact enough
-    assert 0.9 < told[-1].share <= 1.0
+    seen = []
+    fit(max_evaluations=10**9, max_time=0.5, tolerance=0.0, callback=seen.append)  # no fit is exact enough
+    assert 0.9 < seen[-1].share <= 1.0

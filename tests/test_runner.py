@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from dgsr.benchmarking import METHODS, read_records, run_one, run_set, summarise, to_markdown, wilson_interval
+from dgsr.benchmarking import METHODS, read_records, run_set, summarise, to_markdown, wilson_interval
 from dgsr.expressions import Expression, get_library
 from dgsr.expressions.constraints import Constraints
 from dgsr.generator.config import GeneratorConfig
@@ -17,7 +17,7 @@ from dgsr.kernels.random import new_state
 
 
 class Oracle:
-    """Answers x1*x2, which is right for Feynman-1 alone; fails when told to."""
+    """Answers x1*x2, which is right for Feynman-1 alone; fails when asked to."""
 
     fits = 0
 
@@ -30,7 +30,7 @@ class Oracle:
     def fit(self, X, y):
         Oracle.fits += 1
         if self.fails:
-            raise RuntimeError("told to fail")
+            raise RuntimeError("asked to fail")
         self.expression_ = Expression.from_text("x1*x2", get_library(self.library, X.shape[1]))
         self.n_evaluations_ = self.max_evaluations + self.random_state
         self.stop_reason_ = "oracle"
@@ -52,7 +52,7 @@ def run(out=None, **options):
 
 
 def test_one_run_is_a_plain_json_record():
-    record = run_one("Feynman-1", "oracle", seed=3, budget=100, confirm=False)
+    (record,) = run(problems=["Feynman-1"], seeds=[3], budget=100)
     assert json.loads(json.dumps(record, allow_nan=False)) == record
     assert record["recovered"] is True
     assert record["how"] == "numeric"
@@ -100,7 +100,7 @@ def test_a_failing_run_is_recorded_and_tried_again(tmp_path):
     out = tmp_path / "runs.jsonl"
     options = {"oracle": {"fails": True}}
     records = run(out, options=options)
-    assert all(record["error"] == "RuntimeError: told to fail" for record in records)
+    assert all(record["error"] == "RuntimeError: asked to fail" for record in records)
     assert [row["recovery"] for row in summarise(records)] == [0.0, 0.0, 0.0]
     run(out, options=options)
     assert Oracle.fits == 8

@@ -24,7 +24,7 @@ from dgsr.kernels.random import new_state
 from dgsr.population import DataSet, Population
 from dgsr.search import OBJECTIVES, Scored, Search, SearchConfig, run
 from dgsr.search.budget import _USUAL_LENGTH, Budget
-from searches import X, Y, assert_equal_populations, rounds, without_seconds
+from searches import X, Y, assert_equal_populations, log_prob, rounds, without_seconds
 
 pytestmark = pytest.mark.search
 
@@ -430,8 +430,8 @@ def test_refining_makes_good_programs_likelier(objective):
     good, bad = population[order[:5]], population[order[-20:]]
 
     def gap():
-        log_prob = search.generator.log_prob
-        return log_prob(good, X, Y).mean() - log_prob(bad, X, Y).mean()
+        nats = [log_prob(search.generator, programs, X, Y).mean() for programs in (good, bad)]
+        return nats[0] - nats[1]
 
     before = gap()
     for _ in range(10):

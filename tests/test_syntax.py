@@ -177,7 +177,7 @@ def test_parse_follows_the_usual_precedence(text, tree):
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         ("", "position 0"),
         ("x1 +", "position 4"),
@@ -199,8 +199,8 @@ def test_parse_follows_the_usual_precedence(text, tree):
         (",", "position 0"),
     ],
 )
-def test_parse_names_position_and_text_of_an_error(text, told):
-    with pytest.raises(ValueError, match=told):
+def test_parse_names_position_and_text_of_an_error(text, message):
+    with pytest.raises(ValueError, match=message):
         parse(text)
 
 
@@ -452,7 +452,7 @@ def test_powers_of_many_digits_stay_as_they_are_or_become_floats(text, written):
 
 
 @pytest.mark.parametrize(
-    ("text", "library", "told"),
+    ("text", "library", "message"),
     [
         ("abs(x1)", "koza", "abs\\(x1\\)"),
         ("3.39*x1", "koza", "3.39.*koza-const"),
@@ -463,8 +463,8 @@ def test_powers_of_many_digits_stay_as_they_are_or_become_floats(text, written):
         ("x1+1/0", "koza-const", "not finite"),
     ],
 )
-def test_what_a_library_cannot_write_is_named(text, library, told):
-    with pytest.raises(ValueError, match=told):
+def test_what_a_library_cannot_write_is_named(text, library, message):
+    with pytest.raises(ValueError, match=message):
         to_program(parse(text), get_library(library, 2))
 
 
@@ -483,7 +483,7 @@ def test_a_number_beyond_float64_is_refused_without_constants_too():
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         ("tan(" * 30 + "x1" + ")" * 30, "over 2000 tokens"),
         ("sinh(" * 30 + "x1" + ")" * 30, "over 2000 tokens"),
@@ -492,8 +492,8 @@ def test_a_number_beyond_float64_is_refused_without_constants_too():
         ("(" * 4 + "x1*x2" + ")**20" * 4, "over 2000 tokens"),
     ],
 )
-def test_what_becomes_too_large_a_program_is_refused(text, told):
-    with pytest.raises(ValueError, match=f"too large: its program is {told}"):
+def test_what_becomes_too_large_a_program_is_refused(text, message):
+    with pytest.raises(ValueError, match=f"too large: its program is {message}"):
         to_program(parse(text), get_library("koza", 2))
 
 

@@ -1,4 +1,4 @@
-"""What a fitted estimator can do: predict, be saved, reported on and displayed."""
+"""The methods of a fitted estimator: to predict, save, report and display."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class FittedRegressor(RegressorMixin, BaseEstimator):
 
     expression_: Expression
     pareto_front_: ParetoFront
-    _rows: tuple[np.ndarray, np.ndarray, np.ndarray | None]  # some rows of the fit and their weights
+    _rows: tuple[np.ndarray, np.ndarray, np.ndarray | None]  # rows of the fit with targets and weights
 
     def predict(self, X: Any, index: int | str | None = None) -> np.ndarray:
         """Evaluate a formula.

@@ -45,6 +45,11 @@ class DataSet(NamedTuple):
         return float(self.weights.sum() ** 2 / (self.weights**2).sum())
 
 
+def rewards_of(nmse: np.ndarray) -> np.ndarray:
+    """Return the rewards 1/(1 + NMSE) of programs (paper, section 3.1), which are 0 for invalid ones."""
+    return 1.0 / (1.0 + nmse)
+
+
 @dataclass(frozen=True, eq=False)
 class Population:
     """Programs of one library.
@@ -129,7 +134,7 @@ class Population:
         ----------
         X : ndarray of shape (n_samples, n_features), or DataSet
         y : ndarray of shape (n_samples,)
-            Target; must vary. Not given when `X` is a DataSet.
+            Target, which must vary. It is left out when `X` is a DataSet.
 
         Returns
         -------
@@ -154,10 +159,6 @@ class Population:
         errors = squared_errors(self.arrays, self.library.table, data)
         with np.errstate(over="ignore"):  # an NMSE beyond a float is inf
             return errors / (len(data.y) * data.variance)
-
-    def rewards(self, X: np.ndarray | DataSet, y: np.ndarray | None = None) -> np.ndarray:
-        """Return R = 1/(1 + NMSE) of every program (paper, section 3.1), which is 0 for an invalid one."""
-        return 1.0 / (1.0 + self.nmse(X, y))
 
     def predict(self, X: np.ndarray) -> np.ndarray:
         """Return the values of every program on `X` (n_samples, n_features): (n_programs, n_samples)."""

@@ -123,5 +123,5 @@ def _column_scales(X: np.ndarray) -> np.ndarray:
     largest[largest == 0.0] = 1.0
     size = largest * np.sqrt(np.mean((X / largest) ** 2, axis=0))  # no overflow
     size[size == 0.0] = 1.0
-    scales = 10.0 ** np.clip(np.floor(np.log10(size)), -300, 300)  # their inverses are floats too
+    scales = 10.0 ** np.clip(np.floor(np.log10(size)), -300, 300)  # their inverses are floats, too
     return np.where((size < _SMALLEST_SCALE) | (size > _LARGEST_SCALE), scales, 1.0)

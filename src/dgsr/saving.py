@@ -34,7 +34,7 @@ _MAX_LENGTH, _MAX_DEPTH, _MAX_VARIABLES = 10_000, 300, 1_000_000
 
 _LARGEST_NUMBER = float(np.finfo(np.float64).max)
 
-# Exceptions in reading a file that is not as `save` wrote it.
+# Exceptions that are raised in reading a file which `save` did not write in this form.
 _DAMAGE = (SafetensorError, ValueError, LookupError, TypeError, AttributeError, OverflowError, RecursionError)
 
 

@@ -146,8 +146,8 @@ def main() -> int:
             found = difference(before[key], records[key]) if key in before else None
             n_different += found is not None
             rounds, restarts = len(records[key]["rounds"]), records[key]["restarts"]
-            told = f": {found}" if found else (": the same" if key in before else "")
-            print(f"{key}, {rounds} rounds, {restarts} restarts{told}", flush=True)
+            outcome = f": {found}" if found else (": the same" if key in before else "")
+            print(f"{key}, {rounds} rounds, {restarts} restarts{outcome}", flush=True)
     return int(n_different > 0)
 
 

@@ -7,20 +7,17 @@ reference that the compiled fitting is tested against.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
 
 import numpy as np
 from scipy.optimize import minimize
 
 from dgsr.population import DataSet, Population
 
-# Loss of a program without a finite value, for the optimiser.
+# Loss that the optimiser gets for a program without a finite value.
 _INVALID = 1e100
 
 
-def fit_constants(
-    population: Population, data: DataSet, should_stop: Callable[[], bool] = lambda: False
-) -> np.ndarray:
+def fit_constants(population: Population, data: DataSet) -> np.ndarray:
     """Write fitted constants into `population` and return the NMSE of every program.
 
     Parameters
@@ -28,8 +25,6 @@ def fit_constants(
     population : Population
         Its `constants` are overwritten.
     data : DataSet
-    should_stop : callable
-        Called before every program; once it returns True, the other programs keep constants of 1.0.
 
     Returns
     -------
@@ -44,8 +39,6 @@ def fit_constants(
     inside = np.arange(population.tokens.shape[1]) < population.lengths[:, None]
     is_constant = inside & (population.tokens == population.library.index["const"])
     for i in np.flatnonzero(is_constant.any(axis=1)):
-        if should_stop():
-            break
         n_constants = int(is_constant[i].sum())
         program = population[i : i + 1]  # a view: writing to its constants writes to the population
 

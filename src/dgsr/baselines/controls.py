@@ -1,4 +1,4 @@
-"""Controls of the generator: what a search finds with it that owes nothing to its reading of the data.
+"""Controls of the generator, which show how much a search finds without the network's reading of the data.
 
 ============  =================================================================================
 ``misled``    the encoder reads another data set
@@ -32,18 +32,18 @@ from dgsr.population import DataSet, Population
 from dgsr.pretraining.prior import DrawnDataSets, Prior
 from dgsr.regressor import DGSRRegressor
 
-# Data sets that a blinded generator reads the mean of, and their rows.
+# Number of data sets whose mean encoding a blinded generator has, and of their rows.
 _N_OTHERS, _N_ROWS = 32, 30
-# Equations are as long as those of tables of so many columns; longer ones hardly meet the constraints.
+# Most columns by which the length of equations is chosen; longer ones hardly meet the constraints.
 _FEW_COLUMNS = 5
-# The best of the simple functions that the control ``features`` writes.
+# Number of simple functions, the best ones, that the control ``features`` writes.
 _N_FEATURES = 25
 
 Control = Callable[[Generator, int, int], Generator]
 
 
 def _others(generator: Generator, n_variables: int, n: int, seed: int) -> DrawnDataSets:
-    """Return the data sets of `n` equations of the prior, which are no longer in wide tables."""
+    """Return the data sets of `n` equations of the prior."""
     library = generator.library.with_variables(n_variables)
     prior = Prior.default_for(library, min(n_variables, _FEW_COLUMNS))
     return prior.draw(n, _N_ROWS, n_variables, library, generator.constraints, new_state(seed))

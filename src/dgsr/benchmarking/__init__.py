@@ -2,7 +2,7 @@
 
 from dgsr.benchmarking.methods import METHODS
 from dgsr.benchmarking.recovery import Recovery, is_recovered
-from dgsr.benchmarking.runner import run_one, run_set
+from dgsr.benchmarking.runner import run_set
 from dgsr.benchmarking.tables import read_records, summarise, to_markdown, wilson_interval
 
 __all__ = [
@@ -10,7 +10,6 @@ __all__ = [
     "Recovery",
     "is_recovered",
     "read_records",
-    "run_one",
     "run_set",
     "summarise",
     "to_markdown",

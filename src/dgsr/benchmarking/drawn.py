@@ -19,18 +19,18 @@ from dgsr.kernels.random import new_state
 from dgsr.pretraining.prior import Prior
 from dgsr.problems.problem import Sample
 
-#: What the names of drawn sets begin with.
+#: The prefix of the names of drawn sets.
 PREFIX = "drawn:"
 #: Fewest and most rows to fit; their logarithm is uniform.
 ROWS = 20, 200
 #: Rows without noise to judge a formula by.
 N_TEST = 1_000
-# Columns of problem i: of 21 problems in a row, 20 have 1 to 5 in turn, and the last has one of the others.
+# Number of columns of problem i: of each 21 problems 20 have 1 to 5 in turn, the last one 6, 7 or 8.
 _USUAL_COLUMNS, _N_USUAL, _MANY_COLUMNS = (1, 2, 3, 4, 5), 20, (6, 7, 8)
-# Smallest variance of y on the rows to fit, relative to that on all rows; below it they show no law.
+# Smallest variance of y on the rows to fit, relative to that on all rows; with less they do not show the law.
 _LEAST_VARIANCE = 1e-6
-# What the seeds of the noise and of the order of the columns have besides the seed of the set and the number
-# of the problem.
+# Numbers that join the seed of the set and the number of the problem in the seeds of the noise and of the
+# order of the columns.
 _NOISE, _ORDER = (int.from_bytes(word, "big") for word in (b"noise", b"order"))
 
 
@@ -40,7 +40,7 @@ class DrawnSet(NamedTuple):
     library: str
     prior: Callable[[Library], Prior]
     constraints: Constraints
-    n_columns: int | None = None  # of every table; None for those that `draw_problems` names
+    n_columns: int | None = None  # columns of every problem; None for those that `_n_columns` gives
 
 
 def _laws(library: Library) -> Prior:
@@ -181,7 +181,7 @@ def _draw(prior_name: str, seed: int, number: int) -> DrawnProblem:
         y = drawn.y[0]
         if np.var(y[:n_rows]) > _LEAST_VARIANCE * np.var(y):
             break
-    # The columns that an equation has are the first ones in the prior.
+    # The prior's equations have the first columns, so the columns are put into a random order.
     order = np.random.default_rng((seed, number, _ORDER)).permutation(library.n_variables)
     drawn = drawn.reordered(order[None])
     truth, X, y = drawn.programs[0], drawn.X[0], drawn.y[0]

@@ -18,9 +18,9 @@ from dgsr.benchmarking.recording import nmse, record_all
 #: An equation is found when the NMSE on clean rows is below the larger of the first number, and the second
 #: times the square of the noise level.
 EXACT, SHARE_OF_NOISE = 1e-8, 0.02
-#: Most equations of a run that a time ends.
+#: Most equations of a run that a time limit ends.
 UNBOUNDED = 10**9
-# The entries of a record that tell one run from another.
+# The entries of a record that identify a run.
 _KEY = ("set", "draw_seed", "problem", "method", "seed", "noise", "max_time", "budget")
 # Equations that the fit before the first timed one evaluates.
 _WARM_UP = 2_000
@@ -97,7 +97,7 @@ class _Run(NamedTuple):
         )
 
     def _warm_up(self) -> None:
-        """Compile and load, with a small fit, what would otherwise be in the time of this process's first."""
+        """Make a small fit, so that the first timed fit of this process has no compiling in its time."""
         name = self.method, self.problem.truth.library.name
         if name in _warm:
             return
@@ -110,7 +110,7 @@ class _Run(NamedTuple):
 
 
 def is_found(error: float | None, noise: float) -> bool:
-    """Return whether a formula is the equation, by its NMSE on clean rows; None stands for not finite."""
+    """Return whether a formula is the equation, by its NMSE on clean rows, which is None if not finite."""
     return error is not None and error < max(EXACT, SHARE_OF_NOISE * noise**2)
 
 

@@ -1,4 +1,4 @@
-"""What the figures of a run depend on besides its settings: versions, the commit and the processor."""
+"""The environment that the figures of a run depend on: versions, the commit and the processor."""
 
 from __future__ import annotations
 

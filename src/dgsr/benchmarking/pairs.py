@@ -1,4 +1,4 @@
-"""Paired comparisons of methods on drawn problems: what one finds and the other does not, and McNemar's test.
+"""Paired comparisons of methods on drawn problems: finds of one and not the other, and McNemar's test.
 
 python -m dgsr.benchmarking.pairs FILE.jsonl ...
 """
@@ -14,12 +14,13 @@ from typing import Any
 from scipy.stats import binomtest
 
 from dgsr.benchmarking.tables import read_records, wilson_interval
+from dgsr.reporting.numbers import cell
 
-# What two methods must have in common to be compared, and what two runs must to be a pair.
+# Entries of a record that two methods must share to be compared, and that two runs must share to be a pair.
 _SETTING = ("set", "draw_seed", "noise", "max_time", "budget")
 _PROBLEM = ("problem", "seed")
 
-# The runs of one setting: by method, by problem and seed.
+# The runs of one setting, first by method, then by problem and seed.
 _Runs = dict[str, dict[tuple[Any, ...], Mapping[str, Any]]]
 
 
@@ -159,7 +160,7 @@ def _median(runs: Sequence[Mapping[str, Any]]) -> float | None:
 
 
 def tables(records: Iterable[Mapping[str, Any]]) -> tuple[str, list[list[dict[str, Any]]]]:
-    """Return what a person reads of the records.
+    """Return a heading and tables of the records for a person to read.
 
     Returns
     -------
@@ -195,15 +196,7 @@ def _lines(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     yield "| " + " | ".join(name.replace("_", " ") for name in rows[0]) + " |"
     yield "|" + "|".join("---" if isinstance(value, str) else "---:" for value in rows[0].values()) + "|"
     for row in rows:
-        yield "| " + " | ".join(_cell(value) for value in row.values()) + " |"
-
-
-def _cell(value: Any) -> str:
-    if value is None:
-        return ""
-    if isinstance(value, float):
-        return f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"
-    return str(value)
+        yield "| " + " | ".join(cell(value) for value in row.values()) + " |"
 
 
 def main() -> None:

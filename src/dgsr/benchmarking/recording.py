@@ -37,7 +37,7 @@ def record_all(
     ----------
     runs : iterable of Run
     key : sequence of str
-        The entries of a record that tell one run from another.
+        The entries of a record that identify a run.
     n_jobs : int
         Number of runs at a time, each in a process with one thread; 1 runs them in this process.
     out : path, optional
@@ -93,7 +93,7 @@ def _append(path: Path, record: Mapping[str, Any]) -> None:
     with open(path, "ab+") as file:
         if file.tell() > 0:
             file.seek(-1, os.SEEK_END)
-            if file.read(1) != b"\n":  # a line cut off when the writer was killed
+            if file.read(1) != b"\n":  # the writer of the last line was killed before its end
                 line = b"\n" + line
         file.write(line)
         file.flush()
@@ -101,7 +101,7 @@ def _append(path: Path, record: Mapping[str, Any]) -> None:
 
 
 def plain(value: Any) -> Any:
-    """Return `value` as JSON would give it back, as text if JSON cannot hold it."""
+    """Return `value` as it is after a round trip through JSON, or as text if JSON cannot hold it."""
     return json.loads(json.dumps(value, default=str))
 
 

@@ -1,4 +1,4 @@
-"""Judge whether an expression is the true formula of a problem: by numbers, which sympy may confirm."""
+"""Judge whether an expression is the true formula of a problem, by values that sympy may confirm."""
 
 from __future__ import annotations
 
@@ -54,7 +54,6 @@ def is_recovered(
     *,
     confirm: bool = True,
     time_limit: float = 20.0,
-    random_state: int = 0,
 ) -> Recovery:
     """Judge whether `expression` is symbolically equivalent to the truth of `problem`.
 
@@ -75,8 +74,6 @@ def is_recovered(
         Whether sympy is asked to prove what the numbers say, in a process of its own.
     time_limit : float
         Most seconds for sympy.
-    random_state : int
-        Seed of the points.
 
     Returns
     -------
@@ -88,7 +85,7 @@ def is_recovered(
     NeurIPS 2021, definition of a symbolic solution.
     """
     candidate, has_fitted = _candidate(expression, problem)
-    points = _points(problem, random_state)
+    points = _points(problem)
     truth = _values(problem.truth, points)
     values = _values(candidate, points)
     pairs = _comparable(values, truth)
@@ -124,13 +121,13 @@ def _candidate(expression: Expression | str, problem: Problem) -> tuple[Tree, bo
 # Numbers -----------------------------------------------------------------------------------------
 
 
-def _points(problem: Problem, random_state: int) -> list[dict[str, Any]]:
-    """Return random points of the domain, as mpmath numbers of 50 digits by variable name."""
+def _points(problem: Problem) -> list[dict[str, Any]]:
+    """Return fixed random points of the domain, as mpmath numbers of 50 digits by variable name."""
     from mpmath.ctx_mp import MPContext
 
-    context = MPContext()  # not mpmath.mp, whose precision is the user's
+    context = MPContext()  # mpmath.mp is not used, because its precision belongs to the user
     context.dps = DIGITS
-    rng = np.random.default_rng(random_state)
+    rng = np.random.default_rng(0)
     low = [variable.low for variable in problem.variables]
     high = [variable.high for variable in problem.variables]
     rows = rng.uniform(low, high, (N_POINTS, len(low)))
@@ -188,7 +185,7 @@ def _roundings(tree: Tree) -> list[Tree]:
     rounded = [map_leaves(tree, _rounded)]
     try:
         merged = from_sympy(to_sympy(tree))
-    except (ValueError, ArithmeticError, RecursionError):  # infinite or complex parts, or too deep
+    except (ValueError, ArithmeticError, RecursionError):  # infinite or complex parts, or a tree too deep
         return rounded
     return [*rounded, map_leaves(merged, _rounded)]
 

@@ -12,7 +12,7 @@ from dgsr.benchmarking.recording import finite, nmse, plain, record_all
 from dgsr.benchmarking.recovery import is_recovered
 from dgsr.problems import Problem, load_problem, load_set
 
-# The entries of a record that tell one run from another.
+# The entries of a record that identify a run.
 _KEY = ("problem", "method", "seed", "budget", "noise", "options")
 
 
@@ -72,46 +72,6 @@ class _Run(NamedTuple):
         }
 
 
-def run_one(
-    problem: Problem | str,
-    method: str = "dgsr",
-    seed: int = 0,
-    budget: int = 2_000_000,
-    *,
-    noise: float = 0.0,
-    confirm: bool = True,
-    **options: Any,
-) -> dict[str, Any]:
-    """Fit one method to one problem and judge the result.
-
-    Parameters
-    ----------
-    problem : Problem or str
-    method : str
-        A key of `METHODS`.
-    seed : int
-        Seed of the data, ``problem.sample(seed)``, and of the method.
-    budget : int
-        Most equations to evaluate.
-    noise : float
-        Level of the noise on y, see `Problem.sample`.
-    confirm : bool
-        Whether sympy confirms recovery, see `is_recovered`.
-    **options
-        Further parameters of the regressor.
-
-    Returns
-    -------
-    dict
-        problem, set, method, seed, budget, noise, options, recovered, how, confirmed, error_vs_truth,
-        evaluations, seconds, formula, complexity, train_nmse, test_nmse, stop_reason. Numbers that are not
-        finite are `None`, so that every record is plain JSON. The formula is in the problem's variables.
-    """
-    check_methods([method])
-    problem = load_problem(problem) if isinstance(problem, str) else problem
-    return _Run(problem, method, METHODS[method], seed, budget, options, noise, confirm).record()
-
-
 def run_set(
     set_name: str,
     problems: Iterable[str] | None = None,
@@ -149,13 +109,16 @@ def run_set(
     callback : callable, optional
         Called with each new record.
     **settings
-        `noise` and `confirm`, as in `run_one`.
+        `noise`, the level of the noise on y (see `Problem.sample`), 0 by default; and `confirm`, whether
+        sympy confirms recovery (see `is_recovered`), True by default.
 
     Returns
     -------
     list of dict
         The records of all these runs, those read from `out` included, in the order of problem, method and
-        seed.
+        seed: problem, set, method, seed, budget, noise, options, recovered, how, confirmed, error_vs_truth,
+        evaluations, seconds, formula, complexity, train_nmse, test_nmse, stop_reason. Numbers that are not
+        finite are `None`, so that every record is plain JSON. The formula is in the problem's variables.
 
     Raises
     ------

@@ -27,15 +27,13 @@ def read_records(path: str | os.PathLike) -> list[dict[str, Any]]:
     return records
 
 
-def wilson_interval(successes: int, n: int, z: float = 1.959964) -> tuple[float, float]:
-    """Return Wilson's score interval of a success rate, the 95% interval by default.
+def wilson_interval(successes: int, n: int) -> tuple[float, float]:
+    """Return Wilson's 95% score interval of a success rate.
 
     Parameters
     ----------
     successes, n : int
         Number of successes among `n` trials, at least 1.
-    z : float
-        Quantile of the normal distribution.
 
     Returns
     -------
@@ -46,7 +44,7 @@ def wilson_interval(successes: int, n: int, z: float = 1.959964) -> tuple[float,
     ----------
     Wilson, Journal of the American Statistical Association 22, 1927.
     """
-    rate = successes / n
+    z, rate = 1.959964, successes / n
     centre = rate + z * z / (2 * n)
     spread = z * math.sqrt(rate * (1 - rate) / n + z * z / (4 * n * n))
     denominator = 1 + z * z / n

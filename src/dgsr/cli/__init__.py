@@ -33,7 +33,7 @@ for command in (fit.fit, models.models, bench.bench, pretrain.pretrain):
 def main() -> None:
     """Run the command line."""
     if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="backslashreplace")  # for letters that its encoding lacks
+        sys.stdout.reconfigure(errors="backslashreplace")  # letters that its encoding lacks are escaped
     try:
         app(prog_name="dgsr")
     except OSError as error:

@@ -8,9 +8,9 @@ from typing import Annotated, Any
 import typer
 
 from dgsr.cli.errors import FAILED, input_errors
-from dgsr.cli.output import print_line, print_table, tell, warnings_as_notes
+from dgsr.cli.output import print_line, print_message, print_table, warnings_as_notes
 
-# What the names of drawn sets begin with.
+# The prefix of the names of drawn sets; `dgsr.benchmarking.drawn` has it too, but takes a second to import.
 _DRAWN = "drawn:"
 
 
@@ -65,7 +65,7 @@ def bench(
     """Measure how often a method recovers the formulas of a problem set."""
     methods = list(dict.fromkeys(method or ["dgsr"]))
     settings: dict[str, Any] = {"seeds": seeds, "noise": noise, "n_jobs": n_jobs, "out": out}
-    settings |= {"callback": lambda record: tell(_run_line(record))}
+    settings |= {"callback": lambda record: print_message(_run_line(record))}
     settings |= {} if budget is None else {"budget": budget}
     kept = f"the runs so far are in {out}; the same command goes on" if out else "give --out to keep runs"
     with input_errors(f"interrupted; {kept}"), warnings_as_notes():

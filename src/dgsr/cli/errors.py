@@ -9,10 +9,10 @@ from typing import Any, NoReturn
 
 import typer
 
-from dgsr.cli.output import print_error, tell
+from dgsr.cli.output import print_error, print_message
 
 FAILED, WRONG_INPUT = 1, 2
-INTERRUPTED, TERMINATED = 130, 143  # as shells report a program ended by Ctrl-C, and by SIGTERM
+INTERRUPTED, TERMINATED = 130, 143  # the codes of shells for programs ended by these signals
 
 
 @contextmanager
@@ -34,7 +34,7 @@ def input_errors(
         print_error(error)
         raise typer.Exit(WRONG_INPUT) from None
     except KeyboardInterrupt:
-        tell(interrupted)
+        print_message(interrupted)
         raise typer.Exit(interrupted_code(signals)) from None
 
 

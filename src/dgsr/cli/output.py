@@ -1,4 +1,4 @@
-"""What the commands print: results on standard output; notes, errors and progress on standard error."""
+"""The output of the commands: results on standard output; notes, errors and progress on standard error."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from dgsr.reporting.numbers import cell
 from dgsr.reporting.progress import printable, shown
 
 # One console for notes and progress, so that a note does not break a live line of progress.
@@ -28,6 +29,7 @@ def print_line(line: str = "") -> None:
 
 
 def print_json(content: Any) -> None:
+    """Print JSON; it must not have numbers that are not finite."""
     _print(json.dumps(content, indent=2, allow_nan=False))
 
 
@@ -38,7 +40,7 @@ def print_table(rows: Sequence[dict[str, Any]]) -> None:
         is_number = all(isinstance(row[name], int | float) for row in rows)
         table.add_column(Text(name, style="bold"), justify="right" if is_number else "left", overflow="fold")
     for row in rows:
-        table.add_row(*(Text(printable(_cell(value))) for value in row.values()))
+        table.add_row(*(Text(printable(cell(value))) for value in row.values()))
     if sys.stdout.isatty():
         Console(highlight=False).print(table)
         return
@@ -46,12 +48,6 @@ def print_table(rows: Sequence[dict[str, Any]]) -> None:
     Console(file=lines, width=10_000, highlight=False).print(table)
     for line in lines.getvalue().splitlines():
         print_line(line.rstrip())  # without the spaces that fill the last column
-
-
-def _cell(value: Any) -> str:
-    if isinstance(value, float):
-        return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
-    return "" if value is None else str(value)
 
 
 def _print(text: str) -> None:
@@ -75,18 +71,19 @@ def drop_unprinted() -> None:
 # Standard error ----------------------------------------------------------------------------------------
 
 
-def tell(message: str) -> None:
+def print_message(message: str) -> None:
     """Print one line on standard error."""
     typer.echo(printable(message), err=True)
 
 
 def print_error(error: Exception) -> None:
-    """Say in one line what is wrong, unless it is that the reader of the output, such as head, has left."""
+    """Print an error in one line, unless it is that the reader of the output, such as head, has ended."""
     if not isinstance(error, BrokenPipeError):
-        tell(f"error: {error}")
+        print_message(f"error: {error}")
 
 
 def print_note(message: str) -> None:
+    """Print one line that begins with "note:" on standard error."""
     _STDERR.print(Text(printable(f"note: {message}")), soft_wrap=True)
 
 
@@ -100,5 +97,5 @@ def warnings_as_notes() -> Iterator[None]:
 
 
 def progress(quiet: bool, line: Callable[[Any], str]) -> AbstractContextManager[Any]:
-    """Return a context that gives a callback which shows progress, or None if `quiet`."""
+    """Return a context manager whose value is a callback that shows progress, or None if `quiet`."""
     return nullcontext() if quiet else shown(line, _STDERR)

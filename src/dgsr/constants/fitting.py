@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dgsr.constants.levenberg_marquardt import fit_programs
+from dgsr.constants.levenberg_marquardt import Options, fit_programs
 from dgsr.kernels.random import new_state
 from dgsr.population import DataSet, Population
 
@@ -71,10 +71,7 @@ def fit_constants(
         np.ones(shape, dtype=np.bool_) if free is None else np.ascontiguousarray(free, dtype=np.bool_),
         population.library.table,
         *(part._replace(y=part.y - part.mean, mean=0.0) if scaled else part for part in (data, few)),
-        scaled,
-        n_iterations,
-        second_start,
-        precision,
+        Options(scaled, n_iterations, second_start, precision),
         new_state(0) if state is None else state,
         result,
     )

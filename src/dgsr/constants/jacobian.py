@@ -2,6 +2,9 @@
 
 The derivatives of a program by all its constants come from one pass back through it, from the root to the
 constants (reverse-mode differentiation): the adjoint of a constant is its row of the Jacobian.
+
+In this file `b` is the number of a program and `n_own` that of its constants, `task` is a FitTask, `point` a
+Point and `scratch` a Scratch.
 """
 
 from __future__ import annotations
@@ -10,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from dgsr.kernels.compilation import compiled
+from dgsr.kernels.compilation import allocation_free, compiled
 from dgsr.kernels.evaluate import BLOCK
 from dgsr.kernels.operators import CONSTANT, DIV, VARIABLE, apply, differentiate
 from dgsr.kernels.programs import Programs
@@ -19,12 +22,11 @@ if TYPE_CHECKING:
     from dgsr.expressions.library import TokenTable
     from dgsr.population import DataSet
 
-_leaf = compiled(_nrt=False)
-# For functions with one call site that run for every program: to pass so many arrays takes time.
+# These functions have one call site and run for every program, where passing so many arrays would take time.
 _inlined = compiled(_nrt=False, forceinline=True)
 
 
-class Task(NamedTuple):
+class FitTask(NamedTuple):
     """The programs to fit, and how to fit them."""
 
     programs: Programs
@@ -42,7 +44,7 @@ class Point(NamedTuple):
     """Constants of a program, and what it computes with them."""
 
     constants: np.ndarray  # (max_constants,) float64
-    values: np.ndarray  # (n_samples,) float64: of f, less their mean where it is scaled
+    values: np.ndarray  # (n_samples,) float64: values of f, less their mean if the task is scaled
     residuals: np.ndarray  # (n_samples,) float64
     jacobian: np.ndarray  # (max_constants, n_samples) float64: derivatives of f by each free constant
     scale: np.ndarray  # (4,) float64: slope, intercept, and the mean and the sum of squares of `values`
@@ -52,7 +54,7 @@ class Scratch(NamedTuple):
     """Arrays for one program at a time."""
 
     # The tree, and values and derivatives of its nodes on one block of samples:
-    second: np.ndarray  # (max_length + 1,) int64: position of the second child, or of the only one
+    second: np.ndarray  # (max_length + 1,) int64: position of the last child of a node
     moves: np.ndarray  # (max_length + 1,) bool: whether the node has a free constant below it, or is one
     stack: np.ndarray  # (max_length + 1,) int64
     rows: np.ndarray  # (max_length + 1,) int64: row of `work` with the values of the node
@@ -66,7 +68,7 @@ class Scratch(NamedTuple):
     step: np.ndarray  # (max_constants,) float64: solution
 
 
-@_leaf
+@allocation_free
 def link(b, task, scratch):
     """Write the tree of program `b` into `second` and `moves`; return the number of its constants."""
     tokens, length, free = task.programs.tokens[b], task.programs.lengths[b], task.free[b]
@@ -96,7 +98,7 @@ def link(b, task, scratch):
     return n_constants
 
 
-@_leaf
+@allocation_free
 def compute(b, n_own, with_jacobian, point, task, scratch):
     """Write the values of program `b` into `point`, and its Jacobian if that is asked for.
 

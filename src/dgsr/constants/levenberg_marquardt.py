@@ -12,18 +12,19 @@ out); Marquardt, 1963.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
-from dgsr.constants.jacobian import Point, Scratch, Task, compute, link
+from dgsr.constants.jacobian import FitTask, Point, Scratch, compute, link
 from dgsr.kernels.arrays import copy_to
-from dgsr.kernels.compilation import compiled
+from dgsr.kernels.compilation import allocation_free, compiled
 from dgsr.kernels.evaluate import BLOCK
 from dgsr.kernels.random import uniform
 
 # Sums are vectorised only if the compiler may reorder them.
 _summing = compiled(_nrt=False, fastmath={"reassoc", "contract", "nsz"})
-_leaf = compiled(_nrt=False)
-# For functions with one call site that run for every program: to pass so many arrays takes time.
+# These functions have one call site and run for every program, where passing so many arrays would take time.
 _inlined = compiled(_nrt=False, forceinline=True)
 
 # A function whose relative spread over the samples is below the root of this counts as constant: a slope
@@ -36,16 +37,23 @@ _FIRST_DAMPING, _LEAST_DAMPING, _MOST_DAMPING = 1e-3, 1e-15, 1e8
 _REDUNDANT_SHARE = 1e-12
 # A squared error below this share of the target's is rounding.
 _ROUNDING = 1e-31
-# Random constants that are looked at for the second start of one program. Five steps fit the true
-# skeletons of drawn equations in 46 and 66% (drawn:physics and drawn:laws) from constants of 1.0 alone, in 54
-# and 72% from 1.0 and two random points, and in 79 and 84% from 1.0 and the best of 32.
-_N_LOOKS = 32
+# Random constants that are tried for the second start of one program. Of the true skeletons of drawn
+# equations (drawn:physics and drawn:laws) five steps fit 46 and 66% from constants of 1.0 alone, 54 and 72%
+# from 1.0 and two random points, and 79 and 84% from 1.0 and the best of 32.
+_N_TRIED = 32
+
+
+class Options(NamedTuple):
+    """How constants are fitted."""
+
+    scaled: bool  # whether slope and intercept are fitted in closed form besides
+    n_iterations: int  # steps tried from each starting point; 0 leaves the constants as they are
+    second_start: bool  # whether a fit has a second starting point, see `_find_start`
+    precision: float  # a fit stops when a step lowers the squared error by less than this share
 
 
 @compiled(nogil=True)
-def fit_programs(
-    programs, free, table, data, few, scaled, n_iterations, second_start, precision, state, result
-):
+def fit_programs(programs, free, table, data, few, options, state, result):
     """Fit the constants of every program by least squares.
 
     Parameters
@@ -57,28 +65,22 @@ def fit_programs(
     table : TokenTable
         The opcodes and arguments of the tokens, `Library.table`.
     data : DataSet
-        The weighted mean of its y must be 0 if `scaled`.
+        The weighted mean of its y must be 0 if slope and intercept are fitted.
     few : DataSet
-        A few of its rows, on which second starts are compared; the mean of their y must be 0 likewise.
-    scaled : bool
-        Whether slope and intercept are fitted in closed form besides.
-    n_iterations : int
-        Steps tried from each starting point; 0 leaves the constants as they are.
-    second_start : bool
-        Whether to fit from a second starting point besides, see `_find_start`.
-    precision : float
-        Stop when a step lowers the squared error by less than this share.
+        A few of its rows, on which second starts are compared; the mean of their y must then be 0, too.
+    options : Options
     state : ndarray of 4 uint64
         State of the random generator; advanced where second starts are used.
     result : ndarray of shape (n_programs, 3), float64
         Receives the weighted sum of squared residuals (`inf` where a value is not finite), slope and
         intercept.
     """
+    scaled, n_iterations, second_start, precision = options
     constants = programs.constants
     n_samples, n_constants, width = len(data.y), constants.shape[1], programs.tokens.shape[1]
     total, power = data.weights.sum(), _dot(data.weights, data.y, data.y, n_samples)
-    task = Task(programs, free, table, data, scaled, n_iterations, precision, total, power)
-    look = Task(programs, free, table, few, scaled, 0, precision, few.weights.sum(), 0.0)
+    task = FitTask(programs, free, table, data, scaled, n_iterations, precision, total, power)
+    trial = FitTask(programs, free, table, few, scaled, 0, precision, few.weights.sum(), 0.0)
     scratch = Scratch(
         np.empty(width + 1, dtype=np.int64),
         np.empty(width + 1, dtype=np.bool_),
@@ -108,7 +110,7 @@ def fit_programs(
         n_starts = 1
         if second_start and n_free > 0 and n_iterations > 0:
             n_starts = 2
-            _find_start(b, n_own, point, look, scratch, second, state)
+            _find_start(b, n_own, point, trial, scratch, second, state)
         for start in range(n_starts):
             for p in range(n_own):
                 point.constants[p] = second[p] if start == 1 else constants[b, p]
@@ -124,29 +126,29 @@ def fit_programs(
 
 @_inlined
 def _find_start(b, n_own, point, task, scratch, found, state):
-    """Write the constants at which program `b` fits the rows of `task` best into `found`, without a step.
+    """Write the best of some random constants of program `b`, by its fit on the rows of `task`, into `found`.
 
-    The candidates are 1.0 for every free constant, and `_N_LOOKS` random points of either sign between 0.1
+    The candidates are 1.0 for every free constant, and `_N_TRIED` random points of either sign between 0.1
     and 10. Where the program is finite at none of them, it starts at 1.0.
     """
     constants = task.programs.constants
     lowest = np.inf
-    shift = int(uniform(state) * _N_LOOKS)
-    for look in range(1 + _N_LOOKS):
+    shift = int(uniform(state) * _N_TRIED)
+    for trial in range(1 + _N_TRIED):
         for p in range(n_own):
             point.constants[p] = constants[b, p]
             if task.free[b, p]:
                 point.constants[p] = 1.0
-                if look > 0:
+                if trial > 0:
                     # The strata of each constant are visited once, in an order of its own.
-                    place = ((look + shift) * (2 * p + 1)) % _N_LOOKS + uniform(state)
-                    place *= 2.0 / _N_LOOKS
+                    place = ((trial + shift) * (2 * p + 1)) % _N_TRIED + uniform(state)
+                    place *= 2.0 / _N_TRIED
                     size = 10.0 ** (2.0 * (place % 1.0) - 1.0)
                     point.constants[p] = size if place < 1.0 else -size
         loss = np.inf
         if compute(b, n_own, False, point, task, scratch):
             loss = _scale(point, task)
-        if look == 0 or loss < lowest:
+        if trial == 0 or loss < lowest:
             lowest = loss
             copy_to(found, point.constants[:n_own])
 
@@ -196,7 +198,7 @@ def _descend(b, n_own, n_free, start, spare, task, scratch):
     return loss
 
 
-@_leaf
+@allocation_free
 def _scale(point, task):
     """Fit slope and intercept, and write them and the residuals into `point`.
 
@@ -223,7 +225,7 @@ def _scale(point, task):
     return _dot(w, residuals, residuals, n)
 
 
-@_leaf
+@allocation_free
 def _normal_equations(point, n_free, task, scratch):
     """Write the normal equations of a step in the constants, with slope and intercept projected out."""
     matrix, vector, shares = scratch.matrix, scratch.vector, scratch.shares
@@ -249,7 +251,7 @@ def _normal_equations(point, n_free, task, scratch):
             matrix[p, q] = rest
 
 
-@_leaf
+@allocation_free
 def _solve(scratch, damping, n_free):
     """Solve (M + damping diag M) step = vector by Cholesky; return False where M is not positive definite."""
     matrix, vector, factor, step = scratch.matrix, scratch.vector, scratch.factor, scratch.step

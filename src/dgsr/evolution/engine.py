@@ -99,7 +99,7 @@ class Engine(Protocol):
         state : ndarray of 4 uint64
             State of the random generator (`dgsr.kernels.random`), the only source of chance; advanced.
         should_stop : callable
-            Returns whether to end; called after every generation.
+            Called after every generation; returns whether to end.
         """
         ...
 

@@ -1,7 +1,7 @@
 """Semantic backpropagation: a near miss is repaired by exchanging one subtree, in compiled code.
 
-Where all of a program but one subtree is known, so are the values that the subtree must have, and a join with
-these is searched for. Of a sine, cosine or square the operand nearest to the present one is taken.
+The rest of a program determines the values that one subtree must have, and a join with these values is
+searched for. The inverse of a sine, cosine or square is the one nearest to the present operand.
 
 References
 ----------
@@ -14,12 +14,21 @@ import math
 
 import numpy as np
 
-from dgsr.exact_search.join import join
+from dgsr.exact_search.join import (
+    ADDED,
+    BY_FIRST,
+    BY_SECOND,
+    LESS_FIRST,
+    LESS_SECOND,
+    MULTIPLIED,
+    join,
+    second_of,
+)
 from dgsr.exact_search.limits import MOST_FIRST, N_POINTS
 from dgsr.kernels.arrays import copy_to
 from dgsr.kernels.canonical import subtree_ends
 from dgsr.kernels.compilation import compiled
-from dgsr.kernels.inverses import second_operand, take_off
+from dgsr.kernels.inverses import unary_operand
 from dgsr.kernels.operators import ADD, COS, DIV, MUL, SIN, SQUARE, SUB, VARIABLE, apply, is_binary
 
 _compiled = compiled()
@@ -41,25 +50,26 @@ def _nearest(op, value, now):
 
 
 @_compiled
-def _first_operand(op, values, second, out):
-    """Write the first operand that gives an operator these values; return False if it is not known."""
+def _operand(op, is_first, values, other, out):
+    """Write an operand of a binary operator, given its values and the other one; return False if unknown."""
+    if op == ADD:
+        kind = ADDED
+    elif op == SUB:
+        kind = LESS_FIRST if is_first else LESS_SECOND
+    elif op == MUL:
+        kind = MULTIPLIED
+    elif op == DIV:
+        kind = BY_FIRST if is_first else BY_SECOND
+    else:
+        return False
     for j in range(N_POINTS):
-        if op == ADD:
-            out[j] = values[j] - second[j]
-        elif op == SUB:
-            out[j] = values[j] + second[j]
-        elif op == MUL:
-            out[j] = values[j] / second[j]
-        elif op == DIV:
-            out[j] = values[j] * second[j]
-        else:
-            return False
+        out[j] = second_of(kind, values[j], other[j])
     return True
 
 
 @_compiled
 def repair(tokens, length, table, points, target, bank, looks, repaired, lengths):
-    """Write programs that differ from one in a subtree other than the whole, and have the target's values.
+    """Write programs that have the target's values and differ from a given one in a subtree, not the whole.
 
     Parameters
     ----------
@@ -107,14 +117,14 @@ def repair(tokens, length, table, points, target, bank, looks, repaired, lengths
         if is_binary(op):
             second = ends[first]
             in_sine[second] = in_sine[i]
-            known[first] = _first_operand(op, wanted[i], values[second], wanted[first])
-            known[second] = second_operand(op, wanted[i], values[first], wanted[second])
+            known[first] = _operand(op, True, wanted[i], values[second], wanted[first])
+            known[second] = _operand(op, False, wanted[i], values[first], wanted[second])
         elif op == SIN or op == COS or op == SQUARE:
             known[first] = True
             for j in range(N_POINTS):
                 wanted[first, j] = _nearest(op, wanted[i, j], values[first, j])
         else:
-            known[first] = take_off(op, wanted[i], wanted[first])
+            known[first] = unary_operand(op, wanted[i], wanted[first])
     count = 0
     for i in range(1, length):
         if not known[i] or count == len(repaired):

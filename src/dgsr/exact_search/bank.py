@@ -27,53 +27,51 @@ from dgsr.exact_search.limits import (
     SMALL,
 )
 from dgsr.kernels.arrays import copy_to
-from dgsr.kernels.compilation import compiled
+from dgsr.kernels.compilation import allocation_free, compiled
 from dgsr.kernels.elementary import exp
-from dgsr.kernels.inverses import ways_to_look
-from dgsr.kernels.operators import ADD, COS, DIV, EXP, LOG, MUL, SIN, SUB, VARIABLE, apply
+from dgsr.kernels.inverses import invertible_operators
+from dgsr.kernels.operators import ADD, COS, DIV, EXP, LOG, MUL, SIN, SUB, VARIABLE, apply, is_binary
 
 _compiled = compiled()
 _inlined = compiled(_nrt=False, forceinline=True)
-_lean = compiled(_nrt=False)  # without the counting of references
 
 
 class Semantics(NamedTuple):
     """Values of a bank's subprograms on a data set."""
 
-    values: np.ndarray  # (n_kept, N_POINTS), float64: of the simplest
-    at_first: np.ndarray  # (S,), float64: of all, at the first point; NaN of those that are not found
-    rows: np.ndarray  # (N_POINTS,) int64: which rows of the data are the points
+    values: np.ndarray  # (n_kept, N_POINTS), float64: values of the n_kept simplest subprograms
+    at_first: np.ndarray  # (S,), float64: values of all at the first point; NaN where one is not to be found
     slots: np.ndarray  # (4 S or more,) int32: hash table by `at_first` of subprograms' numbers; -1 is empty
     bloom: np.ndarray  # (S/4 or more,) uint64: Bloom filter of the keys in `slots`
 
 
 class Bank(NamedTuple):
-    """Subprograms of a library over some columns, as first token and operands, and their values.
+    """The S simplest subprograms of a library over some columns, the simplest first, and their values.
 
-    The S simplest are listed, the simplest first. They are the same for all data sets over these columns, of
-    which `at` gives the bank the values of one.
+    A subprogram is stored as its first token and the numbers of its operands. The subprograms are the same
+    for all data sets with these columns; their values on one data set are its `semantics`.
     """
 
-    unary: np.ndarray  # (n_unary,) int64: opcodes with an inverse, from `ways_to_look`
-    unary_tokens: np.ndarray  # (n_unary,) int64: their tokens; -1 of one that the library lacks
-    binary_tokens: np.ndarray  # (4,) int64: tokens of add, sub, mul, div; -1 of one that the library lacks
+    unary: np.ndarray  # (n_unary,) int64: opcodes with an inverse, from `invertible_operators`
+    unary_tokens: np.ndarray  # (n_unary,) int64: their tokens; -1 where the library lacks the operator
+    binary_tokens: np.ndarray  # (4,) int64: tokens of add, sub, mul, div; -1 where the library lacks one
     token: np.ndarray  # (S,) int64
     opcode: np.ndarray  # (S,) int64
     address: np.ndarray  # (S,) int64: entry of the token in `TokenTable.argument`
-    first: np.ndarray  # (S,) int64: number of the first operand; of a column, its own
-    second: np.ndarray  # (S,) int64: number of the second operand; 0 without one
+    first: np.ndarray  # (S,) int64: number of the first operand; a column has its own number here
+    second: np.ndarray  # (S,) int64: number of the second operand; 0 where there is none
     length: np.ndarray  # (S,) int64: number of tokens
-    nodes: np.ndarray  # (S,) int64: number of nodes; never falls
-    trigonometric: np.ndarray  # (S,) bool: whether there is a sine or cosine in it
-    n_up_to: np.ndarray  # (5,) int64: how many have at most 0, 1, ... 4 nodes
+    nodes: np.ndarray  # (S,) int64: number of nodes, in rising order
+    trigonometric: np.ndarray  # (S,) bool: whether a subprogram has a sine or cosine
+    n_up_to: np.ndarray  # (5,) int64: numbers of subprograms of at most 0, 1, ... 4 nodes
     n_kept: int  # number of subprograms of which all values are kept
     near: float  # relative distance at the first point within which a subprogram is a candidate
     semantics: Semantics  # empty arrays before `at`
 
-    def at(self, columns: np.ndarray) -> Bank:
-        """Return the bank with its values on a data set of columns (C, n), float64."""
+    def at(self, points: np.ndarray) -> Bank:
+        """Return the bank with its values at the points of a data set, (C, N_POINTS), float64."""
         bank = self._replace(semantics=room_for_semantics(self))
-        fill(columns, bank)
+        fill(points, bank)
         return bank
 
 
@@ -86,12 +84,12 @@ def bank_of(library, n_variables, size=SMALL):
     n_variables : int
         Number of columns.
     size : int
-        Most subprograms: `SMALL`, `LARGE`, or any number in tests.
+        Most subprograms, such as `SMALL` or `LARGE`.
 
     Returns
     -------
     Bank
-        Enumerated once. Small ones are kept for good, of large ones the last two.
+        A bank is enumerated once: the process keeps every small bank, and the two large ones used last.
     """
     keep = _kept if size <= SMALL else _kept_for_a_while
     return keep(library.with_variables(n_variables), size)
@@ -100,11 +98,11 @@ def bank_of(library, n_variables, size=SMALL):
 def new_bank(library, size):
     """Enumerate the bank of a library over all of its variables; see `bank_of`."""
     table, small = library.table, size <= SMALL
-    n_columns = min(library.n_variables, size // 2)  # of very wide data the first
+    n_columns = min(library.n_variables, size // 2)  # only the first columns of very wide data
     programs = enumerate_programs(table.opcode, table.argument, n_columns, size, of_one=not small)
     n = int(programs.total[0])
     token, nodes = programs.token[:n].copy(), programs.nodes[:n].copy()
-    unary = ways_to_look(table.opcode)
+    unary = invertible_operators(table.opcode)
     tokens_of = {int(op): t for t, op in enumerate(table.opcode)}
     return Bank(
         unary=unary,
@@ -135,7 +133,6 @@ def room_for_semantics(bank):
     return Semantics(
         np.zeros((bank.n_kept, N_POINTS)),
         np.zeros(n),
-        np.zeros(N_POINTS, dtype=np.int64),
         np.zeros(4 * size, dtype=np.int32),
         np.zeros(size // 4, dtype=np.uint64),
     )
@@ -144,31 +141,36 @@ def room_for_semantics(bank):
 _NO_SEMANTICS = Semantics(
     np.zeros((0, N_POINTS)),
     np.zeros(0),
-    np.zeros(0, dtype=np.int64),
     np.zeros(0, dtype=np.int32),
     np.zeros(0, dtype=np.uint64),
 )
 
 
 def spread_rows(n):
-    """Return at most `MOST_ROWS` rows of a table of n, from all over it, since it may be sorted."""
+    """Return at most `MOST_ROWS` of n rows, evenly spread, because a table may be sorted."""
     most = min(n, MOST_ROWS)
     return np.arange(most) * n // most
 
 
 @_compiled
-def choose_points(columns, rows):
-    """Choose the points of a data set: rows from all over it, the most telling one first.
+def choose_points(columns):
+    """Return the points of a data set: evenly spread rows, with the most informative row of all first.
 
-    Most telling are values of about 1.4 or 0.7: they keep subprograms apart, and sines in their first period.
+    A row is informative where its values are about 1.4 or 0.7: there subprograms have different values, and
+    sines are in their first period.
 
     Parameters
     ----------
     columns : ndarray of shape (C, n), float64
-    rows : ndarray of shape (N_POINTS,), int64
-        Receives the points, all distinct.
+        Of at least N_POINTS rows.
+
+    Returns
+    -------
+    ndarray of shape (N_POINTS,), int64
+        Numbers of different rows.
     """
     n = columns.shape[1]
+    rows = np.empty(N_POINTS, dtype=np.int64)
     for j in range(N_POINTS):
         rows[j] = (2 * j + 1) * n // (2 * N_POINTS)
     first, least = rows[0], np.inf
@@ -185,31 +187,27 @@ def choose_points(columns, rows):
         if rows[j] == first:
             rows[j] = rows[0]
     rows[0] = first
+    return rows
 
 
 @_compiled
-def fill(columns, bank):
-    """Evaluate the subprograms of a bank on a data set, and hash them by their values at the first point.
+def fill(points, bank):
+    """Compute the values of the subprograms of a bank, and hash them by those at the first point.
 
     Parameters
     ----------
-    columns : ndarray of shape (C, n), float64
-        Of fewer rows than N_POINTS nothing is evaluated or found.
+    points : ndarray of shape (C, N_POINTS), float64
+        The columns at the points.
     bank : Bank
         Its semantics receive the values.
     """
-    values, at_first, rows, slots, bloom = bank.semantics
+    values, at_first, slots, bloom = bank.semantics
     slots[:] = -1
     bloom[:] = 0
-    n = columns.shape[1]
-    if n < N_POINTS:
-        return
-    choose_points(columns, rows)
     for i in range(bank.n_kept):
         op = bank.opcode[i]
         if op == VARIABLE:
-            for j in range(N_POINTS):
-                values[i, j] = columns[i, rows[j]]
+            copy_to(values[i], points[i])
         else:
             f, s = bank.first[i], bank.second[i]
             apply(op, bank.address[i], values[f], values[s], values[i], N_POINTS)
@@ -231,9 +229,9 @@ def fill(columns, bank):
             slots[at] = i
 
 
-@_lean
+@allocation_free
 def _fill_first(start, opcode, address, operands, at_first):
-    """Evaluate subprograms from number `start` at the first point: `apply` of single values is slower."""
+    """Write the values of subprograms from number `start` on at the first point, faster than `apply` does."""
     first, second = operands
     for i in range(start, len(opcode)):
         op, f, s = opcode[i], at_first[first[i]], at_first[second[i]]
@@ -258,15 +256,36 @@ def _fill_first(start, opcode, address, operands, at_first):
 
 
 @_compiled
-def evaluate(i, bank, out):
-    """Write the values of subprogram i at all points, computed from those that are kept."""
+def values_of(i, bank, out):
+    """Write the values of subprogram i at all points into `out`, shape (N_POINTS,), float64."""
     if i < bank.n_kept:
         copy_to(out, bank.semantics.values[i])
         return
     first, second = np.empty(N_POINTS), np.empty(N_POINTS)
-    evaluate(bank.first[i], bank, first)
-    evaluate(bank.second[i], bank, second)
+    values_of(bank.first[i], bank, first)
+    values_of(bank.second[i], bank, second)
     apply(bank.opcode[i], bank.address[i], first, second, out, N_POINTS)
+
+
+@_compiled
+def write_subprogram(number, bank, program, at):
+    """Write the tokens of a subprogram from position `at` on; return where they end."""
+    stack = np.empty(len(program) - at + 1, dtype=np.int64)
+    stack[0] = number
+    n = 1
+    while n > 0:
+        n -= 1
+        i = stack[n]
+        op = bank.opcode[i]
+        program[at] = bank.token[i]
+        at += 1
+        if op != VARIABLE:
+            if is_binary(op):
+                stack[n] = bank.second[i]
+                n += 1
+            stack[n] = bank.first[i]
+            n += 1
+    return at
 
 
 @_inlined
@@ -302,11 +321,11 @@ def probe(value, f, kind, near, at_first, slots, bloom, candidates, n, looks):
     ----------
     value : float
     f, kind : int
-        What the subprogram is to be joined with and how; written beside its number.
+        The subprogram that is joined with those found, and how; both are written beside their numbers.
     near, at_first, slots, bloom : float and ndarray
         The bank's `near`, and these fields of its semantics.
     candidates : ndarray of shape (MOST_CANDIDATES, 3), int64
-        The first `n` are there already.
+        The candidates, of which the first `n` are filled.
     n : int
     looks : ndarray of shape (1,), int64
         The looks that are left.
@@ -328,7 +347,7 @@ def probe(value, f, kind, near, at_first, slots, bloom, candidates, n, looks):
     return n
 
 
-@_lean
+@allocation_free
 def _probe_slots(value, mixed, f, kind, near, at_first, slots, candidates, n, looks):
     """Go through the slots from that of a key to the next empty one; see `probe`."""
     at = start = _slot(mixed, slots)

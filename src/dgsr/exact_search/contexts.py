@@ -3,6 +3,10 @@
 A context is a unary operator or a power of the hole, or the hole on one side of a binary operator with a
 subprogram on the other. Given the values of the whole, those of the hole are known. A context is one number:
 first come the unary operators, then the powers, then the pairs of a subprogram and the way it is combined.
+
+In this file `context` is such a number, `bank` a `dgsr.exact_search.bank.Bank` whose values are filled, and
+`out` and the values given are ndarrays of shape (N_POINTS,), float64. A program is an ndarray of tokens,
+int64.
 """
 
 from __future__ import annotations
@@ -11,24 +15,23 @@ import math
 
 import numpy as np
 
+from dgsr.exact_search.bank import write_subprogram
 from dgsr.exact_search.join import (
     ADDED,
     ALONE,
     BY_FIRST,
-    BY_SECOND,
     LESS_FIRST,
-    LESS_SECOND,
     MULTIPLIED,
     apply_unary_or_power,
     binary_of,
     combined,
+    second_of,
     write_join,
-    write_subprogram,
 )
 from dgsr.exact_search.limits import LARGEST_POWER, SMALLEST_SUMMAND
 from dgsr.kernels.arrays import copy_to, extremes
 from dgsr.kernels.compilation import compiled
-from dgsr.kernels.inverses import take_off
+from dgsr.kernels.inverses import unary_operand
 from dgsr.kernels.operators import COS, EXP, SIN
 
 _compiled = compiled()
@@ -36,15 +39,15 @@ _compiled = compiled()
 
 @_compiled
 def n_contexts(n_programs, bank):
-    """Return how many contexts there are of the first `n_programs` subprograms; they are the first of all."""
+    """Return the number of contexts without a subprogram or with one of the first `n_programs`."""
     return len(bank.unary) + LARGEST_POWER - 1 + ALONE * n_programs
 
 
 @_compiled
 def parts(context, bank):
-    """Return number of the unary operator or -1, power, how a subprogram is combined, and its number.
+    """Return the unary operator's number or -1, the power, the way of combining, and the subprogram's number.
 
-    Without a subprogram the third is ALONE.
+    The way of combining is ALONE where the context has no subprogram.
     """
     n_unary = len(bank.unary)
     if context < n_unary:
@@ -57,7 +60,7 @@ def parts(context, bank):
 
 @_compiled
 def nodes_of(contexts, bank):
-    """Return the nodes of some contexts, a tuple of numbers of which -1 is none."""
+    """Return the total nodes of a tuple of contexts, in which -1 stands for no context."""
     n = 0
     for context in contexts:
         if context >= 0:
@@ -68,7 +71,7 @@ def nodes_of(contexts, bank):
 
 @_compiled
 def has_sine(context, bank):
-    """Return whether a context's subprogram has a sine or cosine; no context, -1, has none."""
+    """Return whether a context has a subprogram with a sine or cosine; -1 stands for no context."""
     if context < 0:
         return False
     _, _, kind, f = parts(context, bank)
@@ -86,7 +89,7 @@ def commute(outer, inner, bank):
 
 @_compiled
 def fill_hole(context, bank, inside, out):
-    """Write the values of a context whose hole has some values."""
+    """Write the values of a context, given those of its hole."""
     unary, power, kind, f = parts(context, bank)
     if kind == ALONE:
         apply_unary_or_power(unary, power, bank, inside, out)
@@ -97,7 +100,7 @@ def fill_hole(context, bank, inside, out):
 
 @_compiled
 def invert(context, bank, target, out):
-    """Write the values that the hole must have; return False if there are none or many.
+    """Write the values that the hole must have; return False unless there is exactly one set of them.
 
     Parameters
     ----------
@@ -112,33 +115,17 @@ def invert(context, bank, target, out):
         if kind < MULTIPLIED and abs(target[0]) < SMALLEST_SUMMAND * abs(values[f, 0]):
             return False
         for j in range(len(out)):
-            out[j] = _second(kind, target[j], values[f, j])
+            out[j] = second_of(kind, target[j], values[f, j])
         return bank.binary_tokens[binary_of(kind)] >= 0
     if unary >= 0:
         op = bank.unary[unary]
         if bank.unary_tokens[unary] < 0 or op == SIN or op == COS:
             return False
-        take_off(op, target, out)
+        unary_operand(op, target, out)
         return op != EXP or extremes(target)[0] > 0.0
     for j in range(len(out)):
         out[j] = math.copysign(abs(target[j]) ** (1.0 / power), target[j])
     return bank.binary_tokens[2] >= 0 and (power % 2 == 1 or extremes(target)[0] >= 0.0)
-
-
-@_compiled
-def _second(kind, value, first):
-    """Return the second of two values, given the first and what they make."""
-    if kind == ADDED:
-        return value - first
-    if kind == LESS_SECOND:
-        return first - value
-    if kind == LESS_FIRST:
-        return value + first
-    if kind == MULTIPLIED:
-        return value / first
-    if kind == BY_SECOND:
-        return first / value
-    return value * first
 
 
 @_compiled
@@ -160,8 +147,8 @@ def length_in(join, contexts, bank):
 @_compiled
 def write_in(join, contexts, bank, program):
     """Write the tokens of a join in contexts, the outermost first; return how many there are."""
-    # From the innermost context out: what is written so far moves on, to make room.
-    n = write_join(join, bank, program, 0)
+    # Contexts are written from the innermost out; the tokens so far move on to make room for each.
+    n = write_join(join, bank, program)
     inside = np.empty(len(program), dtype=np.int64)
     for i in range(len(contexts) - 1, -1, -1):
         if contexts[i] < 0:

@@ -1,7 +1,7 @@
 """Bottom-up enumeration of a library's simplest functions, in compiled code.
 
-Programs are made node by node of those that are there already. Of programs with the same values at a few
-reference points only the first is kept: they are observationally equivalent.
+Programs are made node by node from those that are there already. Programs with the same values at a few
+reference points are observationally equivalent; only the first of them is kept.
 
 References
 ----------
@@ -41,19 +41,19 @@ from dgsr.kernels.operators import (
 _compiled = compiled()
 
 
-class Programs(NamedTuple):
-    """Programs as first token and operands, simplest first, of which the first `total[0]` are there."""
+class Enumeration(NamedTuple):
+    """Programs, the simplest first, as their first token and the numbers of their operands."""
 
-    total: np.ndarray  # (1,) int64
+    total: np.ndarray  # (1,) int64: number of programs enumerated so far, which fill the first entries below
     token: np.ndarray  # (S,) int64
-    first: np.ndarray  # (S,) int64: number of the first operand; of a column, its own
-    second: np.ndarray  # (S,) int64: number of the second operand; 0 without one
+    first: np.ndarray  # (S,) int64: number of the first operand; a column has its own number here
+    second: np.ndarray  # (S,) int64: number of the second operand; 0 where there is none
     length: np.ndarray  # (S,) int64: number of tokens
     nodes: np.ndarray  # (S,) int64: number of nodes
-    trigonometric: np.ndarray  # (S,) bool: whether there is a sine or cosine in it
-    constant: np.ndarray  # (S,) bool: whether all its values are the same
-    values: np.ndarray  # (S, N_REFERENCE), float64: at the reference points
-    slots: np.ndarray  # int32: hash table by the values of programs' numbers; -1 is empty
+    trigonometric: np.ndarray  # (S,) bool: whether a program has a sine or cosine
+    constant: np.ndarray  # (S,) bool: whether all values of a program are the same
+    values: np.ndarray  # (S, N_REFERENCE), float64: values at the reference points
+    slots: np.ndarray  # int32: hash table of programs' numbers by their values; -1 is empty
 
 
 def enumerate_programs(opcode, argument, n_columns, size, of_one=False):
@@ -71,20 +71,20 @@ def enumerate_programs(opcode, argument, n_columns, size, of_one=False):
 
     Returns
     -------
-    Programs
+    Enumeration
     """
     integers = [np.zeros(size, dtype=np.int64) for _ in range(5)]
     flags = [np.zeros(size, dtype=np.bool_) for _ in range(2)]
     slots = np.full(1 << (2 * size - 1).bit_length(), -1, dtype=np.int32)
     total = np.zeros(1, dtype=np.int64)
-    programs = Programs(total, *integers, *flags, np.empty((size, N_REFERENCE)), slots)
+    programs = Enumeration(total, *integers, *flags, np.empty((size, N_REFERENCE)), slots)
     first_variable = int(np.flatnonzero(opcode == VARIABLE)[0])
     operators = [t for t in range(first_variable) if opcode[t] != CONSTANT]
     tokens_of = {int(opcode[t]): t for t in operators}
     columns = np.random.default_rng(0).uniform(0.5, 3.0, (n_columns, N_REFERENCE))
     binary = tokens_of.get(ADD, -1), tokens_of.get(DIV, -1)
     _add_columns_and_integers(columns, first_variable, *binary, opcode, argument, programs)
-    starts = [0, 0, int(total[0])]  # of the levels: those of one node, of two, ...
+    starts = [0, 0, int(total[0])]  # first numbers of the programs of one node, of two, ...
     while True:
         nodes = len(starts) - 1
         kinds = _kinds_of_level(opcode, operators, tokens_of, starts)
@@ -110,10 +110,10 @@ def _add_columns_and_integers(columns, first_variable, add, div, opcode, argumen
 
 
 def _kinds_of_level(opcode, operators, tokens_of, starts):
-    """Return the kinds of programs of one more node than there are.
+    """Return the kinds of the programs of one more node than those enumerated so far.
 
     A kind is a token (-1 for a power) and, for each operand, the number of the first program that it can be
-    and how many it can be. A missing second operand can be one.
+    and the number of such programs, which is 1 for a missing second operand.
     """
     nodes = len(starts) - 1
     below = starts[-2], starts[-1] - starts[-2], 0, 1
@@ -129,7 +129,7 @@ def _kinds_of_level(opcode, operators, tokens_of, starts):
 
 
 def _add_level(kinds, nodes, of_one, opcode, argument, programs):
-    """Add the programs of so many nodes, in an order that jumps all over them: not all may have room.
+    """Add programs of `nodes` nodes, in an order that jumps over all kinds, because not all may have room.
 
     This function is not compiled, so that Ctrl-C is heard ten times a second or so.
     """
@@ -146,7 +146,7 @@ def _add_level(kinds, nodes, of_one, opcode, argument, programs):
 
 @_compiled
 def _add_some(kinds, at, step, total, n, nodes, of_one, opcode, argument, programs):
-    """Add n of all `total` programs, the first of them a step after number `at`, while there is room."""
+    """Add n of the `total` programs of a kind, from a step after number `at` on, while there is room."""
     for _ in range(n):
         if programs.total[0] > len(programs.token) - LARGEST_POWER:
             return
@@ -175,7 +175,7 @@ def _add_some(kinds, at, step, total, n, nodes, of_one, opcode, argument, progra
 
 @_compiled
 def _add(token, f, s, nodes, opcode, argument, programs):
-    """Add a program if it is new; return its number, or that of its equivalent, or -1 if it is not wanted."""
+    """Add a program if it is new; return its number or its equivalent's, or -1 if it is of no use."""
     op, own = opcode[token], opcode[token] == SIN or opcode[token] == COS
     trigonometric, length, constant = programs.trigonometric[f], 1 + programs.length[f], programs.constant[f]
     if is_binary(op):
@@ -191,7 +191,7 @@ def _add(token, f, s, nodes, opcode, argument, programs):
 
 @_compiled
 def _keep(token, f, s, length, nodes, trigonometric, values, programs):
-    """Add a program of these values if no other has them; return the number of the one that has, or -1."""
+    """Add a program if no other has its values; return the number of the one that has them, or -1."""
     n_finite, largest, mixed, alike = 0, 0.0, np.uint64(0), True
     key = np.zeros(N_REFERENCE, dtype=np.float32)
     for j in range(N_REFERENCE):

@@ -1,8 +1,12 @@
 """Joins: meet in the middle between a target and the bank, in compiled code.
 
 A join is one subprogram, or two under +, -, * or /, or either of these under one more unary operator or in a
-power. Given the target's values, every first subprogram says which values the second must have, and these are
+power. Given the target's values, every first subprogram determines the values of the second, and these are
 searched for in the bank.
+
+In this file `bank` is a `dgsr.exact_search.bank.Bank`, a subprogram an int, its number in the bank, and
+`program` an ndarray of tokens, int64. Arrays of values, among them `target`, `tolerance`, `work` and `out`,
+have the shape (N_POINTS,), float64.
 """
 
 from __future__ import annotations
@@ -12,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dgsr.exact_search.bank import evaluate, probe
+from dgsr.exact_search.bank import probe, values_of, write_subprogram
 from dgsr.exact_search.limits import (
     ANGLE,
     CLOSE,
@@ -26,25 +30,24 @@ from dgsr.exact_search.limits import (
     SMALLEST_SUMMAND,
 )
 from dgsr.kernels.arrays import copy_to, extremes
-from dgsr.kernels.compilation import compiled
-from dgsr.kernels.inverses import take_off
-from dgsr.kernels.operators import COS, EXP, SIN, SQUARE, VARIABLE, apply, is_binary
+from dgsr.kernels.compilation import allocation_free, compiled
+from dgsr.kernels.inverses import unary_operand
+from dgsr.kernels.operators import COS, EXP, SIN, SQUARE, apply
 
-# How two subprograms f and g make a value: f + g, f - g, g - f, f g, f/g, g/f; or g alone does.
+# Ways of combining two subprograms f and g: f + g, f - g, g - f, f g, f/g, g/f, and g alone.
 ADDED, LESS_SECOND, LESS_FIRST, MULTIPLIED, BY_SECOND, BY_FIRST, ALONE = range(7)
-#: Nodes of a join where there is none.
+#: Number of nodes that stands for no join.
 NONE = 1 << 30
 
 _compiled = compiled()
 _inlined = compiled(_nrt=False, forceinline=True)
-_lean = compiled(_nrt=False)  # without the counting of references
 
 
 class Query(NamedTuple):
-    """Values that a join is searched for, and room to work in."""
+    """The values that a join is searched for, and scratch arrays."""
 
     values: np.ndarray  # (N_POINTS,)
-    tolerance: np.ndarray  # (N_POINTS,): how near the values of a join must be
+    tolerance: np.ndarray  # (N_POINTS,): largest distance of a join from the values
     work: np.ndarray  # (N_POINTS,)
     made: np.ndarray  # (N_POINTS,)
     operands: np.ndarray  # (64,)
@@ -54,7 +57,7 @@ class Query(NamedTuple):
 
 @_compiled
 def new_query():
-    """Return a query for no values yet."""
+    """Return a query whose values are still to be written."""
     row = np.empty(N_POINTS)
     candidates = np.empty((MOST_CANDIDATES, 3), dtype=np.int64)
     looks = np.zeros(1, dtype=np.int64)
@@ -91,6 +94,22 @@ def combined(kind, f, g):
 
 
 @_inlined
+def second_of(kind, value, first):
+    """Return the second value g, given the first one f and the value that `combined` makes of both."""
+    if kind == ADDED:
+        return value - first
+    if kind == LESS_SECOND:
+        return first - value
+    if kind == LESS_FIRST:
+        return value + first
+    if kind == MULTIPLIED:
+        return value / first
+    if kind == BY_SECOND:
+        return first / value
+    return value * first
+
+
+@_inlined
 def binary_of(kind):
     """Return which of add, sub, mul, div, as 0 to 3, combines two subprograms in this way."""
     if kind < MULTIPLIED:
@@ -98,9 +117,9 @@ def binary_of(kind):
     return 2 if kind == MULTIPLIED else 3
 
 
-@_lean
+@allocation_free
 def find_candidates(r, start, stop, near, at_first, slots, bloom, candidates, looks):
-    """Find what may make a value, judged by the first point alone.
+    """Find the joins that have a value at the first point.
 
     Parameters
     ----------
@@ -131,11 +150,11 @@ def find_candidates(r, start, stop, near, at_first, slots, bloom, candidates, lo
 
 
 @_compiled
-def evaluate_join(join, bank, work, out):
+def values_of_join(join, bank, work, out):
     """Write the values of a join, computed from its subprograms."""
-    evaluate(join.second, bank, work)
+    values_of(join.second, bank, work)
     if join.kind != ALONE:
-        evaluate(join.first, bank, out)
+        values_of(join.first, bank, out)
         for j in range(N_POINTS):
             work[j] = combined(join.kind, out[j], work[j])
     apply_unary_or_power(join.unary, join.power, bank, work, out)
@@ -143,7 +162,7 @@ def evaluate_join(join, bank, work, out):
 
 @_compiled
 def apply_unary_or_power(unary, power, bank, values, out):
-    """Write the values of a unary operator, or of a power if `unary` is -1, of some values."""
+    """Write the values of a unary operator, or of a power if `unary` is -1, given those of its operand."""
     if unary >= 0:
         apply(bank.unary[unary], 0, values, values, out, N_POINTS)
         return
@@ -155,7 +174,7 @@ def apply_unary_or_power(unary, power, bank, values, out):
 
 @_compiled
 def are_close(values, target, tolerance):
-    """Return whether values are within their tolerance of the target."""
+    """Return whether all values are within the tolerance of the target."""
     for j in range(N_POINTS):
         if not abs(values[j] - target[j]) <= tolerance[j]:
             return False
@@ -164,7 +183,7 @@ def are_close(values, target, tolerance):
 
 @_compiled
 def fill_tolerance(target, tolerance):
-    """Write how near values must be to a target; return False if the target is not finite."""
+    """Write the largest distance of a join from a target; return False if the target is not finite."""
     size = 0.0
     for j in range(N_POINTS):
         size = max(size, abs(target[j]))
@@ -177,7 +196,7 @@ def fill_tolerance(target, tolerance):
 
 @_compiled
 def n_outer(bank):
-    """Return how many things may be outermost in a join: no operator, a unary operator, a power."""
+    """Return the number of ways in which a join may begin: with no operator, a unary one, or a power."""
     return len(bank.unary) + LARGEST_POWER
 
 
@@ -255,36 +274,29 @@ def simplest_join(query, bank, without, outer, n_firsts, most, most_nodes):
                     return best
                 query.looks[0] -= EVALUATION
                 candidate = Join(n_nodes, unary, power, kind, f, g)
-                evaluate_join(candidate, bank, query.work, query.made)
+                values_of_join(candidate, bank, query.work, query.made)
                 if are_close(query.made, target, query.tolerance):
                     best = candidate
     return best
 
 
 @_compiled
-def take_points(values, bank, out):
-    """Write the values at the points of a data set, given those at all of its rows."""
-    for j in range(N_POINTS):
-        out[j] = values[bank.semantics.rows[j]]
-
-
-@_compiled
-def join(values, bank, without, most_first, looks, program):
+def join(target, bank, without, most_first, looks, program):
     """Write the simplest join that has the values of a target.
 
     Parameters
     ----------
-    values : ndarray of shape (n,), float64
-        The target at all rows of the data set.
+    target : ndarray of shape (N_POINTS,), float64
+        The values that the join must have at the points.
     bank : Bank
-        The bank of subprograms, filled with their values on the data set (`Bank.at`).
+        The bank of subprograms, filled with their values at the points (`Bank.at`).
     without : bool
         Whether sines and cosines are not allowed.
     most_first : int
         Most subprograms tried as the first of two.
     looks : ndarray of shape (1,), int64
-        The looks that are left to many joins, off which those of this one are taken; without any nothing is
-        found.
+        The looks that are left to many joins, from which those of this one are subtracted. If none are left,
+        nothing is found.
     program : ndarray of shape (most,), int64
         Receives the tokens.
 
@@ -293,26 +305,16 @@ def join(values, bank, without, most_first, looks, program):
     int
         Number of tokens; 0 if nothing is found.
     """
-    if len(values) < N_POINTS or looks[0] <= 0:
+    if looks[0] <= 0:
         return 0
     query = new_query()
-    take_points(values, bank, query.values)
-    if _is_level(query.values) and not _is_level(values):
-        return 0  # what has died away at the points is no constant
+    copy_to(query.values, target)
     n_firsts = min(bank.n_up_to[3], most_first), min(bank.n_up_to[2], most_first)
     most = min(looks[0], LOOKS_OF_JOIN)
     query.looks[0] = most
     found = simplest_join(query, bank, without, (0, n_outer(bank)), n_firsts, len(program), NONE)
     looks[0] -= most - query.looks[0]
-    return 0 if found.nodes == NONE else write_join(found, bank, program, 0)
-
-
-@_compiled
-def _is_level(values):
-    for j in range(len(values)):
-        if not abs(values[j] - values[0]) <= CLOSE * abs(values[0]):
-            return False
-    return True
+    return 0 if found.nodes == NONE else write_join(found, bank, program)
 
 
 @_compiled
@@ -330,7 +332,7 @@ def operands_of(op, value, largest, out):
         Receives them.
     """
     if op != SIN and op != COS:
-        take_off(op, value, out[:1])
+        unary_operand(op, value, out[:1])
         if op == EXP and value[0] <= 0.0:
             return 0
         if op == SQUARE:
@@ -358,8 +360,9 @@ def _roots(value, power, out):
 
 
 @_compiled
-def write_join(join, bank, program, at):
-    """Write the tokens of a join from position `at` on; return where they end."""
+def write_join(join, bank, program):
+    """Write the tokens of a join; return their number."""
+    at = 0
     if join.unary >= 0:
         program[at] = bank.unary_tokens[join.unary]
         at += 1
@@ -377,25 +380,4 @@ def write_join(join, bank, program, at):
         swapped = kind == LESS_FIRST or kind == BY_FIRST or (commutes and shorter)
         at = write_subprogram(second if swapped else first, bank, program, at + 1)
         at = write_subprogram(first if swapped else second, bank, program, at)
-    return at
-
-
-@_compiled
-def write_subprogram(number, bank, program, at):
-    """Write the tokens of a subprogram from position `at` on; return where they end."""
-    stack = np.empty(len(program) - at + 1, dtype=np.int64)
-    stack[0] = number
-    n = 1
-    while n > 0:
-        n -= 1
-        i = stack[n]
-        op = bank.opcode[i]
-        program[at] = bank.token[i]
-        at += 1
-        if op != VARIABLE:
-            if is_binary(op):
-                stack[n] = bank.second[i]
-                n += 1
-            stack[n] = bank.first[i]
-            n += 1
     return at

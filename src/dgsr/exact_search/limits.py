@@ -9,15 +9,17 @@ nanoseconds. Compiled code reads these numbers as constants; an edit of this fil
 #: Subprograms of a bank that is filled for every data set in about a millisecond, and of one that is filled
 #: once per search, in about a tenth of a second and 57 MB.
 SMALL, LARGE = 1 << 14, 1 << 20
-#: Of a bank of either size this part, the simplest subprograms, keeps its values at all points; those of the
-#: others are computed from their operands when they are asked for, which saves most of the memory.
+#: The simplest subprograms keep their values at all points, one in 16 of a small bank and one in 128 of a
+#: large one. Values of the others are computed from their operands when they are needed, which saves most of
+#: the memory.
 KEPT_OF_SMALL, KEPT_OF_LARGE = 16, 128
 #: Integers and powers up to these count as one node, however many tokens they take: textbook laws are full of
 #: them, and beyond 5 they are rare.
 LARGEST_INTEGER, LARGEST_POWER = 5, 5
-#: Levels of the enumeration; with more nodes even a library of one operator has few functions that are new.
+#: Levels of the enumeration; among programs of more nodes even a library of one operator has few new
+#: functions.
 MOST_NODES = 9
-#: Points at which functions are told apart while they are enumerated: enough that two that agree at all of
+#: Points at which functions are compared while they are enumerated: enough that two that agree at all of
 #: them to seven digits are one function.
 N_REFERENCE = 16
 #: Programs enumerated between two moments at which Ctrl-C is heard, about a tenth of a second.
@@ -39,7 +41,7 @@ ROUNDING_BITS = 1 << 20
 #: candidate: among more subprograms more are near by chance.
 NEAR_IN_SMALL, NEAR_IN_LARGE = 1e-5, 1e-9
 #: Subprograms of one value at the first point that are found by it, the simplest. Where columns have few
-#: values, or tiny ones, thousands share one, and telling them apart would take minutes.
+#: values, or tiny ones, thousands share one, and comparing them all would take minutes.
 MOST_ALIKE = 16
 #: Two values are the same within this share of their own size plus that share of the largest target value.
 CLOSE, CLOSE_BY_LARGEST = 1e-7, 1e-10
@@ -60,8 +62,8 @@ MOST_FIRST, MOST_FIRST_OF_LAW = 128, 512
 FIRSTS_AT_ONCE, MOST_CANDIDATES = 128, 4096
 #: Looks that evaluating one candidate at all points costs, in time.
 EVALUATION = 100
-#: Looks of one join, and of one join of a stage. On common data none comes near; where all subprograms have
-#: the same few values the rest is not searched.
+#: Most looks of one join, and of one join of a stage. Joins on common data need far fewer; where all
+#: subprograms have the same few values, these limits end the search.
 LOOKS_OF_JOIN, LOOKS_OF_JOIN_IN_STAGE = 500_000, 20_000_000
 #: Operands of sine and cosine are searched for up to these absolute values: everywhere, and in stages whose
 #: operand is almost all of the program and leaves time for more periods.
@@ -73,8 +75,8 @@ MOST_OPERANDS = 160
 
 #: Looks for which a stage plans its joins, which take about half a second.
 LOOKS_OF_STAGE = 60_000_000
-#: Looks after which a stage ends whatever it had planned: evaluations and values that are alike may cost more
-#: than was planned.
+#: Looks after which a stage ends even if not all its planned joins are done, because evaluations and
+#: subprograms of equal values may cost more than planned.
 MOST_LOOKS_OF_STAGE = 180_000_000
 #: Looks between two questions whether the search should stop, about a tenth of a second.
 LOOKS_AT_ONCE = 10_000_000
@@ -88,5 +90,5 @@ FEWEST_FIRSTS = 64
 
 #: Repaired programs of one call: more would crowd out the population they are added to.
 MOST_REPAIRED = 200
-#: Looks of all repairs of one call, a second or two. On common data none comes near.
+#: Most looks of all repairs of one call, which take a second or two. Repairs on common data need far fewer.
 LOOKS_OF_REPAIR = 200_000_000

@@ -24,8 +24,8 @@ from dgsr.kernels.grammar import are_valid
 from dgsr.kernels.programs import Programs
 from dgsr.population import DataSet, Population
 
-# Stages of the table that the solver goes through at its stage 1. It goes through the first of them at stage
-# 0 already, in the small bank, and through each of the others at a stage of its own.
+# Number of stages of the table that are searched at the solver's stage 1, in the large bank. At stage 0 the
+# first of them is searched in the small bank; each later one is a stage of its own.
 _N_FIRST = 9
 
 
@@ -61,18 +61,16 @@ class ExactSolver:
     def __init__(self, library: Library, data: DataSet, grammar: Grammar, size: int = LARGE) -> None:
         self.library, self.size = library, size
         self.grammar = grammar
-        self._works = len(data.y) >= N_POINTS
         rows = spread_rows(len(data.y))
         self._columns = np.ascontiguousarray(data.columns[:, rows])
         self._y = data.y[rows].astype(np.float64)
-        if self._works:
-            points = np.empty(N_POINTS, dtype=np.int64)
-            choose_points(self._columns, points)
-            rows = rows[points]
-        self._points = np.ascontiguousarray(data.columns[:, rows])
-        self._target = data.y[rows].astype(np.float64)
-        self._bank = bank_of(library, len(data.columns)).at(self._points)
-        self._largest = self._bank  # of those that have been filled so far
+        self._has_points = len(rows) >= N_POINTS
+        if self._has_points:
+            points = choose_points(self._columns)
+            self._points = np.ascontiguousarray(self._columns[:, points])
+            self._target = self._y[points]
+            self._bank = bank_of(library, len(data.columns)).at(self._points)
+            self._largest = self._bank  # the largest bank that has been filled so far
 
     def solve(self, stage: int, should_stop: Callable[[], bool] = lambda: False) -> Population:
         """Search for the whole law at one stage; return the program, or none.
@@ -82,11 +80,11 @@ class ExactSolver:
         stage : int
             From 0, in the small bank, to ``n_stages - 1``.
         should_stop : callable
-            Asked ten times a second or so whether to end without having found anything; not at stage 0.
+            Asked about ten times a second whether to end the search without a result; not asked at stage 0.
         """
         tokens = np.zeros((1, self.grammar.max_length), dtype=np.int64)
         n = 0
-        if self._works:
+        if self._has_points:
             bank = self._bank
             if stage > 0:
                 bank = self._largest = self._large_bank
@@ -98,28 +96,28 @@ class ExactSolver:
         return bank_of(self.library, len(self._points), self.size).at(self._points)
 
     def _is_law(self, program: np.ndarray, n: int) -> bool:
-        """Return whether the first n tokens meet the grammar and are the law at all rows, not only points."""
+        """Return whether the first n tokens meet the grammar and have the target's values at all rows."""
         tokens, lengths = program[None, :n], np.array([n])
         if not are_valid(tokens, lengths, self.grammar)[0]:
             return False
         values = predictions(Programs(tokens, lengths, np.ones((1, 0))), self.library.table, self._columns)[0]
-        with np.errstate(all="ignore"):  # what is not finite is no law
+        with np.errstate(all="ignore"):  # a program that is not finite is no law
             return bool(np.mean((values - self._y) ** 2) <= LAW_ERROR * np.mean(self._y**2))
 
     def repair(self, near_misses: Population, should_stop: Callable[[], bool] = lambda: False) -> Population:
-        """Return programs that are near misses but for one subtree, and exact at the points.
+        """Return copies of near misses in which another subtree makes the program exact at the points.
 
         Parameters
         ----------
         near_misses : Population
         should_stop : callable
-            Asked before each of them whether to leave out the rest.
+            Asked before each near miss whether to leave out it and the rest.
         """
         width = self.grammar.max_length
         tokens = np.zeros((MOST_REPAIRED, width), dtype=np.int64)
         lengths = np.zeros(MOST_REPAIRED, dtype=np.int64)
         n, looks = 0, np.array([LOOKS_OF_REPAIR])
-        if self._works:
+        if self._has_points:
             data = self.library.table, self._points, self._target, self._largest, looks
             for b in range(len(near_misses)):
                 if should_stop():

@@ -26,14 +26,13 @@ from dgsr.exact_search.join import (
     Join,
     are_close,
     binary_of,
-    evaluate_join,
     fill_tolerance,
     find_candidates,
     n_outer,
     new_query,
     operands_of,
     simplest_join,
-    take_points,
+    values_of_join,
     write_join,
 )
 from dgsr.exact_search.limits import (
@@ -54,24 +53,24 @@ from dgsr.kernels.operators import COS, SIN
 # Kinds of stages. WHOLE is `dgsr.exact_search.join.join`, which is no stage of this module.
 WHOLE, WIDE, IN_CONTEXTS, IN_SINE = range(4)
 
-# Fields of a stage's progress: where it goes on, the joins it may still search for (-1 before the first), the
-# looks that are left, and nodes and tokens of the program that it has found.
+# Fields of a stage's progress: the place to continue at, the joins that may still be searched for (-1 before
+# the first), the looks that are left, and nodes and tokens of the program found.
 _AT, _JOINS, LOOKS, _NODES, LENGTH = range(5)
-# Ways to take the first value: as a sine or a cosine, or, under an even power, as minus either.
+# Ways to read the first value: as a sine, a cosine, and under an even power as minus either of them.
 _SIGNS = 4
 
 _compiled = compiled()
 
 
-class Task(NamedTuple):
-    """A stage in numbers, for one bank; fields that a kind of stage has no use for do not matter to it."""
+class StageTask(NamedTuple):
+    """A stage in numbers, for one bank. A kind of stage ignores the fields that it has no use for."""
 
     kind: int
-    n_outer: int  # outermost contexts: the first of all; in a sine also none
-    inner: tuple[int, int]  # first and end of the contexts inside, -1 being none
+    n_outer: int  # number of outermost contexts, the first ones; stages in a sine also try none
+    inner: tuple[int, int]  # first and end of the contexts inside; -1 stands for no context
     innermost: tuple[int, int]
-    plain: bool  # whether nothing is outermost in the join
-    n_firsts: int  # subprograms tried as the first of two in a sine
+    plain: bool  # whether the join has no unary operator or power
+    n_firsts: int  # number of subprograms tried as the first of two in a sine
     largest: float  # absolute value up to which the operands of a sine are searched for
 
 
@@ -81,21 +80,21 @@ def new_progress():
 
 
 @_compiled
-def go_on(task, progress, values, bank, program):
-    """Go on with a stage for a tenth of a second or so.
+def go_on(task, progress, target, bank, program):
+    """Continue a stage for about a tenth of a second.
 
     All kinds are one function, so that what they call is compiled once. It returns no named tuple: Ctrl-C
     while Python makes one for compiled code would end the process.
 
     Parameters
     ----------
-    task : Task
+    task : StageTask
     progress : ndarray of shape (5,), int64
-        From `new_progress`; moves on.
-    values : ndarray of shape (n,), float64
-        The target at all rows of the data set.
+        From `new_progress`; updated.
+    target : ndarray of shape (N_POINTS,), float64
+        The values that the law has at the points.
     bank : Bank
-        The bank of subprograms, filled with their values on the data set (`Bank.at`).
+        The bank of subprograms, filled with their values at the points (`Bank.at`).
     program : ndarray of shape (most,), int64
         Receives the simplest program that is found.
 
@@ -105,22 +104,22 @@ def go_on(task, progress, values, bank, program):
         Whether there is more to search.
     """
     if task.kind == WIDE:
-        return _search_wide(progress, values, bank, program)
+        return _search_wide(progress, target, bank, program)
     if task.kind == IN_CONTEXTS:
-        return _search_in_contexts(task, progress, values, bank, program)
-    return _search_in_sine(task, progress, values, bank, program)
+        return _search_in_contexts(task, progress, target, bank, program)
+    return _search_in_sine(task, progress, target, bank, program)
 
 
 @_compiled
-def _search_wide(progress, values, bank, program):
+def _search_wide(progress, target, bank, program):
     """Search for the simplest join whose first may be any subprogram of the bank; see `go_on`."""
     query = new_query()
-    take_points(values, bank, query.values)
+    copy_to(query.values, target)
     query.looks[0] = LOOKS_OF_JOIN_IN_STAGE
     at, n_firsts = progress[_AT], (len(bank.token), bank.n_up_to[4])
     found = simplest_join(query, bank, False, (at, at + 1), n_firsts, len(program), progress[_NODES])
     if found.nodes != NONE:
-        progress[_NODES], progress[LENGTH] = found.nodes, write_join(found, bank, program, 0)
+        progress[_NODES], progress[LENGTH] = found.nodes, write_join(found, bank, program)
     progress[_AT] += 1
     progress[LOOKS] -= LOOKS_OF_JOIN_IN_STAGE - query.looks[0]
     return progress[_AT] < n_outer(bank) and progress[LOOKS] > 0
@@ -128,8 +127,8 @@ def _search_wide(progress, values, bank, program):
 
 @_compiled
 def _has_values(join, contexts, target, tolerance, bank, work):
-    """Return whether a join in contexts has the target's values: inverting may drown what is left."""
-    evaluate_join(join, bank, work[0], work[1])
+    """Return whether a join in contexts has the target's values, which rounding in inversions may lose."""
+    values_of_join(join, bank, work[0], work[1])
     for i in range(len(contexts) - 1, -1, -1):
         if contexts[i] >= 0:
             copy_to(work[0], work[1])
@@ -138,13 +137,12 @@ def _has_values(join, contexts, target, tolerance, bank, work):
 
 
 @_compiled
-def _search_in_contexts(task, progress, values, bank, program):
+def _search_in_contexts(task, progress, target, bank, program):
     """Search for the simplest join in one of the outer contexts and one of the inner ones; see `go_on`.
 
-    As many subprograms are tried as the first of two as there are looks for.
+    The looks of a stage decide how many subprograms are tried as the first of two.
     """
-    target, tolerance, query = np.empty(N_POINTS), np.empty(N_POINTS), new_query()
-    take_points(values, bank, target)
+    tolerance, query = np.empty(N_POINTS), new_query()
     if not fill_tolerance(target, tolerance):
         return False
     work, between = np.empty((2, N_POINTS)), np.empty(N_POINTS)
@@ -192,13 +190,12 @@ def _search_in_contexts(task, progress, values, bank, program):
 
 
 @_compiled
-def _search_in_sine(task, progress, values, bank, program):
+def _search_in_sine(task, progress, target, bank, program):
     """Search for the simplest join in a sine or cosine with contexts around and inside it; see `go_on`.
 
     Around it is one of the outer contexts, none being the first; inside are an inner and an innermost one.
     """
-    target, tolerance, query = np.empty(N_POINTS), np.empty(N_POINTS), new_query()
-    take_points(values, bank, target)
+    tolerance, query = np.empty(N_POINTS), new_query()
     if not fill_tolerance(target, tolerance):
         return False
     between, operands = np.empty(N_POINTS), np.empty(MOST_OPERANDS)
@@ -278,7 +275,7 @@ def _join_in_sine(operand, contexts, n_firsts, target, tolerance, bank, most, mo
         Values of the whole.
     bank : Bank
     most, most_nodes : int
-        Tokens of the whole, and nodes of the join, that there may be; fewer nodes than the latter.
+        Most tokens of the whole program, and a bound that the nodes of the join stay below.
     query : Query
         Room to work in, and the looks that are left.
 

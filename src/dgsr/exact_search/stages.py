@@ -15,7 +15,6 @@ from dgsr.exact_search.limits import (
     FEWEST_FIRSTS,
     LOOKS_OF_JOIN,
     MOST_FIRST_OF_LAW,
-    N_POINTS,
 )
 from dgsr.exact_search.stage_kernels import (
     IN_CONTEXTS,
@@ -23,7 +22,7 @@ from dgsr.exact_search.stage_kernels import (
     LENGTH,
     WHOLE,
     WIDE,
-    Task,
+    StageTask,
     go_on,
     new_progress,
 )
@@ -32,19 +31,19 @@ from dgsr.exact_search.stage_kernels import (
 class Contexts(NamedTuple):
     """A range of one-hole contexts, by the nodes of the subprogram beside the hole."""
 
-    most: int  # 0 has unary operators and powers alone
-    more_than: int | None = None  # None has unary operators and powers too
+    most: int  # 0 stands for unary operators and powers alone
+    more_than: int | None = None  # None includes unary operators and powers
     or_none: bool = False  # whether there may be no context at all
 
 
 class Stage(NamedTuple):
-    """One stage: what it searches, a law that it finds and the first stage does not, and what it costs."""
+    """One stage: the programs that it searches, an example, and its cost."""
 
     name: str
-    example: str  # over two columns
-    share: float  # of the looks of all stages, measured on two columns without a law
+    example: str  # a law over two columns that the stage finds and the first stage does not
+    share: float  # share of the looks of all stages, measured on two columns without a law
     kind: int
-    outer: int | None = None  # most nodes beside the hole of the outermost context; None has no context
+    outer: int | None = None  # most nodes beside the hole of the outermost context; None for no context
     inner: Contexts | None = None
     innermost: Contexts | None = None
     plain: bool = False  # whether the join is no unary operator or power, so that more subprograms are tried
@@ -115,7 +114,7 @@ def task_of(stage, bank):
         return -1 if contexts.or_none else first, counts[contexts.most]
 
     few = min(FEWEST_FIRSTS, len(bank.token))
-    return Task(
+    return StageTask(
         stage.kind,
         0 if stage.outer is None else counts[stage.outer],
         ends(stage.inner),
@@ -126,7 +125,7 @@ def task_of(stage, bank):
     )
 
 
-def find_law(stages, values, bank, accepts, program, should_stop=lambda: False):
+def find_law(stages, target, bank, accepts, program, should_stop=lambda: False):
     """Search stage by stage for a program that has the values of a target.
 
     This function is not compiled, so that Ctrl-C is heard ten times a second or so.
@@ -134,35 +133,33 @@ def find_law(stages, values, bank, accepts, program, should_stop=lambda: False):
     Parameters
     ----------
     stages : sequence of Stage
-    values : ndarray of shape (n,), float64
-        The target at all rows of the data set.
+    target : ndarray of shape (N_POINTS,), float64
+        The values that the law has at the points.
     bank : Bank
-        The bank of subprograms, filled with their values on the data set (`Bank.at`).
+        The bank of subprograms, filled with their values at the points (`Bank.at`).
     accepts : callable
-        Asked with `program` and its length; a program that it refuses is passed over.
+        Called with `program` and its length; the search goes on where it returns False.
     program : ndarray of shape (most,), int64
         Receives the tokens.
     should_stop : callable
-        Asked ten times a second or so whether the search is to end without having found anything; not in the
-        stage "join", which takes a millisecond.
+        Asked about ten times a second whether the search should end without a result; not asked in the stage
+        "join", which takes a millisecond.
 
     Returns
     -------
     int
         Number of tokens; 0 if nothing is found.
     """
-    if len(values) < N_POINTS:
-        return 0
     for stage in stages:
         if stage.kind == WHOLE:
-            n = join(values, bank, False, MOST_FIRST_OF_LAW, np.array([LOOKS_OF_JOIN]), program)
+            n = join(target, bank, False, MOST_FIRST_OF_LAW, np.array([LOOKS_OF_JOIN]), program)
         else:
             task, progress = task_of(stage, bank), new_progress()
             goes_on = True
             while goes_on:
                 if should_stop():
                     return 0
-                goes_on = go_on(task, progress, values, bank, program)
+                goes_on = go_on(task, progress, target, bank, program)
             n = int(progress[LENGTH])
         if n > 0 and accepts(program, n):
             return n

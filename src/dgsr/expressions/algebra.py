@@ -1,6 +1,6 @@
 """The arithmetic of formulas: exact numbers, and sums and products of trees.
 
-Everything that rewrites a formula stands on it: `tidy`, by which formulas are printed, and the normal form of
+It is used by all that rewrites formulas: `tidy`, by which formulas are printed, and the normal form of
 `dgsr.finishing`, which also merges constants. A number is an int, a Fraction or a float. Floats are fitted
 constants; exact numbers stay exact as long as they meet no float.
 """
@@ -18,14 +18,14 @@ from dgsr.expressions.trees import Tree, is_number
 ODD = ("sin", "tan", "cot", "sinh", "tanh", "arcsin", "arctan")
 EVEN = ("cos", "cosh")
 
-#: int, Fraction or float.
+#: A number is an int, a Fraction or a float.
 Number = Any
-#: Signs and trees: the sum is that of sign * tree.
+#: Pairs of a sign and a tree, which stand for the sum of sign * tree.
 SignedTerms = Sequence[tuple[int, Tree]]
 
 # A float this close to 1 is 1, rounded.
 _ROUNDING = 1e-14
-# Largest power of an exact number that is worked out exactly.
+# Largest power of an exact number that is computed exactly.
 _MAX_EXACT_POWER = 16
 
 

@@ -1,4 +1,4 @@
-"""Which token may stand where, as one table.
+"""The constraints on equations: one table of which token may stand where.
 
 The sampler, the prior and the genetic operators all read this table through `dgsr.kernels.grammar`, so that
 they agree on what a well-formed equation is.
@@ -13,13 +13,14 @@ import numpy as np
 
 from dgsr.expressions.library import Library
 
-# Pairs of an operator and a child that may not stand under it: it undoes the child or makes it idle.
+# Pairs of an operator and a child that is forbidden under it, because it undoes the child or makes it idle.
 _FORBIDDEN_PAIRS = (
     ("exp", "log"), ("log", "exp"), ("sqrt", "square"), ("square", "sqrt"), ("neg", "neg"), ("inv", "inv"),
     ("sin", "arcsin"), ("arcsin", "sin"), ("cos", "arccos"), ("arccos", "cos"), ("abs", "abs"),
     ("square", "neg"), ("square", "abs"), ("abs", "neg"), ("abs", "square"),
 )  # fmt: skip
-# Roots, and the place of a child that may not be a constant: it would be the scale or the offset of the rest.
+# Roots, and the place of their child that must not be a constant, because it would be the scale or the offset
+# of the rest.
 _SCALED_AWAY = (("add", 0), ("add", 1), ("sub", 0), ("sub", 1), ("mul", 0), ("mul", 1), ("div", 1))
 _TRIGONOMETRIC = ("sin", "cos")
 

@@ -1,4 +1,4 @@
-"""Values of syntax trees: on arrays, as the compiled evaluator has them, and to many digits."""
+"""Values of syntax trees: on arrays, equal to those of the compiled evaluator, and to many digits."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from dgsr.expressions.user import UserOperator
 
 Functions = Mapping[str, UserOperator]
 
-#: The operands an operator may hide, by their places: its value is finite where they are infinite.
+#: Places of the operands that an operator may hide, because its value is finite where they are infinite.
 HIDDEN_OPERANDS = {"div": (1,), "pow": (0, 1), "exp": (0,), "tanh": (0,)}
 
-#: Operators that are those of Python for sympy expressions, for numbers of many digits and for tensors.
+#: Operators that Python computes alike for sympy expressions, numbers of many digits and tensors.
 ARITHMETIC: dict[str, Callable[..., Any]] = {
     "add": operator.add,
     "sub": operator.sub,
@@ -35,7 +35,7 @@ _ON_ARRAYS: dict[str, Callable[..., Any]] = {
     "sub": np.subtract,
     "mul": np.multiply,
     "div": np.true_divide,
-    # Not np.float_power, which rounds squares otherwise than x * x.
+    # np.float_power would round squares otherwise than x * x.
     "pow": np.power,
     "neg": np.negative,
     "cot": lambda a: 1.0 / np.tan(a),
@@ -43,7 +43,8 @@ _ON_ARRAYS: dict[str, Callable[..., Any]] = {
     "cube": lambda a: a * a * a,
     **{name: getattr(np, name) for name in COMMON_FUNCTIONS},
 }
-# Beyond this a 50-digit evaluation stops: float64 overflowed long before, and exp(exp(x)) never ends.
+# Size at which an evaluation with 50 digits ends, because float64 overflows long before and exp(exp(x)) would
+# take forever.
 _MAX_MAGNITUDE = 10**400
 
 
@@ -162,7 +163,7 @@ def _precisely(tree: Tree, variables: Mapping[str, Any], context: Any) -> Any:
         raise ArithmeticError(f"{name} has no value of more digits than float64's.")
     try:
         result = function(*operands)
-    except ValueError as error:  # mpmath's word for a pole
+    except ValueError as error:  # mpmath raises this at a pole
         raise ArithmeticError(f"{name} is undefined there.") from error
     if isinstance(result, context.mpc):
         raise ArithmeticError(f"{name} is not real there.")

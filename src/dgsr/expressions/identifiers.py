@@ -31,7 +31,7 @@ def identifiers(names: Sequence[str], taken: Collection[str], is_c: bool = False
     >>> identifiers(["mass", "a b", "a-b", "lambda", "2nd"], {"lambda"})
     ['mass', 'a_b', 'a_b_2', 'lambda_', 'x_2nd']
     """
-    words = [unicodedata.normalize("NFKC", name) for name in names]  # as Python reads its source
+    words = [unicodedata.normalize("NFKC", name) for name in names]  # as Python normalises its source
 
     def is_usable(word: str) -> bool:
         if is_c and not (word.isascii() and not C_MACROS.fullmatch(word)):

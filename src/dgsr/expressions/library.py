@@ -19,7 +19,7 @@ from dgsr.expressions.user import UserOperator
 
 
 class Opcode(IntEnum):
-    """What the compiled evaluator does at a node."""
+    """The instruction that the compiled evaluator carries out at a node."""
 
     VARIABLE = 0
     CONSTANT = 1
@@ -248,7 +248,7 @@ class Library:
         operator = UserOperator(name, function, sympy, complexity, derivative)
         if name in self.operators:
             raise ValueError(f"name={name!r} is an operator of the library already; choose another.")
-        _ = operator.address  # compiled now, so that an error comes now
+        _ = operator.address  # the operator is compiled here, so that an error is raised here
         return replace(
             self,
             operators=(*self.operators, name),

@@ -14,8 +14,8 @@ from dgsr.expressions.library import Library
 from dgsr.expressions.syntax import to_text
 from dgsr.expressions.trees import POWER_TOKENS, Tree, as_float, is_number, leaves
 
-#: Most tokens of a program that is written from a tree. What a library lacks is written out, so that programs
-#: may be long: tan(tan(..)) doubles with every tan.
+#: Most tokens of a program that is written from a tree. Programs may be long, because operators that the
+#: library lacks are written with others: tan(tan(..)) doubles with every tan.
 MAX_TOKENS = 2_000
 #: Most levels of a program. They keep every walk over its tree far from Python's recursion limit.
 MAX_LEVELS = 200
@@ -218,7 +218,7 @@ class _Writer:
         raise ValueError(f"{shown!r} cannot be written with library {self.library.name!r}: {mend}.")
 
     def _within(self, tree: Tree, written_out: Tree) -> None:
-        """Write a replacement of `tree`; an error about what the library lacks for it names `tree`."""
+        """Write a replacement of `tree`; the error that the library lacks an operator of it names `tree`."""
         new = _operators(written_out) - _operators(*tree[1:])
         missing = sorted(new - set(self.index) - set(_WRITTEN_OUT) - {"pow"})
         if missing:
@@ -262,7 +262,8 @@ class _Writer:
         if "add" in self.index and len(written) * count + count - 1 <= len(written) + 2 * count + 1:
             self.tokens += [self.index["add"]] * (count - 1) + written * count
         else:
-            # The child is not written a second time, which would take forever for nested multiples.
+            # The tokens of the child are copied, because writing it again would take forever for nested
+            # multiples.
             self.tokens.append(self.index["mul"])
             self.write(count)
             self.tokens += written

@@ -67,7 +67,7 @@ def _statements(source: SourceCode) -> list[str]:
     lines += [f"{argument} = np.asarray({argument}, dtype=float)" for argument in source.used]
     lines.append('with np.errstate(all="ignore"):')
     lines += [f"    {operand} = {text}" for operand, text in source.lines]
-    # Not the argument itself: who changes the result must not change the data.
+    # The result is a copy of the argument, because callers who change it must not change their data.
     lines.append(f"    {value} = {'+' if source.value in source.arguments else ''}{source.value}")
     result = value
     if source.checked:

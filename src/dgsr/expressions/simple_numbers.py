@@ -1,4 +1,4 @@
-"""Numbers a person would write: what one costs, which ones are near a measured value, and their names.
+"""Numbers that a person would write: their cost, their names, and those near a measured value.
 
 A program holds floats only, so that 1/3 and 2*pi are the floats nearest to them; `recognise` names these.
 """
@@ -16,7 +16,8 @@ from dgsr.expressions.trees import Tree, is_number, map_leaves
 
 #: Cost of a float that has no short form: about the number of its digits.
 COST_OF_FLOAT = 20.0
-# Digits and steps of decimals that cost hardly more than decimals of one digit less: 2.5, 0.75, 1.25.
+# Number of digits and step of the decimals that cost little more than those of one digit less: 2.5, 0.75,
+# 1.25.
 _ROUND_STEPS = ((2, 5), (3, 25))
 
 
@@ -39,8 +40,8 @@ def _named() -> tuple[list[float], list[_Named]]:
         if value not in found or found[value].cost > cost:
             found[value] = _Named(value, tree, cost)
 
-    # Each costs more than a decimal that claims less: with noise 0.33 fits as well as 1/3 and 6.3 as well as
-    # 2*pi, and a reader would take 1/3 and 2*pi for exact.
+    # Each name costs more than a short decimal. With noise 0.33 fits as well as 1/3 and 6.3 as well as 2*pi,
+    # but a reader would take 1/3 and 2*pi for exact.
     for q, extra in ((3, 1.6), (6, 2.0), (7, 3.0), (9, 3.0)):
         for p in range(1, 100):
             if math.gcd(p, q) == 1:

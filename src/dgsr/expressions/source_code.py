@@ -1,4 +1,4 @@
-"""A formula as source code: what its exports to Python and to C have in common.
+"""A formula as source code: the part that its exports to Python and to C share.
 
 The code gives the numbers of the compiled evaluator: operators are applied in the order of the program,
 constants are written with all their digits, and a value that is infinite on the way is not finite in the
@@ -24,10 +24,10 @@ _DIGITS = 5
 
 
 class Language(NamedTuple):
-    """How a programming language writes what another writes otherwise."""
+    """The expressions in which programming languages differ."""
 
     number: Callable[[Any], str]
-    functions: Mapping[str, str]  # by operator: a pattern for its operand
+    functions: Mapping[str, str]  # a pattern for the operand, by operator
     pow: str  # an infix operator, or a pattern for two operands
     largest_product: int  # powers up to this are written as products
     reserved: frozenset[str]  # words that no variable can have
@@ -37,10 +37,10 @@ class Language(NamedTuple):
 class SourceCode(NamedTuple):
     """The parts of a function in some language."""
 
-    arguments: list[str]  # of the function, one for each variable
+    arguments: list[str]  # arguments of the function, one for each variable
     used: list[str]  # arguments on which the value depends
     lines: list[tuple[str, str]]  # names and texts of intermediate values, in the order of their computation
-    checked: list[str]  # names of what must be finite, or the value is not
+    checked: list[str]  # names of values that must be finite for the result to be finite
     value: str
     comment: list[str]  # lines for a person
     taken: set[str]  # words that are in use
@@ -179,7 +179,7 @@ class _Writer:
 
 
 def _without_minus(tree: Tree) -> Tree | None:
-    """Return what a tree that starts with a minus is the negative of; None for others."""
+    """Return the negative of a tree that starts with a minus; None for other trees."""
     if is_number(tree):
         return -tree if tree < 0 else None
     if isinstance(tree, tuple) and tree[0] == "neg":

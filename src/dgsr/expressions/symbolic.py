@@ -35,7 +35,7 @@ def to_sympy(
     -------
     sympy.Expr
         With sympy's automatic evaluation, so that x1/x1 is 1. Integers and fractions stay exact; a float has
-        the digits that tell it from all other floats. A formula with a part that is infinite or undefined
+        the digits that identify it among floats. A formula with a part that is infinite or undefined
         everywhere, such as x1/0, or with a number that float64 cannot hold, is NaN, as in `predict`. A power
         that sympy would multiply out to thousands of digits stays a power.
     """
@@ -47,14 +47,14 @@ def to_sympy(
 # refuses to print integers of 4300 digits, and sympy adds up the exponents of a product before it multiplies.
 _MAX_POWER_BITS = 2**12
 _MAX_BITS = 2**13
-# Most nodes of a number that is kept exactly; sympy evaluates numbers again and again.
+# Most nodes of a number that is kept exactly, because sympy evaluates numbers again and again.
 _MAX_NUMBER_NODES = 50
-# Digits of floats while sympy computes, so that 0.1*3 is 0.3 in the end.
+# Digits of floats while sympy computes; more than a float has, so that 0.1*3 becomes 0.3.
 _WORKING_DIGITS = 25
 
 _BASIC = ("add", "sub", "mul", "div", "neg")
 _KNOWN = frozenset((*_BASIC, "pow", *FUNCTIONS))
-# What sympy makes of a division by 0. What is infinite on the way has no value in the end.
+# Results of sympy's divisions by 0; a formula with such a part has no value.
 _UNDEFINED = (sympy.zoo, sympy.oo, -sympy.oo, sympy.nan)
 
 
@@ -85,7 +85,8 @@ class _Builder:
             if sympy.nan in operands:
                 return sympy.nan
             result = _bounded(self._apply(tree[0], operands))
-            # Of the operands none is infinite, so that only a form of the user's own hides it deeper.
+            # No operand is infinite here, so that only a sympy form of the user's own can hide infinity
+            # deeper.
             parts = sympy.preorder_traversal(result) if tree[0] in self.functions else (result, *result.args)
             return sympy.nan if any(part in _UNDEFINED for part in parts) else result
         if isinstance(tree, Fraction):

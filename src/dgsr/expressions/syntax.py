@@ -25,7 +25,7 @@ _MAX_EXPONENT = 400
 _TOKEN = re.compile(
     r"\s*(?:(?P<number>(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)|(?P<name>[^\W\d]\w*)|(?P<operator>\*\*|[-+*/^(),]))"
 )
-#: Precedences, of what binds least to what binds most.
+#: Precedences, from the weakest to the strongest binding.
 SUM, PRODUCT, NEGATION, POWER, ATOM = 1, 2, 3, 4, 5
 _BINARY = {
     "+": ("add", SUM), "-": ("sub", SUM), "*": ("mul", PRODUCT), "/": ("div", PRODUCT), "**": ("pow", POWER)

@@ -1,4 +1,4 @@
-"""Formulas made short to print, in microseconds, where sympy would take seconds.
+"""Shorter formulas for printing, in microseconds where sympy would take seconds.
 
 Programs without constants write 2 as (x1 + x1)/x1 and cubes as products. Here like terms and like factors are
 collected and numbers computed. The order of terms stays, nothing is expanded, no constants are merged, and
@@ -43,7 +43,7 @@ def tidy(tree: Tree, keeps_domain: bool = False) -> Tree:
 
 
 class _Tidying:
-    """Shortens a node whose children are short; see `tidy` for `keeps_domain`."""
+    """Shortens a node whose children are shortened already; see `tidy` for `keeps_domain`."""
 
     def __init__(self, keeps_domain: bool) -> None:
         self.keeps_domain = keeps_domain

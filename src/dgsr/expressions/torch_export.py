@@ -116,7 +116,7 @@ class FormulaModule(nn.Module):
             hidden = tuple(range(len(operands)))
         else:
             result = _FUNCTIONS[tree[0]](*operands)
-        # What is infinite on the way is not finite in the end, as in the compiled evaluator.
+        # A value that is infinite on the way is not finite in the end, as in the compiled evaluator.
         for place in hidden:
             result = result + 0.0 * operands[place]
         return result

@@ -1,4 +1,4 @@
-"""Syntax trees: what a formula is between its text and its program, and the walks over it.
+"""Syntax trees, the form of a formula between text and program, and functions that walk over them.
 
 A syntax tree is a nested tuple ``(name, child, ...)``: the binary ``add sub mul div pow``, the unary ``neg``
 and the functions below, operators of the user's own, and ``("pi",)``. A leaf is the name of a variable (str)
@@ -21,7 +21,7 @@ FUNCTIONS = (
     "exp", "log", "sin", "cos", "tan", "cot", "sinh", "cosh", "tanh", "arcsin", "arccos", "arctan",
     "sqrt", "abs", "square", "cube",
 )  # fmt: skip
-#: Those that numpy, torch, mpmath and C have too, some of them by their `SHORT_NAMES`.
+#: Functions that numpy, torch, mpmath and C have, too, some of them under their `SHORT_NAMES`.
 COMMON_FUNCTIONS = tuple(name for name in FUNCTIONS if name not in ("cot", "square", "cube"))
 ALIASES = {"ln": "log", "asin": "arcsin", "acos": "arccos", "atan": "arctan"}
 #: Names by which C, sympy, mpmath and SRBench know the inverse functions; numpy and torch have ours too.

@@ -46,7 +46,7 @@ def to_mathml(expression: sympy.Expr) -> str:
     expression = _with_placeholders(expression, shown)
     text = _MathmlPrinter(shown, {"mul_symbol": "dot" if has_words else None}).doprint(expression)
     text = text.replace("<mn>-", "<mn>&#8722;").replace("<mo>-</mo>", "<mo>&#8722;</mo>")
-    text = text.replace("&ExponentialE;", "e")  # the double-struck letter of this entity is in few fonts
+    text = text.replace("&ExponentialE;", "e")  # few fonts have the double-struck letter of this entity
     # XML has no names for characters but its own five.
     text = re.sub(r"&(?!amp;|lt;|gt;)[A-Za-z]+;", lambda match: html.unescape(match[0]), text)
     text = text.encode("ascii", "xmlcharrefreplace").decode()
@@ -113,7 +113,7 @@ class _MathmlPrinter(_Restoring, MathMLPresentationPrinter):
     """sympy's printer, which by itself escapes nothing and splits names at underscores."""
 
     def _as_ordered_terms(self, expr, order=None):
-        # 5 - x rather than -x + 5.
+        # This prints 5 - x rather than -x + 5.
         terms = super()._as_ordered_terms(expr, order=order)
         return sorted(terms, key=lambda term: term.could_extract_minus_sign())
 
@@ -163,7 +163,7 @@ def _shortened(number: Any) -> str:
     """Return a number to five digits."""
     value = float(number)
     if math.isinf(value) or (value == 0 and number != 0):
-        return str(number.n(_DIGITS))  # beyond a float
+        return str(number.n(_DIGITS))  # the number is beyond a float
     if value.is_integer() and abs(value) < 1e6:
         return str(int(value))
     return f"{value:.{_DIGITS}g}"

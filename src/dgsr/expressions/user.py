@@ -25,7 +25,7 @@ _VARIABLE = re.compile(r"x\d+")
 
 @dataclass(frozen=True, eq=False)
 class UserOperator:
-    """One operator of the user's own, which `Library.with_operator` makes; its parameters are told there.
+    """One operator of the user's own, which `Library.with_operator` makes and explains.
 
     It can be called with arrays: ``operator(a)`` or ``operator(a, b)`` gives what the compiled evaluator
     computes. Two operators are equal if their names, complexities and functions are. Functions that were
@@ -104,7 +104,8 @@ class UserOperator:
 
     @property
     def _loop(self) -> Any:
-        # Not a field, so that it is not pickled; of two threads that both compile, the first wins.
+        # The compiled operator is no field, so that it is not pickled. If two threads compile, the first one
+        # wins.
         loop = self.__dict__.get("_compiled")
         return self.__dict__.setdefault("_compiled", self._compile()) if loop is None else loop
 
@@ -150,7 +151,7 @@ class UserOperator:
             return NotImplemented
         try:
             return self is other or bool(self._key() == other._key())
-        except ValueError:  # enclosed arrays
+        except ValueError:  # the functions enclose arrays, whose comparison is ambiguous
             return False
 
     def __hash__(self) -> int:
@@ -160,7 +161,7 @@ class UserOperator:
         return UserOperator, (self.name, self.function, self.sympy, self.complexity, self.derivative)
 
     def __deepcopy__(self, memo: dict) -> UserOperator:
-        return self  # nothing can be changed, and a copy would be compiled again
+        return self  # an operator cannot be changed, and a copy would be compiled again
 
 
 def _python_function(function: Any) -> Any:
@@ -179,7 +180,7 @@ def _n_arguments(function: Any) -> int:
 
 
 def _identity(function: Any) -> Any:
-    """Return what a function and its copy from a pickle have in common, and other functions have not."""
+    """Return a value that a function shares with its copies from pickles and with no other function."""
     function = _python_function(function)
     if not isinstance(function, FunctionType):
         return function

@@ -200,7 +200,7 @@ def _build(path: Path, header: Mapping[str, str], shapes: Mapping[str, tuple[int
             GeneratorConfig(**_fields_in(header, "config", GeneratorConfig)),
             Constraints(**_fields_in(header, "constraints", Constraints)),
         )
-        with torch.device("meta"), _Uninitialised():  # takes no memory, whatever the sizes
+        with torch.device("meta"), _Uninitialised():  # the tensors take no memory, even of absurd sizes
             empty = Generator(*parts)
         if written is not None:
             _refuse_other_names(written, empty.input_names())
@@ -227,11 +227,6 @@ def folder_of(name_or_path: str | Path) -> Path:
             )
         folder = known[str(name_or_path)]
     return folder
-
-
-def read_card(name_or_path: str | Path) -> dict[str, Any]:
-    """Return the card of a generator, by its name or folder."""
-    return json.loads((folder_of(name_or_path) / CARD).read_text(encoding="utf-8"))
 
 
 def load_generator(name_or_path: str | Path, device: str | torch.device = "cpu") -> Generator:

@@ -1,4 +1,4 @@
-"""Which generator a search uses: a shipped one, one of the user's own, or an untrained one."""
+"""The choice of the generator of a search: a shipped one, one of the user's own, or an untrained one."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ def _read(folder: Path, changed: int) -> Generator:
 def find_generator(library: Library) -> str | None:
     """Return the name of the shipped generator that suits a library best, or None.
 
-    It is one that knows most of the operators; of several the one with fewest others, then the one for the
-    fewest variables that are enough, or for the most where none has enough.
+    It is the one that knows most of the operators. Ties are broken by the fewest other operators, then by the
+    fewest variables that are enough, or the most variables where no generator has enough.
     """
     able = [info for info in list_generators() if _serves(info, library)]
     return max(able, key=lambda info: _suitability(_library_of(info), library)).name if able else None

@@ -15,24 +15,15 @@ import numpy as np
 
 from dgsr.kernels.compilation import compiled
 from dgsr.kernels.elementary import exp
-from dgsr.kernels.grammar import TreeState
 from dgsr.kernels.sampling import draw_tokens
 
 #: Programs that are decoded together; their keys and values have to stay in the processor's cache.
 BLOCK = 32
 
-_EPSILON = 1e-5  # of torch's layer norm
+_EPSILON = 1e-5  # added to the variance, as in torch's layer norm
 
 # Sums may be taken in any order; nan and infinity are kept, for they must be detected.
 _compiled = compiled(nogil=True, fastmath={"reassoc", "contract", "arcp"})
-
-
-class Draws(NamedTuple):
-    """Programs that are being drawn."""
-
-    tree: TreeState
-    tokens: np.ndarray  # (n_programs, max_length) int64
-    log_probs: np.ndarray  # (n_programs,) float64
 
 
 class _Buffers(NamedTuple):
@@ -45,7 +36,7 @@ class _Buffers(NamedTuple):
     qkv: np.ndarray  # (BLOCK, 3 width)
     hidden: np.ndarray  # (BLOCK, hidden)
     scores: np.ndarray  # (most keys,)
-    keys: np.ndarray  # (n, BLOCK, max_length, width): of all positions so far
+    keys: np.ndarray  # (n, BLOCK, max_length, width): keys of all positions so far
     values: np.ndarray  # (n, BLOCK, max_length, width)
 
 
@@ -203,7 +194,7 @@ def decode(weights, grammar, draws, state):
     state : ndarray of 4 uint64
         State of the random number generator; advanced.
     """
-    embeddings, tokens = weights.embeddings, draws.tokens
+    embeddings = weights.embeddings
     n_tokens = embeddings.outputs.shape[1]
     max_length, n_keys = grammar.max_length, weights.attention.keys.shape[1]
     width, half = embeddings.tokens.shape[1], embeddings.siblings.shape[1]
@@ -216,8 +207,8 @@ def decode(weights, grammar, draws, state):
     active = np.empty(BLOCK, dtype=np.int64)
     inputs = np.empty((3, BLOCK), dtype=np.int64)  # previous token, parent, sibling
     finished = np.empty(BLOCK, dtype=np.bool_)
-    for start in range(0, len(tokens), BLOCK):
-        n = min(BLOCK, len(tokens) - start)
+    for start in range(0, len(draws.tokens), BLOCK):
+        n = min(BLOCK, len(draws.tokens) - start)
         for a in range(n):
             rows[a], active[a] = a, start + a
             inputs[:, a] = n_tokens
@@ -241,11 +232,8 @@ def decode(weights, grammar, draws, state):
                 _add_feed_forward(n, at, weights.layers, buffers)
             _normalise(x, n, embeddings.norm, buffers.normed)
             _linear(buffers.normed, n, embeddings.outputs, embeddings.outputs_bias, logits)
-            draw_tokens(
-                logits[:n], active[:n], t, draws.tree, grammar, tokens, draws.log_probs, state, inputs,
-                finished,
-            )  # fmt: skip
-            n_left = 0  # programs that are not complete move to the front
+            draw_tokens(logits[:n], active[:n], t, draws, grammar, state, inputs, finished)
+            n_left = 0  # the programs that are not complete move to the front
             for a in range(n):
                 if not finished[a]:
                     rows[n_left], active[n_left] = rows[a], active[a]

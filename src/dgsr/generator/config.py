@@ -1,4 +1,4 @@
-"""Sizes of a generator."""
+"""The sizes of a generator."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ TARGETS = ("raw", "standardised")
 
 
 def least_size(name: str) -> int:
-    """Return the least value of a size: layers may be none."""
+    """Return the least value of a size, which is 0 for numbers of layers and 1 for all others."""
     return 0 if name.endswith("_layers") else 1
 
 
@@ -119,7 +119,7 @@ def current_fields(written: Mapping[str, Any]) -> dict[str, Any]:
     return fields
 
 
-#: The paper's sizes (appendix "Benchmark Algorithms"), and those of the shipped generators.
+#: Presets: the paper's sizes (appendix "Benchmark Algorithms"), and those of the shipped generators.
 CONFIGS = {
     "paper": GeneratorConfig(
         encoder_width=32,

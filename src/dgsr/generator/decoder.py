@@ -151,7 +151,7 @@ class Decoder(nn.Module):
         return Memory(keys_values, *rows)
 
     def _with_columns(self, fixed: Tensor, columns: Tensor) -> Tensor:
-        """Put the rows of the columns behind those of the fixed tokens and before that of the start."""
+        """Insert the rows of the columns between those of the fixed tokens and that of the start."""
         n_fixed = self.out.out_features
         n_unused = self.n_tokens - n_fixed - columns.shape[1]
         unused = fixed.new_zeros(len(fixed), n_unused, fixed.shape[2])
@@ -195,7 +195,7 @@ class Decoder(nn.Module):
         start = 0 if cache is None else cache.length
         at = slice(start, start + length)
         of = torch.arange(d, device=previous.device)[:, None, None]
-        parents = parents.clamp_max(self.parents.num_embeddings - 1)  # operators, or the last: "none"
+        parents = parents.clamp_max(self.parents.num_embeddings - 1)  # an operator, or "none"
         tree = torch.cat([self.parents(parents), memory.siblings[of, siblings]], dim=-1)
         tree = (tree + self.tree_positions.weight[at]).flatten(0, 1)  # (D K, L, 2E)
         n_tree = len(self.tree_layers)

@@ -17,7 +17,7 @@ class Encoding:
     latents : Tensor of shape (D, S, encoder_width)
         Vectors of the encoder.
     unread : ndarray of int, optional
-        Columns that the encoder did not read, since there are too many; they have the vector of another.
+        Columns that the encoder did not read, because there are too many; they share another column's vector.
     """
 
     latents: Tensor

@@ -36,7 +36,7 @@ class Generator(nn.Module):
     ----------
     library : Library
         Its variables are the most that data may have; data with fewer use the first ones. `with_variables`
-        allows more, save with the encoder ``"rows"``.
+        allows more, except with the encoder ``"rows"``.
     config : GeneratorConfig
     constraints : Constraints
         Constraints of the sampled programs; they are part of the distribution.
@@ -93,7 +93,7 @@ class Generator(nn.Module):
 
         Weights are valid only for the inputs they were trained on; see `dgsr.generator.config.INPUT_LAYOUT`.
         """
-        n_tokens = self.decoder.tokens.num_embeddings - 1  # of columns there are no embeddings
+        n_tokens = self.decoder.tokens.num_embeddings - 1  # columns have no embeddings
         names = dict(self.encoder.input_names)
         names["token"] = (*(token.name for token in self.library.tokens[:n_tokens]), "start or none")
         names["state of the tree"] = ("parent", "sibling")
@@ -191,14 +191,15 @@ class Generator(nn.Module):
         Returns
         -------
         ndarray of shape (n_operators + 1, n_tokens) or None
-            Parents are the operators, then none; operators that the generator does not know, and variables
-            that the data do not have, get 0. None for a generator without a guide.
+            The parents are the operators and, in the last row, the root. Operators that the generator does
+            not know and variables that the data do not have get 0. The result is None for a generator without
+            a guide.
         """
         if self.guide is None:
             return None
         found = self.guide(encoding.latents)[0].exp().double().cpu().numpy()
         found[self.guide.unknown_parents] = 0.0
-        if encoding.unread is not None:  # such columns are less likely than any other
+        if encoding.unread is not None:  # unread columns get less than any other
             of_columns = found[:, self.library.first_variable :]
             of_columns[:, encoding.unread] = 0.1 * of_columns.min(axis=1, keepdims=True)
         probabilities = np.zeros((len(found), len(self.library)))
@@ -253,7 +254,8 @@ class Generator(nn.Module):
         log_p = torch.log_softmax(logits + by_dataset(masks), dim=-1)  # (D, K, L, n_tokens)
         kept = by_dataset(inside)
         of_tokens = log_p.gather(-1, by_dataset(chosen).unsqueeze(-1)).squeeze(-1)
-        terms = log_p.exp() * log_p.clamp_min(-1e4)  # 0 where a token is not allowed, not 0 * -inf
+        # A token that is not allowed has log_p of -inf; the bound makes its term 0, where 0 * -inf is NaN.
+        terms = log_p.exp() * log_p.clamp_min(-1e4)
         return LogProbs(torch.where(kept, of_tokens, 0.0).sum(-1), torch.where(kept, -terms.sum(-1), 0.0))
 
     def sample_encoded(self, encoding: Encoding, n: int, grammar: Grammar, state: np.ndarray) -> Samples:
@@ -284,11 +286,3 @@ class Generator(nn.Module):
         encoding = self.encode_dataset(X, y, random_state)
         samples = self.sample_encoded(encoding, n, self.grammar(X.shape[1]), state)
         return self.population(samples.tokens, samples.lengths)
-
-    @torch.inference_mode()
-    def log_prob(self, population: Population, X: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """Return the log-probability of every program given a data set, of shape (n_programs,)."""
-        X, y = np.asarray(X, dtype=np.float64), np.asarray(y, dtype=np.float64)
-        encoding = self.encode_dataset(X, y)
-        arguments = population.tokens, population.lengths, self.grammar(X.shape[1])
-        return self.log_probs(encoding, *arguments).programs[0].cpu().numpy()

@@ -15,7 +15,7 @@ from dgsr.generator.decoder import Decoder, Memory
 class Embeddings(NamedTuple):
     """The first and the last layer of the decoder, for one data set."""
 
-    tokens: np.ndarray  # (n_tokens + 1, width): of the previous token
+    tokens: np.ndarray  # (n_tokens + 1, width): embeddings of the previous token
     positions: np.ndarray  # (max_length, width)
     parents: np.ndarray  # (n_parents, E); a parent beyond them has the last row
     siblings: np.ndarray  # (n_tokens + 1, E)

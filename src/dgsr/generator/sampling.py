@@ -8,12 +8,12 @@ import numpy as np
 import torch
 
 from dgsr.expressions.constraints import Grammar
-from dgsr.generator.compiled_decoder import Draws, decode
+from dgsr.generator.compiled_decoder import decode
 from dgsr.generator.decoder import Decoder
 from dgsr.generator.encoding import Encoding
 from dgsr.generator.packing import pack_decoder
 from dgsr.kernels.grammar import LENGTH, TreeState, new_tree_state
-from dgsr.kernels.sampling import draw_tokens
+from dgsr.kernels.sampling import Draws, draw_tokens
 
 # Complete programs leave the batch once they are more than this share of it: moving the cache of the others
 # costs about as much as a step.
@@ -96,9 +96,9 @@ def _draw_with_torch(
     cache = decoder.new_cache(n_programs, max_length)
     active = np.arange(n_programs)
     inputs = np.full((3, n_programs), decoder.n_tokens)  # previous token, parent, sibling; at first none
-    finished = np.zeros(n_programs, dtype=np.bool_)  # of the programs in the batch
+    finished = np.zeros(n_programs, dtype=np.bool_)  # one entry for each program in the batch
     for t in range(max_length):
-        # One data set is that of all programs; of several, each program has a row of the memory.
+        # With one data set all programs share the memory; with several each program has a row of its own.
         shape = (1, len(active)) if n_datasets == 1 else (len(active), 1)
         previous, parents, siblings = torch.from_numpy(inputs).to(device).view(3, *shape, 1)
         logits = decoder(previous, parents, siblings, memory, cache)  # (*shape, 1, n_tokens)
@@ -106,10 +106,8 @@ def _draw_with_torch(
             logits.float().cpu().numpy().reshape(len(active), -1),
             active,
             t,
-            draws.tree,
+            draws,
             grammar,
-            draws.tokens,
-            draws.log_probs,
             state,
             inputs,
             finished,

@@ -14,7 +14,7 @@ from dgsr.kernels.compilation import allocation_free
 
 @allocation_free
 def copy_to(out, values):
-    """Write ``out[: len(values)] = values``, from the first entry to the last."""
+    """Write ``out[: len(values)] = values``, arrays of one dimension, from the first entry to the last."""
     for j in range(len(values)):
         out[j] = values[j]
 

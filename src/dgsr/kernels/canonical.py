@@ -21,7 +21,7 @@ from dgsr.kernels.compilation import compiled
 #: Bits that say what is fitted around a subprogram, so that it needs none of its own.
 OFFSET, SCALE = 1, 2
 
-# Rewriting a program takes a few rounds; this bound holds for whatever library.
+# Most rounds of rewriting one program; a few suffice in all known libraries.
 _MAX_ROUNDS = 64
 
 
@@ -56,7 +56,7 @@ def subtree_ends(tokens, length, arity, ends):
 def _is_before(tokens, a, a_end, b, b_end):
     """Return whether the tokens from `a` to `a_end` sort before those from `b` to `b_end`.
 
-    Shorter ones are first, then those with the lower token at the first difference.
+    The shorter span sorts first; of equally long ones, the one with the lower token at the first difference.
     """
     if a_end - a != b_end - b:
         return a_end - a < b_end - b
@@ -199,7 +199,7 @@ def _join(tokens, length, constants, arity, rewriting, ends):
         in_chain = tokens[b] == operator
         b = b + 1 if in_chain else b
         inverse = rewriting.sub if operator == rewriting.add else rewriting.div
-        at = b + 1 if tokens[b] == inverse else b  # the rule holds for c + (d - f) and c*(d/f) too
+        at = b + 1 if tokens[b] == inverse else b  # the rule holds for c + (d - f) and c*(d/f), too
         if tokens[a] == constant and tokens[at] == constant:
             if at == b and not in_chain:
                 continue  # the grammar refuses an operator of constants alone

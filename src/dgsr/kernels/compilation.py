@@ -32,7 +32,7 @@ from numba.misc.appdirs import AppDirs
 
 # Folders of machine code, one for each version of the sources, that are kept beside each other.
 _N_KEPT = 8
-# What loading or writing a damaged file raises.
+# The exceptions that loading or writing a damaged file may raise.
 _DAMAGED = (
     pickle.UnpicklingError,
     EOFError,
@@ -45,9 +45,9 @@ _DAMAGED = (
     OSError,
 )
 
-# What tells a module that has kernels.
+# The import by which a module with kernels is recognised.
 _IMPORTS_A_DECORATOR = re.compile(rb"from dgsr\.kernels\.compilation import .*\b(compiled|allocation_free)\b")
-#: Modules without kernels whose numbers or tuples kernels read; those of this folder are such anyway.
+#: Modules without kernels whose constants or tuples kernels read. Modules of this folder need no entry.
 READ_BY_KERNELS = (
     "dgsr.exact_search.limits",
     "dgsr.expressions.constraints",
@@ -102,8 +102,8 @@ class Kernel(CPUDispatcher):
 
     def __init__(self, function, **keywords):
         super().__init__(function, **keywords)
-        self._compiler._customize_flags = _Flags  # for calls from Python; for parts, see below
-        self._parts = {}  # what is linked into callers, by argument types
+        self._compiler._customize_flags = _Flags  # for calls from Python; parts have flags of their own
+        self._parts = {}  # the code that callers link, by argument types
         self.instances[f"{function.__module__}.{function.__qualname__}"] = self
 
     def __reduce__(self):
@@ -143,8 +143,8 @@ class Kernel(CPUDispatcher):
         return part
 
 
-#: For functions that allocate nothing. numba counts a reference at every read of a field of a named tuple, by
-#: atomic operations that take most of the time of a small function; here it counts none.
+#: The decorator of functions that allocate nothing. Elsewhere numba counts a reference at every read of a
+#: field of a named tuple, by atomic operations that take most of the time of a small function.
 allocation_free = compiled(_nrt=False)
 
 
@@ -238,7 +238,7 @@ def _sources(place, name="dgsr"):
 
 
 def name_of_processor() -> str:
-    """Return a name of the processor that compiled code is for, of 16 hexadecimal digits."""
+    """Return 16 hexadecimal digits that identify the processor for which code is compiled."""
     description = repr(cpu_target.target_context.codegen().magic_tuple())
     return hashlib.sha256(description.encode()).hexdigest()[:16]
 

@@ -22,11 +22,11 @@ _ROUND = 6755399441055744.0  # 1.5 * 2**52
 _LOG2_E = 1.4426950408889634
 _LN2_HIGH, _LN2_LOW = 6.93147180369123816490e-01, 1.90821492927058770002e-10
 _TWO_OVER_PI = 6.36619772367581382433e-01
-# The first two have 33 bits, so that their multiples below 2**20 are exact.
+# Pi/2 in parts, of which the first two have 33 bits, so that their multiples below 2**20 are exact.
 _HALF_PI_1 = 1.57079632673412561417e00
 _HALF_PI_2 = 6.07710050630396597660e-11
 _HALF_PI_3 = 2.02226624879595063154e-21
-# Beyond it the argument reduction loses places, and the C library is called.
+# Largest argument for which the reduction keeps all places; for larger ones the C library is called.
 _LARGE_ANGLE = 1e5
 
 _compiled = compiled(fastmath={"contract"}, _nrt=False)

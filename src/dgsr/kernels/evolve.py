@@ -120,12 +120,12 @@ def _vary(parents, fitness, grammar, crossover, mutation, tournament, mutate_max
         if uniform(state) < mutation:
             has_constants = n_constants > 0 and _n_constants(children, b, grammar) > 0
             kind = integer(state, 5 if has_constants else 4)
-            for _ in range(ATTEMPTS):  # again where the result breaks the constraints
+            for _ in range(ATTEMPTS):  # a mutation is tried again if its result breaks the constraints
                 if mutate(kind, children, b, mutate_max_depth, draft, grammar, choices, state):
                     store(draft, b, children)
                     offspring.mutations[b], offspring.changed[b] = kind, True
                     break
-        if offspring.changed[b]:  # a subtree may have been replaced by an equal one
+        if offspring.changed[b]:  # an equal subtree leaves the program unchanged
             parent = offspring.parents[b]
             offspring.changed[b] = _differs(children, b, parents, parent, grammar.is_constant)
             if not offspring.changed[b]:
@@ -136,7 +136,8 @@ def _vary(parents, fitness, grammar, crossover, mutation, tournament, mutate_max
 def select(fitness, lengths, tournament, state):
     """Return the index of the winner among `tournament` random programs.
 
-    The lowest fitness wins; of equals, the shortest program.
+    The program of the lowest fitness wins; of equals, the shortest one. `fitness`, float64, and `lengths`,
+    int64, have the shape (n_programs,).
     """
     winner = integer(state, len(fitness))
     for _ in range(tournament - 1):

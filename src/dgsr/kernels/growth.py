@@ -79,7 +79,7 @@ def choices_of(grammar, n_constants):
 
 @allocation_free
 def fitting(token, parent, left, right, weight):
-    """Return the weight of a token between its parent and its children, of which -1 stands for none."""
+    """Return the weight of a token between its parent and its children, -1 for none; see `random_token`."""
     result = weight[parent, token]
     if left >= 0:
         result *= weight[token, left]
@@ -90,14 +90,14 @@ def fitting(token, parent, left, right, weight):
 
 @allocation_free
 def random_token(arities, but, around, choices, weight, state):
-    """Return a token drawn with probability proportional to its weight, or -1 where there is none.
+    """Return a token drawn with probability proportional to its weight, or -1 if no token can be drawn.
 
     Parameters
     ----------
     arities : tuple of int
         Least and greatest arity of the token.
     but : int
-        A token that is not drawn.
+        A token that must not be drawn.
     around : tuple of int
         The token's parent, which is the number of tokens for the root, and its left and right child, -1 for
         one that is not there yet.

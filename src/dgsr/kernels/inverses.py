@@ -1,4 +1,4 @@
-"""Inverses of operators: the operands for which an operator has given values."""
+"""Inverses of unary operators: the operands for which an operator has given values."""
 
 from __future__ import annotations
 
@@ -8,30 +8,26 @@ import numpy as np
 
 from dgsr.kernels.compilation import compiled
 from dgsr.kernels.operators import (
-    ADD,
     ARCCOS,
     ARCSIN,
     COS,
     CUBE,
-    DIV,
     EXP,
     INV,
     LOG,
-    MUL,
     NEG,
     SIN,
     SQRT,
     SQUARE,
-    SUB,
     TANH,
 )
 
-# The operators that `ways_to_look` may return, in its order.
+# The operators that `invertible_operators` may return, in its order.
 _INVERTIBLE = (EXP, LOG, SIN, COS, SQRT, SQUARE, CUBE, INV, TANH, ARCSIN, ARCCOS)
 
 
 @compiled()
-def ways_to_look(opcodes):
+def invertible_operators(opcodes):
     """Return the unary operators that a target may be inverted by.
 
     Parameters
@@ -42,7 +38,8 @@ def ways_to_look(opcodes):
     Returns
     -------
     ndarray of int64
-        Opcodes of the library's operators that `take_off` can invert, and in any case exp and 1/x.
+        Opcodes of the library's operators that `unary_operand` can invert, and those of exp and 1/x in any
+        case.
     """
     ways = np.empty(len(_INVERTIBLE), dtype=np.int64)
     n = 0
@@ -57,8 +54,8 @@ def ways_to_look(opcodes):
 
 
 @compiled()
-def take_off(op, values, out):
-    """Write the operand for which a unary operator has given values; return False if not known.
+def unary_operand(op, values, out):
+    """Write the operand for which a unary operator has given values; return False if it is unknown.
 
     Parameters
     ----------
@@ -66,8 +63,8 @@ def take_off(op, values, out):
         Opcode of the operator.
     values : ndarray of shape (n_samples,), float64
     out : ndarray of shape (n_samples,), float64
-        Receives the operand: the principal one where there are several, NaN where there is none. For exp it
-        is log|values|, the sum of logarithms that a product has whatever its sign.
+        Receives the operand: the principal one where there are several, NaN where there is none. The operand
+        of exp is log|values|, so that callers have to check the sign.
     """
     n = len(values)
     if op == EXP:
@@ -108,36 +105,5 @@ def take_off(op, values, out):
             out[j] = math.cos(values[j])
     else:
         out[:] = np.nan
-        return False
-    return True
-
-
-@compiled()
-def second_operand(op, values, first, out):
-    """Write the second operand for which a binary operator has given values; return False if not known.
-
-    Parameters
-    ----------
-    op : int
-        Opcode of the operator.
-    values, first : ndarray of shape (n_samples,), float64
-        Values of the operator and of its first operand.
-    out : ndarray of shape (n_samples,), float64
-        Receives the second operand.
-    """
-    n = len(values)
-    if op == ADD:
-        for j in range(n):
-            out[j] = values[j] - first[j]
-    elif op == SUB:
-        for j in range(n):
-            out[j] = first[j] - values[j]
-    elif op == MUL:
-        for j in range(n):
-            out[j] = values[j] / first[j]
-    elif op == DIV:
-        for j in range(n):
-            out[j] = first[j] / values[j]
-    else:
         return False
     return True

@@ -74,7 +74,8 @@ def apply(op, address, left, right, out, n):
         Receives the result; it must not be one of the operands.
     n : int
     """
-    # Nested, because the compiler then makes two small jump tables, which are faster than a large one.
+    # The conditions are nested, because the compiler then makes two small jump tables, which are faster than
+    # a large one.
     if op <= DIV:
         if op == ADD:
             for j in range(n):
@@ -235,7 +236,7 @@ def _differentiate_power(side, left, right, out, adjoint, result, n):
 
 # Users' own operators ----------------------------------------------------------------------------
 
-# Step of central differences relative to the argument: the cube root of the rounding unit.
+# Step of central differences, relative to the argument; it is the cube root of the rounding unit.
 _STEP = 6e-6
 
 
@@ -289,7 +290,7 @@ def compile_loop(function, arity, derivatives):
 
 @compiled()
 def call_loop(address, left, right, out):
-    """Write ``out = function(left, right)`` by the compiled loop at an address."""
+    """Write ``out = function(left, right)`` by the compiled loop at an address; arrays are (n,), float64."""
     _call_loop(address, _VALUE, left, right, left, out, len(out))
 
 

@@ -1,4 +1,4 @@
-"""The arrays that kernels are given together."""
+"""Programs as the arrays that kernels read."""
 
 from __future__ import annotations
 
@@ -12,4 +12,4 @@ class Programs(NamedTuple):
 
     tokens: np.ndarray  # (n_programs, max_length) int64: token ids in prefix order, zero after the end
     lengths: np.ndarray  # (n_programs,) int64
-    constants: np.ndarray  # (n_programs, max_constants) float64: in the order they stand in the program
+    constants: np.ndarray  # (n_programs, max_constants) float64: values of the ``const`` tokens, in order

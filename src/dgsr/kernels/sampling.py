@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from dgsr.kernels.compilation import compiled
 from dgsr.kernels.grammar import (
     DANGLING,
+    TreeState,
     allowed,
     length_logit,
     parent_of_next,
@@ -16,8 +19,16 @@ from dgsr.kernels.grammar import (
 from dgsr.kernels.random import uniform
 
 
+class Draws(NamedTuple):
+    """Programs that are being drawn."""
+
+    tree: TreeState
+    tokens: np.ndarray  # (n_programs, max_length) int64
+    log_probs: np.ndarray  # (n_programs,) float64: log-probability of each program so far
+
+
 @compiled()
-def draw_tokens(logits, active, t, tree, grammar, tokens, log_probs, state, inputs, finished):
+def draw_tokens(logits, active, t, draws, grammar, state, inputs, finished):
     """Draw the next token of every active program that is not finished, and write all results in place.
 
     Parameters
@@ -28,13 +39,9 @@ def draw_tokens(logits, active, t, tree, grammar, tokens, log_probs, state, inpu
         Indices of the programs that the rows of `logits` belong to.
     t : int
         Position of the token.
-    tree : TreeState
-        Tree states of all programs; updated.
+    draws : Draws
+        All programs. They receive the token at position `t`, and its log-probability is added to theirs.
     grammar : Grammar
-    tokens : ndarray of shape (n_programs, max_length), int64
-        Receives the token at position `t`.
-    log_probs : ndarray of shape (n_programs,), float64
-        Log-probability of each program so far, to which that of the token is added.
     state : ndarray of 4 uint64
         State of the random generator; advanced.
     inputs : ndarray of shape (3, n_active), int64
@@ -50,7 +57,8 @@ def draw_tokens(logits, active, t, tree, grammar, tokens, log_probs, state, inpu
         If the decoder's logits are not finite, or no token is allowed.
     """
     n_active, n_tokens = logits.shape
-    counters, stack = tree
+    counters, stack = draws.tree
+    tokens, log_probs = draws.tokens, draws.log_probs
     weights = np.empty(n_tokens)
     for a in range(n_active):
         if finished[a]:

@@ -16,12 +16,12 @@ import torch
 from dgsr.constants.fitting import fit_constants
 from dgsr.generator.generator import Generator
 from dgsr.kernels.random import new_state
-from dgsr.population import DataSet, Population
+from dgsr.population import DataSet, Population, rewards_of
 from dgsr.pretraining.decontamination import Decontamination, comparable
 from dgsr.pretraining.guide import guide_nats
 from dgsr.pretraining.prior import DrawnDataSets, Prior
 
-#: Rows given to the encoder, and all rows of a data set, which decide whether a program is the true function.
+#: Rows that the encoder reads, and rows on which a program is compared with the true function.
 N_SEEN, N_ROWS = 30, 100
 
 #: A sampled program is the true function when its NMSE on all rows is below this.
@@ -77,11 +77,7 @@ def draw_validation_set(
 
 @torch.inference_mode()
 def measure(
-    generator: Generator,
-    validation: ValidationSet,
-    n_programs: int,
-    n_datasets: int,
-    seed: int = 0,
+    generator: Generator, validation: ValidationSet, n_programs: int, n_datasets: int
 ) -> dict[str, float]:
     """Measure the conditioning gap and the hit rates; the constants of samples are fitted before.
 
@@ -93,18 +89,17 @@ def measure(
         Number of programs to sample for each data set.
     n_datasets : int
         How many of the validation set's equations to use.
-    seed : int
 
     Returns
     -------
     dict
-        ``log_likelihood_right``, ``_wrong``, ``_none``: mean log-likelihood in nats of the true program for
-        its own data, for those of the next equation, and for the mean encoding of all; ``guide_nats_right``,
-        ``_wrong``, ``_none``: nats of its parent-child pairs under the guide, for a generator that has one.
-        ``reward_right``, ``reward_wrong`` and ``top_reward_right``, ``top_reward_wrong``: mean reward of all
-        and of the best 2% of (at most) 100 samples for these data. ``valid``: share of the samples whose
-        values are finite. ``hit_1``, ``hit_10``, ...: share of the equations whose function is among the
-        first samples; ``hit_100_wrong``: with the wrong data.
+        ``log_likelihood_right``, ``_wrong``, ``_none``: mean log-likelihood in nats of the true program given
+        its own data, the data of the next equation, and the mean encoding of all data sets;
+        ``guide_nats_right``, ``_wrong``, ``_none``: nats of its parent-child pairs under the guide, for a
+        generator that has one. ``reward_right``, ``reward_wrong`` and ``top_reward_right``,
+        ``top_reward_wrong``: mean reward of all and of the best 2% of (at most) 100 samples for these data.
+        ``valid``: share of the samples whose values are finite. ``hit_1``, ``hit_10``, ...: share of the
+        equations whose function is among the first samples; ``hit_100_wrong``: with the wrong data.
     """
     drawn, d = validation.drawn, validation.n_variables
     n = min(n_datasets, len(drawn.y))
@@ -124,9 +119,9 @@ def measure(
         if generator.guide is not None:
             figures[f"guide_nats_{name}"] = float(guide_nats(generator, given, programs, d).mean())
 
-    state = new_state(seed)
+    state = new_state(0)
     exact = EXACT_FITTED if generator.library.has_constants else EXACT
-    # Of the control the first hundred samples are enough, for their share of hits is small.
+    # The first hundred samples suffice for the control, because its share of hits is small.
     counts = {"right": n_programs, "wrong": min(n_programs, 100)}
     rewards = {name: np.empty((n, count)) for name, count in counts.items()}
     first_hit = {name: np.full(n, np.inf) for name in counts}
@@ -135,7 +130,7 @@ def measure(
         for name, given in (("right", encoding), ("wrong", others)):
             samples = generator.sample_encoded(given.of(np.array([j])), counts[name], grammar, state)
             nmse = fitted_nmse(generator.population(samples.tokens, samples.lengths), data)
-            rewards[name][j] = 1.0 / (1.0 + nmse)
+            rewards[name][j] = rewards_of(nmse)
             hits = np.flatnonzero(nmse < exact)
             if len(hits):
                 first_hit[name][j] = hits[0]

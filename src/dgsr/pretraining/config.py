@@ -81,7 +81,10 @@ class PretrainingConfig:
             if getattr(self, name) < 1:
                 raise ValueError(f"{name}={getattr(self, name)} must be at least 1.")
         if self.n_datasets % self.n_groups:
-            raise ValueError(f"n_datasets={self.n_datasets} must be a multiple of n_groups={self.n_groups}.")
+            raise ValueError(
+                f"n_datasets={self.n_datasets} must be a multiple of n_groups={self.n_groups}; change "
+                "either, for instance to n_groups=1."
+            )
         if not 0.0 <= self.blind_share <= 1.0:
             raise ValueError(f"blind_share={self.blind_share} is a share: give a number from 0 to 1.")
         if self.max_samples < self.min_samples:
@@ -90,7 +93,8 @@ class PretrainingConfig:
             )
 
 
-#: The settings of the paper, appendix "Dataset Generation and Training", and those of our generators.
+#: Presets: the settings of the paper, appendix "Dataset Generation and Training", and those of our
+#: generators.
 PRETRAINING_CONFIGS = {
     "paper": PretrainingConfig(
         objective="vpg",

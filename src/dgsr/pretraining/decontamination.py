@@ -1,7 +1,7 @@
 """Decontamination: the functions that pre-training must never see, benchmark problems and held-out equations.
 
 A function is recognised by its values at fixed points, and in a library with constants by its skeleton too:
-the tokens of its canonical form, whatever the constants.
+the tokens of its canonical form without the values of constants.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from dgsr.pretraining.rewriting import rewriting
 from dgsr.problems import list_sets, load_set
 from dgsr.problems.problem import Problem
 
-# Most assignments of the variables of one problem to those of a generator that are compared.
+# Most assignments of one problem's variables to those of a generator that are compared.
 _MAX_ASSIGNMENTS = 5040
 # Fewest finite values by which a function is compared.
 _MIN_COMPARED = 2
@@ -54,7 +54,7 @@ class Decontamination(NamedTuple):
     """Functions that must not be drawn."""
 
     points: np.ndarray  # (n_variables, n_points): where functions are compared
-    values: np.ndarray  # (n_functions, n_points): as `comparable` returns them
+    values: np.ndarray  # (n_functions, n_points): in the form that `comparable` returns
     skeletons: np.ndarray = np.empty(0, dtype=np.uint64)  # ascending hashes
 
 
@@ -146,7 +146,7 @@ def problem_skeletons(library: Library, linear_scaling: bool, sets: Sequence[str
         for tree in (truth, _with_power_tokens(truth, library)):
             try:
                 tokens, constants = to_program(tree, library)
-            except ValueError:  # the library lacks an operator of it
+            except ValueError:  # the library lacks an operator of the problem
                 continue
             found |= _skeletons(tokens, constants, np.array(orders), library, linear_scaling)
     return found

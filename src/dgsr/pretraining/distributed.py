@@ -1,4 +1,4 @@
-"""Communication of several processes that train one generator; with one process all of this does nothing.
+"""Communication between processes that train one generator; with one process these functions do nothing.
 
 ``torchrun --nproc-per-node=2 --no-python dgsr pretrain ...`` starts them, and torch's process group adds up.
 """

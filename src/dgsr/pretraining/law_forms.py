@@ -17,29 +17,29 @@ from dgsr.expressions.library import Library
 class LawTable(NamedTuple):
     """Shares of the forms of laws, and the tokens they are written in."""
 
-    terms: np.ndarray  # shares of sums of 1, 2, ... terms
+    terms: np.ndarray  # shares of laws of 1, 2, ... terms
     factors: np.ndarray  # shares of terms of 1, 2, ... factors
-    kinds: np.ndarray  # of factors: a power of a variable, a sum, a function
-    powers: np.ndarray  # of `POWERS` as exponents of variables
-    sum_powers: np.ndarray  # of `POWERS` as exponents of sums
-    functions: np.ndarray  # of `FUNCTIONS`
-    around: np.ndarray  # of `AROUND` the whole law
-    tokens: np.ndarray  # token ids of `NAMES`, -1 for those that the library lacks
-    of_functions: np.ndarray  # token ids of the operators at the roots of `FUNCTIONS`, -1 likewise
+    kinds: np.ndarray  # shares of factors: a power of a variable, a power of a sum, a function
+    powers: np.ndarray  # shares of `POWERS` as exponents of variables
+    sum_powers: np.ndarray  # shares of `POWERS` as exponents of sums
+    functions: np.ndarray  # shares of `FUNCTIONS`
+    around: np.ndarray  # shares of `AROUND`
+    tokens: np.ndarray  # token ids of `NAMES`; -1 where the library lacks one
+    of_functions: np.ndarray  # token ids of the roots of `FUNCTIONS`; -1 where the library lacks one
     n_operators: int
 
 
 #: Exponents; a half is written with sqrt.
 POWERS = (1.0, -1.0, 2.0, -2.0, 0.5, -0.5, 3.0, -3.0)
-#: Functions of a group g without a unit.
+#: Functions of a dimensionless group g.
 FUNCTIONS = (
     *("exp", "exp -", "log", "sin", "cos", "tanh", "1 - exp -", "1 + g", "1 - g", "arcsin", "arccos"),
-    "power",  # with a number as exponent that is no whole one
+    "power",  # the exponent is a number that is not whole
 )
 EXPONENTIAL, DECAY, LOGARITHM, SINE, COSINE, HYPERBOLIC, SATURATION, ONE_PLUS, ONE_MINUS, *_OTHERS = range(
     len(FUNCTIONS)
 )
-#: What stands around a whole law.
+#: Operators that may be applied to a whole law.
 AROUND = ("", "sqrt", "log", "exp", "inv", "square")
 NOTHING_AROUND, ROOT_AROUND, LOG_AROUND, EXP_AROUND, INVERSE_AROUND, SQUARE_AROUND = range(len(AROUND))
 #: Operators by name, in the order of `LawTable.tokens`.
@@ -50,7 +50,7 @@ NAMES = (
 ADD, SUB, MUL, DIV, EXP, LOG, SIN, COS, SQRT, TANH, NEG, INV, ARCSIN, ARCCOS, POW = range(len(NAMES))
 
 
-# What a form needs, by table and entry: operators that may be missing in a library.
+# The operator that each form needs, in the order of the entries of `LawTable`; a library may lack it.
 _NEEDS = {
     "functions": (
         *("exp", "exp", "log", "sin", "cos", "tanh", "exp", "add", "sub", "arcsin", "arccos"),
@@ -77,24 +77,27 @@ SHARES = {
 }
 
 
-# The shares below are within the forms. They were set by eye, for what is drawn to look like textbook
-# formulas; they are not counted.
+# The probabilities below are those of choices within the forms. They were not counted but set by eye, so that
+# laws look like textbook formulas.
 
-#: Of variables: those with the unit of an earlier one, and the cumulative share of these and of those with a
-#: new unit; the others have none. Of the base units: those that a new unit has.
+#: The unit of a variable: the probability that it is that of an earlier variable, that added to the
+#: probability of a new unit (the rest have none), and the probability that a base unit is part of a new unit.
 SAME_UNIT, WITH_UNIT, BASE_UNIT = 0.4, 0.85, 0.5
-#: Of the factors of a product with a given unit: cumulative shares of the powers 1, -1 and 2; the rest is -2.
+#: Cumulative probabilities of the powers 1, -1 and 2 in a product with a given unit; the remaining power is
+#: -2.
 FIRST_POWER, INVERSE, SQUARE = 0.5, 0.85, 0.95
-#: Of products: with a constant factor; of those of a constant and a variable, with a second variable, and of
-#: these above and not below the line.
+#: Probabilities that a product has a constant factor, that a product of a constant and a variable has a
+#: second variable, and that this one is a factor and not a divisor.
 WITH_CONSTANT, SECOND_VARIABLE, ABOVE = 0.15, 0.3, 0.5
-#: Of sums in parentheses: that begin with a square, that have a third term, and whose terms change places.
+#: Probabilities that a sum in parentheses begins with a square, has a third term, and has its terms swapped.
 FIRST_SQUARE, THIRD_TERM, SWAPPED = 0.25, 0.15, 0.25
-#: Of the further terms of a sum: plus and not minus, the number 1, and a constant.
+#: Probabilities that a further term of a sum is added and not subtracted, that it is 1, and that it is a
+#: constant.
 PLUS, NUMBER_ONE, FREE_CONSTANT = 0.6, 0.4, 0.2
-#: Of logarithms those of 1 + g, of waves those squared, of functions those above and not below the line.
+#: Probabilities that a logarithm is log(1 + g), that a sine or cosine is squared, and that a function is a
+#: factor and not a divisor.
 LOG_OF_ONE_PLUS, SQUARED_WAVE, FUNCTION_ABOVE = 0.3, 0.2, 0.8
-#: Of terms with the unit of the first one: those with a constant factor.
+#: Probability that a term gets a constant factor though it has the unit of the first term.
 SCALED_TERM = 0.3
 
 

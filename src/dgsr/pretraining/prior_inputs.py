@@ -42,7 +42,7 @@ def draw_varied_inputs(X, n_variables, domains, state):
     some follow the column before them.
     """
     n = len(X)
-    place = np.empty(n)  # of each row in the range of the column, from 0 to 1
+    place = np.empty(n)  # place of each row in the range of the column, from 0 to 1
     shared = uniform(state) < 0.5
     kind = choice(state, _KINDS)
     domain = choice(state, domains[:, 2])
@@ -78,7 +78,7 @@ def draw_varied_inputs(X, n_variables, domains, state):
 
 @compiled()
 def change_units(X, n_variables, units, state):
-    """Measure the variables of some laws in other units, which changes the law by a factor alone.
+    """Measure the variables of some laws in other units, which only multiplies the law by a constant.
 
     `units` (n_columns, n_units) are the exponents of the base units of the columns.
     """

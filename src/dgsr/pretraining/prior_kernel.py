@@ -26,7 +26,7 @@ from dgsr.pretraining.prior_laws import N_UNITS, grow_law
 from dgsr.pretraining.prior_programs import Subprograms, new_subprograms, write_program
 from dgsr.pretraining.prior_trees import Tree, grow_tree, new_tree
 
-# Equations drawn in vain after which none is taken to meet all conditions.
+# Equations refused in a row after which the prior is taken to have none that meets all conditions.
 _MAX_TRIALS = 200_000
 
 # Bounds of a usable target: its largest size, and the least variance relative to the mean square.
@@ -47,13 +47,13 @@ class _Workspace(NamedTuple):
     """Memory that is reused for every equation."""
 
     tree: Tree
-    units: np.ndarray  # (n_columns, N_UNITS) int64: of the variables of a law
+    units: np.ndarray  # (n_columns, N_UNITS) int64: exponents of the base units of each variable of a law
     parts: Subprograms
     ends: np.ndarray  # (max_length + 1,) int64: ends of subtrees
     values: np.ndarray  # (max_length, n_points): values of subtrees where functions are compared
     counters: np.ndarray  # a tree state, see `dgsr.kernels.grammar.TreeState`
     open_nodes: np.ndarray
-    stack: np.ndarray  # of the evaluator, as `work` is
+    stack: np.ndarray  # the evaluator's stack, as `work` is its workspace
     work: np.ndarray
 
 
@@ -94,7 +94,7 @@ def _is_flat(a):
 
 @compiled()
 def _match(values, held_out):
-    """Return whether values equal those of a held-out function wherever it has any; elsewhere it has NaN."""
+    """Return whether values equal those of a held-out function wherever these are not NaN."""
     for j in range(len(values)):
         if not np.isnan(held_out[j]) and not abs(values[j] - held_out[j]) <= 1e-9 * (1.0 + abs(held_out[j])):
             return False
@@ -103,7 +103,7 @@ def _match(values, held_out):
 
 @compiled()
 def scale_away(values):
-    """Map the values of f at some points so that all a*f + b give the same: to 0 and 1 at the first two.
+    """Scale and shift the values of f to 0 and 1 at the first two points, the same for all a*f + b.
 
     All become NaN, which is not compared, where the first two do not differ or are not finite.
     """
@@ -132,7 +132,7 @@ def _can_be_simplified(tokens, length, constants, table, arity, has_constants, p
     for c in range(n_columns):
         copy_to(w.work[c], points[c])
     subtree_ends(tokens, length, arity, w.ends)
-    n_before = 0  # constants before the subtree
+    n_before = 0  # number of constants before the subtree
     for i in range(length):
         n_before += table.opcode[tokens[i]] == CONSTANT
     for i in range(length - 1, -1, -1):

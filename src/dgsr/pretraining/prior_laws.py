@@ -1,7 +1,8 @@
-"""Random laws of the prior, in compiled code: products of powers, sums of few terms, functions of groups.
+"""Random laws of the prior, in compiled code: products of powers, short sums, functions of groups.
 
-Variables get random units. The terms of a sum have the same unit, and functions have arguments without one.
-Where no product of the variables has the unit that is asked for, a constant has it, as in many laws.
+Variables get random units. The terms of a sum have the same unit, and the arguments of functions, called
+groups, have none. Where no product of the variables has the unit that is needed, a constant supplies it, as
+in many laws.
 
 `dgsr.pretraining.law_forms` has the forms and their shares.
 """
@@ -17,21 +18,21 @@ from dgsr.kernels.random import choice, integer, uniform
 from dgsr.pretraining import law_forms as forms
 from dgsr.pretraining.prior_trees import INTEGER, MAX_NODES, NUMBER, VARIABLE, Tree
 
-#: Base units, such as length, mass and time, and the trials in which a product of a unit is looked for.
+#: Number of base units, such as length, mass and time, and of the random products that are tried for a unit.
 N_UNITS, _TRIALS = 3, 60
-# Nodes that must be left for what one factor takes.
+# Nodes that must be free when a factor is begun, because one may take that many.
 _ROOM = 24
 
 
-class Draft(NamedTuple):
-    """A law that is being drawn; parts of it have higher numbers than what they are part of in the end."""
+class LawDraft(NamedTuple):
+    """A law that is being drawn, in which children come before their parents until `_root_first`."""
 
     tree: Tree
-    counts: np.ndarray  # (2,) int64: nodes so far, constants that took a unit
-    units: np.ndarray  # (n_variables, N_UNITS) int64: of the variables
+    counts: np.ndarray  # (2,) int64: number of nodes, and of constants that supply a unit
+    units: np.ndarray  # (n_variables, N_UNITS) int64: exponents of the base units of each variable
     used: np.ndarray  # (n_variables,) int64: how often each variable occurs
-    unit: np.ndarray  # (N_UNITS,) int64: of the term that is being drawn
-    powers: np.ndarray  # (n_variables,) int64: scratch, exponents of a product
+    unit: np.ndarray  # (N_UNITS,) int64: unit of the sum that was drawn last
+    powers: np.ndarray  # (n_variables,) int64: exponents of a product; scratch
 
 
 @compiled()
@@ -109,7 +110,7 @@ def _variable(draft, state):
 
 @compiled()
 def _draw_product(draft, unit, state):
-    """Write exponents of a random product of few variables; return whether it has the unit."""
+    """Write the exponents of a random product with a unit; return whether one was found."""
     for _ in range(_TRIALS):
         draft.powers[:] = 0
         for _ in range(1 + integer(state, 3)):
@@ -149,7 +150,7 @@ def _write_product(draft, law):
 
 @compiled()
 def _product_of(draft, unit, law, state):
-    """Return a product of variables with a unit; a constant takes what no product of them has."""
+    """Return a product of variables with a unit, or of variables and a constant that supplies the unit."""
     if _draw_product(draft, unit, state):
         node = _write_product(draft, law)
         if uniform(state) < forms.WITH_CONSTANT:
@@ -192,7 +193,7 @@ def _sum(draft, law, state):
 
 @compiled()
 def _function(draft, law, state):
-    """Return a function of a group without a unit."""
+    """Return a function of a dimensionless group."""
     kind = choice(state, law.functions)
     group = _product_of(draft, np.zeros(N_UNITS, dtype=np.int64), law, state)
     token = law.of_functions[kind]
@@ -221,10 +222,10 @@ def _falling(draft, group, law):
 
 @compiled()
 def _term(draft, is_first, unit, law, state):
-    """Return a term of a sum, or -1; that of the first one sets `unit`, the others have it."""
+    """Return a term of a sum, or -1 if there is no room. The first sets `unit`, and the others have it."""
     above, below = -1, -1
     n_factors = 1 + choice(state, law.factors)
-    own = np.zeros(N_UNITS, dtype=np.int64)  # in halves, as `unit` is
+    own = np.zeros(N_UNITS, dtype=np.int64)  # counted in halves, as `unit` is, because of square roots
     for _ in range(n_factors):
         if draft.counts[0] + _ROOM > MAX_NODES:
             return -1
@@ -271,8 +272,8 @@ def grow_law(n_variables, law, tree, units, state):
     tree : Tree
         Receives the tree.
     units : ndarray of shape (n_columns, N_UNITS), int64
-        Receives the exponents of the base units of the variables; zeros where a constant took a unit, or
-        would have to, since the law then has another constant in other units.
+        Receives the exponents of the base units of the variables, or zeros if a constant supplies a unit: in
+        other units such a law would have another constant.
     state : ndarray of 4 uint64
         State of the random number generator; advanced.
 
@@ -281,7 +282,7 @@ def grow_law(n_variables, law, tree, units, state):
     int
         Number of nodes; 0 if the law would have more than `MAX_NODES`.
     """
-    draft = Draft(
+    draft = LawDraft(
         tree,
         np.zeros(2, dtype=np.int64),
         units[:n_variables],
@@ -321,7 +322,7 @@ def grow_law(n_variables, law, tree, units, state):
 
 @compiled()
 def _close_gaps(draft):
-    """Renumber the variables in their order, so that those that occur are the first ones."""
+    """Renumber the variables so that those that occur come first, in their order."""
     rank = np.zeros(len(draft.used), dtype=np.int64)
     n_used = 0
     for occurs in (True, False):

@@ -15,7 +15,7 @@ from dgsr.kernels.compilation import compiled
 from dgsr.kernels.random import choice, integer, log_uniform, uniform
 from dgsr.pretraining.prior_trees import INTEGER, MAX_NODES, NUMBER, VARIABLE, takes_two
 
-# Log-uniform constants: shares of whole numbers and of negative ones, and the range of those not whole.
+# Shares of whole and of negative numbers among log-uniform constants, and the range of the other ones.
 _WHOLE_SHARE, _NEGATIVE_SHARE = 0.3, 0.3
 _LEAST, _MOST = 0.1, 10.0
 
@@ -31,7 +31,7 @@ class Subprograms(NamedTuple):
 
 @compiled()
 def new_subprograms(max_length, has_constants):
-    """Return `Subprograms` to write; before it is simplified, a program may have too many constants."""
+    """Return empty `Subprograms`, with room for the constants that simplifying removes."""
     return Subprograms(
         np.zeros((MAX_NODES, max_length), dtype=np.int64),
         np.zeros(MAX_NODES, dtype=np.int64),
@@ -103,7 +103,7 @@ def _write_power(node, base, power, prior, parts):
 
 @compiled()
 def _write_operator(node, tree, prior, grammar, parts, state):
-    """Write an operator and its subtrees; of a multiple, the shorter of a product and a repeated sum."""
+    """Write an operator and its subtrees; a multiple becomes a product or a repeated sum."""
     kind, first = tree.kind, tree.first
     operator, left, right = kind[node], first[node], tree.second[node]
     binary = takes_two(operator, prior, grammar)
@@ -128,7 +128,7 @@ def _write_operator(node, tree, prior, grammar, parts, state):
 
 @compiled()
 def _join_constants(node, left, right, is_pow, prior, parts, state):
-    """Write the constants of the operands, -1 for no second one, and an exponent; False if too many."""
+    """Write the constants of the operands and of an exponent; return False if they are too many."""
     constants = parts.constants
     n_left = parts.n_constants[left]
     n_right = parts.n_constants[right] if right >= 0 else 0

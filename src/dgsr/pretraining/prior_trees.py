@@ -78,7 +78,7 @@ def new_tree():
 
 @compiled()
 def takes_two(operator, prior, grammar):
-    """Return whether an operator has two subtrees; the exponent of ``pow`` is none."""
+    """Return whether an operator has two subtrees; the exponent of ``pow`` is a number and no subtree."""
     return operator < prior.n_operators and grammar.arity[operator] == 2 and operator != prior.pow
 
 
@@ -153,7 +153,7 @@ def _place_operators(n_leaves, prior, grammar, tree, parent, leaves, state):
 
 @compiled()
 def _fill_leaves(leaves, parent, n_variables, prior, grammar, tree, state):
-    """Draw variables and numbers. Every operator gets a variable below it, or it would be a constant."""
+    """Draw variables and numbers, with at least one variable below every operator."""
     kind, first = tree.kind, tree.first
     for node in leaves:
         above = parent[node]
@@ -171,7 +171,7 @@ def _fill_leaves(leaves, parent, n_variables, prior, grammar, tree, state):
 
 @compiled()
 def _close_gaps(leaves, n_variables, tree):
-    """Renumber the variables in their order, so that those that occur are the first ones."""
+    """Renumber the variables so that those that occur come first, in their order."""
     present = np.zeros(n_variables, dtype=np.int64)
     for node in leaves:
         if tree.kind[node] == VARIABLE:

@@ -249,7 +249,7 @@ class _Run:
                     saved = time.perf_counter()
                 if callback is not None and self.writes_files:
                     callback(Progress(trainer.step, steps, self.seconds, loss, figures))
-        finally:  # after Ctrl-C and an error of the callback too
+        finally:  # the state is saved after Ctrl-C and errors of the callback, too
             self.save()
 
     def _is_over(self, max_time: float | None) -> bool:
@@ -271,7 +271,7 @@ class _Run:
         return figures
 
     def _figures(self, n_programs: int, n_datasets: int) -> dict[str, float]:
-        """Return the figures of what is trained, on the held-out equations."""
+        """Return the figures of the generator in training on the held-out equations."""
         return measure(self.trainer.generator, self.validation, n_programs, n_datasets)
 
     def card(self, n_validation: int) -> dict[str, Any]:

@@ -80,7 +80,7 @@ class Stream(Dataset):
             num_workers=n_workers,
             prefetch_factor=4 if n_workers else None,
             collate_fn=_unchanged,
-            generator=torch.Generator(),  # otherwise it would draw from the global one
+            generator=torch.Generator(),  # without it the loader would draw from torch's global generator
         )
         return iter(loader)
 

@@ -16,7 +16,7 @@ import torch
 from dgsr.generator import objectives
 from dgsr.generator.generator import Generator
 from dgsr.kernels.random import new_state
-from dgsr.population import DataSet
+from dgsr.population import DataSet, rewards_of
 from dgsr.pretraining import distributed
 from dgsr.pretraining.conditioning_gap import fitted_nmse
 from dgsr.pretraining.config import PretrainingConfig
@@ -101,14 +101,14 @@ class Trainer:
         return range(step * n + distributed.rank(), (step + 1) * n, distributed.n_processes())
 
     def _next_batch(self) -> Batch:
-        """Return the next of this process's batches; count the seconds that it was waited for."""
+        """Return the next of this process's batches, and add the seconds of waiting for it to the total."""
         start = time.perf_counter()
         if self._batches is None:
             steps = range(self.step, max(self.config.steps, self.step + 1))
             numbers = [number for step in steps for number in self._own_groups(step)]
             self._batches = self.stream.batches(numbers, self.n_workers)
         batch = next(self._batches, None)
-        if batch is None:  # beyond the steps of the settings
+        if batch is None:  # the trainer goes on beyond the steps of its settings
             self._batches = None
             return self._next_batch()
         self.seconds_waited += time.perf_counter() - start
@@ -182,13 +182,13 @@ class Trainer:
             )
             for j in range(n_datasets)
         ]
-        return 1.0 / (1.0 + np.stack(nmse))
+        return rewards_of(np.stack(nmse))
 
 
 @contextmanager
 def _ctrl_c_waits() -> Iterator[None]:
     """Delay Ctrl-C to the end of the block. It interrupts the main thread alone."""
-    is_foreign = signal.getsignal(signal.SIGINT) is None  # a handler that Python did not install
+    is_foreign = signal.getsignal(signal.SIGINT) is None  # whether the handler was not installed by Python
     if is_foreign or threading.current_thread() is not threading.main_thread():
         yield
         return

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 # Most formulas written beside the front, and most characters of each.
 _N_LABELS, _LABEL_LENGTH = 5, 44
 
-# Where losses are drawn on a logarithmic axis when all of them are 0.
+# Place of losses on a logarithmic axis when all of them are 0.
 _FLOOR_OF_ZEROS = 1e-16
 
 # Offsets of a label from its point, in typographic points, and its alignment; the first free place is taken.
@@ -163,7 +163,7 @@ class ParetoFrontDisplay:
         return self
 
     def _label(self, losses: np.ndarray) -> list[Annotation]:
-        """Write formulas where they overlap neither each other nor points."""
+        """Write the formulas for which there is room without overlapping each other or points."""
         from matplotlib.transforms import Bbox
 
         falls = np.concatenate([[0.0], -np.diff(np.log(losses))])

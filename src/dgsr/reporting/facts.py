@@ -18,12 +18,12 @@ from dgsr.version import __version__
 #: Most rows whose values are written into a report, or that an estimator keeps for one.
 MAX_ROWS = 1_000
 
-# Larger values cannot be placed on an axis, whose width would overflow.
+# Largest value that is placed on an axis; the width of a larger one would overflow.
 _LARGEST = 1e300
 
 _PACKAGES = ("numpy", "torch", "scikit-learn")
 
-# Parameters that change what a fit shows and not what it finds.
+# Parameters that change the display of a fit and not its result.
 _WITHOUT_EFFECT = ("verbose", "callback")
 
 
@@ -63,7 +63,7 @@ def judged(candidate: Candidate, X: np.ndarray, y: np.ndarray, weights: np.ndarr
     if rmse is not None and y[weighted].min() < y[weighted].max():
         r2 = 1 - mean_square / variance if variance > 0 else None
     elif rmse == 0:
-        r2 = 1.0  # as scikit-learn's r2_score has it for a constant that is predicted exactly
+        r2 = 1.0  # the value of scikit-learn's r2_score for a constant that is predicted exactly
     return Judged(candidate, r2, rmse, int(np.sum(~np.isfinite(residuals))), residuals)
 
 
@@ -105,7 +105,7 @@ def snippet(estimator: Any, *, weighted: bool) -> str:
 
 
 def caveats(estimator: Any) -> list[str]:
-    """Return the reasons why another fit with the same settings may find something else."""
+    """Return the reasons why another fit with the same settings may have another result."""
     found: list[str] = []
     if estimator.stop_reason_ == "constant target":
         return found

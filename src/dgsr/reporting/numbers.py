@@ -1,14 +1,15 @@
-"""Numbers as a report writes them: few digits, powers of ten, a typographic minus sign."""
+"""Numbers in reports and tables: few digits, powers of ten, a typographic minus sign."""
 
 from __future__ import annotations
 
 import math
+from typing import Any
 
 _SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 _TIMES, _MINUS = "\N{MULTIPLICATION SIGN}", "\N{MINUS SIGN}"
 
-#: What is written for a value that is not defined.
+#: The text for a value that is not defined.
 MISSING = "\N{EN DASH}"
 
 
@@ -49,3 +50,10 @@ def _without_zeros(text: str) -> str:
 def counted(n: int, thing: str) -> str:
     """Return a number of things as text, such as ``1 row`` or ``1,503 rows``."""
     return f"{n:,} {thing}{'' if n == 1 else 's'}"
+
+
+def cell(value: Any) -> str:
+    """Return the text of a cell of a printed table, such as 1,503, 0.0123 or, for None, nothing."""
+    if isinstance(value, float):
+        return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
+    return "" if value is None else str(value)

@@ -21,7 +21,7 @@ from dgsr.reporting.facts import Judged, caveats, judged, particulars, sampled_r
 from dgsr.reporting.numbers import counted, number, share_explained
 from dgsr.writing import write_atomically
 
-# What each rule of selection chooses, in words.
+# The formula that each rule of selection chooses, in words.
 _REASONS = {
     "mdl": "the shortest description of formula and residuals together",
     "bic": "the lowest Bayes information criterion",
@@ -154,7 +154,7 @@ def _page(
 
 
 def _described(shown: Judged, target: str) -> dict[str, Any]:
-    """Return what the page shows of a candidate, as text."""
+    """Return the texts that the page shows for a candidate."""
     candidate = shown.candidate
     note = ""
     if shown.n_undefined:

@@ -1,4 +1,4 @@
-"""What a search may spend: evaluations and seconds."""
+"""The budget of a search: evaluations and seconds."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class Budget:
     def parts(self, n: int, data: DataSet, cost: int = 1) -> Iterator[slice]:
         """Yield slices of n programs while there is time; a program costs as much as `cost` evaluations."""
         n_features, n_samples = data.columns.shape
-        # At least so many that reading the columns takes no longer than evaluating the programs.
+        # A slice has enough programs that reading the columns takes no longer than evaluating them.
         at_once = max(_CHUNK // (n_samples * _USUAL_LENGTH * cost), n_features // _USUAL_LENGTH, 1)
         done = 0
         while done < n and (done == 0 or self.seconds < self.max_time):

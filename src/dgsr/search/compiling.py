@@ -24,7 +24,8 @@ from dgsr.kernels.compilation import Kernel, folder, name_of_processor
 from dgsr.kernels.random import new_state
 from dgsr.population import DataSet, Population
 
-# Which kernels are loaded in this process: False is for those of libraries without constants, True with.
+# The kinds of fits whose kernels are loaded in this process: True stands for libraries with constants, False
+# for those without.
 _loaded: set[bool] = set()
 
 # Seconds that the first process, when it has done its half, waits for the second.
@@ -49,7 +50,7 @@ def compile_kernels(has_constants: bool, announce: Callable[[str], None] | None 
             announce("compiling for this processor, once after an installation: 10 to 40 seconds")
         with _second_process(has_constants):
             _run_sampler(has_constants)
-        # This loads what the other process has compiled, and compiles what it has not.
+        # This run loads the kernels that the other process has compiled, and compiles the rest.
         _run_search(has_constants)
         if names is not None:
             _keep_names(names)
@@ -70,7 +71,7 @@ def _keep_names(path: Path) -> None:
         partial.write_text(json.dumps(names), encoding="utf-8")
         partial.replace(path)
     except OSError:
-        pass  # the next process runs the small search again
+        pass  # the names are not kept, so the next process runs the small search again
 
 
 def _load(path: Path) -> bool:
@@ -164,7 +165,7 @@ def _run_sampler(has_constants: bool) -> None:
     library, constraints, _ = _small_problem(has_constants)
     generator = _small_generator(library, constraints)
     grammar, state = constraints.grammar(library, 1), new_state(0)
-    encoding = Encoding(torch.zeros(1, 2, generator.config.encoder_width))  # of the table and its column
+    encoding = Encoding(torch.zeros(1, 2, generator.config.encoder_width))  # of a table and its column
     samples = generator.sample_encoded(encoding, 4, grammar, state)
     generator.log_probs(encoding, samples.tokens, samples.lengths, grammar)
     constants = np.ones((4, constraints.max_constants if has_constants else 0))

@@ -22,11 +22,10 @@ from dgsr.population import DataSet, Population
 from dgsr.search.budget import Budget
 from dgsr.search.config import SearchConfig
 
-# A fit of the constants of one program takes about as long as so many evaluations.
+# Evaluations that take about as long as fitting the constants of one program.
 _FIT_COST = 10
 
-# Steps that fit the constants of a program that enters the archive, which take about as long as so many
-# evaluations.
+# Steps that fit the constants of a program that enters the archive, and evaluations that take about as long.
 _THOROUGH, _THOROUGH_COST = 30, 60
 
 
@@ -122,7 +121,8 @@ class Plain(Evaluation):
 class Fitted(Evaluation):
     """Evaluates programs with a fitted slope and intercept, and fits the constants of the best ones."""
 
-    # A search begins again often, and most of what the decoder writes then it has written before.
+    # The share of random programs rises at the first restart, because restarts are frequent and most samples
+    # of the pre-trained decoder are then programs that the search has evaluated before.
     fits_constants, random_shares, patience = True, (0.5, 0.9), 1
 
     def __post_init__(self) -> None:
@@ -149,17 +149,18 @@ class Fitted(Evaluation):
         self._fit(population, best_others, fit)
         budget.count(fit.nmse[:n])
         self.archive.update(*self._entries(population, fit))
-        # Of two exact programs the shorter one is to win, not the one with the smaller rounding error.
+        # Exact programs get the same NMSE, so that the shorter one wins and not the smaller rounding error.
         return np.maximum(fit.nmse, self.config.tolerance)
 
     def _best(self, chosen: np.ndarray, fit: Fit) -> np.ndarray:
-        """Return the share of the chosen programs whose constants are fitted (further): the best ones."""
+        """Return the best of the chosen programs, in the share whose constants are to be fitted."""
         order = chosen[np.argsort(fit.nmse[chosen], kind="stable")]
         return order[: int(np.ceil(self.config.fit_share * len(chosen)))]
 
     def _fit(self, population: Population, chosen: np.ndarray, fit: Fit, second_start: bool = False) -> None:
         """Fit the constants of the chosen programs, and write them and how well they fit."""
-        state = new_state(0)  # one of all parts, so that the starts do not depend on where a part ends
+        # All parts share one state, so that second starts do not depend on where a part ends.
+        state = new_state(0)
         for part in self.budget.parts(len(chosen), self.data, (1 + second_start) * _FIT_COST):
             at = chosen[part]
             programs = population[at]
@@ -181,7 +182,7 @@ class Fitted(Evaluation):
         variants, nmse = written_out(population[able], Fit(*(a[able] for a in fit)), self.data)
         kept = np.flatnonzero(nmse < best[self.archive.places(variants)])
         entries, entry_nmse = variants[kept], nmse[kept]
-        # These are few, and people see them, so they are fitted until nothing improves.
+        # These programs are few and people see them, so their constants are fitted until nothing improves.
         for part in self.budget.parts(len(entries), self.data, _THOROUGH_COST):
             found = fit_constants(
                 entries[part], self.data, scaled=False, n_iterations=_THOROUGH, precision=1e-9

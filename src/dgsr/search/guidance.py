@@ -1,4 +1,4 @@
-"""The weights of the random choices of evolution: as laws have them, moved towards what the guide read."""
+"""The weights of the tokens that evolution draws at random, from the prior and from the guide."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from dgsr.expressions.constraints import Grammar
 from dgsr.expressions.formula_prior import rows_of_parents, usual_weights
 from dgsr.expressions.library import Library
 
-#: Shares of the guide's weights, one search after the other: a search that begins again follows the guide
-#: more or less than the one before, so that a wrong guide costs some of the searches and not all of them.
+#: Shares of the guide in the weights before the first restart, after it, after the second, and so on in turn.
+#: A wrong guide thus costs some of the searches and not all of them.
 SHARES = (0.9, 0.6, 0.3)
 
 
@@ -39,7 +39,7 @@ class Guidance:
             return
         guided = usual.copy()
         rows = rows_of_parents(grammar, library)
-        # What the generator does not know keeps its usual weight.
+        # Tokens and parents that the generator does not know keep their usual weights.
         unknown = np.where(probabilities == 0.0, usual[rows], 0.0)
         left = 1.0 - unknown.sum(axis=1, keepdims=True)
         totals = probabilities.sum(axis=1, keepdims=True)
@@ -47,5 +47,5 @@ class Guidance:
         self._grammars = [grammar._replace(weight=(1.0 - share) * usual + share * guided) for share in SHARES]
 
     def grammar(self, n_restarts: int) -> Grammar:
-        """Return the grammar of the search after so many restarts."""
+        """Return the grammar of a search that has begun again `n_restarts` times."""
         return self._grammars[n_restarts % len(self._grammars)]

@@ -11,7 +11,7 @@ import numpy as np
 
 from dgsr.expressions.constraints import Grammar
 from dgsr.expressions.library import Library
-from dgsr.population import DataSet, Population
+from dgsr.population import DataSet, Population, rewards_of
 from dgsr.search.config import SearchConfig
 
 # torch takes more than a second to import; the functions that need it import it.
@@ -127,7 +127,7 @@ class Refinement:
         from dgsr.generator import objectives
 
         config = self._config
-        of_programs = 1.0 / (1.0 + nmse)
+        of_programs = rewards_of(nmse)
         if config.objective == "pqt":
             train = queue
         elif config.objective == "risk-seeking":
@@ -163,7 +163,7 @@ class Refinement:
         return {name: tensor.clone() for name, tensor in self.generator.decoder.state_dict().items()}
 
     def load_weights(self, weights: dict[str, torch.Tensor]) -> None:
-        """Go on from the weights of another search, if its decoder has the same shapes."""
+        """Take over the weights of another search, if its decoder has the same shapes."""
         decoder = self.generator.decoder
         if _shapes(decoder.state_dict()) == _shapes(weights):
             decoder.load_state_dict(weights)

@@ -25,7 +25,7 @@ class Scored(NamedTuple):
 
     @classmethod
     def none(cls, library: Library, max_length: int, n_constants: int) -> Scored:
-        """Return no programs, in arrays with room for so many tokens and constants."""
+        """Return an empty set of programs, in arrays of the given widths."""
         return cls(Population.empty(0, library, max_length, n_constants), np.zeros(0))
 
     def best(self, n: int) -> Scored:

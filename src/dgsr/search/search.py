@@ -29,7 +29,7 @@ from dgsr.expressions.constraints import Constraints, Grammar
 from dgsr.expressions.library import Library
 from dgsr.kernels.random import new_state
 from dgsr.pareto import ParetoArchive
-from dgsr.population import DataSet, Population
+from dgsr.population import DataSet, Population, rewards_of
 from dgsr.search.budget import Budget
 from dgsr.search.config import SearchConfig
 from dgsr.search.evaluation import evaluation_of
@@ -41,9 +41,10 @@ from dgsr.search.scored import Scored
 if TYPE_CHECKING:
     from dgsr.generator.generator import Generator
 
-# Programs of the generator looked at before the first round.
+# Programs of the generator that are evaluated before the first round.
 _GLANCE = 50
-#: Seconds that must be left for a stage of the solver in the large bank, which may take some.
+#: Seconds that must be left when a stage of the solver in the large bank begins, because it may take that
+#: long.
 SOLVING_SECONDS = 5.0
 
 
@@ -90,9 +91,9 @@ class Search:
         self.budget = Budget(config.max_evaluations, config.max_time)
         self.evaluation = evaluation_of(data, library, constraints, config, self.budget)
         self.solver = ExactSolver(library, data, self.grammar) if self.evaluation.is_solved else None
-        self._law = None if self.solver is None else self.solver.solve(0)  # a program or none
-        self._stage = 1  # the next one of the solver; 0 belongs to the glance
-        self._n_new = 0  # newcomers among the programs of this round
+        self._law = None if self.solver is None else self.solver.solve(0)  # holds one program or none
+        self._stage = 1  # number of the solver's next stage; stage 0 belongs to the glance
+        self._n_new = 0  # number of newcomers among the programs of this round
         self.inherits = False  # whether the next round keeps programs that another search found
         self.refinement, probabilities = None, None
         if generator is not None:  # line 1
@@ -215,7 +216,7 @@ class Search:
 
     def record(self, nmse: np.ndarray) -> None:
         """Add an entry to the history; `nmse` is that of the sampled programs, at least one."""
-        rewards = 1.0 / (1.0 + nmse)
+        rewards = rewards_of(nmse)
         self.history.append(
             {
                 "evaluations": self.n_evaluations,
@@ -231,7 +232,7 @@ class Search:
     # Before and between the rounds -------------------------------------------------------------------
 
     def glance(self) -> None:
-        """Evaluate the law that the solver found, and a few programs of the generator: often that is all."""
+        """Evaluate the law that the solver found and a few programs of the generator, which often suffice."""
         nmse = np.zeros(0)
         if self.solver is not None and self._law is not None:
             nmse = self.evaluate(self._law)
@@ -258,7 +259,7 @@ class Search:
             self.record(nmse)
 
     def _repair(self, evolved: Scored) -> None:
-        """Search for what makes near misses exact."""
+        """Let the solver make near misses exact, and evaluate the programs that it returns."""
         if self.solver is not None and not self._should_stop():
             near_misses = evolved.best(self.config.n_joined).programs
             self.evaluate(self.solver.repair(near_misses, self._should_stop))

@@ -1,1 +1,1 @@
-"""The guide: what a table tells about its law, for the random choices of genetic programming."""
+"""The guide: probabilities of tokens, read from a table, for the random choices of genetic programming."""

@@ -2,7 +2,7 @@
 
 All numbers are correlations, shares of variance and the like. They do not depend on the order of the rows,
 nor on the scale and the offset of y where y itself is described; log|y|, 1/y, y^2 and sqrt|y| mark the
-hypothesis that y has no offset. Those of a column do not depend on the order of the other columns.
+hypothesis that y has no offset. The descriptions of a column do not depend on the order of the other columns.
 """
 
 from __future__ import annotations
@@ -14,46 +14,43 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-# Relative size below which a difference counts as rounding, and bounds of correlations and of their logits.
-_ROUNDING, _ROUNDING_SINGLE, _LARGEST_LOGIT = 1e-9, 1e-5, 6.0
-# Least share of variance that a logit tells from none.
-_LEAST_UNEXPLAINED = 1e-6
+from dgsr.generator.guide.functions import (
+    FUNCTIONS,
+    ORDERED_PAIRS,
+    SYMMETRIC_PAIRS,
+    TARGETS,
+    exp,
+    functions_of,
+    log,
+    pairs_of,
+    standardised,
+    targets_of,
+)
+
+# Largest logit, and smallest unexplained share of variance that a logit distinguishes from none.
+_LARGEST_LOGIT, _LEAST_UNEXPLAINED = 6.0, 1e-6
 # Ridge of the regressions, as a share of the variance of a standardised column.
 _RIDGE = 1.1e-5
 
-#: Most columns of a table that are described: pairs of columns grow as their square.
+#: Most columns of a table that are described, because the number of pairs grows with the square of theirs.
 MOST_COLUMNS = 24
 
-#: Functions of y, of one column x and of two columns x and z.
-TARGETS = ("y", "log|y|", "1/y", "y^2", "sqrt|y|", "rank y")
-FUNCTIONS = (
-    *("x", "x^2", "x^3", "1/x", "1/x^2", "sqrt|x|", "log|x|", "exp x", "exp -x", "sin x", "cos x"),
-    *("tanh x", "|x|", "exp -x^2", "x^4", "rank x"),
-)
-FREQUENCIES = (0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0)  # periods in the range of a column
-SYMMETRIC_PAIRS = (
-    *("x z", "x + z", "x - z", "x^2 + z^2", "log|x + z|", "log|x - z|", "log(x^2 + z^2)", "1/(x + z)"),
-    *("1/(x - z)", "sqrt(x^2 + z^2)", "exp(x z)", "sin(x z)", "cos(x z)", "sin(x - z)"),
-)
-#: Of the symmetric pairs those that change their sign when the columns change places.
-ODD_PAIRS = ("x - z", "1/(x - z)", "sin(x - z)")
-ORDERED_PAIRS = (
-    *("x/z", "x^2 z", "x^2/z", "x/z^2", "exp(x/z)", "x sin z", "x cos z", "x exp z", "x exp -z", "x log|z|"),
-)
-#: Linear regressions: the function of y, and that of all the columns that it is regressed on.
+#: Frequencies of the waves that are regressed on, in periods per range of a column.
+FREQUENCIES = (0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0)
+#: Linear regressions: a function of y, and the function of every column that it is regressed on.
 REGRESSIONS = (
     *(("y", "x"), ("log|y|", "log|x|"), ("log|y|", "x"), ("y", "log|x|"), ("1/y", "x"), ("1/y", "1/x")),
     *(("y^2", "x^2"), ("y", "1/x"), ("y", "x^2")),
 )
-#: Regressions whose residuals are described as targets are, and targets from which the function of a column,
-#: or of two columns, that explains most of them is taken away, to describe what it leaves over.
+#: Numbers of the regressions whose residuals are described in the same way as targets. So are the residuals
+#: of the targets `MATCHED` from the one function of a column, and of two columns, that explains most of each.
 RESIDUALS = (0, 1, 2)
 MATCHED = ("y", "log|y|")
-#: Quotients that are described as targets are: y, or its square, divided by the whole powers of columns that
-#: the regression of log|y| on log|x| suggests, and a logarithm of one.
+#: Quotients that are described in the same way as targets: y or its square, divided by the whole powers of
+#: the columns that the regression of log|y| on log|x| suggests, and the logarithm of the first quotient.
 QUOTIENTS = ("y / powers", "log|y / powers|", "y^2 / powers")
 _N_RESIDUALS = len(RESIDUALS) + 2 * len(MATCHED) + len(QUOTIENTS)
-# Largest distance of an exponent from a whole number that is taken for it, and the largest whole number.
+# Largest distance of an exponent from the whole number that replaces it, and the largest such number.
 _NEAR_WHOLE, _LARGEST_POWER = 0.15, 4.0
 #: Facts about each column and about the whole table.
 FACTS = (
@@ -73,7 +70,7 @@ N_TABLE = 2 * len(REGRESSIONS) + len(FACTS) + 2 * len(TARGETS) + 3
 
 
 def names() -> dict[str, tuple[str, ...]]:
-    """Return the names of the functions that tables are described by, in their order, by what they are of."""
+    """Return the names of the inputs from targets, columns and pairs, in the network's order."""
     return {
         "target of the guide": (
             *(*TARGETS, *(f"{y} without {x}" for y, x in REGRESSIONS)),
@@ -92,26 +89,8 @@ class Descriptions(NamedTuple):
     pairs: Tensor  # (D, C, C, N_PAIR) float32
 
 
-def _standardised(values: Tensor) -> Tensor:
-    """Return values (..., N) with mean 0 and mean square 1, float32; 0 where they do not vary or have NaN."""
-    values = torch.nan_to_num(values, 0.0, 0.0, 0.0)
-    values = values / values.abs().amax(-1, keepdim=True).clamp_min(torch.finfo(values.dtype).tiny)
-    centred = (values - values.mean(-1, keepdim=True)).float()
-    scale = torch.linalg.vector_norm(centred, dim=-1, keepdim=True) / math.sqrt(values.shape[-1])
-    rounding = _ROUNDING if values.dtype == torch.float64 else _ROUNDING_SINGLE
-    return centred * torch.where(scale > rounding, 1.0 / scale.clamp_min(rounding), 0.0)
-
-
-def _ranks(values: Tensor) -> Tensor:
-    """Return the ranks of values (..., N); equal values have the same one, the mean of their places."""
-    values = values.contiguous()  # of another layout, torch warns
-    ordered = values.sort(-1).values
-    first, last = (torch.searchsorted(ordered, values, right=right) for right in (False, True))
-    return (first + last).to(values)
-
-
 def _logit(correlation: Tensor) -> Tensor:
-    """Return the sign of correlations times minus half the logarithm of the share that they leave over."""
+    """Return -log(1 - r^2)/2 with the sign of r, for correlations r."""
     unexplained = (1.0 - correlation.square()).clamp_min(_LEAST_UNEXPLAINED)
     return correlation.sign() * (-0.5 * unexplained.log()).clamp_max(_LARGEST_LOGIT)
 
@@ -119,100 +98,6 @@ def _logit(correlation: Tensor) -> Tensor:
 def _both(correlation: Tensor) -> Tensor:
     """Return correlations (..., K) and their logits: (..., 2 K)."""
     return torch.cat([correlation, _logit(correlation)], dim=-1)
-
-
-def _exp(values: Tensor) -> Tensor:
-    return values.clamp(-60.0, 60.0).exp()
-
-
-def _log(values: Tensor) -> Tensor:
-    """Return the logarithms of the sizes of values (..., N); a zero counts as the least that is none."""
-    sizes = values.abs()
-    sizes = torch.where(sizes == 0.0, math.inf, sizes)
-    least = sizes.amin(-1, keepdim=True)
-    return torch.where(sizes.isinf(), torch.where(least.isinf(), 1.0, least), sizes).log()
-
-
-def _inverse(values: Tensor) -> Tensor:
-    return 1.0 / torch.where(values == 0.0, math.nan, values)
-
-
-def _functions_of(x: Tensor) -> Tensor:
-    """Return the FUNCTIONS of columns (D, C, N): (D, C, len(FUNCTIONS), N), standardised."""
-    x2, inverse = x * x, _inverse(x)
-    values = (
-        *(x, x2, x2 * x, inverse, inverse * inverse, x.abs().sqrt(), _log(x), _exp(x), _exp(-x)),
-        *(x.sin(), x.cos(), x.tanh(), x.abs(), _exp(-x2), x2 * x2, _ranks(x)),
-    )
-    return _standardised(torch.stack(values, dim=2))
-
-
-def _symmetric_pairs_of(a: Tensor, b: Tensor) -> Tensor:
-    """Return the SYMMETRIC_PAIRS of columns (D, P, N): (D, P, len(SYMMETRIC_PAIRS), N), standardised."""
-    product, total, difference, squares = a * b, a + b, a - b, a * a + b * b
-    values = (
-        *(product, total, difference, squares, _log(total), _log(difference), _log(squares)),
-        *(_inverse(total), _inverse(difference), squares.sqrt(), _exp(product), product.sin()),
-        *(product.cos(), difference.sin()),
-    )
-    return _standardised(torch.stack(values, dim=2))
-
-
-def _ordered_pairs_of(x: Tensor) -> Tensor:
-    """Return the ORDERED_PAIRS of every two columns of (D, C, N): (D, C, C, len(ORDERED_PAIRS), N)."""
-    a, inverse, exp, log = (
-        x.unsqueeze(2),
-        _inverse(x).unsqueeze(1),
-        _exp(x).unsqueeze(1),
-        _log(x).unsqueeze(1),
-    )
-    b = x.unsqueeze(1)
-    quotient = a * inverse
-    values = (
-        *(quotient, a * a * b, a * quotient, quotient * inverse, _exp(quotient)),
-        *(a * b.sin(), a * b.cos(), a * exp, a / exp, a * log),
-    )
-    return _standardised(torch.stack(values, dim=3))
-
-
-def _moderate(x: Tensor) -> Tensor:
-    """Return columns (D, C, N) as float32, those far from 1 in size divided by their largest value."""
-    size = x.abs().amax(-1, keepdim=True)
-    far = (size < 1e-12) | (size > 1e12)
-    return torch.where(far, x / size.clamp_min(1e-300), x).float()
-
-
-class _Pairs(NamedTuple):
-    """The functions of two columns, standardised."""
-
-    symmetric: Tensor  # (D, P, len(SYMMETRIC_PAIRS), N), of the P pairs of columns with i <= j
-    ordered: Tensor  # (D, C, C, len(ORDERED_PAIRS), N)
-
-    def correlations(self, targets: Tensor) -> Tensor:
-        """Return the correlations with targets (D, T, N): (D, C, C, K)."""
-        n_columns, n = self.ordered.shape[1], self.ordered.shape[-1]
-        given = targets.transpose(-1, -2) / n
-        ordered = (self.ordered.flatten(1, 3) @ given).unflatten(1, (n_columns, n_columns, -1)).flatten(3)
-        symmetric = (self.symmetric.flatten(1, 2) @ given).unflatten(1, (self.symmetric.shape[1], -1))
-        sign = targets.new_tensor([-1.0 if name in ODD_PAIRS else 1.0 for name in SYMMETRIC_PAIRS])
-        i, j = torch.triu_indices(n_columns, n_columns, device=targets.device)
-        both = targets.new_empty(len(targets), n_columns, n_columns, symmetric.shape[2:].numel())
-        both[:, j, i] = (symmetric * sign[:, None]).flatten(2)
-        both[:, i, j] = symmetric.flatten(2)
-        return torch.cat([both, ordered], dim=-1)
-
-
-def _pairs_of(x: Tensor) -> _Pairs:
-    """Return the functions of every two columns of (D, C, N)."""
-    x = _moderate(x)
-    i, j = torch.triu_indices(x.shape[1], x.shape[1], device=x.device)
-    return _Pairs(_symmetric_pairs_of(x[:, i], x[:, j]), _ordered_pairs_of(x))
-
-
-def _targets_of(y: Tensor) -> Tensor:
-    """Return the TARGETS of y (D, N): (D, len(TARGETS), N), standardised."""
-    values = (y, _log(y), _inverse(y), y * y, y.abs().sqrt(), _ranks(y))
-    return _standardised(torch.stack(values, dim=1))
 
 
 class _Regressions(NamedTuple):
@@ -240,8 +125,8 @@ def _regress(targets: Tensor, functions: Tensor, x: Tensor, y: Tensor) -> _Regre
         explained.append((1.0 - rest.square().mean(-1)).clamp(0.0, 1.0))
         if number in RESIDUALS:
             small = rest.square().mean(-1, keepdim=True) < 1e-9
-            residuals.append(_standardised(torch.where(small, 0.0, rest)))
-    log_x, log_y = _log(x), _log(y)
+            residuals.append(standardised(torch.where(small, 0.0, rest)))
+    log_x, log_y = log(x), log(y)
     spread_y, spread_x = log_y.std(-1, correction=0, keepdim=True), log_x.std(-1, correction=0)
     ratio = spread_y / spread_x.clamp_min(1e-9)  # (D, C)
     slopes = (coefficients[1] * ratio.float()).clamp(-8.0, 8.0)
@@ -254,7 +139,7 @@ def _regress(targets: Tensor, functions: Tensor, x: Tensor, y: Tensor) -> _Regre
 
 
 def _matched(targets: Tensor, *functions: Tensor) -> Tensor:
-    """Return what the best of the functions (D, F, N) leaves over of the targets MATCHED: like these."""
+    """Return the residuals of the targets MATCHED from the functions (D, F, N) that explain most of each."""
     t = targets[:, [TARGETS.index(name) for name in MATCHED]]
     n = t.shape[-1]
     correlations = torch.cat([t @ flat.transpose(-1, -2) for flat in functions], dim=-1) / n  # (D, M, F)
@@ -267,12 +152,12 @@ def _matched(targets: Tensor, *functions: Tensor) -> Tensor:
         best = best - flat.shape[1]
     rest = t - (t * chosen).mean(-1, keepdim=True) * chosen
     small = rest.square().mean(-1, keepdim=True) < 1e-9
-    return _standardised(torch.where(small, 0.0, rest))
+    return standardised(torch.where(small, 0.0, rest))
 
 
 def _quotients(x: Tensor, y: Tensor, slopes: Tensor) -> Tensor:
     """Return the QUOTIENTS of y (D, N) and columns (D, C, N): (D, len(QUOTIENTS), N), standardised."""
-    log_x, log_y = _log(x), _log(y)
+    log_x, log_y = log(x), log(y)
 
     def log_quotient(power: int) -> tuple[Tensor, Tensor]:
         exponents = power * slopes.double()
@@ -283,7 +168,7 @@ def _quotients(x: Tensor, y: Tensor, slopes: Tensor) -> Tensor:
         return power * log_y - (whole * log_x).sum(1), sign * y.sign() ** power
 
     (first, sign), (second, sign_of_second) = log_quotient(1), log_quotient(2)
-    return _standardised(torch.stack([sign * _exp(first), first, sign_of_second * _exp(second)], dim=1))
+    return standardised(torch.stack([sign * exp(first), first, sign_of_second * exp(second)], dim=1))
 
 
 def _smoothness(x: Tensor, targets: Tensor) -> Tensor:
@@ -294,7 +179,7 @@ def _smoothness(x: Tensor, targets: Tensor) -> Tensor:
     ordered_x, order = x.sort(-1)  # (D, C, N)
     shape = (*order.shape[:2], targets.shape[1], order.shape[2])
     ordered = targets.unsqueeze(1).expand(shape).gather(-1, order.unsqueeze(2).expand(shape))
-    # Rows with the same value in the column have no order; each counts as their mean.
+    # Rows with the same value in the column have no order, so each of them gets the mean of their targets.
     totals = functional.pad(ordered.double().cumsum(-1), (1, 0))
     first, last = (
         torch.searchsorted(ordered_x, ordered_x, right=right).unsqueeze(2).expand(shape)
@@ -308,7 +193,7 @@ def _facts(values: Tensor) -> Tensor:
     """Return the FACTS about values (..., N): (..., len(FACTS))."""
     low, high = values.amin(-1), values.amax(-1)
     size = values.abs().median(-1).values
-    z = _standardised(values)
+    z = standardised(values)
     n = values.shape[-1]
     ordered = values.sort(-1).values
     different = (ordered.diff(dim=-1) != 0).sum(-1) / max(n - 1, 1)
@@ -333,7 +218,7 @@ def _periodic(x: Tensor, t: Tensor) -> Tensor:
     shares = []
     for frequency in FREQUENCIES:
         phase = (2.0 * math.pi * frequency) * place
-        sine, cosine = _standardised(phase.sin()), _standardised(phase.cos())
+        sine, cosine = standardised(phase.sin()), standardised(phase.cos())
         a, b = (sine @ t.unsqueeze(-1)).squeeze(-1) / n, (cosine @ t.unsqueeze(-1)).squeeze(-1) / n
         c = (sine * cosine).mean(-1).clamp(-0.999, 0.999)
         shares.append((a * a + b * b - 2.0 * a * b * c) / (1.0 - c * c))
@@ -355,9 +240,9 @@ def describe(X: Tensor, y: Tensor) -> Descriptions:
     """
     x = X.transpose(-1, -2).contiguous()  # (D, C, N)
     n, n_columns = x.shape[-1], x.shape[-2]
-    targets, functions = _targets_of(y), _functions_of(x)
+    targets, functions = targets_of(y), functions_of(x)
     found = _regress(targets, functions, x, y)
-    pairs = _pairs_of(x)
+    pairs = pairs_of(x)
     residuals = torch.cat(
         [
             found.residuals,
@@ -399,7 +284,7 @@ def describe(X: Tensor, y: Tensor) -> Descriptions:
 
 @torch.no_grad()
 def by_strength(X: Tensor, y: Tensor) -> Tensor:
-    """Return the columns of one table, those first of which a function explains most of a function of y.
+    """Return the columns of one table, sorted by the largest correlation of a function of each with one of y.
 
     Parameters
     ----------
@@ -410,7 +295,7 @@ def by_strength(X: Tensor, y: Tensor) -> Tensor:
     -------
     Tensor of shape (C,), int64
     """
-    targets = _targets_of(y).transpose(-1, -2).unsqueeze(1)
+    targets = targets_of(y).transpose(-1, -2).unsqueeze(1)
     parts = X.transpose(-1, -2).split(MOST_COLUMNS, dim=1)
-    strength = torch.cat([(_functions_of(part) @ targets).abs().amax((2, 3)) for part in parts], dim=1)
+    strength = torch.cat([(functions_of(part) @ targets).abs().amax((2, 3)) for part in parts], dim=1)
     return strength[0].argsort(descending=True, stable=True)

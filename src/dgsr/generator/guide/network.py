@@ -1,4 +1,4 @@
-"""The encoder that reads descriptions of a table, and what it says of the tokens under each token."""
+"""The encoder that reads descriptions of a table, and the guide that reads the encoder's vectors."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from dgsr.generator.guide.descriptions import (
     describe,
 )
 
-# Tables whose descriptions are computed at once: more of them leave the processor's cache.
+# Tables whose descriptions are computed at once, because more would not fit into the processor's cache.
 _AT_ONCE = 32
 
 
@@ -29,7 +29,7 @@ def _perceptron(n_in: int, width: int) -> nn.Sequential:
 
 
 class _Block(nn.Module):
-    """Attention among the table and its columns, whose weights and messages know the pairs of columns."""
+    """Attention among the vectors of a table and its columns, with scores and messages from their pairs."""
 
     def __init__(self, width: int, heads: int) -> None:
         super().__init__()
@@ -56,7 +56,7 @@ class _Block(nn.Module):
 
 
 class DescriptionEncoder(nn.Module):
-    """A vector of the table and one of each column, from their descriptions.
+    """Maps descriptions to a vector of the table and one of each column.
 
     Neither depends on the order of the rows, nor that of a column on the order of the columns.
 
@@ -93,7 +93,7 @@ class DescriptionEncoder(nn.Module):
         return torch.cat([self.read(describe(*part)) for part in parts])
 
     def read_strongest(self, X: Tensor, y: Tensor) -> tuple[Tensor, np.ndarray | None]:
-        """Encode one data set by its most telling columns, where it has more than can be described.
+        """Encode one data set by the columns that explain the target best, if it has too many to describe.
 
         Parameters
         ----------
@@ -103,7 +103,7 @@ class DescriptionEncoder(nn.Module):
         Returns
         -------
         latents : Tensor of shape (1, 1 + C, encoder_width)
-            The columns that are not read have the vector of the least telling one that is.
+            The columns that are not read have the vector of the last column that is.
         unread : ndarray of int or None
             The columns that are not read.
         """
@@ -146,7 +146,7 @@ class Guide(nn.Module):
         super().__init__()
         self.n_parents = len(library.operators) + 1  # the last one stands for the root
         self.n_fixed = library.first_variable  # operators and the constant
-        self.unknown_parents: list[int] = []  # operators that were not in the training
+        self.unknown_parents: list[int] = []  # numbers of the operators that were not in the training
         self.of_tokens = nn.Linear(width, self.n_parents * self.n_fixed)
         self.of_variables = nn.Linear(width, self.n_parents)
         last = nn.Linear(width, self.n_parents)
