@@ -29,6 +29,11 @@ class Prepared(NamedTuple):
     column_scales: np.ndarray  # (n_features,) float64, powers of ten
     held_out: DataSet | None  # the rows held out of search and fit, which ``selection="holdout"`` chooses by
 
+    @property
+    def scaled(self) -> DataSet:
+        """The rows of `fitted` with columns divided by `column_scales`, as those of the search are."""
+        return self.fitted._replace(columns=self.fitted.columns / self.column_scales[:, None])
+
 
 def check_spread(y: np.ndarray) -> None:
     """Raise ValueError if squares of the differences in `y` would overflow or vanish."""

@@ -83,7 +83,8 @@ class DGSRRegressor(FittedRegressor):
         Generations of genetic programming in a round; 0 leaves it out.
     min_length, max_length : int, default=1, 30
         Fewest and most tokens of an equation; scale and offset, which a library with constants adds, do not
-        count.
+        count. A sum of parts of such equations, for data that no short formula fits, may be four times as
+        long.
     max_rows : int or None, default=200
         Most rows that the search evaluates equations on, a random sample of a larger data set. The constants
         of the front are fitted on up to 2,000 rows, and its losses are those on all rows, in any case.
@@ -362,9 +363,13 @@ class DGSRRegressor(FittedRegressor):
         """Finish the front of a search, choose from it, and set the attributes of the fit."""
         programs = search.archive.population()
         if self.library_.has_constants:
-            expressions = finish(
-                programs, prepared.column_scales, prepared.fitted, self.library_, self.tolerance
-            )
+            expressions = [
+                expression
+                for found in (programs, search.sums(prepared.scaled))
+                for expression in finish(
+                    found, prepared.column_scales, prepared.fitted, self.library_, self.tolerance
+                )
+            ]
         else:
             expressions = [programs[i] for i in range(len(programs))]
         front = ParetoFront.from_expressions(

@@ -37,12 +37,16 @@ from dgsr.search.guidance import Guidance
 from dgsr.search.refinement import Refinement
 from dgsr.search.restarts import Restarts
 from dgsr.search.scored import Scored
+from dgsr.search.sums import sums_of_terms
 
 if TYPE_CHECKING:
     from dgsr.generator.generator import Generator
 
 # Programs of the generator that are evaluated before the first round.
 _GLANCE = 50
+# Programs of the last round, the best ones, whose parts are added up at the end, and the most tokens of a sum
+# in lengths of the longest program.
+_N_ADDED_UP, _SUM_LENGTH = 300, 4
 #: Seconds that must be left when a stage of the solver in the large bank begins, because it may take that
 #: long.
 SOLVING_SECONDS = 5.0
@@ -103,7 +107,7 @@ class Search:
         patience = self.evaluation.patience if config.patience is None else config.patience
         self.restarts = Restarts(patience, self.evaluation.gain)
         self._nothing = Scored.none(library, constraints.max_length, self.evaluation.n_constants)
-        self.queue = self.generation = self._nothing
+        self.queue = self.generation = self.last = self._nothing
 
     @property
     def generator(self) -> Generator | None:
@@ -202,7 +206,7 @@ class Search:
             options = self._guided, self.state, self._should_stop
             evolved = Scored(*self.engine.evolve(sampled, nmse, self.evaluate, *options))  # lines 4 and 6
             self._repair(evolved)
-        self.generation = evolved
+        self.generation = self.last = evolved
         if self.refinement is not None:
             train = Scored(sampled, nmse).and_also(evolved.best(self.config.n_joined))  # line 5
             self.queue = self.queue.and_also(train).best(self.config.queue_size)
@@ -264,6 +268,19 @@ class Search:
             near_misses = evolved.best(self.config.n_joined).programs
             self.evaluate(self.solver.repair(near_misses, self._should_stop))
 
+    def sums(self, data: DataSet) -> Population:
+        """Return sums of parts of what was found, for data that no short formula fits.
+
+        Parameters
+        ----------
+        data : DataSet
+            The rows to fit, more of them maybe, with columns in the units of those of the search.
+        """
+        if not self.evaluation.fits_constants or self.archive.best_nmse() <= self.config.tolerance:
+            return self.archive.population()[:0]
+        programs = [self.archive.population(), self.last.best(_N_ADDED_UP).programs]
+        return sums_of_terms(programs, data, _SUM_LENGTH * self.grammar.max_length)
+
     # Going on with a search --------------------------------------------------------------------------
 
     def state_dict(self) -> dict[str, Any]:
@@ -278,6 +295,7 @@ class Search:
             "archive": self.archive.state_dict(),
             "queue": self.queue.state_dict(),
             "generation": self.generation.state_dict(),
+            "last": self.last.state_dict(),
             "refinement": None if self.refinement is None else self.refinement.state_dict(),
         }
 
@@ -291,6 +309,7 @@ class Search:
         self.archive.load_state_dict(saved["archive"])
         self.queue = Scored.from_state_dict(self.library, saved["queue"])
         self.generation = Scored.from_state_dict(self.library, saved["generation"])
+        self.last = Scored.from_state_dict(self.library, saved["last"])
         if self.refinement is not None:
             self.refinement.load_state_dict(saved["refinement"])
 

@@ -1,0 +1,181 @@
+"""Sums of terms: what a search has found, added up, for data that no short formula fits.
+
+The terms are parts of the programs that the search ends with, and simple functions of the columns. They are
+taken one after the other, as orthogonal matching pursuit does (Pati, Rezaiifar and Krishnaprasad, 1993): each
+time the one that shortens the description of formula and residuals the most.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import permutations
+
+import numpy as np
+
+from dgsr.constants.fitting import fit_constants
+from dgsr.expressions.formula_prior import structure_bits
+from dgsr.expressions.library import Library
+from dgsr.population import DataSet, Population
+
+# Most values of terms that are compared, and most rows; most tokens of a term, most simple functions, most
+# terms of a sum.
+_MOST_VALUES, _MOST_ROWS, _LONGEST, _MOST_SIMPLE, _MOST_TERMS = 2_000_000, 2_000, 12, 1_000, 25
+# Bits that a term takes besides its own: an addition, a multiplication and a factor of one digit.
+_BITS_OF_TERM = 8.0
+# Fewest effective rows for each constant: with as many constants as rows a sum fits anything exactly.
+_ROWS_PER_CONSTANT = 4
+# Steps of the fit of all constants of a sum together.
+_STEPS = 30
+# Terms that may lengthen the description before one that shortens it must follow.
+_PATIENCE = 3
+# Share of a term's values that the terms before it may leave to it at the least.
+_LEAST_NEW = 1e-3
+_UNARY = ("square", "cube", "sqrt", "log", "inv", "exp", "tanh", "sin", "cos")
+
+_Term = tuple[tuple[int, ...], tuple[float, ...]]  # tokens and constants
+
+
+def sums_of_terms(programs: Sequence[Population], data: DataSet, max_length: int) -> Population:
+    """Return sums of terms, from two terms to as many as shorten the description of the data.
+
+    Parameters
+    ----------
+    programs : sequence of Population
+        Programs whose parts are terms, of one library with ``add``, ``mul`` and ``const``.
+    data : DataSet
+    max_length : int
+        Most tokens of a sum.
+
+    Returns
+    -------
+    Population
+        A sum for each of a few numbers of terms, its constants fitted; empty if no sum is worth it.
+    """
+    library = programs[0].library
+    terms = [*_simple(library), *(part for population in programs for part in _parts(population))]
+    pool = _population(library, list(dict.fromkeys(terms)))
+    n_rows = min(_MOST_ROWS, _MOST_VALUES // len(pool))
+    rows = np.unique(np.linspace(0, len(data.y) - 1, n_rows).astype(np.int64))
+    root = np.sqrt(data.weights[rows])
+    with np.errstate(all="ignore"):
+        values = pool.predict(data.columns[:, rows].T)
+        largest = np.abs(values).max(axis=1)
+        is_usable = np.isfinite(values).all(axis=1) & (largest > 1e-100) & (largest < 1e100)
+    pool, values, largest = pool[np.flatnonzero(is_usable)], values[is_usable], largest[is_usable]
+    values /= largest[:, None]
+    bits = structure_bits(pool.library, pool.tokens, pool.lengths)
+    chosen = _pursue(values * root, data.y[rows] * root, root, bits, data.n_effective)
+    sums = []
+    for n in sorted({n for n in (2, 3, 4, 6, 9, 13, 18, len(chosen)) if 2 <= n <= len(chosen)}):
+        design = np.column_stack([values[chosen[:n]].T, np.ones(len(rows))]) * root[:, None]
+        factors = np.linalg.lstsq(design, data.y[rows] * root, rcond=None)[0]
+        factors[:-1] /= largest[chosen[:n]]
+        tokens, constants = _sum(pool, chosen[:n], factors)
+        if len(tokens) <= max_length and _ROWS_PER_CONSTANT * len(constants) <= data.n_effective:
+            sums.append((tuple(tokens), tuple(constants)))
+    found = _population(library, sums)
+    if len(found):
+        fit_constants(found, data, scaled=False, n_iterations=_STEPS)
+    return found
+
+
+def _simple(library: Library) -> list[_Term]:
+    """Return the columns, functions of one of them, and products and quotients of two."""
+    columns = [library.first_variable + i for i in range(library.n_variables)]
+    unary = [library.index[name] for name in _UNARY if name in library.index]
+    found: list[tuple[int, ...]] = [(column,) for column in columns]
+    found += [(operator, column) for column in columns for operator in unary]
+    for first, second in permutations(columns, 2):
+        if len(found) >= _MOST_SIMPLE:
+            break
+        if first < second:
+            found.append((library.index["mul"], first, second))
+        if "div" in library.index:
+            found.append((library.index["div"], first, second))
+    return [(tokens, ()) for tokens in found[:_MOST_SIMPLE]]
+
+
+def _parts(programs: Population) -> list[_Term]:
+    """Return the subprograms that have a variable and are not too long."""
+    library = programs.library
+    arity, const = library.table.arity, library.index["const"]
+    found: list[_Term] = []
+    for i in range(len(programs)):
+        tokens = programs.tokens[i, : programs.lengths[i]]
+        places = np.concatenate([[0], np.cumsum(tokens == const)])  # of the constants
+        end = np.zeros(len(tokens) + 1, dtype=np.int64)  # of the subprogram that begins at a token
+        for start in range(len(tokens) - 1, -1, -1):
+            stop = start + 1
+            for _ in range(arity[tokens[start]]):
+                stop = end[stop]
+            end[start] = stop
+            part = tokens[start:stop]
+            if len(part) <= _LONGEST and part.max() >= library.first_variable:
+                own = programs.constants[i, places[start] : places[stop]]
+                found.append((tuple(part.tolist()), tuple(own.tolist())))
+    return found
+
+
+def _population(library: Library, terms: list[_Term]) -> Population:
+    width = max((len(tokens) for tokens, _ in terms), default=1)
+    n_constants = max((len(constants) for _, constants in terms), default=0)
+    population = Population.empty(len(terms), library, width, max(n_constants, 1))
+    for i, (tokens, constants) in enumerate(terms):
+        population.tokens[i, : len(tokens)] = tokens
+        population.lengths[i] = len(tokens)
+        population.constants[i, : len(constants)] = constants
+    return population
+
+
+def _pursue(values: np.ndarray, y: np.ndarray, ones: np.ndarray, bits: np.ndarray, n: float) -> list[int]:
+    """Return the terms of the sum with the shortest description, in the order in which they are taken.
+
+    Parameters
+    ----------
+    values : ndarray of shape (n_terms, n_rows)
+    y, ones : ndarray of shape (n_rows,)
+        The target, and the term that every sum has; all three are weighted.
+    bits : ndarray of shape (n_terms,)
+    n : float
+        Effective number of rows.
+    """
+    left = _without(values, ones / np.linalg.norm(ones))
+    least = _LEAST_NEW * np.linalg.norm(left, axis=1)
+    residuals = y - ones * (ones @ y) / (ones @ ones)
+    chosen: list[int] = []
+    total, shortest, n_kept = 0.0, 0.0, 0
+    while len(chosen) < min(_MOST_TERMS, len(y) - 2) and len(chosen) < n_kept + _PATIENCE:
+        norms = np.linalg.norm(left, axis=1)
+        is_new = norms > np.maximum(least, 1e-12)
+        squares = float(residuals @ residuals)
+        if squares == 0.0 or not is_new.any():
+            break
+        gains = np.where(is_new, (left @ residuals) / np.where(is_new, norms, 1.0), 0.0) ** 2
+        shares = np.maximum(1.0 - gains / squares, 1e-30)
+        changes = np.where(is_new, 0.5 * n * np.log2(shares) + bits + _BITS_OF_TERM, np.inf)
+        best = int(np.argmin(changes))
+        direction = left[best] / norms[best]
+        residuals = residuals - direction * (direction @ residuals)
+        left = _without(left, direction)
+        chosen.append(best)
+        total += changes[best]
+        if total < shortest:
+            shortest, n_kept = total, len(chosen)
+    return chosen[:n_kept]
+
+
+def _without(values: np.ndarray, direction: np.ndarray) -> np.ndarray:
+    """Return rows less their parts along a direction of length 1."""
+    return values - np.outer(values @ direction, direction)
+
+
+def _sum(pool: Population, chosen: list[int], factors: np.ndarray) -> tuple[list[int], list[float]]:
+    """Return the tokens and the constants of the sum of some terms times their factors, and an offset."""
+    index = pool.library.index
+    tokens: list[int] = [index["add"]] * len(chosen)
+    constants: list[float] = []
+    for i, factor in zip(chosen, factors):
+        own = pool.tokens[i, : pool.lengths[i]]
+        tokens += [index["mul"], index["const"], *own.tolist()]
+        constants += [float(factor), *pool.constants[i, : np.sum(own == index["const"])].tolist()]
+    return [*tokens, index["const"]], [*constants, float(factors[-1])]
