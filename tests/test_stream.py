@@ -41,6 +41,7 @@ def same(one, other):
     )
 
 
+@pytest.mark.filterwarnings("ignore:This DataLoader will create")  # on a machine of one core
 @pytest.mark.parametrize("n_workers", [0, 2])
 def test_a_batch_depends_on_its_number_alone(stream, n_workers):
     numbers = [5, 0, 11, 3]

@@ -271,6 +271,8 @@ class Search:
     def sums(self, data: DataSet) -> Population:
         """Return sums of parts of what was found, for data that no short formula fits.
 
+        Only those are returned that fit better than all shorter programs of the archive.
+
         Parameters
         ----------
         data : DataSet
@@ -278,8 +280,12 @@ class Search:
         """
         if not self.evaluation.fits_constants or self.archive.best_nmse() <= self.config.tolerance:
             return self.archive.population()[:0]
-        programs = [self.archive.population(), self.last.best(_N_ADDED_UP).programs]
-        return sums_of_terms(programs, data, _SUM_LENGTH * self.grammar.max_length)
+        found = self.archive.population()
+        programs = [found, self.last.best(_N_ADDED_UP).programs]
+        sums = sums_of_terms(programs, data, _SUM_LENGTH * self.grammar.max_length)
+        shorter = self.archive.places(found) < self.archive.places(sums)[:, None]  # (n_sums, n_found)
+        best = np.where(shorter, found.nmse(data), np.inf).min(axis=1, initial=np.inf)
+        return sums[np.flatnonzero(sums.nmse(data) < best)]
 
     # Going on with a search --------------------------------------------------------------------------
 

@@ -66,7 +66,7 @@ def sums_of_terms(programs: Sequence[Population], data: DataSet, max_length: int
     bits = structure_bits(pool.library, pool.tokens, pool.lengths)
     chosen = _pursue(values * root, data.y[rows] * root, root, bits, data.n_effective)
     sums = []
-    for n in sorted({n for n in (2, 3, 4, 6, 9, 13, 18, len(chosen)) if 2 <= n <= len(chosen)}):
+    for n in sorted({n for n in (2, 3, 5, 8, 12, 17, len(chosen)) if 2 <= n <= len(chosen)}):
         design = np.column_stack([values[chosen[:n]].T, np.ones(len(rows))]) * root[:, None]
         factors = np.linalg.lstsq(design, data.y[rows] * root, rcond=None)[0]
         factors[:-1] /= largest[chosen[:n]]
