@@ -101,25 +101,25 @@ def front() -> str:
     found = json.loads(FRONT.read_text(encoding="utf-8"))
     candidates, chosen = found["front"], found["chosen"]
     left, top, width, height = 60, 46, 300, 190
-    most = max(c["complexity"] for c in candidates)
+    most = max(c["bits"] for c in candidates)
     low = math.floor(min(math.log10(c["loss"]) for c in candidates))
 
-    def at(complexity: float, loss: float) -> tuple[float, float]:
-        return left + width * complexity / most, top + height * math.log10(loss) / low
+    def at(bits: float, loss: float) -> tuple[float, float]:
+        return left + width * bits / most, top + height * math.log10(loss) / low
 
     parts = [
-        text(left - 40, 24, "The front: error against complexity", "bold"),
-        text(left + width, top + height + 34, "complexity", "small faint", "end"),
+        text(left - 40, 24, "The front: error against length", "bold"),
+        text(left + width, top + height + 34, "bits", "small faint", "end"),
         text(left - 52, top - 8, "NMSE", "small faint"),
     ]
     for power in range(0, low - 1, -1):
         _, y = at(0, 10.0**power)
         parts.append(f'<path class="grid" d="M{left},{y:.0f}h{width}"/>')
         parts.append(text(left - 6, y + 4, f"{10.0**power:g}", "small faint", "end"))
-    for complexity in range(0, most + 1, 5):
-        x, _ = at(complexity, 1.0)
-        parts.append(text(x, top + height + 18, str(complexity), "small faint", "middle"))
-    points = [at(c["complexity"], c["loss"]) for c in candidates]
+    for bits in range(0, int(most) + 1, 20):
+        x, _ = at(bits, 1.0)
+        parts.append(text(x, top + height + 18, str(bits), "small faint", "middle"))
+    points = [at(c["bits"], c["loss"]) for c in candidates]
     steps = f"M{points[0][0]:.1f},{points[0][1]:.1f}" + "".join(f"H{x:.1f}V{y:.1f}" for x, y in points[1:])
     parts.append(f'<path class="curve" d="{steps}"/>')
     for i, (x, y) in enumerate(points):
@@ -202,7 +202,7 @@ def fit() -> None:
     regressor = DGSRRegressor(max_evaluations=500_000, random_state=0).fit(table.X, table.y)
     front = [
         {
-            "complexity": c.complexity,
+            "bits": round(c.description_length, 1),
             "loss": float(f"{c.loss:.4g}"),
             "formula": str(c.expression.with_feature_names(table.feature_names)),
         }

@@ -39,7 +39,8 @@ def bench(
         ),
     ] = None,
     method: Annotated[
-        list[str] | None, typer.Option(help="dgsr, exact, generator, gp, untrained, misled; may be repeated.")
+        list[str] | None,
+        typer.Option(help="dgsr, exact, generator, gp, untrained, misled, blind, features; may be repeated."),
     ] = None,
     seeds: Annotated[int, typer.Option(min=1, help="Runs of each problem.")] = 1,
     budget: Annotated[
