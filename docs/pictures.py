@@ -209,7 +209,7 @@ def fit() -> None:
         for c in regressor.pareto_front_
     ]
     chosen = [c.expression for c in regressor.pareto_front_].index(regressor.expression_)
-    x = np.linspace(0.0, table.X.max(), 60)
+    x = np.linspace(0.0, table.X.max(), 61)[1:]  # a formula may have no value at 0
     curve = np.column_stack([x, regressor.predict(x[:, None])]).round(4).tolist()
     rows = np.column_stack([table.X[:, 0], table.y]).tolist()
     lines = [f' "{name}": {json.dumps(value)}' for name, value in
