@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dgsr import DGSRRegressor
+from dgsr import DGSRRegressor, load
 from dgsr.evolution import random_population
 from dgsr.expressions import Expression, get_library
 from dgsr.expressions.constraints import Constraints
@@ -125,7 +125,7 @@ def test_a_weight_counts_as_so_many_rows():
 
 
 @pytest.mark.search
-def test_a_fit_of_what_is_no_short_formula_has_sums_on_its_front():
+def test_a_fit_of_what_is_no_short_formula_has_sums_on_its_front(tmp_path):
     rng = np.random.default_rng(3)
     table = rng.uniform(0.5, 3.0, (300, 6))
     y = sum(c * f(table[:, i]) for i, (c, f) in enumerate(zip(range(1, 7), [np.sin, np.log, np.sqrt] * 2)))
@@ -135,6 +135,10 @@ def test_a_fit_of_what_is_no_short_formula_has_sums_on_its_front():
     assert model.expression_.length > 34  # longer than a program of the search and its scale and offset
     for index, candidate in enumerate(model.pareto_front_):
         np.testing.assert_allclose(model.predict(table, index=index), candidate.expression(table))
+    model.save(tmp_path / "fit.dgsr")
+    np.testing.assert_array_equal(load(tmp_path / "fit.dgsr").predict(table), model.predict(table))
+    again = Expression.from_text(model.expression_.text, model.library_)
+    np.testing.assert_allclose(again(table), model.predict(table))
 
 
 @pytest.mark.search
