@@ -50,8 +50,8 @@ from dgsr.search import Search
 
 evaluate, first = Search.evaluate, []
 
-def timed(search, population):
-    result = evaluate(search, population)
+def timed(search, *programs):
+    result = evaluate(search, *programs)
     # The small search that compiles has one column; the data below have three.
     if search.library.n_variables == 3 and not first:
         first.append(time.perf_counter() - begin)
