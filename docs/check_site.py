@@ -45,7 +45,7 @@ def outside(name: str, content: str) -> list[str]:
     Parameters
     ----------
     name : str
-        Of the file; a page ends in ``.html`` or ``.svg``, a style in ``.css``; others load nothing.
+        The name of the file; a page ends in ``.html`` or ``.svg``, a style in ``.css``; others load nothing.
     content : str
     """
     if name.endswith(".css"):

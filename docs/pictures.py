@@ -148,7 +148,7 @@ def front() -> str:
     return svg(720, 286, "Pareto front of 14 measurements of absorption, and the chosen formula", parts)
 
 
-# Of the picture of the rooms: pixels from floor to floor, the size of a box, and the column of each room.
+# The measures of the picture of the rooms: pixels from floor to floor, the size of a box, each room's column.
 _FLOOR, _COLUMN, _BOX = 70, 160, (150, 42)
 _COLUMNS = {
     "cli": 2.5, "benchmarking": 3.4, "dgsr": 1.8, "baselines": 4.1, "regressor": 2.1, "search": 2.5,

@@ -64,7 +64,8 @@ def prepare(
     X : ndarray of shape (n_samples, n_features)
     y : ndarray of shape (n_samples,)
     sample_weight : ndarray of shape (n_samples,), optional
-        Not negative, not all 0. A row with weight 2 is exactly the same as two equal rows.
+        The weights of the rows, which must not be negative, nor all 0. A row with weight 2 is exactly the
+        same as two equal rows.
     rescale : bool
         Whether columns of extreme scale are rescaled, which a library with constants can undo.
     max_rows : int or None

@@ -103,7 +103,8 @@ class DGSRRegressor(FittedRegressor):
         1 shows the progress of the search: one line on a terminal, a bar in a notebook, else a line every
         two seconds. 0 shows nothing.
     callback : callable, default=None
-        Called with a `SearchProgress` after every round, once there is a formula with finite values.
+        A function that is called with a `SearchProgress` after every round, once there is a formula with
+        finite values.
 
     Attributes
     ----------

@@ -129,7 +129,7 @@ def draw_problems(
         A key of `DRAWN_SETS`.
     n : int
     seed : int
-        Below 2**32.
+        The seed of the set, from 0 to 2**32 - 1.
     names : iterable of str, optional
         Names of some of these problems; all by default.
 

@@ -131,7 +131,7 @@ def run_drawn(
     Parameters
     ----------
     problems : sequence of DrawnProblem
-        From `draw_problems`.
+        The problems, which `draw_problems` returns.
     methods : sequence of str
         Keys of `METHODS`.
     seeds : int

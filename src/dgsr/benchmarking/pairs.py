@@ -77,7 +77,7 @@ def compare(records: Iterable[Mapping[str, Any]], by_columns: bool = False) -> l
     Parameters
     ----------
     records : iterable of mapping
-        From `run_drawn`.
+        Records of runs, as `run_drawn` returns them.
     by_columns : bool
         Whether there is a row for each number of columns of the problems.
 

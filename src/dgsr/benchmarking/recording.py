@@ -43,7 +43,7 @@ def record_all(
     out : path, optional
         File that each record is added to as it comes. Runs in the file are not run again unless they failed.
     callback : callable, optional
-        Called with each new record.
+        A function that is called with each new record.
 
     Raises
     ------

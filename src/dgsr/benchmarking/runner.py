@@ -107,7 +107,7 @@ def run_set(
     options : mapping of str to mapping, optional
         Further parameters of the regressor, by method.
     callback : callable, optional
-        Called with each new record.
+        A function that is called with each new record.
     **settings
         `noise`, the level of the noise on y (see `Problem.sample`), 0 by default; and `confirm`, whether
         sympy confirms recovery (see `is_recovered`), True by default.

@@ -38,7 +38,7 @@ def wilson_interval(successes: int, n: int) -> tuple[float, float]:
     Returns
     -------
     low, high : float
-        Between 0 and 1.
+        The ends of the interval, between 0 and 1.
 
     References
     ----------

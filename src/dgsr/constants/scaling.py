@@ -25,7 +25,7 @@ def written_out(population: Population, fit: Fit, data: DataSet) -> tuple[Popula
     Parameters
     ----------
     population : Population
-        Of a library with ``add``, ``mul`` and ``const``.
+        Programs of a library that has ``add``, ``mul`` and ``const``.
     fit : Fit
         Scaled fit of `population` on `data`.
     data : DataSet
@@ -60,6 +60,6 @@ def written_out(population: Population, fit: Fit, data: DataSet) -> tuple[Popula
             lengths = lengths + 1
         variants.append(Population(population.library, tokens, lengths, constants))
     programs = Population.concatenate(variants)
-    # Without a slope or an intercept, other constants inside f fit best.
+    # Other constants inside f fit best where there is no slope or intercept.
     losses = fit_constants(programs, data, scaled=False, n_iterations=_STEPS)
     return programs, losses.nmse

@@ -99,7 +99,7 @@ class Engine(Protocol):
         state : ndarray of 4 uint64
             State of the random generator (`dgsr.kernels.random`), the only source of chance; advanced.
         should_stop : callable
-            Called after every generation; returns whether to end.
+            A function that is called after every generation and returns whether to end.
         """
         ...
 

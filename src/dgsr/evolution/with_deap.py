@@ -38,10 +38,11 @@ class DeapEvolution:
     ----------
     config : EvolutionConfig, optional
     configure : callable, optional
-        Called with the toolbox and the primitive set before the evolution, to register the user's own
-        operators: ``select``, ``mate``, ``mutate`` and ``clone``; ``grow``, which makes the subtrees of the
-        uniform mutation; or one of ``mutate_uniform``, ``mutate_replacement``, ``mutate_insertion``,
-        ``mutate_shrink`` and, for trees with constants, ``mutate_constant``, of which ``mutate`` calls one.
+        A function that is called with the toolbox and the primitive set before the evolution, to register the
+        user's own operators: ``select``, ``mate``, ``mutate`` and ``clone``; ``grow``, which makes the
+        subtrees of the uniform mutation; or one of ``mutate_uniform``, ``mutate_replacement``,
+        ``mutate_insertion``, ``mutate_shrink`` and, for trees with constants, ``mutate_constant``, of which
+        ``mutate`` calls one.
         Every ``mate`` and ``mutate`` is decorated afterwards so that its children meet the constraints.
 
     Notes

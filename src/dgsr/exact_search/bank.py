@@ -162,7 +162,7 @@ def choose_points(columns):
     Parameters
     ----------
     columns : ndarray of shape (C, n), float64
-        Of at least N_POINTS rows.
+        The columns of a data set, whose rows n are at least N_POINTS.
 
     Returns
     -------

@@ -62,9 +62,9 @@ def enumerate_programs(opcode, argument, n_columns, size, of_one=False):
     Parameters
     ----------
     opcode, argument : ndarray of shape (n_tokens,), int64
-        As in `dgsr.expressions.library.TokenTable`.
+        The arrays of these names in `dgsr.expressions.library.TokenTable`.
     n_columns : int
-        At most half of `size`.
+        Number of columns, at most half of `size`.
     size : int
     of_one : bool
         Whether functions of the number 1, such as exp(1), are enumerated too, beside integers.

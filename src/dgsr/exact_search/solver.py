@@ -78,9 +78,10 @@ class ExactSolver:
         Parameters
         ----------
         stage : int
-            From 0, in the small bank, to ``n_stages - 1``.
+            Number of the stage, from 0, which searches the small bank, to ``n_stages - 1``.
         should_stop : callable
-            Asked about ten times a second whether to end the search without a result; not asked at stage 0.
+            A function that returns whether to end the search without a result. It is called about ten times
+            a second, but not at stage 0.
         """
         tokens = np.zeros((1, self.grammar.max_length), dtype=np.int64)
         n = 0
@@ -111,7 +112,7 @@ class ExactSolver:
         ----------
         near_misses : Population
         should_stop : callable
-            Asked before each near miss whether to leave out it and the rest.
+            A function that is called before each near miss and returns whether to leave out it and the rest.
         """
         width = self.grammar.max_length
         tokens = np.zeros((MOST_REPAIRED, width), dtype=np.int64)

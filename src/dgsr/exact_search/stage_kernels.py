@@ -90,7 +90,7 @@ def go_on(task, progress, target, bank, program):
     ----------
     task : StageTask
     progress : ndarray of shape (5,), int64
-        From `new_progress`; updated.
+        The state of the stage, which `new_progress` returns and this call updates.
     target : ndarray of shape (N_POINTS,), float64
         The values that the law has at the points.
     bank : Bank

@@ -138,12 +138,12 @@ def find_law(stages, target, bank, accepts, program, should_stop=lambda: False):
     bank : Bank
         The bank of subprograms, filled with their values at the points (`Bank.at`).
     accepts : callable
-        Called with `program` and its length; the search goes on where it returns False.
+        A function of `program` and its length; the search goes on where it returns False.
     program : ndarray of shape (most,), int64
         Receives the tokens.
     should_stop : callable
-        Asked about ten times a second whether the search should end without a result; not asked in the stage
-        "join", which takes a millisecond.
+        A function that returns whether the search should end without a result. It is called about ten times
+        a second, but not in the stage "join", which takes a millisecond.
 
     Returns
     -------

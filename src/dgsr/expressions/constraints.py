@@ -58,8 +58,8 @@ class Constraints:
     length_loc, length_scale : float
         Soft length prior: where it is centred, and its width in tokens; a width of 0 means none.
     linear_scaling : bool
-        In a library with constants: whether scale and offset of an equation are fitted around it, so
-        that it may not have a ``const`` as term or factor of its root. Without effect elsewhere.
+        Whether scale and offset of an equation are fitted around it, so that it may not have a ``const`` as
+        term or factor of its root. It has no effect in a library without constants.
 
     Notes
     -----

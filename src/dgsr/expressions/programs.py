@@ -32,7 +32,7 @@ def from_program(library: Library, tokens: np.ndarray, constants: np.ndarray) ->
     ----------
     library : Library
     tokens : ndarray of shape (length,), int
-        In prefix order, without padding.
+        The tokens of a program in prefix order, without padding.
     constants : ndarray of shape (at least the number of ``const`` tokens,)
         Whole numbers become int, others float.
 
@@ -101,7 +101,7 @@ def to_program(tree: Tree, library: Library) -> tuple[np.ndarray, np.ndarray]:
     Parameters
     ----------
     tree : tree
-        With variables named x1 .. xd.
+        A formula whose variables are named x1 .. xd.
     library : Library
 
     Returns

@@ -35,7 +35,7 @@ def to_python(tree: Tree, names: Sequence[str], functions: Functions, name: str)
     Parameters
     ----------
     tree : tree
-        With variables named x1 .. xd.
+        A formula whose variables are named x1 .. xd.
     names : sequence of str
         What the variables are called; made identifiers for the function's arguments.
     functions : mapping of str to UserOperator

@@ -34,10 +34,10 @@ def to_sympy(
     Returns
     -------
     sympy.Expr
-        With sympy's automatic evaluation, so that x1/x1 is 1. Integers and fractions stay exact; a float has
-        the digits that identify it among floats. A formula with a part that is infinite or undefined
-        everywhere, such as x1/0, or with a number that float64 cannot hold, is NaN, as in `predict`. A power
-        that sympy would multiply out to thousands of digits stays a power.
+        The formula after sympy's automatic evaluation, so that x1/x1 is 1. Integers and fractions stay exact;
+        a float has the digits that identify it among floats. A formula with a part that is infinite or
+        undefined everywhere, such as x1/0, or with a number that float64 cannot hold, is NaN, as in
+        `predict`. A power that sympy would multiply out to thousands of digits stays a power.
     """
     builder = _Builder(symbols, functions or {})
     return builder.restored(builder.build(tree))

@@ -42,7 +42,7 @@ def parse(
     Parameters
     ----------
     text : str
-        For instance ``"2*sin(x1)**2 - x2/3"``.
+        A formula, such as ``"2*sin(x1)**2 - x2/3"``.
     variables : sequence of str, optional
         Names that may occur; any name that is not a function's when not given. Only a name given
         here takes ``pi`` from the constant.

@@ -47,7 +47,7 @@ class FormulaModule(nn.Module):
     Attributes
     ----------
     constants : nn.Parameter of shape (n_constants,), float64
-        In the order of `Expression.constants`.
+        The numbers of the formula, in the order of `Expression.constants`.
 
     Raises
     ------

@@ -30,7 +30,7 @@ def finish(
     Parameters
     ----------
     programs : Population
-        In the scaled variables x_i / column_scales[i].
+        Programs of the scaled variables x_i / column_scales[i].
     column_scales : ndarray of shape (n_features,)
     data : DataSet
         All rows, in the raw variables.

@@ -78,8 +78,8 @@ def read_tensors(
     ----------
     path : Path
     check : callable
-        Called with the header and the shapes of the tensors before any tensor is read; it raises ValueError
-        or KeyError for a file that must not be read.
+        A function of the header and the shapes of the tensors, which is called before any tensor is read and
+        raises ValueError or KeyError for a file that must not be read.
 
     Returns
     -------
@@ -241,7 +241,7 @@ def load_generator(name_or_path: str | Path, device: str | torch.device = "cpu")
     Returns
     -------
     Generator
-        In evaluation mode.
+        The generator, in evaluation mode.
 
     Raises
     ------

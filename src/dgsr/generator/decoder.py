@@ -184,8 +184,8 @@ class Decoder(nn.Module):
             Token before each position, and the tree state there.
         memory : Memory
         cache : Cache, optional
-            Without it the L positions are the first ones. With it, L is 1 and the position is the next one;
-            its keys and values are added.
+            Keys and values of the positions so far. If it is given, L is 1 and the position is the next one,
+            whose keys and values are added; otherwise the L positions are the first ones.
 
         Returns
         -------

@@ -84,7 +84,7 @@ def hierarchical_entropy(entropies: Tensor, decay: float) -> Tensor:
     entropies : Tensor of shape (D, K, L)
         Entropy of the choice at each position, zero after the end.
     decay : float
-        In (0, 1]; 1 is the plain sum.
+        The factor from token to token, in (0, 1]; 1 gives the plain sum.
     """
     weights = decay ** torch.arange(entropies.shape[-1], device=entropies.device)
     return (entropies * weights).sum(dim=-1).mean()

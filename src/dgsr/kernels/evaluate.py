@@ -29,9 +29,9 @@ def run_program(tokens, length, constants, opcode, argument, work, n_rows, stack
     length : int
     constants : ndarray of shape (at least the constants of the program,), float64
     opcode, argument : ndarray of shape (n_tokens,), int64
-        From `Library.table`.
+        The arrays of these names in `Library.table`.
     work, stack : ndarray
-        From `new_workspace`, with the variables in the first rows of `work`.
+        The arrays that `new_workspace` returns; the first rows of `work` hold the variables.
     n_rows : int
         Samples in the block.
     whole : bool

@@ -33,7 +33,7 @@ def invertible_operators(opcodes):
     Parameters
     ----------
     opcodes : ndarray of shape (n_tokens,), int64
-        From `Library.table`.
+        The opcodes in `Library.table`.
 
     Returns
     -------

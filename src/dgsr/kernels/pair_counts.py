@@ -63,7 +63,7 @@ def pair_sums(tokens, lengths, arity, values):
     lengths : ndarray of shape (n_programs,), int64
     arity : ndarray of shape (n_tokens,), int64
     values : ndarray of shape (n_operators + 1, n_tokens), float64
-        Of each token under each parent: the operators, then the root.
+        The value of each token under each parent; the parents are the operators, then the root.
 
     Returns
     -------

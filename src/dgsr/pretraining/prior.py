@@ -104,8 +104,8 @@ class Prior:
         negative; seven in ten are log-uniform from 0.1 to 10, the others integers as above.
     constant_range : tuple of float
     noise : tuple of (low, high, probability), optional
-        With this probability Gaussian noise is added to y of a data set; its standard deviation is that of y
-        times a number that is log-uniform between the two.
+        The probability that Gaussian noise is added to y of a data set, and the bounds of its standard
+        deviation in standard deviations of y, between which it is log-uniform.
     laws : float
         Share of the equations that are laws (module ``dgsr.pretraining.prior_laws``): products of powers,
         sums of few terms and functions of dimensionless groups, over variables with units. `min_leaves` to
@@ -263,7 +263,7 @@ class Prior:
         library : Library
         constraints : Constraints
         state : ndarray of 4 uint64
-            From `dgsr.kernels.random.new_state`; advanced by the call.
+            The state of the random generator, which the call advances; see `dgsr.kernels.random.new_state`.
         excluded : Decontamination, optional
             Functions that must not be drawn, compared at points of as many variables as `library` has.
         in_any_order : bool

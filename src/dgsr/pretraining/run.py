@@ -122,7 +122,7 @@ def pretrain(
     save_every : float
         Seconds between writes of the training state.
     callback : callable, optional
-        Called with a `Progress` after every step.
+        A function that is called with a `Progress` after every step.
     **changes
         Fields of `PretrainingConfig` to change, such as ``steps=5_000``.
 

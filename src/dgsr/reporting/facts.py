@@ -46,8 +46,8 @@ def judged(candidate: Candidate, X: np.ndarray, y: np.ndarray, weights: np.ndarr
     X : ndarray of shape (n_rows, n_features)
     y : ndarray of shape (n_rows,)
     weights : ndarray of shape (n_rows,)
-        Not all 0. R² and root mean square are weighted; neither is defined if the prediction of a row that
-        has weight is not finite.
+        The weights of the rows, which must not all be 0. R² and root mean square are weighted; neither is
+        defined if the prediction of a row that has weight is not finite.
     """
     with np.errstate(all="ignore"):
         predictions = np.asarray(candidate.expression(X), dtype=np.float64)

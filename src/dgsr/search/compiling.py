@@ -40,7 +40,7 @@ def compile_kernels(has_constants: bool, announce: Callable[[str], None] | None 
     has_constants : bool
         Whether the fit to come has constants.
     announce : callable, optional
-        Told in one line that compiling begins and how long it may take.
+        A function that is called with a line that says that compiling begins and how long it may take.
     """
     if has_constants in _loaded:
         return

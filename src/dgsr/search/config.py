@@ -50,10 +50,10 @@ class SearchConfig:
     fit_iterations : int
         Steps of a fit, from the constants that a program has.
     survivors : float
-        In libraries with constants, share of the programs that a round begins with that are the best of the
-        last round, because their fitted constants cannot be sampled.
+        Share of the programs that a round begins with that are the best of the last round, in libraries with
+        constants, because their fitted constants cannot be sampled.
     look_up : bool
-        In libraries without fitted constants, whether exact search looks for the law and repairs near misses.
+        Whether exact search looks for the law and repairs near misses, in libraries without fitted constants.
     random_share : float or None
         Share of the other programs that are random; the rest are sampled. Random programs reach what has a
         low probability under the generator, and take no time. None stands for 0.8, and in libraries with

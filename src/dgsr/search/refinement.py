@@ -36,11 +36,11 @@ class Refinement:
     generator : Generator
         Its encoder is left as it is; its decoder is copied.
     data : DataSet
-        Read once.
+        The data set, which the encoder reads once.
     library : Library
-        Of the programs. Its tokens are the first tokens of the generator's library.
+        The library of the programs, whose tokens are the first tokens of the generator's library.
     grammar : Grammar
-        Over the generator's tokens.
+        The constraints, as a table over the generator's tokens.
     config : SearchConfig
     seed : int
         Chooses the rows the encoder reads.

@@ -63,7 +63,7 @@ class Search:
     data : DataSet
         The data; y must vary.
     library : Library
-        Over the features of the data. Its tokens are the first tokens of the generator's library.
+        The library over the features of the data. Its tokens are the first tokens of the generator's library.
     constraints : Constraints
     config : SearchConfig
     generator : Generator or None
@@ -325,7 +325,7 @@ class Search:
         Parameters
         ----------
         saved : dict
-            From `state_dict` of a search whose data and settings may have been others: its programs are
+            The `state_dict` of a search whose data and settings may have been others: its programs are
             evaluated again, those that are too long are left out, and a decoder of another size is not taken
             over.
         """
