@@ -39,6 +39,12 @@ class DataSet(NamedTuple):
         mean = float(np.mean(weights * y))
         return cls(columns, y, weights, mean, float(np.mean(weights * (y - mean) ** 2)))
 
+    def evenly_spaced(self, n: int) -> DataSet:
+        """Return a data set of at most `n` of the rows that have a weight, evenly spaced."""
+        counted = np.flatnonzero(self.weights)
+        rows = counted[np.unique(np.linspace(0, len(counted) - 1, n).astype(np.int64))]
+        return DataSet.from_arrays(self.columns[:, rows].T, self.y[rows], self.weights[rows])
+
     @property
     def n_effective(self) -> float:
         """Effective sample size (Kish, 1965): (sum w)**2 / sum w**2."""

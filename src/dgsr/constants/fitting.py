@@ -64,7 +64,7 @@ def fit_constants(
     (the start at 1.0).
     """
     shape = population.constants.shape
-    few = _few_rows(data) if second_start else data
+    few = data.evenly_spaced(_FEW) if second_start else data
     result = np.empty((len(population), 3))
     fit_programs(
         population.arrays,
@@ -78,10 +78,3 @@ def fit_constants(
     intercept = result[:, 2] + data.mean if scaled else result[:, 2]
     with np.errstate(over="ignore"):
         return Fit(result[:, 0] / (len(data.y) * data.variance), result[:, 1], intercept)
-
-
-def _few_rows(data: DataSet) -> DataSet:
-    """Return some of the rows that have a weight, evenly spaced."""
-    counted = np.flatnonzero(data.weights)
-    rows = counted[np.unique(np.linspace(0, len(counted) - 1, _FEW).astype(np.int64))]
-    return DataSet.from_arrays(data.columns[:, rows].T, data.y[rows], data.weights[rows])

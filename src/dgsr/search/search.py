@@ -107,7 +107,8 @@ class Search:
         patience = self.evaluation.patience if config.patience is None else config.patience
         self.restarts = Restarts(patience, self.evaluation.gain)
         self._nothing = Scored.none(library, constraints.max_length, self.evaluation.n_constants)
-        self.queue = self.generation = self.last = self._nothing
+        self.queue = self.generation = self._nothing
+        self.evolved = self._nothing  # the programs of the last round, which a restart leaves as they are
 
     @property
     def generator(self) -> Generator | None:
@@ -206,7 +207,7 @@ class Search:
             options = self._guided, self.state, self._should_stop
             evolved = Scored(*self.engine.evolve(sampled, nmse, self.evaluate, *options))  # lines 4 and 6
             self._repair(evolved)
-        self.generation = self.last = evolved
+        self.generation = self.evolved = evolved
         if self.refinement is not None:
             train = Scored(sampled, nmse).and_also(evolved.best(self.config.n_joined))  # line 5
             self.queue = self.queue.and_also(train).best(self.config.queue_size)
@@ -271,17 +272,21 @@ class Search:
     def sums(self, data: DataSet) -> Population:
         """Return sums of parts of what was found, for data that no short formula fits.
 
-        Only those are returned that fit better than all shorter programs of the archive.
-
         Parameters
         ----------
         data : DataSet
-            The rows to fit, more of them maybe, with columns in the units of those of the search.
+            The rows to fit, which may be more than those of the search, in the same units.
+
+        Returns
+        -------
+        Population
+            The sums that fit better than all shorter programs of the archive, in a library with constants;
+            none if the archive has an exact program.
         """
-        if not self.evaluation.fits_constants or self.archive.best_nmse() <= self.config.tolerance:
-            return self.archive.population()[:0]
         found = self.archive.population()
-        programs = [found, self.last.best(_N_ADDED_UP).programs]
+        if self.archive.best_nmse() <= self.config.tolerance:
+            return found[:0]
+        programs = [found, self.evolved.best(_N_ADDED_UP).programs]
         sums = sums_of_terms(programs, data, _SUM_LENGTH * self.grammar.max_length)
         shorter = self.archive.places(found) < self.archive.places(sums)[:, None]  # (n_sums, n_found)
         best = np.where(shorter, found.nmse(data), np.inf).min(axis=1, initial=np.inf)
@@ -301,7 +306,7 @@ class Search:
             "archive": self.archive.state_dict(),
             "queue": self.queue.state_dict(),
             "generation": self.generation.state_dict(),
-            "last": self.last.state_dict(),
+            "evolved": self.evolved.state_dict(),
             "refinement": None if self.refinement is None else self.refinement.state_dict(),
         }
 
@@ -315,7 +320,7 @@ class Search:
         self.archive.load_state_dict(saved["archive"])
         self.queue = Scored.from_state_dict(self.library, saved["queue"])
         self.generation = Scored.from_state_dict(self.library, saved["generation"])
-        self.last = Scored.from_state_dict(self.library, saved["last"])
+        self.evolved = Scored.from_state_dict(self.library, saved["evolved"])
         if self.refinement is not None:
             self.refinement.load_state_dict(saved["refinement"])
 

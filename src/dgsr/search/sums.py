@@ -54,21 +54,21 @@ def sums_of_terms(programs: Sequence[Population], data: DataSet, max_length: int
     library = programs[0].library
     terms = [*_simple(library), *(part for population in programs for part in _parts(population))]
     pool = _population(library, list(dict.fromkeys(terms)))
-    n_rows = min(_MOST_ROWS, _MOST_VALUES // len(pool))
-    rows = np.unique(np.linspace(0, len(data.y) - 1, n_rows).astype(np.int64))
-    root = np.sqrt(data.weights[rows])
+    # Terms are compared on fewer rows, whose number is that of the description, too.
+    sample = data.evenly_spaced(min(_MOST_ROWS, _MOST_VALUES // len(pool)))
+    root = np.sqrt(sample.weights)
     with np.errstate(all="ignore"):
-        values = pool.predict(data.columns[:, rows].T)
+        values = pool.predict(sample.columns.T)
         largest = np.abs(values).max(axis=1)
         is_usable = np.isfinite(values).all(axis=1) & (largest > 1e-100) & (largest < 1e100)
     pool, values, largest = pool[np.flatnonzero(is_usable)], values[is_usable], largest[is_usable]
     values /= largest[:, None]
     bits = structure_bits(pool.library, pool.tokens, pool.lengths)
-    chosen = _pursue(values * root, data.y[rows] * root, root, bits, data.n_effective)
+    chosen = _pursue(values * root, sample.y * root, root, bits, sample.n_effective)
     sums = []
     for n in sorted({n for n in (2, 3, 5, 8, 12, 17, len(chosen)) if 2 <= n <= len(chosen)}):
-        design = np.column_stack([values[chosen[:n]].T, np.ones(len(rows))]) * root[:, None]
-        factors = np.linalg.lstsq(design, data.y[rows] * root, rcond=None)[0]
+        design = np.column_stack([values[chosen[:n]].T, np.ones(len(root))]) * root[:, None]
+        factors = np.linalg.lstsq(design, sample.y * root, rcond=None)[0]
         factors[:-1] /= largest[chosen[:n]]
         tokens, constants = _sum(pool, chosen[:n], factors)
         if len(tokens) <= max_length and _ROWS_PER_CONSTANT * len(constants) <= data.n_effective:
