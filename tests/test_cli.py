@@ -19,6 +19,7 @@ from typer.testing import CliRunner
 
 import dgsr
 from dgsr import pretraining
+from dgsr.benchmarking import METHODS
 from dgsr.cli import app, main, output
 from dgsr.cli.tabular import TableError, read_table
 from dgsr.expressions import Expression, get_library
@@ -616,6 +617,11 @@ def test_a_fit_that_is_interrupted_prints_the_best_so_far(areas, number, code):
     assert "Traceback" not in err
     assert "\narea = " in out
     assert out.rstrip().endswith("stopped: interrupted")
+
+
+def test_the_help_of_bench_names_every_method():
+    text = " ".join(run("bench", "--help").stdout.split())
+    assert all(name in text for name in METHODS)
 
 
 def test_help_lists_the_commands_without_loading_torch():

@@ -40,7 +40,7 @@ def bench(
     ] = None,
     method: Annotated[
         list[str] | None,
-        typer.Option(help="dgsr, exact, generator, gp, untrained, misled, blind, features; may be repeated."),
+        typer.Option(help="dgsr, generator, misled, blind, features, untrained, gp, exact; may be repeated."),
     ] = None,
     seeds: Annotated[int, typer.Option(min=1, help="Runs of each problem.")] = 1,
     budget: Annotated[
