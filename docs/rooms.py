@@ -28,10 +28,10 @@ FLOORS = (
     {
         "preprocessing": "rows, weights, units",
         "pareto": "front, selection",
-        "constants": "fits constants",
         "evolution": "genetic programming",
         "exact_search": "laws by enumeration",
     },
+    {"constants": "fits constants"},
     {"population": "many programs", "problems": "benchmark laws"},
     {"expressions": "what a person sees"},
     {"writing": "files, whole or not", "kernels": "compiled loops", "version": "a number"},

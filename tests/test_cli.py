@@ -22,9 +22,10 @@ from dgsr import pretraining
 from dgsr.benchmarking import METHODS
 from dgsr.cli import app, main, output
 from dgsr.cli.tabular import TableError, read_table
+from dgsr.constants.uncertainty import Uncertainty
 from dgsr.expressions import Expression, get_library
 from dgsr.generator import checkpoints
-from dgsr.pareto import Candidate
+from dgsr.pareto import Candidate, ParetoFront
 
 DGSR = [sys.executable, "-c", "from dgsr.cli import main; main()"]
 
@@ -150,10 +151,13 @@ class FakeRegressor:
                         evaluations=1000 * round_, seconds=0.5, best_nmse=0.25, best_expression=expressions[0]
                     )
                 )
-        self.pareto_front_ = [
-            Candidate(e.complexity, loss, e)
-            for e, loss in zip(expressions, (np.float64(np.inf), np.float64(0.0)))
-        ]
+        known = Uncertainty(0.0, np.zeros((0, 0)), np.zeros(0), 0.5)
+        self.pareto_front_ = ParetoFront(
+            [
+                Candidate(e.complexity, loss, e, known)
+                for e, loss in zip(expressions, (np.float64(np.inf), np.float64(0.0)))
+            ]
+        )
         self.expression_ = expressions[1]
         self.sympy_expr_ = expressions[1].sympy
         return self
@@ -192,9 +196,9 @@ def test_fit_prints_the_front_with_the_columns_names_and_marks_the_chosen_formul
     result = run("fit", data, "--target", "area")
     assert result.exit_code == 0
     lines = [line.split() for line in result.stdout.splitlines()]
-    assert lines[0] == ["complexity", "bits", "NMSE", "formula"]
-    assert lines[1] == ["1", "4.1", "not", "finite", "width"]
-    assert lines[2] == [">", "3", "7.6", "0", "width*height"]
+    assert lines[0] == ["complexity", "bits", "NMSE", "leave-one-out", "formula"]
+    assert lines[1] == ["1", "4.1", "not", "finite", "0.5", "width"]
+    assert lines[2] == [">", "3", "7.6", "0", "0.5", "width*height"]
     assert "area = height*width" in result.stdout
 
 
@@ -230,10 +234,10 @@ def test_json_is_the_whole_of_standard_output(regressor, data):
     result = json.loads(run("fit", data, "--target", "area", "--json").stdout)
     assert result["formula"] == "height*width"
     assert result["version"] == dgsr.__version__
-    assert result["pareto_front"] == [
-        {"complexity": 1, "description_length": 4.12, "nmse": None, "formula": "width", "chosen": False},
-        {"complexity": 3, "description_length": 7.58, "nmse": 0.0, "formula": "width*height", "chosen": True},
-    ]
+    same = {"leave_one_out": 0.5, "constants": [], "standard_errors": []}
+    width = {"complexity": 1, "description_length": 4.12, "nmse": None, "formula": "width", "chosen": False}
+    area = {"complexity": 3, "description_length": 7.58, "nmse": 0.0, "formula": "width*height"}
+    assert result["pareto_front"] == [{**width, **same}, {**area, "chosen": True, **same}]
 
 
 def test_fitted_constants_are_short_in_the_table_and_whole_elsewhere(regressor, data, monkeypatch):
@@ -438,7 +442,7 @@ def test_the_formula_of_a_fit_is_in_the_names_of_the_columns(areas):
     result = run("fit", areas, "--target", "area", *SMALL, "--quiet")
     assert (result.exit_code, result.stderr) == (0, "")
     *front, empty, formula, summary = result.stdout.splitlines()
-    assert front[0].split() == ["complexity", "bits", "NMSE", "formula"]
+    assert front[0].split() == ["complexity", "bits", "NMSE", "leave-one-out", "formula"]
     assert front[-1].startswith(">")
     assert front[-1].endswith(("lambda*x 1", "x 1*lambda"))
     assert not any(line.endswith(" ") for line in front)

@@ -200,9 +200,12 @@ def test_a_front_is_a_sequence_that_shows_as_a_table():
     assert isinstance(front[:1], ParetoFront)
     assert len(front[:1]) == 1
     header, first, second = repr(front).splitlines()
-    assert header.split() == ["complexity", "bits", "loss", "formula"]
+    assert header.split() == ["complexity", "bits", "loss", "leave-one-out", "formula"]
     bits = f"{front[0].description_length:.1f}"
-    assert (first.split(), second.split()) == (["0", "1", bits, "1", "x1"], ["1", "3", bits, "0.25", "x1"])
+    assert (first.split(), second.split()) == (
+        ["0", "1", bits, "1", "nan", "x1"],
+        ["1", "3", bits, "0.25", "nan", "x1"],
+    )
     frame = front.to_frame()
     assert list(frame.columns) == ["complexity", "description_length", "loss", "formula"]
     assert frame["loss"].tolist() == [1.0, 0.25]

@@ -189,10 +189,11 @@ def test_the_picture_of_a_fitted_estimator_has_the_formula_and_the_front():
 def test_a_front_is_a_table_in_text_and_html():
     front = small().fit(X, Y).pareto_front_
     lines = str(front).splitlines()
-    assert lines[0].split() == ["complexity", "bits", "loss", "formula"]
+    assert lines[0].split() == ["complexity", "bits", "loss", "leave-one-out", "formula"]
     assert [int(line.split()[0]) for line in lines[1:]] == list(range(len(front)))
     assert front._repr_html_().count("<math") == len(front)
-    assert list(front.to_frame().columns) == ["complexity", "description_length", "loss", "formula"]
+    numbers = ["complexity", "description_length", "loss", "leave_one_out"]
+    assert list(front.to_frame().columns) == [*numbers, "standard_errors", "formula"]
 
 
 def test_a_copy_has_other_names_of_the_features():

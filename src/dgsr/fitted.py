@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Sequence
 from numbers import Integral
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Literal, Self, overload
 
 import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from dgsr import saving
 from dgsr.expressions.expression import Expression
-from dgsr.pareto import SELECTIONS, ParetoFront
+from dgsr.pareto import SELECTIONS, Candidate, ParetoFront
 
 
 class FittedRegressor(RegressorMixin, BaseEstimator):
@@ -26,7 +26,15 @@ class FittedRegressor(RegressorMixin, BaseEstimator):
     pareto_front_: ParetoFront
     _rows: tuple[np.ndarray, np.ndarray, np.ndarray | None]  # rows of the fit with targets and weights
 
-    def predict(self, X: Any, index: int | str | None = None) -> np.ndarray:
+    @overload
+    def predict(
+        self, X: Any, index: int | str | None = None, *, return_std: Literal[False] = False
+    ) -> np.ndarray: ...
+    @overload
+    def predict(
+        self, X: Any, index: int | str | None = None, *, return_std: Literal[True]
+    ) -> tuple[np.ndarray, np.ndarray]: ...
+    def predict(self, X, index=None, *, return_std=False):
         """Evaluate a formula.
 
         Parameters
@@ -35,33 +43,45 @@ class FittedRegressor(RegressorMixin, BaseEstimator):
         index : int or str, optional
             Which candidate to evaluate, if not the chosen one: its number in `pareto_front_`, or the name of
             a rule that chooses it (see `selection`).
+        return_std : bool, default=False
+            Whether to return the standard deviation of a new measurement, too.
 
         Returns
         -------
-        ndarray of shape (n_samples,)
-            Values of the formula; not finite where it is undefined.
+        ndarray of shape (n_samples,), or a pair of them
+            Values of the formula; not finite where it is undefined. With `return_std`, the standard deviation
+            of a new measurement around each: the noise that the fit left over and the uncertainty of the
+            constants, by linearisation. It takes the form of the formula for granted, so it is too small
+            where the form is wrong, and beyond the range of the data it may well be.
 
         Raises
         ------
         ValueError
-            If there is no such candidate or rule.
+            If there is no such candidate or rule, or with `return_std` if the candidate comes from a file of
+            an earlier version, which has no uncertainties.
         """
         check_is_fitted(self)
         X = validate_data(self, X, dtype=np.float64, reset=False)
-        return self._candidate(index)(X)
+        expression = self.expression_ if index is None else self._candidate(index).expression
+        if not return_std:
+            return expression(X)
+        uncertainty = self.pareto_front_[self.pareto_front_.index_of(expression)].uncertainty
+        if uncertainty is None:
+            raise ValueError(
+                "return_std=True needs the uncertainties, without which this fit was saved; fit again."
+            )
+        return expression(X), uncertainty.of_predictions(expression, X)
 
-    def _candidate(self, index: int | str | None) -> Expression:
-        if index is None:
-            return self.expression_
+    def _candidate(self, index: int | str) -> Candidate:
         front = self.pareto_front_
         if isinstance(index, str):
-            return front[front.select(index)].expression
+            return front[front.select(index)]
         if not isinstance(index, Integral) or not -len(front) <= index < len(front):
             raise ValueError(
                 f"index={index!r} is no candidate; give a number from 0 to {len(front) - 1}, or the name of "
                 f"a rule: {', '.join(SELECTIONS)}."
             )
-        return front[int(index)].expression
+        return front[int(index)]
 
     def with_feature_names(self, feature_names: Sequence[str]) -> Self:
         """Return a copy of the fitted estimator whose formulas have other names of the features.

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from dgsr.constants.uncertainty import Uncertainty, uncertainty_of
 from dgsr.expressions.expression import Expression
 from dgsr.expressions.formula_prior import description_length, largest_bits, structure_bits
 from dgsr.expressions.library import Library
@@ -28,11 +29,29 @@ class Candidate(NamedTuple):
     complexity: int
     loss: float  # NMSE on the data of the fit
     expression: Expression
+    uncertainty: Uncertainty | None = None
 
     @property
     def description_length(self) -> float:
         """The bits of the formula; see `dgsr.expressions.formula_prior.description_length`."""
         return description_length(self.expression)
+
+    @property
+    def leave_one_out(self) -> float:
+        """NMSE of every row predicted by the formula with constants fitted to the others; nan if unknown."""
+        return np.nan if self.uncertainty is None else self.uncertainty.leave_one_out
+
+    @property
+    def standard_errors(self) -> np.ndarray:
+        """Standard errors of the constants, shape (n_constants,); nan if unknown, inf if undetermined."""
+        if self.uncertainty is None:
+            return np.full(len(self.expression.constants), np.nan)
+        return self.uncertainty.standard_errors
+
+    def constants_text(self) -> str:
+        """Return the constants of the formula with their standard errors, or the empty string."""
+        pairs = zip(self.expression.constants.tolist(), self.standard_errors.tolist())
+        return ", ".join(f"{value!r} ± {error:.2g}" for value, error in pairs if not np.isnan(error))
 
 
 class ParetoArchive:
@@ -146,6 +165,7 @@ class ParetoFront(Sequence[Candidate]):
         feature_names: Sequence[str] | None = None,
         tolerance: float = 0.0,
         held_out: DataSet | None = None,
+        fitted: DataSet | None = None,
     ) -> ParetoFront:
         """Return the front of some expressions, whose losses are computed on `data`.
 
@@ -160,6 +180,8 @@ class ParetoFront(Sequence[Candidate]):
             NMSE that counts as exact; nothing longer than an exact formula is on the front.
         held_out : DataSet, optional
             Rows that were held out of the fit.
+        fitted : DataSet, optional
+            Rows from which the uncertainty of the constants is computed, a sample of `data`; all by default.
         """
         if not expressions:
             return cls([])
@@ -171,7 +193,8 @@ class ParetoFront(Sequence[Candidate]):
             if losses[i] < (1.0 - _NOTICEABLE) * best and best > tolerance:
                 best = float(losses[i])
                 named = expressions[i].with_feature_names(feature_names)
-                candidates.append(Candidate(named.complexity, best, named))
+                uncertainty = uncertainty_of(named, fitted or data, data.n_effective)
+                candidates.append(Candidate(named.complexity, best, named, uncertainty))
         held_out_losses = None
         if held_out is not None:
             held_out_losses = Population.from_expressions([c.expression for c in candidates]).nmse(held_out)
@@ -187,10 +210,10 @@ class ParetoFront(Sequence[Candidate]):
         return self._candidates[index]
 
     def __repr__(self) -> str:
-        lines = [f"{'':>3}  {'complexity':>10}  {'bits':>6}  {'loss':>10}  formula"]
+        lines = [f"{'':>3}  {'complexity':>10}  {'bits':>6}  {'loss':>10}  leave-one-out  formula"]
         lines += [
             f"{i:>3}  {c.complexity:>10}  {c.description_length:>6.1f}  {c.loss:>10.4g}  "
-            f"{c.expression.shortened()}"
+            f"{c.leave_one_out:>13.4g}  {c.expression.shortened()}"
             for i, c in enumerate(self)
         ]
         return "\n".join(lines)
@@ -200,11 +223,12 @@ class ParetoFront(Sequence[Candidate]):
         mark = ' style="font-weight: bold"'
         rows = "".join(
             f"<tr{mark if i == chosen else ''}><td>{i}</td><td>{c.complexity}</td>"
-            f"<td>{c.description_length:.1f}</td><td>{c.loss:.4g}</td>"
+            f"<td>{c.description_length:.1f}</td><td>{c.loss:.4g}</td><td>{c.leave_one_out:.4g}</td>"
             f'<td style="text-align: left">{c.expression.mathml}</td></tr>'
             for i, c in enumerate(self)
         )
-        heads = "".join(f"<th>{name}</th>" for name in ("", "complexity", "bits", "NMSE", "formula"))
+        names = ("", "complexity", "bits", "NMSE", "leave-one-out", "formula")
+        heads = "".join(f"<th>{name}</th>" for name in names)
         return f"<table><thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table>"
 
     _repr_html_ = to_html
@@ -215,11 +239,23 @@ class ParetoFront(Sequence[Candidate]):
         return ParetoFront(named, self.n_samples, self.tolerance, self.held_out)
 
     def to_frame(self) -> pandas.DataFrame:
-        """Return a pandas DataFrame with the columns complexity, description_length, loss and formula."""
+        """Return a pandas DataFrame, a row for each candidate.
+
+        Its columns are complexity, description_length, loss, leave_one_out, standard_errors (a tuple, in the
+        order of ``expression.constants``) and formula.
+        """
         import pandas
 
-        rows = [(c.complexity, c.description_length, c.loss, str(c.expression)) for c in self]
-        return pandas.DataFrame(rows, columns=["complexity", "description_length", "loss", "formula"])
+        numbers = ("complexity", "description_length", "loss", "leave_one_out")
+        rows = [
+            {
+                **{name: getattr(c, name) for name in numbers},
+                "standard_errors": tuple(c.standard_errors.tolist()),
+                "formula": str(c.expression),
+            }
+            for c in self
+        ]
+        return pandas.DataFrame(rows, columns=[*numbers, "standard_errors", "formula"])
 
     def index_of(self, expression: Expression) -> int:
         """Return the index of the candidate with this formula.

@@ -17,6 +17,7 @@ from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from dgsr import saving
+from dgsr.constants.uncertainty import Uncertainty
 from dgsr.evolution import EvolutionConfig
 from dgsr.expressions.constraints import Constraints
 from dgsr.expressions.expression import Expression
@@ -114,8 +115,8 @@ class DGSRRegressor(FittedRegressor):
         The chosen formula in sympy, over symbols named as the features.
     pareto_front_ : ParetoFront
         Candidates in order of their description length, each with `complexity`, `description_length` (bits),
-        `loss` (NMSE) and `expression`; see also
-        `predict(X, index=...)`.
+        `loss` (NMSE), `leave_one_out` (NMSE of rows left out), `expression` and the `standard_errors` of its
+        constants; see also `predict(X, index=...)`.
     n_evaluations_ : int
         Number of equations evaluated.
     history_ : list of dict
@@ -374,7 +375,12 @@ class DGSRRegressor(FittedRegressor):
         else:
             expressions = [programs[i] for i in range(len(programs))]
         front = ParetoFront.from_expressions(
-            expressions, prepared.data, self._feature_names(), self.tolerance, prepared.held_out
+            expressions,
+            prepared.data,
+            self._feature_names(),
+            self.tolerance,
+            prepared.held_out,
+            prepared.fitted,
         )
         if len(front) == 0:  # no program is finite on the rows that the search did not see
             return
@@ -390,7 +396,9 @@ class DGSRRegressor(FittedRegressor):
         warnings.warn(f"y is {value:g} in every row; the formula is that number.", stacklevel=4)
         library = Library("constant", (), True, self.n_features_in_)
         self.expression_ = Expression(library, [library.index["const"]], [value], self._feature_names())
-        self.pareto_front_ = ParetoFront([Candidate(1, 0.0, self.expression_)], tolerance=self.tolerance)
+        certain = Uncertainty(0.0, np.zeros((1, 1)), np.zeros(1), 0.0)
+        candidate = Candidate(1, 0.0, self.expression_, certain)
+        self.pareto_front_ = ParetoFront([candidate], tolerance=self.tolerance)
         self.n_evaluations_ = 0
         self.history_ = []
         self.stop_reason_ = "constant target"

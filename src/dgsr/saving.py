@@ -15,6 +15,7 @@ import numpy as np
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save as to_bytes
 
+from dgsr.constants.uncertainty import Uncertainty
 from dgsr.expressions.expression import Expression
 from dgsr.expressions.library import Library
 from dgsr.pareto import Candidate, ParetoFront
@@ -96,6 +97,12 @@ def save(regressor: Any, path: str | Path) -> None:
     }
     if front.held_out is not None:
         arrays["held_out"] = front.held_out
+    known = [candidate.uncertainty for candidate in front if candidate.uncertainty is not None]
+    if len(known) == len(front):
+        arrays["noise"] = np.array([uncertainty.noise for uncertainty in known])
+        arrays["leave_one_out"] = np.array([uncertainty.leave_one_out for uncertainty in known])
+        arrays["standard_errors"] = np.concatenate([u.standard_errors for u in known])
+        arrays["covariances"] = np.concatenate([u.covariance.ravel() for u in known])
     text = json.dumps(header, allow_nan=False)
     if len(text) > _MAX_HEADER:
         raise ValueError(
@@ -187,12 +194,32 @@ def _candidates(header: dict[str, Any], arrays: dict[str, np.ndarray], n_feature
     library = _library(_entry(header, "library_of_formulas", dict), n_features)
     candidates = []
     parts = np.split(constants, np.cumsum(counts)[:-1])
-    for program, own, of_one, loss in zip(programs, parts, names, losses.tolist(), strict=True):
+    uncertainties = _uncertainties(arrays, counts)
+    for program, own, of_one, loss, uncertainty in zip(
+        programs, parts, names, losses.tolist(), uncertainties, strict=True
+    ):
         expression = Expression(library, _tokens(program, library), own, of_one)
         if len(expression.constants) != len(own):
             raise ValueError("a program has other constants than the file")
-        candidates.append(Candidate(expression.complexity, loss, expression))
+        candidates.append(Candidate(expression.complexity, loss, expression, uncertainty))
     return candidates
+
+
+def _uncertainties(arrays: dict[str, np.ndarray], counts: np.ndarray) -> list[Uncertainty | None]:
+    """Return the uncertainty of every candidate, by its number of constants; None from an earlier version."""
+    if "noise" not in arrays:
+        return [None] * len(counts)
+    noise, leave_one_out = (_floats(arrays, name, len(counts)) for name in ("noise", "leave_one_out"))
+    errors = _floats(arrays, "standard_errors", int(counts.sum()))
+    covariances = _floats(arrays, "covariances", int((counts**2).sum()))
+    if not min(part.min(initial=0.0) for part in (noise, leave_one_out, errors)) >= 0.0:
+        raise ValueError("uncertainties are negative or not numbers")
+    of_constants = np.split(errors, np.cumsum(counts)[:-1])
+    of_pairs = np.split(covariances, np.cumsum(counts**2)[:-1])
+    return [
+        Uncertainty(float(noise[i]), of_pairs[i].reshape(n, n), of_constants[i], float(leave_one_out[i]))
+        for i, n in enumerate(counts.tolist())
+    ]
 
 
 def _tokens(program: Any, library: Library) -> list[int]:

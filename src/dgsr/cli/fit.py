@@ -100,24 +100,38 @@ def _result(regressor: DGSRRegressor, target: str, feature_names: Sequence[str])
 
     Its seconds are those of the search, without compiling before it and finishing after it.
     """
+    front = regressor.pareto_front_
     return {
         "target": target,
         "formula": str(regressor.expression_.with_feature_names(feature_names).sympy),
+        "constants": front[front.index_of(regressor.expression_)].constants_text(),
         "pareto_front": [
             {
                 "complexity": int(candidate.complexity),
                 "description_length": round(candidate.description_length, 2),
-                "nmse": float(candidate.loss) if math.isfinite(candidate.loss) else None,
+                "nmse": _finite(candidate.loss),
+                "leave_one_out": _finite(candidate.leave_one_out),
                 "formula": candidate.expression.with_feature_names(feature_names).text,
+                "constants": candidate.expression.constants.tolist(),
+                "standard_errors": [_finite(error) for error in candidate.standard_errors.tolist()],
                 "chosen": candidate.expression == regressor.expression_,
             }
-            for candidate in regressor.pareto_front_
+            for candidate in front
         ],
         "n_evaluations": int(regressor.n_evaluations_),
         "seconds": round(regressor.history_[-1]["seconds"], 3) if regressor.history_ else 0.0,
         "stop_reason": str(regressor.stop_reason_),
         "version": dgsr.__version__,
     }
+
+
+def _shown(value: float | None) -> str:
+    return "not finite" if value is None else f"{value:.3g}"
+
+
+def _finite(value: float) -> float | None:
+    """Return a number for JSON, None in place of one that is not finite."""
+    return float(value) if math.isfinite(value) else None
 
 
 def _print_result(result: dict[str, Any], formulas: Sequence[str]) -> None:
@@ -127,7 +141,8 @@ def _print_result(result: dict[str, Any], formulas: Sequence[str]) -> None:
                 "": ">" if row["chosen"] else "",
                 "complexity": row["complexity"],
                 "bits": f"{row['description_length']:.1f}",
-                "NMSE": "not finite" if row["nmse"] is None else f"{row['nmse']:.3g}",
+                "NMSE": _shown(row["nmse"]),
+                "leave-one-out": _shown(row["leave_one_out"]),
                 "formula": formula,
             }
             for row, formula in zip(result["pareto_front"], formulas, strict=True)
@@ -135,6 +150,8 @@ def _print_result(result: dict[str, Any], formulas: Sequence[str]) -> None:
     )
     print_line()
     print_line(f"{result['target']} = {result['formula']}")
+    if result["constants"]:
+        print_line(f"constants, with standard errors: {result['constants']}")
     speed = result["n_evaluations"] / max(result["seconds"], 1e-3)
     print_line(
         f"{result['n_evaluations']:,} evaluations in {result['seconds']:.1f} s of search "

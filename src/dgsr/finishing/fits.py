@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dgsr.constants.fitting import fit_constants
+from dgsr.constants.uncertainty import Directions, derivatives
 from dgsr.expressions.library import Library
 from dgsr.expressions.programs import FreeProgram
 from dgsr.finishing.programs import groups_of
@@ -20,8 +21,6 @@ SIGNIFICANT = 4.0
 _ROUNDING_NMSE = 1e-20
 # A change of the predictions by less than this share of the standard deviation of y does not count.
 _NEGLIGIBLE_EFFECT = 1e-11
-# Singular value, relative to the largest, below which a direction of constants has no effect on the fit.
-_RANK = 1e-8
 
 
 @dataclass(frozen=True)
@@ -114,32 +113,19 @@ class Fits:
     def half_widths(self, fit: FittedProgram, groups: list[np.ndarray]) -> np.ndarray:
         """Return two standard errors of each group of constants; inf where the data do not determine it.
 
-        The derivatives are central differences. Directions of constants that have no effect on the fit are
-        left out of the covariance, and constants that have a part in one get inf.
+        Directions of constants that have no effect on the fit are left out of the covariance, and constants
+        that have a part in one get inf.
         """
-        program = fit.program
-        steps = np.array([6e-6 * abs(program.constants[group[0]]) or 1e-6 for group in groups])
-        moved = np.tile(program.constants, (2 * len(groups), 1))  # (2k, n_constants)
-        for i, group in enumerate(groups):
-            moved[2 * i, group] += steps[i]
-            moved[2 * i + 1, group] -= steps[i]
-        residuals = self._residuals(program.tokens, moved)
+        tokens, constants = fit.program.tokens, fit.program.constants
+        slopes = derivatives(self.library, tokens, constants, groups, self.data.columns)
         with np.errstate(all="ignore"):
-            jacobian = ((residuals[::2] - residuals[1::2]) / (2 * steps[:, None])).T  # (n_rows, k)
-            jacobian[~np.isfinite(jacobian)] = 0.0
-            norms = np.sqrt((jacobian**2).sum(axis=0))  # (k,)
-            unit = jacobian / np.where(norms > 0, norms, 1.0)
-            _, singular, directions = np.linalg.svd(unit, full_matrices=False)
-            is_seen = singular > _RANK * singular.max()
-            inverse = np.where(is_seen, 1.0 / singular, 0.0)
-            variances = ((directions * inverse[:, None]) ** 2).sum(axis=0)
+            apart = Directions.of((slopes * self.row_weights).T)
             n_rows = max(self.n_rows - len(groups), 1)
-            half = 2.0 * np.sqrt(variances * fit.nmse / n_rows) / norms
+            half = 2.0 * np.sqrt((apart.inverse**2).sum(axis=1) * fit.nmse / n_rows)
             # Where a fit stopped early, as at 1.0000000002*x, one constant may cause all of its residuals.
             early = 3.0 * math.sqrt(fit.nmse) if fit.nmse <= self.tolerance else 0.0
-            half = np.maximum(half, max(_NEGLIGIBLE_EFFECT, early) / norms)
-        is_lost = (np.abs(directions[~is_seen]) > 1e-3).any(axis=0)
-        return np.where(is_lost | (norms == 0), np.inf, half)
+            half = np.maximum(half, max(_NEGLIGIBLE_EFFECT, early) / apart.norms)
+        return np.where(apart.is_lost, np.inf, half)
 
 
 def are_phases(tokens: np.ndarray, library: Library) -> np.ndarray:

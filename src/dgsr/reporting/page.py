@@ -121,6 +121,8 @@ def _page(
         "complexity": html.escape(str(front[chosen].complexity)),
         "bits": f"{front[chosen].description_length:.1f}",
         "nmse": html.escape(shown["nmse"]),
+        "left_out": html.escape(shown["left_out"]),
+        "constants": html.escape(shown["constants"]),
         "r2": html.escape(shown["r2"]),
         "rmse": html.escape(shown["rmse"]),
         "note": html.escape(shown["note"]),
@@ -159,6 +161,7 @@ def _described(shown: Judged, target: str) -> dict[str, Any]:
     note = ""
     if shown.n_undefined:
         note = f"Undefined on {counted(shown.n_undefined, 'row')}, which the plots leave out."
+    constants = candidate.constants_text()
     equation = f"<mi>{html.escape(target)}</mi><mo>=</mo>{_inside(candidate.expression.mathml)}"
     return {
         "mathml": f'<math display="block"><mrow>{equation}</mrow></math>',
@@ -166,6 +169,8 @@ def _described(shown: Judged, target: str) -> dict[str, Any]:
         "complexity": str(candidate.complexity),
         "bits": f"{candidate.description_length:.1f}",
         "nmse": number(candidate.loss, keep_zeros=True),
+        "left_out": number(candidate.leave_one_out, keep_zeros=True),
+        "constants": f"Constants, with standard errors: {constants}." if constants else "",
         "r2": share_explained(shown.r2),
         "rmse": number(shown.rmse, keep_zeros=True),
         "note": note,

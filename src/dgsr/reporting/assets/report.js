@@ -25,7 +25,7 @@
       point.setAttribute("tabindex", i === index ? "0" : "-1");
     }
     byId("formula").innerHTML = candidate.mathml; // made and escaped by dgsr.expressions.typesetting
-    for (const name of ["complexity", "bits", "nmse", "r2", "rmse", "note"]) byId(name).textContent = candidate[name];
+    for (const name of ["complexity", "bits", "nmse", "left_out", "r2", "rmse", "constants", "note"]) byId(name).textContent = candidate[name];
     byId("text").replaceChildren(...breakable(candidate.text));
     const isChosen = index === data.chosen;
     byId("standing").textContent = isChosen

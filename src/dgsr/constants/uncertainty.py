@@ -1,0 +1,144 @@
+"""What the data know of a formula: errors of its constants and predictions, and its leave-one-out error."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from dgsr.expressions.expression import Expression
+from dgsr.expressions.library import Library
+from dgsr.population import DataSet, Population
+
+# Singular value, relative to the largest, below which a direction of constants has no effect on the fit, and
+# the part that a constant must have in such a direction to count as undetermined.
+_RANK, _PART = 1e-8, 1e-3
+# Steps of the central differences, relative to the constant: about the cube root of the rounding error.
+_STEP = 6e-6
+
+
+class Uncertainty(NamedTuple):
+    """What the data of a fit know of a formula, its form taken as given."""
+
+    noise: float  # standard deviation of y around the formula; inf with fewer rows than constants
+    covariance: np.ndarray  # (n_constants, n_constants) of the constants, by linearisation
+    standard_errors: np.ndarray  # (n_constants,); inf where the data do not determine the constant
+    leave_one_out: float  # NMSE of every row predicted from the others, by linearisation
+
+    def of_predictions(self, expression: Expression, X: np.ndarray) -> np.ndarray:
+        """Return the standard deviation of a new measurement around the formula's values.
+
+        Parameters
+        ----------
+        expression : Expression
+        X : ndarray of shape (n_rows, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_rows,)
+            Square root of the variance of the noise plus that of the formula's value by its constants.
+        """
+        columns = np.ascontiguousarray(np.asarray(X, dtype=np.float64).T)
+        constants = np.asarray(expression.constants)
+        groups = [np.array([i]) for i in range(len(constants))]
+        slopes = derivatives(expression.library, expression.tokens, constants, groups, columns)
+        variances = np.einsum("ir,ij,jr->r", slopes, self.covariance, slopes)
+        return np.sqrt(self.noise**2 + np.maximum(variances, 0.0))
+
+
+def derivatives(
+    library: Library,
+    tokens: np.ndarray,
+    constants: np.ndarray,
+    groups: Sequence[np.ndarray],
+    columns: np.ndarray,
+) -> np.ndarray:
+    """Return the derivatives of a program by its constants, as central differences.
+
+    Parameters
+    ----------
+    library : Library
+    tokens : ndarray of shape (length,), int64
+    constants : ndarray of shape (n_constants,)
+    groups : sequence of ndarray
+        The constants that move together, by their numbers.
+    columns : ndarray of shape (n_features, n_rows)
+
+    Returns
+    -------
+    ndarray of shape (n_groups, n_rows)
+        Derivatives, 0 where a value is not finite.
+    """
+    k, tokens = len(groups), np.asarray(tokens, dtype=np.int64)
+    steps = np.array([_STEP * abs(constants[group[0]]) or 1e-6 for group in groups])
+    moved = np.tile(constants, (2 * k, 1))
+    for i, group in enumerate(groups):
+        moved[2 * i, group] += steps[i]
+        moved[2 * i + 1, group] -= steps[i]
+    programs = Population(library, np.tile(tokens, (2 * k, 1)), np.full(2 * k, len(tokens)), moved)
+    with np.errstate(all="ignore"):
+        values = programs.predict(columns.T)
+        slopes = (values[::2] - values[1::2]) / (2.0 * steps[:, None])
+    slopes[~np.isfinite(slopes)] = 0.0
+    return slopes
+
+
+class Directions(NamedTuple):
+    """A Jacobian taken apart by its singular values, its columns brought to length 1 before."""
+
+    norms: np.ndarray  # (k,): lengths of the columns; 0 for a constant without effect
+    rows: np.ndarray  # (n_rows, n_seen): orthonormal columns that span what the constants can reach
+    inverse: np.ndarray  # (k, n_seen): the covariance of the constants is inverse @ inverse.T
+    is_lost: np.ndarray  # (k,) bool: whether the data do not determine the constant
+
+    @classmethod
+    def of(cls, jacobian: np.ndarray) -> Directions:
+        """Take apart a Jacobian of shape (n_rows, k)."""
+        norms = np.sqrt((jacobian**2).sum(axis=0))
+        divisors = np.where(norms > 0.0, norms, 1.0)
+        rows, singular, directions = np.linalg.svd(jacobian / divisors, full_matrices=False)
+        is_seen = singular > _RANK * singular.max(initial=0.0)
+        inverse = (directions[is_seen] / singular[is_seen, None] / divisors).T
+        is_lost = (np.abs(directions[~is_seen]) > _PART).any(axis=0) | (norms == 0.0)
+        return cls(norms, rows[:, is_seen], inverse, is_lost)
+
+
+def uncertainty_of(expression: Expression, data: DataSet, n_effective: float | None = None) -> Uncertainty:
+    """Return what data know of a formula whose constants were fitted to them.
+
+    Parameters
+    ----------
+    expression : Expression
+    data : DataSet
+    n_effective : float, optional
+        Effective number of rows of the fit, where `data` are a sample of them; by default that of `data`.
+
+    Returns
+    -------
+    Uncertainty
+
+    References
+    ----------
+    Seber and Wild, Nonlinear Regression, 1989, section 2.1 (linearisation); Allen, 1974 (the leave-one-out
+    residual r / (1 - h), where h is the leverage).
+    """
+    constants = np.asarray(expression.constants, dtype=np.float64)
+    k, n = len(constants), data.n_effective
+    groups = [np.array([i]) for i in range(k)]
+    root = np.sqrt(data.weights)
+    with np.errstate(all="ignore"):
+        residuals = (expression(data.columns.T) - data.y) * root
+        slopes = derivatives(expression.library, expression.tokens, constants, groups, data.columns)
+        apart = Directions.of((slopes * root).T)
+        leverages = (apart.rows**2).sum(axis=1)
+        left_out = residuals / np.maximum(1.0 - leverages, 0.0)
+        leave_one_out = float(np.mean(left_out**2) / data.variance) if n > k else np.inf
+        mean_square = float(np.mean(residuals**2))
+        noise = mean_square * n / (n - k) if n > k else np.inf
+        # The information of one weighted row counts n/len(y) times, and all rows of the fit count.
+        information = (n_effective or n) / len(data.y)
+        covariance = apart.inverse @ apart.inverse.T * (noise / information)
+    errors = np.where(apart.is_lost, np.inf, np.sqrt(np.diag(covariance)))
+    leave_one_out = leave_one_out if np.isfinite(leave_one_out) else np.inf
+    return Uncertainty(float(np.sqrt(noise)), covariance, errors, leave_one_out)

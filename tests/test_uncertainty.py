@@ -1,0 +1,159 @@
+"""What the data know of a formula, against scipy, linear algebra and brute force."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import curve_fit
+
+import dgsr
+from dgsr import DGSRRegressor
+from dgsr.constants.fitting import fit_constants
+from dgsr.constants.uncertainty import uncertainty_of
+from dgsr.expressions import Expression, get_library
+from dgsr.pareto import Candidate
+from dgsr.population import DataSet, Population
+
+LIBRARY = get_library("physics", 2)
+seeds = st.integers(0, 2**32 - 1)
+
+
+def fitted(text, data):
+    """Return the formula with its constants fitted to the data."""
+    population = Population.from_expressions([Expression.from_text(text, LIBRARY)])
+    fit_constants(population, data, scaled=False, n_iterations=200, precision=1e-14)
+    return population[0]
+
+
+def noisy(seed, n=30):
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(0.5, 3.0, (n, 2))
+    return X, 2.5 * np.exp(-0.7 * X[:, 0]) + 1.3 * X[:, 1] + rng.normal(0.0, 0.1, n)
+
+
+@settings(max_examples=10)
+@given(seeds)
+def test_covariance_and_errors_are_those_of_curve_fit(seed):
+    X, y = noisy(seed)
+    expression = fitted("2.2*exp(-0.9*x1) + 1.1*x2", DataSet.from_arrays(X, y))
+    found = uncertainty_of(expression, DataSet.from_arrays(X, y))
+    values, covariance = curve_fit(
+        lambda x, a, b, c: a * np.exp(b * x[0]) + c * x[1], X.T, y, (2.5, -0.7, 1.3)
+    )
+    at = [int(np.argmin(np.abs(np.abs(values) - abs(c)))) for c in expression.constants]
+    np.testing.assert_allclose(np.abs(expression.constants), np.abs(values[at]), rtol=1e-4)
+    np.testing.assert_allclose(np.abs(found.covariance), np.abs(covariance[np.ix_(at, at)]), rtol=2e-2)
+    np.testing.assert_allclose(found.standard_errors, np.sqrt(np.diag(covariance))[at], rtol=1e-2)
+
+
+@settings(max_examples=10)
+@given(seeds)
+def test_rows_left_out_of_a_linear_formula_are_predicted_by_the_others(seed):
+    rng = np.random.default_rng(seed)
+    X, y = rng.normal(size=(12, 2)), rng.normal(size=12)
+    data = DataSet.from_arrays(X, y)
+    found = uncertainty_of(fitted("1.1*x1 + 1.2*x2 + 1.3", data), data)
+    design = np.column_stack([X, np.ones(12)])
+    errors = []
+    for i in range(12):
+        others = np.arange(12) != i
+        factors = np.linalg.lstsq(design[others], y[others], rcond=None)[0]
+        errors.append(y[i] - design[i] @ factors)
+    assert found.leave_one_out == pytest.approx(np.mean(np.square(errors)) / y.var(), rel=1e-6)
+
+
+@settings(max_examples=10)
+@given(seeds)
+def test_predictions_have_the_standard_deviation_of_linear_regression(seed):
+    rng = np.random.default_rng(seed)
+    X, y = rng.normal(size=(15, 2)), rng.normal(size=15)
+    data = DataSet.from_arrays(X, y)
+    expression = fitted("1.1*x1 + 1.2*x2 + 1.3", data)
+    new = rng.normal(size=(5, 2))
+    design, at = np.column_stack([X, np.ones(15)]), np.column_stack([new, np.ones(5)])
+    residuals = y - design @ np.linalg.lstsq(design, y, rcond=None)[0]
+    noise = residuals @ residuals / (15 - 3)
+    expected = np.sqrt(noise * (1.0 + np.einsum("ri,ij,rj->r", at, np.linalg.inv(design.T @ design), at)))
+    np.testing.assert_allclose(uncertainty_of(expression, data).of_predictions(expression, new), expected)
+
+
+def test_a_weight_of_two_is_two_equal_measurements_to_the_constants():
+    X, y = noisy(3)
+    weights = np.where(np.arange(30) < 12, 1.0, 2.0)
+    repeated = DataSet.from_arrays(
+        np.repeat(X, weights.astype(int), axis=0), np.repeat(y, weights.astype(int))
+    )
+    weighted = DataSet.from_arrays(X, y, weights)
+    one = uncertainty_of(fitted("1.1*x1 + 1.3*x2", repeated), repeated)
+    # The effective number of rows (Kish) is that of the weights, and a row of a fit counts as given.
+    other = uncertainty_of(fitted("1.1*x1 + 1.3*x2", weighted), weighted, repeated.n_effective)
+    np.testing.assert_allclose(one.standard_errors, other.standard_errors, rtol=0.02)
+
+
+def test_what_the_data_do_not_determine_has_an_infinite_error():
+    X, y = noisy(4)
+    data = DataSet.from_arrays(X, y)
+    found = uncertainty_of(Expression.from_text("1.1*1.7*x1 + 1.3*x2", LIBRARY), data)
+    assert np.sum(np.isinf(found.standard_errors)) in (0, 2)  # the parser may join both factors
+    two = DataSet.from_arrays(X[:2], y[:2])
+    expression = Expression.from_text("2.2*exp(-0.9*x1) + 1.1*x2", LIBRARY)
+    assert np.isinf(uncertainty_of(expression, two).leave_one_out)
+    assert np.isinf(uncertainty_of(expression, two).noise)
+
+
+def test_a_formula_without_constants_has_the_noise_alone():
+    X, y = noisy(5)
+    data = DataSet.from_arrays(X, y)
+    expression = Expression.from_text("x1 + x2", LIBRARY)
+    found = uncertainty_of(expression, data)
+    noise = np.sqrt(np.mean((X.sum(axis=1) - y) ** 2))
+    assert found.noise == pytest.approx(noise)
+    assert found.leave_one_out == pytest.approx(noise**2 / y.var())
+    np.testing.assert_allclose(found.of_predictions(expression, X[:3]), noise)
+
+
+@pytest.fixture(scope="module")
+def regressor():
+    X, y = noisy(6, 60)
+    return DGSRRegressor(generator=None, max_evaluations=20_000, random_state=0).fit(X, y)
+
+
+def test_predict_returns_standard_deviations_of_any_candidate(regressor):
+    X, y = noisy(6, 60)
+    values, deviations = regressor.predict(X, return_std=True)
+    np.testing.assert_array_equal(values, regressor.predict(X))
+    assert 0.2 < np.mean(np.abs(y - values) < deviations) < 0.95
+    for i, candidate in enumerate(regressor.pareto_front_):
+        deviations = regressor.predict(X, i, return_std=True)[1]
+        assert (deviations >= candidate.uncertainty.noise).all()
+
+
+def test_uncertainties_are_saved_with_a_fit(regressor, tmp_path):
+    regressor.save(tmp_path / "fit.dgsr")
+    loaded, X = dgsr.load(tmp_path / "fit.dgsr"), noisy(7)[0]
+    for mine, saved in zip(regressor.pareto_front_, loaded.pareto_front_, strict=True):
+        np.testing.assert_array_equal(mine.standard_errors, saved.standard_errors)
+        assert mine.leave_one_out == saved.leave_one_out
+    np.testing.assert_array_equal(
+        regressor.predict(X, return_std=True)[1], loaded.predict(X, return_std=True)[1]
+    )
+
+
+def test_a_fit_without_uncertainties_says_that_it_cannot_return_them(regressor):
+    X = noisy(7)[0]
+    old = regressor.with_feature_names(["x1", "x2"])
+    bare = [candidate._replace(uncertainty=None) for candidate in old.pareto_front_]
+    old.pareto_front_ = type(old.pareto_front_)(bare)
+    with pytest.raises(ValueError, match="fit again"):
+        old.predict(X, return_std=True)
+    assert np.isnan(bare[-1].leave_one_out)
+    assert bare[-1].constants_text() == ""
+
+
+def test_constants_are_shown_with_their_errors():
+    expression = Expression.from_text("2.5*x1", LIBRARY)
+    X = np.array([[1.0, 0.0], [2.0, 0.0], [3.0, 0.0]])
+    y = np.array([2.4, 5.1, 7.5])
+    candidate = Candidate(5, 0.1, expression, uncertainty_of(expression, DataSet.from_arrays(X, y)))
+    error = np.sqrt(np.sum((2.5 * X[:, 0] - y) ** 2) / 2 / np.sum(X[:, 0] ** 2))
+    assert candidate.constants_text() == f"2.5 ± {error:.2g}"
