@@ -5,11 +5,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import curve_fit
+from sklearn.linear_model import LinearRegression
+from sklearn.model_selection import LeaveOneOut, cross_val_predict
 
 import dgsr
 from dgsr import DGSRRegressor
 from dgsr.constants.fitting import fit_constants
-from dgsr.constants.uncertainty import uncertainty_of
+from dgsr.constants.uncertainty import linear_leave_one_out, uncertainty_of
 from dgsr.expressions import Expression, get_library
 from dgsr.pareto import Candidate
 from dgsr.population import DataSet, Population
@@ -157,3 +159,23 @@ def test_constants_are_shown_with_their_errors():
     candidate = Candidate(5, 0.1, expression, uncertainty_of(expression, DataSet.from_arrays(X, y)))
     error = np.sqrt(np.sum((2.5 * X[:, 0] - y) ** 2) / 2 / np.sum(X[:, 0] ** 2))
     assert candidate.constants_text() == f"2.5 ± {error:.2g}"
+
+
+@settings(max_examples=10)
+@given(seeds)
+def test_the_linear_model_is_that_of_scikit_learn(seed):
+    rng = np.random.default_rng(seed)
+    X, y = 1e6 + rng.normal(size=(14, 3)), rng.normal(size=14)
+    predicted = cross_val_predict(LinearRegression(), X - 1e6, y, cv=LeaveOneOut())
+    found = linear_leave_one_out(DataSet.from_arrays(X, y))
+    assert found == pytest.approx(np.mean((predicted - y) ** 2) / y.var(), rel=1e-6)
+    assert np.isinf(linear_leave_one_out(DataSet.from_arrays(X[:7], y[:7])))
+
+
+def test_a_fit_warns_where_a_linear_model_does_as_well():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 8))
+    y = X.sum(axis=1) + 0.1 * rng.normal(size=200)
+    model = DGSRRegressor(generator=None, max_evaluations=100, max_length=3, gp_generations=0, random_state=0)
+    with pytest.warns(UserWarning, match="A linear model of all columns"):
+        model.fit(X, y)

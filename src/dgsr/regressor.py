@@ -17,7 +17,7 @@ from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from dgsr import saving
-from dgsr.constants.uncertainty import Uncertainty
+from dgsr.constants.uncertainty import Uncertainty, linear_leave_one_out
 from dgsr.evolution import EvolutionConfig
 from dgsr.expressions.constraints import Constraints
 from dgsr.expressions.expression import Expression
@@ -25,6 +25,7 @@ from dgsr.expressions.library import Library, library_over
 from dgsr.finishing import finish, rescaled
 from dgsr.fitted import FittedRegressor
 from dgsr.pareto import SELECTIONS, Candidate, ParetoFront
+from dgsr.population import DataSet
 from dgsr.preprocessing import Prepared, check_spread, prepare
 from dgsr.reporting.facts import evenly_spaced_rows
 from dgsr.reporting.progress import SearchProgress, print_line, search_shown
@@ -270,6 +271,7 @@ class DGSRRegressor(FittedRegressor):
             if last is not None:
                 search.begin_with(last.search)
             self._run(search, prepared)
+        self._compare_with_a_line(prepared.fitted)
         if self.warm_start:
             scales = prepared.column_scales
             self._last_fit = _LastFit(n_fits + 1, self.library_, scales, search.state_dict())
@@ -391,6 +393,18 @@ class DGSRRegressor(FittedRegressor):
         self.n_evaluations_ = search.n_evaluations
         self.history_ = search.history
         self.stop_reason_ = reason
+
+    def _compare_with_a_line(self, data: DataSet) -> None:
+        """Warn if a linear model of all columns predicts rows left out as well as the chosen formula does."""
+        chosen = self.pareto_front_[self.pareto_front_.index_of(self.expression_)]
+        linear = linear_leave_one_out(data)
+        if chosen.loss > self.tolerance and linear <= chosen.leave_one_out:
+            warnings.warn(
+                f"A linear model of all columns predicts rows left out as well as the chosen formula (NMSE "
+                f"{linear:.3g}, formula {chosen.leave_one_out:.3g}); the data may have no shorter law, or "
+                "the search may need more time.",
+                stacklevel=3,
+            )
 
     def _fit_constant(self, value: float) -> DGSRRegressor:
         warnings.warn(f"y is {value:g} in every row; the formula is that number.", stacklevel=4)

@@ -142,3 +142,22 @@ def uncertainty_of(expression: Expression, data: DataSet, n_effective: float | N
     errors = np.where(apart.is_lost, np.inf, np.sqrt(np.diag(covariance)))
     leave_one_out = leave_one_out if np.isfinite(leave_one_out) else np.inf
     return Uncertainty(float(np.sqrt(noise)), covariance, errors, leave_one_out)
+
+
+def linear_leave_one_out(data: DataSet) -> float:
+    """Return the leave-one-out NMSE of a linear model of all columns, `inf` for fewer than two rows for each.
+
+    A formula that does no better than this has not earned its form.
+    """
+    n_constants = len(data.columns) + 1
+    if data.n_effective < 2 * n_constants:
+        return np.inf
+    root = np.sqrt(data.weights)
+    with np.errstate(all="ignore"):
+        centred = data.columns - np.mean(data.weights * data.columns, axis=1, keepdims=True)
+        apart = Directions.of((np.vstack([centred, np.ones(len(data.y))]) * root).T)
+        target = data.y * root
+        residuals = target - apart.rows @ (apart.rows.T @ target)
+        left_out = residuals / np.maximum(1.0 - (apart.rows**2).sum(axis=1), 0.0)
+        nmse = float(np.mean(left_out**2) / data.variance)
+    return nmse if np.isfinite(nmse) else np.inf
