@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dgsr.population import DataSet
-from dgsr.preprocessing import prepare
+from dgsr.preprocessing import prepare, row_ranks
 
 
 def data(n_samples=40, seed=0):
@@ -38,6 +38,17 @@ def test_repeated_rows_in_any_order_are_weights_exactly(weights, seed):
     one, other = prepared(X, y, weights), prepared(X[at], y[at])
     assert_equal(one.data, other.data)
     assert_equal(one.search, other.search)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.integers(1, 30), st.integers(1, 5), st.integers(1, 4), st.integers(0, 99))
+def test_ranks_of_rows_are_those_of_numpy(n_rows, n_columns, n_values, seed):
+    table = np.random.default_rng(seed).integers(0, n_values, (n_rows, n_columns)) - 1.0
+    table[table == 0.0] = np.random.default_rng(seed).choice([0.0, -0.0])
+    distinct, row_of = np.unique(table, axis=0, return_inverse=True)
+    _, first, found = np.unique(row_ranks(table), return_index=True, return_inverse=True)
+    np.testing.assert_array_equal(found, row_of.ravel())
+    np.testing.assert_array_equal(table[first], distinct)
 
 
 def test_the_data_are_all_rows_of_a_weight_each_once():

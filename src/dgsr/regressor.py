@@ -403,7 +403,7 @@ class DGSRRegressor(FittedRegressor):
                 f"A linear model of all columns predicts rows left out as well as the chosen formula (NMSE "
                 f"{linear:.3g}, formula {chosen.leave_one_out:.3g}); the data may have no shorter law, or "
                 "the search may need more time.",
-                stacklevel=3,
+                stacklevel=4,
             )
 
     def _fit_constant(self, value: float) -> DGSRRegressor:
