@@ -27,6 +27,7 @@ FLOORS = (
     },
     {
         "preprocessing": "rows, weights, units",
+        "losses": "what is judged by",
         "pareto": "front, selection",
         "evolution": "genetic programming",
         "exact_search": "laws by enumeration",

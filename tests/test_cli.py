@@ -131,6 +131,7 @@ class FakeRegressor:
 
     texts = ("x1", "x1*x2")
     stop_reason_ = "exact fit"
+    loss_ = "squared"
     n_evaluations_ = 2000
     history_ = ({"seconds": 0.5},)
 
@@ -253,13 +254,25 @@ def test_fitted_constants_are_short_in_the_table_and_whole_elsewhere(regressor, 
 
 
 def test_fit_passes_its_options_on(regressor, data):
-    options = ["--library", "koza", "--generator", "g", "--max-evaluations", "9", "--max-time", "1.5"]
+    options = [
+        "--library",
+        "koza",
+        "--generator",
+        "g",
+        "--max-evaluations",
+        "9",
+        "--max-time",
+        "1.5",
+        "--loss",
+        "huber",
+    ]
     run("fit", data, "--target", "area", "--random-state", "7", *options)
     assert regressor.parameters == {
         "library": "koza",
         "generator": "g",
         "max_evaluations": 9,
         "max_time": 1.5,
+        "loss": "huber",
         "random_state": 7,
     }
 

@@ -334,9 +334,9 @@ def test_the_search_reads_no_more_rows_than_asked_and_the_front_all(monkeypatch,
     searched = []
 
     class Spied(Search):
-        def __init__(self, data, *rest):
+        def __init__(self, data, **options):
             searched.append(data)
-            super().__init__(data, *rest)
+            super().__init__(data, **options)
 
     monkeypatch.setattr("dgsr.regressor.Search", Spied)
     X, y = data(n_samples=60)

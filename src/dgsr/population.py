@@ -22,6 +22,7 @@ class DataSet(NamedTuple):
     weights: np.ndarray  # (n_samples,) float64, with a mean of 1
     mean: float  # of y, weighted
     variance: float  # of y, weighted
+    n_effective: float  # (sum w)**2 / sum w**2 (Kish, 1965), of the weights before `with_precision`
 
     @classmethod
     def from_arrays(cls, X: np.ndarray, y: np.ndarray, sample_weight: np.ndarray | None = None) -> DataSet:
@@ -32,23 +33,29 @@ class DataSet(NamedTuple):
         y = np.ascontiguousarray(y, dtype=np.float64)
         columns = np.ascontiguousarray(np.asarray(X, dtype=np.float64).T)
         if sample_weight is None:
-            return cls(columns, y, np.ones(len(y)), float(y.mean()), float(y.var()))
+            return cls(columns, y, np.ones(len(y)), float(y.mean()), float(y.var()), float(len(y)))
         weights = np.ascontiguousarray(sample_weight, dtype=np.float64)
         weights = weights / weights.max()  # first, so that the mean cannot overflow
         weights = weights / weights.mean()
+        n_effective = float(weights.sum() ** 2 / (weights**2).sum())
         mean = float(np.mean(weights * y))
-        return cls(columns, y, weights, mean, float(np.mean(weights * (y - mean) ** 2)))
+        variance = float(np.mean(weights * (y - mean) ** 2))
+        return cls(columns, y, weights, mean, variance, n_effective)
+
+    def with_precision(self, precision: np.ndarray) -> DataSet:
+        """Return the data with weights multiplied by the precision of the rows, as many rows as before.
+
+        A weight says how often a row was measured, a precision, of shape (n_samples,), how exactly.
+        """
+        other = DataSet.from_arrays(self.columns.T, self.y, self.weights * precision)
+        return other._replace(n_effective=self.n_effective)
 
     def evenly_spaced(self, n: int) -> DataSet:
         """Return a data set of at most `n` of the rows that have a weight, evenly spaced."""
         counted = np.flatnonzero(self.weights)
         rows = counted[np.unique(np.linspace(0, len(counted) - 1, n).astype(np.int64))]
-        return DataSet.from_arrays(self.columns[:, rows].T, self.y[rows], self.weights[rows])
-
-    @property
-    def n_effective(self) -> float:
-        """Effective sample size (Kish, 1965): (sum w)**2 / sum w**2."""
-        return float(self.weights.sum() ** 2 / (self.weights**2).sum())
+        sample = DataSet.from_arrays(self.columns[:, rows].T, self.y[rows], self.weights[rows])
+        return sample._replace(n_effective=self.n_effective * len(rows) / len(counted))
 
 
 def rewards_of(nmse: np.ndarray) -> np.ndarray:

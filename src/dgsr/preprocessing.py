@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -33,6 +34,26 @@ class Prepared(NamedTuple):
     def scaled(self) -> DataSet:
         """The rows of `fitted` with columns divided by `column_scales`, as those of the search are."""
         return self.fitted._replace(columns=self.fitted.columns / self.column_scales[:, None])
+
+    def with_precision(self, precision_of: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> Prepared:
+        """Return the same rows, weighted by their precision too.
+
+        Parameters
+        ----------
+        precision_of : callable
+            A function of inputs (n_rows, n_features), as given, and targets (n_rows,) that returns the
+            precision of every row; see `DataSet.with_precision`.
+        """
+
+        def weighted(data: DataSet, scales: np.ndarray | float = 1.0) -> DataSet:
+            return data.with_precision(precision_of(data.columns.T * scales, data.y))
+
+        return self._replace(
+            data=weighted(self.data),
+            fitted=weighted(self.fitted),
+            search=weighted(self.search, self.column_scales),
+            held_out=None if self.held_out is None else weighted(self.held_out),
+        )
 
 
 def check_spread(y: np.ndarray) -> None:

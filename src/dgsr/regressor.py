@@ -24,17 +24,21 @@ from dgsr.expressions.expression import Expression
 from dgsr.expressions.library import Library, library_over
 from dgsr.finishing import finish, rescaled
 from dgsr.fitted import FittedRegressor
+from dgsr.losses import LOSSES, Loss, check_loss, description, passes, precisions
 from dgsr.pareto import SELECTIONS, Candidate, ParetoFront
 from dgsr.population import DataSet
 from dgsr.preprocessing import Prepared, check_spread, prepare
 from dgsr.reporting.facts import evenly_spaced_rows
 from dgsr.reporting.progress import SearchProgress, print_line, search_shown
-from dgsr.search import OBJECTIVES, Search, SearchConfig
+from dgsr.search import OBJECTIVES, Budget, Search, SearchConfig
 from dgsr.search import run as run_search
 from dgsr.search.compiling import compile_kernels
 
 if TYPE_CHECKING:
     from dgsr.generator.generator import Generator
+
+# What a pass over the rows leaves behind, and the next one may take the place of.
+_RESULTS = ("pareto_front_", "expression_", "loss_")
 
 # Share of the rows that selection="holdout" chooses by.
 _HELD_OUT = 0.25
@@ -90,6 +94,14 @@ class DGSRRegressor(FittedRegressor):
     max_rows : int or None, default=200
         Most rows that the search evaluates equations on, a random sample of a larger data set. The constants
         of the front are fitted on up to 2,000 rows, and its losses are those on all rows, in any case.
+    loss : {"auto", "squared", "relative", "absolute", "huber"} or callable, default="auto"
+        What a formula is judged by: the square of its error, the square of its relative error, the size of
+        its error, or squares up to 1.345 robust standard deviations and sizes beyond. A callable is given the
+        targets and the values of a formula, arrays of shape (n_rows,), and returns the loss of every row, not
+        negative. ``"auto"`` is squared, but where the median size of the targets is a hundredth of the
+        largest, or less, and none is 0: there half of the budget judges relative errors, and the shorter
+        description of formula and residuals is kept. Losses are searched for as weights of the rows
+        (`dgsr.losses`), and those of the front are NMSE under these weights.
     selection : {"mdl", "bic", "score", "accuracy", "holdout"}, default="mdl"
         Rule that chooses the candidate of the front that predicts, unless one fits exactly; see
         `dgsr.pareto.ParetoFront.select`.
@@ -122,6 +134,8 @@ class DGSRRegressor(FittedRegressor):
         Number of equations evaluated.
     history_ : list of dict
         Evaluations, seconds, best NMSE and rewards after every round.
+    loss_ : str
+        The loss that the formulas were judged by, ``"callable"`` for one of your own.
     stop_reason_ : str
         ``"exact fit"``, ``"max_evaluations"``, ``"max_time"``, ``"interrupted"``,
         ``"constant target"``, or ``"error"`` after an exception of the callback or from outside.
@@ -161,6 +175,7 @@ class DGSRRegressor(FittedRegressor):
         "min_length": [Interval(Integral, 1, None, closed="left")],
         "max_length": [Interval(Integral, 2, None, closed="left")],
         "max_rows": [Interval(Integral, 2, None, closed="left"), None],
+        "loss": [StrOptions(set(LOSSES)), callable],
         "selection": [StrOptions(set(SELECTIONS))],
         "tolerance": [Interval(Real, 0, None, closed="left")],
         "random_state": ["random_state"],
@@ -185,6 +200,7 @@ class DGSRRegressor(FittedRegressor):
         min_length: int = 1,
         max_length: int = 30,
         max_rows: int | None = 200,
+        loss: str | Loss = "auto",
         selection: str = "mdl",
         tolerance: float = 1e-20,
         random_state: int | np.random.RandomState | None = None,
@@ -205,6 +221,7 @@ class DGSRRegressor(FittedRegressor):
         self.min_length = min_length
         self.max_length = max_length
         self.max_rows = max_rows
+        self.loss = loss
         self.selection = selection
         self.tolerance = tolerance
         self.random_state = random_state
@@ -247,6 +264,7 @@ class DGSRRegressor(FittedRegressor):
         if targets.min() == targets.max():
             return self._fit_constant(float(targets[0]))
         check_spread(targets)
+        check_loss(self.loss, targets)
         constraints = Constraints(min_length=self.min_length, max_length=self.max_length)
         self._check_can_follow(last)
         n_fits = 0 if last is None else last.n_fits
@@ -265,16 +283,19 @@ class DGSRRegressor(FittedRegressor):
         # A loss may overflow, whatever the caller has told numpy to do then.
         with _one_thread(), np.errstate(all="ignore"):
             compile_kernels(self.library_.has_constants, print_line if self.verbose else None)
-            search = Search(
-                prepared.search, self.library_, constraints, self._search_config(), generator, self.gp, seed
+            make_search = partial(
+                Search,
+                library=self.library_,
+                constraints=constraints,
+                config=self._search_config(),
+                generator=generator,
+                engine=self.gp,
+                seed=seed,
+                budget=Budget(int(self.max_evaluations), self.max_time),
             )
-            if last is not None:
-                search.begin_with(last.search)
-            self._run(search, prepared)
-        self._compare_with_a_line(prepared.fitted)
+            state = self._run_passes(make_search, prepared, None if last is None else last.search)
         if self.warm_start:
-            scales = prepared.column_scales
-            self._last_fit = _LastFit(n_fits + 1, self.library_, scales, search.state_dict())
+            self._last_fit = _LastFit(n_fits + 1, self.library_, prepared.column_scales, state)
         if self.verbose:
             loss = min(candidate.loss for candidate in self.pareto_front_)
             print_line(
@@ -322,6 +343,50 @@ class DGSRRegressor(FittedRegressor):
             evolution=EvolutionConfig(generations=int(self.gp_generations)),
         )
 
+    def _run_passes(
+        self, make_search: Callable[..., Search], prepared: Prepared, state: dict[str, Any] | None
+    ) -> dict[str, Any]:
+        """Search once for each pass that the loss takes; return the state of the last search.
+
+        A pass that begins afresh is kept if its formula describes the data more shortly than the one before.
+        """
+        shortest, rows = np.inf, prepared
+        self.history_: list[dict[str, float]] = []
+        for number, step in enumerate(passes(self.loss, prepared.data.y)):
+            earlier, earlier_rows = {name: vars(self).get(name) for name in _RESULTS}, rows
+            rows = prepared
+            if step.loss != "squared":
+                rows = prepared.with_precision(partial(self._precisions, step.loss))
+            search = make_search(rows.search)
+            search.budget.end_at(step.until)
+            if state is not None and (step.goes_on or number == 0):
+                search.begin_with(state)
+            self._run(search, rows)
+            judged = step.loss if self.loss == "auto" else self.loss
+            self.loss_ = judged if isinstance(judged, str) else "callable"
+            bits = self._description(rows.data, prepared.data)
+            if bits >= shortest and not step.goes_on:
+                self.__dict__.update(earlier)
+                rows = earlier_rows
+            shortest, state = min(bits, shortest), search.state_dict()
+            if self.stop_reason_ not in ("max_evaluations", "max_time"):
+                break
+        self._compare_with_a_line(rows.fitted)
+        return search.state_dict()
+
+    def _precisions(self, loss: str | Loss, X: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """Return the precision of rows by the formula so far, or by the mean of y where it is undefined."""
+        predicted = np.asarray(self.expression_(X)) if hasattr(self, "expression_") else y
+        return precisions(loss, X, y, np.where(np.isfinite(predicted), predicted, y.mean()))
+
+    def _description(self, data: DataSet, unweighted: DataSet) -> float:
+        """Return the bits of the chosen formula and its residuals; -inf for an exact fit."""
+        chosen = self.pareto_front_[self.pareto_front_.index_of(self.expression_)]
+        if chosen.loss <= self.tolerance:
+            return -np.inf
+        of_residuals = description(data, data.weights / unweighted.weights, chosen.loss)
+        return of_residuals + chosen.description_length
+
     def _run(self, search: Search, prepared: Prepared) -> None:
         """Search, and leave a fitted estimator behind however it ends."""
         reason = "error"
@@ -334,7 +399,7 @@ class DGSRRegressor(FittedRegressor):
             if not np.isfinite(search.archive.best_nmse()):
                 raise
             reason = "interrupted"
-            warnings.warn("The search was interrupted; the best formulas so far are kept.", stacklevel=4)
+            warnings.warn("The search was interrupted; the best formulas so far are kept.", stacklevel=5)
         finally:
             if np.isfinite(search.archive.best_nmse()):
                 self._store(search, prepared, reason)
@@ -391,19 +456,19 @@ class DGSRRegressor(FittedRegressor):
         no_rows_held_out = self.selection == "holdout" and front.held_out is None
         self.expression_ = front[front.select("accuracy" if no_rows_held_out else self.selection)].expression
         self.n_evaluations_ = search.n_evaluations
-        self.history_ = search.history
+        self.history_ = [*self.history_, *search.history]
         self.stop_reason_ = reason
 
     def _compare_with_a_line(self, data: DataSet) -> None:
         """Warn if a linear model of all columns predicts rows left out as well as the chosen formula does."""
         chosen = self.pareto_front_[self.pareto_front_.index_of(self.expression_)]
         linear = linear_leave_one_out(data)
-        if chosen.loss > self.tolerance and linear <= chosen.leave_one_out:
+        if chosen.loss > self.tolerance and linear <= min(chosen.leave_one_out, 1.0):
             warnings.warn(
                 f"A linear model of all columns predicts rows left out as well as the chosen formula (NMSE "
                 f"{linear:.3g}, formula {chosen.leave_one_out:.3g}); the data may have no shorter law, or "
                 "the search may need more time.",
-                stacklevel=4,
+                stacklevel=5,
             )
 
     def _fit_constant(self, value: float) -> DGSRRegressor:
@@ -415,6 +480,7 @@ class DGSRRegressor(FittedRegressor):
         self.pareto_front_ = ParetoFront([candidate], tolerance=self.tolerance)
         self.n_evaluations_ = 0
         self.history_ = []
+        self.loss_ = "squared"
         self.stop_reason_ = "constant target"
         self.generator_ = "none"
         return self

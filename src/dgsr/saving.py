@@ -26,7 +26,13 @@ from dgsr.writing import write_atomically
 FORMAT_VERSION = 1
 
 _KIND = "dgsr.DGSRRegressor"
-_ATTRIBUTES = {"n_evaluations_": int, "stop_reason_": str, "generator_": str, "n_features_in_": int}
+_ATTRIBUTES = {
+    "n_evaluations_": int,
+    "stop_reason_": str,
+    "generator_": str,
+    "n_features_in_": int,
+    "loss_": str,
+}
 
 # Limits that no fit reaches: bytes of a file, characters of its header, tokens and levels of a program
 # (deeper than some 400 levels Python's recursion ends), variables of a library.
@@ -145,6 +151,7 @@ def _rebuilt(estimator: type, header: dict[str, Any], arrays: dict[str, np.ndarr
     """Return the estimator of a file; raise ValueError if a part of it is not as `save` writes it."""
     regressor = _with_parameters(estimator, _entry(header, "parameters", dict))
     attributes = _entry(header, "attributes", dict)
+    attributes = {"loss_": "squared", **attributes}  # which earlier versions had no others than
     for name, kind in _ATTRIBUTES.items():
         setattr(regressor, name, _entry(attributes, name, kind))
     regressor.library_ = _library(_entry(header, "library", dict), regressor.n_features_in_)

@@ -30,6 +30,9 @@ def fit(
     ] = "auto",
     max_evaluations: Annotated[int, typer.Option(min=1, help="Most equations to evaluate.")] = 2_000_000,
     max_time: Annotated[float | None, typer.Option(min=0.0, help="Most seconds of search.")] = None,
+    loss: Annotated[
+        str, typer.Option(help="What is judged: auto, squared, relative, absolute or huber.")
+    ] = "auto",
     random_state: Annotated[
         int | None, typer.Option(min=0, help="Seed; the same seed gives the same result.")
     ] = None,
@@ -63,6 +66,7 @@ def fit(
                 generator=None if generator == "none" else generator,
                 max_evaluations=max_evaluations,
                 max_time=max_time,
+                loss=loss,
                 random_state=random_state,
                 callback=show,
             )
@@ -120,6 +124,7 @@ def _result(regressor: DGSRRegressor, target: str, feature_names: Sequence[str])
         ],
         "n_evaluations": int(regressor.n_evaluations_),
         "seconds": round(regressor.history_[-1]["seconds"], 3) if regressor.history_ else 0.0,
+        "loss": regressor.loss_,
         "stop_reason": str(regressor.stop_reason_),
         "version": dgsr.__version__,
     }

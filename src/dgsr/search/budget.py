@@ -23,7 +23,7 @@ class Budget:
     ----------
     max_evaluations : int
     max_time : float or None
-        Seconds; None stands for no limit.
+        Seconds; None stands for no limit. Several searches may share a budget, one after the other.
 
     Attributes
     ----------
@@ -34,10 +34,14 @@ class Budget:
     """
 
     def __init__(self, max_evaluations: int, max_time: float | None) -> None:
-        self.max_evaluations = max_evaluations
-        self.max_time = np.inf if max_time is None else max_time
+        self._most = max_evaluations, np.inf if max_time is None else max_time
+        self.max_evaluations, self.max_time = self._most
         self.n_evaluations = self.n_invalid = 0
         self._started, self._earlier_seconds = time.perf_counter(), 0.0
+
+    def end_at(self, share: float) -> None:
+        """Let the budget be spent when this share of it is, at least one evaluation."""
+        self.max_evaluations, self.max_time = max(int(share * self._most[0]), 1), share * self._most[1]
 
     @property
     def seconds(self) -> float:

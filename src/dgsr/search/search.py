@@ -73,6 +73,8 @@ class Search:
     engine : str or Engine
         ``"compiled"``, ``"deap"``, or an object with their method `evolve`.
     seed : int
+    budget : Budget, optional
+        The budget that the search shares with others; by default that of the configuration.
     """
 
     def __init__(
@@ -84,6 +86,7 @@ class Search:
         generator: Generator | None,
         engine: str | Engine = "compiled",
         seed: int = 0,
+        budget: Budget | None = None,
     ) -> None:
         self.config, self.library, self.data = config, library, data
         # The grammar is over the generator's tokens, which may be more than the library's.
@@ -92,7 +95,7 @@ class Search:
         self.engine = get_engine(engine, config.evolution)
         self.state = new_state(seed)
         self.history: list[dict[str, float]] = []
-        self.budget = Budget(config.max_evaluations, config.max_time)
+        self.budget = Budget(config.max_evaluations, config.max_time) if budget is None else budget
         self.evaluation = evaluation_of(data, library, constraints, config, self.budget)
         self.solver = ExactSolver(library, data, self.grammar) if self.evaluation.is_solved else None
         self._law = None if self.solver is None else self.solver.solve(0)  # holds one program or none
@@ -356,7 +359,7 @@ class Search:
 
 def run(search: Search, callback: Callable[[Search], None] | None = None) -> str:
     """Run rounds until there is a reason to stop, and return it; call `callback` after each round."""
-    if search.n_evaluations == 0 and search.stop_reason() is None:
+    if not search.history and search.stop_reason() is None:
         for step in (search.glance, search.solve_further):
             before = search.n_evaluations
             step()

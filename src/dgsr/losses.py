@@ -1,0 +1,176 @@
+"""What a formula is judged by: losses other than the square, as weights of the rows.
+
+A loss rho(y, f) of one row is the square of its residual times the weight rho / (y - f)**2. So a search for
+the lowest loss is a search for the lowest weighted square, whose weights follow from the best formula so far
+(iteratively reweighted least squares; Beaton and Tukey, 1974). Relative errors need one pass, since their
+weights do not depend on the formula. The others take three, and begin with weights that leave out what lies
+far from its neighbours, because formulas that search by plain squares bend towards outliers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+from scipy.spatial import cKDTree
+
+from dgsr.population import DataSet
+
+#: A function of the targets and the values of a formula, both of shape (n_rows,), that returns the loss of
+#: every row, not negative.
+Loss = Callable[[np.ndarray, np.ndarray], np.ndarray]
+
+#: The losses with a name.
+LOSSES = ("auto", "squared", "relative", "absolute", "huber")
+
+# Residuals beyond this many robust standard deviations count in proportion and not squared (Huber, 1964: 95%
+# efficiency under normal noise), and the robust standard deviation in median absolute residuals.
+_HUBER, _DEVIATIONS = 1.345, 1.4826
+# Residuals below this share of the median one are taken for it, so that no weight is infinite.
+_SMALLEST = 0.01
+# Least precision, so that its logarithm is finite.
+_LEAST = 1e-250
+# Neighbours of a row, and the robust standard deviations beyond which its target is far from theirs.
+_N_NEIGHBOURS, _FAR = 6, 3.0
+# Most rows whose neighbours are looked for, which takes a tenth of a second.
+_MOST_ROWS = 5_000
+# The target spans decades if its median absolute value is this share of its largest one, or less.
+_SPAN = 0.01
+
+
+class Pass(NamedTuple):
+    """One search of a fit: the loss that its rows are weighted by, and the share of the budget it ends at."""
+
+    loss: str | Loss
+    until: float
+    goes_on: bool  # whether it begins with what the last pass found
+
+
+def passes(loss: str | Loss, y: np.ndarray) -> list[Pass]:
+    """Return the searches of a fit with some loss on the targets `y`, shape (n_rows,)."""
+    if loss == "auto":
+        if spans_decades(y):
+            return [Pass("squared", 0.5, False), Pass("relative", 1.0, False)]
+        loss = "squared"
+    if loss in ("squared", "relative"):
+        return [Pass(loss, 1.0, False)]
+    first = "neighbours" if _forgives(loss) else "squared"
+    return [Pass(first, 0.4, False), Pass(loss, 0.7, True), Pass(loss, 1.0, True)]
+
+
+def _forgives(loss: str | Loss) -> bool:
+    """Return whether large residuals count less under a loss than their squares do."""
+    if isinstance(loss, str):
+        return True
+    y = np.linspace(-1.0, 1.0, 21)
+    of_one, of_ten = (np.mean(_checked(loss, y, y + size * (-1.0) ** np.arange(21))) for size in (1.0, 10.0))
+    return bool(of_ten < 10.0**1.5 * of_one)
+
+
+def spans_decades(y: np.ndarray) -> bool:
+    """Return whether a few rows carry all of the variance of targets of shape (n_rows,), none of them 0."""
+    sizes = np.abs(y)
+    return bool(sizes.min() > 0.0 and np.median(sizes) <= _SPAN * sizes.max())
+
+
+def check_loss(loss: str | Loss, y: np.ndarray) -> None:
+    """Raise ValueError if a loss has no meaning for some targets."""
+    if loss == "relative" and not np.all(y):
+        n = int(np.sum(y == 0.0))
+        raise ValueError(
+            f"loss='relative' needs targets other than 0, and y is 0 in {n} rows; leave these out, or choose "
+            "another loss."
+        )
+
+
+def precisions(loss: str | Loss, X: np.ndarray, y: np.ndarray, predicted: np.ndarray) -> np.ndarray:
+    """Return the weights of rows with which squared residuals are a loss.
+
+    Parameters
+    ----------
+    loss : str or callable
+        The loss of a `Pass`.
+    X : ndarray of shape (n_rows, n_features)
+    y, predicted : ndarray of shape (n_rows,)
+        The targets, and the values of the best formula so far.
+
+    Returns
+    -------
+    ndarray of shape (n_rows,)
+        At most 1, the largest.
+
+    Raises
+    ------
+    ValueError
+        If a callable does not return one finite number for every row, not negative and not all 0.
+    """
+    if loss == "squared":
+        return np.ones(len(y))
+    if loss == "neighbours":
+        return _near_neighbours(X, y)
+    if loss == "relative":
+        return np.maximum((np.abs(y).min() / np.abs(y)) ** 2, _LEAST)
+    sizes = np.abs(y - predicted)
+    middle = float(np.median(sizes))
+    if middle == 0.0:  # most rows are exact, and the others are outliers
+        middle = float(sizes.max()) * 1e-6 or 1.0
+    sizes = np.maximum(sizes, _SMALLEST * middle)
+    if loss == "absolute":
+        found = 1.0 / sizes
+    elif loss == "huber":
+        found = np.minimum(1.0, _HUBER * _DEVIATIONS * middle / sizes)
+    else:
+        found = _checked(loss, y, predicted) / sizes**2
+    return np.maximum(found / found.max(), _LEAST)
+
+
+def _near_neighbours(X: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Return low weights for rows whose target is far from the median of their neighbours' targets.
+
+    Where rows are more than a search or a fit of constants sees, all weigh the same.
+    """
+    if len(y) > _MOST_ROWS:
+        return np.ones(len(y))
+    ranks = np.argsort(np.argsort(X, axis=0, kind="stable"), axis=0)  # so that no column outweighs another
+    n = min(_N_NEIGHBOURS, len(y) - 1)
+    _, nearest = cKDTree(ranks).query(ranks, k=n + 1)
+    sizes = np.abs(y - np.median(y[nearest[:, 1:]], axis=1))
+    limit = _FAR * _DEVIATIONS * float(np.median(sizes)) or float(sizes.max()) or 1.0
+    return np.maximum(np.minimum(1.0, limit / np.maximum(sizes, limit)) ** 4, _LEAST)
+
+
+def _checked(loss: str | Loss, y: np.ndarray, predicted: np.ndarray) -> np.ndarray:
+    """Return what a callable computes for each row."""
+    assert callable(loss)
+    values = np.asarray(loss(y, predicted), dtype=np.float64)
+    if values.shape != y.shape:
+        raise ValueError(
+            f"loss returned an array of shape {values.shape} for {len(y)} rows; it must return the loss of "
+            "every row, and not their mean."
+        )
+    if not (np.isfinite(values).all() and values.min() >= 0.0 and values.max() > 0.0):
+        raise ValueError(
+            "loss returned numbers that are not finite, are negative, or all 0; mend the function."
+        )
+    return values
+
+
+def description(data: DataSet, precision: np.ndarray, loss: float) -> float:
+    """Return the bits of the residuals of a formula, such that weightings of the same rows can be compared.
+
+    The noise of row i is taken for normal with a standard deviation of s / sqrt(precision_i), where s is
+    estimated.
+
+    Parameters
+    ----------
+    data : DataSet
+        The rows, weighted by `precision` too.
+    precision : ndarray of shape (n_rows,)
+    loss : float
+        NMSE of the formula on these data.
+    """
+    of_rows = data.weights / precision  # their own weights, up to a factor
+    of_rows = of_rows / of_rows.mean()
+    variance = loss * data.variance * np.mean(of_rows * precision)
+    return float(0.5 * data.n_effective * (np.log2(variance) - np.mean(of_rows * np.log2(precision))))

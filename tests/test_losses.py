@@ -1,0 +1,171 @@
+"""Losses as weights of rows, and fits that are judged by them."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import dgsr
+from dgsr import DGSRRegressor
+from dgsr.losses import LOSSES, check_loss, description, passes, precisions, spans_decades
+from dgsr.population import DataSet
+
+seeds = st.integers(0, 2**32 - 1)
+
+
+def log_cosh(y, predicted):
+    return np.log(np.cosh(y - predicted))
+
+
+def rows_of(seed, n=20):
+    rng = np.random.default_rng(seed)
+    y = rng.normal(size=n)
+    return rng.normal(size=(n, 2)), y, y + rng.normal(size=n)
+
+
+@pytest.mark.parametrize(
+    ("loss", "of_row"),
+    [
+        ("squared", lambda y, f: (y - f) ** 2),
+        ("relative", lambda y, f: ((y - f) / y) ** 2),
+        ("absolute", lambda y, f: np.abs(y - f)),
+        (log_cosh, log_cosh),
+    ],
+)
+@settings(max_examples=20)
+@given(seed=seeds)
+def test_weighted_squares_are_the_loss(loss, of_row, seed):
+    X, y, predicted = rows_of(seed)
+    weighted = precisions(loss, X, y, predicted) * (y - predicted) ** 2
+    # Residuals below a hundredth of the median one are taken for it.
+    is_large = np.abs(y - predicted) > 0.01 * np.median(np.abs(y - predicted))
+    shares = (weighted / of_row(y, predicted))[is_large]
+    np.testing.assert_allclose(shares, shares[0], rtol=1e-9)
+
+
+@settings(max_examples=20)
+@given(seeds)
+def test_the_slope_of_hubers_loss_ends_to_grow(seed):
+    X, y, predicted = rows_of(seed)
+    slopes = precisions("huber", X, y, predicted) * np.abs(y - predicted)
+    limit = 1.345 * 1.4826 * np.median(np.abs(y - predicted))
+    np.testing.assert_allclose(slopes, np.minimum(np.abs(y - predicted), limit))
+
+
+def test_rows_far_from_their_neighbours_weigh_little():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(size=(200, 2))
+    y = X[:, 0] + 0.05 * rng.normal(size=200)
+    y[:10] += 5.0
+    found = precisions("neighbours", X, y, y)
+    assert found[:10].max() < 0.01
+    assert np.median(found[10:]) == 1.0
+
+
+def test_precisions_are_finite_and_positive_for_extreme_targets():
+    X = np.arange(6.0)[:, None]
+    y = np.array([1e-200, 1.0, 1e5, -1e200, 2.0, 3.0])
+    for loss in ("relative", "absolute", "huber", "neighbours"):
+        for predicted in (y, np.zeros(6)):
+            found = precisions(loss, X, y, predicted)
+            assert np.isfinite(found).all()
+            assert found.min() > 0.0
+            assert found.max() <= 1.0
+
+
+def test_a_target_over_decades_takes_a_pass_of_relative_errors():
+    over_decades = np.logspace(-3, 3, 50)
+    assert spans_decades(over_decades)
+    assert [step.loss for step in passes("auto", over_decades)] == ["squared", "relative"]
+    for y in (np.linspace(1.0, 2.0, 50), np.append(over_decades, 0.0)):
+        assert [step.loss for step in passes("auto", y)] == ["squared"]
+    for loss in (*LOSSES, log_cosh):
+        shares = [step.until for step in passes(loss, over_decades)]
+        assert shares == sorted(shares)
+        assert shares[-1] == 1.0
+
+
+def test_a_callable_that_does_not_forgive_begins_with_squares():
+    y = np.linspace(1.0, 2.0, 50)
+    assert passes(lambda y, f: (y - f) ** 4, y)[0].loss == "squared"
+    assert passes(lambda y, f: np.abs(y - f), y)[0].loss == "neighbours"
+
+
+@settings(max_examples=20)
+@given(seeds, st.floats(1e-3, 1e3))
+def test_the_description_does_not_depend_on_the_scale_of_the_precision(seed, scale):
+    X, y, _ = rows_of(seed)
+    data, precision = DataSet.from_arrays(X, y), np.exp(np.random.default_rng(seed).normal(size=20))
+    weighted = data.with_precision(precision)
+    bits = description(weighted, precision, 0.1)
+    assert description(data.with_precision(scale * precision), scale * precision, 0.1) == pytest.approx(bits)
+    # The likelihood of independent normal residuals, up to terms that are the same for all precisions.
+    variance = 0.1 * weighted.variance * precision.mean()
+    expected = 0.5 * np.sum(np.log2(variance / precision))
+    assert bits == pytest.approx(expected)
+
+
+def test_a_precision_says_how_exact_a_row_is_and_not_how_often_it_was_measured():
+    X, y, _ = rows_of(0)
+    data = DataSet.from_arrays(X, y, np.repeat([1.0, 3.0], 10))
+    other = data.with_precision(np.linspace(0.1, 1.0, 20))
+    assert other.n_effective == data.n_effective == pytest.approx((10 + 30) ** 2 / (10 + 90))
+    expected = data.weights * np.linspace(0.1, 1.0, 20)
+    np.testing.assert_allclose(other.weights, expected / expected.mean())
+
+
+@pytest.mark.parametrize(
+    ("loss", "message"),
+    [
+        (lambda y, f: np.mean((y - f) ** 2), "the loss of every row"),
+        (lambda y, f: y - f, "negative"),
+        (lambda y, f: np.full(len(y), np.nan), "not finite"),
+        ("cubic", "loss"),
+    ],
+)
+def test_a_bad_loss_is_named(loss, message):
+    X, y, _ = rows_of(0)
+    with pytest.raises(ValueError, match=message):
+        DGSRRegressor(generator=None, max_evaluations=300, loss=loss).fit(X, y)
+
+
+def test_relative_errors_need_targets_other_than_zero():
+    with pytest.raises(ValueError, match="y is 0 in 2 rows"):
+        check_loss("relative", np.array([1.0, 0.0, 2.0, 0.0]))
+
+
+@pytest.mark.search
+@pytest.mark.parametrize("loss", ["absolute", "huber", log_cosh])
+def test_a_law_is_found_behind_outliers(loss):
+    rng = np.random.default_rng(0)
+    X = rng.uniform(0.5, 3.0, (80, 2))
+    law = 2.5 * X[:, 0] / X[:, 1]
+    y = law + 0.02 * rng.normal(size=80)
+    y[::10] += 5.0 * rng.normal(size=8)
+    model = DGSRRegressor(generator=None, max_evaluations=20_000, loss=loss, random_state=0).fit(X, y)
+    assert np.mean((model.predict(X) - law) ** 2) < 1e-4 * law.var()
+    assert model.loss_ == (loss if isinstance(loss, str) else "callable")
+
+
+@pytest.mark.search
+def test_a_law_over_decades_with_relative_noise_is_found_by_default(tmp_path):
+    rng = np.random.default_rng(0)
+    X = 10 ** rng.uniform(-1.0, 2.0, (60, 2))
+    law = 3.7 * X[:, 0] / X[:, 1] ** 2
+    y = law * np.exp(0.05 * rng.normal(size=60))
+    model = DGSRRegressor(generator=None, max_evaluations=40_000, random_state=0).fit(X, y)
+    assert model.loss_ == "relative"
+    assert np.abs(model.predict(X) / law - 1.0).max() < 0.05
+    model.save(tmp_path / "fit.dgsr")
+    assert dgsr.load(tmp_path / "fit.dgsr").loss_ == "relative"
+
+
+def test_passes_share_one_budget():
+    X, y, _ = rows_of(1, 40)
+    model = DGSRRegressor(generator=None, max_evaluations=3_000, batch_size=50, loss="huber", random_state=0)
+    model.fit(X, y)
+    assert model.n_evaluations_ == 3_000
+    done = [entry["evaluations"] for entry in model.history_]
+    assert done == sorted(done)
+    assert done[-1] == 3_000
+    assert {1_200, 2_100} <= set(done)
