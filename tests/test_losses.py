@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.stats import norm
 
 import dgsr
 from dgsr import DGSRRegressor
@@ -92,17 +93,18 @@ def test_a_callable_that_does_not_forgive_begins_with_squares():
 
 
 @settings(max_examples=20)
-@given(seeds, st.floats(1e-3, 1e3))
-def test_the_description_does_not_depend_on_the_scale_of_the_precision(seed, scale):
-    X, y, _ = rows_of(seed)
-    data, precision = DataSet.from_arrays(X, y), np.exp(np.random.default_rng(seed).normal(size=20))
-    weighted = data.with_precision(precision)
-    bits = description(weighted, precision, 0.1)
-    assert description(data.with_precision(scale * precision), scale * precision, 0.1) == pytest.approx(bits)
-    # The likelihood of independent normal residuals, up to terms that are the same for all precisions.
-    variance = 0.1 * weighted.variance * precision.mean()
-    expected = 0.5 * np.sum(np.log2(variance / precision))
-    assert bits == pytest.approx(expected)
+@given(seeds)
+def test_the_description_is_a_likelihood(seed):
+    X, y, predicted = rows_of(seed)
+    data = DataSet.from_arrays(X, y)
+    deviation = np.sqrt(np.mean((y - predicted) ** 2))
+    constant = 0.5 * 20 * np.log2(2.0 * np.pi * np.e)
+    expected = -norm.logpdf(y, predicted, deviation).sum() / np.log(2.0)
+    assert description("squared", data, predicted) + constant == pytest.approx(expected)
+    deviations = np.abs(predicted) * np.sqrt(np.mean(((y - predicted) / predicted) ** 2))
+    expected = -norm.logpdf(y, predicted, deviations).sum() / np.log(2.0)
+    assert description("relative", data, predicted) + constant == pytest.approx(expected)
+    assert description("relative", data, 0.0 * y) == np.inf
 
 
 def test_a_precision_says_how_exact_a_row_is_and_not_how_often_it_was_measured():

@@ -156,21 +156,24 @@ def _checked(loss: str | Loss, y: np.ndarray, predicted: np.ndarray) -> np.ndarr
     return values
 
 
-def description(data: DataSet, precision: np.ndarray, loss: float) -> float:
-    """Return the bits of the residuals of a formula, such that weightings of the same rows can be compared.
+def description(loss: str | Loss, data: DataSet, predicted: np.ndarray) -> float:
+    """Return the bits of the residuals of a formula under normal noise, so that losses can be compared.
 
-    The noise of row i is taken for normal with a standard deviation of s / sqrt(precision_i), where s is
-    estimated.
+    The standard deviation of the noise is the same in all rows, or for ``"relative"`` in proportion to the
+    formula. It must not be in proportion to the target, which would let a formula that is 0 everywhere be
+    one standard deviation off in every row, however small the target.
 
     Parameters
     ----------
+    loss : str or callable
     data : DataSet
-        The rows, weighted by `precision` too.
-    precision : ndarray of shape (n_rows,)
-    loss : float
-        NMSE of the formula on these data.
+        The rows as given, not weighted by a precision.
+    predicted : ndarray of shape (n_rows,)
+        Values of the formula.
     """
-    of_rows = data.weights / precision  # their own weights, up to a factor
-    of_rows = of_rows / of_rows.mean()
-    variance = loss * data.variance * np.mean(of_rows * precision)
-    return float(0.5 * data.n_effective * (np.log2(variance) - np.mean(of_rows * np.log2(precision))))
+    shares = data.weights / data.weights.sum()
+    scale = np.abs(predicted) if loss == "relative" else np.ones(len(predicted))
+    with np.errstate(all="ignore"):
+        square = np.sum(shares * ((data.y - predicted) / scale) ** 2)
+        bits = data.n_effective * (0.5 * np.log2(square) + np.sum(shares * np.log2(scale)))
+    return float(bits) if np.isfinite(square) and scale.min() > 0.0 else np.inf

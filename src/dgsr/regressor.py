@@ -364,7 +364,7 @@ class DGSRRegressor(FittedRegressor):
             self._run(search, rows)
             judged = step.loss if self.loss == "auto" else self.loss
             self.loss_ = judged if isinstance(judged, str) else "callable"
-            bits = self._description(rows.data, prepared.data)
+            bits = self._description(step.loss, prepared.data)
             if bits >= shortest and not step.goes_on:
                 self.__dict__.update(earlier)
                 rows = earlier_rows
@@ -379,12 +379,12 @@ class DGSRRegressor(FittedRegressor):
         predicted = np.asarray(self.expression_(X)) if hasattr(self, "expression_") else y
         return precisions(loss, X, y, np.where(np.isfinite(predicted), predicted, y.mean()))
 
-    def _description(self, data: DataSet, unweighted: DataSet) -> float:
+    def _description(self, loss: str | Loss, data: DataSet) -> float:
         """Return the bits of the chosen formula and its residuals; -inf for an exact fit."""
         chosen = self.pareto_front_[self.pareto_front_.index_of(self.expression_)]
         if chosen.loss <= self.tolerance:
             return -np.inf
-        of_residuals = description(data, data.weights / unweighted.weights, chosen.loss)
+        of_residuals = description(loss, data, self.expression_(data.columns.T))
         return of_residuals + chosen.description_length
 
     def _run(self, search: Search, prepared: Prepared) -> None:
