@@ -116,13 +116,18 @@ class Population:
             np.concatenate([p.constants for p in populations]),
         )
 
-    def of_width(self, width: int) -> Population:
-        """Return the programs of at most `width` tokens in arrays of that width."""
+    def of_width(self, width: int, n_constants: int | None = None) -> Population:
+        """Return the programs of at most `width` tokens in arrays for as many, and for as many constants."""
         kept = self[self.lengths <= width]
         tokens = np.zeros((len(kept), width), dtype=np.int64)
         common = min(width, kept.tokens.shape[1])
         tokens[:, :common] = kept.tokens[:, :common]
-        return Population(kept.library, tokens, kept.lengths, kept.constants)
+        constants = kept.constants
+        if n_constants is not None:
+            constants = np.ones((len(kept), n_constants))
+            common = min(n_constants, kept.constants.shape[1])
+            constants[:, :common] = kept.constants[:, :common]
+        return Population(kept.library, tokens, kept.lengths, constants)
 
     @classmethod
     def from_expressions(cls, expressions: Sequence[Expression]) -> Population:

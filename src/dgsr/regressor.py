@@ -15,6 +15,7 @@ from sklearn.base import _fit_context
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import _check_sample_weight, validate_data
+from threadpoolctl import threadpool_limits
 
 from dgsr import saving
 from dgsr.constants.uncertainty import Uncertainty, linear_leave_one_out
@@ -80,8 +81,9 @@ class DGSRRegressor(FittedRegressor):
         Whether the decoder is refined during the search. ``"auto"`` refines it but where constants are fitted
         and the generator has a guide, as in the default library: there it took time and found no more.
     look_up : bool, default=True
-        Whether exact search solves for the law before and between the rounds, and repairs near misses. It
-        works on exact data, in libraries without fitted constants.
+        Whether short laws are looked for exhaustively, too. In libraries without fitted constants exact search
+        solves for the law of exact data before and between the rounds, and repairs near misses; in those with
+        constants all laws of two simple terms are compared before the first round.
     gp : {"compiled", "deap"} or object, default="compiled"
         Engine of the genetic programming; an object needs the method `evolve` of
         `dgsr.evolution.Engine`.
@@ -521,12 +523,13 @@ def load(path: str | Path) -> DGSRRegressor:
 
 @contextmanager
 def _one_thread() -> Iterator[None]:
-    """Let torch use one thread: sums then have one order, and parallel fits do not compete for cores."""
+    """Let torch and numpy use one thread: sums have one order, and parallel fits do not compete for cores."""
     import torch
 
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
-        yield
+        with threadpool_limits(1, user_api="blas"):
+            yield
     finally:
         torch.set_num_threads(before)

@@ -53,7 +53,8 @@ class SearchConfig:
         Share of the programs that a round begins with that are the best of the last round, in libraries with
         constants, because their fitted constants cannot be sampled.
     look_up : bool
-        Whether exact search looks for the law and repairs near misses, in libraries without fitted constants.
+        Whether exact search looks for the law and repairs near misses, in libraries without fitted constants,
+        and whether laws of two simple terms are compared exhaustively, in those with constants.
     random_share : float or None
         Share of the other programs that are random; the rest are sampled. Random programs reach what has a
         low probability under the generator, and take no time. None stands for 0.8, and in libraries with

@@ -27,6 +27,7 @@ from dgsr.evolution import Engine, get_engine, random_population
 from dgsr.exact_search import ExactSolver
 from dgsr.expressions.constraints import Constraints, Grammar
 from dgsr.expressions.library import Library
+from dgsr.kernels.grammar import are_valid
 from dgsr.kernels.random import new_state
 from dgsr.pareto import ParetoArchive
 from dgsr.population import DataSet, Population, rewards_of
@@ -38,6 +39,7 @@ from dgsr.search.refinement import Refinement
 from dgsr.search.restarts import Restarts
 from dgsr.search.scored import Scored
 from dgsr.search.sums import sums_of_terms
+from dgsr.search.two_terms import two_term_programs
 
 if TYPE_CHECKING:
     from dgsr.generator.generator import Generator
@@ -251,6 +253,18 @@ class Search:
         if len(nmse):
             self.record(nmse)
 
+    def compare_pairs(self) -> None:
+        """Evaluate the best formulas of two terms where constants are fitted; evolution begins with them."""
+        if not (self.config.look_up and self.evaluation.fits_constants) or self._should_stop():
+            return
+        n_tokens, n_constants = self._nothing.programs.tokens.shape[1], self.evaluation.n_constants
+        programs = two_term_programs(self.data, self.library).of_width(n_tokens, n_constants)
+        programs = programs[are_valid(programs.tokens, programs.lengths, self.grammar)]
+        nmse = self.evaluate(programs, len(programs))
+        self.generation = self.generation.and_also(Scored(programs, nmse))
+        if len(nmse):
+            self.record(nmse)
+
     def solve_further(self) -> None:
         """Solve for the law at the solver's next stage, in a million subprograms, if there is time.
 
@@ -360,7 +374,7 @@ class Search:
 def run(search: Search, callback: Callable[[Search], None] | None = None) -> str:
     """Run rounds until there is a reason to stop, and return it; call `callback` after each round."""
     if not search.history and search.stop_reason() is None:
-        for step in (search.glance, search.solve_further):
+        for step in (search.glance, search.compare_pairs, search.solve_further):
             before = search.n_evaluations
             step()
             if callback is not None and search.n_evaluations > before:

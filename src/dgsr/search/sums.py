@@ -8,7 +8,6 @@ time the one that shortens the description of formula and residuals the most.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import permutations
 
 import numpy as np
 
@@ -16,6 +15,7 @@ from dgsr.constants.fitting import fit_constants
 from dgsr.expressions.formula_prior import structure_bits
 from dgsr.expressions.library import Library
 from dgsr.population import DataSet, Population
+from dgsr.search.terms import Term, columns_of, functions_of, joined, population_of
 
 # Most values of terms that are compared, and most rows; most tokens of a term, most simple functions, most
 # terms of a sum.
@@ -30,9 +30,6 @@ _STEPS = 30
 _PATIENCE = 3
 # Share of a term's values that the terms before it may leave to it at the least.
 _LEAST_NEW = 1e-3
-_UNARY = ("square", "cube", "sqrt", "log", "inv", "exp", "tanh", "sin", "cos")
-
-_Term = tuple[tuple[int, ...], tuple[float, ...]]  # tokens and constants
 
 
 def sums_of_terms(programs: Sequence[Population], data: DataSet, max_length: int) -> Population:
@@ -53,7 +50,7 @@ def sums_of_terms(programs: Sequence[Population], data: DataSet, max_length: int
     """
     library = programs[0].library
     terms = [*_simple(library), *(part for population in programs for part in _parts(population))]
-    pool = _population(library, list(dict.fromkeys(terms)))
+    pool = population_of(library, list(dict.fromkeys(terms)))
     # Terms are compared on fewer rows, whose number is that of the description, too.
     sample = data.evenly_spaced(min(_MOST_ROWS, _MOST_VALUES // len(pool)))
     root = np.sqrt(sample.weights)
@@ -73,33 +70,26 @@ def sums_of_terms(programs: Sequence[Population], data: DataSet, max_length: int
         tokens, constants = _sum(pool, chosen[:n], factors)
         if len(tokens) <= max_length and _ROWS_PER_CONSTANT * len(constants) <= data.n_effective:
             sums.append((tuple(tokens), tuple(constants)))
-    found = _population(library, sums)
+    found = population_of(library, sums)
     if len(found):
         fit_constants(found, data, scaled=False, n_iterations=_STEPS)
     return found
 
 
-def _simple(library: Library) -> list[_Term]:
+def _simple(library: Library) -> list[Term]:
     """Return the columns, functions of one of them, and products and quotients of two."""
-    columns = [library.first_variable + i for i in range(library.n_variables)]
-    unary = [library.index[name] for name in _UNARY if name in library.index]
-    found: list[tuple[int, ...]] = [(column,) for column in columns]
-    found += [(operator, column) for column in columns for operator in unary]
-    for first, second in permutations(columns, 2):
-        if len(found) >= _MOST_SIMPLE:
-            break
-        if first < second:
-            found.append((library.index["mul"], first, second))
-        if "div" in library.index:
-            found.append((library.index["div"], first, second))
+    columns = columns_of(library)
+    few = columns[: int(np.sqrt(_MOST_SIMPLE))]
+    products = [term for term in joined(library, few, few, ("mul", "div")) if term[1:2] != term[2:]]
+    found = [*columns, *functions_of(library, columns), *products]
     return [(tokens, ()) for tokens in found[:_MOST_SIMPLE]]
 
 
-def _parts(programs: Population) -> list[_Term]:
+def _parts(programs: Population) -> list[Term]:
     """Return the subprograms that have a variable and are not too long."""
     library = programs.library
     arity, const = library.table.arity, library.index["const"]
-    found: list[_Term] = []
+    found: list[Term] = []
     for i in range(len(programs)):
         tokens = programs.tokens[i, : programs.lengths[i]]
         places = np.concatenate([[0], np.cumsum(tokens == const)])  # of the constants
@@ -114,17 +104,6 @@ def _parts(programs: Population) -> list[_Term]:
                 own = programs.constants[i, places[start] : places[stop]]
                 found.append((tuple(part.tolist()), tuple(own.tolist())))
     return found
-
-
-def _population(library: Library, terms: list[_Term]) -> Population:
-    width = max((len(tokens) for tokens, _ in terms), default=1)
-    n_constants = max((len(constants) for _, constants in terms), default=0)
-    population = Population.empty(len(terms), library, width, max(n_constants, 1))
-    for i, (tokens, constants) in enumerate(terms):
-        population.tokens[i, : len(tokens)] = tokens
-        population.lengths[i] = len(tokens)
-        population.constants[i, : len(constants)] = constants
-    return population
 
 
 def _pursue(values: np.ndarray, y: np.ndarray, ones: np.ndarray, bits: np.ndarray, n: float) -> list[int]:

@@ -1,0 +1,55 @@
+"""Simple terms: the subprograms that sums and pairs of terms are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from dgsr.expressions.library import Library
+from dgsr.population import Population
+
+#: Tokens of a term, and the values of its constants.
+Term = tuple[tuple[int, ...], tuple[float, ...]]
+
+_UNARY = ("square", "cube", "sqrt", "log", "inv", "exp", "tanh", "sin", "cos")
+
+
+def columns_of(library: Library) -> list[tuple[int, ...]]:
+    """Return the columns as terms."""
+    return [(library.first_variable + i,) for i in range(library.n_variables)]
+
+
+def functions_of(library: Library, terms: Iterable[tuple[int, ...]]) -> list[tuple[int, ...]]:
+    """Return the functions of one argument of every term."""
+    unary = [library.index[name] for name in _UNARY if name in library.index]
+    return [(operator, *term) for term in terms for operator in unary]
+
+
+def joined(
+    library: Library,
+    terms: Sequence[tuple[int, ...]],
+    others: Sequence[tuple[int, ...]],
+    names: Sequence[str] = ("mul", "div", "add", "sub"),
+) -> list[tuple[int, ...]]:
+    """Return every term and every other one joined by some operators, once where their order is the same."""
+    found = []
+    for name in names:
+        if name not in library.index:
+            continue
+        operator, is_symmetric = library.index[name], name in ("mul", "add")
+        either_way = is_symmetric and terms is others
+        found += [(operator, *a, *b) for a in terms for b in others if not (either_way and b < a)]
+        if not is_symmetric and terms is not others:
+            found += [(operator, *b, *a) for a in terms for b in others]
+    return found
+
+
+def population_of(library: Library, terms: Sequence[Term]) -> Population:
+    """Return terms as a population, in arrays as wide as needed."""
+    width = max((len(tokens) for tokens, _ in terms), default=1)
+    n_constants = max((len(constants) for _, constants in terms), default=0)
+    population = Population.empty(len(terms), library, width, max(n_constants, 1))
+    for i, (tokens, constants) in enumerate(terms):
+        population.tokens[i, : len(tokens)] = tokens
+        population.lengths[i] = len(tokens)
+        population.constants[i, : len(constants)] = constants
+    return population

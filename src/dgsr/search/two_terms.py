@@ -1,0 +1,229 @@
+"""An exhaustive search for laws of two terms: h(y) = a f(x) + b g(x) + c, or y = a f(x) g(x).
+
+f and g are among the simplest terms of the columns; h is one of a few functions, whose inverse the formula
+then has. Millions of pairs are compared in a fraction of a second, since the share of the variance that a
+pair explains follows from inner products alone. Products are found by sorting the logarithms of their values.
+Exact laws are recognised at once; on noisy data the best pairs are what evolution begins with.
+
+References
+----------
+Ouyang et al., Phys. Rev. Materials 2, 083802, 2018 (SISSO): pairs from large spaces of features.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from dgsr.expressions.formula_prior import structure_bits
+from dgsr.expressions.library import Library
+from dgsr.population import DataSet, Population
+from dgsr.search.terms import Term, columns_of, functions_of, joined, population_of
+
+# Columns that terms are made of; terms whose pairs are compared, and those whose products are.
+_MOST_COLUMNS, _MOST_IN_PAIRS, _MOST_IN_PRODUCTS = 60, 1_000, 20_000
+# Rows that terms are compared on; fewest rows; least weight of such a row, as a share of the median one.
+_MOST_ROWS, _FEWEST_ROWS, _LEAST_WEIGHT = 200, 6, 0.01
+# Terms whose partners in products are looked at, since where values repeat thousands have some.
+_MOST_FIRST = 1_000
+# Pairs of each h, and products, that become programs.
+_BEST, _BEST_PRODUCTS = 20, 20
+# Unexplained share of the variance that is rounding; terms as alike as this leave nothing to each other.
+_ROUNDING, _ALIKE = 1e-14, 1e-7
+# Distance of two logarithms that are the same but for rounding.
+_SAME = 1e-9
+
+
+class _Transform(NamedTuple):
+    """A function h of the target, and the program with h(y) = a f + b g + c solved for y."""
+
+    needs: tuple[str, ...]  # operators of the program
+    forward: Callable[[np.ndarray], np.ndarray]
+    outer: tuple[str, ...]  # operators of its inverse, the first one first
+    is_even: bool  # whether the inverse takes what is positive alone
+
+
+_TRANSFORMS = (
+    _Transform(("add", "mul"), lambda y: y, (), False),
+    _Transform(("add", "mul", "inv"), lambda y: 1.0 / y, ("inv",), False),
+    _Transform(("add", "mul", "sub", "sqrt"), lambda y: y**2, ("sqrt",), True),
+    _Transform(("add", "mul", "sub", "inv", "sqrt"), lambda y: 1.0 / y**2, ("inv", "sqrt"), True),
+    _Transform(("add", "mul", "square"), lambda y: np.sqrt(np.abs(y)), ("square",), False),
+)
+
+
+class _Pairs:
+    """All pairs of some terms, and what comparisons with different targets share."""
+
+    def __init__(self, terms: _Terms) -> None:
+        self.terms, self._values, bits = terms
+        self._units = _units(self._values)
+        self._alike = self._units @ self._units.T
+        left = 1.0 - self._alike**2
+        left[np.tril_indices(len(bits))] = 0.0
+        self._is_pair = left > _ALIKE
+        self._left = np.where(self._is_pair, left, 1.0)
+        self._bits = bits[:, None] + bits
+
+    def best(self, target: np.ndarray) -> Iterator[tuple[int, int, float, float, float]]:
+        """Yield the numbers of the pairs that describe a target most shortly, and their a, b and c."""
+        n = min(_BEST, int(self._is_pair.sum()))
+        if n == 0 or not np.isfinite(target).all() or np.ptp(target) <= 1e-9 * np.abs(target).max():
+            return
+        shares = self._units @ _units(target[None])[0]
+        explained = shares[:, None] ** 2 + shares**2 - 2.0 * shares[:, None] * shares * self._alike
+        unexplained = np.maximum(1.0 - explained / self._left, _ROUNDING)
+        lengths = np.where(self._is_pair, 0.5 * len(target) * np.log2(unexplained) + self._bits, np.inf)
+        for at in np.sort(np.argpartition(lengths, n - 1, axis=None)[:n]).tolist():
+            i, j = divmod(at, len(self.terms))
+            design = np.column_stack([self._values[i], self._values[j], np.ones(len(target))])
+            sizes = np.abs(design).max(axis=0)
+            a, b, c = (np.linalg.lstsq(design / sizes, target, rcond=None)[0] / sizes).tolist()
+            if a != 0.0 and b != 0.0:
+                yield i, j, a, b, c
+
+
+def two_term_programs(data: DataSet, library: Library) -> Population:
+    """Return the best formulas of two terms, their scale and offset left out.
+
+    Parameters
+    ----------
+    data : DataSet
+    library : Library
+        A library with constants.
+
+    Returns
+    -------
+    Population
+        At most 20 programs for each function of the target, and 20 products; none for fewer than six rows.
+    """
+    # A row that weighs little next to the others may be an outlier.
+    usual = data.weights >= _LEAST_WEIGHT * np.median(data.weights)
+    sample = data._replace(weights=data.weights * usual).evenly_spaced(_MOST_ROWS)
+    y = sample.y
+    if len(y) < _FEWEST_ROWS or not {"add", "mul"} <= set(library.index):
+        return population_of(library, [])
+    with np.errstate(all="ignore"):
+        terms = _terms_of(sample, library)
+        found = _products(terms, y, library)
+        pairs = _Pairs(terms.best(_MOST_IN_PAIRS, y))
+        for transform in _TRANSFORMS:
+            if all(name in library.index for name in transform.needs):
+                found += _of_pairs(transform, pairs, y, library)
+        if all(name in library.index for name in ("exp", "pow")):
+            found += _powers(pairs, y, library)
+    return population_of(library, list(dict.fromkeys(found)))
+
+
+class _Terms(NamedTuple):
+    """Terms with their values on the rows, the simplest first."""
+
+    tokens: list[tuple[int, ...]]
+    values: np.ndarray  # (n_terms, n_rows)
+    bits: np.ndarray  # (n_terms,)
+
+    @classmethod
+    def of(cls, tokens: list[tuple[int, ...]], data: DataSet, library: Library) -> _Terms:
+        """Return different terms, but those that are constant, or not finite, on some row."""
+        population = population_of(library, [(term, ()) for term in dict.fromkeys(tokens)])
+        bits = structure_bits(library, population.tokens, population.lengths)
+        order = np.argsort(bits, kind="stable")
+        values = population[order].predict(data.columns.T)
+        sizes = np.abs(values).max(axis=1)
+        is_usable = np.isfinite(values).all(axis=1) & (sizes > 1e-100) & (sizes < 1e100)
+        is_usable &= np.ptp(values, axis=1) > 1e-9 * sizes
+        different = list(dict.fromkeys(tokens))
+        return cls([different[i] for i in order[is_usable]], values[is_usable], bits[order[is_usable]])
+
+    def best(self, n: int, y: np.ndarray) -> _Terms:
+        """Return at most n of the terms: the simplest ones, and those that explain the most alone."""
+        if len(self.bits) <= n:
+            return self
+        units, shares = _units(self.values), np.zeros(len(self.bits))
+        for target in (y, np.log(np.abs(y))):
+            if np.isfinite(target).all() and np.ptp(target) > 0.0:
+                shares = np.maximum(shares, (units @ _units(target[None])[0]) ** 2)
+        scores = self.bits + 0.5 * len(y) * np.log2(np.maximum(1.0 - shares, _ROUNDING))
+        kept = np.union1d(np.arange(n // 2), np.argsort(scores, kind="stable")[: n // 2])
+        return _Terms([self.tokens[i] for i in kept], self.values[kept], self.bits[kept])
+
+
+def _terms_of(data: DataSet, library: Library) -> _Terms:
+    """Return columns, functions of them and pairs of them, and functions of these and pairs with a column."""
+    columns = _Terms.of(columns_of(library), data, library).best(_MOST_COLUMNS, data.y).tokens
+    second = _Terms.of([*functions_of(library, columns), *joined(library, columns, columns)], data, library)
+    per_term = len(functions_of(library, columns[:1])) + 6 * len(columns)
+    inner = second.best(_MOST_IN_PRODUCTS // max(per_term, 1), data.y).tokens
+    third = [*functions_of(library, inner), *joined(library, inner, columns)]
+    return _Terms.of([*columns, *second.tokens, *third], data, library)
+
+
+def _units(values: np.ndarray) -> np.ndarray:
+    """Return rows less their means, brought to length 1."""
+    centred = values - values.mean(axis=1, keepdims=True)
+    return centred / np.linalg.norm(centred, axis=1, keepdims=True)
+
+
+def _of_pairs(transform: _Transform, pairs: _Pairs, y: np.ndarray, library: Library) -> list[Term]:
+    """Return the programs of the best pairs under one function of the target."""
+    index = library.index
+    found: list[Term] = []
+    outer = tuple(index[name] for name in transform.outer)
+    add, mul, const = index["add"], index["mul"], index["const"]
+    for i, j, a, b, c in pairs.best(transform.forward(y)):
+        f, g = pairs.terms[i], pairs.terms[j]
+        if transform.is_even and a < 0.0 < b:
+            f, g, a, b = g, f, b, a
+        pair = (add, *f, mul, const, *g)  # the factor a is left to the scale of the formula
+        if not outer:
+            found.append((pair, (b / a,)))
+        elif transform.is_even and a < 0.0:
+            found.append(((*outer, index["sub"], const, *pair), (c / -a, b / a)))
+        else:
+            found.append(((*outer, add, *pair, const), (b / a, c / a)))
+    return found
+
+
+def _powers(pairs: _Pairs, y: np.ndarray, library: Library) -> list[Term]:
+    """Return products of powers and exponentials: log|y| = a f + b g + c."""
+    index = library.index
+
+    def factor(term: tuple[int, ...], power: float) -> Term:
+        if term[0] == index.get("log"):
+            return (index["pow"], *term[1:], index["const"]), (power,)
+        return (index["exp"], index["mul"], index["const"], *term), (power,)
+
+    found: list[Term] = []
+    for i, j, a, b, _ in pairs.best(np.log(np.abs(y))):
+        (first, power), (second, other) = factor(pairs.terms[i], a), factor(pairs.terms[j], b)
+        found.append(((index["mul"], *first, *second), (*power, *other)))
+    return found
+
+
+def _products(terms: _Terms, y: np.ndarray, library: Library) -> list[Term]:
+    """Return the simplest products and quotients of two terms that are y up to a factor."""
+    ratios = np.log(np.abs(terms.values / terms.values[:, :1]))[:, 1:]
+    target = np.log(np.abs(y / y[0]))[1:]
+    numbers = np.flatnonzero(np.isfinite(ratios).all(axis=1))
+    if not np.isfinite(target).all() or len(numbers) == 0:
+        return []
+    ratios, at = ratios[numbers], int(np.argmax(np.abs(target)))
+    order = np.argsort(ratios[:, at], kind="stable")
+    ranked = ratios[order, at]
+    found: list[tuple[float, Term]] = []
+    needs = {"mul": target[at] - ratios[:, at], "div": ratios[:, at] - target[at]}
+    for name, needed in needs.items():
+        if name not in library.index:
+            continue
+        sign = 1.0 if name == "mul" else -1.0
+        first, last = np.searchsorted(ranked, needed - _SAME), np.searchsorted(ranked, needed + _SAME)
+        for i in np.flatnonzero(last > first)[:_MOST_FIRST].tolist():
+            near = order[first[i] : min(last[i], first[i] + _BEST_PRODUCTS)]
+            is_same = np.abs(ratios[i] + sign * ratios[near] - target).max(axis=1) < 10.0 * _SAME
+            for j in near[is_same].tolist():
+                one, other = numbers[i], numbers[j]
+                tokens = (library.index[name], *terms.tokens[one], *terms.tokens[other])
+                found.append((float(terms.bits[one] + terms.bits[other]), (tokens, ())))
+    return [term for _, term in sorted(found)[:_BEST_PRODUCTS]]
