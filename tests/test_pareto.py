@@ -12,7 +12,7 @@ from dgsr.expressions import Expression, get_library
 from dgsr.expressions.constraints import Constraints
 from dgsr.expressions.formula_prior import description_length
 from dgsr.kernels.random import new_state
-from dgsr.pareto import SELECTIONS, Candidate, ParetoArchive, ParetoFront
+from dgsr.pareto import SELECTIONS, Candidate, ParetoArchive, ParetoFront, _supported
 from dgsr.population import DataSet
 
 pytestmark = pytest.mark.search
@@ -97,7 +97,8 @@ def test_a_front_of_expressions_is_what_comparing_all_gives(n, seed):
     data = DataSet.from_arrays(X, Y, np.random.default_rng(seed).uniform(0.0, 2.0, len(Y)))
     nmse = population.nmse(data)
     front = ParetoFront.from_expressions([population[i] for i in range(n)], data, ["a", "b"])
-    expected = undominated(lengths_of(population), nmse)
+    supported = _supported([population[i] for i in range(n)], nmse, lengths_of(population), data, 0.0)
+    expected = undominated(lengths_of(population)[supported], nmse[supported])
     assert [(candidate.description_length, candidate.loss) for candidate in front] == expected
     for candidate in front:
         assert candidate.expression.feature_names == ("a", "b")
@@ -207,5 +208,6 @@ def test_a_front_is_a_sequence_that_shows_as_a_table():
         ["1", "3", bits, "0.25", "nan", "x1"],
     )
     frame = front.to_frame()
-    assert list(frame.columns) == ["complexity", "description_length", "loss", "formula"]
+    numbers = ["complexity", "description_length", "loss", "leave_one_out"]
+    assert list(frame.columns) == [*numbers, "standard_errors", "formula"]
     assert frame["loss"].tolist() == [1.0, 0.25]

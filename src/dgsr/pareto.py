@@ -11,6 +11,7 @@ from dgsr.constants.uncertainty import Uncertainty, uncertainty_of
 from dgsr.expressions.expression import Expression
 from dgsr.expressions.formula_prior import description_length, largest_bits, structure_bits
 from dgsr.expressions.library import Library
+from dgsr.expressions.soundness import weak_points
 from dgsr.population import DataSet, Population
 
 if TYPE_CHECKING:
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 #: Rules that choose a candidate of a front; see `ParetoFront.select`.
 SELECTIONS = ("mdl", "bic", "score", "accuracy", "holdout")
 
+# Bits that a weak point of a formula takes when it is compared with formulas that have none.
+_BITS_OF_WEAK_POINT = 20.0
 # Share by which a longer program must lower the NMSE to be on the front; a smaller gain is rounding.
 _NOTICEABLE = 1e-6
 
@@ -124,6 +127,30 @@ class ParetoArchive:
             getattr(self, name)[...] = array
 
 
+def _undominated(order: Sequence[int], losses: np.ndarray, tolerance: float) -> list[int]:
+    """Return the formulas, in rising order of length, that fit better than all before them."""
+    found: list[int] = []
+    best = np.inf
+    for i in order:
+        if losses[i] < (1.0 - _NOTICEABLE) * best and best > tolerance:
+            best = losses[i]
+            found.append(i)
+    return found
+
+
+def _supported(
+    expressions: Sequence[Expression], losses: np.ndarray, bits: np.ndarray, data: DataSet, tolerance: float
+) -> np.ndarray:
+    """Return which formulas the rows support, also in what they do between rows, shape (n_expressions,)."""
+    n_weak = np.zeros(len(losses))
+    finite = np.flatnonzero(np.isfinite(losses)).tolist()
+    n_weak[finite] = [len(weak_points(expressions[i], data.columns)) for i in finite]
+    with np.errstate(divide="ignore"):
+        totals = 0.5 * data.n_effective * np.log2(losses) + bits
+    limit = totals[n_weak == 0].min(initial=np.inf)
+    return (n_weak == 0) | (losses <= tolerance) | (totals + _BITS_OF_WEAK_POINT * n_weak < limit)
+
+
 class ParetoFront(Sequence[Candidate]):
     """Candidates in order of their description length, each a better fit than all shorter ones.
 
@@ -136,6 +163,9 @@ class ParetoFront(Sequence[Candidate]):
         NMSE that counts as exact, for `select`.
     held_out : ndarray of shape (n_candidates,), optional
         Losses on rows that were held out of the fit, for `select`.
+    n_left_off : int
+        Number of formulas that are not on the front because of what they do between the rows; see
+        `from_expressions`.
 
     Examples
     --------
@@ -153,9 +183,11 @@ class ParetoFront(Sequence[Candidate]):
         n_samples: float = 1.0,
         tolerance: float = 0.0,
         held_out: np.ndarray | None = None,
+        n_left_off: int = 0,
     ) -> None:
         self._candidates = tuple(candidates)
         self.n_samples, self.tolerance, self.held_out = n_samples, tolerance, held_out
+        self.n_left_off = n_left_off
 
     @classmethod
     def from_expressions(
@@ -168,6 +200,9 @@ class ParetoFront(Sequence[Candidate]):
         fitted: DataSet | None = None,
     ) -> ParetoFront:
         """Return the front of some expressions, whose losses are computed on `data`.
+
+        A formula with weak points (`dgsr.expressions.soundness`), such as a pole between the rows, is left
+        off, unless it fits exactly or describes the data more shortly than those without, by 20 bits a point.
 
         Parameters
         ----------
@@ -186,19 +221,20 @@ class ParetoFront(Sequence[Candidate]):
         if not expressions:
             return cls([])
         losses = Population.from_expressions(expressions).nmse(data)
+        bits = np.array([description_length(expression) for expression in expressions])
+        order = [int(i) for i in np.lexsort((losses, bits)) if np.isfinite(losses[i])]
+        supported = _supported(expressions, losses, bits, data, tolerance)
+        on_front = _undominated([i for i in order if supported[i]], losses, tolerance)
+        left_off = [i for i in _undominated(order, losses, tolerance) if not supported[i]]
         candidates: list[Candidate] = []
-        best = np.inf
-        bits = [description_length(expression) for expression in expressions]
-        for i in sorted(range(len(expressions)), key=lambda i: (bits[i], losses[i])):
-            if losses[i] < (1.0 - _NOTICEABLE) * best and best > tolerance:
-                best = float(losses[i])
-                named = expressions[i].with_feature_names(feature_names)
-                uncertainty = uncertainty_of(named, fitted or data, data.n_effective)
-                candidates.append(Candidate(named.complexity, best, named, uncertainty))
+        for i in on_front:
+            named = expressions[i].with_feature_names(feature_names)
+            uncertainty = uncertainty_of(named, fitted or data, data.n_effective)
+            candidates.append(Candidate(named.complexity, float(losses[i]), named, uncertainty))
         held_out_losses = None
         if held_out is not None:
             held_out_losses = Population.from_expressions([c.expression for c in candidates]).nmse(held_out)
-        return cls(candidates, data.n_effective, tolerance, held_out_losses)
+        return cls(candidates, data.n_effective, tolerance, held_out_losses, len(left_off))
 
     def __len__(self) -> int:
         return len(self._candidates)
@@ -206,7 +242,9 @@ class ParetoFront(Sequence[Candidate]):
     def __getitem__(self, index: Any) -> Any:
         if isinstance(index, slice):
             held_out = None if self.held_out is None else self.held_out[index]
-            return ParetoFront(self._candidates[index], self.n_samples, self.tolerance, held_out)
+            return ParetoFront(
+                self._candidates[index], self.n_samples, self.tolerance, held_out, self.n_left_off
+            )
         return self._candidates[index]
 
     def __repr__(self) -> str:
@@ -236,7 +274,7 @@ class ParetoFront(Sequence[Candidate]):
     def with_feature_names(self, feature_names: Sequence[str] | None) -> ParetoFront:
         """Return the same front with other names of the variables."""
         named = [c._replace(expression=c.expression.with_feature_names(feature_names)) for c in self]
-        return ParetoFront(named, self.n_samples, self.tolerance, self.held_out)
+        return ParetoFront(named, self.n_samples, self.tolerance, self.held_out, self.n_left_off)
 
     def to_frame(self) -> pandas.DataFrame:
         """Return a pandas DataFrame, a row for each candidate.

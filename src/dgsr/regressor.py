@@ -81,9 +81,9 @@ class DGSRRegressor(FittedRegressor):
         Whether the decoder is refined during the search. ``"auto"`` refines it but where constants are fitted
         and the generator has a guide, as in the default library: there it took time and found no more.
     look_up : bool, default=True
-        Whether short laws are looked for exhaustively, too. In libraries without fitted constants exact search
-        solves for the law of exact data before and between the rounds, and repairs near misses; in those with
-        constants all laws of two simple terms are compared before the first round.
+        Whether short laws are looked for exhaustively, too. In libraries without fitted constants exact
+        search solves for the law of exact data before and between the rounds, and repairs near misses; in
+        those with constants all laws of two simple terms are compared before the first round.
     gp : {"compiled", "deap"} or object, default="compiled"
         Engine of the genetic programming; an object needs the method `evolve` of
         `dgsr.evolution.Engine`.

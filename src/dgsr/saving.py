@@ -94,7 +94,11 @@ def save(regressor: Any, path: str | Path) -> None:
         "feature_names_in": None if columns is None else [str(name) for name in columns],
         "attributes": {name: _plain(getattr(regressor, name)) for name in _ATTRIBUTES},
         "history": [{key: _plain(value) for key, value in entry.items()} for entry in regressor.history_],
-        "judged": {"n_samples": float(front.n_samples), "tolerance": float(front.tolerance)},
+        "judged": {
+            "n_samples": float(front.n_samples),
+            "tolerance": float(front.tolerance),
+            "n_left_off": front.n_left_off,
+        },
     }
     arrays = {
         "constants": np.concatenate([np.zeros(0), *(expression.constants for expression in expressions)]),
@@ -161,7 +165,8 @@ def _rebuilt(estimator: type, header: dict[str, Any], arrays: dict[str, np.ndarr
     n_samples, tolerance = (float(_number(judged, name)) for name in ("n_samples", "tolerance"))
     if not n_samples > 0.0 <= tolerance:
         raise ValueError(f"its losses are of {n_samples} rows, its tolerance is {tolerance}")
-    regressor.pareto_front_ = ParetoFront(candidates, n_samples, tolerance, held_out)
+    n_left_off = _entry({"n_left_off": 0, **judged}, "n_left_off", int)  # 0 in earlier versions
+    regressor.pareto_front_ = ParetoFront(candidates, n_samples, tolerance, held_out, n_left_off)
     chosen = _entry(header, "chosen", int)
     if not 0 <= chosen < len(candidates):
         raise ValueError(f"chosen is {chosen}")

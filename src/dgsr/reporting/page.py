@@ -127,7 +127,7 @@ def _page(
         "rmse": html.escape(shown["rmse"]),
         "note": html.escape(shown["note"]),
         "standing": _reason(estimator),
-        "front_hint": _front_hint(len(front)),
+        "front_hint": _front_hint(len(front), front.n_left_off),
         "front_chart": front_chart(front, chosen),
         "front_note": _front_note(candidates),
         "rows": "\n".join(_table_row(i, shown, i == chosen) for i, shown in enumerate(candidates)),
@@ -215,13 +215,21 @@ def _reason(estimator: Any) -> str:
     return f"The formula that predicts: {_REASONS[estimator.selection]}."
 
 
-def _front_hint(n_candidates: int) -> str:
+def _front_hint(n_candidates: int, n_left_off: int) -> str:
+    left_off = ""
+    if n_left_off:
+        formulas = f"{counted(n_left_off, 'formula')} {'is' if n_left_off == 1 else 'are'}"
+        left_off = (
+            f" {formulas} left off, because of what they do between the rows: poles, places where they are "
+            "undefined, turns that the rows are too few to show."
+        )
     if n_candidates == 1:
-        return "There is one candidate."
+        return f"There is one candidate.{left_off}"
     return (
         f"{n_candidates} candidates, each a better fit than all simpler ones; the diamond marks the chosen "
         "one. "
         '<span class="script">Select one, in the plot or the table, to see it above and below.</span>'
+        + left_off
     )
 
 

@@ -1,0 +1,82 @@
+"""What a formula does between the rows that it was fitted to, where no row can contradict it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from dgsr.expressions import syntax
+from dgsr.expressions.evaluation import Functions, evaluate
+from dgsr.expressions.expression import Expression
+from dgsr.expressions.trees import Tree, is_number
+
+# Rows that a formula is looked at on, and midpoints between neighbouring rows.
+_MOST_ROWS = 1_000
+# Largest mean step of an angle from one row to the next: four rows a turn.
+_STEP = np.pi / 2
+# Ratio of the operands of a difference to what it varies by, from which on digits are lost.
+_LARGE = 1e6
+
+
+def weak_points(expression: Expression, columns: np.ndarray) -> list[str]:
+    """Return what a formula does between the rows that these cannot show, in words.
+
+    Parameters
+    ----------
+    expression : Expression
+    columns : ndarray of shape (n_features, n_rows)
+
+    Returns
+    -------
+    list of str
+        One for each sine or cosine that turns more than once in four rows, each denominator that changes its
+        sign from row to row, and so is 0 between them, each difference of numbers that are a million times
+        as large as what it varies by, and one if the formula is undefined halfway between two rows that are
+        neighbours in a column.
+    """
+    n_rows = columns.shape[1]
+    rows = np.unique(np.linspace(0, n_rows - 1, min(n_rows, _MOST_ROWS)).astype(np.int64))
+    functions = {operator.name: operator for operator in expression.library.user_operators}
+    values = dict(zip(expression.feature_names, columns[:, rows]))
+    with np.errstate(all="ignore"):
+        found = list(dict.fromkeys(_weak_parts(expression.tree, values, n_rows, functions)))
+        if not np.isfinite(expression(_midpoints(columns[:, rows]).T)).all():
+            found.append("the formula is undefined between rows")
+    return found
+
+
+def _weak_parts(
+    tree: Tree, values: dict[str, np.ndarray], n_rows: int, functions: Functions
+) -> Iterator[str]:
+    """Yield the weak points of a tree and its parts."""
+    if not isinstance(tree, tuple):
+        return
+    for child in tree[1:]:
+        yield from _weak_parts(child, values, n_rows, functions)
+    name, n_steps = tree[0], max(n_rows - 1, 1)
+
+    def values_of(part: Tree) -> np.ndarray:
+        return np.asarray(evaluate(part, values, functions=functions), dtype=np.float64)
+
+    if name in ("sin", "cos", "tan"):
+        if np.ptp(values_of(tree[1])) > _STEP * n_steps:
+            yield f"{syntax.to_text(tree)} turns faster than the rows can show"
+    elif name == "div" or (name == "pow" and is_number(tree[2]) and tree[2] < 0):
+        base = tree[2] if name == "div" else tree[1]
+        denominator = values_of(base)
+        if denominator.min() < 0.0 < denominator.max():
+            yield f"{syntax.to_text(base)} is 0 between rows, and divides"
+    elif name in ("add", "sub"):
+        largest = max(float(np.abs(values_of(operand)).max()) for operand in tree[1:])
+        if largest > _LARGE * np.ptp(values_of(tree)) > 0.0:
+            yield f"{syntax.to_text(tree)} is a small difference of large numbers"
+
+
+def _midpoints(columns: np.ndarray) -> np.ndarray:
+    """Return points halfway between rows that are neighbours in some column, shape (n_features, n_points)."""
+    found = []
+    for column in columns[: max(_MOST_ROWS // columns.shape[1], 1)]:
+        ordered = columns[:, np.argsort(column, kind="stable")]
+        found.append(0.5 * ordered[:, :-1] + 0.5 * ordered[:, 1:])
+    return np.concatenate(found, axis=1)
