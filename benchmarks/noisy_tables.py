@@ -1,0 +1,153 @@
+"""Few rows and noise: how often the law is chosen, by which rule, and how often it is on the front.
+
+    python benchmarks/noisy_tables.py [--laws K] [--seed N] [--max-evaluations M] --out FILE.jsonl
+    python benchmarks/noisy_tables.py --summary FILE.jsonl
+
+The laws are K of SRBench's Feynman set, chosen by the seed, and the first K of the drawn set `drawn:laws` of
+this seed. Each has tables of 6, 10, 20, 50 and 200 rows, and each table one noise of 0.1, 1, 5, 10 and 20% of
+the standard deviation of y, in turn. A formula has the form of the law if its constants, fitted to 1,000
+clean rows, leave an NMSE below 1e-9, none of them vanishes, and it is no more complex than 1.3 times the law
+and 4. The rules `aicc` (Akaike's criterion for few rows) and `leave_one_out` choose from the same fronts.
+The program writes one line of JSON for each table, and goes on where the file ends.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import warnings
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dgsr import DGSRRegressor
+from dgsr.benchmarking.drawn import draw_problems
+from dgsr.constants.fitting import fit_constants
+from dgsr.expressions import Expression
+from dgsr.pareto import ParetoFront
+from dgsr.population import DataSet, Population
+from dgsr.problems import load_set
+
+ROWS = (6, 10, 20, 50, 200)
+NOISE = (0.001, 0.01, 0.05, 0.1, 0.2)
+_CLEAN = 1_000
+
+
+def laws(n: int, seed: int) -> Iterator[tuple[str, str, np.ndarray, np.ndarray, int]]:
+    """Yield source, name, inputs, targets (200 rows to fit, then clean ones) and complexity of the laws."""
+    problems = load_set("srbench_feynman")
+    for i in np.sort(np.random.default_rng(seed).choice(len(problems), n, replace=False)):
+        problem = problems[i]
+        X = np.concatenate([problem.sample(seed).X_train[:200], problem.sample(seed).X_test[:_CLEAN]])
+        truth = Expression.from_text(problem.expression, _library(X.shape[1]), list(problem.variable_names))
+        yield "srbench", problem.name, X, problem.target(X), truth.complexity
+    for problem in draw_problems("laws", n, seed):
+        order = np.random.default_rng(seed).permutation(len(problem.y))[: 200 + _CLEAN]
+        yield "drawn", problem.name, problem.X[order], problem.y[order], problem.truth.complexity
+
+
+def _library(n_columns: int) -> Any:
+    from dgsr.expressions import get_library
+
+    return get_library("physics", n_columns)
+
+
+def has_the_form(expression: Expression, X: np.ndarray, y: np.ndarray, complexity: int) -> bool:
+    """Return whether a formula is the law but for its constants."""
+    if expression.complexity > 1.3 * complexity + 4:
+        return False
+    population = Population.from_expressions([expression])
+    before = population.constants[0, : len(expression.constants)].copy()
+    data = DataSet.from_arrays(X, y)
+    with np.errstate(all="ignore"):
+        nmse = fit_constants(population, data, scaled=False, n_iterations=100, precision=1e-12).nmse[0]
+    after = population.constants[0, : len(before)]
+    return bool(nmse < 1e-9 and np.all(np.abs(after) > 1e-6 * np.abs(before)))
+
+
+def aicc(front: ParetoFront) -> int:
+    """Return the candidate with the lowest Akaike criterion for few rows (Hurvich and Tsai, 1989)."""
+    n, scores = front.n_samples, []
+    for candidate in front:
+        k = len(candidate.expression.constants) + 1
+        correction = 2.0 * k * (k + 1) / (n - k - 1) if n > k + 1 else np.inf
+        scores.append(n * np.log(max(candidate.loss, 1e-300)) + 2.0 * k + correction)
+    return int(np.argmin(scores))
+
+
+RULES: dict[str, Callable[[ParetoFront], int]] = {
+    **{rule: lambda front, rule=rule: front.select(rule) for rule in ("mdl", "bic", "score", "accuracy")},
+    "aicc": aicc,
+    "leave_one_out": lambda front: int(np.argmin([candidate.leave_one_out for candidate in front])),
+}
+
+
+def run(X: np.ndarray, y: np.ndarray, complexity: int, n: int, noise: float, evaluations: int) -> dict:
+    """Fit one table; return which formulas of the front are the law, and what each rule chooses."""
+    clean = X[-_CLEAN:], y[-_CLEAN:]
+    rng = np.random.default_rng(n)
+    noisy = y[:n] + noise * y[:200].std() * rng.normal(size=n)
+    model = DGSRRegressor(max_evaluations=evaluations, random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        front = model.fit(X[:n], noisy).pareto_front_
+    forms = [has_the_form(candidate.expression, *clean, complexity) for candidate in front]
+    choices = {rule: choose(front) for rule, choose in RULES.items()}
+    with np.errstate(all="ignore"):
+        errors = [np.mean((c.expression(clean[0]) - clean[1]) ** 2) / clean[1].var() for c in front]
+    return {
+        "on_front": any(forms),
+        "chosen": {rule: forms[i] for rule, i in choices.items()},
+        "nmse": {rule: float(np.nan_to_num(errors[i], nan=1e9, posinf=1e9)) for rule, i in choices.items()},
+        "formula": str(front[choices["mdl"]].expression),
+        "loss": model.loss_,
+    }
+
+
+def summary(path: Path) -> None:
+    """Print the share of tables whose law is chosen by each rule, by rows and by noise."""
+    records = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    print(f"{'':<14}{'tables':>7}{'front':>8}" + "".join(f"{rule:>15}" for rule in RULES))
+    groups = {"all": records}
+    for key in ("source", "rows", "noise"):
+        for value in dict.fromkeys(r[key] for r in records):
+            groups[f"{key} {value}"] = [r for r in records if r[key] == value]
+    for name, group in groups.items():
+        line = f"{name:<14}{len(group):>7}{100 * np.mean([r['on_front'] for r in group]):>7.1f}%"
+        for rule in RULES:
+            share = 100 * np.mean([r["chosen"][rule] for r in group])
+            line += f"{share:>6.1f}%{np.median([r['nmse'][rule] for r in group]):>8.1e}"
+        print(line)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--laws", type=int, default=24)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--max-evaluations", type=int, default=100_000)
+    parser.add_argument("--out", type=Path)
+    parser.add_argument("--summary", type=Path)
+    arguments = parser.parse_args()
+    if arguments.summary:
+        summary(arguments.summary)
+        return
+    done = 0
+    if arguments.out.exists():
+        done = len(arguments.out.read_text(encoding="utf-8").splitlines())
+    number = 0
+    for i, (source, name, X, y, complexity) in enumerate(laws(arguments.laws, arguments.seed)):
+        for j, n in enumerate(ROWS):
+            number += 1
+            if number <= done:
+                continue
+            noise = NOISE[(i + j) % len(NOISE)]
+            record = {"source": source, "law": name, "rows": n, "noise": noise}
+            record |= run(X, y, complexity, n, noise, arguments.max_evaluations)
+            with arguments.out.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(record) + "\n")
+
+
+if __name__ == "__main__":
+    main()
