@@ -154,7 +154,7 @@ _COLUMNS = {
     "cli": 2.5, "benchmarking": 3.4, "dgsr": 1.8, "baselines": 4.1, "regressor": 2.1, "search": 2.5,
     "pretraining": 4.6, "generator": 3.6, "fitted": 0.5, "saving": 0.0, "reporting": 1.0, "finishing": 2.2,
     "pareto": 0.6, "preprocessing": 1.6, "constants": 2.0, "evolution": 3.6,
-    "exact_search": 4.6, "losses": 5.6, "population": 2.6, "problems": 5.0, "expressions": 3.1,
+    "exact_search": 4.6, "passes": 2.1, "population": 2.6, "problems": 5.0, "expressions": 3.1,
     "writing": 0.6, "version": 1.7, "kernels": 3.1,
 }  # fmt: skip
 _KINDS = {

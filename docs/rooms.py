@@ -18,6 +18,7 @@ FLOORS = (
     {"benchmarking": "recovery rates, tables"},
     {"dgsr": "the public names", "baselines": "references, controls"},
     {"regressor": "DGSRRegressor.fit"},
+    {"passes": "searches of a fit"},
     {"search": "Algorithm 2", "pretraining": "Algorithm 1, the prior"},
     {"generator": "encoder, decoder", "fitted": "after a fit"},
     {
@@ -27,7 +28,6 @@ FLOORS = (
     },
     {
         "preprocessing": "rows, weights, units",
-        "losses": "what is judged by",
         "pareto": "front, selection",
         "evolution": "genetic programming",
         "exact_search": "laws by enumeration",

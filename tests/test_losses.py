@@ -8,7 +8,7 @@ from scipy.stats import norm
 
 import dgsr
 from dgsr import DGSRRegressor
-from dgsr.losses import LOSSES, check_loss, description, passes, precisions, spans_decades
+from dgsr.passes.losses import LOSSES, check_loss, description, passes, precisions, spans_decades
 from dgsr.population import DataSet
 
 seeds = st.integers(0, 2**32 - 1)

@@ -23,23 +23,19 @@ from dgsr.evolution import EvolutionConfig
 from dgsr.expressions.constraints import Constraints
 from dgsr.expressions.expression import Expression
 from dgsr.expressions.library import Library, library_over
-from dgsr.finishing import finish, rescaled
+from dgsr.finishing import rescaled
 from dgsr.fitted import FittedRegressor
-from dgsr.losses import LOSSES, Loss, check_loss, description, passes, precisions
 from dgsr.pareto import SELECTIONS, Candidate, ParetoFront
+from dgsr.passes import LOSSES, Loss, Outcome, Passes, check_loss
 from dgsr.population import DataSet
-from dgsr.preprocessing import Prepared, check_spread, prepare
+from dgsr.preprocessing import check_spread, prepare
 from dgsr.reporting.facts import evenly_spaced_rows
 from dgsr.reporting.progress import SearchProgress, print_line, search_shown
 from dgsr.search import OBJECTIVES, Budget, Search, SearchConfig
-from dgsr.search import run as run_search
 from dgsr.search.compiling import compile_kernels
 
 if TYPE_CHECKING:
     from dgsr.generator.generator import Generator
-
-# What a pass over the rows leaves behind, and the next one may take the place of.
-_RESULTS = ("pareto_front_", "expression_", "loss_")
 
 # Share of the rows that selection="holdout" chooses by.
 _HELD_OUT = 0.25
@@ -103,7 +99,7 @@ class DGSRRegressor(FittedRegressor):
         negative. ``"auto"`` is squared, but where the median size of the targets is a hundredth of the
         largest, or less, and none is 0: there half of the budget judges relative errors, and the shorter
         description of formula and residuals is kept. Losses are searched for as weights of the rows
-        (`dgsr.losses`), and those of the front are NMSE under these weights.
+        (`dgsr.passes.losses`), and those of the front are NMSE under these weights.
     selection : {"mdl", "bic", "score", "accuracy", "holdout"}, default="mdl"
         Rule that chooses the candidate of the front that predicts, unless one fits exactly; see
         `dgsr.pareto.ParetoFront.select`.
@@ -295,8 +291,18 @@ class DGSRRegressor(FittedRegressor):
                 seed=seed,
                 budget=Budget(int(self.max_evaluations), self.max_time),
             )
-            state = self._run_passes(make_search, prepared, None if last is None else last.search)
+            searches = Passes(
+                prepared,
+                self.loss,
+                make_search,
+                self.library_,
+                self._feature_names(),
+                self.selection,
+                self.tolerance,
+            )
+            self._run(searches, None if last is None else last.search, prepared.column_scales)
         if self.warm_start:
+            state = searches.search.state_dict()
             self._last_fit = _LastFit(n_fits + 1, self.library_, prepared.column_scales, state)
         if self.verbose:
             loss = min(candidate.loss for candidate in self.pareto_front_)
@@ -345,121 +351,53 @@ class DGSRRegressor(FittedRegressor):
             evolution=EvolutionConfig(generations=int(self.gp_generations)),
         )
 
-    def _run_passes(
-        self, make_search: Callable[..., Search], prepared: Prepared, state: dict[str, Any] | None
-    ) -> dict[str, Any]:
-        """Search once for each pass that the loss takes; return the state of the last search.
-
-        A pass that begins afresh is kept if its formula describes the data more shortly than the one before.
-        """
-        shortest, rows = np.inf, prepared
-        self.history_: list[dict[str, float]] = []
-        for number, step in enumerate(passes(self.loss, prepared.data.y)):
-            earlier, earlier_rows = {name: vars(self).get(name) for name in _RESULTS}, rows
-            rows = prepared
-            if step.loss != "squared":
-                rows = prepared.with_precision(partial(self._precisions, step.loss))
-            search = make_search(rows.search)
-            search.budget.end_at(step.until)
-            if state is not None and (step.goes_on or number == 0):
-                search.begin_with(state)
-            self._run(search, rows)
-            judged = step.loss if self.loss == "auto" else self.loss
-            self.loss_ = judged if isinstance(judged, str) else "callable"
-            bits = self._description(step.loss, prepared.data)
-            if bits >= shortest and not step.goes_on:
-                self.__dict__.update(earlier)
-                rows = earlier_rows
-            shortest, state = min(bits, shortest), search.state_dict()
-            if self.stop_reason_ not in ("max_evaluations", "max_time"):
-                break
-        self._compare_with_a_line(rows.fitted)
-        return search.state_dict()
-
-    def _precisions(self, loss: str | Loss, X: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """Return the precision of rows by the formula so far, or by the mean of y where it is undefined."""
-        predicted = np.asarray(self.expression_(X)) if hasattr(self, "expression_") else y
-        return precisions(loss, X, y, np.where(np.isfinite(predicted), predicted, y.mean()))
-
-    def _description(self, loss: str | Loss, data: DataSet) -> float:
-        """Return the bits of the chosen formula and its residuals; -inf for an exact fit."""
-        chosen = self.pareto_front_[self.pareto_front_.index_of(self.expression_)]
-        if chosen.loss <= self.tolerance:
-            return -np.inf
-        of_residuals = description(loss, data, self.expression_(data.columns.T))
-        return of_residuals + chosen.description_length
-
-    def _run(self, search: Search, prepared: Prepared) -> None:
+    def _run(self, searches: Passes, state: dict[str, Any] | None, column_scales: np.ndarray) -> None:
         """Search, and leave a fitted estimator behind however it ends."""
-        reason = "error"
         try:
             with search_shown(bool(self.verbose), self.callback) as show:
-                reason = run_search(
-                    search, None if show is None else partial(self._show_progress, prepared, show)
-                )
-        except KeyboardInterrupt:
-            if not np.isfinite(search.archive.best_nmse()):
-                raise
-            reason = "interrupted"
-            warnings.warn("The search was interrupted; the best formulas so far are kept.", stacklevel=5)
+                showing = None if show is None else partial(self._show_progress, column_scales, show)
+                searches.run(state, showing)
         finally:
-            if np.isfinite(search.archive.best_nmse()):
-                self._store(search, prepared, reason)
-        if not hasattr(self, "expression_"):
-            if reason == "max_time" and search.n_evaluations == 0:
+            if searches.outcome is not None:
+                self._take(searches, searches.outcome)
+        reason = searches.stop_reason
+        if searches.outcome is None:
+            n = searches.search.n_evaluations
+            if reason == "max_time" and n == 0:
                 raise ValueError(
                     f"max_time={self.max_time} ended before the first equation was evaluated; raise it."
                 )
             raise ValueError(
-                f"None of {search.n_evaluations} equations had finite values on every row of X; raise "
-                "max_evaluations or max_time, or rescale the inputs."
+                f"None of {n} equations had finite values on every row of X; raise max_evaluations or "
+                "max_time, or rescale the inputs."
             )
+        if reason == "interrupted":
+            warnings.warn("The search was interrupted; the best formulas so far are kept.", stacklevel=4)
+        self._compare_with_a_line(searches.outcome.rows.fitted)
+
+    def _take(self, searches: Passes, outcome: Outcome) -> None:
+        """Set the attributes of the fit."""
+        self.pareto_front_ = outcome.front
+        self.expression_ = outcome.chosen.expression
+        self.loss_ = outcome.loss if isinstance(outcome.loss, str) else "callable"
+        self.n_evaluations_ = searches.search.n_evaluations
+        self.history_ = searches.history
+        self.stop_reason_ = searches.stop_reason
 
     def _show_progress(
-        self, prepared: Prepared, show: Callable[[SearchProgress], None], search: Search
+        self, column_scales: np.ndarray, show: Callable[[SearchProgress], None], search: Search
     ) -> None:
         """Show how the search goes, once it has a formula with finite values."""
         best_nmse = search.archive.best_nmse()
         if not np.isfinite(best_nmse):
             return
         programs = search.archive.population()
-        best = rescaled(programs[len(programs) - 1], prepared.column_scales)
+        best = rescaled(programs[len(programs) - 1], column_scales)
         best = best.with_feature_names(self._feature_names())
         spent = [search.n_evaluations / self.max_evaluations]
         if self.max_time is not None:
             spent.append(search.seconds / self.max_time)
         show(SearchProgress(search.n_evaluations, search.seconds, best_nmse, best, min(max(spent), 1.0)))
-
-    def _store(self, search: Search, prepared: Prepared, reason: str) -> None:
-        """Finish the front of a search, choose from it, and set the attributes of the fit."""
-        programs = search.archive.population()
-        if self.library_.has_constants:
-            expressions = [
-                expression
-                for found in (programs, search.sums(prepared.scaled))
-                for expression in finish(
-                    found, prepared.column_scales, prepared.fitted, self.library_, self.tolerance
-                )
-            ]
-        else:
-            expressions = [programs[i] for i in range(len(programs))]
-        front = ParetoFront.from_expressions(
-            expressions,
-            prepared.data,
-            self._feature_names(),
-            self.tolerance,
-            prepared.held_out,
-            prepared.fitted,
-        )
-        if len(front) == 0:  # no program is finite on the rows that the search did not see
-            return
-        self.pareto_front_ = front
-        # Too few rows leave none to hold out; the lowest loss then chooses.
-        no_rows_held_out = self.selection == "holdout" and front.held_out is None
-        self.expression_ = front[front.select("accuracy" if no_rows_held_out else self.selection)].expression
-        self.n_evaluations_ = search.n_evaluations
-        self.history_ = [*self.history_, *search.history]
-        self.stop_reason_ = reason
 
     def _compare_with_a_line(self, data: DataSet) -> None:
         """Warn if a linear model of all columns predicts rows left out as well as the chosen formula does."""

@@ -1,0 +1,6 @@
+"""The searches of a fit, one after the other: what a formula is judged by, and what comes of it."""
+
+from dgsr.passes.losses import LOSSES, Loss, check_loss
+from dgsr.passes.run import Outcome, Passes
+
+__all__ = ["LOSSES", "Loss", "Outcome", "Passes", "check_loss"]

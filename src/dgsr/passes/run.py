@@ -1,0 +1,154 @@
+"""Run the searches of a fit, and finish what they find."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from dgsr.expressions.expression import Expression
+from dgsr.expressions.library import Library
+from dgsr.finishing import finish
+from dgsr.pareto import Candidate, ParetoFront
+from dgsr.passes.losses import Loss, Pass, description, passes, precisions
+from dgsr.preprocessing import Prepared
+from dgsr.search import Search
+from dgsr.search import run as run_search
+
+
+class Outcome(NamedTuple):
+    """The front of a pass, and what was chosen from it."""
+
+    front: ParetoFront
+    chosen: Candidate
+    loss: str | Loss
+    rows: Prepared  # with the weights of the pass
+    bits: float  # description length of the chosen formula and its residuals; -inf for an exact fit
+
+
+class Passes:
+    """The searches of one fit, and the best of what they find.
+
+    Parameters
+    ----------
+    prepared : Prepared
+    loss : str or callable
+        One of `dgsr.passes.LOSSES`, or a function of targets and predictions.
+    make_search : callable
+        A function that returns a `Search` of a `DataSet`. All searches share one budget.
+    library : Library
+    feature_names : sequence of str or None
+    selection : str
+        The rule that chooses from a front; see `ParetoFront.select`.
+    tolerance : float
+        NMSE that counts as exact.
+
+    Attributes
+    ----------
+    outcome : Outcome or None
+        The best so far; None before a pass has ended, or without a formula that is finite on all rows.
+    search : Search
+        The last search, once there is one.
+    stop_reason : str
+        Why it ended.
+    history : list of dict
+        What all searches recorded.
+    """
+
+    search: Search
+
+    def __init__(
+        self,
+        prepared: Prepared,
+        loss: str | Loss,
+        make_search: Callable[..., Search],
+        library: Library,
+        feature_names: Sequence[str] | None,
+        selection: str,
+        tolerance: float,
+    ) -> None:
+        self._prepared, self._loss, self._make_search = prepared, loss, make_search
+        self._library, self._feature_names = library, feature_names
+        self._selection, self._tolerance = selection, tolerance
+        self.outcome: Outcome | None = None
+        self.stop_reason = "error"
+        self.history: list[dict[str, float]] = []
+
+    def run(self, state: dict[str, Any] | None, callback: Callable[[Search], None] | None) -> None:
+        """Run all passes, and keep the best formulas however they end.
+
+        Parameters
+        ----------
+        state : dict or None
+            The `Search.state_dict` of a fit that the first pass goes on from.
+        callback : callable or None
+            A function that is called with the search after each of its rounds.
+        """
+        for number, step in enumerate(passes(self._loss, self._prepared.data.y)):
+            rows = self._prepared
+            if step.loss != "squared":
+                rows = rows.with_precision(partial(self._precisions, step.loss))
+            self.search = self._make_search(rows.search)
+            self.search.budget.end_at(step.until)
+            if state is not None and (step.goes_on or number == 0):
+                self.search.begin_with(state)
+            self._run(step, rows, callback)
+            if self.stop_reason not in ("max_evaluations", "max_time"):
+                break
+            state = self.search.state_dict()
+
+    def _run(self, step: Pass, rows: Prepared, callback: Callable[[Search], None] | None) -> None:
+        """Run one pass. Ctrl-C ends it with the best so far, but passes through if there is none."""
+        self.stop_reason = "error"
+        try:
+            self.stop_reason = run_search(self.search, callback)
+        except KeyboardInterrupt:
+            if self.outcome is None and not np.isfinite(self.search.archive.best_nmse()):
+                raise
+            self.stop_reason = "interrupted"
+        finally:
+            self.history += self.search.history
+            if np.isfinite(self.search.archive.best_nmse()):
+                self._finish(step, rows)
+
+    def _finish(self, step: Pass, rows: Prepared) -> None:
+        """Finish the front of a pass and choose from it.
+
+        A pass that began afresh takes the place of the one before if it describes the data more shortly.
+        """
+        front = ParetoFront.from_expressions(
+            self._finished(rows),
+            rows.data,
+            self._feature_names,
+            self._tolerance,
+            rows.held_out,
+            rows.fitted,
+        )
+        if len(front) == 0:  # no program is finite on the rows that the search did not see
+            return
+        # Too few rows leave none to hold out; the lowest loss then chooses.
+        no_rows_held_out = self._selection == "holdout" and front.held_out is None
+        chosen = front[front.select("accuracy" if no_rows_held_out else self._selection)]
+        bits = -np.inf
+        if chosen.loss > self._tolerance:
+            data = self._prepared.data
+            bits = chosen.description_length + description(step.loss, data, chosen.expression(data.columns.T))
+        if self.outcome is None or step.goes_on or bits < self.outcome.bits:
+            loss = step.loss if self._loss == "auto" else self._loss
+            self.outcome = Outcome(front, chosen, loss, rows, bits)
+
+    def _finished(self, rows: Prepared) -> list[Expression]:
+        """Return the formulas that the search ends with, as a person would write them."""
+        programs = self.search.archive.population()
+        if not self._library.has_constants:
+            return [programs[i] for i in range(len(programs))]
+        arguments = rows.column_scales, rows.fitted, self._library, self._tolerance
+        sums = self.search.sums(rows.scaled)
+        return [expression for found in (programs, sums) for expression in finish(found, *arguments)]
+
+    def _precisions(self, loss: str | Loss, X: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """Return the precision of rows by the formula so far, or by the mean of y where it is undefined."""
+        predicted = y if self.outcome is None else self.outcome.chosen.expression(X)
+        return precisions(loss, X, y, np.where(np.isfinite(predicted), predicted, y.mean()))
