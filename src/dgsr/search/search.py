@@ -254,14 +254,13 @@ class Search:
             self.record(nmse)
 
     def compare_pairs(self) -> None:
-        """Evaluate the best formulas of two terms where constants are fitted; evolution begins with them."""
+        """Evaluate the best formulas of two terms, where constants are fitted."""
         if not (self.config.look_up and self.evaluation.fits_constants) or self._should_stop():
             return
         n_tokens, n_constants = self._nothing.programs.tokens.shape[1], self.evaluation.n_constants
         programs = two_term_programs(self.data, self.library).of_width(n_tokens, n_constants)
         programs = programs[are_valid(programs.tokens, programs.lengths, self.grammar)]
         nmse = self.evaluate(programs, len(programs))
-        self.generation = self.generation.and_also(Scored(programs, nmse))
         if len(nmse):
             self.record(nmse)
 
