@@ -16,7 +16,7 @@ _MOST_ROWS = 1_000
 # Largest mean step of an angle from one row to the next: four rows a turn.
 _STEP = np.pi / 2
 # Ratio of the operands of a difference to what it varies by, from which on digits are lost.
-_LARGE = 1e6
+_LARGE = 1e4
 
 
 def weak_points(expression: Expression, columns: np.ndarray) -> list[str]:
@@ -31,7 +31,7 @@ def weak_points(expression: Expression, columns: np.ndarray) -> list[str]:
     -------
     list of str
         One for each sine or cosine that turns more than once in four rows, each denominator that changes its
-        sign from row to row, and so is 0 between them, each difference of numbers that are a million times
+        sign from row to row, and so is 0 between them, each difference of numbers that are ten thousand times
         as large as what it varies by, and one if the formula is undefined halfway between two rows that are
         neighbours in a column.
     """

@@ -218,10 +218,9 @@ def _reason(estimator: Any) -> str:
 def _front_hint(n_candidates: int, n_left_off: int) -> str:
     left_off = ""
     if n_left_off:
-        formulas = f"{counted(n_left_off, 'formula')} {'is' if n_left_off == 1 else 'are'}"
         left_off = (
-            f" {formulas} left off, because of what they do between the rows: poles, places where they are "
-            "undefined, turns that the rows are too few to show."
+            f" Left off for what the rows cannot show, such as a pole between two of them: "
+            f"{counted(n_left_off, 'formula')}."
         )
     if n_candidates == 1:
         return f"There is one candidate.{left_off}"

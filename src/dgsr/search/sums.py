@@ -58,6 +58,9 @@ def sums_of_terms(programs: Sequence[Population], data: DataSet, max_length: int
         values = pool.predict(sample.columns.T)
         largest = np.abs(values).max(axis=1)
         is_usable = np.isfinite(values).all(axis=1) & (largest > 1e-100) & (largest < 1e100)
+        is_usable &= (
+            np.ptp(values, axis=1) > _LEAST_NEW * largest
+        )  # else its factor would be undone by the offset
     pool, values, largest = pool[np.flatnonzero(is_usable)], values[is_usable], largest[is_usable]
     values /= largest[:, None]
     bits = structure_bits(pool.library, pool.tokens, pool.lengths)

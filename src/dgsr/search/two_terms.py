@@ -3,8 +3,8 @@
 f and g are among the simplest terms of the columns; h is one of a few functions, whose inverse the formula
 then has. Millions of pairs are compared in a fraction of a second, since the share of the variance that a
 pair explains follows from inner products alone. Products are found by sorting the logarithms of their values.
-Exact laws are recognised at once, and on noisy data the best pairs stand on the front until something better is
-found. Evolution does not begin with them: it would refine near misses of two terms and miss other laws.
+Exact laws are recognised at once, and on noisy data the best pairs stand on the front until something better
+is found. Evolution does not begin with them: it would refine near misses of two terms and miss other laws.
 
 References
 ----------
