@@ -162,6 +162,15 @@ def test_a_law_over_decades_with_relative_noise_is_found_by_default(tmp_path):
     assert dgsr.load(tmp_path / "fit.dgsr").loss_ == "relative"
 
 
+def test_relative_errors_are_not_judged_where_there_is_hardly_any_noise():
+    rng = np.random.default_rng(0)
+    X = 10 ** rng.uniform(-1.0, 2.0, (60, 2))
+    y = 3.7 * X[:, 0] / X[:, 1] ** 2 * (1.0 + 1e-6 * rng.normal(size=60))
+    model = DGSRRegressor(generator=None, max_evaluations=5_000, random_state=0).fit(X, y)
+    assert model.loss_ == "squared"
+    assert model.n_evaluations_ == 5_000
+
+
 def test_passes_share_one_budget():
     X, y, _ = rows_of(1, 40)
     model = DGSRRegressor(generator=None, max_evaluations=3_000, batch_size=50, loss="huber", random_state=0)

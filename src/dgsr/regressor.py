@@ -97,9 +97,9 @@ class DGSRRegressor(FittedRegressor):
         its error, or squares up to 1.345 robust standard deviations and sizes beyond. A callable is given the
         targets and the values of a formula, arrays of shape (n_rows,), and returns the loss of every row, not
         negative. ``"auto"`` is squared, but where the median size of the targets is a hundredth of the
-        largest, or less, and none is 0: there half of the budget judges relative errors, and the shorter
-        description of formula and residuals is kept. Losses are searched for as weights of the rows
-        (`dgsr.passes.losses`), and those of the front are NMSE under these weights.
+        largest, or less, and none is 0: there half of the budget judges relative errors, if the data have any
+        noise, and the shorter description of formula and residuals is kept. Losses are searched for as
+        weights of the rows (`dgsr.passes.losses`), and those of the front are NMSE under these weights.
     selection : {"mdl", "bic", "score", "accuracy", "holdout"}, default="mdl"
         Rule that chooses the candidate of the front that predicts, unless one fits exactly; see
         `dgsr.pareto.ParetoFront.select`.

@@ -13,9 +13,15 @@ from dgsr.expressions.library import Library
 from dgsr.finishing import finish
 from dgsr.pareto import Candidate, ParetoFront
 from dgsr.passes.losses import Loss, Pass, description, passes, precisions
+from dgsr.population import DataSet
 from dgsr.preprocessing import Prepared
 from dgsr.search import Search
 from dgsr.search import run as run_search
+
+# Reasons to stop that leave something to the next pass.
+_SPENT = ("max_evaluations", "max_time")
+# NMSE below which data are taken to have no noise that matters.
+_NEARLY_EXACT = 1e-5
 
 
 class Outcome(NamedTuple):
@@ -53,8 +59,6 @@ class Passes:
         The last search, once there is one.
     stop_reason : str
         Why it ended.
-    history : list of dict
-        What all searches recorded.
     """
 
     search: Search
@@ -74,7 +78,7 @@ class Passes:
         self._selection, self._tolerance = selection, tolerance
         self.outcome: Outcome | None = None
         self.stop_reason = "error"
-        self.history: list[dict[str, float]] = []
+        self._past: list[dict[str, float]] = []
 
     def run(self, state: dict[str, Any] | None, callback: Callable[[Search], None] | None) -> None:
         """Run all passes, and keep the best formulas however they end.
@@ -88,20 +92,34 @@ class Passes:
         """
         for number, step in enumerate(passes(self._loss, self._prepared.data.y)):
             rows = self._prepared
-            if step.loss != "squared":
-                rows = rows.with_precision(partial(self._precisions, step.loss))
-            self.search = self._make_search(rows.search)
-            self.search.budget.end_at(step.until)
-            if state is not None and (step.goes_on or number == 0):
-                self.search.begin_with(state)
+            if number and not step.goes_on and self.search.archive.best_nmse() < _NEARLY_EXACT:
+                # There is no noise whose size could matter, so the search of the first pass goes on.
+                step = step._replace(loss="squared", goes_on=True)
+            else:
+                if step.loss != "squared":
+                    rows = rows.with_precision(partial(self._precisions, step.loss))
+                self._begin(rows.search, state if step.goes_on or number == 0 else None)
             self._run(step, rows, callback)
-            if self.stop_reason not in ("max_evaluations", "max_time"):
+            if self.stop_reason not in _SPENT:
                 break
             state = self.search.state_dict()
+
+    @property
+    def history(self) -> list[dict[str, float]]:
+        """What all searches recorded."""
+        return [*self._past, *self.search.history]
+
+    def _begin(self, data: DataSet, state: dict[str, Any] | None) -> None:
+        """Make a search, which begins with what another one found if its state is given."""
+        self._past = self.history if hasattr(self, "search") else []
+        self.search = self._make_search(data)
+        if state is not None:
+            self.search.begin_with(state)
 
     def _run(self, step: Pass, rows: Prepared, callback: Callable[[Search], None] | None) -> None:
         """Run one pass. Ctrl-C ends it with the best so far, but passes through if there is none."""
         self.stop_reason = "error"
+        self.search.budget.end_at(step.until)
         try:
             self.stop_reason = run_search(self.search, callback)
         except KeyboardInterrupt:
@@ -109,7 +127,6 @@ class Passes:
                 raise
             self.stop_reason = "interrupted"
         finally:
-            self.history += self.search.history
             if np.isfinite(self.search.archive.best_nmse()):
                 self._finish(step, rows)
 
