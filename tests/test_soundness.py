@@ -47,6 +47,14 @@ def test_laws_have_no_weak_points(text):
     assert weak_points(Expression.from_text(text, LIBRARY), ROWS.T) == []
 
 
+def test_a_pole_just_beside_the_rows_is_a_weak_point_and_one_at_zero_is_not():
+    x = np.array([[1.0, 2.0, 4.0, 5.0], [0.1, 0.2, 0.3, 0.2]])
+    assert "beside one" in weak_points(Expression.from_text("1/(x1 - 0.96)", LIBRARY), x)[0]
+    assert "beside one" in weak_points(Expression.from_text("1/(5.1 - x1)", LIBRARY), x)[0]
+    for text in ("1/x2", "1/(x1 - 0.9)", "1/(6 - x1)"):
+        assert not weak_points(Expression.from_text(text, LIBRARY), x)
+
+
 def test_a_formula_that_is_undefined_between_rows_is_weak():
     x = np.array([[1.0, 2.0, 4.0, 5.0], [0.0, 0.0, 0.0, 0.0]])
     expression = Expression.from_text("sqrt((x1 - 3)**2 - 0.5)", LIBRARY)

@@ -13,6 +13,8 @@ from dgsr.expressions.trees import Tree, is_number
 
 # Rows that a formula is looked at on, and midpoints between neighbouring rows.
 _MOST_ROWS = 1_000
+# How far beside a row a pole counts, in ranges of a column, and the values of columns beside rows.
+_BESIDE, _MOST_NEAR = 0.05, 20_000
 # Largest mean step of an angle from one row to the next: four rows a turn.
 _STEP = np.pi / 2
 # Ratio of the operands of a difference to what it varies by, from which on digits are lost.
@@ -31,29 +33,34 @@ def weak_points(expression: Expression, columns: np.ndarray) -> list[str]:
     -------
     list of str
         One for each sine or cosine that turns more than once in four rows, each denominator that changes its
-        sign from row to row, and so is 0 between them, each difference of numbers that are ten thousand times
-        as large as what it varies by, and one if the formula is undefined halfway between two rows that are
-        neighbours in a column.
+        sign among the rows or within a twentieth of a column's range from one, and so is 0 there, each
+        difference of numbers that are ten thousand times as large as what it varies by, and one if the
+        formula is undefined halfway between two rows that are neighbours in a column.
     """
     n_rows = columns.shape[1]
     rows = np.unique(np.linspace(0, n_rows - 1, min(n_rows, _MOST_ROWS)).astype(np.int64))
     functions = {operator.name: operator for operator in expression.library.user_operators}
     values = dict(zip(expression.feature_names, columns[:, rows]))
+    near = dict(zip(expression.feature_names, _near(columns[:, rows])))
     with np.errstate(all="ignore"):
-        found = list(dict.fromkeys(_weak_parts(expression.tree, values, n_rows, functions)))
+        found = list(dict.fromkeys(_weak_parts(expression.tree, values, near, n_rows, functions)))
         if not np.isfinite(expression(_midpoints(columns[:, rows]).T)).all():
             found.append("the formula is undefined between rows")
     return found
 
 
 def _weak_parts(
-    tree: Tree, values: dict[str, np.ndarray], n_rows: int, functions: Functions
+    tree: Tree,
+    values: dict[str, np.ndarray],
+    near: dict[str, np.ndarray],
+    n_rows: int,
+    functions: Functions,
 ) -> Iterator[str]:
-    """Yield the weak points of a tree and its parts."""
+    """Yield the weak points of a tree and its parts, from the columns at the rows, and near them."""
     if not isinstance(tree, tuple):
         return
     for child in tree[1:]:
-        yield from _weak_parts(child, values, n_rows, functions)
+        yield from _weak_parts(child, values, near, n_rows, functions)
     name, n_steps = tree[0], max(n_rows - 1, 1)
 
     def values_of(part: Tree) -> np.ndarray:
@@ -64,13 +71,32 @@ def _weak_parts(
             yield f"{syntax.to_text(tree)} turns faster than the rows can show"
     elif name == "div" or (name == "pow" and is_number(tree[2]) and tree[2] < 0):
         base = tree[2] if name == "div" else tree[1]
-        denominator = values_of(base)
-        if denominator.min() < 0.0 < denominator.max():
-            yield f"{syntax.to_text(base)} is 0 between rows, and divides"
+        denominator = np.asarray(evaluate(base, near, functions=functions), dtype=np.float64)
+        if np.any(denominator < 0.0) and np.any(denominator > 0.0):
+            yield f"{syntax.to_text(base)} is 0 between rows or beside one, and divides"
     elif name in ("add", "sub"):
         largest = max(float(np.abs(values_of(operand)).max()) for operand in tree[1:])
         if largest > _LARGE * np.ptp(values_of(tree)) > 0.0:
             yield f"{syntax.to_text(tree)} is a small difference of large numbers"
+
+
+def _near(columns: np.ndarray) -> np.ndarray:
+    """Return the rows, and each with one column moved by a twentieth of its range, (n_features, n_points).
+
+    A column of one sign keeps it: none moves more than a twentieth of the way to 0 beyond its last value.
+    """
+    found = [columns]
+    some = columns[:, :: max(2 * columns.size // _MOST_NEAR, 1)]
+    for i, column in enumerate(columns):
+        low, high = column.min(), column.max()
+        step = _BESIDE * (high - low)
+        least = max(low - step, (1.0 - _BESIDE) * low) if low > 0.0 else low - step
+        most = min(high + step, (1.0 - _BESIDE) * high) if high < 0.0 else high + step
+        for moved in (some[i] - step, some[i] + step):
+            points = some.copy()
+            points[i] = np.clip(moved, least, most)
+            found.append(points)
+    return np.concatenate(found, axis=1)
 
 
 def _midpoints(columns: np.ndarray) -> np.ndarray:
