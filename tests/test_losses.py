@@ -10,6 +10,7 @@ import dgsr
 from dgsr import DGSRRegressor
 from dgsr.passes.losses import LOSSES, check_loss, description, passes, precisions, spans_decades
 from dgsr.population import DataSet
+from dgsr.search import Search
 
 seeds = st.integers(0, 2**32 - 1)
 
@@ -51,6 +52,25 @@ def test_the_slope_of_hubers_loss_ends_to_grow(seed):
     slopes = precisions("huber", X, y, predicted) * np.abs(y - predicted)
     limit = 1.345 * 1.4826 * np.median(np.abs(y - predicted))
     np.testing.assert_allclose(slopes, np.minimum(np.abs(y - predicted), limit))
+
+
+def test_rows_that_fit_are_not_forgotten_by_a_loss_of_ones_own():
+    X, y, _ = rows_of(0, 30)
+    predicted = y + np.where(np.arange(30) < 25, 0.0, 5.0)
+    found = precisions(lambda y, f: np.log1p((y - f) ** 2), X, y, predicted)
+    assert found[:25].min() > found[25:].max()
+
+
+def test_a_loss_may_forgive_all_residuals():
+    X, y, _ = rows_of(0)
+    found = precisions(lambda y, f: np.maximum(np.abs(y - f) - 0.1, 0.0), X, y, y + 0.05)
+    np.testing.assert_array_equal(found, 1.0)
+
+
+def test_a_loss_is_tried_on_the_targets_themselves():
+    y = np.linspace(1.0, 10.0, 50)
+    assert passes(lambda y, f: np.abs((y - f) / y), y)[0].loss == "neighbours"
+    assert len(passes(lambda y, f: (np.sqrt(y) - np.sqrt(f)) ** 2, y)) == 3
 
 
 def test_rows_far_from_their_neighbours_weigh_little():
@@ -121,7 +141,7 @@ def test_a_precision_says_how_exact_a_row_is_and_not_how_often_it_was_measured()
     [
         (lambda y, f: np.mean((y - f) ** 2), "the loss of every row"),
         (lambda y, f: y - f, "negative"),
-        (lambda y, f: np.full(len(y), np.nan), "not finite"),
+        (lambda y, f: np.where(f == f, np.nan, 0.0), "not finite"),
         ("cubic", "loss"),
     ],
 )
@@ -169,6 +189,23 @@ def test_relative_errors_are_not_judged_where_there_is_hardly_any_noise():
     model = DGSRRegressor(generator=None, max_evaluations=5_000, random_state=0).fit(X, y)
     assert model.loss_ == "squared"
     assert model.n_evaluations_ == 5_000
+
+
+def test_a_pass_that_goes_on_begins_with_the_programs_of_the_last(monkeypatch):
+    inherited = []
+    begin = Search.begin_with
+
+    def begin_with(self, saved):
+        begin(self, saved)
+        inherited.append(len(self.generation.programs))
+
+    monkeypatch.setattr(Search, "begin_with", begin_with)
+    X, y, _ = rows_of(1, 40)
+    DGSRRegressor(generator=None, max_evaluations=3_000, batch_size=50, loss="huber", random_state=0).fit(
+        X, y
+    )
+    assert len(inherited) == 2
+    assert max(inherited) > 10  # none if a search ended just as it began again
 
 
 def test_passes_share_one_budget():

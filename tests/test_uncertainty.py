@@ -1,5 +1,7 @@
 """What the data know of a formula, against scipy, linear algebra and brute force."""
 
+import warnings
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -130,6 +132,28 @@ def test_predict_returns_standard_deviations_of_any_candidate(regressor):
         assert (deviations >= candidate.uncertainty.noise).all()
 
 
+def test_noise_in_proportion_is_in_proportion_to_the_prediction():
+    rng = np.random.default_rng(0)
+    X = np.exp(rng.uniform(0.0, 9.0, (400, 1)))
+    y = 2.0 * X[:, 0] * (1.0 + 0.05 * rng.normal(size=400))
+    expression = Expression.from_text("2*x1", get_library("physics", 1))
+    data = DataSet.from_arrays(X, y).with_precision(1.0 / y**2)
+    found = uncertainty_of(expression, data, relative=True)
+    deviations = found.of_predictions(expression, np.array([[1.0], [100.0], [8000.0]]), relative=True)
+    np.testing.assert_allclose(deviations, [0.1, 10.0, 800.0], rtol=0.15)
+
+
+def test_a_prediction_without_a_value_has_no_deviation():
+    X, y = noisy(5)
+    data = DataSet.from_arrays(X, y)
+    expression = Expression.from_text("2*log(x1)", LIBRARY)
+    found = uncertainty_of(expression, data).of_predictions(expression, np.array([[-1.0, 1.0], [1.0, 1.0]]))
+    assert np.isnan(found[0])
+    assert np.isfinite(found[1])
+    few = uncertainty_of(expression, DataSet.from_arrays(X[:1], y[:1] + [0.0], None))
+    assert np.isinf(few.of_predictions(expression, X[:3])).all()
+
+
 def test_uncertainties_are_saved_with_a_fit(regressor, tmp_path):
     regressor.save(tmp_path / "fit.dgsr")
     loaded, X = dgsr.load(tmp_path / "fit.dgsr"), noisy(7)[0]
@@ -150,6 +174,16 @@ def test_a_fit_without_uncertainties_says_that_it_cannot_return_them(regressor):
         old.predict(X, return_std=True)
     assert np.isnan(bare[-1].leave_one_out)
     assert bare[-1].constants_text() == ""
+
+
+@pytest.mark.search
+def test_a_linear_law_is_no_reason_to_warn():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(100, 2))
+    y = 1.37 * X[:, 0] - 2.2 * X[:, 1] + 0.5 + 0.1 * rng.normal(size=100)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        DGSRRegressor(generator=None, max_evaluations=20_000, random_state=0).fit(X, y)
 
 
 def test_constants_are_shown_with_their_errors():

@@ -24,6 +24,7 @@ class FittedRegressor(RegressorMixin, BaseEstimator):
 
     expression_: Expression
     pareto_front_: ParetoFront
+    loss_: str
     _rows: tuple[np.ndarray, np.ndarray, np.ndarray | None]  # rows of the fit with targets and weights
 
     @overload
@@ -51,8 +52,9 @@ class FittedRegressor(RegressorMixin, BaseEstimator):
         ndarray of shape (n_samples,), or a pair of them
             Values of the formula; not finite where it is undefined. With `return_std`, the standard deviation
             of a new measurement around each: the noise that the fit left over and the uncertainty of the
-            constants, by linearisation. It takes the form of the formula for granted, so it is too small
-            where the form is wrong, and beyond the range of the data it may well be.
+            constants, by linearisation. The noise has one size, or is in proportion to the formula if the
+            fit judged relative errors; under other losses it is that of a row of mean weight. The form of the
+            formula is taken for granted, so the deviation is too small where the form is wrong.
 
         Raises
         ------
@@ -70,7 +72,7 @@ class FittedRegressor(RegressorMixin, BaseEstimator):
             raise ValueError(
                 "return_std=True needs the uncertainties, without which this fit was saved; fit again."
             )
-        return expression(X), uncertainty.of_predictions(expression, X)
+        return expression(X), uncertainty.of_predictions(expression, X, self.loss_ == "relative")
 
     def _candidate(self, index: int | str) -> Candidate:
         front = self.pareto_front_

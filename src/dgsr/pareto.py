@@ -27,7 +27,10 @@ _NOTICEABLE = 1e-6
 
 
 class Candidate(NamedTuple):
-    """One formula of the front."""
+    """One formula of the front.
+
+    `leave_one_out` and `standard_errors` are nan in fits that a version without uncertainties saved.
+    """
 
     complexity: int
     loss: float  # NMSE on the data of the fit
@@ -198,6 +201,7 @@ class ParetoFront(Sequence[Candidate]):
         tolerance: float = 0.0,
         held_out: DataSet | None = None,
         fitted: DataSet | None = None,
+        relative: bool = False,
     ) -> ParetoFront:
         """Return the front of some expressions, whose losses are computed on `data`.
 
@@ -217,6 +221,8 @@ class ParetoFront(Sequence[Candidate]):
             Rows that were held out of the fit.
         fitted : DataSet, optional
             Rows from which the uncertainty of the constants is computed, a sample of `data`; all by default.
+        relative : bool
+            Whether the rows are weighted by one over the square of their targets.
         """
         if not expressions:
             return cls([])
@@ -229,7 +235,7 @@ class ParetoFront(Sequence[Candidate]):
         candidates: list[Candidate] = []
         for i in on_front:
             named = expressions[i].with_feature_names(feature_names)
-            uncertainty = uncertainty_of(named, fitted or data, data.n_effective)
+            uncertainty = uncertainty_of(named, fitted or data, data.n_effective, relative)
             candidates.append(Candidate(named.complexity, float(losses[i]), named, uncertainty))
         held_out_losses = None
         if held_out is not None:

@@ -24,6 +24,7 @@ from dgsr.expressions.constraints import Constraints
 from dgsr.expressions.expression import Expression
 from dgsr.expressions.library import Library, library_over
 from dgsr.finishing import rescaled
+from dgsr.finishing.fits import SIGNIFICANT
 from dgsr.fitted import FittedRegressor
 from dgsr.pareto import SELECTIONS, Candidate, ParetoFront
 from dgsr.passes import LOSSES, Loss, Outcome, Passes, check_loss
@@ -400,12 +401,14 @@ class DGSRRegressor(FittedRegressor):
         show(SearchProgress(search.n_evaluations, search.seconds, best_nmse, best, min(max(spent), 1.0)))
 
     def _compare_with_a_line(self, data: DataSet) -> None:
-        """Warn if a linear model of all columns predicts rows left out as well as the chosen formula does."""
+        """Warn if a linear model of all columns predicts rows left out better than the chosen formula."""
         chosen = self.pareto_front_[self.pareto_front_.index_of(self.expression_)]
         linear = linear_leave_one_out(data)
-        if chosen.loss > self.tolerance and linear <= min(chosen.leave_one_out, 1.0):
+        # A law that is linear loses as much by rounding its constants (`dgsr.finishing`).
+        rounding = SIGNIFICANT * (1 + len(chosen.expression.constants)) / data.n_effective
+        if chosen.loss > self.tolerance and linear < min(chosen.leave_one_out * np.exp(-rounding), 1.0):
             warnings.warn(
-                f"A linear model of all columns predicts rows left out as well as the chosen formula (NMSE "
+                f"A linear model of all columns predicts rows left out better than the chosen formula (NMSE "
                 f"{linear:.3g}, formula {chosen.leave_one_out:.3g}); the data may have no shorter law, or "
                 "the search may need more time.",
                 stacklevel=5,

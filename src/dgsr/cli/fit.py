@@ -31,7 +31,7 @@ def fit(
     max_evaluations: Annotated[int, typer.Option(min=1, help="Most equations to evaluate.")] = 2_000_000,
     max_time: Annotated[float | None, typer.Option(min=0.0, help="Most seconds of search.")] = None,
     loss: Annotated[
-        str, typer.Option(help="What is judged: auto, squared, relative, absolute or huber.")
+        str, typer.Option(help="What a formula is judged by: auto, squared, relative, absolute or huber.")
     ] = "auto",
     random_state: Annotated[
         int | None, typer.Option(min=0, help="Seed; the same seed gives the same result.")

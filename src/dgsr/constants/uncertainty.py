@@ -21,30 +21,38 @@ _STEP = 6e-6
 class Uncertainty(NamedTuple):
     """What the data of a fit know of a formula, its form taken as given."""
 
-    noise: float  # standard deviation of y around the formula; inf with fewer rows than constants
+    noise: float  # standard deviation of y, or for relative errors of y/f; inf with fewer rows than constants
     covariance: np.ndarray  # (n_constants, n_constants) of the constants, by linearisation
     standard_errors: np.ndarray  # (n_constants,); inf where the data do not determine the constant
     leave_one_out: float  # NMSE of every row predicted from the others, by linearisation
 
-    def of_predictions(self, expression: Expression, X: np.ndarray) -> np.ndarray:
+    def of_predictions(self, expression: Expression, X: np.ndarray, relative: bool = False) -> np.ndarray:
         """Return the standard deviation of a new measurement around the formula's values.
 
         Parameters
         ----------
         expression : Expression
         X : ndarray of shape (n_rows, n_features)
+        relative : bool
+            Whether the noise is in proportion to the formula.
 
         Returns
         -------
         ndarray of shape (n_rows,)
-            Square root of the variance of the noise plus that of the formula's value by its constants.
+            Square root of the variance of the noise plus that of the formula's value by its constants; inf
+            with fewer rows than constants, nan where the formula is undefined.
         """
         columns = np.ascontiguousarray(np.asarray(X, dtype=np.float64).T)
         constants = np.asarray(expression.constants)
         groups = [np.array([i]) for i in range(len(constants))]
         slopes = derivatives(expression.library, expression.tokens, constants, groups, columns)
-        variances = np.einsum("ir,ij,jr->r", slopes, self.covariance, slopes)
-        return np.sqrt(self.noise**2 + np.maximum(variances, 0.0))
+        values = np.asarray(expression(X), dtype=np.float64)
+        with np.errstate(all="ignore"):
+            variances = np.einsum("ir,ij,jr->r", slopes, self.covariance, slopes)
+            noise = self.noise * (np.abs(values) if relative else 1.0)
+            deviations = np.sqrt(noise**2 + np.maximum(variances, 0.0))
+        deviations = np.where(np.isfinite(self.noise), deviations, np.inf)
+        return np.where(np.isfinite(values), deviations, np.nan)
 
 
 def derivatives(
@@ -104,7 +112,9 @@ class Directions(NamedTuple):
         return cls(norms, rows[:, is_seen], inverse, is_lost)
 
 
-def uncertainty_of(expression: Expression, data: DataSet, n_effective: float | None = None) -> Uncertainty:
+def uncertainty_of(
+    expression: Expression, data: DataSet, n_effective: float | None = None, relative: bool = False
+) -> Uncertainty:
     """Return what data know of a formula whose constants were fitted to them.
 
     Parameters
@@ -113,6 +123,8 @@ def uncertainty_of(expression: Expression, data: DataSet, n_effective: float | N
     data : DataSet
     n_effective : float, optional
         Effective number of rows of the fit, where `data` are a sample of them; by default that of `data`.
+    relative : bool
+        Whether the rows are weighted by one over the square of their targets.
 
     Returns
     -------
@@ -139,6 +151,8 @@ def uncertainty_of(expression: Expression, data: DataSet, n_effective: float | N
         # The information of one weighted row counts n/len(y) times, and all rows of the fit count.
         information = (n_effective or n) / len(data.y)
         covariance = apart.inverse @ apart.inverse.T * (noise / information)
+        if relative:  # in units of the target, whose squares the weights divide by
+            noise /= float(np.mean(data.weights * data.y**2))
     errors = np.where(apart.is_lost, np.inf, np.sqrt(np.diag(covariance)))
     leave_one_out = leave_one_out if np.isfinite(leave_one_out) else np.inf
     return Uncertainty(float(np.sqrt(noise)), covariance, errors, leave_one_out)

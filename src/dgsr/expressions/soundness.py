@@ -9,15 +9,16 @@ import numpy as np
 from dgsr.expressions import syntax
 from dgsr.expressions.evaluation import Functions, evaluate
 from dgsr.expressions.expression import Expression
-from dgsr.expressions.trees import Tree, is_number
+from dgsr.expressions.trees import Tree, is_number, leaves
 
 # Rows that a formula is looked at on, and midpoints between neighbouring rows.
 _MOST_ROWS = 1_000
-# How far beside a row a pole counts, in ranges of a column, and the values of columns beside rows.
+# A pole counts up to this share of a column's range beside a row. Rows are thinned out so that no more than
+# this many values are moved there.
 _BESIDE, _MOST_NEAR = 0.05, 20_000
 # Largest mean step of an angle from one row to the next: four rows a turn.
 _STEP = np.pi / 2
-# Ratio of the operands of a difference to what it varies by, from which on digits are lost.
+# Ratio of the operands of a difference to the difference, from which on digits are lost.
 _LARGE = 1e4
 
 
@@ -34,17 +35,21 @@ def weak_points(expression: Expression, columns: np.ndarray) -> list[str]:
     list of str
         One for each sine or cosine that turns more than once in four rows, each denominator that changes its
         sign among the rows or within a twentieth of a column's range from one, and so is 0 there, each
-        difference of numbers that are ten thousand times as large as what it varies by, and one if the
+        difference of numbers that are ten thousand times as large as it, and one if the
         formula is undefined halfway between two rows that are neighbours in a column.
     """
     n_rows = columns.shape[1]
     rows = np.unique(np.linspace(0, n_rows - 1, min(n_rows, _MOST_ROWS)).astype(np.int64))
     functions = {operator.name: operator for operator in expression.library.user_operators}
-    values = dict(zip(expression.feature_names, columns[:, rows]))
-    near = dict(zip(expression.feature_names, _near(columns[:, rows])))
+    used = sorted({leaf for leaf in leaves(expression.tree) if isinstance(leaf, str)})
+    if not used:
+        return []
+    numbers = [expression.feature_names.index(name) for name in used]
+    some = columns[numbers][:, rows]
+    values, near, between = (dict(zip(used, points)) for points in (some, _near(some), _midpoints(some)))
     with np.errstate(all="ignore"):
         found = list(dict.fromkeys(_weak_parts(expression.tree, values, near, n_rows, functions)))
-        if not np.isfinite(expression(_midpoints(columns[:, rows]).T)).all():
+        if not np.isfinite(evaluate(expression.tree, between, functions=functions)).all():
             found.append("the formula is undefined between rows")
     return found
 
@@ -70,14 +75,25 @@ def _weak_parts(
         if np.ptp(values_of(tree[1])) > _STEP * n_steps:
             yield f"{syntax.to_text(tree)} turns faster than the rows can show"
     elif name == "div" or (name == "pow" and is_number(tree[2]) and tree[2] < 0):
-        base = tree[2] if name == "div" else tree[1]
-        denominator = np.asarray(evaluate(base, near, functions=functions), dtype=np.float64)
-        if np.any(denominator < 0.0) and np.any(denominator > 0.0):
-            yield f"{syntax.to_text(base)} is 0 between rows or beside one, and divides"
+        for factor in _factors(tree[2] if name == "div" else tree[1]):
+            denominator = np.asarray(evaluate(factor, near, functions=functions), dtype=np.float64)
+            if np.any(denominator < 0.0) and np.any(denominator > 0.0):
+                yield f"{syntax.to_text(factor)} is 0 between rows or beside one, and divides"
     elif name in ("add", "sub"):
         largest = max(float(np.abs(values_of(operand)).max()) for operand in tree[1:])
-        if largest > _LARGE * np.ptp(values_of(tree)) > 0.0:
+        if largest > _LARGE * np.abs(values_of(tree)).max() > 0.0:
             yield f"{syntax.to_text(tree)} is a small difference of large numbers"
+
+
+def _factors(tree: Tree) -> Iterator[Tree]:
+    """Yield the parts of a denominator that it is 0 with, without their powers and signs."""
+    if isinstance(tree, tuple) and tree[0] in ("mul", "square", "cube", "sqrt", "abs", "neg"):
+        for child in tree[1:]:
+            yield from _factors(child)
+    elif isinstance(tree, tuple) and tree[0] == "pow" and is_number(tree[2]):
+        yield from _factors(tree[1])
+    else:
+        yield tree
 
 
 def _near(columns: np.ndarray) -> np.ndarray:

@@ -3,8 +3,9 @@
 A loss rho(y, f) of one row is the square of its residual times the weight rho / (y - f)**2. So a search for
 the lowest loss is a search for the lowest weighted square, whose weights follow from the best formula so far
 (iteratively reweighted least squares; Beaton and Tukey, 1974). Relative errors need one pass, since their
-weights do not depend on the formula. The others take three, and begin with weights that leave out what lies
-far from its neighbours, because formulas that search by plain squares bend towards outliers.
+weights do not depend on the formula, and ``"auto"`` judges squares first where it judges relative errors at
+all. The others take three. If they forgive outliers, they begin with weights that leave out what lies far
+from its neighbours, because formulas that are searched for by plain squares bend towards outliers.
 """
 
 from __future__ import annotations
@@ -55,17 +56,17 @@ def passes(loss: str | Loss, y: np.ndarray) -> list[Pass]:
         loss = "squared"
     if loss in ("squared", "relative"):
         return [Pass(loss, 1.0, False)]
-    first = "neighbours" if _forgives(loss) else "squared"
+    first = "neighbours" if _forgives(loss, y) else "squared"
     return [Pass(first, 0.4, False), Pass(loss, 0.7, True), Pass(loss, 1.0, True)]
 
 
-def _forgives(loss: str | Loss) -> bool:
+def _forgives(loss: str | Loss, y: np.ndarray) -> bool:
     """Return whether large residuals count less under a loss than their squares do."""
     if isinstance(loss, str):
         return True
-    y = np.linspace(-1.0, 1.0, 21)
-    of_one, of_ten = (np.mean(_checked(loss, y, y + size * (-1.0) ** np.arange(21))) for size in (1.0, 10.0))
-    return bool(of_ten < 10.0**1.5 * of_one)
+    with np.errstate(all="ignore"):
+        small, large = (np.mean(_rows_of(loss, y, y + size * y.std())) for size in (1.0, 10.0))
+    return bool(large < 10.0**1.5 * small)  # not where it has no value for such predictions
 
 
 def spans_decades(y: np.ndarray) -> bool:
@@ -103,7 +104,7 @@ def precisions(loss: str | Loss, X: np.ndarray, y: np.ndarray, predicted: np.nda
     Raises
     ------
     ValueError
-        If a callable does not return one finite number for every row, not negative and not all 0.
+        If a callable does not return one finite number for every row, not negative.
     """
     if loss == "squared":
         return np.ones(len(y))
@@ -111,7 +112,8 @@ def precisions(loss: str | Loss, X: np.ndarray, y: np.ndarray, predicted: np.nda
         return _near_neighbours(X, y)
     if loss == "relative":
         return np.maximum((np.abs(y).min() / np.abs(y)) ** 2, _LEAST)
-    sizes = np.abs(y - predicted)
+    residuals = y - predicted
+    sizes = np.abs(residuals)
     middle = float(np.median(sizes))
     if middle == 0.0:  # most rows are exact, and the others are outliers
         middle = float(sizes.max()) * 1e-6 or 1.0
@@ -121,7 +123,9 @@ def precisions(loss: str | Loss, X: np.ndarray, y: np.ndarray, predicted: np.nda
     elif loss == "huber":
         found = np.minimum(1.0, _HUBER * _DEVIATIONS * middle / sizes)
     else:
-        found = _checked(loss, y, predicted) / sizes**2
+        found = _checked(loss, y, y - np.copysign(sizes, residuals)) / sizes**2
+    if found.max() == 0.0:  # the loss forgives all residuals
+        return np.ones(len(y))
     return np.maximum(found / found.max(), _LEAST)
 
 
@@ -140,7 +144,7 @@ def _near_neighbours(X: np.ndarray, y: np.ndarray) -> np.ndarray:
     return np.maximum(np.minimum(1.0, limit / np.maximum(sizes, limit)) ** 4, _LEAST)
 
 
-def _checked(loss: str | Loss, y: np.ndarray, predicted: np.ndarray) -> np.ndarray:
+def _rows_of(loss: str | Loss, y: np.ndarray, predicted: np.ndarray) -> np.ndarray:
     """Return what a callable computes for each row."""
     assert callable(loss)
     values = np.asarray(loss(y, predicted), dtype=np.float64)
@@ -149,10 +153,14 @@ def _checked(loss: str | Loss, y: np.ndarray, predicted: np.ndarray) -> np.ndarr
             f"loss returned an array of shape {values.shape} for {len(y)} rows; it must return the loss of "
             "every row, and not their mean."
         )
-    if not (np.isfinite(values).all() and values.min() >= 0.0 and values.max() > 0.0):
-        raise ValueError(
-            "loss returned numbers that are not finite, are negative, or all 0; mend the function."
-        )
+    return values
+
+
+def _checked(loss: str | Loss, y: np.ndarray, predicted: np.ndarray) -> np.ndarray:
+    """Return what a callable computes for each row; ValueError where that is no loss."""
+    values = _rows_of(loss, y, predicted)
+    if not (np.isfinite(values).all() and values.min() >= 0.0):
+        raise ValueError("loss returned numbers that are negative or not finite; mend the function.")
     return values
 
 

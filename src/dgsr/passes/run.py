@@ -13,7 +13,6 @@ from dgsr.expressions.library import Library
 from dgsr.finishing import finish
 from dgsr.pareto import Candidate, ParetoFront
 from dgsr.passes.losses import Loss, Pass, description, passes, precisions
-from dgsr.population import DataSet
 from dgsr.preprocessing import Prepared
 from dgsr.search import Search
 from dgsr.search import run as run_search
@@ -98,7 +97,8 @@ class Passes:
             else:
                 if step.loss != "squared":
                     rows = rows.with_precision(partial(self._precisions, step.loss))
-                self._begin(rows.search, state if step.goes_on or number == 0 else None)
+                self._begin(step, rows, state if step.goes_on or number == 0 else None)
+            self.search.budget.end_at(step.until)
             self._run(step, rows, callback)
             if self.stop_reason not in _SPENT:
                 break
@@ -109,17 +109,17 @@ class Passes:
         """What all searches recorded."""
         return [*self._past, *self.search.history]
 
-    def _begin(self, data: DataSet, state: dict[str, Any] | None) -> None:
-        """Make a search, which begins with what another one found if its state is given."""
+    def _begin(self, step: Pass, rows: Prepared, state: dict[str, Any] | None) -> None:
+        """Make the search of a pass, which begins with what another one found if its state is given."""
         self._past = self.history if hasattr(self, "search") else []
-        self.search = self._make_search(data)
+        self.search = self._make_search(rows.search)
+        self.search.budget.end_at(step.until)  # the programs of the other search are evaluated at once
         if state is not None:
             self.search.begin_with(state)
 
     def _run(self, step: Pass, rows: Prepared, callback: Callable[[Search], None] | None) -> None:
         """Run one pass. Ctrl-C ends it with the best so far, but passes through if there is none."""
         self.stop_reason = "error"
-        self.search.budget.end_at(step.until)
         try:
             self.stop_reason = run_search(self.search, callback)
         except KeyboardInterrupt:
@@ -142,6 +142,7 @@ class Passes:
             self._tolerance,
             rows.held_out,
             rows.fitted,
+            step.loss == "relative",
         )
         if len(front) == 0:  # no program is finite on the rows that the search did not see
             return

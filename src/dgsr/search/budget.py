@@ -17,13 +17,13 @@ _USUAL_LENGTH = 15
 
 
 class Budget:
-    """Evaluations and seconds of a search, spent and left.
+    """Evaluations and seconds, spent and left, of a search or of several, one after the other.
 
     Parameters
     ----------
     max_evaluations : int
     max_time : float or None
-        Seconds; None stands for no limit. Several searches may share a budget, one after the other.
+        Seconds; None stands for no limit.
 
     Attributes
     ----------

@@ -30,6 +30,8 @@ _STEPS = 30
 _PATIENCE = 3
 # Share of a term's values that the terms before it may leave to it at the least.
 _LEAST_NEW = 1e-3
+# Least that a term varies by, as a share of its size.
+_LEAST_VARIED = 1e-5
 
 
 def sums_of_terms(programs: Sequence[Population], data: DataSet, max_length: int) -> Population:
@@ -59,7 +61,7 @@ def sums_of_terms(programs: Sequence[Population], data: DataSet, max_length: int
         largest = np.abs(values).max(axis=1)
         is_usable = np.isfinite(values).all(axis=1) & (largest > 1e-100) & (largest < 1e100)
         is_usable &= (
-            np.ptp(values, axis=1) > _LEAST_NEW * largest
+            np.ptp(values, axis=1) > _LEAST_VARIED * largest
         )  # else its factor would be undone by the offset
     pool, values, largest = pool[np.flatnonzero(is_usable)], values[is_usable], largest[is_usable]
     values /= largest[:, None]

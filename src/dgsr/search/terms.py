@@ -30,7 +30,7 @@ def joined(
     others: Sequence[tuple[int, ...]],
     names: Sequence[str] = ("mul", "div", "add", "sub"),
 ) -> list[tuple[int, ...]]:
-    """Return every term and every other one joined by some operators, once where their order is the same."""
+    """Return every term and every other one joined by some operators, in both orders where these differ."""
     found = []
     for name in names:
         if name not in library.index:

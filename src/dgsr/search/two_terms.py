@@ -98,7 +98,8 @@ def two_term_programs(data: DataSet, library: Library) -> Population:
     Returns
     -------
     Population
-        At most 20 programs for each function of the target, and 20 products; none for fewer than six rows.
+        At most 140 programs, 20 for each function of the target and 20 products; none for fewer than six
+        rows. The weights of the rows do not count, but rows of hardly any weight are left out.
     """
     # A row that weighs little next to the others may be an outlier.
     usual = data.weights >= _LEAST_WEIGHT * np.median(data.weights)
@@ -127,15 +128,15 @@ class _Terms(NamedTuple):
 
     @classmethod
     def of(cls, tokens: list[tuple[int, ...]], data: DataSet, library: Library) -> _Terms:
-        """Return different terms, but those that are constant, or not finite, on some row."""
-        population = population_of(library, [(term, ()) for term in dict.fromkeys(tokens)])
+        """Return different terms, except those that are constant or not finite on some row."""
+        different = list(dict.fromkeys(tokens))
+        population = population_of(library, [(term, ()) for term in different])
         bits = structure_bits(library, population.tokens, population.lengths)
         order = np.argsort(bits, kind="stable")
         values = population[order].predict(data.columns.T)
         sizes = np.abs(values).max(axis=1)
         is_usable = np.isfinite(values).all(axis=1) & (sizes > 1e-100) & (sizes < 1e100)
         is_usable &= np.ptp(values, axis=1) > 1e-9 * sizes
-        different = list(dict.fromkeys(tokens))
         return cls([different[i] for i in order[is_usable]], values[is_usable], bits[order[is_usable]])
 
     def best(self, n: int, y: np.ndarray) -> _Terms:
