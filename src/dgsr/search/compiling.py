@@ -28,6 +28,9 @@ from dgsr.population import DataSet, Population
 # for those without.
 _loaded: set[bool] = set()
 
+# Beginning of the names of kernels that a process may have compiled and no fit needs.
+_OF_PRETRAINING = "dgsr.pretraining."
+
 # Seconds that the first process, when it has done its half, waits for the second.
 _PATIENCE = 60.0
 
@@ -65,7 +68,11 @@ def _names_path(has_constants: bool) -> Path | None:
 
 
 def _keep_names(path: Path) -> None:
-    names = [name for name, kernel in Kernel.instances.items() if kernel.signatures]
+    names = [
+        name
+        for name, kernel in Kernel.instances.items()
+        if kernel.signatures and not name.startswith(_OF_PRETRAINING)
+    ]
     try:
         partial = path.with_suffix(f".{os.getpid()}")
         partial.write_text(json.dumps(names), encoding="utf-8")
