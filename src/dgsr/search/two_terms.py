@@ -61,24 +61,26 @@ class _Pairs:
     def __init__(self, terms: _Terms) -> None:
         self.terms, self._values, bits = terms
         self._units = _units(self._values)
-        self._alike = self._units @ self._units.T
-        left = 1.0 - self._alike**2
-        left[np.tril_indices(len(bits))] = 0.0
-        self._is_pair = left > _ALIKE
-        self._left = np.where(self._is_pair, left, 1.0)
-        self._bits = bits[:, None] + bits
+        alike = self._units @ self._units.T
+        first, second = np.triu_indices(len(bits), 1)
+        is_pair = 1.0 - alike[first, second] ** 2 > _ALIKE
+        self._first, self._second = first[is_pair], second[is_pair]
+        self._alike = alike[self._first, self._second]
+        self._left = 1.0 - self._alike**2
+        self._bits = (bits[self._first] + bits[self._second]).astype(np.float32)
 
     def best(self, target: np.ndarray) -> Iterator[tuple[int, int, float, float, float]]:
         """Yield the numbers of the pairs that describe a target most shortly, and their a, b and c."""
-        n = min(_BEST, int(self._is_pair.sum()))
+        n = min(_BEST, len(self._bits))
         if n == 0 or not np.isfinite(target).all() or np.ptp(target) <= 1e-9 * np.abs(target).max():
             return
         shares = self._units @ _units(target[None])[0]
-        explained = shares[:, None] ** 2 + shares**2 - 2.0 * shares[:, None] * shares * self._alike
-        unexplained = np.maximum(1.0 - explained / self._left, _ROUNDING)
-        lengths = np.where(self._is_pair, 0.5 * len(target) * np.log2(unexplained) + self._bits, np.inf)
-        for at in np.sort(np.argpartition(lengths, n - 1, axis=None)[:n]).tolist():
-            i, j = divmod(at, len(self.terms))
+        one, other = shares[self._first], shares[self._second]
+        explained = one**2 + other**2 - 2.0 * one * other * self._alike
+        unexplained = np.maximum(1.0 - explained / self._left, _ROUNDING).astype(np.float32)
+        lengths = np.float32(0.5 * len(target)) * np.log2(unexplained) + self._bits
+        for at in np.sort(np.argpartition(lengths, n - 1)[:n]).tolist():
+            i, j = int(self._first[at]), int(self._second[at])
             design = np.column_stack([self._values[i], self._values[j], np.ones(len(target))])
             sizes = np.abs(design).max(axis=0)
             a, b, c = (np.linalg.lstsq(design / sizes, target, rcond=None)[0] / sizes).tolist()
