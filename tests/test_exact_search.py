@@ -558,6 +558,7 @@ def test_the_first_point_is_not_where_all_programs_meet():
     assert first_row(columns) == 7
 
 
+@pytest.mark.slow
 def test_data_of_more_columns_than_the_bank_has_room_for():
     columns = np.random.default_rng(0).uniform(0.3, 3.0, (3000, ROWS))
     bank, program = bank_at(columns, get_library("koza", 3000), 1024), np.zeros(30, dtype=np.int64)

@@ -255,7 +255,7 @@ def test_data_of_any_scale_are_encoded_to_finite_numbers(generator, scale):
     assert np.isfinite(log_prob(generator, population, X[0] * scale, y[0] * scale)).all()
 
 
-@pytest.mark.parametrize("n_samples", [1, 7, 1000])
+@pytest.mark.parametrize("n_samples", [1, 7, pytest.param(1000, marks=pytest.mark.slow)])
 def test_sampled_programs_are_valid(generator, n_samples):
     rng = np.random.default_rng(0)
     population = generator.sample(rng.normal(size=(30, 2)), rng.normal(size=30), n_samples, random_state=1)

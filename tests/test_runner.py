@@ -108,6 +108,7 @@ def test_a_failing_run_is_recorded_and_tried_again(tmp_path):
     assert summarise(read_records(out))[0]["runs"] == 2
 
 
+@pytest.mark.slow
 def test_parallel_runs_give_the_same_records(tmp_path):
     def without_time(records):
         return [{key: value for key, value in record.items() if key != "seconds"} for record in records]

@@ -288,6 +288,7 @@ print(large.seconds, large.n_evaluations, large.archive.best_nmse(), peak() - be
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no module resource")
 def test_a_million_rows_are_searched_within_the_time_and_without_copies_of_them():
     done = subprocess.run([sys.executable, "-c", MILLION_ROWS], capture_output=True, text=True, check=True)
