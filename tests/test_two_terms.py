@@ -68,6 +68,15 @@ def test_the_best_pair_is_that_of_least_squares_over_all_pairs(seed):
     np.testing.assert_allclose(found[best], np.linalg.lstsq(design, y, rcond=None)[0], rtol=1e-5)
 
 
+def test_terms_have_no_sine_under_another():
+    library = get_library("physics", 1)
+    columns = columns_of(library)
+    terms = functions_of(library, functions_of(library, columns))
+    turning = {library.index["sin"], library.index["cos"]}
+    assert terms
+    assert max(sum(token in turning for token in term) for term in terms) == 1
+
+
 @settings(max_examples=30)
 @given(seeds)
 def test_degenerate_tables_are_no_fault(seed):

@@ -27,7 +27,6 @@ from dgsr.evolution import Engine, get_engine, random_population
 from dgsr.exact_search import ExactSolver
 from dgsr.expressions.constraints import Constraints, Grammar
 from dgsr.expressions.library import Library
-from dgsr.kernels.grammar import are_valid
 from dgsr.kernels.random import new_state
 from dgsr.pareto import ParetoArchive
 from dgsr.population import DataSet, Population, rewards_of
@@ -259,7 +258,10 @@ class Search:
             return
         n_tokens, n_constants = self._nothing.programs.tokens.shape[1], self.evaluation.n_constants
         programs = two_term_programs(self.data, self.library).of_width(n_tokens, n_constants)
-        programs = programs[are_valid(programs.tokens, programs.lengths, self.grammar)]
+        # Terms meet the other constraints, so that no kernel for these has to be compiled.
+        constants = np.sum(programs.tokens == self.library.index["const"], axis=1)
+        meets = (programs.lengths >= self.grammar.min_length) & (constants <= self.grammar.max_constants)
+        programs = programs[np.flatnonzero(meets)]
         nmse = self.evaluate(programs, len(programs))
         if len(nmse):
             self.record(nmse)

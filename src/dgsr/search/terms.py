@@ -19,9 +19,15 @@ def columns_of(library: Library) -> list[tuple[int, ...]]:
 
 
 def functions_of(library: Library, terms: Iterable[tuple[int, ...]]) -> list[tuple[int, ...]]:
-    """Return the functions of one argument of every term."""
+    """Return the functions of one argument of every term, but no sine or cosine under another."""
     unary = [library.index[name] for name in _UNARY if name in library.index]
-    return [(operator, *term) for term in terms for operator in unary]
+    turning = {library.index[name] for name in ("sin", "cos") if name in library.index}
+    return [
+        (operator, *term)
+        for term in terms
+        for operator in unary
+        if not (operator in turning and turning.intersection(term))
+    ]
 
 
 def joined(
