@@ -14,6 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import curve_fit
 
+from dgsr.constants.fitting import fit_constants
+from dgsr.constants.scaling import written_out
 from dgsr.evolution import EvolutionConfig, random_population
 from dgsr.exact_search import ExactSolver
 from dgsr.expressions import get_library
@@ -286,6 +288,26 @@ before = peak()
 run(large)
 print(large.seconds, large.n_evaluations, large.archive.best_nmse(), peak() - before)
 """
+
+
+def test_programs_are_written_out_with_an_eye_on_the_clock(monkeypatch):
+    written = []
+
+    def counted(population, fit, data):
+        written.append(len(population))
+        return written_out(population, fit, data)
+
+    monkeypatch.setattr("dgsr.search.evaluation.written_out", counted)
+    X = np.random.default_rng(0).uniform(0.5, 2.0, (20_000, 2))
+    library = get_library("koza-const", 2)
+    config = SearchConfig(max_evaluations=10**9, look_up=False)
+    search = Search(DataSet.from_arrays(X, X[:, 0] / X[:, 1]), library, LIMITS, config, None)
+    population = random_population(200, library, search.grammar, search.state)
+    fit = fit_constants(population, search.data, n_iterations=0)
+    search.budget.max_time = 0.0
+    entries, nmse = search.evaluation._entries(population, fit)
+    assert sum(written) <= 2  # one part: there is no time for another
+    assert len(entries) == len(nmse) > 0
 
 
 @pytest.mark.slow

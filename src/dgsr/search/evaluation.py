@@ -25,6 +25,9 @@ from dgsr.search.config import SearchConfig
 # Evaluations that take about as long as fitting the constants of one program.
 _FIT_COST = 10
 
+# Evaluations that take about as long as fitting the four scaled variants of a program.
+_WRITTEN_COST = 4 * _FIT_COST
+
 # Steps that fit the constants of a program that enters the archive, and evaluations that take about as long.
 _THOROUGH, _THOROUGH_COST = 30, 60
 
@@ -179,9 +182,16 @@ class Fitted(Evaluation):
         """Return the scaled variants that lower the loss at their length, and their NMSE."""
         best = np.minimum.accumulate(self.archive.nmse)
         able = np.flatnonzero(fit.nmse < best[self.archive.places(population)])
-        variants, nmse = written_out(population[able], Fit(*(a[able] for a in fit)), self.data)
-        kept = np.flatnonzero(nmse < best[self.archive.places(variants)])
-        entries, entry_nmse = variants[kept], nmse[kept]
+        parts = []
+        for part in self.budget.parts(len(able), self.data, _WRITTEN_COST):
+            at = able[part]
+            variants, nmse = written_out(population[at], Fit(*(a[at] for a in fit)), self.data)
+            kept = np.flatnonzero(nmse < best[self.archive.places(variants)])
+            parts.append((variants[kept], nmse[kept]))
+        if not parts:
+            return population[:0], np.zeros(0)
+        entries = Population.concatenate([programs for programs, _ in parts])
+        entry_nmse = np.concatenate([nmse for _, nmse in parts])
         # These programs are few and people see them, so their constants are fitted until nothing improves.
         for part in self.budget.parts(len(entries), self.data, _THOROUGH_COST):
             found = fit_constants(
