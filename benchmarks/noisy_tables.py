@@ -14,18 +14,20 @@ The program writes one line of JSON for each table, and goes on where the file e
 from __future__ import annotations
 
 import argparse
-import json
 import warnings
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from dgsr import DGSRRegressor
+from dgsr.benchmarking import read_records
 from dgsr.benchmarking.drawn import draw_problems
+from dgsr.benchmarking.recording import record_all
 from dgsr.constants.fitting import fit_constants
-from dgsr.expressions import Expression
+from dgsr.expressions import Expression, get_library
 from dgsr.pareto import ParetoFront
 from dgsr.population import DataSet, Population
 from dgsr.problems import load_set
@@ -33,6 +35,8 @@ from dgsr.problems import load_set
 ROWS = (6, 10, 20, 50, 200)
 NOISE = (0.001, 0.01, 0.05, 0.1, 0.2)
 _CLEAN = 1_000
+#: What identifies a table in a file of records.
+KEY = ("source", "law", "rows", "noise")
 
 
 def laws(n: int, seed: int) -> Iterator[tuple[str, str, np.ndarray, np.ndarray, int]]:
@@ -41,17 +45,12 @@ def laws(n: int, seed: int) -> Iterator[tuple[str, str, np.ndarray, np.ndarray, 
     for i in np.sort(np.random.default_rng(seed).choice(len(problems), n, replace=False)):
         problem = problems[i]
         X = np.concatenate([problem.sample(seed).X_train[:200], problem.sample(seed).X_test[:_CLEAN]])
-        truth = Expression.from_text(problem.expression, _library(X.shape[1]), list(problem.variable_names))
+        library = get_library("physics", X.shape[1])
+        truth = Expression.from_text(problem.expression, library, list(problem.variable_names))
         yield "srbench", problem.name, X, problem.target(X), truth.complexity
     for problem in draw_problems("laws", n, seed):
         order = np.random.default_rng(seed).permutation(len(problem.y))[: 200 + _CLEAN]
         yield "drawn", problem.name, problem.X[order], problem.y[order], problem.truth.complexity
-
-
-def _library(n_columns: int) -> Any:
-    from dgsr.expressions import get_library
-
-    return get_library("physics", n_columns)
 
 
 def has_the_form(expression: Expression, X: np.ndarray, y: np.ndarray, complexity: int) -> bool:
@@ -84,31 +83,49 @@ RULES: dict[str, Callable[[ParetoFront], int]] = {
 }
 
 
-def run(X: np.ndarray, y: np.ndarray, complexity: int, n: int, noise: float, evaluations: int) -> dict:
-    """Fit one table; return which formulas of the front are the law, and what each rule chooses."""
-    clean = X[-_CLEAN:], y[-_CLEAN:]
-    rng = np.random.default_rng(n)
-    noisy = y[:n] + noise * y[:200].std() * rng.normal(size=n)
-    model = DGSRRegressor(max_evaluations=evaluations, random_state=0)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        front = model.fit(X[:n], noisy).pareto_front_
-    forms = [has_the_form(candidate.expression, *clean, complexity) for candidate in front]
-    choices = {rule: choose(front) for rule, choose in RULES.items()}
-    with np.errstate(all="ignore"):
-        errors = [np.mean((c.expression(clean[0]) - clean[1]) ** 2) / clean[1].var() for c in front]
-    return {
-        "on_front": any(forms),
-        "chosen": {rule: forms[i] for rule, i in choices.items()},
-        "nmse": {rule: float(np.nan_to_num(errors[i], nan=1e9, posinf=1e9)) for rule, i in choices.items()},
-        "formula": str(front[choices["mdl"]].expression),
-        "loss": model.loss_,
-    }
+@dataclass(frozen=True, eq=False)
+class Table:
+    """A fit of one table, for `record_all`."""
+
+    source: str
+    law: str
+    X: np.ndarray
+    y: np.ndarray
+    complexity: int
+    rows: int
+    noise: float
+    evaluations: int
+
+    def identity(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in KEY}
+
+    def record(self) -> dict[str, Any]:
+        """Fit; return which formulas of the front are the law, and what each rule chooses."""
+        clean, n = (self.X[-_CLEAN:], self.y[-_CLEAN:]), self.rows
+        noisy = self.y[:n] + self.noise * self.y[:200].std() * np.random.default_rng(n).normal(size=n)
+        model = DGSRRegressor(max_evaluations=self.evaluations, random_state=0)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            front = model.fit(self.X[:n], noisy).pareto_front_
+        forms = [has_the_form(candidate.expression, *clean, self.complexity) for candidate in front]
+        choices = {rule: choose(front) for rule, choose in RULES.items()}
+        with np.errstate(all="ignore"):
+            errors = [np.mean((c.expression(clean[0]) - clean[1]) ** 2) / clean[1].var() for c in front]
+        return {
+            **self.identity(),
+            "on_front": any(forms),
+            "chosen": {rule: forms[i] for rule, i in choices.items()},
+            "nmse": {
+                rule: float(np.nan_to_num(errors[i], nan=1e9, posinf=1e9)) for rule, i in choices.items()
+            },
+            "formula": str(front[choices["mdl"]].expression),
+            "loss": model.loss_,
+        }
 
 
 def summary(path: Path) -> None:
     """Print the share of tables whose law is chosen by each rule, by rows and by noise."""
-    records = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    records = read_records(path)
     print(f"{'':<14}{'tables':>7}{'front':>8}" + "".join(f"{rule:>15}" for rule in RULES))
     groups = {"all": records}
     for key in ("source", "rows", "noise"):
@@ -133,20 +150,13 @@ def main() -> None:
     if arguments.summary:
         summary(arguments.summary)
         return
-    done = 0
-    if arguments.out.exists():
-        done = len(arguments.out.read_text(encoding="utf-8").splitlines())
-    number = 0
-    for i, (source, name, X, y, complexity) in enumerate(laws(arguments.laws, arguments.seed)):
-        for j, n in enumerate(ROWS):
-            number += 1
-            if number <= done:
-                continue
-            noise = NOISE[(i + j) % len(NOISE)]
-            record = {"source": source, "law": name, "rows": n, "noise": noise}
-            record |= run(X, y, complexity, n, noise, arguments.max_evaluations)
-            with arguments.out.open("a", encoding="utf-8") as file:
-                file.write(json.dumps(record) + "\n")
+    drawn = enumerate(laws(arguments.laws, arguments.seed))
+    runs = [
+        Table(*law, n, NOISE[(i + j) % len(NOISE)], arguments.max_evaluations)
+        for i, law in drawn
+        for j, n in enumerate(ROWS)
+    ]
+    record_all(runs, KEY, 1, arguments.out, None)
 
 
 if __name__ == "__main__":

@@ -19,9 +19,9 @@ ends.
 from __future__ import annotations
 
 import argparse
-import json
 import time
 import warnings
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -36,6 +36,8 @@ from sklearn.metrics import r2_score
 from sklearn.model_selection import train_test_split
 
 from dgsr import DGSRRegressor
+from dgsr.benchmarking import read_records
+from dgsr.benchmarking.recording import record_all
 
 _AIRFOIL = Path(__file__).parent.parent / "examples" / "data" / "airfoil_self_noise.csv"
 
@@ -67,6 +69,8 @@ _DEVELOPMENT = {
     "houses": ("AER", "HousePrices", "price", ()),
     "quakes": ("datasets", "quakes", "stations", ()),
 }
+#: What identifies a fit in a file of records.
+KEY = ("table", "method", "split")
 SETS = {"counting": _COUNTING, "development": _DEVELOPMENT}
 
 
@@ -145,36 +149,46 @@ def nodes(formula: str) -> int | None:
     return sum(1 for _ in sympy.preorder_traversal(sympy.sympify(text, locals=names)))
 
 
-def run(name: str, method: str, split: int, seconds: float) -> dict[str, Any]:
-    """Fit one table on one split; return the record."""
-    X, y = table(name)
-    X_train, X_test, y_train, y_test = train_test_split(X, y, test_size=0.25, random_state=split)
-    start = time.perf_counter()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        model, formula = METHODS[method](X_train, y_train, seconds, split)
-        took = time.perf_counter() - start
-        predicted = np.asarray(model.predict(X_test), dtype=float).ravel()
-        trained = np.asarray(model.predict(X_train), dtype=float).ravel()
-    predicted = np.where(np.isfinite(predicted), predicted, y_train.mean())
-    return {
-        "table": name,
-        "rows": len(y),
-        "columns": X.shape[1],
-        "method": method,
-        "split": split,
-        "limit": seconds,
-        "seconds": round(took, 2),
-        "test_r2": r2_score(y_test, predicted),
-        "train_r2": r2_score(y_train, trained) if np.isfinite(trained).all() else None,
-        "nodes": nodes(formula),
-        "formula": formula,
-    }
+@dataclass(frozen=True)
+class Fit:
+    """A fit of one table by one method on one split, for `record_all`."""
+
+    table: str
+    method: str
+    split: int
+    limit: float  # seconds
+
+    def identity(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in KEY}
+
+    def record(self) -> dict[str, Any]:
+        """Fit, and return R2 on the rows held out and the size of the formula."""
+        X, y = table(self.table)
+        X_train, X_test, y_train, y_test = train_test_split(X, y, test_size=0.25, random_state=self.split)
+        start = time.perf_counter()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            model, formula = METHODS[self.method](X_train, y_train, self.limit, self.split)
+            took = time.perf_counter() - start
+            predicted = np.asarray(model.predict(X_test), dtype=float).ravel()
+            trained = np.asarray(model.predict(X_train), dtype=float).ravel()
+        predicted = np.where(np.isfinite(predicted), predicted, y_train.mean())
+        return {
+            **self.identity(),
+            "rows": len(y),
+            "columns": X.shape[1],
+            "limit": self.limit,
+            "seconds": round(took, 2),
+            "test_r2": r2_score(y_test, predicted),
+            "train_r2": r2_score(y_train, trained) if np.isfinite(trained).all() else None,
+            "nodes": nodes(formula),
+            "formula": formula,
+        }
 
 
 def summary(path: Path) -> None:
     """Print the medians over the splits of every table, and those over the tables."""
-    records = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    records = read_records(path)
     methods = [m for m in METHODS if any(r["method"] == m for r in records)]
     print(f"{'test R2 (nodes)':<16}" + "".join(f"{m:>16}" for m in methods))
     medians: dict[str, list[tuple[float, float]]] = {m: [] for m in methods}
@@ -207,23 +221,18 @@ def main() -> None:
     if arguments.summary:
         summary(arguments.summary)
         return
-    done = set()
-    if arguments.out.exists():
-        lines = arguments.out.read_text(encoding="utf-8").splitlines()
-        done = {(r["table"], r["method"], r["split"]) for r in map(json.loads, lines)}
-    for split in range(arguments.splits):
-        for name in arguments.tables or SETS[arguments.set]:
-            for method in arguments.methods:
-                if (name, method, split) in done:
-                    continue
-                record = run(name, method, split, arguments.seconds)
-                with arguments.out.open("a", encoding="utf-8") as file:
-                    file.write(json.dumps(record) + "\n")
-                print(
-                    f"{name:<12} {split} {method:<8} {record['seconds']:6.1f} s  "
-                    f"test R2 {record['test_r2']:.3f}  {record['nodes']} nodes",
-                    flush=True,
-                )
+    runs = [
+        Fit(name, method, split, arguments.seconds)
+        for split in range(arguments.splits)
+        for name in arguments.tables or SETS[arguments.set]
+        for method in arguments.methods
+    ]
+    record_all(runs, KEY, 1, arguments.out, _print)
+
+
+def _print(record: dict[str, Any]) -> None:
+    result = record.get("error") or f"test R2 {record['test_r2']:.3f}  {record['nodes']} nodes"
+    print(f"{record['table']:<12} {record['split']} {record['method']:<8} {result}", flush=True)
 
 
 if __name__ == "__main__":
