@@ -67,7 +67,7 @@ class FittedRegressor(RegressorMixin, BaseEstimator):
         expression = self.expression_ if index is None else self._candidate(index).expression
         if not return_std:
             return expression(X)
-        uncertainty = self.pareto_front_[self.pareto_front_.index_of(expression)].uncertainty
+        uncertainty = self.pareto_front_.candidate_of(expression).uncertainty
         if uncertainty is None:
             raise ValueError(
                 "return_std=True needs the uncertainties, without which this fit was saved; fit again."

@@ -314,6 +314,10 @@ class ParetoFront(Sequence[Candidate]):
                 return i
         raise ValueError("expression_ is not on pareto_front_; set it to the expression of a candidate.")
 
+    def candidate_of(self, expression: Expression) -> Candidate:
+        """Return the candidate with this formula; ValueError if it is not on the front."""
+        return self[self.index_of(expression)]
+
     def select(self, selection: str) -> int:
         """Return the index of the candidate that a rule chooses.
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import partial
 from numbers import Integral, Real
 from pathlib import Path
@@ -15,20 +14,16 @@ from sklearn.base import _fit_context
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import _check_sample_weight, validate_data
-from threadpoolctl import threadpool_limits
 
 from dgsr import saving
-from dgsr.constants.uncertainty import Uncertainty, linear_leave_one_out
+from dgsr.constants.uncertainty import Uncertainty
 from dgsr.evolution import EvolutionConfig
 from dgsr.expressions.constraints import Constraints
 from dgsr.expressions.expression import Expression
 from dgsr.expressions.library import Library, library_over
-from dgsr.finishing import rescaled
-from dgsr.finishing.fits import SIGNIFICANT
 from dgsr.fitted import FittedRegressor
 from dgsr.pareto import SELECTIONS, Candidate, ParetoFront
 from dgsr.passes import LOSSES, Loss, Outcome, Passes, check_loss
-from dgsr.population import DataSet
 from dgsr.preprocessing import check_spread, prepare
 from dgsr.reporting.facts import evenly_spaced_rows
 from dgsr.reporting.progress import SearchProgress, print_line, search_shown
@@ -279,29 +274,27 @@ class DGSRRegressor(FittedRegressor):
             scales=None if last is None else last.column_scales,
             seed=seed,
         )
-        # A loss may overflow, whatever the caller has told numpy to do then.
-        with _one_thread(), np.errstate(all="ignore"):
-            compile_kernels(self.library_.has_constants, print_line if self.verbose else None)
-            make_search = partial(
-                Search,
-                library=self.library_,
-                constraints=constraints,
-                config=self._search_config(),
-                generator=generator,
-                engine=self.gp,
-                seed=seed,
-                budget=Budget(int(self.max_evaluations), self.max_time),
-            )
-            searches = Passes(
-                prepared,
-                self.loss,
-                make_search,
-                self.library_,
-                self._feature_names(),
-                self.selection,
-                self.tolerance,
-            )
-            self._run(searches, None if last is None else last.search, prepared.column_scales)
+        compile_kernels(self.library_.has_constants, print_line if self.verbose else None)
+        make_search = partial(
+            Search,
+            library=self.library_,
+            constraints=constraints,
+            config=self._search_config(),
+            generator=generator,
+            engine=self.gp,
+            seed=seed,
+            budget=Budget(int(self.max_evaluations), self.max_time),
+        )
+        searches = Passes(
+            prepared,
+            self.loss,
+            make_search,
+            self.library_,
+            self._feature_names(),
+            self.selection,
+            self.tolerance,
+        )
+        self._run(searches, None if last is None else last.search)
         if self.warm_start:
             state = searches.search.state_dict()
             self._last_fit = _LastFit(n_fits + 1, self.library_, prepared.column_scales, state)
@@ -352,29 +345,24 @@ class DGSRRegressor(FittedRegressor):
             evolution=EvolutionConfig(generations=int(self.gp_generations)),
         )
 
-    def _run(self, searches: Passes, state: dict[str, Any] | None, column_scales: np.ndarray) -> None:
+    def _run(self, searches: Passes, state: dict[str, Any] | None) -> None:
         """Search, and leave a fitted estimator behind however it ends."""
         try:
             with search_shown(bool(self.verbose), self.callback) as show:
-                showing = None if show is None else partial(self._show_progress, column_scales, show)
-                searches.run(state, showing)
+                outcome = searches.run(state, show)
         finally:
             if searches.outcome is not None:
                 self._take(searches, searches.outcome)
-        reason = searches.stop_reason
-        if searches.outcome is None:
-            n = searches.search.n_evaluations
-            if reason == "max_time" and n == 0:
-                raise ValueError(
-                    f"max_time={self.max_time} ended before the first equation was evaluated; raise it."
-                )
-            raise ValueError(
-                f"None of {n} equations had finite values on every row of X; raise max_evaluations or "
-                "max_time, or rescale the inputs."
-            )
-        if reason == "interrupted":
+        if searches.stop_reason == "interrupted":
             warnings.warn("The search was interrupted; the best formulas so far are kept.", stacklevel=4)
-        self._compare_with_a_line(searches.outcome.rows.fitted)
+        linear = outcome.better_linear_model(self.tolerance)
+        if linear is not None:
+            warnings.warn(
+                f"A linear model of all columns predicts rows left out better than the chosen formula (NMSE "
+                f"{linear:.3g}, formula {outcome.chosen.leave_one_out:.3g}); the data may have no shorter "
+                "law, or the search may need more time.",
+                stacklevel=4,
+            )
 
     def _take(self, searches: Passes, outcome: Outcome) -> None:
         """Set the attributes of the fit."""
@@ -384,35 +372,6 @@ class DGSRRegressor(FittedRegressor):
         self.n_evaluations_ = searches.search.n_evaluations
         self.history_ = searches.history
         self.stop_reason_ = searches.stop_reason
-
-    def _show_progress(
-        self, column_scales: np.ndarray, show: Callable[[SearchProgress], None], search: Search
-    ) -> None:
-        """Show how the search goes, once it has a formula with finite values."""
-        best_nmse = search.archive.best_nmse()
-        if not np.isfinite(best_nmse):
-            return
-        programs = search.archive.population()
-        best = rescaled(programs[len(programs) - 1], column_scales)
-        best = best.with_feature_names(self._feature_names())
-        spent = [search.n_evaluations / self.max_evaluations]
-        if self.max_time is not None:
-            spent.append(search.seconds / self.max_time)
-        show(SearchProgress(search.n_evaluations, search.seconds, best_nmse, best, min(max(spent), 1.0)))
-
-    def _compare_with_a_line(self, data: DataSet) -> None:
-        """Warn if a linear model of all columns predicts rows left out better than the chosen formula."""
-        chosen = self.pareto_front_[self.pareto_front_.index_of(self.expression_)]
-        linear = linear_leave_one_out(data)
-        # A law that is linear loses as much by rounding its constants (`dgsr.finishing`).
-        rounding = SIGNIFICANT * (1 + len(chosen.expression.constants)) / data.n_effective
-        if chosen.loss > self.tolerance and linear < min(chosen.leave_one_out * np.exp(-rounding), 1.0):
-            warnings.warn(
-                f"A linear model of all columns predicts rows left out better than the chosen formula (NMSE "
-                f"{linear:.3g}, formula {chosen.leave_one_out:.3g}); the data may have no shorter law, or "
-                "the search may need more time.",
-                stacklevel=5,
-            )
 
     def _fit_constant(self, value: float) -> DGSRRegressor:
         warnings.warn(f"y is {value:g} in every row; the formula is that number.", stacklevel=4)
@@ -460,17 +419,3 @@ def load(path: str | Path) -> DGSRRegressor:
         If there is no such file.
     """
     return saving.load(path, DGSRRegressor)
-
-
-@contextmanager
-def _one_thread() -> Iterator[None]:
-    """Let torch and numpy use one thread: sums have one order, and parallel fits do not compete for cores."""
-    import torch
-
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        with threadpool_limits(1, user_api="blas"):
-            yield
-    finally:
-        torch.set_num_threads(before)

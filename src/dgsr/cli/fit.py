@@ -108,7 +108,7 @@ def _result(regressor: DGSRRegressor, target: str, feature_names: Sequence[str])
     return {
         "target": target,
         "formula": str(regressor.expression_.with_feature_names(feature_names).sympy),
-        "constants": front[front.index_of(regressor.expression_)].constants_text(),
+        "constants": front.candidate_of(regressor.expression_).constants_text(),
         "pareto_front": [
             {
                 "complexity": int(candidate.complexity),

@@ -111,6 +111,12 @@ class Directions(NamedTuple):
         is_lost = (np.abs(directions[~is_seen]) > _PART).any(axis=0) | (norms == 0.0)
         return cls(norms, rows[:, is_seen], inverse, is_lost)
 
+    def leave_one_out(self, residuals: np.ndarray, data: DataSet) -> float:
+        """Return the leave-one-out NMSE for weighted residuals of shape (n_rows,), or inf."""
+        left_out = residuals / np.maximum(1.0 - (self.rows**2).sum(axis=1), 0.0)
+        nmse = float(np.mean(left_out**2) / data.variance)
+        return nmse if np.isfinite(nmse) else np.inf
+
 
 def uncertainty_of(
     expression: Expression, data: DataSet, n_effective: float | None = None, relative: bool = False
@@ -143,9 +149,7 @@ def uncertainty_of(
         residuals = (expression(data.columns.T) - data.y) * root
         slopes = derivatives(expression.library, expression.tokens, constants, groups, data.columns)
         apart = Directions.of((slopes * root).T)
-        leverages = (apart.rows**2).sum(axis=1)
-        left_out = residuals / np.maximum(1.0 - leverages, 0.0)
-        leave_one_out = float(np.mean(left_out**2) / data.variance) if n > k else np.inf
+        leave_one_out = apart.leave_one_out(residuals, data) if n > k else np.inf
         mean_square = float(np.mean(residuals**2))
         noise = mean_square * n / (n - k) if n > k else np.inf
         # The information of one weighted row counts n/len(y) times, and all rows of the fit count.
@@ -154,7 +158,6 @@ def uncertainty_of(
         if relative:  # in units of the target, whose squares the weights divide by
             noise /= float(np.mean(data.weights * data.y**2))
     errors = np.where(apart.is_lost, np.inf, np.sqrt(np.diag(covariance)))
-    leave_one_out = leave_one_out if np.isfinite(leave_one_out) else np.inf
     return Uncertainty(float(np.sqrt(noise)), covariance, errors, leave_one_out)
 
 
@@ -171,7 +174,4 @@ def linear_leave_one_out(data: DataSet) -> float:
         centred = data.columns - np.mean(data.weights * data.columns, axis=1, keepdims=True)
         apart = Directions.of((np.vstack([centred, np.ones(len(data.y))]) * root).T)
         target = data.y * root
-        residuals = target - apart.rows @ (apart.rows.T @ target)
-        left_out = residuals / np.maximum(1.0 - (apart.rows**2).sum(axis=1), 0.0)
-        nmse = float(np.mean(left_out**2) / data.variance)
-    return nmse if np.isfinite(nmse) else np.inf
+        return apart.leave_one_out(target - apart.rows @ (apart.rows.T @ target), data)

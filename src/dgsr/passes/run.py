@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
+from dgsr.constants.uncertainty import linear_leave_one_out
 from dgsr.expressions.expression import Expression
 from dgsr.expressions.library import Library
-from dgsr.finishing import finish
+from dgsr.finishing import finish, rescaled
+from dgsr.finishing.fits import SIGNIFICANT
 from dgsr.pareto import Candidate, ParetoFront
 from dgsr.passes.losses import Loss, Pass, description, passes, precisions
 from dgsr.preprocessing import Prepared
+from dgsr.reporting.progress import SearchProgress
 from dgsr.search import Search
 from dgsr.search import run as run_search
 
@@ -31,6 +36,14 @@ class Outcome(NamedTuple):
     loss: str | Loss
     rows: Prepared  # with the weights of the pass
     bits: float  # description length of the chosen formula and its residuals; -inf for an exact fit
+
+    def better_linear_model(self, tolerance: float) -> float | None:
+        """Return the leave-one-out NMSE of a linear model of all columns if it is below the formula's."""
+        linear = linear_leave_one_out(self.rows.fitted)
+        # A law that is linear loses as much by rounding its constants (`dgsr.finishing`).
+        rounding = SIGNIFICANT * (1 + len(self.chosen.expression.constants)) / self.rows.fitted.n_effective
+        is_better = linear < min(self.chosen.leave_one_out * np.exp(-rounding), 1.0)
+        return linear if is_better and self.chosen.loss > tolerance else None
 
 
 class Passes:
@@ -79,7 +92,7 @@ class Passes:
         self.stop_reason = "error"
         self._past: list[dict[str, float]] = []
 
-    def run(self, state: dict[str, Any] | None, callback: Callable[[Search], None] | None) -> None:
+    def run(self, state: dict[str, Any] | None, callback: Callable[[SearchProgress], None] | None) -> Outcome:
         """Run all passes, and keep the best formulas however they end.
 
         Parameters
@@ -87,22 +100,57 @@ class Passes:
         state : dict or None
             The `Search.state_dict` of a fit that the first pass goes on from.
         callback : callable or None
-            A function that is called with the search after each of its rounds.
+            A function that is called after each round, once there is a formula with finite values.
+
+        Returns
+        -------
+        Outcome
+
+        Raises
+        ------
+        ValueError
+            If no formula was evaluated, or none has finite values on every row.
         """
-        for number, step in enumerate(passes(self._loss, self._prepared.data.y)):
-            rows = self._prepared
-            if number and not step.goes_on and self.search.archive.best_nmse() < _NEARLY_EXACT:
-                # There is no noise whose size could matter, so the search of the first pass goes on.
-                step = step._replace(loss="squared", goes_on=True)
-            else:
-                if step.loss != "squared":
-                    rows = rows.with_precision(partial(self._precisions, step.loss))
-                self._begin(step, rows, state if step.goes_on or number == 0 else None)
-            self.search.budget.end_at(step.until)
-            self._run(step, rows, callback)
-            if self.stop_reason not in _SPENT:
-                break
-            state = self.search.state_dict()
+        # A loss may overflow, whatever the caller has told numpy to do then.
+        with _one_thread(), np.errstate(all="ignore"):
+            for number, step in enumerate(passes(self._loss, self._prepared.data.y)):
+                rows = self._prepared
+                if number and not step.goes_on and self.search.archive.best_nmse() < _NEARLY_EXACT:
+                    # There is no noise whose size could matter, so the search of the first pass goes on.
+                    step = step._replace(loss="squared", goes_on=True)
+                else:
+                    if step.loss != "squared":
+                        rows = rows.with_precision(partial(self._precisions, step.loss))
+                    self._begin(step, rows, state if step.goes_on or number == 0 else None)
+                self.search.budget.end_at(step.until)
+                self._run(step, rows, callback)
+                if self.stop_reason not in _SPENT:
+                    break
+                state = self.search.state_dict()
+        if self.outcome is None:
+            raise ValueError(self._reason_for_nothing())
+        return self.outcome
+
+    def _reason_for_nothing(self) -> str:
+        """Return why there is no formula, and what helps."""
+        n = self.search.n_evaluations
+        if self.stop_reason == "max_time" and n == 0:
+            max_time = self.search.budget.limits[1]
+            return f"max_time={max_time} ended before the first equation was evaluated; raise it."
+        return (
+            f"None of {n} equations had finite values on every row of X; raise max_evaluations or max_time, "
+            "or rescale the inputs."
+        )
+
+    def _show(self, callback: Callable[[SearchProgress], None], search: Search) -> None:
+        """Call a callback, once the search has a formula with finite values."""
+        best_nmse = search.archive.best_nmse()
+        if np.isfinite(best_nmse):
+            programs = search.archive.population()
+            best = rescaled(programs[len(programs) - 1], self._prepared.column_scales)
+            best = best.with_feature_names(self._feature_names)
+            share = search.budget.share
+            callback(SearchProgress(search.n_evaluations, search.seconds, best_nmse, best, share))
 
     @property
     def history(self) -> list[dict[str, float]]:
@@ -117,11 +165,13 @@ class Passes:
         if state is not None:
             self.search.begin_with(state)
 
-    def _run(self, step: Pass, rows: Prepared, callback: Callable[[Search], None] | None) -> None:
+    def _run(self, step: Pass, rows: Prepared, callback: Callable[[SearchProgress], None] | None) -> None:
         """Run one pass. Ctrl-C ends it with the best so far, but passes through if there is none."""
         self.stop_reason = "error"
         try:
-            self.stop_reason = run_search(self.search, callback)
+            self.stop_reason = run_search(
+                self.search, None if callback is None else partial(self._show, callback)
+            )
         except KeyboardInterrupt:
             if self.outcome is None and not np.isfinite(self.search.archive.best_nmse()):
                 raise
@@ -170,3 +220,17 @@ class Passes:
         """Return the precision of rows by the formula so far, or by the mean of y where it is undefined."""
         predicted = y if self.outcome is None else self.outcome.chosen.expression(X)
         return precisions(loss, X, y, np.where(np.isfinite(predicted), predicted, y.mean()))
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    """Let torch and numpy use one thread: sums have one order, and parallel fits do not compete for cores."""
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        with threadpool_limits(1, user_api="blas"):
+            yield
+    finally:
+        torch.set_num_threads(before)

@@ -27,6 +27,8 @@ class Budget:
 
     Attributes
     ----------
+    limits : tuple of float
+        Evaluations and seconds of all of it.
     n_evaluations : int
         Programs evaluated so far.
     n_invalid : int
@@ -34,19 +36,24 @@ class Budget:
     """
 
     def __init__(self, max_evaluations: int, max_time: float | None) -> None:
-        self._most = max_evaluations, np.inf if max_time is None else max_time
-        self.max_evaluations, self.max_time = self._most
+        self.limits = max_evaluations, np.inf if max_time is None else max_time
+        self.max_evaluations, self.max_time = self.limits
         self.n_evaluations = self.n_invalid = 0
         self._started, self._earlier_seconds = time.perf_counter(), 0.0
 
     def end_at(self, share: float) -> None:
         """Let the budget be spent when this share of it is, at least one evaluation."""
-        self.max_evaluations, self.max_time = max(int(share * self._most[0]), 1), share * self._most[1]
+        self.max_evaluations, self.max_time = max(int(share * self.limits[0]), 1), share * self.limits[1]
 
     @property
     def seconds(self) -> float:
         """Seconds since the search began, including those before it was resumed."""
         return self._earlier_seconds + time.perf_counter() - self._started
+
+    @property
+    def share(self) -> float:
+        """The share that is spent, 0 to 1: of evaluations or of seconds, whichever is more."""
+        return min(max(self.n_evaluations / self.limits[0], self.seconds / self.limits[1]), 1.0)
 
     @property
     def n_left(self) -> int:

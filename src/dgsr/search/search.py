@@ -258,7 +258,8 @@ class Search:
             return
         n_tokens, n_constants = self._nothing.programs.tokens.shape[1], self.evaluation.n_constants
         programs = two_term_programs(self.data, self.library).of_width(n_tokens, n_constants)
-        # Terms meet the other constraints, so that no kernel for these has to be compiled.
+        # Constraints on nesting are not looked at, for which a kernel would have to be compiled: evolution
+        # does not begin with these programs.
         constants = np.sum(programs.tokens == self.library.index["const"], axis=1)
         meets = (programs.lengths >= self.grammar.min_length) & (constants <= self.grammar.max_constants)
         programs = programs[np.flatnonzero(meets)]

@@ -15,7 +15,7 @@ from dgsr.constants.fitting import fit_constants
 from dgsr.expressions.formula_prior import structure_bits
 from dgsr.expressions.library import Library
 from dgsr.population import DataSet, Population
-from dgsr.search.terms import Term, columns_of, functions_of, joined, population_of
+from dgsr.search.terms import Term, columns_of, functions_of, is_usable, joined, population_of
 
 # Most values of terms that are compared, and most rows; most tokens of a term, most simple functions, most
 # terms of a sum.
@@ -30,7 +30,7 @@ _STEPS = 30
 _PATIENCE = 3
 # Share of a term's values that the terms before it may leave to it at the least.
 _LEAST_NEW = 1e-3
-# Least that a term varies by, as a share of its size.
+# Least that a term varies by, as a share of its size; else the offset would undo its factor.
 _LEAST_VARIED = 1e-5
 
 
@@ -58,12 +58,9 @@ def sums_of_terms(programs: Sequence[Population], data: DataSet, max_length: int
     root = np.sqrt(sample.weights)
     with np.errstate(all="ignore"):
         values = pool.predict(sample.columns.T)
-        largest = np.abs(values).max(axis=1)
-        is_usable = np.isfinite(values).all(axis=1) & (largest > 1e-100) & (largest < 1e100)
-        is_usable &= (
-            np.ptp(values, axis=1) > _LEAST_VARIED * largest
-        )  # else its factor would be undone by the offset
-    pool, values, largest = pool[np.flatnonzero(is_usable)], values[is_usable], largest[is_usable]
+        kept = np.flatnonzero(is_usable(values, _LEAST_VARIED))
+    pool, values = pool[kept], values[kept]
+    largest = np.abs(values).max(axis=1)
     values /= largest[:, None]
     bits = structure_bits(pool.library, pool.tokens, pool.lengths)
     chosen = _pursue(values * root, sample.y * root, root, bits, sample.n_effective)

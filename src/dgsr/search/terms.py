@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+import numpy as np
+
 from dgsr.expressions.library import Library
 from dgsr.population import Population
 
@@ -59,3 +61,21 @@ def population_of(library: Library, terms: Sequence[Term]) -> Population:
         population.lengths[i] = len(tokens)
         population.constants[i, : len(constants)] = constants
     return population
+
+
+def is_usable(values: np.ndarray, least_varied: float) -> np.ndarray:
+    """Return which terms are finite, of a usual size and not constant.
+
+    Parameters
+    ----------
+    values : ndarray of shape (n_terms, n_rows)
+    least_varied : float
+        Least that a term varies by, as a share of its size.
+
+    Returns
+    -------
+    ndarray of shape (n_terms,), bool
+    """
+    sizes = np.abs(values).max(axis=1)
+    is_sized = np.isfinite(values).all(axis=1) & (sizes > 1e-100) & (sizes < 1e100)
+    return is_sized & (np.ptp(values, axis=1) > least_varied * sizes)

@@ -21,7 +21,7 @@ import numpy as np
 from dgsr.expressions.formula_prior import structure_bits
 from dgsr.expressions.library import Library
 from dgsr.population import DataSet, Population
-from dgsr.search.terms import Term, columns_of, functions_of, joined, population_of
+from dgsr.search.terms import Term, columns_of, functions_of, is_usable, joined, population_of
 
 # Columns that terms are made of; terms whose pairs are compared, and those whose products are.
 _MOST_COLUMNS, _MOST_IN_PAIRS, _MOST_IN_PRODUCTS = 60, 1_000, 20_000
@@ -33,6 +33,8 @@ _MOST_FIRST = 1_000
 _BEST, _BEST_PRODUCTS = 20, 20
 # Unexplained share of the variance that is rounding; terms as alike as this leave nothing to each other.
 _ROUNDING, _ALIKE = 1e-14, 1e-7
+# Least that a term varies by, as a share of its size.
+_LEAST_VARIED = 1e-9
 # Distance of two logarithms that are the same but for rounding.
 _SAME = 1e-9
 
@@ -40,18 +42,21 @@ _SAME = 1e-9
 class _Transform(NamedTuple):
     """A function h of the target, and the program with h(y) = a f + b g + c solved for y."""
 
-    needs: tuple[str, ...]  # operators of the program
     forward: Callable[[np.ndarray], np.ndarray]
     outer: tuple[str, ...]  # operators of its inverse, the first one first
     is_even: bool  # whether the inverse takes what is positive alone
 
+    def can_be_written(self, library: Library) -> bool:
+        """Return whether a library with add and mul has the operators of the program."""
+        return {*self.outer, *(("sub",) if self.is_even else ())} <= set(library.index)
+
 
 _TRANSFORMS = (
-    _Transform(("add", "mul"), lambda y: y, (), False),
-    _Transform(("add", "mul", "inv"), lambda y: 1.0 / y, ("inv",), False),
-    _Transform(("add", "mul", "sub", "sqrt"), lambda y: y**2, ("sqrt",), True),
-    _Transform(("add", "mul", "sub", "inv", "sqrt"), lambda y: 1.0 / y**2, ("inv", "sqrt"), True),
-    _Transform(("add", "mul", "square"), lambda y: np.sqrt(np.abs(y)), ("square",), False),
+    _Transform(lambda y: y, (), False),
+    _Transform(lambda y: 1.0 / y, ("inv",), False),
+    _Transform(lambda y: y**2, ("sqrt",), True),
+    _Transform(lambda y: 1.0 / y**2, ("inv", "sqrt"), True),
+    _Transform(lambda y: np.sqrt(np.abs(y)), ("square",), False),
 )
 
 
@@ -114,7 +119,7 @@ def two_term_programs(data: DataSet, library: Library) -> Population:
         found = _products(terms, y, library)
         pairs = _Pairs(terms.best(_MOST_IN_PAIRS, y))
         for transform in _TRANSFORMS:
-            if all(name in library.index for name in transform.needs):
+            if transform.can_be_written(library):
                 found += _of_pairs(transform, pairs, y, library)
         if all(name in library.index for name in ("exp", "pow")):
             found += _powers(pairs, y, library)
@@ -136,10 +141,8 @@ class _Terms(NamedTuple):
         bits = structure_bits(library, population.tokens, population.lengths)
         order = np.argsort(bits, kind="stable")
         values = population[order].predict(data.columns.T)
-        sizes = np.abs(values).max(axis=1)
-        is_usable = np.isfinite(values).all(axis=1) & (sizes > 1e-100) & (sizes < 1e100)
-        is_usable &= np.ptp(values, axis=1) > 1e-9 * sizes
-        return cls([different[i] for i in order[is_usable]], values[is_usable], bits[order[is_usable]])
+        kept = is_usable(values, _LEAST_VARIED)
+        return cls([different[i] for i in order[kept]], values[kept], bits[order[kept]])
 
     def best(self, n: int, y: np.ndarray) -> _Terms:
         """Return at most n of the terms: the simplest ones, and those that explain the most alone."""
