@@ -57,8 +57,7 @@ class Scratch(NamedTuple):
     second: np.ndarray  # (max_length + 1,) int64: position of the last child of a node
     moves: np.ndarray  # (max_length + 1,) bool: whether the node has a free constant below it, or is one
     stack: np.ndarray  # (max_length + 1,) int64
-    rows: np.ndarray  # (max_length + 1,) int64: row of `work` with the values of the node
-    work: np.ndarray  # (n_features + max_length, BLOCK) float64
+    work: np.ndarray  # (max_length, BLOCK) float64: values of the nodes
     adjoints: np.ndarray  # (max_length, BLOCK) float64: derivative of the root by the node
     # The normal equations of a step in the free constants:
     matrix: np.ndarray  # (max_constants, max_constants) float64, below the diagonal
@@ -118,29 +117,25 @@ def compute(b, n_own, with_jacobian, point, task, scratch):
 def _compute_values(b, n_own, start, n, point, task, scratch):
     """Write the values on `n` samples from `start` on into `point`; return False where not finite."""
     tokens, opcode, argument = task.programs.tokens[b], task.table.opcode, task.table.argument
-    columns, work, rows = task.data.columns, scratch.work, scratch.rows
-    n_variables = len(columns)
-    for v in range(n_variables):
-        for j in range(n):
-            work[v, j] = columns[v, start + j]
+    columns, work = task.data.columns, scratch.work
     k = n_own
     for i in range(task.programs.lengths[b] - 1, -1, -1):
         token = tokens[i]
-        op = opcode[token]
-        if op == VARIABLE:
-            rows[i] = argument[token]
+        op, out = opcode[token], work[i]
+        if op == VARIABLE:  # only the columns of the program are read, since a table may have a thousand
+            v = argument[token]
+            for j in range(n):
+                out[j] = columns[v, start + j]
             continue
-        rows[i] = n_variables + i
-        out = work[rows[i]]
         if op == CONSTANT:
             k -= 1
             for j in range(n):
                 out[j] = point.constants[k]
             continue
-        apply(op, argument[token], work[rows[i + 1]], work[rows[scratch.second[i]]], out, n)
+        apply(op, argument[token], work[i + 1], work[scratch.second[i]], out, n)
         if op >= DIV and not 0.0 * out[0] + 0.0 * out[n // 2] + 0.0 * out[n - 1] == 0.0:
             return False
-    result = work[rows[0]]
+    result = work[0]
     check = 0.0
     for j in range(n):
         point.values[start + j] = result[j]
@@ -152,7 +147,7 @@ def _compute_values(b, n_own, start, n, point, task, scratch):
 def _compute_jacobian(b, start, n, point, task, scratch):
     """Write the derivatives by the free constants on the samples of `_compute_values` into `point`."""
     tokens, opcode, argument = task.programs.tokens[b], task.table.opcode, task.table.argument
-    second, moves, rows = scratch.second, scratch.moves, scratch.rows
+    second, moves = scratch.second, scratch.moves
     work, adjoints = scratch.work, scratch.adjoints
     for j in range(n):
         adjoints[0, j] = 1.0
@@ -167,7 +162,7 @@ def _compute_jacobian(b, start, n, point, task, scratch):
                 at += 1
             k += 1
         elif moves[i]:
-            left, right, out = work[rows[i + 1]], work[rows[second[i]]], work[rows[i]]
+            left, right, out = work[i + 1], work[second[i]], work[i]
             if moves[i + 1]:
                 differentiate(op, argument[token], 0, left, right, out, adjoints[i], adjoints[i + 1], n)
             if second[i] != i + 1 and moves[second[i]]:
