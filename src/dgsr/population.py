@@ -108,12 +108,15 @@ class Population:
 
     @classmethod
     def concatenate(cls, populations: Sequence[Population]) -> Population:
-        """Join populations of the same library and array widths."""
+        """Join populations of one library, in arrays as wide as the widest."""
+        widths = [(p.tokens.shape[1], p.constants.shape[1]) for p in populations]
+        widest = max(w for w, _ in widths), max(n for _, n in widths)
+        parts = [p if own == widest else p.of_width(*widest) for p, own in zip(populations, widths)]
         return cls(
             populations[0].library,
-            np.concatenate([p.tokens for p in populations]),
-            np.concatenate([p.lengths for p in populations]),
-            np.concatenate([p.constants for p in populations]),
+            np.concatenate([p.tokens for p in parts]),
+            np.concatenate([p.lengths for p in parts]),
+            np.concatenate([p.constants for p in parts]),
         )
 
     def of_width(self, width: int, n_constants: int | None = None) -> Population:

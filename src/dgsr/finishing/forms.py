@@ -18,6 +18,8 @@ from dgsr.finishing.programs import complexity, tree_of, written
 
 # A term that is less than this share of the other in every row is lost in its rounding, or nearly so.
 _LOST = 1e-13
+# Complexity of a way to write a program, in that of the simplest way, beyond which it is left out.
+_MOST_COMPLEX = 1.5
 
 
 def plain(tree: Tree, fits: Fits) -> FreeProgram:
@@ -74,7 +76,10 @@ def _rewritten(tree: Tree, fits: Fits, rewrite: Callable[[Tree], Tree]) -> FreeP
 
 
 def forms(start: FittedProgram, fits: Fits) -> list[FittedProgram]:
-    """Return the ways to write a program that fit as well, refitted; the program too if none is simpler."""
+    """Return the ways to write a program that fit as well, refitted; the program too if none is simpler.
+
+    Ways that are far longer than the simplest are left out: simpler numbers would not make up for it.
+    """
     tree = tree_of(start.program, fits.library)
     found: dict[tuple, FittedProgram] = {}
     ways = [partial(merged, tree, fits, placement) for placement in PLACEMENTS[:-1]]
@@ -88,8 +93,11 @@ def forms(start: FittedProgram, fits: Fits) -> list[FittedProgram]:
         if key not in found:
             found[key] = fits.refitted(program, copies=True)
     kept = [form for form in found.values() if fits.is_as_good(form.nmse, start.nmse)]
-    simplest = min((complexity(form.program, fits.library) for form in kept), default=math.inf)
-    return kept if simplest <= complexity(start.program, fits.library) else [*kept, start]
+    sizes = [complexity(form.program, fits.library) for form in kept]
+    simplest = min(sizes, default=math.inf)
+    if simplest > complexity(start.program, fits.library):
+        return [*kept, start]
+    return [form for form, size in zip(kept, sizes, strict=True) if size <= _MOST_COMPLEX * simplest]
 
 
 def _expanded(tree: Tree) -> Tree:

@@ -213,8 +213,8 @@ class Passes:
         if not self._library.has_constants:
             return [programs[i] for i in range(len(programs))]
         arguments = rows.column_scales, rows.fitted, self._library, self._tolerance
-        sums = self.search.sums(rows.scaled)
-        return [expression for found in (programs, sums) for expression in finish(found, *arguments)]
+        longer = self.search.longer(rows.scaled)
+        return [expression for found in (programs, longer) for expression in finish(found, *arguments)]
 
     def _precisions(self, loss: str | Loss, X: np.ndarray, y: np.ndarray) -> np.ndarray:
         """Return the precision of rows by the formula so far, or by the mean of y where it is undefined."""

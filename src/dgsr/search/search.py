@@ -33,6 +33,7 @@ from dgsr.population import DataSet, Population, rewards_of
 from dgsr.search.budget import Budget
 from dgsr.search.config import SearchConfig
 from dgsr.search.evaluation import evaluation_of
+from dgsr.search.extension import extended
 from dgsr.search.guidance import Guidance
 from dgsr.search.refinement import Refinement
 from dgsr.search.restarts import Restarts
@@ -45,9 +46,9 @@ if TYPE_CHECKING:
 
 # Programs of the generator that are evaluated before the first round.
 _GLANCE = 50
-# Programs of the last round, the best ones, whose parts are added up at the end, and the most tokens of a sum
-# in lengths of the longest program.
-_N_ADDED_UP, _SUM_LENGTH = 300, 4
+# Programs of the last round, the best ones, whose parts are added up at the end; formulas that are extended;
+# those of either kind that are kept; and the most tokens of these, in lengths of the longest program.
+_N_ADDED_UP, _N_EXTENDED, _N_LONGER, _LONGER = 300, 4, 6, 4
 #: Seconds that must be left when a stage of the solver in the large bank begins, because it may take that
 #: long.
 SOLVING_SECONDS = 5.0
@@ -288,8 +289,10 @@ class Search:
             near_misses = evolved.best(self.config.n_joined).programs
             self.evaluate(self.solver.repair(near_misses, self._should_stop))
 
-    def sums(self, data: DataSet) -> Population:
-        """Return sums of parts of what was found, for data that no short formula fits.
+    def longer(self, data: DataSet) -> Population:
+        """Return longer formulas than the rounds can write, for data that no short formula fits.
+
+        They are sums of parts of what was found, and the best formulas extended by terms.
 
         Parameters
         ----------
@@ -299,17 +302,27 @@ class Search:
         Returns
         -------
         Population
-            The sums that fit better than all shorter programs of the archive, in a library with constants;
-            none if the archive has an exact program.
+            At most six, with the shortest descriptions of formula and residuals, that fit better than all
+            shorter programs of the archive, in a library with constants; none if that has an exact program.
         """
         found = self.archive.population()
         if self.archive.best_nmse() <= self.config.tolerance:
             return found[:0]
-        programs = [found, self.evolved.best(_N_ADDED_UP).programs]
-        sums = sums_of_terms(programs, data, _SUM_LENGTH * self.grammar.max_length)
-        shorter = self.archive.places(found) < self.archive.places(sums)[:, None]  # (n_sums, n_found)
+        most = _LONGER * self.grammar.max_length
+        sums = sums_of_terms([found, self.evolved.best(_N_ADDED_UP).programs], data, most)
+        starts = Population.concatenate([found, sums])
+        starts = starts[np.argsort(self._description(starts, data), kind="stable")[:_N_EXTENDED]]
+        longer = Population.concatenate([sums, extended(starts, data, most)])
+        # People see these, and finishing a long formula takes a tenth of a second, so the best few are kept.
+        longer = longer[np.argsort(self._description(longer, data), kind="stable")[:_N_LONGER]]
+        shorter = self.archive.places(found) < self.archive.places(longer)[:, None]  # (n_longer, n_found)
         best = np.where(shorter, found.nmse(data), np.inf).min(axis=1, initial=np.inf)
-        return sums[np.flatnonzero(sums.nmse(data) < best)]
+        return longer[np.flatnonzero(longer.nmse(data) < best)]
+
+    def _description(self, programs: Population, data: DataSet) -> np.ndarray:
+        """Return the bits of programs and of their residuals, shape (n_programs,)."""
+        with np.errstate(all="ignore"):
+            return 0.5 * data.n_effective * np.log2(programs.nmse(data)) + self.archive.places(programs)
 
     # Going on with a search --------------------------------------------------------------------------
 

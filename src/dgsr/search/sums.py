@@ -13,9 +13,8 @@ import numpy as np
 
 from dgsr.constants.fitting import fit_constants
 from dgsr.expressions.formula_prior import structure_bits
-from dgsr.expressions.library import Library
 from dgsr.population import DataSet, Population
-from dgsr.search.terms import Term, columns_of, functions_of, is_usable, joined, population_of
+from dgsr.search.terms import Term, is_usable, population_of, simple_terms
 
 # Most values of terms that are compared, and most rows; most tokens of a term, most simple functions, most
 # terms of a sum.
@@ -51,7 +50,8 @@ def sums_of_terms(programs: Sequence[Population], data: DataSet, max_length: int
         A sum for each of a few numbers of terms, its constants fitted; empty if no sum is worth it.
     """
     library = programs[0].library
-    terms = [*_simple(library), *(part for population in programs for part in _parts(population))]
+    simple = [(term, ()) for term in simple_terms(library, _MOST_SIMPLE)]
+    terms = [*simple, *(part for population in programs for part in _parts(population))]
     pool = population_of(library, list(dict.fromkeys(terms)))
     # Terms are compared on fewer rows, whose number is that of the description, too.
     sample = data.evenly_spaced(min(_MOST_ROWS, _MOST_VALUES // len(pool)))
@@ -76,15 +76,6 @@ def sums_of_terms(programs: Sequence[Population], data: DataSet, max_length: int
     if len(found):
         fit_constants(found, data, scaled=False, n_iterations=_STEPS)
     return found
-
-
-def _simple(library: Library) -> list[Term]:
-    """Return the columns, functions of one of them, and products and quotients of two."""
-    columns = columns_of(library)
-    few = columns[: int(np.sqrt(_MOST_SIMPLE))]
-    products = [term for term in joined(library, few, few, ("mul", "div")) if term[1:2] != term[2:]]
-    found = [*columns, *functions_of(library, columns), *products]
-    return [(tokens, ()) for tokens in found[:_MOST_SIMPLE]]
 
 
 def _parts(programs: Population) -> list[Term]:

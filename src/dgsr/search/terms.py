@@ -51,6 +51,14 @@ def joined(
     return found
 
 
+def simple_terms(library: Library, n: int) -> list[tuple[int, ...]]:
+    """Return at most n terms: the columns, functions of one of them, and products and quotients of two."""
+    columns = columns_of(library)
+    few = columns[: int(np.sqrt(n))]
+    products = [term for term in joined(library, few, few, ("mul", "div")) if term[1:2] != term[2:]]
+    return [*columns, *functions_of(library, columns), *products][:n]
+
+
 def population_of(library: Library, terms: Sequence[Term]) -> Population:
     """Return terms as a population, in arrays as wide as needed."""
     width = max((len(tokens) for tokens, _ in terms), default=1)
@@ -61,6 +69,16 @@ def population_of(library: Library, terms: Sequence[Term]) -> Population:
         population.lengths[i] = len(tokens)
         population.constants[i, : len(constants)] = constants
     return population
+
+
+def terms_of(population: Population) -> list[Term]:
+    """Return the programs of a population as terms."""
+    const = population.library.index["const"]
+    found: list[Term] = []
+    for tokens, length, constants in zip(population.tokens, population.lengths, population.constants):
+        own = tokens[:length]
+        found.append((tuple(own.tolist()), tuple(constants[: np.sum(own == const)].tolist())))
+    return found
 
 
 def is_usable(values: np.ndarray, least_varied: float) -> np.ndarray:

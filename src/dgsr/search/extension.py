@@ -1,0 +1,313 @@
+"""Formulas extended by terms at any of their nodes, for data that no short formula fits.
+
+A term t joins a formula at a node v as v + c*t or as v*(b + c*t). To first order this changes the values of
+the formula by its derivative by v times t, or times v*t. So inner products tell for all nodes and terms at
+once how much of the residuals each would explain beside the constants that the formula has: orthogonal
+matching pursuit in the space of its tangents. The best are fitted, and the one with the shortest description
+of formula and residuals is extended further.
+
+References
+----------
+Pati, Rezaiifar and Krishnaprasad, 1993 (orthogonal matching pursuit).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from dgsr.constants.fitting import fit_constants
+from dgsr.constants.uncertainty import derivatives
+from dgsr.expressions.formula_prior import structure_bits
+from dgsr.expressions.library import Library
+from dgsr.population import DataSet, Population
+from dgsr.search.terms import Term, is_usable, population_of, simple_terms, terms_of
+
+# Terms that are compared, values of them (so that many terms are compared on fewer rows), and fewest rows.
+_MOST_TERMS, _MOST_VALUES, _FEWEST_ROWS = 1_000, 150_000, 100
+# Extensions of a step that are compared on all rows, and those of them that are fitted.
+_N_COMPARED, _N_FITTED = 300, 6
+# The most steps, and those that may lengthen the description before one that shortens it must follow.
+_MOST_STEPS, _PATIENCE = 25, 2
+# Tokens times rows that are evaluated in all steps, in about half a second.
+_MOST_WORK = 1e9
+# Fewest effective rows for each constant: with as many constants as rows a formula fits anything exactly.
+_ROWS_PER_CONSTANT = 4
+# Steps of the fit of all constants together.
+_N_ITERATIONS = 20
+# Step of the central differences, relative to the size of the node.
+_STEP = 1e-5
+# Bits of the tokens that join a term as a summand and as a factor, and those of the constants that do.
+_BITS_OF_SUMMAND, _BITS_OF_FACTOR = 12.0, 25.0
+# Least share of a tangent that the constants of a formula may leave to it.
+_LEAST_NEW = 1e-6
+# Least that a term varies by, as a share of its size.
+_LEAST_VARIED = 1e-5
+
+
+class _Pool(NamedTuple):
+    """The terms that formulas are extended by, and their values; the first term is the number 1."""
+
+    tokens: list[tuple[int, ...]]
+    values: np.ndarray  # (n_terms, n_rows), weighted and scaled
+    bits: np.ndarray  # (n_terms,)
+    is_turning: np.ndarray  # (n_terms,) bool: whether the term has a sine or cosine
+
+
+class _Node(NamedTuple):
+    """A subprogram, as places in the program and in its constants."""
+
+    start: int
+    stop: int
+    first: int
+    last: int
+    is_turning: bool  # whether it is under a sine or cosine
+
+
+def extended(programs: Population, data: DataSet, max_length: int) -> Population:
+    """Return programs extended by as many terms as shorten the description of the data.
+
+    Parameters
+    ----------
+    programs : Population
+        Programs of a library with ``add``, ``mul`` and ``const``.
+    data : DataSet
+    max_length : int
+        Most tokens of an extended program.
+
+    Returns
+    -------
+    Population
+        Every step that shortens the description, its constants fitted; none where no step does.
+    """
+    extender = Extender(data, programs.library, max_length)
+    found: list[Term] = []
+    for program in terms_of(programs):
+        found += _steps(extender, program, _MOST_WORK / len(programs))
+    return population_of(programs.library, found)
+
+
+def _steps(extender: Extender, program: Term, most_work: float) -> list[Term]:
+    """Return every step of the extension of a program that shortens the description."""
+    data, library = extender.data, extender.library
+
+    def shortest(programs: list[Term]) -> tuple[Term, float]:
+        population = population_of(library, programs)
+        fit = fit_constants(population, data, scaled=False, n_iterations=_N_ITERATIONS)
+        with np.errstate(all="ignore"):
+            bits = 0.5 * data.n_effective * np.log2(fit.nmse)
+        bits += structure_bits(library, population.tokens, population.lengths)
+        best = int(np.argmin(bits))
+        return terms_of(population[best : best + 1])[0], float(bits[best])
+
+    found: list[Term] = []
+    program, least = shortest([program])
+    n_stale, work = 0, 0.0
+    for _ in range(_MOST_STEPS):
+        # Every node is moved up and down for the tangents; a step of a fit takes as long as five evaluations.
+        length = len(program[0])
+        work += (2.0 * length + 5.0 * _N_FITTED * _N_ITERATIONS) * length * len(data.y)
+        candidates = extender.candidates(program) if work < most_work and np.isfinite(least) else []
+        if not candidates:
+            break
+        program, bits = shortest(candidates)
+        n_stale += 1
+        if bits < least:
+            least, n_stale = bits, 0
+            found.append(program)
+        if n_stale > _PATIENCE:
+            break
+    return found
+
+
+class Extender:
+    """Finds the terms that would extend programs the best.
+
+    Parameters
+    ----------
+    data : DataSet
+    library : Library
+        A library with ``add``, ``mul`` and ``const``.
+    max_length : int
+        Most tokens of an extended program.
+    """
+
+    def __init__(self, data: DataSet, library: Library, max_length: int) -> None:
+        self.data, self.library, self.max_length = data, library, max_length
+        self.pool = _pool_of([(), *simple_terms(library, _MOST_TERMS - 1)], data, library)
+        self._root = np.sqrt(data.weights)
+        n_rows = max(_MOST_VALUES // len(self.pool.tokens), _FEWEST_ROWS)
+        self._few = slice(None, None, int(np.ceil(len(data.y) / n_rows)))
+
+    def candidates(self, program: Term, n: int = _N_FITTED) -> list[Term]:
+        """Return the extensions that promise the shortest descriptions, at most n of them.
+
+        Parameters
+        ----------
+        program : Term
+            Its constants have been fitted, or are such that a scale and an offset fit it.
+        n : int
+
+        Returns
+        -------
+        list of Term
+            Programs with the same values, whose new constants have not been fitted.
+        """
+        tokens, pool = program[0], self.pool
+        nodes = self._nodes(tokens)
+        slopes, values = self._tangents(program, nodes)
+        slopes = np.concatenate([slopes, slopes * values])
+        fitted, target = self._fitted(program), self.data.y * self._root
+        bits = np.array([_BITS_OF_SUMMAND, _BITS_OF_FACTOR]).repeat(len(nodes))[:, None] + pool.bits
+        bits[np.ix_(np.tile([node.is_turning for node in nodes], 2), pool.is_turning)] = np.inf
+        is_finite = np.isfinite(slopes).all(axis=1)
+        bits[~is_finite], slopes[~is_finite] = np.inf, 0.0
+        few = self._few
+        gains = _least_gains(slopes[:, few], pool.values[:, few], target[few], fitted[few])
+        best = np.argsort(bits - self._saved(gains), axis=None, kind="stable")[:_N_COMPARED]
+        at, term = np.divmod(best[np.isfinite(bits.flat[best])], len(pool.tokens))
+        changes = bits[at, term] - self._saved(_gains(slopes[at] * pool.values[term], target, fitted))
+        found = []
+        for i in np.argsort(changes, kind="stable")[:n].tolist():
+            is_factor, node = at[i] >= len(nodes), nodes[at[i] % len(nodes)]
+            found.append(self._joined(program, node, pool.tokens[term[i]], is_factor))
+        room = self.data.n_effective / _ROWS_PER_CONSTANT
+        return [term for term in found if len(term[0]) <= self.max_length and len(term[1]) <= room]
+
+    def _saved(self, gains: np.ndarray) -> np.ndarray:
+        """Return the bits that residuals take less where a share of their squares is explained."""
+        return -0.5 * self.data.n_effective * np.log2(np.maximum(1.0 - gains, 1e-30))
+
+    def _joined(self, program: Term, node: _Node, term: tuple[int, ...], is_factor: bool) -> Term:
+        """Return a program with a term joined at a node, which changes no value as yet."""
+        (tokens, constants), index = program, self.library.index
+        add, mul, const = index["add"], index["mul"], index["const"]
+        new: tuple[int, ...]
+        if is_factor:
+            new, own = ((mul, add, const, mul, const, *term), (1.0, 0.0)) if term else ((mul, const), (1.0,))
+        else:
+            new, own = ((add, mul, const, *term) if term else (add, const)), (0.0,)
+        return (
+            (*tokens[: node.start], *new, *tokens[node.start :]),
+            (*constants[: node.first], *own, *constants[node.first :]),
+        )
+
+    def _nodes(self, tokens: tuple[int, ...]) -> list[_Node]:
+        """Return the nodes of a program, in the order of its tokens."""
+        arity, index = self.library.table.arity, self.library.index
+        turning = {index[name] for name in ("sin", "cos") if name in index}
+        stops = np.zeros(len(tokens) + 1, dtype=np.int64)
+        is_turning = np.zeros(len(tokens), dtype=bool)
+        for start in range(len(tokens) - 1, -1, -1):
+            stop = start + 1
+            for _ in range(arity[tokens[start]]):
+                stop = stops[stop]
+            stops[start] = stop
+            if tokens[start] in turning:
+                is_turning[start + 1 : stop] = True
+        places = np.concatenate([[0], np.cumsum(np.array(tokens) == index["const"])])
+        return [
+            _Node(i, int(stops[i]), int(places[i]), int(places[stops[i]]), bool(is_turning[i]))
+            for i in range(len(tokens))
+        ]
+
+    def _tangents(self, program: Term, nodes: list[_Node]) -> tuple[np.ndarray, np.ndarray]:
+        """Return the derivatives of a program by its nodes, and their values: (n_nodes, n_rows)."""
+        (tokens, constants), X = program, self.data.columns.T
+        add, const = self.library.index["add"], self.library.index["const"]
+        own = [(tokens[n.start : n.stop], constants[n.first : n.last]) for n in nodes]
+        with np.errstate(all="ignore"):
+            values = population_of(self.library, own).predict(X)
+            sizes = np.sqrt(np.mean(values**2, axis=1))
+            steps = _STEP * np.where(np.isfinite(sizes) & (sizes > 0.0), sizes, 1.0)
+            moved = [
+                (
+                    (*tokens[: n.start], add, const, *tokens[n.start :]),
+                    (*constants[: n.first], sign * step, *constants[n.first :]),
+                )
+                for sign in (1.0, -1.0)
+                for n, step in zip(nodes, steps.tolist())
+            ]
+            above, below = np.split(population_of(self.library, moved).predict(X), 2)
+            return (above - below) / (2.0 * steps[:, None]), values
+
+    def _fitted(self, program: Term) -> np.ndarray:
+        """Return what a program fits already: its weighted values, its tangents and 1, as columns."""
+        tokens, constants = np.array(program[0]), np.array(program[1])
+        groups, columns = [np.array([i]) for i in range(len(constants))], self.data.columns
+        with np.errstate(all="ignore"):
+            own = derivatives(self.library, tokens, constants, groups, columns)
+            values = population_of(self.library, [program]).predict(columns.T)
+        own = np.vstack([own, values, np.ones(len(self._root))]) * self._root
+        own /= np.maximum(np.linalg.norm(own, axis=1, keepdims=True), 1e-300)
+        basis, sizes, _ = np.linalg.svd(own.T, full_matrices=False)
+        return basis[:, sizes > 1e-8 * sizes.max()]
+
+
+def _pool_of(terms: list[tuple[int, ...]], data: DataSet, library: Library) -> _Pool:
+    """Return the terms that are usable on all rows."""
+    programs = population_of(library, [(term, ()) for term in terms[1:]])
+    with np.errstate(all="ignore"):
+        values = programs.predict(data.columns.T)
+        kept = np.flatnonzero(is_usable(values, _LEAST_VARIED))
+    values = values[kept] / np.abs(values[kept]).max(axis=1, keepdims=True)
+    tokens = [(), *(terms[1 + i] for i in kept)]
+    turning = {library.index[name] for name in ("sin", "cos") if name in library.index}
+    return _Pool(
+        tokens,
+        np.vstack([np.ones(len(data.y)), values]),
+        np.concatenate([[0.0], structure_bits(library, programs.tokens, programs.lengths)[kept]]),
+        np.array([bool(turning.intersection(term)) for term in tokens]),
+    )
+
+
+def _least_gains(slopes: np.ndarray, terms: np.ndarray, target: np.ndarray, fitted: np.ndarray) -> np.ndarray:
+    """Return the share of the squared residuals that each slope times each term explains at the least.
+
+    That is by itself, without a change of what is fitted already.
+
+    Parameters
+    ----------
+    slopes : ndarray of shape (n_slopes, n_rows)
+    terms : ndarray of shape (n_terms, n_rows)
+    target : ndarray of shape (n_rows,)
+    fitted : ndarray of shape (n_rows, n_fitted)
+        What is fitted already.
+
+    Returns
+    -------
+    ndarray of shape (n_slopes, n_terms)
+    """
+    residuals, _ = _without(target, fitted)
+    explained = ((slopes * residuals) @ terms.T) ** 2
+    whole = slopes**2 @ (terms**2).T
+    return explained / np.maximum(whole * (residuals @ residuals), 1e-300)
+
+
+def _gains(tangents: np.ndarray, target: np.ndarray, fitted: np.ndarray) -> np.ndarray:
+    """Return the share of the squared residuals that each tangent explains beside what is fitted already.
+
+    Parameters
+    ----------
+    tangents : ndarray of shape (n_tangents, n_rows)
+    target : ndarray of shape (n_rows,)
+    fitted : ndarray of shape (n_rows, n_fitted)
+
+    Returns
+    -------
+    ndarray of shape (n_tangents,)
+        0 for tangents of which next to nothing is new.
+    """
+    residuals, basis = _without(target, fitted)
+    whole = (tangents**2).sum(axis=1)
+    left = whole - ((tangents @ basis) ** 2).sum(axis=1)
+    is_new = left > _LEAST_NEW * whole
+    explained = np.where(is_new, (tangents @ residuals) ** 2 / np.where(is_new, left, 1.0), 0.0)
+    return explained / max(float(residuals @ residuals), 1e-300)
+
+
+def _without(target: np.ndarray, fitted: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the part of a target that some columns do not explain, and an orthonormal basis of these."""
+    basis, _ = np.linalg.qr(fitted)
+    return target - basis @ (basis.T @ target), basis
