@@ -11,6 +11,7 @@ import subprocess
 import sys
 import types
 import warnings
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -227,6 +228,25 @@ def test_fit_keeps_the_fit_and_writes_a_report(write, tmp_path):
     assert "area" in text
 
 
+@pytest.mark.search
+def test_fit_goes_on_from_a_checkpoint(write, tmp_path):
+    rng = np.random.default_rng(0)
+    table = write("x,y\n" + "".join(f"{a},{b}\n" for a, b in rng.uniform(1.0, 2.0, (30, 2))))
+    options = ("--library", "koza", "--generator", "none", "--random-state", "0", "--quiet", "--json")
+    kept = ("--checkpoint", str(tmp_path / "fit.checkpoint"))
+
+    def fitted(budget, *others):
+        result = run("fit", table, "--target", "y", *options, "--max-evaluations", str(budget), *others)
+        assert result.exit_code == 0, result.stderr
+        return {**json.loads(result.stdout), "seconds": None}
+
+    fitted(1000, *kept)
+    assert fitted(3000, *kept)["n_evaluations"] == 3000
+    other = run("fit", table, "--target", "x", *options, *kept)
+    assert other.exit_code == 2
+    assert "is of a fit with another table; set what it was, delete the file" in other.stderr
+
+
 def test_quiet_fit_shows_no_progress(regressor, data):
     assert "evaluations" not in run("fit", data, "--target", "area", "--quiet").stderr
 
@@ -265,6 +285,8 @@ def test_fit_passes_its_options_on(regressor, data):
         "1.5",
         "--loss",
         "huber",
+        "--checkpoint",
+        "kept",
     ]
     run("fit", data, "--target", "area", "--random-state", "7", *options)
     assert regressor.parameters == {
@@ -274,6 +296,7 @@ def test_fit_passes_its_options_on(regressor, data):
         "max_time": 1.5,
         "loss": "huber",
         "random_state": 7,
+        "checkpoint": Path("kept"),
     }
 
 
@@ -289,7 +312,7 @@ def test_an_interrupted_fit_prints_what_it_has_and_says_so_in_its_exit_code(regr
     assert "area = height*width" in result.stdout
 
 
-@pytest.mark.parametrize("option", ["--save", "--report"])
+@pytest.mark.parametrize("option", ["--save", "--report", "--checkpoint"])
 @pytest.mark.parametrize("place", ["none/file", "."])
 def test_a_file_that_cannot_be_written_is_told_before_the_search(regressor, data, tmp_path, option, place):
     result = run("fit", data, "--target", "area", option, str(tmp_path / place))

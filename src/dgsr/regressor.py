@@ -24,6 +24,7 @@ from dgsr.expressions.library import Library, library_over
 from dgsr.fitted import FittedRegressor
 from dgsr.pareto import SELECTIONS, Candidate, ParetoFront
 from dgsr.passes import LOSSES, Loss, Outcome, Passes, check_loss
+from dgsr.passes.checkpoint import Checkpoint
 from dgsr.preprocessing import check_spread, prepare
 from dgsr.reporting.facts import evenly_spaced_rows
 from dgsr.reporting.progress import SearchProgress, print_line, search_shown
@@ -107,6 +108,10 @@ class DGSRRegressor(FittedRegressor):
         Whether a further call of `fit` begins with the formulas and the decoder that the last one ended
         with, and has a whole budget of its own; the columns and the library must be the same, the rows need
         not.
+    checkpoint : str, path or None, default=None
+        A file that the search is written to as it goes, at most every three seconds. The same call goes on
+        from it, after a crash or with a larger budget; with a budget of evaluations the result is that of
+        one uninterrupted fit. Where the file holds a fit of other data or settings the call is refused.
     verbose : int, default=0
         1 shows the progress of the search: one line on a terminal, a bar in a notebook, else a line every
         two seconds. 0 shows nothing.
@@ -174,6 +179,7 @@ class DGSRRegressor(FittedRegressor):
         "tolerance": [Interval(Real, 0, None, closed="left")],
         "random_state": ["random_state"],
         "warm_start": ["boolean"],
+        "checkpoint": [str, Path, None],
         "verbose": ["verbose"],
         "callback": [callable, None],
     }
@@ -199,6 +205,7 @@ class DGSRRegressor(FittedRegressor):
         tolerance: float = 1e-20,
         random_state: int | np.random.RandomState | None = None,
         warm_start: bool = False,
+        checkpoint: str | Path | None = None,
         verbose: int = 0,
         callback: Callable[[SearchProgress], None] | None = None,
     ) -> None:
@@ -220,6 +227,7 @@ class DGSRRegressor(FittedRegressor):
         self.tolerance = tolerance
         self.random_state = random_state
         self.warm_start = warm_start
+        self.checkpoint = checkpoint
         self.verbose = verbose
         self.callback = callback
 
@@ -262,8 +270,14 @@ class DGSRRegressor(FittedRegressor):
         constraints = Constraints(min_length=self.min_length, max_length=self.max_length)
         self._check_can_follow(last)
         n_fits = 0 if last is None else last.n_fits
+        kept = None if self.checkpoint is None else Checkpoint(self.checkpoint)
         seed = self._seed(n_fits)
+        if kept is not None and kept.seed is not None and self.random_state is None:
+            seed = kept.seed
         generator = self._resolve_generator(constraints, seed)
+        if kept is not None:
+            parameters = {**self.get_params(deep=False), "library": self.library_, "generator": generator}
+            kept.claim(seed, parameters, (X, y, sample_weight))
         prepared = prepare(
             X,
             y,
@@ -293,6 +307,7 @@ class DGSRRegressor(FittedRegressor):
             self._feature_names(),
             self.selection,
             self.tolerance,
+            kept,
         )
         self._run(searches, None if last is None else last.search)
         if self.warm_start:
@@ -322,6 +337,11 @@ class DGSRRegressor(FittedRegressor):
         return X, np.asarray(y, dtype=np.float64), sample_weight
 
     def _check_can_follow(self, last: _LastFit | None) -> None:
+        if self.warm_start and self.checkpoint is not None:
+            raise ValueError(
+                "checkpoint and warm_start=True are both given; set one, since a fit goes on either from a "
+                "file or from the last fit."
+            )
         if last is not None and last.library != self.library_:
             raise ValueError(
                 "warm_start=True goes on with the columns and the library of the last fit, and these are "

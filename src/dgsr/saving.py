@@ -294,6 +294,8 @@ def _parameters(regressor: Any) -> tuple[dict[str, Any], list[str]]:
     held: dict[str, Any] = {}
     left_out = []
     for name, value in regressor.get_params(deep=False).items():
+        if name == "checkpoint":  # a file of the process that fitted
+            continue
         if isinstance(value, Library):
             held[name] = value.to_json()
         elif isinstance(value, Path):

@@ -36,6 +36,10 @@ def fit(
     random_state: Annotated[
         int | None, typer.Option(min=0, help="Seed; the same seed gives the same result.")
     ] = None,
+    checkpoint: Annotated[
+        Path | None,
+        typer.Option(help="File to write the search to as it goes; the same call goes on from it."),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
     save: Annotated[Path | None, typer.Option(help="File to keep the fit in, for dgsr.load.")] = None,
     report: Annotated[Path | None, typer.Option(help="File to write an HTML report of the fit to.")] = None,
@@ -50,7 +54,7 @@ def fit(
     from dgsr.writing import check_writable
 
     with sigterm_interrupts() as signals, input_errors(signals=signals), warnings_as_notes():
-        for path in (save, report):
+        for path in (save, report, checkpoint):
             if path is not None:
                 check_writable(path)  # now, and not after the search
         table = read_table(data, target)
@@ -68,6 +72,7 @@ def fit(
                 max_time=max_time,
                 loss=loss,
                 random_state=random_state,
+                checkpoint=checkpoint,
                 callback=show,
             )
             regressor.fit(table.X, table.y)

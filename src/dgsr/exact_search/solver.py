@@ -92,6 +92,11 @@ class ExactSolver:
             n = find_law(_stages_of(stage), self._target, bank, self._is_law, tokens[0], should_stop)
         return self._population(tokens[: n > 0], np.array([n] if n > 0 else [], dtype=np.int64))
 
+    def go_on(self, stage: int) -> None:
+        """Be as if all stages before one had been searched."""
+        if stage > 1 and self._has_points:
+            self._largest = self._large_bank
+
     @cached_property
     def _large_bank(self) -> Bank:
         return bank_of(self.library, len(self._points), self.size).at(self._points)

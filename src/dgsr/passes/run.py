@@ -16,6 +16,7 @@ from dgsr.expressions.library import Library
 from dgsr.finishing import finish, rescaled
 from dgsr.finishing.fits import SIGNIFICANT
 from dgsr.pareto import Candidate, ParetoFront
+from dgsr.passes.checkpoint import Checkpoint
 from dgsr.passes.losses import Loss, Pass, description, passes, precisions
 from dgsr.preprocessing import Prepared
 from dgsr.reporting.progress import SearchProgress
@@ -62,6 +63,8 @@ class Passes:
         The rule that chooses from a front; see `ParetoFront.select`.
     tolerance : float
         NMSE that counts as exact.
+    checkpoint : Checkpoint or None
+        The file that the searches are written to, and go on from.
 
     Attributes
     ----------
@@ -84,10 +87,12 @@ class Passes:
         feature_names: Sequence[str] | None,
         selection: str,
         tolerance: float,
+        checkpoint: Checkpoint | None = None,
     ) -> None:
         self._prepared, self._loss, self._make_search = prepared, loss, make_search
         self._library, self._feature_names = library, feature_names
         self._selection, self._tolerance = selection, tolerance
+        self._checkpoint, self._ended = checkpoint, list[dict[str, Any]]()
         self.outcome: Outcome | None = None
         self.stop_reason = "error"
         self._past: list[dict[str, float]] = []
@@ -111,6 +116,7 @@ class Passes:
         ValueError
             If no formula was evaluated, or none has finite values on every row.
         """
+        saved = [] if self._checkpoint is None else self._checkpoint.states
         # A loss may overflow, whatever the caller has told numpy to do then.
         with _one_thread(), np.errstate(all="ignore"):
             for number, step in enumerate(passes(self._loss, self._prepared.data.y)):
@@ -121,12 +127,16 @@ class Passes:
                 else:
                     if step.loss != "squared":
                         rows = rows.with_precision(partial(self._precisions, step.loss))
-                    self._begin(step, rows, state if step.goes_on or number == 0 else None)
+                    follows = (step.goes_on or number == 0) and number >= len(saved)
+                    self._begin(step, rows, state if follows else None)
+                if number < len(saved):
+                    self._load(saved[number])
                 self.search.budget.end_at(step.until)
-                self._run(step, rows, callback)
+                self._run(step, rows, callback, is_over=number + 1 < len(saved))
                 if self.stop_reason not in _SPENT:
                     break
                 state = self.search.state_dict()
+                self._ended.append(state)
         if self.outcome is None:
             raise ValueError(self._reason_for_nothing())
         return self.outcome
@@ -165,13 +175,39 @@ class Passes:
         if state is not None:
             self.search.begin_with(state)
 
-    def _run(self, step: Pass, rows: Prepared, callback: Callable[[SearchProgress], None] | None) -> None:
-        """Run one pass. Ctrl-C ends it with the best so far, but passes through if there is none."""
+    def _load(self, state: dict[str, Any]) -> None:
+        """Go on from a state in the checkpoint."""
+        assert self._checkpoint is not None
+        self._checkpoint.check(state, self.search.state_dict(), self._library)
+        self.search.load_state_dict(state)
+
+    def _write(self, search: Search, at_once: bool = False) -> None:
+        """Write all searches to the checkpoint, if there is one."""
+        if self._checkpoint is not None:
+            self._checkpoint.write(lambda: [*self._ended, search.state_dict()], at_once)
+
+    def _run(
+        self,
+        step: Pass,
+        rows: Prepared,
+        callback: Callable[[SearchProgress], None] | None,
+        is_over: bool = False,
+    ) -> None:
+        """Run one pass, or if it is over finish it again.
+
+        Ctrl-C ends a pass with the best so far, but passes through if there is none.
+        """
+
+        def after_round(search: Search) -> None:
+            self._write(search)
+            if callback is not None:
+                self._show(callback, search)
+
         self.stop_reason = "error"
         try:
-            self.stop_reason = run_search(
-                self.search, None if callback is None else partial(self._show, callback)
-            )
+            self.stop_reason = _SPENT[0] if is_over else run_search(self.search, after_round)
+            if not is_over:
+                self._write(self.search, at_once=True)
         except KeyboardInterrupt:
             if self.outcome is None and not np.isfinite(self.search.archive.best_nmse()):
                 raise

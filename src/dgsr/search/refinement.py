@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -179,10 +178,16 @@ class Refinement:
 
     def load_state_dict(self, saved: dict[str, Any]) -> None:
         """Go on training from what was saved."""
-        self.generator.decoder.load_state_dict(saved["decoder"])
+        import torch
+
+        weights = {name: torch.as_tensor(weight) for name, weight in saved["decoder"].items()}
+        self.generator.decoder.load_state_dict(weights)
         groups = self.optimizer.state_dict()["param_groups"]
-        # A copy, because Adam goes on writing into the tensors it is given.
-        moments = copy.deepcopy(saved["optimizer"])
+        # Copies, because Adam goes on writing into the tensors it is given.
+        moments = {
+            int(i): {name: torch.as_tensor(moment).clone() for name, moment in own.items()}
+            for i, own in saved["optimizer"].items()
+        }
         self.optimizer.load_state_dict({"state": moments, "param_groups": groups})
         self.baseline.value = saved["baseline"]
 

@@ -44,8 +44,8 @@ from dgsr.search.two_terms import two_term_programs
 if TYPE_CHECKING:
     from dgsr.generator.generator import Generator
 
-# Programs of the generator that are evaluated before the first round.
-_GLANCE = 50
+# Steps before the first round, and programs of the generator that the first of them evaluates.
+_N_STEPS_BEFORE, _GLANCE = 3, 50
 # Programs of the last round, the best ones, whose parts are added up at the end; formulas that are extended;
 # those of either kind that are kept; and the most tokens of these, in lengths of the longest program.
 _N_ADDED_UP, _N_EXTENDED, _N_LONGER, _LONGER = 300, 4, 6, 4
@@ -103,6 +103,7 @@ class Search:
         self._law = None if self.solver is None else self.solver.solve(0)  # holds one program or none
         self._stage = 1  # number of the solver's next stage; stage 0 belongs to the glance
         self._n_new = 0  # number of newcomers among the programs of this round
+        self._n_prepared = 0  # number of steps before the rounds that are done
         self.inherits = False  # whether the next round keeps programs that another search found
         self.refinement, probabilities = None, None
         if generator is not None:  # line 1
@@ -205,6 +206,7 @@ class Search:
 
         Whatever is evaluated may enter the archive, line 8.
         """
+        self._n_prepared = _N_STEPS_BEFORE
         is_last_generation = sampled is self.generation.programs and len(sampled) > 0
         nmse = self.generation.nmse if is_last_generation else self.evaluate(sampled, self._n_new)  # line 6
         evolved = Scored(sampled, nmse)
@@ -240,6 +242,15 @@ class Search:
         )
 
     # Before and between the rounds -------------------------------------------------------------------
+
+    def prepare(self, after_step: Callable[[], None]) -> None:
+        """Do what comes before the rounds, and is not done yet; call `after_step` after what evaluates."""
+        for step in (self.glance, self.compare_pairs, self.solve_further)[self._n_prepared :]:
+            before = self.n_evaluations
+            step()
+            self._n_prepared += 1
+            if self.n_evaluations > before:
+                after_step()
 
     def glance(self) -> None:
         """Evaluate the law that the solver found and a few programs of the generator, which often suffice."""
@@ -332,6 +343,8 @@ class Search:
             "random_state": self.state.copy(),
             "tolerance": self.archive.tolerance,
             "stage": self._stage,
+            "prepared": self._n_prepared,
+            "inherits": self.inherits,
             "history": [dict(entry) for entry in self.history],
             "budget": self.budget.state_dict(),
             "restarts": self.restarts.state_dict(),
@@ -345,7 +358,9 @@ class Search:
     def load_state_dict(self, saved: dict[str, Any]) -> None:
         """Go on where a search of the same data with the same settings was saved."""
         self.state[:] = saved["random_state"]
-        self._stage = saved["stage"]
+        self._stage, self._n_prepared, self.inherits = (saved[k] for k in ("stage", "prepared", "inherits"))
+        if self.solver is not None:
+            self.solver.go_on(self._stage)
         self.history = [dict(entry) for entry in saved["history"]]
         self.budget.load_state_dict(saved["budget"])
         self.restarts.load_state_dict(saved["restarts"])
@@ -383,17 +398,14 @@ class Search:
         if self.refinement is not None and saved["refinement"] is not None:
             self.refinement.load_weights(saved["refinement"]["decoder"])
         if len(programs):
+            self._n_prepared = _N_STEPS_BEFORE
             self.record(evaluated.nmse)
 
 
 def run(search: Search, callback: Callable[[Search], None] | None = None) -> str:
     """Run rounds until there is a reason to stop, and return it; call `callback` after each round."""
-    if not search.history and search.stop_reason() is None:
-        for step in (search.glance, search.compare_pairs, search.solve_further):
-            before = search.n_evaluations
-            step()
-            if callback is not None and search.n_evaluations > before:
-                callback(search)
+    if search.stop_reason() is None:
+        search.prepare(lambda: None if callback is None else callback(search))
     while (reason := search.stop_reason()) is None:  # line 2
         search.tell(search.ask())
         search.solve_further()

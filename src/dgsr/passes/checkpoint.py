@@ -1,0 +1,248 @@
+"""A fit on disk while it runs, so that a killed process loses seconds and not a night.
+
+The file is safetensors with a JSON header, of which nothing is executed. It holds the state of every search
+of the fit (`dgsr.search.Search.state_dict`), and what tells this fit from others.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save as to_bytes
+
+from dgsr.expressions.library import Library
+from dgsr.version import __version__
+from dgsr.writing import check_writable, write_atomically
+
+# Number of the format, raised when the state of a search changes.
+_FORMAT = 1
+# Seconds between two writes, at the least.
+_SECONDS = 3.0
+# Bytes of a file and characters of its header, which no fit reaches.
+_MAX_BYTES, _MAX_HEADER = 1 << 30, 1 << 27
+# Parameters that a fit may change and go on.
+_MAY_CHANGE = ("max_evaluations", "max_time", "warm_start", "checkpoint", "verbose", "callback")
+# Exceptions of reading a file that was not written here.
+_DAMAGE = (SafetensorError, ValueError, LookupError, TypeError, AttributeError, OverflowError, RecursionError)
+
+State = dict[str, Any]
+
+
+class Checkpoint:
+    """The file that a fit is written to as it goes, and goes on from.
+
+    Parameters
+    ----------
+    path : str or Path
+        A file that may be written; where it exists, one that a fit wrote.
+
+    Attributes
+    ----------
+    states : list of dict
+        The last state of every search of the fit so far, in their order.
+    seed : int or None
+        The seed of the fit in the file.
+
+    Raises
+    ------
+    ValueError
+        If the file is no checkpoint, is damaged, or was written by another version of dgsr.
+    OSError
+        If the file cannot be written.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        check_writable(path)
+        self.states: list[State] = []
+        self.seed: int | None = None
+        self._identity: dict[str, str] = {}
+        self._written = -np.inf
+        if self.path.exists() and self.path.stat().st_size > 0:
+            self._read()
+
+    def _read(self) -> None:
+        mend = "delete it, or name another file"
+        if self.path.stat().st_size > _MAX_BYTES:
+            raise ValueError(f"checkpoint={str(self.path)!r} is too large for a checkpoint; {mend}.")
+        try:
+            with safe_open(self.path, framework="numpy") as file:
+                text = (file.metadata() or {})["dgsr_checkpoint"]
+                if len(text) > _MAX_HEADER:
+                    raise ValueError(f"its header has {len(text)} characters")
+                header = json.loads(text)
+                arrays = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118
+            version = f"{header['version']} in format {header['format']}"
+            self._identity, self.seed = dict(header["identity"]), int(header["seed"])
+            self.states = [_nested(n, header["plain"], arrays) for n in range(int(header["n_states"]))]
+        except _DAMAGE as error:
+            raise ValueError(
+                f"checkpoint={str(self.path)!r} is no checkpoint, or is damaged ({str(error)[:200]}); {mend}."
+            ) from error
+        if version != f"{__version__} in format {_FORMAT}":
+            raise ValueError(
+                f"checkpoint={str(self.path)!r} was written by dgsr {version}, and this is {__version__} in "
+                f"format {_FORMAT}; {mend}."
+            )
+
+    def claim(self, seed: int, parameters: Mapping[str, Any], table: Sequence[np.ndarray | None]) -> None:
+        """Take the file for a fit; ValueError if it holds another one.
+
+        Parameters
+        ----------
+        seed : int
+        parameters : mapping of str to object
+            Those of the estimator, its library and its generator as objects.
+        table : sequence of ndarray or None
+            Inputs, targets and weights.
+        """
+        known = {name: _text(value) for name, value in parameters.items() if name not in _MAY_CHANGE}
+        known |= {"random_state": str(seed), "table": _digest(table)}
+        known["selection"] = str(parameters["selection"] == "holdout")  # which sets rows apart
+        if self.states:
+            others = [name for name, value in known.items() if self._identity.get(name) != value]
+            if others:
+                raise ValueError(
+                    f"checkpoint={str(self.path)!r} is of a fit with another {' and '.join(others)}; set "
+                    "what it was, delete the file, or name another one."
+                )
+        self.seed, self._identity = seed, known
+
+    def check(self, state: State, fresh: State, library: Library) -> None:
+        """Raise ValueError if a state cannot be one of a search whose state at its beginning is `fresh`."""
+        try:
+            _check_like(state, fresh, "")
+            for name in ("archive", "queue", "generation", "evolved"):
+                _check_programs(state[name], library)
+        except _DAMAGE as error:
+            raise ValueError(
+                f"checkpoint={str(self.path)!r} is damaged ({str(error)[:200]}); delete it, or name another "
+                "file."
+            ) from error
+
+    def write(self, states: Callable[[], list[State]], at_once: bool = False) -> None:
+        """Write the states of all searches, unless that was done a moment ago.
+
+        A file that cannot be written is no reason to lose the search: a warning says so.
+        """
+        if not at_once and time.monotonic() - self._written < _SECONDS:
+            return
+        arrays: dict[str, np.ndarray] = {}
+        plain: dict[str, Any] = {}
+        self.states = states()
+        for n, state in enumerate(self.states):
+            for path, value in _leaves(state, str(n)):
+                if hasattr(value, "detach"):  # a tensor
+                    value = value.detach().numpy()
+                if isinstance(value, np.ndarray):
+                    arrays[path] = np.ascontiguousarray(value)
+                else:
+                    plain[path] = value.item() if isinstance(value, np.generic) else value
+        header = {
+            "version": __version__,
+            "format": _FORMAT,
+            "seed": self.seed,
+            "identity": self._identity,
+            "n_states": len(self.states),
+            "plain": plain,
+        }
+        try:
+            write_atomically(self.path, to_bytes(arrays, metadata={"dgsr_checkpoint": json.dumps(header)}))
+        except OSError as error:
+            warnings.warn(f"The search goes on, but its checkpoint is an old one: {error}", stacklevel=2)
+        self._written = time.monotonic()
+
+
+def _text(value: Any) -> str:
+    """Return a text that tells the value of a parameter from others."""
+    if isinstance(value, Library):
+        return json.dumps(value.to_json(), sort_keys=True)
+    if hasattr(value, "state_dict"):  # a generator
+        return _digest([tensor.detach().numpy() for tensor in value.state_dict().values()])
+    if value is None or isinstance(value, str | bool | int | float | np.generic):
+        return str(value)
+    return getattr(value, "__qualname__", type(value).__qualname__)
+
+
+def _digest(arrays: Sequence[np.ndarray | None]) -> str:
+    """Return a hash of arrays."""
+    found = hashlib.sha256()
+    for array in arrays:
+        if array is not None:
+            found.update(f"{array.dtype} {array.shape}".encode())
+            found.update(np.ascontiguousarray(array).tobytes())
+    return found.hexdigest()[:32]
+
+
+def _leaves(value: Any, path: str) -> Iterator[tuple[str, Any]]:
+    """Yield what a nested dict holds, by its path."""
+    if isinstance(value, dict) and value:
+        for key, inner in value.items():
+            yield from _leaves(inner, f"{path}/{key}")
+    else:
+        yield path, value
+
+
+def _nested(n: int, plain: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> State:
+    """Return the state with a number as a nested dict."""
+    state: State = {}
+    for path, value in [*plain.items(), *arrays.items()]:
+        first, *keys = path.split("/")
+        if first == str(n):
+            inner = state
+            for key in keys[:-1]:
+                inner = inner.setdefault(key, {})
+            inner[keys[-1]] = value
+    return state
+
+
+def _check_like(state: Any, fresh: Any, path: str) -> None:
+    """Raise ValueError where a state has other names, types or widths of arrays than a fresh one."""
+    if isinstance(fresh, dict):
+        if path.endswith("/optimizer"):  # which has nothing before the first step, and checks itself
+            return
+        if not isinstance(state, dict) or set(state) != set(fresh):
+            raise ValueError(f"it has other entries in {path or 'a state'}")
+        for key, value in fresh.items():
+            _check_like(state[key], value, f"{path}/{key}")
+    elif hasattr(fresh, "shape"):
+        shape, own = tuple(fresh.shape), tuple(getattr(state, "shape", ("none",)))
+        is_one = path.startswith(("/archive", "/refinement", "/random_state"))
+        dtype = fresh.dtype if isinstance(fresh, np.ndarray) else fresh.detach().numpy().dtype
+        if (own != shape if is_one else own[1:] != shape[1:]) or state.dtype != dtype:
+            raise ValueError(f"{path} is of shape {own}")
+    else:  # a number may be None at first
+        kinds = {bool: (bool,), list: (list,), type(None): (int, float, type(None))}
+        if type(state) not in kinds.get(type(fresh), (int, float)):
+            raise ValueError(f"{path} is of type {type(state).__name__}")
+
+
+def _check_programs(arrays: Mapping[str, np.ndarray], library: Library) -> None:
+    """Raise ValueError if arrays do not hold programs of a library."""
+    tokens, lengths, arity = arrays["tokens"], arrays["lengths"], library.table.arity
+    n, width = tokens.shape
+    is_empty = lengths == 0  # a free place of the archive
+    if not (len(arrays["nmse"]) == len(lengths) == len(arrays["constants"]) == n):
+        raise ValueError("it has arrays of different lengths")
+    if n and (tokens.min() < 0 or tokens.max() >= len(arity) or lengths.min() < 0 or lengths.max() > width):
+        raise ValueError("it has programs of unknown tokens")
+    if not np.isinf(arrays["nmse"][is_empty]).all():
+        raise ValueError("it has programs without tokens")
+    # How many subprograms are still to come after each token of a program.
+    open_nodes = 1 + np.cumsum(arity[tokens] - 1, axis=1)
+    inside = np.arange(width) < lengths[:, None] - 1
+    ends = np.take_along_axis(open_nodes, np.maximum(lengths - 1, 0)[:, None], axis=1)[:, 0]
+    if not ((open_nodes > 0) | ~inside).all() or not (ends[~is_empty] == 0).all():
+        raise ValueError("it has programs that are none")
+    is_constant = (tokens == library.index.get("const", -1)) & (np.arange(width) < lengths[:, None])
+    n_constants = is_constant.sum(axis=1)
+    if n_constants.max(initial=0) > arrays["constants"].shape[1]:
+        raise ValueError("it has programs without their constants")

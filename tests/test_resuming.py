@@ -1,0 +1,228 @@
+"""Fits that are killed and go on from their checkpoint, and files that are none."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from safetensors import safe_open
+from safetensors.numpy import save_file
+
+from dgsr import DGSRRegressor
+from dgsr.passes import checkpoint as module
+from searches import X, Y
+from test_regressor import tiny_generator
+
+
+class Killed(Exception):
+    """What a callback raises in place of the process being killed."""
+
+
+def small(**parameters):
+    settings = {"generator": None, "max_evaluations": 4000, "batch_size": 100, "gp_generations": 2}
+    return DGSRRegressor(**{**settings, "random_state": 0, **parameters})
+
+
+def kill_after(n_rounds):
+    """Return a callback that raises in a round."""
+    rounds = []
+
+    def callback(progress):
+        rounds.append(progress)
+        if len(rounds) == n_rounds:
+            raise Killed
+
+    return callback
+
+
+def assert_same(one, other):
+    assert one.expression_ == other.expression_
+    assert one.n_evaluations_ == other.n_evaluations_
+    assert [c.expression for c in one.pareto_front_] == [c.expression for c in other.pareto_front_]
+    assert [c.loss for c in one.pareto_front_] == [c.loss for c in other.pareto_front_]
+    history = [[{**entry, "seconds": 0.0} for entry in model.history_] for model in (one, other)]
+    assert history[0] == history[1]
+
+
+@pytest.fixture(autouse=True)
+def written_after_every_round(monkeypatch):
+    monkeypatch.setattr(module, "_SECONDS", 0.0)
+
+
+SLOW = pytest.mark.slow
+SETTINGS = {
+    "evolution": {"library": "koza", "look_up": False},
+    "exact search": {"library": "koza", "max_evaluations": 6000},
+    "constants": {},
+    "refined decoder": {"library": "koza-const", "generator": "tiny", "refine": True},
+    "vanilla gradient": {
+        **{"library": "koza", "look_up": False, "generator": "tiny", "refine": True, "objective": "vpg"}
+    },
+    "three passes": {"loss": "huber"},
+    "two passes": {"loss": "auto", "decades": True},
+    "holdout": {"selection": "holdout"},
+}
+
+
+@pytest.mark.parametrize("n_rounds", [1, 5])
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=SLOW if n == "exact search" else ()) for n in SETTINGS]
+)
+def test_a_fit_that_was_killed_ends_as_if_it_had_not_been(name, n_rounds, tmp_path):
+    settings = dict(SETTINGS[name])
+    y = np.exp(6.0 * Y) if settings.pop("decades", False) else Y
+    if settings.get("generator") == "tiny":
+        settings.update(generator=tiny_generator(settings["library"]), max_length=12)
+    whole = small(**settings).fit(X, y)
+    path = tmp_path / "fit.checkpoint"
+    killed = small(**settings, checkpoint=path, callback=kill_after(n_rounds))
+    with pytest.raises(Killed):
+        killed.fit(X, y)
+    with pytest.raises(Killed):  # once more, a round later
+        small(**settings, checkpoint=path, callback=kill_after(2)).fit(X, y)
+    assert_same(small(**settings, checkpoint=str(path)).fit(X, y), whole)
+    # The fit is at its end, where it stays.
+    assert_same(small(**settings, checkpoint=path).fit(X, y), whole)
+
+
+def test_a_larger_budget_goes_on(tmp_path):
+    path = tmp_path / "fit.checkpoint"
+    first = small(max_evaluations=1500, checkpoint=path).fit(X, Y)
+    further = small(checkpoint=path).fit(X, Y)
+    assert first.n_evaluations_ == 1500
+    assert further.n_evaluations_ == 4000
+    assert further.history_[: len(first.history_)] == first.history_
+
+
+def test_seconds_of_earlier_runs_count(tmp_path):
+    path = tmp_path / "fit.checkpoint"
+    first = small(max_evaluations=10**9, max_time=0.4, checkpoint=path).fit(X, Y)
+    again = small(max_evaluations=10**9, max_time=0.4, checkpoint=path).fit(X, Y)
+    assert again.stop_reason_ == "max_time"
+    assert again.history_ == first.history_
+
+
+def test_a_drawn_seed_is_that_of_the_file(tmp_path):
+    path = tmp_path / "fit.checkpoint"
+    with pytest.raises(Killed):
+        small(random_state=None, checkpoint=path, callback=kill_after(2)).fit(X, Y)
+    one = small(random_state=None, checkpoint=path).fit(X, Y)
+    assert_same(small(random_state=None, checkpoint=path).fit(X, Y), one)
+
+
+@pytest.mark.parametrize(
+    ("others", "table", "named"),
+    [
+        ({}, (X + 1e-9, Y), "table"),
+        ({}, (X, Y, np.arange(1.0, 41.0)), "table"),
+        ({"random_state": 1}, (X, Y), "random_state"),
+        ({"library": "koza"}, (X, Y), "library"),
+        ({"batch_size": 101}, (X, Y), "batch_size"),
+        ({"selection": "holdout"}, (X, Y), "selection"),
+        ({"loss": "huber", "max_length": 20}, (X, Y), "loss and max_length"),
+        ({"generator": "tiny"}, (X, Y), "generator"),
+    ],
+)
+def test_a_checkpoint_of_another_fit_is_refused(others, table, named, tmp_path):
+    path = tmp_path / "fit.checkpoint"
+    small(checkpoint=path, max_evaluations=300).fit(X, Y)
+    before = path.read_bytes()
+    if others.get("generator") == "tiny":
+        others = {"generator": tiny_generator("physics", max_length=30)}
+    with pytest.raises(ValueError, match=f"is of a fit with another {named}; .* delete the file"):
+        small(checkpoint=path, **others).fit(*table)
+    assert path.read_bytes() == before
+
+
+def parts_of(path):
+    with safe_open(path, framework="numpy") as file:
+        return {key: file.get_tensor(key) for key in file.keys()}, file.metadata()  # noqa: SIM118
+
+
+DAMAGES = {
+    "tokens": lambda arrays: arrays["0/generation/tokens"].__iadd__(10**6),
+    "negative tokens": lambda arrays: arrays["0/archive/tokens"].__isub__(1),
+    "lengths": lambda arrays: arrays["0/generation/lengths"].__iadd__(10**6),
+    "cut programs": lambda arrays: arrays["0/generation/lengths"].__isub__(1),
+    "constants": lambda arrays: arrays.update({"0/archive/constants": np.ones((1, 1))}),
+    "missing": lambda arrays: arrays.pop("0/evolved/nmse"),
+    "types": lambda arrays: arrays.update({"0/random_state": np.zeros(4)}),
+    "more": lambda arrays: arrays.update({"0/else": np.zeros(4)}),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_damaged_checkpoint_is_refused_before_anything_is_run(damage, tmp_path):
+    path = tmp_path / "fit.checkpoint"
+    small(checkpoint=path, max_evaluations=300).fit(X, Y)
+    arrays, header = parts_of(path)
+    DAMAGES[damage](arrays)
+    save_file(arrays, path, metadata=header)
+    with pytest.raises(ValueError, match=r"is damaged .*; delete it, or name another file"):
+        small(checkpoint=path).fit(X, Y)
+
+
+@pytest.mark.parametrize("content", [b"x", b"\x80\x04.", b"\xff" * 100, b"\x00" * 64, b'{"a": 1}'])
+def test_a_file_that_is_no_checkpoint_is_refused_and_kept(content, tmp_path):
+    path = tmp_path / "notes.txt"
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match=r"is no checkpoint, or is damaged .*; delete it, or name another"):
+        small(checkpoint=path).fit(X, Y)
+    assert path.read_bytes() == content
+
+
+def test_a_checkpoint_of_another_version_is_refused(tmp_path, monkeypatch):
+    path = tmp_path / "fit.checkpoint"
+    small(checkpoint=path, max_evaluations=300).fit(X, Y)
+    monkeypatch.setattr(module, "__version__", "99.0")
+    with pytest.raises(ValueError, match=r"was written by dgsr .*, and this is 99\.0"):
+        small(checkpoint=path).fit(X, Y)
+
+
+def test_a_file_that_cannot_be_written_is_refused_before_the_search(tmp_path):
+    with pytest.raises(OSError, match=r"cannot be written .* name a file in a folder that exists"):
+        small(checkpoint=tmp_path / "none" / "fit.checkpoint").fit(X, Y)
+
+
+def test_a_disk_that_fills_up_is_no_reason_to_lose_the_search(tmp_path, monkeypatch):
+    def full(path, content):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(module, "write_atomically", full)
+    with pytest.warns(UserWarning, match=r"search goes on, but its checkpoint is an old one: .*No space"):
+        model = small(checkpoint=tmp_path / "fit.checkpoint").fit(X, Y)
+    assert_same(model, small().fit(X, Y))
+
+
+def test_a_fit_goes_on_from_a_file_or_from_the_last_fit(tmp_path):
+    with pytest.raises(ValueError, match="checkpoint and warm_start=True are both given; set one"):
+        small(checkpoint=tmp_path / "fit.checkpoint", warm_start=True).fit(X, Y)
+
+
+KILLED = """
+import os, signal, sys
+sys.path.insert(0, sys.argv[2])
+from test_resuming import module, small, X, Y
+module._SECONDS = 0.0
+n = 0
+def kill(progress):
+    global n
+    n += 1
+    if n == 5:
+        os.kill(os.getpid(), signal.SIGKILL)
+small(checkpoint=sys.argv[1], callback=kill).fit(X, Y)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGKILL")
+def test_a_process_that_was_killed_goes_on(tmp_path):
+    path = str(tmp_path / "fit.checkpoint")
+    folder = os.path.dirname(os.path.abspath(__file__))
+    ended = subprocess.run([sys.executable, "-c", KILLED, path, folder], check=False, timeout=300)
+    assert ended.returncode == -signal.SIGKILL
+    assert_same(small(checkpoint=path).fit(X, Y), small().fit(X, Y))
