@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from numbers import Integral, Real
 from pathlib import Path
@@ -25,6 +25,7 @@ from dgsr.fitted import FittedRegressor
 from dgsr.pareto import SELECTIONS, Candidate, ParetoFront
 from dgsr.passes import LOSSES, Loss, Outcome, Passes, check_loss
 from dgsr.passes.checkpoint import Checkpoint
+from dgsr.passes.initial import initial_programs
 from dgsr.preprocessing import check_spread, prepare
 from dgsr.reporting.facts import evenly_spaced_rows
 from dgsr.reporting.progress import SearchProgress, print_line, search_shown
@@ -104,6 +105,9 @@ class DGSRRegressor(FittedRegressor):
         NMSE at which a fit is exact and the search stops.
     random_state : int, RandomState instance or None, default=None
         The same integer gives the same result, whatever the number of threads.
+    initial_formulas : sequence of str or Expression, default=None
+        Formulas to begin with, such as ``["a*x1/(b + x1)"]``: they compete from the first round on, and may
+        be chosen as they are. A name that is no column is a constant to fit.
     warm_start : bool, default=False
         Whether a further call of `fit` begins with the formulas and the decoder that the last one ended
         with, and has a whole budget of its own; the columns and the library must be the same, the rows need
@@ -178,6 +182,7 @@ class DGSRRegressor(FittedRegressor):
         "selection": [StrOptions(set(SELECTIONS))],
         "tolerance": [Interval(Real, 0, None, closed="left")],
         "random_state": ["random_state"],
+        "initial_formulas": ["array-like", None],
         "warm_start": ["boolean"],
         "checkpoint": [str, Path, None],
         "verbose": ["verbose"],
@@ -204,6 +209,7 @@ class DGSRRegressor(FittedRegressor):
         selection: str = "mdl",
         tolerance: float = 1e-20,
         random_state: int | np.random.RandomState | None = None,
+        initial_formulas: Sequence[str | Expression] | None = None,
         warm_start: bool = False,
         checkpoint: str | Path | None = None,
         verbose: int = 0,
@@ -226,6 +232,7 @@ class DGSRRegressor(FittedRegressor):
         self.selection = selection
         self.tolerance = tolerance
         self.random_state = random_state
+        self.initial_formulas = initial_formulas
         self.warm_start = warm_start
         self.checkpoint = checkpoint
         self.verbose = verbose
@@ -267,17 +274,12 @@ class DGSRRegressor(FittedRegressor):
             return self._fit_constant(float(targets[0]))
         check_spread(targets)
         check_loss(self.loss, targets)
-        constraints = Constraints(min_length=self.min_length, max_length=self.max_length)
         self._check_can_follow(last)
         n_fits = 0 if last is None else last.n_fits
         kept = None if self.checkpoint is None else Checkpoint(self.checkpoint)
         seed = self._seed(n_fits)
         if kept is not None and kept.seed is not None and self.random_state is None:
             seed = kept.seed
-        generator = self._resolve_generator(constraints, seed)
-        if kept is not None:
-            parameters = {**self.get_params(deep=False), "library": self.library_, "generator": generator}
-            kept.claim(seed, parameters, (X, y, sample_weight))
         prepared = prepare(
             X,
             y,
@@ -288,6 +290,18 @@ class DGSRRegressor(FittedRegressor):
             scales=None if last is None else last.column_scales,
             seed=seed,
         )
+        names = self._feature_names()
+        initial, constraints = initial_programs(
+            self.initial_formulas,
+            self.library_,
+            names,
+            prepared.column_scales,
+            Constraints(min_length=self.min_length, max_length=self.max_length),
+        )
+        generator = self._resolve_generator(constraints, seed)
+        if kept is not None:
+            parameters = {**self.get_params(deep=False), "library": self.library_, "generator": generator}
+            kept.claim(seed, parameters, (X, y, sample_weight))
         compile_kernels(self.library_.has_constants, print_line if self.verbose else None)
         make_search = partial(
             Search,
@@ -304,9 +318,10 @@ class DGSRRegressor(FittedRegressor):
             self.loss,
             make_search,
             self.library_,
-            self._feature_names(),
+            names,
             self.selection,
             self.tolerance,
+            initial,
             kept,
         )
         self._run(searches, None if last is None else last.search)

@@ -169,6 +169,8 @@ def _text(value: Any) -> str:
         return _digest([tensor.detach().numpy() for tensor in value.state_dict().values()])
     if value is None or isinstance(value, str | bool | int | float | np.generic):
         return str(value)
+    if isinstance(value, Sequence | np.ndarray):
+        return str([str(entry) for entry in value])
     return getattr(value, "__qualname__", type(value).__qualname__)
 
 

@@ -17,6 +17,7 @@ from dgsr.finishing import finish, rescaled
 from dgsr.finishing.fits import SIGNIFICANT
 from dgsr.pareto import Candidate, ParetoFront
 from dgsr.passes.checkpoint import Checkpoint
+from dgsr.passes.initial import Initial
 from dgsr.passes.losses import Loss, Pass, description, passes, precisions
 from dgsr.preprocessing import Prepared
 from dgsr.reporting.progress import SearchProgress
@@ -63,6 +64,8 @@ class Passes:
         The rule that chooses from a front; see `ParetoFront.select`.
     tolerance : float
         NMSE that counts as exact.
+    initial : Initial or None
+        Programs that a search which begins afresh begins with.
     checkpoint : Checkpoint or None
         The file that the searches are written to, and go on from.
 
@@ -87,11 +90,13 @@ class Passes:
         feature_names: Sequence[str] | None,
         selection: str,
         tolerance: float,
+        initial: Initial | None = None,
         checkpoint: Checkpoint | None = None,
     ) -> None:
         self._prepared, self._loss, self._make_search = prepared, loss, make_search
         self._library, self._feature_names = library, feature_names
         self._selection, self._tolerance = selection, tolerance
+        self._initial = initial
         self._checkpoint, self._ended = checkpoint, list[dict[str, Any]]()
         self.outcome: Outcome | None = None
         self.stop_reason = "error"
@@ -127,8 +132,9 @@ class Passes:
                 else:
                     if step.loss != "squared":
                         rows = rows.with_precision(partial(self._precisions, step.loss))
-                    follows = (step.goes_on or number == 0) and number >= len(saved)
-                    self._begin(step, rows, state if follows else None)
+                    self._begin(step, rows)
+                    if number >= len(saved):
+                        self._give(state if step.goes_on or number == 0 else None)
                 if number < len(saved):
                     self._load(saved[number])
                 self.search.budget.end_at(step.until)
@@ -167,13 +173,18 @@ class Passes:
         """What all searches recorded."""
         return [*self._past, *self.search.history]
 
-    def _begin(self, step: Pass, rows: Prepared, state: dict[str, Any] | None) -> None:
-        """Make the search of a pass, which begins with what another one found if its state is given."""
+    def _begin(self, step: Pass, rows: Prepared) -> None:
+        """Make the search of a pass."""
         self._past = self.history if hasattr(self, "search") else []
         self.search = self._make_search(rows.search)
-        self.search.budget.end_at(step.until)  # the programs of the other search are evaluated at once
+        self.search.budget.end_at(step.until)  # what it begins with is evaluated at once
+
+    def _give(self, state: dict[str, Any] | None) -> None:
+        """Let a search begin with what another one found, if its state is given, or with given programs."""
         if state is not None:
             self.search.begin_with(state)
+        elif self._initial is not None:
+            self.search.begin_with_programs(*self._initial)
 
     def _load(self, state: dict[str, Any]) -> None:
         """Go on from a state in the checkpoint."""

@@ -371,6 +371,23 @@ class Search:
         if self.refinement is not None:
             self.refinement.load_state_dict(saved["refinement"])
 
+    def begin_with_programs(self, programs: Population, is_allowed: np.ndarray) -> None:
+        """Begin with programs of someone else, which compete with the random ones of the first round.
+
+        Parameters
+        ----------
+        programs : Population
+        is_allowed : ndarray of shape (n_programs,), bool
+            Whether they meet the constraints. The others are evaluated, too, but not bred from.
+        """
+        width, n_constants = self._nothing.programs.tokens.shape[1], self.evaluation.n_constants
+        programs = programs.of_width(width, n_constants)
+        nmse = self.evaluate(programs, len(programs))
+        known = Scored(programs[is_allowed], nmse[is_allowed]).and_also(self.generation)
+        self.generation = known.best(self.config.batch_size)
+        self.inherits = True
+        self.record(nmse)
+
     def begin_with(self, saved: dict[str, Any]) -> None:
         """Begin with the programs and the decoder of another search of the same library.
 

@@ -1,0 +1,128 @@
+"""Formulas that a person already has, as programs that a search begins with."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+
+from dgsr.expressions import syntax
+from dgsr.expressions.constraints import Constraints
+from dgsr.expressions.expression import Expression
+from dgsr.expressions.library import Library
+from dgsr.expressions.programs import to_program
+from dgsr.expressions.trees import Tree, is_number, leaves, map_leaves
+from dgsr.finishing import rescaled
+from dgsr.kernels.grammar import are_valid
+from dgsr.population import Population
+
+
+class Initial(NamedTuple):
+    """Programs that a search begins with."""
+
+    programs: Population
+    is_allowed: np.ndarray  # (n_programs,) bool: whether they meet the constraints, and may be bred from
+
+
+def initial_programs(
+    formulas: Sequence[str | Expression] | None,
+    library: Library,
+    feature_names: Sequence[str] | None,
+    column_scales: np.ndarray,
+    constraints: Constraints,
+) -> tuple[Initial | None, Constraints]:
+    """Return formulas as programs of a search, and constraints with room for their constants.
+
+    Parameters
+    ----------
+    formulas : sequence of str or Expression, or None
+        A name that is no column is a constant to fit.
+    library : Library
+    feature_names : sequence of str or None
+        Names of the columns; x1 .. xd by default.
+    column_scales : ndarray of shape (n_features,)
+        What the search divides the columns by.
+    constraints : Constraints
+
+    Returns
+    -------
+    Initial or None
+        Without scales and offsets around the formulas, which a search fits to every program; None if there
+        are no formulas.
+    Constraints
+
+    Raises
+    ------
+    ValueError
+        If a formula cannot be read, not be written in the library, has no column or is too long; the message
+        says which one, and where in the text.
+    """
+    names = [f"x{i + 1}" for i in range(library.n_variables)] if feature_names is None else feature_names
+    found = []
+    for number, formula in enumerate(() if formulas is None else formulas):
+        try:
+            tree = _read(str(formula), library, list(names))
+            program = rescaled(_expression(tree, library), 1.0 / column_scales)
+            if library.has_constants:
+                program = _expression(_without_scale(program.tree, library), library)
+            if program.length > constraints.max_length:
+                raise ValueError(
+                    f"it has {program.length} tokens, and max_length is {constraints.max_length}; raise "
+                    "max_length, or shorten it."
+                )
+            found.append(program)
+        except ValueError as error:
+            raise ValueError(f"initial_formulas[{number}]: {error}") from error
+    if not found:
+        return None, constraints
+    programs = Population.from_expressions(found)
+    most = max(constraints.max_constants, *(len(program.constants) for program in found))
+    constraints = replace(constraints, max_constants=most)
+    is_allowed = are_valid(programs.tokens, programs.lengths, constraints.grammar(library))
+    return Initial(programs, is_allowed), constraints
+
+
+def _expression(tree: Tree, library: Library) -> Expression:
+    tokens, constants = to_program(tree, library)
+    return Expression(library, tokens, constants)
+
+
+def _read(text: str, library: Library, names: list[str]) -> Tree:
+    """Return the tree of a formula over x1 .. xd, with 1.0 for every name that is no column."""
+    columns = {name: f"x{i + 1}" for i, name in enumerate(names)}
+
+    def replaced(leaf: Tree) -> Tree:
+        if not isinstance(leaf, str) or leaf in columns:
+            return columns.get(leaf, leaf) if isinstance(leaf, str) else leaf
+        similar = difflib.get_close_matches(leaf, names, 1, 0.75) if len(leaf) > 2 else []
+        if similar:
+            raise ValueError(f"{leaf!r} is no column. Did you mean {similar[0]!r}?")
+        if not library.has_constants:
+            raise ValueError(
+                f"{leaf!r} is no column, and a library without constants has none to fit in its place; "
+                "choose another library or write a column."
+            )
+        return 1.0  # where its fit begins
+
+    tree = syntax.parse(text, None, library.functions)
+    if not any(leaf in columns for leaf in leaves(tree) if isinstance(leaf, str)):
+        raise ValueError(f"it has no column; the columns are {', '.join(names[:20])}.")
+    return map_leaves(tree, replaced)
+
+
+def _without_scale(tree: Tree, library: Library) -> Tree:
+    """Return a tree without the numbers that are added to it or that it is multiplied with as a whole."""
+    while isinstance(tree, tuple) and len(tree) == 3:
+        name, left, right = tree
+        if name in ("add", "sub", "mul", "div") and is_number(right):
+            tree = left
+        elif name in ("add", "sub", "mul") and is_number(left):
+            tree = right
+        elif name == "div" and is_number(left) and "inv" in library.index:
+            return ("inv", right)
+        else:
+            break
+    return tree

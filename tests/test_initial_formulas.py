@@ -1,0 +1,144 @@
+"""Formulas that a search begins with: what is read, what is refused, and what becomes of them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import dgsr
+from dgsr import DGSRRegressor, Expression
+from dgsr.expressions import get_library
+from dgsr.expressions.constraints import Constraints
+from dgsr.passes.initial import initial_programs
+from dgsr.population import DataSet
+
+RNG = np.random.default_rng(0)
+X = RNG.uniform(0.5, 3.0, (60, 3))
+# A law that no search finds in a few hundred evaluations.
+Y = 2.3 * X[:, 0] * np.exp(-1.7 * X[:, 1] / (0.4 + X[:, 2] ** 2)) - 0.8 * np.log(X[:, 2] + X[:, 0] * X[:, 1])
+LAW = "a*x1*exp(b*x2/(c + x3**2)) + d*log(x3 + x1*x2)"
+
+
+def fitted(*formulas, table=X, target=Y, **parameters):
+    settings = {"generator": None, "max_evaluations": 300, "batch_size": 100, "random_state": 0}
+    return DGSRRegressor(**{**settings, "initial_formulas": formulas, **parameters}).fit(table, target)
+
+
+@pytest.mark.search
+def test_the_constants_of_a_known_law_are_fitted():
+    assert fitted(LAW).score(X, Y) > 1.0 - 1e-12
+    assert fitted().score(X, Y) < 1.0 - 1e-6
+
+
+@pytest.mark.search
+def test_columns_have_their_names_and_their_units():
+    table = pd.DataFrame(X * [1e6, 1.0, 1e-5], columns=["mass", "speed", "width"])
+    y = 2.3e-6 * table["mass"] * np.exp(-1.7 * X[:, 1]) + 0.3 * X[:, 2]
+    model = fitted("mass*exp(a*speed) + b*width", table=table, target=y)
+    assert model.score(table, y) > 1.0 - 1e-12
+
+
+def test_formulas_compete_with_their_exact_values():
+    expression = Expression.from_text("x1*x2 - sin(x3)/x2", get_library("koza", 3))
+    y = expression(X)
+    model = fitted(expression, "x1 + x2", library="koza", target=y, look_up=False)
+    assert model.stop_reason_ == "exact fit"
+    assert model.n_evaluations_ == 2
+    assert model.expression_ == expression
+
+
+def test_what_the_constraints_forbid_is_evaluated_and_not_bred_from():
+    y = np.sin(np.sin(2.0 * X[:, 0]))
+    model = fitted("sin(sin(a*x1))", target=y)
+    assert model.score(X, y) > 1.0 - 1e-12
+
+
+def test_programs_are_written_for_scaled_columns():
+    library, scales = get_library("physics", 2), np.array([100.0, 1.0])
+    initial, _ = initial_programs(["2*x1 + x2"], library, None, scales, Constraints())
+    table = X[:, :2]
+    np.testing.assert_allclose(initial.programs.predict(table / scales)[0], 2.0 * table[:, 0] + table[:, 1])
+    assert initial.is_allowed.all()
+    assert initial_programs([], library, None, scales, Constraints()) == (None, Constraints())
+    assert initial_programs(None, library, None, scales, Constraints()) == (None, Constraints())
+
+
+@pytest.mark.parametrize(
+    ("formula", "core"),
+    [
+        ("a*x1/(b + x1)", "x1/(1.0 + x1)"),
+        ("2 - 3*(x1*x2 + 0.5)/7", "x1*x2"),
+        ("a/(b + x1)", "1/(1.0 + x1)"),
+        ("exp(a*x1)", "exp(1.0*x1)"),
+    ],
+)
+def test_scale_and_offset_are_left_to_the_search(formula, core):
+    library = get_library("physics", 2)
+    initial, _ = initial_programs([formula], library, None, np.ones(2), Constraints())
+    expected = Expression.from_text(core, library)(X[:, :2])
+    np.testing.assert_allclose(initial.programs.predict(X[:, :2])[0], expected)
+    assert initial.is_allowed.all()
+
+
+def test_there_is_room_for_as_many_constants_as_a_formula_has():
+    library, law = get_library("physics", 2), "exp(a*x1) + exp(b*x2) + c*sin(d*x1 + e)"
+    _, constraints = initial_programs([law, "x1"], library, None, np.ones(2), Constraints())
+    assert constraints == Constraints(max_constants=5)
+
+
+REFUSED = {
+    "unreadable": (
+        ["x1", "x1 +* 2"],
+        r"initial_formulas\[1\]: Cannot read the formula 'x1 \+\* 2': position 4",
+    ),
+    "no column": (["a + b"], r"initial_formulas\[0\]: it has no column; the columns are x1, x2, x3\."),
+    "unknown function": (["zeta(x1)"], r"initial_formulas\[0\]: Cannot read .* position 0, 'zeta'"),
+    "too long": (
+        [" + ".join(["x1*x2"] * 12)],
+        r"initial_formulas\[0\]: it has \d+ tokens, and max_length is 30",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_a_formula_that_cannot_be_used_is_refused(case):
+    formulas, message = REFUSED[case]
+    with pytest.raises(ValueError, match=message):
+        fitted(*formulas)
+
+
+def test_a_misspelt_column_is_no_constant():
+    table = pd.DataFrame(X, columns=["mass", "speed", "width"])
+    with pytest.raises(ValueError, match=r"'masss' is no column\. Did you mean 'mass'\?"):
+        fitted("2*masss*speed", table=table)
+
+
+def test_a_library_without_constants_has_none_to_fit():
+    with pytest.raises(ValueError, match=r"'a' is no column, and a library without constants has none"):
+        fitted("a*x1", library="koza")
+
+
+def test_a_text_alone_is_refused():
+    with pytest.raises(ValueError, match="'initial_formulas' parameter of DGSRRegressor must be"):
+        DGSRRegressor(initial_formulas="a*x1").fit(X, Y)
+
+
+def test_formulas_are_kept_with_a_fit_and_told_apart_by_a_checkpoint(tmp_path):
+    model = fitted("a*x1 + x2", checkpoint=tmp_path / "fit.checkpoint")
+    model.save(tmp_path / "fit.dgsr")
+    assert dgsr.load(tmp_path / "fit.dgsr").initial_formulas == ["a*x1 + x2"]
+    with pytest.raises(ValueError, match="is of a fit with another initial_formulas"):
+        fitted("a*x1 + x3", checkpoint=tmp_path / "fit.checkpoint")
+
+
+def test_every_search_of_a_fit_begins_with_them():
+    y = np.exp(4.0 * X[:, 0] - 2.0 * X[:, 1] / (0.3 + X[:, 2])) * (1.0 + 0.01 * RNG.normal(size=60))
+    model = fitted("a*exp(b*x1 - c*x2/(d + x3))", target=y, loss="auto")
+    assert model.loss_ == "relative"
+    assert np.mean((model.predict(X) / y - 1.0) ** 2) < 1e-3
+
+
+def test_nothing_is_evaluated_beyond_the_budget():
+    y = DataSet.from_arrays(X, Y).y
+    assert fitted("x1", "x2", "x3", target=y, max_evaluations=2).n_evaluations_ == 2
