@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 _N_STEPS_BEFORE, _GLANCE = 3, 50
 # Programs of the last round, the best ones, whose parts are added up at the end; formulas that are extended;
 # those of either kind that are kept; and the most tokens of these, in lengths of the longest program.
-_N_ADDED_UP, _N_EXTENDED, _N_LONGER, _LONGER = 300, 4, 6, 4
+_N_ADDED_UP, _N_EXTENDED, _N_LONGER, _LONGER = 300, 2, 4, 4
 #: Seconds that must be left when a stage of the solver in the large bank begins, because it may take that
 #: long.
 SOLVING_SECONDS = 5.0
@@ -313,8 +313,9 @@ class Search:
         Returns
         -------
         Population
-            At most six, with the shortest descriptions of formula and residuals, that fit better than all
-            shorter programs of the archive, in a library with constants; none if that has an exact program.
+            At most four, with the shortest descriptions of formula and residuals, that fit better than all
+            shorter ones and programs of the archive, in a library with constants; none if the archive has an
+            exact program.
         """
         found = self.archive.population()
         if self.archive.best_nmse() <= self.config.tolerance:
@@ -324,11 +325,13 @@ class Search:
         starts = Population.concatenate([found, sums])
         starts = starts[np.argsort(self._description(starts, data), kind="stable")[:_N_EXTENDED]]
         longer = Population.concatenate([sums, extended(starts, data, most)])
-        # People see these, and finishing a long formula takes a tenth of a second, so the best few are kept.
-        longer = longer[np.argsort(self._description(longer, data), kind="stable")[:_N_LONGER]]
-        shorter = self.archive.places(found) < self.archive.places(longer)[:, None]  # (n_longer, n_found)
-        best = np.where(shorter, found.nmse(data), np.inf).min(axis=1, initial=np.inf)
-        return longer[np.flatnonzero(longer.nmse(data) < best)]
+        both = Population.concatenate([found, longer])
+        shorter = self.archive.places(both) < self.archive.places(longer)[:, None]  # (n_longer, n_both)
+        nmse = both.nmse(data)
+        best = np.where(shorter, nmse, np.inf).min(axis=1, initial=np.inf)
+        longer = longer[np.flatnonzero(nmse[len(found) :] < best)]
+        # Finishing a long formula takes a tenth of a second, so the best few are kept.
+        return longer[np.argsort(self._description(longer, data), kind="stable")[:_N_LONGER]]
 
     def _description(self, programs: Population, data: DataSet) -> np.ndarray:
         """Return the bits of programs and of their residuals, shape (n_programs,)."""
