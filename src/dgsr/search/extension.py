@@ -30,8 +30,8 @@ _MOST_TERMS, _MOST_VALUES, _FEWEST_ROWS = 1_000, 150_000, 100
 _N_COMPARED, _N_FITTED = 300, 6
 # The most steps, and those that may lengthen the description before one that shortens it must follow.
 _MOST_STEPS, _PATIENCE = 25, 2
-# Tokens times rows that are evaluated in all steps, in about half a second.
-_MOST_WORK = 1e9
+# Tokens times rows that are evaluated in all steps, in a quarter of a second.
+_MOST_WORK = 4e8
 # Fewest effective rows for each constant: with as many constants as rows a formula fits anything exactly.
 _ROWS_PER_CONSTANT = 4
 # Steps of the fit of all constants together.

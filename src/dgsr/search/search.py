@@ -46,9 +46,9 @@ if TYPE_CHECKING:
 
 # Steps before the first round, and programs of the generator that the first of them evaluates.
 _N_STEPS_BEFORE, _GLANCE = 3, 50
-# Programs of the last round, the best ones, whose parts are added up at the end; formulas that are extended;
-# those of either kind that are kept; and the most tokens of these, in lengths of the longest program.
-_N_ADDED_UP, _N_EXTENDED, _N_LONGER, _LONGER = 300, 2, 4, 4
+# Programs of the last round, the best ones, whose parts are added up at the end; longer formulas that are
+# kept; and the most tokens of these, in lengths of the longest program.
+_N_ADDED_UP, _N_LONGER, _LONGER = 300, 4, 4
 #: Seconds that must be left when a stage of the solver in the large bank begins, because it may take that
 #: long.
 SOLVING_SECONDS = 5.0
@@ -322,8 +322,8 @@ class Search:
             return found[:0]
         most = _LONGER * self.grammar.max_length
         sums = sums_of_terms([found, self.evolved.best(_N_ADDED_UP).programs], data, most)
-        starts = Population.concatenate([found, sums])
-        starts = starts[np.argsort(self._description(starts, data), kind="stable")[:_N_EXTENDED]]
+        # A sum may have the shortest description and nothing to be added, so both kinds are extended.
+        starts = Population.concatenate([self._shortest(p, 1, data) for p in (found, sums)])
         longer = Population.concatenate([sums, extended(starts, data, most)])
         both = Population.concatenate([found, longer])
         shorter = self.archive.places(both) < self.archive.places(longer)[:, None]  # (n_longer, n_both)
@@ -331,12 +331,13 @@ class Search:
         best = np.where(shorter, nmse, np.inf).min(axis=1, initial=np.inf)
         longer = longer[np.flatnonzero(nmse[len(found) :] < best)]
         # Finishing a long formula takes a tenth of a second, so the best few are kept.
-        return longer[np.argsort(self._description(longer, data), kind="stable")[:_N_LONGER]]
+        return self._shortest(longer, _N_LONGER, data)
 
-    def _description(self, programs: Population, data: DataSet) -> np.ndarray:
-        """Return the bits of programs and of their residuals, shape (n_programs,)."""
+    def _shortest(self, programs: Population, n: int, data: DataSet) -> Population:
+        """Return the n programs with the shortest descriptions of program and residuals, in order."""
         with np.errstate(all="ignore"):
-            return 0.5 * data.n_effective * np.log2(programs.nmse(data)) + self.archive.places(programs)
+            bits = 0.5 * data.n_effective * np.log2(programs.nmse(data)) + self.archive.places(programs)
+        return programs[np.argsort(bits, kind="stable")[:n]]
 
     # Going on with a search --------------------------------------------------------------------------
 
