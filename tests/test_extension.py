@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from dgsr.constants.fitting import fit_constants
@@ -66,6 +66,7 @@ def test_a_missing_term_is_found_wherever_it_is_missing(start, law):
 
 @settings(max_examples=15)
 @given(seeds)
+@example(2_210_309_506)  # a node of 1e200 times its derivative
 def test_extensions_begin_with_the_values_of_the_program(seed):
     rng = np.random.default_rng(seed)
     drawn = random_population(3, LIBRARY, Constraints().grammar(LIBRARY), new_state(seed))

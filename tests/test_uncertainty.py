@@ -4,7 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy.optimize import curve_fit
 from sklearn.linear_model import LinearRegression
@@ -45,6 +45,7 @@ def noisy(seed, n=30):
 
 @settings(max_examples=10)
 @given(seeds)
+@example(27_488)  # two of the constants have next to no covariance
 def test_covariance_and_errors_are_those_of_curve_fit(seed):
     X, y = noisy(seed)
     expression = fitted("2.2*exp(-0.9*x1) + 1.1*x2", DataSet.from_arrays(X, y))
@@ -54,8 +55,13 @@ def test_covariance_and_errors_are_those_of_curve_fit(seed):
     )
     at = [int(np.argmin(np.abs(np.abs(values) - abs(c)))) for c in expression.constants]
     np.testing.assert_allclose(np.abs(expression.constants), np.abs(values[at]), rtol=1e-4)
-    np.testing.assert_allclose(np.abs(found.covariance), np.abs(covariance[np.ix_(at, at)]), rtol=2e-2)
-    np.testing.assert_allclose(found.standard_errors, np.sqrt(np.diag(covariance))[at], rtol=1e-2)
+    errors = np.sqrt(np.diag(covariance))[at]
+    np.testing.assert_allclose(found.standard_errors, errors, rtol=1e-2)
+    # Correlations, since one that is nearly 0 has few digits.
+    correlations = [
+        np.abs(c) / np.outer(errors, errors) for c in (found.covariance, covariance[np.ix_(at, at)])
+    ]
+    np.testing.assert_allclose(*correlations, atol=2e-2)
 
 
 @settings(max_examples=10)

@@ -140,6 +140,7 @@ class Extender:
         n_rows = max(_MOST_VALUES // len(self.pool.tokens), _FEWEST_ROWS)
         self._few = slice(None, None, int(np.ceil(len(data.y) / n_rows)))
 
+    @np.errstate(all="ignore")  # what overflows is left out
     def candidates(self, program: Term, n: int = _N_FITTED) -> list[Term]:
         """Return the extensions that promise the shortest descriptions, at most n of them.
 
@@ -167,7 +168,8 @@ class Extender:
         gains = _least_gains(slopes[:, few], pool.values[:, few], target[few], fitted[few])
         best = np.argsort(bits - self._saved(gains), axis=None, kind="stable")[:_N_COMPARED]
         at, term = np.divmod(best[np.isfinite(bits.flat[best])], len(pool.tokens))
-        changes = bits[at, term] - self._saved(_gains(slopes[at] * pool.values[term], target, fitted))
+        gains = _gains(slopes[at] * pool.values[term], target, fitted)
+        changes = bits[at, term] - self._saved(gains)
         found = []
         for i in np.argsort(changes, kind="stable")[:n].tolist():
             is_factor, node = at[i] >= len(nodes), nodes[at[i] % len(nodes)]
@@ -217,30 +219,29 @@ class Extender:
         (tokens, constants), X = program, self.data.columns.T
         add, const = self.library.index["add"], self.library.index["const"]
         own = [(tokens[n.start : n.stop], constants[n.first : n.last]) for n in nodes]
-        with np.errstate(all="ignore"):
-            values = population_of(self.library, own).predict(X)
-            sizes = np.sqrt(np.mean(values**2, axis=1))
-            steps = _STEP * np.where(np.isfinite(sizes) & (sizes > 0.0), sizes, 1.0)
-            moved = [
-                (
-                    (*tokens[: n.start], add, const, *tokens[n.start :]),
-                    (*constants[: n.first], sign * step, *constants[n.first :]),
-                )
-                for sign in (1.0, -1.0)
-                for n, step in zip(nodes, steps.tolist())
-            ]
-            above, below = np.split(population_of(self.library, moved).predict(X), 2)
-            return (above - below) / (2.0 * steps[:, None]), values
+        values = population_of(self.library, own).predict(X)
+        sizes = np.sqrt(np.mean(values**2, axis=1))
+        steps = _STEP * np.where(np.isfinite(sizes) & (sizes > 0.0), sizes, 1.0)
+        moved = [
+            (
+                (*tokens[: n.start], add, const, *tokens[n.start :]),
+                (*constants[: n.first], sign * step, *constants[n.first :]),
+            )
+            for sign in (1.0, -1.0)
+            for n, step in zip(nodes, steps.tolist())
+        ]
+        above, below = np.split(population_of(self.library, moved).predict(X), 2)
+        return (above - below) / (2.0 * steps[:, None]), values
 
     def _fitted(self, program: Term) -> np.ndarray:
         """Return what a program fits already: its weighted values, its tangents and 1, as columns."""
         tokens, constants = np.array(program[0]), np.array(program[1])
         groups, columns = [np.array([i]) for i in range(len(constants))], self.data.columns
-        with np.errstate(all="ignore"):
-            own = derivatives(self.library, tokens, constants, groups, columns)
-            values = population_of(self.library, [program]).predict(columns.T)
+        own = derivatives(self.library, tokens, constants, groups, columns)
+        values = population_of(self.library, [program]).predict(columns.T)
         own = np.vstack([own, values, np.ones(len(self._root))]) * self._root
         own /= np.maximum(np.linalg.norm(own, axis=1, keepdims=True), 1e-300)
+        own = own[np.isfinite(own).all(axis=1)]
         basis, sizes, _ = np.linalg.svd(own.T, full_matrices=False)
         return basis[:, sizes > 1e-8 * sizes.max()]
 
