@@ -26,7 +26,7 @@ from sklearn.preprocessing import MinMaxScaler
 
 from dgsr import DGSRRegressor
 from dgsr.evolution import CompiledEvolution, random_population
-from dgsr.expressions import Expression, get_library
+from dgsr.expressions import Expression, Library, get_library
 from dgsr.expressions.constraints import Constraints
 from dgsr.generator.config import GeneratorConfig
 from dgsr.generator.generator import Generator
@@ -500,6 +500,16 @@ def test_more_columns_than_any_generator_was_trained_with_are_read_one_by_one(li
     model = small(library=library, generator="auto", max_evaluations=300, batch_size=100).fit(X, y)
     assert model.generator_ == name
     assert np.isfinite(model.predict(X)).all()
+
+
+@pytest.mark.parametrize(
+    ("operators", "missing"), [(("add", "sin"), "mul"), (("mul", "sin"), "add"), (("exp",), "add and mul")]
+)
+def test_a_library_that_cannot_write_scale_and_offset_is_refused(operators, missing):
+    with pytest.raises(ValueError, match=f"library='own' has constants but not {missing}, which write"):
+        small(library=Library("own", operators, True, 2)).fit(*data())
+    without = small(library=Library("own", operators, False, 2)).fit(*data())
+    assert np.isfinite(without.predict(data()[0])).all()
 
 
 # --- budgets --------------------------------------------------------------------------------------

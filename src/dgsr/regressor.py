@@ -16,6 +16,7 @@ from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from dgsr import saving
+from dgsr.constants.scaling import check_can_scale
 from dgsr.constants.uncertainty import Uncertainty
 from dgsr.evolution import EvolutionConfig
 from dgsr.expressions.constraints import Constraints
@@ -267,6 +268,7 @@ class DGSRRegressor(FittedRegressor):
             self.__dict__.pop(name, None)  # so that a fit that fails leaves nothing of an earlier one
         X, y, sample_weight = self._checked(X, y, sample_weight)
         self.library_ = library_over(self.library, X.shape[1])
+        check_can_scale(self.library_)
         shown = evenly_spaced_rows(len(y))  # for `report`
         self._rows = X[shown], y[shown], None if sample_weight is None else sample_weight[shown]
         targets = y if sample_weight is None else y[sample_weight > 0]

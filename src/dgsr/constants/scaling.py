@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from dgsr.constants.fitting import Fit, fit_constants
+from dgsr.expressions.library import Library
 from dgsr.population import DataSet, Population
 
 #: Numbers of tokens and of constants that slope and intercept add to a program.
@@ -15,6 +16,16 @@ _VARIANTS = ((False, False), (True, False), (False, True), (True, True))
 
 # Steps of the fit of each variant; the search goes on fitting those that enter the archive.
 _STEPS = 5
+
+
+def check_can_scale(library: Library) -> None:
+    """Raise ValueError for a library in which scale and offset of a program cannot be written."""
+    missing = [name for name in ("add", "mul") if name not in library.index]
+    if library.has_constants and missing:
+        raise ValueError(
+            f"library={library.name!r} has constants but not {' and '.join(missing)}, which write the scale "
+            "and the offset of a formula; add what is missing, or leave out the constants."
+        )
 
 
 def written_out(population: Population, fit: Fit, data: DataSet) -> tuple[Population, np.ndarray]:
