@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -162,6 +163,29 @@ def test_a_damaged_checkpoint_is_refused_before_anything_is_run(damage, tmp_path
     arrays, header = parts_of(path)
     DAMAGES[damage](arrays)
     save_file(arrays, path, metadata=header)
+    with pytest.raises(ValueError, match=r"is damaged .*; delete it, or name another file"):
+        small(checkpoint=path).fit(X, Y)
+
+
+@pytest.mark.parametrize(
+    ("entry", "value"),
+    [
+        ("n_states", 10**12),
+        ("n_states", 0),
+        ("0/budget/seconds", -1e300),
+        ("0/budget/seconds", float("nan")),
+        ("0/budget/n_evaluations", 1.5),
+        ("0/stage", "1"),
+        ("0/inherits", 1),
+    ],
+)
+def test_numbers_that_no_search_has_are_refused(entry, value, tmp_path):
+    path = tmp_path / "fit.checkpoint"
+    small(checkpoint=path, max_evaluations=300).fit(X, Y)
+    arrays, metadata = parts_of(path)
+    header = json.loads(metadata["dgsr_checkpoint"])
+    (header if entry in header else header["plain"])[entry] = value
+    save_file(arrays, path, metadata={"dgsr_checkpoint": json.dumps(header)})
     with pytest.raises(ValueError, match=r"is damaged .*; delete it, or name another file"):
         small(checkpoint=path).fit(X, Y)
 

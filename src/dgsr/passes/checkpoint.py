@@ -28,6 +28,8 @@ _FORMAT = 1
 _SECONDS = 3.0
 # Bytes of a file and characters of its header, which no fit reaches.
 _MAX_BYTES, _MAX_HEADER = 1 << 30, 1 << 27
+# Searches of a fit, of which there are three at the most.
+_MOST_SEARCHES = 10
 # Parameters that a fit may change and go on.
 _MAY_CHANGE = ("max_evaluations", "max_time", "warm_start", "checkpoint", "verbose", "callback")
 # Exceptions of reading a file that was not written here.
@@ -82,7 +84,10 @@ class Checkpoint:
                 arrays = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118
             version = f"{header['version']} in format {header['format']}"
             self._identity, self.seed = dict(header["identity"]), int(header["seed"])
-            self.states = [_nested(n, header["plain"], arrays) for n in range(int(header["n_states"]))]
+            n_states = int(header["n_states"])
+            if not 0 < n_states <= _MOST_SEARCHES:
+                raise ValueError(f"it has {n_states} searches")
+            self.states = [_nested(n, header["plain"], arrays) for n in range(n_states)]
         except _DAMAGE as error:
             raise ValueError(
                 f"checkpoint={str(self.path)!r} is no checkpoint, or is damaged ({str(error)[:200]}); {mend}."
@@ -222,9 +227,11 @@ def _check_like(state: Any, fresh: Any, path: str) -> None:
         if (own != shape if is_one else own[1:] != shape[1:]) or state.dtype != dtype:
             raise ValueError(f"{path} is of shape {own}")
     else:  # a number may be None at first
-        kinds = {bool: (bool,), list: (list,), type(None): (int, float, type(None))}
-        if type(state) not in kinds.get(type(fresh), (int, float)):
+        kinds = {float: (int, float), type(None): (int, float, type(None))}
+        if type(state) not in kinds.get(type(fresh), (type(fresh),)):
             raise ValueError(f"{path} is of type {type(state).__name__}")
+        if isinstance(state, int | float) and not state >= 0:  # all are counts, seconds and losses
+            raise ValueError(f"{path} is {state}")
 
 
 def _check_programs(arrays: Mapping[str, np.ndarray], library: Library) -> None:

@@ -285,7 +285,7 @@ class Search:
         Half of the time that is left is kept for the rounds.
         """
         in_time = self.seconds + SOLVING_SECONDS < self.budget.max_time
-        if self.solver is None or self._stage == self.solver.n_stages or not in_time or self._should_stop():
+        if self.solver is None or self._stage >= self.solver.n_stages or not in_time or self._should_stop():
             return
         half_time = 0.5 * (self.seconds + self.budget.max_time)
         found = self.solver.solve(self._stage, lambda: self.seconds > half_time or self._should_stop())
