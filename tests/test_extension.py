@@ -13,6 +13,7 @@ from dgsr.expressions import Expression, get_library
 from dgsr.expressions.constraints import Constraints
 from dgsr.kernels.random import new_state
 from dgsr.population import DataSet, Population
+from dgsr.search import extension as module
 from dgsr.search.extension import Extender, _gains, _least_gains, extended
 from dgsr.search.terms import population_of, terms_of
 
@@ -85,11 +86,12 @@ def test_extensions_begin_with_the_values_of_the_program(seed):
                 assert sum(token in turning for token in tokens) <= 1
 
 
-def test_no_sine_is_put_under_a_sine():
+def test_no_sine_is_put_under_a_sine(monkeypatch):
+    monkeypatch.setattr(module, "_N_FITTED", 60)
     y = np.sin(X[:, 0] + 0.5 * np.sin(X[:, 1]))
     extender = Extender(dataset(y), LIBRARY, 60)
     program = terms_of(programs("sin(1.1*x1 + 0.3)"))[0]
-    for tokens, _ in extender.candidates(program, 60):
+    for tokens, _ in extender.candidates(program):
         assert tokens.count(LIBRARY.index["sin"]) < 2 or tokens[0] != LIBRARY.index["sin"]
 
 

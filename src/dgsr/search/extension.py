@@ -22,7 +22,7 @@ from dgsr.constants.uncertainty import derivatives
 from dgsr.expressions.formula_prior import structure_bits
 from dgsr.expressions.library import Library
 from dgsr.population import DataSet, Population
-from dgsr.search.terms import Term, is_usable, population_of, simple_terms, terms_of
+from dgsr.search.terms import Term, is_usable, population_of, simple_terms, subprograms, terms_of
 
 # Terms that are compared, values of them (so that many terms are compared on fewer rows), and fewest rows.
 _MOST_TERMS, _MOST_VALUES, _FEWEST_ROWS = 1_000, 150_000, 100
@@ -56,12 +56,10 @@ class _Pool(NamedTuple):
 
 
 class _Node(NamedTuple):
-    """A subprogram, as places in the program and in its constants."""
+    """A subprogram, as its places in the program and in its constants."""
 
-    start: int
-    stop: int
-    first: int
-    last: int
+    tokens: slice
+    constants: slice
     is_turning: bool  # whether it is under a sine or cosine
 
 
@@ -141,14 +139,13 @@ class Extender:
         self._few = slice(None, None, int(np.ceil(len(data.y) / n_rows)))
 
     @np.errstate(all="ignore")  # what overflows is left out
-    def candidates(self, program: Term, n: int = _N_FITTED) -> list[Term]:
-        """Return the extensions that promise the shortest descriptions, at most n of them.
+    def candidates(self, program: Term) -> list[Term]:
+        """Return the extensions that promise the shortest descriptions, at most six.
 
         Parameters
         ----------
         program : Term
             Its constants have been fitted, or are such that a scale and an offset fit it.
-        n : int
 
         Returns
         -------
@@ -171,7 +168,7 @@ class Extender:
         gains = _gains(slopes[at] * pool.values[term], target, fitted)
         changes = bits[at, term] - self._saved(gains)
         found = []
-        for i in np.argsort(changes, kind="stable")[:n].tolist():
+        for i in np.argsort(changes, kind="stable")[:_N_FITTED].tolist():
             is_factor, node = at[i] >= len(nodes), nodes[at[i] % len(nodes)]
             found.append(self._joined(program, node, pool.tokens[term[i]], is_factor))
         room = self.data.n_effective / _ROWS_PER_CONSTANT
@@ -191,41 +188,32 @@ class Extender:
         else:
             new, own = ((add, mul, const, *term) if term else (add, const)), (0.0,)
         return (
-            (*tokens[: node.start], *new, *tokens[node.start :]),
-            (*constants[: node.first], *own, *constants[node.first :]),
+            (*tokens[: node.tokens.start], *new, *tokens[node.tokens.start :]),
+            (*constants[: node.constants.start], *own, *constants[node.constants.start :]),
         )
 
     def _nodes(self, tokens: tuple[int, ...]) -> list[_Node]:
         """Return the nodes of a program, in the order of its tokens."""
-        arity, index = self.library.table.arity, self.library.index
-        turning = {index[name] for name in ("sin", "cos") if name in index}
-        stops = np.zeros(len(tokens) + 1, dtype=np.int64)
+        turning = {self.library.index[name] for name in ("sin", "cos") if name in self.library.index}
+        places = subprograms(self.library, tokens)
         is_turning = np.zeros(len(tokens), dtype=bool)
-        for start in range(len(tokens) - 1, -1, -1):
-            stop = start + 1
-            for _ in range(arity[tokens[start]]):
-                stop = stops[stop]
-            stops[start] = stop
-            if tokens[start] in turning:
-                is_turning[start + 1 : stop] = True
-        places = np.concatenate([[0], np.cumsum(np.array(tokens) == index["const"])])
-        return [
-            _Node(i, int(stops[i]), int(places[i]), int(places[stops[i]]), bool(is_turning[i]))
-            for i in range(len(tokens))
-        ]
+        for token, (own, _) in zip(tokens, places, strict=True):
+            if token in turning:
+                is_turning[own.start + 1 : own.stop] = True
+        return [_Node(*place, bool(under)) for place, under in zip(places, is_turning, strict=True)]
 
     def _tangents(self, program: Term, nodes: list[_Node]) -> tuple[np.ndarray, np.ndarray]:
         """Return the derivatives of a program by its nodes, and their values: (n_nodes, n_rows)."""
         (tokens, constants), X = program, self.data.columns.T
         add, const = self.library.index["add"], self.library.index["const"]
-        own = [(tokens[n.start : n.stop], constants[n.first : n.last]) for n in nodes]
+        own = [(tokens[n.tokens], constants[n.constants]) for n in nodes]
         values = population_of(self.library, own).predict(X)
         sizes = np.sqrt(np.mean(values**2, axis=1))
         steps = _STEP * np.where(np.isfinite(sizes) & (sizes > 0.0), sizes, 1.0)
         moved = [
             (
-                (*tokens[: n.start], add, const, *tokens[n.start :]),
-                (*constants[: n.first], sign * step, *constants[n.first :]),
+                (*tokens[: n.tokens.start], add, const, *tokens[n.tokens.start :]),
+                (*constants[: n.constants.start], sign * step, *constants[n.constants.start :]),
             )
             for sign in (1.0, -1.0)
             for n, step in zip(nodes, steps.tolist())

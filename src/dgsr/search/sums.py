@@ -14,7 +14,7 @@ import numpy as np
 from dgsr.constants.fitting import fit_constants
 from dgsr.expressions.formula_prior import structure_bits
 from dgsr.population import DataSet, Population
-from dgsr.search.terms import Term, is_usable, population_of, simple_terms
+from dgsr.search.terms import Term, is_usable, population_of, simple_terms, subprograms, terms_of
 
 # Most values of terms that are compared, and most rows; most tokens of a term, most simple functions, most
 # terms of a sum.
@@ -81,21 +81,13 @@ def sums_of_terms(programs: Sequence[Population], data: DataSet, max_length: int
 def _parts(programs: Population) -> list[Term]:
     """Return the subprograms that have a variable and are not too long."""
     library = programs.library
-    arity, const = library.table.arity, library.index["const"]
     found: list[Term] = []
-    for i in range(len(programs)):
-        tokens = programs.tokens[i, : programs.lengths[i]]
-        places = np.concatenate([[0], np.cumsum(tokens == const)])  # of the constants
-        end = np.zeros(len(tokens) + 1, dtype=np.int64)  # of the subprogram that begins at a token
-        for start in range(len(tokens) - 1, -1, -1):
-            stop = start + 1
-            for _ in range(arity[tokens[start]]):
-                stop = end[stop]
-            end[start] = stop
-            part = tokens[start:stop]
-            if len(part) <= _LONGEST and part.max() >= library.first_variable:
-                own = programs.constants[i, places[start] : places[stop]]
-                found.append((tuple(part.tolist()), tuple(own.tolist())))
+    for tokens, constants in terms_of(programs):
+        # Of terms that do equally well the first is taken, so inner parts come before those around them.
+        for at, own in reversed(subprograms(library, tokens)):
+            part = tokens[at]
+            if len(part) <= _LONGEST and max(part) >= library.first_variable:
+                found.append((part, constants[own]))
     return found
 
 

@@ -81,6 +81,21 @@ def terms_of(population: Population) -> list[Term]:
     return found
 
 
+def subprograms(library: Library, tokens: Sequence[int]) -> list[tuple[slice, slice]]:
+    """Return where the subprogram at each token stands, in the program and in its constants."""
+    arity, const = library.table.arity, library.index["const"]
+    places = np.concatenate([[0], np.cumsum(np.asarray(tokens) == const)])
+    stops = [0] * (len(tokens) + 1)
+    found = []
+    for start in range(len(tokens) - 1, -1, -1):
+        stop = start + 1
+        for _ in range(arity[tokens[start]]):
+            stop = stops[stop]
+        stops[start] = stop
+        found.append((slice(start, stop), slice(int(places[start]), int(places[stop]))))
+    return found[::-1]
+
+
 def is_usable(values: np.ndarray, least_varied: float) -> np.ndarray:
     """Return which terms are finite, of a usual size and not constant.
 
