@@ -7,11 +7,10 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from numbers import Integral, Real
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from sklearn.base import _fit_context
-from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
@@ -25,7 +24,7 @@ from dgsr.expressions.library import Library, library_over
 from dgsr.fitted import FittedRegressor
 from dgsr.pareto import SELECTIONS, Candidate, ParetoFront
 from dgsr.passes import LOSSES, Loss, Outcome, Passes, check_loss
-from dgsr.passes.checkpoint import Checkpoint
+from dgsr.passes.beginning import Beginning, LastFit
 from dgsr.passes.initial import initial_programs
 from dgsr.preprocessing import check_spread, prepare
 from dgsr.reporting.facts import evenly_spaced_rows
@@ -38,15 +37,6 @@ if TYPE_CHECKING:
 
 # Share of the rows that selection="holdout" chooses by.
 _HELD_OUT = 0.25
-
-
-class _LastFit(NamedTuple):
-    """What a fit with ``warm_start=True`` leaves for the next one."""
-
-    n_fits: int  # since the first of the series; the seed depends on it
-    library: Library
-    column_scales: np.ndarray  # (n_features,) float64
-    search: dict[str, Any]  # of `Search.state_dict`
 
 
 class DGSRRegressor(FittedRegressor):
@@ -276,12 +266,8 @@ class DGSRRegressor(FittedRegressor):
             return self._fit_constant(float(targets[0]))
         check_spread(targets)
         check_loss(self.loss, targets)
-        self._check_can_follow(last)
-        n_fits = 0 if last is None else last.n_fits
-        kept = None if self.checkpoint is None else Checkpoint(self.checkpoint)
-        seed = self._seed(n_fits)
-        if kept is not None and kept.seed is not None and self.random_state is None:
-            seed = kept.seed
+        parameters = self.get_params(deep=False)
+        begin = Beginning.of(parameters, self.library_, last)
         prepared = prepare(
             X,
             y,
@@ -289,8 +275,8 @@ class DGSRRegressor(FittedRegressor):
             rescale=self.library_.has_constants,
             max_rows=self.max_rows,
             held_out=_HELD_OUT if self.selection == "holdout" else 0.0,
-            scales=None if last is None else last.column_scales,
-            seed=seed,
+            scales=begin.column_scales,
+            seed=begin.seed,
         )
         names = self._feature_names()
         initial, constraints = initial_programs(
@@ -300,10 +286,10 @@ class DGSRRegressor(FittedRegressor):
             prepared.column_scales,
             Constraints(min_length=self.min_length, max_length=self.max_length),
         )
-        generator = self._resolve_generator(constraints, seed)
-        if kept is not None:
-            parameters = {**self.get_params(deep=False), "library": self.library_, "generator": generator}
-            kept.claim(seed, parameters, (X, y, sample_weight))
+        generator = self._resolve_generator(constraints, begin.seed)
+        if begin.checkpoint is not None:
+            parameters |= {"library": self.library_, "generator": generator}
+            begin.checkpoint.claim(begin.seed, parameters, (X, y, sample_weight))
         compile_kernels(self.library_.has_constants, print_line if self.verbose else None)
         make_search = partial(
             Search,
@@ -312,7 +298,7 @@ class DGSRRegressor(FittedRegressor):
             config=self._search_config(),
             generator=generator,
             engine=self.gp,
-            seed=seed,
+            seed=begin.seed,
             budget=Budget(int(self.max_evaluations), self.max_time),
         )
         searches = Passes(
@@ -324,12 +310,12 @@ class DGSRRegressor(FittedRegressor):
             self.selection,
             self.tolerance,
             initial,
-            kept,
+            begin.checkpoint,
         )
-        self._run(searches, None if last is None else last.search)
+        self._run(searches, begin.search)
         if self.warm_start:
             state = searches.search.state_dict()
-            self._last_fit = _LastFit(n_fits + 1, self.library_, prepared.column_scales, state)
+            self._last_fit = LastFit(begin.n_fits + 1, self.library_, prepared.column_scales, state)
         if self.verbose:
             loss = min(candidate.loss for candidate in self.pareto_front_)
             print_line(
@@ -352,23 +338,6 @@ class DGSRRegressor(FittedRegressor):
         if repeated:
             raise ValueError(f"X has several columns named {repeated[0]!r}; give each its own name.")
         return X, np.asarray(y, dtype=np.float64), sample_weight
-
-    def _check_can_follow(self, last: _LastFit | None) -> None:
-        if self.warm_start and self.checkpoint is not None:
-            raise ValueError(
-                "checkpoint and warm_start=True are both given; set one, since a fit goes on either from a "
-                "file or from the last fit."
-            )
-        if last is not None and last.library != self.library_:
-            raise ValueError(
-                "warm_start=True goes on with the columns and the library of the last fit, and these are "
-                "others; set warm_start=False, or fit a clone."
-            )
-
-    def _seed(self, n_fits: int) -> int:
-        """Return the seed of the fit that follows `n_fits` others."""
-        random = check_random_state(self.random_state)
-        return int(random.randint(np.iinfo(np.int32).max, size=n_fits + 1)[-1])
 
     def _search_config(self) -> SearchConfig:
         return SearchConfig(

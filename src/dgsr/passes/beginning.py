@@ -1,0 +1,72 @@
+"""Where a fit begins: afresh, after the last fit of the same estimator, or from a file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+from dgsr.expressions.library import Library
+from dgsr.passes.checkpoint import Checkpoint
+
+
+class LastFit(NamedTuple):
+    """What a fit with ``warm_start=True`` leaves for the next one."""
+
+    n_fits: int  # since the first of the series; the seed depends on it
+    library: Library
+    column_scales: np.ndarray  # (n_features,) float64
+    search: dict[str, Any]  # of `Search.state_dict`
+
+
+class Beginning(NamedTuple):
+    """Where a fit begins."""
+
+    n_fits: int  # fits of the series before this one
+    seed: int
+    column_scales: np.ndarray | None  # those of the last fit
+    search: dict[str, Any] | None  # the state that the search goes on from
+    checkpoint: Checkpoint | None
+
+    @classmethod
+    def of(cls, parameters: Mapping[str, Any], library: Library, last: LastFit | None) -> Beginning:
+        """Return where a fit begins.
+
+        Parameters
+        ----------
+        parameters : mapping of str to object
+            Those of the estimator.
+        library : Library
+            The library over the columns of the data.
+        last : LastFit or None
+            The fit that this one goes on from.
+
+        Raises
+        ------
+        ValueError
+            If the fit cannot go on from the last one, or the checkpoint is none.
+        OSError
+            If the checkpoint cannot be written.
+        """
+        path: str | Path | None = parameters["checkpoint"]
+        random_state = parameters["random_state"]
+        if parameters["warm_start"] and path is not None:
+            raise ValueError(
+                "checkpoint and warm_start=True are both given; set one, since a fit goes on either from a "
+                "file or from the last fit."
+            )
+        if last is not None and last.library != library:
+            raise ValueError(
+                "warm_start=True goes on with the columns and the library of the last fit, and these are "
+                "others; set warm_start=False, or fit a clone."
+            )
+        n_fits, scales, search = (0, None, None) if last is None else (last.n_fits, *last[2:])
+        checkpoint = None if path is None else Checkpoint(path)
+        seeds = check_random_state(random_state).randint(np.iinfo(np.int32).max, size=n_fits + 1)
+        seed = int(seeds[-1])
+        if checkpoint is not None and checkpoint.seed is not None and random_state is None:
+            seed = checkpoint.seed
+        return cls(n_fits, seed, scales, search, checkpoint)
