@@ -138,9 +138,12 @@ class Passes:
                 if number < len(saved):
                     self._load(saved[number])
                 self.search.budget.end_at(step.until)
-                self._run(step, rows, callback, is_over=number + 1 < len(saved))
-                if self.stop_reason not in _SPENT:
-                    break
+                if number + 1 < len(saved):  # it was over when the file was written
+                    self._finish(step, rows)
+                else:
+                    self._run(step, rows, callback)
+                    if self.stop_reason not in _SPENT:
+                        break
                 state = self.search.state_dict()
                 self._ended.append(state)
         if self.outcome is None:
@@ -197,17 +200,8 @@ class Passes:
         if self._checkpoint is not None:
             self._checkpoint.write(lambda: [*self._ended, search.state_dict()], at_once)
 
-    def _run(
-        self,
-        step: Pass,
-        rows: Prepared,
-        callback: Callable[[SearchProgress], None] | None,
-        is_over: bool = False,
-    ) -> None:
-        """Run one pass, or if it is over finish it again.
-
-        Ctrl-C ends a pass with the best so far, but passes through if there is none.
-        """
+    def _run(self, step: Pass, rows: Prepared, callback: Callable[[SearchProgress], None] | None) -> None:
+        """Run one pass; Ctrl-C ends it with the best so far, but passes through if there is none."""
 
         def after_round(search: Search) -> None:
             self._write(search)
@@ -216,22 +210,22 @@ class Passes:
 
         self.stop_reason = "error"
         try:
-            self.stop_reason = _SPENT[0] if is_over else run_search(self.search, after_round)
-            if not is_over:
-                self._write(self.search, at_once=True)
+            self.stop_reason = run_search(self.search, after_round)
+            self._write(self.search, at_once=True)
         except KeyboardInterrupt:
             if self.outcome is None and not np.isfinite(self.search.archive.best_nmse()):
                 raise
             self.stop_reason = "interrupted"
         finally:
-            if np.isfinite(self.search.archive.best_nmse()):
-                self._finish(step, rows)
+            self._finish(step, rows)
 
     def _finish(self, step: Pass, rows: Prepared) -> None:
-        """Finish the front of a pass and choose from it.
+        """Finish the front of a pass and choose from it, if a program has finite values.
 
         A pass that began afresh takes the place of the one before if it describes the data more shortly.
         """
+        if not np.isfinite(self.search.archive.best_nmse()):
+            return
         front = ParetoFront.from_expressions(
             self._finished(rows),
             rows.data,
