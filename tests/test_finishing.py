@@ -25,9 +25,10 @@ from dgsr.expressions.tidy import tidy
 from dgsr.expressions.trees import leaves, map_leaves
 from dgsr.finishing import finish
 from dgsr.finishing.expansion import expanded, gathered
-from dgsr.finishing.fits import Fits
+from dgsr.finishing.fits import Fits, FittedProgram
+from dgsr.finishing.forms import forms
 from dgsr.finishing.merging import PLACEMENTS, merge
-from dgsr.finishing.programs import written
+from dgsr.finishing.programs import complexity, written
 from dgsr.population import DataSet, Population
 
 pytestmark = pytest.mark.search
@@ -230,6 +231,29 @@ def finished_by_hand(text, X, library=None, noise=0.0):
     y = y + noise * y.std() * np.random.default_rng(1).standard_normal(len(y))
     (expression,) = finish(programs, np.ones(X.shape[1]), DataSet.from_arrays(X, y), library, 1e-16)
     return expression
+
+
+def ways_to_write(text):
+    """The complexities and NMSE of the ways to write the program that `text` is, on its own values."""
+    programs = population_of([text])
+    X = np.random.default_rng(0).uniform(0.2, 4.0, (100, 2))
+    fits = Fits(DataSet.from_arrays(X, programs.predict(X)[0]), LIBRARY, 1e-16)
+    program = FreeProgram(
+        programs.tokens[0], programs.constants[0], np.ones(programs.constants.shape[1], dtype=bool)
+    )
+    ways = forms(FittedProgram(program, fits.nmse(program)), fits)
+    return [complexity(way.program, LIBRARY) for way in ways], [way.nmse for way in ways]
+
+
+def test_a_way_to_write_that_is_far_longer_than_the_simplest_is_left_out(monkeypatch):
+    product_of_sums = "(x1 + 2.1)*(x2 + 3.3)*(x1 + 0.7)*(x2 + 1.9)*(x1 + 4.3)"
+    sizes, nmse = ways_to_write(product_of_sums)
+    assert max(sizes) <= 1.5 * min(sizes)
+    assert max(nmse) < 1e-16
+    monkeypatch.setitem(forms.__globals__, "_MOST_COMPLEX", np.inf)
+    all_sizes, _ = ways_to_write(product_of_sums)
+    assert max(all_sizes) > 1.5 * min(all_sizes), "none of the ways to write this law is far longer"
+    assert sorted(size for size in all_sizes if size <= 1.5 * min(all_sizes)) == sorted(sizes)
 
 
 POSITIVE = np.random.default_rng(0).uniform(0.2, 4.0, (200, 2))
