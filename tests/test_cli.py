@@ -285,6 +285,12 @@ def test_fit_passes_its_options_on(regressor, data):
         "1.5",
         "--loss",
         "huber",
+        "--initial-formula",
+        "a*x1",
+        "--initial-formula",
+        "b + x1",
+        "--n-jobs",
+        "2",
         "--checkpoint",
         "kept",
     ]
@@ -295,6 +301,8 @@ def test_fit_passes_its_options_on(regressor, data):
         "max_evaluations": 9,
         "max_time": 1.5,
         "loss": "huber",
+        "initial_formulas": ["a*x1", "b + x1"],
+        "n_jobs": 2,
         "random_state": 7,
         "checkpoint": Path("kept"),
     }

@@ -7,9 +7,11 @@ import os
 import signal
 import subprocess
 import sys
+from functools import partial
 
 import numpy as np
 import pytest
+from joblib import Parallel
 from safetensors import safe_open
 from safetensors.numpy import save_file
 
@@ -66,6 +68,10 @@ SETTINGS = {
     "three passes": {"loss": "huber"},
     "two passes": {"loss": "auto", "decades": True},
     "holdout": {"selection": "holdout"},
+    "islands": {"n_jobs": 3},
+    "islands with refined decoders": {
+        **{"library": "koza", "look_up": False, "generator": "tiny", "refine": True, "n_jobs": 2}
+    },
 }
 
 
@@ -73,7 +79,9 @@ SETTINGS = {
 @pytest.mark.parametrize(
     "name", [pytest.param(n, marks=SLOW if n == "exact search" else ()) for n in SETTINGS]
 )
-def test_a_fit_that_was_killed_ends_as_if_it_had_not_been(name, n_rounds, tmp_path):
+def test_a_fit_that_was_killed_ends_as_if_it_had_not_been(name, n_rounds, tmp_path, monkeypatch):
+    monkeypatch.setattr("dgsr.search.islands._MOST_ROUNDS", 1)
+    monkeypatch.setattr("dgsr.search.islands.Parallel", partial(Parallel, backend="sequential"))
     settings = dict(SETTINGS[name])
     y = np.exp(6.0 * Y) if settings.pop("decades", False) else Y
     if settings.get("generator") == "tiny":

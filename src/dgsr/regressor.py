@@ -31,6 +31,7 @@ from dgsr.reporting.facts import evenly_spaced_rows
 from dgsr.reporting.progress import SearchProgress, print_line, search_shown
 from dgsr.search import OBJECTIVES, Budget, Search, SearchConfig
 from dgsr.search.compiling import compile_kernels
+from dgsr.search.islands import Islands, number_of_islands
 
 if TYPE_CHECKING:
     from dgsr.generator.generator import Generator
@@ -107,6 +108,11 @@ class DGSRRegressor(FittedRegressor):
         A file that the search is written to as it goes, at most every three seconds. The same call goes on
         from it, after a crash or with a larger budget; with a budget of evaluations the result is that of
         one uninterrupted fit. Where the file holds a fit of other data or settings the call is refused.
+    n_jobs : int or None, default=None
+        Number of searches that look for the law together, each in a process of its own, or on a machine of a
+        cluster where joblib's backend is one. They share one budget, one archive and one front, and their
+        best formulas migrate. None is 1, or what `joblib.parallel_config` says; -1 is one for each core.
+        Inside a parallel loop, as of `GridSearchCV`, they take turns in one process.
     verbose : int, default=0
         1 shows the progress of the search: one line on a terminal, a bar in a notebook, else a line every
         two seconds. 0 shows nothing.
@@ -176,6 +182,11 @@ class DGSRRegressor(FittedRegressor):
         "initial_formulas": ["array-like", None],
         "warm_start": ["boolean"],
         "checkpoint": [str, Path, None],
+        "n_jobs": [
+            Interval(Integral, None, -1, closed="right"),
+            Interval(Integral, 1, None, closed="left"),
+            None,
+        ],
         "verbose": ["verbose"],
         "callback": [callable, None],
     }
@@ -203,6 +214,7 @@ class DGSRRegressor(FittedRegressor):
         initial_formulas: Sequence[str | Expression] | None = None,
         warm_start: bool = False,
         checkpoint: str | Path | None = None,
+        n_jobs: int | None = None,
         verbose: int = 0,
         callback: Callable[[SearchProgress], None] | None = None,
     ) -> None:
@@ -226,6 +238,7 @@ class DGSRRegressor(FittedRegressor):
         self.initial_formulas = initial_formulas
         self.warm_start = warm_start
         self.checkpoint = checkpoint
+        self.n_jobs = n_jobs
         self.verbose = verbose
         self.callback = callback
 
@@ -287,12 +300,13 @@ class DGSRRegressor(FittedRegressor):
             Constraints(min_length=self.min_length, max_length=self.max_length),
         )
         generator = self._resolve_generator(constraints, begin.seed)
+        n_islands = number_of_islands(self.n_jobs)
         if begin.checkpoint is not None:
-            parameters |= {"library": self.library_, "generator": generator}
+            parameters |= {"library": self.library_, "generator": generator, "n_jobs": n_islands}
             begin.checkpoint.claim(begin.seed, parameters, (X, y, sample_weight))
         compile_kernels(self.library_.has_constants, print_line if self.verbose else None)
         make_search = partial(
-            Search,
+            Search if n_islands == 1 else partial(Islands, n_islands=n_islands),
             library=self.library_,
             constraints=constraints,
             config=self._search_config(),

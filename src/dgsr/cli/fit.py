@@ -36,6 +36,13 @@ def fit(
     random_state: Annotated[
         int | None, typer.Option(min=0, help="Seed; the same seed gives the same result.")
     ] = None,
+    initial_formula: Annotated[
+        list[str] | None,
+        typer.Option(help="Formula to begin with; names that are no columns are constants. May be repeated."),
+    ] = None,
+    n_jobs: Annotated[
+        int | None, typer.Option(help="Searches in processes of their own; -1 is one for each core.")
+    ] = None,
     checkpoint: Annotated[
         Path | None,
         typer.Option(help="File to write the search to as it goes; the same call goes on from it."),
@@ -72,6 +79,8 @@ def fit(
                 max_time=max_time,
                 loss=loss,
                 random_state=random_state,
+                initial_formulas=initial_formula,
+                n_jobs=n_jobs,
                 checkpoint=checkpoint,
                 callback=show,
             )

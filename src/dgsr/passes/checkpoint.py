@@ -23,7 +23,7 @@ from dgsr.version import __version__
 from dgsr.writing import check_writable, write_atomically
 
 # Number of the format, raised when the state of a search changes.
-_FORMAT = 1
+_FORMAT = 2
 # Seconds between two writes, at the least.
 _SECONDS = 3.0
 # Bytes of a file and characters of its header, which no fit reaches.
@@ -125,8 +125,13 @@ class Checkpoint:
         """Raise ValueError if a state cannot be one of a search whose state at its beginning is `fresh`."""
         try:
             _check_like(state, fresh, "")
-            for name in ("archive", "queue", "generation", "evolved"):
-                _check_programs(state[name], library)
+            alone = {name: value for name, value in fresh.items() if name != "islands"}
+            islands = state.get("islands", {})
+            for number in range(len(islands)):
+                _check_like(islands[str(number)], alone, "")
+            for one in (state, *islands.values()):
+                for name in ("archive", "queue", "generation", "evolved"):
+                    _check_programs(one[name], library)
         except _DAMAGE as error:
             raise ValueError(
                 f"checkpoint={str(self.path)!r} is damaged ({str(error)[:200]}); delete it, or name another "
@@ -214,7 +219,8 @@ def _nested(n: int, plain: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) 
 def _check_like(state: Any, fresh: Any, path: str) -> None:
     """Raise ValueError where a state has other names, types or widths of arrays than a fresh one."""
     if isinstance(fresh, dict):
-        if path.endswith("/optimizer"):  # which has nothing before the first step, and checks itself
+        # Both have nothing at first; the optimizer checks itself, and every island is checked alone.
+        if path.endswith(("/optimizer", "/islands")):
             return
         if not isinstance(state, dict) or set(state) != set(fresh):
             raise ValueError(f"it has other entries in {path or 'a state'}")

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from dgsr.constants.uncertainty import linear_leave_one_out
 from dgsr.expressions.expression import Expression
@@ -23,6 +21,7 @@ from dgsr.preprocessing import Prepared
 from dgsr.reporting.progress import SearchProgress
 from dgsr.search import Search
 from dgsr.search import run as run_search
+from dgsr.search.threads import one_thread
 
 # Reasons to stop that leave something to the next pass.
 _SPENT = ("max_evaluations", "max_time")
@@ -57,7 +56,7 @@ class Passes:
     loss : str or callable
         One of `dgsr.passes.LOSSES`, or a function of targets and predictions.
     make_search : callable
-        A function that returns a `Search` of a `DataSet`. All searches share one budget.
+        A function that returns a `Search` of `data`, a `DataSet`. All searches share one budget.
     library : Library
     feature_names : sequence of str or None
     selection : str
@@ -123,7 +122,7 @@ class Passes:
         """
         saved = [] if self._checkpoint is None else self._checkpoint.states
         # A loss may overflow, whatever the caller has told numpy to do then.
-        with _one_thread(), np.errstate(all="ignore"):
+        with one_thread(), np.errstate(all="ignore"):
             for number, step in enumerate(passes(self._loss, self._prepared.data.y)):
                 rows = self._prepared
                 if number and not step.goes_on and self.search.archive.best_nmse() < _NEARLY_EXACT:
@@ -179,7 +178,7 @@ class Passes:
     def _begin(self, step: Pass, rows: Prepared) -> None:
         """Make the search of a pass."""
         self._past = self.history if hasattr(self, "search") else []
-        self.search = self._make_search(rows.search)
+        self.search = self._make_search(data=rows.search)
         self.search.budget.end_at(step.until)  # what it begins with is evaluated at once
 
     def _give(self, state: dict[str, Any] | None) -> None:
@@ -261,17 +260,3 @@ class Passes:
         """Return the precision of rows by the formula so far, or by the mean of y where it is undefined."""
         predicted = y if self.outcome is None else self.outcome.chosen.expression(X)
         return precisions(loss, X, y, np.where(np.isfinite(predicted), predicted, y.mean()))
-
-
-@contextmanager
-def _one_thread() -> Iterator[None]:
-    """Let torch and numpy use one thread: sums have one order, and parallel fits do not compete for cores."""
-    import torch
-
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        with threadpool_limits(1, user_api="blas"):
-            yield
-    finally:
-        torch.set_num_threads(before)

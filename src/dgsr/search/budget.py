@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -44,6 +45,19 @@ class Budget:
     def end_at(self, share: float) -> None:
         """Let the budget be spent when this share of it is, at least one evaluation."""
         self.max_evaluations, self.max_time = max(int(share * self.limits[0]), 1), share * self.limits[1]
+
+    def allow(self, n_evaluations: int, seconds: float) -> None:
+        """Let the budget be spent after so many more evaluations or seconds."""
+        self.max_evaluations, self.max_time = self.n_evaluations + n_evaluations, self.seconds + seconds
+
+    @contextmanager
+    def stopped_clock(self) -> Iterator[None]:
+        """Let the seconds within the context not count."""
+        before = time.perf_counter()
+        try:
+            yield
+        finally:
+            self._started += time.perf_counter() - before
 
     @property
     def seconds(self) -> float:

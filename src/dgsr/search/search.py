@@ -101,7 +101,8 @@ class Search:
         self.evaluation = evaluation_of(data, library, constraints, config, self.budget)
         self.solver = ExactSolver(library, data, self.grammar) if self.evaluation.is_solved else None
         self._law = None if self.solver is None else self.solver.solve(0)  # holds one program or none
-        self._stage = 1  # number of the solver's next stage; stage 0 belongs to the glance
+        # Number of the solver's next stage, and the step to the one after it; stage 0 belongs to the glance.
+        self._stage, self._stage_step = 1, 1
         self._n_new = 0  # number of newcomers among the programs of this round
         self._n_prepared = 0  # number of steps before the rounds that are done
         self.inherits = False  # whether the next round keeps programs that another search found
@@ -226,6 +227,11 @@ class Search:
             self.queue = self.generation = self._nothing
         self.record(nmse)
 
+    def advance(self) -> None:
+        """Do a round, and the next stage of exact search."""
+        self.tell(self.ask())
+        self.solve_further()
+
     def record(self, nmse: np.ndarray) -> None:
         """Add an entry to the history; `nmse` is that of the sampled programs, at least one."""
         rewards = rewards_of(nmse)
@@ -290,7 +296,7 @@ class Search:
         half_time = 0.5 * (self.seconds + self.budget.max_time)
         found = self.solver.solve(self._stage, lambda: self.seconds > half_time or self._should_stop())
         nmse = self.evaluate(found)
-        self._stage += 1
+        self._stage += self._stage_step
         if len(nmse):
             self.record(nmse)
 
@@ -347,6 +353,7 @@ class Search:
             "random_state": self.state.copy(),
             "tolerance": self.archive.tolerance,
             "stage": self._stage,
+            "stage_step": self._stage_step,
             "prepared": self._n_prepared,
             "inherits": self.inherits,
             "history": [dict(entry) for entry in self.history],
@@ -356,13 +363,15 @@ class Search:
             "queue": self.queue.state_dict(),
             "generation": self.generation.state_dict(),
             "evolved": self.evolved.state_dict(),
-            "refinement": None if self.refinement is None else self.refinement.state_dict(),
+            # Without refinement the decoder is the pre-trained one, ten times as large as all the rest.
+            "refinement": self.refinement.state_dict() if self.refinement and self._refines else None,
         }
 
     def load_state_dict(self, saved: dict[str, Any]) -> None:
         """Go on where a search of the same data with the same settings was saved."""
         self.state[:] = saved["random_state"]
-        self._stage, self._n_prepared, self.inherits = (saved[k] for k in ("stage", "prepared", "inherits"))
+        self._stage, self._stage_step = saved["stage"], saved["stage_step"]
+        self._n_prepared, self.inherits = saved["prepared"], saved["inherits"]
         if self.solver is not None:
             self.solver.go_on(self._stage)
         self.history = [dict(entry) for entry in saved["history"]]
@@ -372,7 +381,7 @@ class Search:
         self.queue = Scored.from_state_dict(self.library, saved["queue"])
         self.generation = Scored.from_state_dict(self.library, saved["generation"])
         self.evolved = Scored.from_state_dict(self.library, saved["evolved"])
-        if self.refinement is not None:
+        if self.refinement is not None and saved["refinement"] is not None:
             self.refinement.load_state_dict(saved["refinement"])
 
     def begin_with_programs(self, programs: Population, is_allowed: np.ndarray) -> None:
@@ -424,12 +433,11 @@ class Search:
 
 
 def run(search: Search, callback: Callable[[Search], None] | None = None) -> str:
-    """Run rounds until there is a reason to stop, and return it; call `callback` after each round."""
+    """Advance until there is a reason to stop, and return it; call `callback` after each round."""
     if search.stop_reason() is None:
         search.prepare(lambda: None if callback is None else callback(search))
     while (reason := search.stop_reason()) is None:  # line 2
-        search.tell(search.ask())
-        search.solve_further()
+        search.advance()
         if callback is not None:
             callback(search)
     return reason

@@ -1,0 +1,22 @@
+"""One thread for the numerical libraries while a search runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from threadpoolctl import threadpool_limits
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Let torch and numpy use one thread: sums have one order, and parallel fits do not compete for cores."""
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        with threadpool_limits(1, user_api="blas"):
+            yield
+    finally:
+        torch.set_num_threads(before)

@@ -1,0 +1,254 @@
+"""Several searches of one fit in processes: the same result wherever they run, and nothing lost."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import warnings
+from textwrap import dedent
+
+import joblib
+import numpy as np
+import pytest
+from joblib import Parallel, delayed, parallel_config
+from sklearn.model_selection import GridSearchCV
+
+from dgsr import DGSRRegressor
+from dgsr.evolution import EvolutionConfig, get_engine
+from dgsr.expressions import Constraints, get_library
+from dgsr.population import DataSet
+from dgsr.search import SearchConfig
+from dgsr.search.islands import Islands, number_of_islands
+from searches import without_seconds
+
+rng = np.random.default_rng(0)
+X = rng.uniform(0.5, 2.0, (40, 2))
+Y = X[:, 0] * np.sin(X[:, 1]) / (X[:, 1] + 1.3) + 0.05 * rng.normal(size=40)
+
+
+def small(**settings):
+    usual = {"generator": None, "n_jobs": 2, "max_evaluations": 12_000, "batch_size": 50, "random_state": 0}
+    return DGSRRegressor(**(usual | settings))
+
+
+def in_turns(model):
+    """Fit with all islands in this process, one after the other."""
+    with parallel_config("sequential"):
+        return model.fit(X, Y)
+
+
+def islands(library="physics", n_islands=3, **config):
+    """Return islands of a search without a generator, which nobody has begun."""
+    library = get_library(library, 2)
+    config = SearchConfig(**({"max_evaluations": 12_000, "batch_size": 50} | config))
+    arguments = {"library": library, "constraints": Constraints(), "config": config, "generator": None}
+    return Islands(n_islands=n_islands, data=DataSet.from_arrays(X, Y), seed=0, **arguments)
+
+
+def assert_same(a, b):
+    assert str(a.expression_) == str(b.expression_)
+    assert [str(c.expression) for c in a.pareto_front_] == [str(c.expression) for c in b.pareto_front_]
+    assert [c.loss for c in a.pareto_front_] == [c.loss for c in b.pareto_front_]
+    assert a.n_evaluations_ == b.n_evaluations_
+    assert without_seconds(a.history_) == without_seconds(b.history_)
+
+
+@pytest.fixture(scope="module")
+def undisturbed():
+    return in_turns(small())
+
+
+def test_processes_find_what_islands_that_take_turns_find(undisturbed):
+    assert_same(small().fit(X, Y), undisturbed)
+
+
+@pytest.mark.parametrize("settings", [{"generator": "auto"}, {"library": "koza", "generator": "auto"}])
+def test_islands_with_a_generator_find_the_same_twice(settings):
+    settings = settings | {"max_evaluations": 4_000, "look_up": False, "gp_generations": 5}
+    assert_same(in_turns(small(**settings)), in_turns(small(**settings)))
+
+
+def test_the_number_of_islands_matters_and_the_number_of_processes_does_not(undisturbed):
+    assert_same(in_turns(small()), undisturbed)
+    with pytest.raises(AssertionError):
+        assert_same(in_turns(small(n_jobs=3)), undisturbed)
+
+
+def test_inside_a_parallel_loop_islands_take_turns_and_find_the_same(undisturbed):
+    for model in Parallel(2)(delayed(small().fit)(X, Y) for _ in range(2)):
+        assert_same(model, undisturbed)
+
+
+def test_a_grid_search_starts_no_processes_of_its_islands(tmp_path):
+    """Every fit writes the process that computed its islands, which is that of the fit itself."""
+
+    class Engine:
+        def evolve(self, population, nmse, evaluate, grammar, state, should_stop):
+            (tmp_path / f"{os.getpid()}-{os.getppid()}").touch()
+            return population, nmse
+
+    grid = GridSearchCV(small(gp=Engine()), {"max_evaluations": [200, 400]}, n_jobs=2, cv=2)
+    grid.fit(X, Y)
+    parents = {path.name.partition("-")[2] for path in tmp_path.iterdir()}
+    assert parents == {str(os.getpid())}
+
+
+@pytest.mark.parametrize("max_evaluations", [100, 12_000, 12_001])
+def test_the_islands_share_one_budget(max_evaluations):
+    model = in_turns(small(max_evaluations=max_evaluations, tolerance=0.0))
+    assert model.n_evaluations_ == max_evaluations
+    assert model.stop_reason_ == "max_evaluations"
+
+
+def test_a_time_budget_is_that_of_all_islands():
+    model = in_turns(small(max_evaluations=10**9, max_time=0.5, n_jobs=4))
+    assert model.stop_reason_ == "max_time"
+    assert model.history_[-1]["seconds"] < 2.5
+
+
+def test_the_archive_holds_the_best_of_every_island():
+    search = islands()
+    search.prepare(lambda: None)
+    with parallel_config("sequential"):
+        search.advance()
+        found = search._in_processes(2)
+    lowest = np.min([search.archive.nmse, *(state["archive"]["nmse"] for state in found)], axis=0)
+    before = search.n_evaluations
+    evaluated = sum(state["budget"]["n_evaluations"] for state in found)
+    known = sum(state["budget"]["n_evaluations"] for state in search._states)
+    search._gather(found)
+    np.testing.assert_array_equal(search.archive.nmse, lowest)
+    assert search.n_evaluations == before + evaluated - known
+
+
+def test_islands_differ_in_their_numbers_and_shares_and_divide_the_exact_stages():
+    search = islands("koza", n_islands=3)
+    states = [search._new_island(i) for i in range(3)]
+    assert len({state["random_state"].tobytes() for state in states}) == 3
+    assert [state["restarts"]["n"] for state in states] == [0, 1, 2]
+    stages = [range(state["stage"], search.solver.n_stages, state["stage_step"]) for state in states]
+    assert sorted(stage for own in stages for stage in own) == [*range(1, search.solver.n_stages)]
+
+
+def test_the_best_programs_migrate_to_the_next_island_but_not_into_one_that_begins_again():
+    search = islands()
+    search.prepare(lambda: None)
+    with parallel_config("sequential"):
+        search.advance()
+        states = search._in_processes(1)
+    programs = [{tuple(tokens) for tokens in state["generation"]["tokens"]} for state in states]
+    states[2]["generation"] = search._nothing.state_dict()
+    best = [np.argmin(state["generation"]["nmse"]) for state in states[:2]]
+    migrants = [tuple(state["generation"]["tokens"][at]) for state, at in zip(states, best)]
+    search._migrate(states)
+    after = [{tuple(tokens) for tokens in state["generation"]["tokens"]} for state in states]
+    assert after[0] == programs[0]  # its neighbour has nothing
+    assert migrants[0] in after[1]
+    assert after[1] > programs[1] or migrants[0] in programs[1]
+    assert after[2] == set()
+
+
+class Deadly:
+    """The compiled engine, which kills its process at some of its calls."""
+
+    def __init__(self, folder=None, at=()):
+        self.folder, self.at = folder, at
+        self.engine = get_engine("compiled", EvolutionConfig())
+
+    def evolve(self, *arguments):
+        if self.folder is not None:
+            n = len(list(self.folder.iterdir()))
+            (self.folder / f"{n}-{os.getpid()}").touch()
+            if n in self.at:
+                os.kill(os.getpid(), signal.SIGKILL)
+        return self.engine.evolve(*arguments)
+
+
+@pytest.mark.slow
+def test_a_killed_process_costs_nothing_but_time(tmp_path):
+    with pytest.warns(UserWarning, match="A process of the search was killed; others take its place"):
+        model = small(gp=Deadly(tmp_path, at=(1, 12))).fit(X, Y)
+    assert len(list(tmp_path.iterdir())) > 12
+    assert_same(model, in_turns(small(gp=Deadly())))
+
+
+def test_where_processes_die_again_and_again_the_search_goes_on_without(undisturbed, monkeypatch):
+    real = Parallel.__call__
+
+    def dying(self, calls):
+        if self.n_jobs > 1:
+            raise joblib.externals.loky.process_executor.TerminatedWorkerError("killed")
+        return real(self, calls)
+
+    monkeypatch.setattr(Parallel, "__call__", dying)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model = small().fit(X, Y)
+    said = [str(warning.message) for warning in caught if "killed" in str(warning.message)]
+    assert len(said) == 3
+    assert "goes on in this one" in said[-1]
+    assert_same(model, undisturbed)
+
+
+@pytest.mark.slow
+def test_ctrl_c_ends_all_processes_and_keeps_the_best(tmp_path):
+    script = tmp_path / "fit.py"
+    script.write_text(
+        dedent("""
+        import numpy as np
+        from dgsr import DGSRRegressor
+
+        def begun(progress):
+            if progress.evaluations > 2000:
+                print("begun", flush=True)
+
+        if __name__ == "__main__":
+            X = np.random.default_rng(0).uniform(0.5, 2.0, (40, 2))
+            y = X[:, 0] * np.sin(X[:, 1]) + 0.05 * np.random.default_rng(1).normal(size=40)
+            model = DGSRRegressor(n_jobs=2, max_evaluations=10**9, callback=begun).fit(X, y)
+            print(model.stop_reason_, len(model.pareto_front_), flush=True)
+        """),
+        encoding="utf-8",
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-W", "ignore", str(script)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    )
+    assert process.stdout.readline() == "begun\n"
+    os.killpg(process.pid, signal.SIGINT)  # as a terminal does, to all processes
+    said, _ = process.communicate(timeout=60)
+    assert process.returncode == 0
+    assert "Traceback" not in said
+    reason, n = said.split()[-2:]
+    assert reason == "interrupted"
+    assert int(n) > 0
+
+
+def test_an_interrupted_fit_keeps_the_best():
+    def interrupt(progress):
+        raise KeyboardInterrupt
+
+    with pytest.warns(UserWarning, match="interrupted"):
+        model = in_turns(small(callback=interrupt))
+    assert model.stop_reason_ == "interrupted"
+    assert len(model.pareto_front_) > 0
+
+
+def test_joblib_says_how_many_islands_none_and_minus_one_are():
+    assert number_of_islands(None) == 1
+    assert number_of_islands(5) == 5
+    assert number_of_islands(-1) == joblib.cpu_count()
+    assert number_of_islands(-(10**6)) == 1
+    with parallel_config("loky", n_jobs=3):
+        assert number_of_islands(None) == 3
+
+
+@pytest.mark.parametrize("n_jobs", [0, 1.5, "2"])
+def test_a_number_of_jobs_that_is_none_is_refused(n_jobs):
+    with pytest.raises(ValueError, match="n_jobs"):
+        small(n_jobs=n_jobs).fit(X, Y)
