@@ -18,6 +18,7 @@ from dgsr.search.extension import Extender, _gains, _least_gains, extended
 from dgsr.search.terms import population_of, terms_of
 
 LIBRARY = get_library("physics", 3)
+GRAMMAR = Constraints().grammar(LIBRARY)
 X = np.random.default_rng(0).uniform(0.5, 3.0, (120, 3))
 seeds = st.integers(0, 2**32 - 1)
 
@@ -61,7 +62,7 @@ def test_gains_are_those_of_least_squares(seed):
 )
 def test_a_missing_term_is_found_wherever_it_is_missing(start, law):
     data = dataset(law(X.T))
-    found = extended(programs(start), data, 60)
+    found = extended(programs(start), data, GRAMMAR, 60)
     assert found.nmse(data).min() < 1e-12
 
 
@@ -72,7 +73,7 @@ def test_extensions_begin_with_the_values_of_the_program(seed):
     rng = np.random.default_rng(seed)
     drawn = random_population(3, LIBRARY, Constraints().grammar(LIBRARY), new_state(seed))
     population = Population(LIBRARY, drawn.tokens, drawn.lengths, rng.uniform(0.5, 2.0, (3, 10)))
-    extender = Extender(dataset(rng.normal(size=120)), LIBRARY, 200)
+    extender = Extender(dataset(rng.normal(size=120)), LIBRARY, GRAMMAR, 200)
     turning = {LIBRARY.index["sin"], LIBRARY.index["cos"]}
     for i, program in enumerate(terms_of(population)):
         values = population.predict(X)[i]
@@ -89,7 +90,7 @@ def test_extensions_begin_with_the_values_of_the_program(seed):
 def test_no_sine_is_put_under_a_sine(monkeypatch):
     monkeypatch.setattr(module, "_N_FITTED", 60)
     y = np.sin(X[:, 0] + 0.5 * np.sin(X[:, 1]))
-    extender = Extender(dataset(y), LIBRARY, 60)
+    extender = Extender(dataset(y), LIBRARY, GRAMMAR, 60)
     program = terms_of(programs("sin(1.1*x1 + 0.3)"))[0]
     for tokens, _ in extender.candidates(program):
         assert tokens.count(LIBRARY.index["sin"]) < 2 or tokens[0] != LIBRARY.index["sin"]
@@ -100,23 +101,23 @@ def test_noise_is_not_extended():
     start = programs("2.5*x1*x2")
     data = dataset(2.0 * X[:, 0] * X[:, 1] + rng.normal(size=len(X)))
     fit_constants(start, data, scaled=False)
-    assert len(extended(start, data, 120)) == 0
-    assert len(extended(programs("0.5"), dataset(rng.normal(size=len(X))), 120)) == 0
+    assert len(extended(start, data, GRAMMAR, 120)) == 0
+    assert len(extended(programs("0.5"), dataset(rng.normal(size=len(X))), GRAMMAR, 120)) == 0
 
 
 def test_few_rows_allow_few_constants_and_no_extension_is_longer_than_allowed():
     y = 2.0 * X[:, 0] ** 2 - 3.0 * np.sin(X[:, 1]) + 0.5 * X[:, 0] * X[:, 2] + 4.0 * np.log(X[:, 2])
     for n in (8, 12, 40):
-        found = extended(programs("1.5"), DataSet.from_arrays(X[:n], y[:n]), 120)
+        found = extended(programs("1.5"), DataSet.from_arrays(X[:n], y[:n]), GRAMMAR, 120)
         assert max((found[i].constants.size for i in range(len(found))), default=0) <= n / 4
     assert len(found) > 0
-    lengths = extended(programs("1.5"), dataset(y), 13).lengths
+    lengths = extended(programs("1.5"), dataset(y), GRAMMAR, 13).lengths
     assert 0 < lengths.max() <= 13
 
 
 def test_a_program_without_a_value_is_not_extended():
     data = dataset(X[:, 0])
-    assert len(extended(programs("log(0 - x1)", "1/(x1 - x1)"), data, 60)) == 0
+    assert len(extended(programs("log(0 - x1)", "1/(x1 - x1)"), data, GRAMMAR, 60)) == 0
 
 
 @settings(max_examples=20)
@@ -131,5 +132,5 @@ def test_degenerate_tables_are_no_fault(seed):
     library = get_library("physics", d)
     start = Population.from_expressions([Expression.from_text(t, library) for t in ("1.5", "exp(x1)")])
     data = DataSet.from_arrays(table, y)
-    found = extended(start, data, 60)
+    found = extended(start, data, Constraints().grammar(library), 60)
     assert np.isfinite(found.nmse(data)).all()

@@ -42,7 +42,7 @@ def in_turns(model):
 def islands(library="physics", n_islands=3, **config):
     """Return islands of a search without a generator, which nobody has begun."""
     library = get_library(library, 2)
-    config = SearchConfig(**({"max_evaluations": 12_000, "batch_size": 50} | config))
+    config = SearchConfig(**({"max_evaluations": 10**6, "batch_size": 50} | config))
     arguments = {"library": library, "constraints": Constraints(), "config": config, "generator": None}
     return Islands(n_islands=n_islands, data=DataSet.from_arrays(X, Y), seed=0, **arguments)
 
@@ -108,24 +108,32 @@ def test_a_time_budget_is_that_of_all_islands():
     assert model.history_[-1]["seconds"] < 2.5
 
 
-def test_the_archive_holds_the_best_of_every_island():
-    search = islands()
+def advanced_once():
+    """Islands after their first rounds, and what they are after the next; none begins again."""
+    search = islands(patience=0)
     search.prepare(lambda: None)
     with parallel_config("sequential"):
         search.advance()
-        found = search._in_processes(2)
-    lowest = np.min([search.archive.nmse, *(state["archive"]["nmse"] for state in found)], axis=0)
+        return search, search._in_processes(1)
+
+
+def test_the_archive_holds_the_best_of_every_island():
+    search, found = advanced_once()
+    lowest = np.min([search.archive.nmse, *(island.shared["archive"]["nmse"] for island in found)], axis=0)
     before = search.n_evaluations
-    evaluated = sum(state["budget"]["n_evaluations"] for state in found)
-    known = sum(state["budget"]["n_evaluations"] for state in search._states)
+    n_new = [
+        after.shared["budget"]["n_evaluations"] - island.shared["budget"]["n_evaluations"]
+        for island, after in zip(search._islands, found, strict=True)
+    ]
     search._gather(found)
     np.testing.assert_array_equal(search.archive.nmse, lowest)
-    assert search.n_evaluations == before + evaluated - known
+    assert min(n_new) > 0
+    assert search.n_evaluations == before + sum(n_new)
 
 
 def test_islands_differ_in_their_numbers_and_shares_and_divide_the_exact_stages():
     search = islands("koza", n_islands=3)
-    states = [search._new_island(i) for i in range(3)]
+    states = [search._new_island(i).state() for i in range(3)]
     assert len({state["random_state"].tobytes() for state in states}) == 3
     assert [state["restarts"]["n"] for state in states] == [0, 1, 2]
     stages = [range(state["stage"], search.solver.n_stages, state["stage_step"]) for state in states]
@@ -133,21 +141,23 @@ def test_islands_differ_in_their_numbers_and_shares_and_divide_the_exact_stages(
 
 
 def test_the_best_programs_migrate_to_the_next_island_but_not_into_one_that_begins_again():
-    search = islands()
-    search.prepare(lambda: None)
-    with parallel_config("sequential"):
-        search.advance()
-        states = search._in_processes(1)
-    programs = [{tuple(tokens) for tokens in state["generation"]["tokens"]} for state in states]
-    states[2]["generation"] = search._nothing.state_dict()
-    best = [np.argmin(state["generation"]["nmse"]) for state in states[:2]]
-    migrants = [tuple(state["generation"]["tokens"][at]) for state, at in zip(states, best)]
-    search._migrate(states)
-    after = [{tuple(tokens) for tokens in state["generation"]["tokens"]} for state in states]
-    assert after[0] == programs[0]  # its neighbour has nothing
-    assert migrants[0] in after[1]
-    assert after[1] > programs[1] or migrants[0] in programs[1]
-    assert after[2] == set()
+    search, found = advanced_once()
+
+    def programs(island):
+        return {tuple(tokens) for tokens in island.shared["generation"]["tokens"]}
+
+    best = [
+        tuple(island.shared["generation"]["tokens"][np.argmin(island.shared["generation"]["nmse"])])
+        for island in found[:2]
+    ]
+    found[2].shared["generation"] = search._nothing.state_dict()
+    after = search._with_migrants(found)
+    assert programs(after[0]) == programs(found[0])  # the one before it has nothing
+    assert best[0] in programs(after[1])
+    assert programs(after[1]) >= programs(found[1])
+    assert programs(after[2]) == set()
+    for island in after:
+        np.testing.assert_array_equal(island.shared["archive"]["nmse"], search.archive.nmse)
 
 
 class Deadly:

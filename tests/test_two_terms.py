@@ -51,7 +51,7 @@ def test_the_best_pair_is_that_of_least_squares_over_all_pairs(seed):
     rng = np.random.default_rng(seed)
     X, y = rng.uniform(0.5, 2.0, (30, 2)), rng.normal(size=30)
     library = get_library("physics", 2)
-    columns = columns_of(library)
+    columns = columns_of(Constraints().grammar(library))
     tokens = [*columns, *functions_of(library, columns), *joined(library, columns, columns)]
     terms = _Terms.of(tokens, DataSet.from_arrays(X, y), library)
     lengths = {}
@@ -70,7 +70,7 @@ def test_the_best_pair_is_that_of_least_squares_over_all_pairs(seed):
 
 def test_terms_have_no_sine_under_another():
     library = get_library("physics", 1)
-    columns = columns_of(library)
+    columns = columns_of(Constraints().grammar(library))
     terms = functions_of(library, functions_of(library, columns))
     turning = {library.index["sin"], library.index["cos"]}
     assert terms
@@ -88,7 +88,8 @@ def test_degenerate_tables_are_no_fault(seed):
     y = rng.normal(size=n) * 10.0 ** rng.integers(-100, 100)
     if rng.uniform() < 0.3 and np.abs(X).max() < 1e100:
         y = X[:, 0].copy()
-    programs = two_term_programs(DataSet.from_arrays(X, y), get_library("physics", d))
+    library = get_library("physics", d)
+    programs = two_term_programs(DataSet.from_arrays(X, y), library, Constraints().grammar(library))
     assert len(programs) <= 140
     assert np.isfinite(programs.constants).all()
 

@@ -25,6 +25,7 @@ from dgsr.fitted import FittedRegressor
 from dgsr.pareto import SELECTIONS, Candidate, ParetoFront
 from dgsr.passes import LOSSES, Loss, Outcome, Passes, check_loss
 from dgsr.passes.beginning import Beginning, LastFit
+from dgsr.passes.demands import Demands
 from dgsr.passes.initial import initial_programs
 from dgsr.preprocessing import check_spread, prepare
 from dgsr.reporting.facts import evenly_spaced_rows
@@ -100,6 +101,9 @@ class DGSRRegressor(FittedRegressor):
     initial_formulas : sequence of str or Expression, default=None
         Formulas to begin with, such as ``["a*x1/(b + x1)"]``: they compete from the first round on, and may
         be chosen as they are. A name that is no column is a constant to fit.
+    required, forbidden : sequence of str, default=None
+        Names of columns and operators that every formula of the front has, such as ``["x1", "exp"]``, and
+        those that none has.
     warm_start : bool, default=False
         Whether a further call of `fit` begins with the formulas and the decoder that the last one ended
         with, and has a whole budget of its own; the columns and the library must be the same, the rows need
@@ -180,6 +184,8 @@ class DGSRRegressor(FittedRegressor):
         "tolerance": [Interval(Real, 0, None, closed="left")],
         "random_state": ["random_state"],
         "initial_formulas": ["array-like", None],
+        "required": ["array-like", None],
+        "forbidden": ["array-like", None],
         "warm_start": ["boolean"],
         "checkpoint": [str, Path, None],
         "n_jobs": [
@@ -212,6 +218,8 @@ class DGSRRegressor(FittedRegressor):
         tolerance: float = 1e-20,
         random_state: int | np.random.RandomState | None = None,
         initial_formulas: Sequence[str | Expression] | None = None,
+        required: Sequence[str] | None = None,
+        forbidden: Sequence[str] | None = None,
         warm_start: bool = False,
         checkpoint: str | Path | None = None,
         n_jobs: int | None = None,
@@ -236,6 +244,8 @@ class DGSRRegressor(FittedRegressor):
         self.tolerance = tolerance
         self.random_state = random_state
         self.initial_formulas = initial_formulas
+        self.required = required
+        self.forbidden = forbidden
         self.warm_start = warm_start
         self.checkpoint = checkpoint
         self.n_jobs = n_jobs
@@ -270,7 +280,10 @@ class DGSRRegressor(FittedRegressor):
         for name in ("expression_", "_last_fit"):
             self.__dict__.pop(name, None)  # so that a fit that fails leaves nothing of an earlier one
         X, y, sample_weight = self._checked(X, y, sample_weight)
-        self.library_ = library_over(self.library, X.shape[1])
+        names = self._feature_names()
+        library = library_over(self.library, X.shape[1])
+        demands = Demands.of(self.required, self.forbidden, library, names)
+        self.library_ = demands.library
         check_can_scale(self.library_)
         shown = evenly_spaced_rows(len(y))  # for `report`
         self._rows = X[shown], y[shown], None if sample_weight is None else sample_weight[shown]
@@ -291,13 +304,14 @@ class DGSRRegressor(FittedRegressor):
             scales=begin.column_scales,
             seed=begin.seed,
         )
-        names = self._feature_names()
+        constraints = Constraints(
+            min_length=self.min_length,
+            max_length=self.max_length,
+            forbidden_columns=demands.forbidden_columns,
+            required=demands.required,
+        )
         initial, constraints = initial_programs(
-            self.initial_formulas,
-            self.library_,
-            names,
-            prepared.column_scales,
-            Constraints(min_length=self.min_length, max_length=self.max_length),
+            self.initial_formulas, self.library_, names, prepared.column_scales, constraints
         )
         generator = self._resolve_generator(constraints, begin.seed)
         n_islands = number_of_islands(self.n_jobs)
@@ -320,6 +334,7 @@ class DGSRRegressor(FittedRegressor):
             self.loss,
             make_search,
             self.library_,
+            demands.required,
             names,
             self.selection,
             self.tolerance,

@@ -300,8 +300,8 @@ def _parameters(regressor: Any) -> tuple[dict[str, Any], list[str]]:
             held[name] = value.to_json()
         elif isinstance(value, Path):
             held[name] = str(value)
-        elif name == "initial_formulas" and value is not None:
-            held[name] = [str(formula) for formula in value]
+        elif name in ("initial_formulas", "required", "forbidden") and value is not None:
+            held[name] = [str(text) for text in value]
         elif value is None or isinstance(value, str | bool | int | float | np.number | np.bool_):
             held[name] = _plain(value)
         else:

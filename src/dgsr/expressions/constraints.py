@@ -60,6 +60,10 @@ class Constraints:
     linear_scaling : bool
         Whether scale and offset of an equation are fitted around it, so that it may not have a ``const`` as
         term or factor of its root. It has no effect in a library without constants.
+    forbidden_columns : tuple of int
+        Columns that no equation has, from 0.
+    required : tuple of str
+        Names of tokens that every equation has which a search keeps; those it tries may lack them.
 
     Notes
     -----
@@ -84,6 +88,8 @@ class Constraints:
     length_loc: float = 10.0
     length_scale: float = 0.0
     linear_scaling: bool = True
+    forbidden_columns: tuple[int, ...] = ()
+    required: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if not 1 <= self.min_length < self.max_length:
@@ -110,6 +116,7 @@ class Constraints:
         used = library.n_variables if n_variables is None else n_variables
         if not 1 <= used <= library.n_variables:
             raise ValueError(f"n_variables={used} must be between 1 and {library.n_variables}.")
+        usable = [i for i in range(used) if i not in self.forbidden_columns]
         forbidden = np.zeros((len(names), len(names)), dtype=np.bool_)
         for parent, child in _FORBIDDEN_PAIRS:
             if parent in library.index and child in library.index:
@@ -122,9 +129,7 @@ class Constraints:
         return Grammar(
             arity=library.table.arity,
             weight=np.tile([token.weight for token in library.tokens], (len(names) + 1, 1)),
-            is_variable=np.array(
-                [library.first_variable <= i < library.first_variable + used for i in range(len(names))]
-            ),
+            is_variable=np.isin(np.arange(len(names)) - library.first_variable, usable),
             is_constant=np.array([name == "const" for name in names]),
             is_trigonometric=np.array([name in _TRIGONOMETRIC for name in names]),
             forbidden_child=forbidden,

@@ -7,7 +7,7 @@ first tokens of the same library with more, and one generator serves both.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, fields, replace
 from enum import IntEnum
 from functools import cached_property
@@ -253,6 +253,14 @@ class Library:
             self,
             operators=(*self.operators, name),
             user_operators=(*self.user_operators, operator),
+        )
+
+    def without(self, operators: Collection[str]) -> Library:
+        """Return the library without some operators; names that it does not have change nothing."""
+        return replace(
+            self,
+            operators=tuple(name for name in self.operators if name not in operators),
+            user_operators=tuple(own for own in self.user_operators if own.name not in operators),
         )
 
     def to_json(self) -> dict[str, Any]:

@@ -73,6 +73,9 @@ def initial_programs(
                     f"it has {program.length} tokens, and max_length is {constraints.max_length}; raise "
                     "max_length, or shorten it."
                 )
+            forbidden = {library.first_variable + i for i in constraints.forbidden_columns}
+            if forbidden.intersection(program.tokens.tolist()):
+                raise ValueError("it has a column that is forbidden; take it out of one of the two.")
             found.append(program)
         except ValueError as error:
             raise ValueError(f"initial_formulas[{number}]: {error}") from error

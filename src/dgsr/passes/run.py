@@ -58,6 +58,8 @@ class Passes:
     make_search : callable
         A function that returns a `Search` of `data`, a `DataSet`. All searches share one budget.
     library : Library
+    required : sequence of str
+        Names of tokens that every formula must have.
     feature_names : sequence of str or None
     selection : str
         The rule that chooses from a front; see `ParetoFront.select`.
@@ -86,6 +88,7 @@ class Passes:
         loss: str | Loss,
         make_search: Callable[..., Search],
         library: Library,
+        required: Sequence[str],
         feature_names: Sequence[str] | None,
         selection: str,
         tolerance: float,
@@ -93,7 +96,7 @@ class Passes:
         checkpoint: Checkpoint | None = None,
     ) -> None:
         self._prepared, self._loss, self._make_search = prepared, loss, make_search
-        self._library, self._feature_names = library, feature_names
+        self._library, self._required, self._feature_names = library, required, feature_names
         self._selection, self._tolerance = selection, tolerance
         self._initial = initial
         self._checkpoint, self._ended = checkpoint, list[dict[str, Any]]()
@@ -155,6 +158,11 @@ class Passes:
         if self.stop_reason == "max_time" and n == 0:
             max_time = self.search.budget.limits[1]
             return f"max_time={max_time} ended before the first equation was evaluated; raise it."
+        if self._required:
+            return (
+                f"None of {n} equations had all of required={list(self._required)} and finite values on "
+                "every row of X; require less, or raise max_evaluations or max_time."
+            )
         return (
             f"None of {n} equations had finite values on every row of X; raise max_evaluations or max_time, "
             "or rescale the inputs."
@@ -251,10 +259,17 @@ class Passes:
         """Return the formulas that the search ends with, as a person would write them."""
         programs = self.search.archive.population()
         if not self._library.has_constants:
-            return [programs[i] for i in range(len(programs))]
+            return self._with_required([programs[i] for i in range(len(programs))])
         arguments = rows.column_scales, rows.fitted, self._library, self._tolerance
         longer = self.search.longer(rows.scaled)
-        return [expression for found in (programs, longer) for expression in finish(found, *arguments)]
+        return self._with_required(
+            [expression for found in (programs, longer) for expression in finish(found, *arguments)]
+        )
+
+    def _with_required(self, expressions: list[Expression]) -> list[Expression]:
+        """Leave out what lost a required column or operator, which did nothing on the data."""
+        tokens = {self._library.index[name] for name in self._required}
+        return [expression for expression in expressions if tokens <= set(expression.tokens.tolist())]
 
     def _precisions(self, loss: str | Loss, X: np.ndarray, y: np.ndarray) -> np.ndarray:
         """Return the precision of rows by the formula so far, or by the mean of y where it is undefined."""

@@ -103,8 +103,24 @@ class Evaluation(ABC):
         """
         nmse = np.full(len(population), np.inf)
         n = min(len(population), self.budget.n_left)
-        nmse[:n] = self.score(population[:n], n_new)
+        if not self.constraints.required:
+            nmse[:n] = self.score(population[:n], n_new)
+            return nmse
+        has_required = self.has_required(population[:n])
+        at = np.flatnonzero(has_required)
+        programs = population[at]
+        nmse[at] = self.score(programs, int(has_required[:n_new].sum()))
+        population.constants[at] = programs.constants
+        self.budget.count(nmse[:n][~has_required])
         return nmse
+
+    def has_required(self, population: Population) -> np.ndarray:
+        """Return which programs have all tokens that are required, shape (n_programs,)."""
+        found = np.ones(len(population), dtype=bool)
+        inside = np.arange(population.tokens.shape[1]) < population.lengths[:, None]
+        for name in self.constraints.required:
+            found &= ((population.tokens == self.library.index[name]) & inside).any(axis=1)
+        return found
 
 
 class Plain(Evaluation):
@@ -130,6 +146,8 @@ class Fitted(Evaluation):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if self.constraints.required:
+            return
         # Every formula must fit better than the mean of y.
         constant = Expression(self.library, [self.library.index["const"]], [self.data.mean])
         mean = Population.from_expressions([constant])

@@ -19,6 +19,7 @@ import numpy as np
 
 from dgsr.constants.fitting import fit_constants
 from dgsr.constants.uncertainty import derivatives
+from dgsr.expressions.constraints import Grammar
 from dgsr.expressions.formula_prior import structure_bits
 from dgsr.expressions.library import Library
 from dgsr.population import DataSet, Population
@@ -63,7 +64,7 @@ class _Node(NamedTuple):
     is_turning: bool  # whether it is under a sine or cosine
 
 
-def extended(programs: Population, data: DataSet, max_length: int) -> Population:
+def extended(programs: Population, data: DataSet, grammar: Grammar, max_length: int) -> Population:
     """Return programs extended by as many terms as shorten the description of the data.
 
     Parameters
@@ -71,6 +72,8 @@ def extended(programs: Population, data: DataSet, max_length: int) -> Population
     programs : Population
         Programs of a library with ``add``, ``mul`` and ``const``.
     data : DataSet
+    grammar : Grammar
+        Tells which columns may be used.
     max_length : int
         Most tokens of an extended program.
 
@@ -79,7 +82,7 @@ def extended(programs: Population, data: DataSet, max_length: int) -> Population
     Population
         Every step that shortens the description, its constants fitted; none where no step does.
     """
-    extender = Extender(data, programs.library, max_length)
+    extender = Extender(data, programs.library, grammar, max_length)
     found: list[Term] = []
     for program in terms_of(programs):
         found += _steps(extender, program, _MOST_WORK / len(programs))
@@ -127,13 +130,15 @@ class Extender:
     data : DataSet
     library : Library
         A library with ``add``, ``mul`` and ``const``.
+    grammar : Grammar
+        Tells which columns may be used.
     max_length : int
         Most tokens of an extended program.
     """
 
-    def __init__(self, data: DataSet, library: Library, max_length: int) -> None:
+    def __init__(self, data: DataSet, library: Library, grammar: Grammar, max_length: int) -> None:
         self.data, self.library, self.max_length = data, library, max_length
-        self.pool = _pool_of([(), *simple_terms(library, _MOST_TERMS - 1)], data, library)
+        self.pool = _pool_of([(), *simple_terms(library, grammar, _MOST_TERMS - 1)], data, library)
         self._root = np.sqrt(data.weights)
         n_rows = max(_MOST_VALUES // len(self.pool.tokens), _FEWEST_ROWS)
         self._few = slice(None, None, int(np.ceil(len(data.y) / n_rows)))

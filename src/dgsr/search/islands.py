@@ -8,12 +8,17 @@ but while it computes: one that is killed costs these few rounds, which another 
 
 from __future__ import annotations
 
+import gc
+import os
 import pickle
 import uuid
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterator
 from concurrent.futures.process import BrokenProcessPool
-from typing import Any
+from contextlib import contextmanager
+from functools import reduce
+from itertools import count
+from typing import Any, NamedTuple
 
 import cloudpickle
 import numpy as np
@@ -27,11 +32,14 @@ from dgsr.search.search import Search
 from dgsr.search.threads import one_thread
 
 # Values of programs that an island computes before the islands meet, in about a second, and the most rounds.
-_VALUES, _MOST_ROUNDS = 10_000_000, 8
+_VALUES, _MOST_ROUNDS = 20_000_000, 8
 # Programs that migrate from each island to the next when they meet.
 _N_MIGRANTS = 5
 # Times in a row that processes may die before the fit goes on without any.
 _MOST_DEATHS = 3
+
+# Entries of a state that the islands exchange.
+_SHARED = ("archive", "queue", "generation", "evolved", "budget", "restarts", "history")
 
 State = dict[str, Any]
 
@@ -45,6 +53,23 @@ def number_of_islands(n_jobs: int | None) -> int:
     if n_jobs is not None and n_jobs > 0:
         return n_jobs
     return max(effective_n_jobs(n_jobs), 1)
+
+
+class Island(NamedTuple):
+    """The state of a search (`Search.state_dict`) between its rounds."""
+
+    shared: State  # what the islands exchange
+    own: bytes  # the rest, pickled
+
+    @classmethod
+    def of(cls, state: State) -> Island:
+        """Return the state of a search in two parts."""
+        own = {name: value for name, value in state.items() if name not in _SHARED}
+        return cls({name: state[name] for name in _SHARED}, pickle.dumps(own))
+
+    def state(self) -> State:
+        """Return the state as one."""
+        return self.shared | pickle.loads(self.own)
 
 
 class Islands(Search):
@@ -65,30 +90,43 @@ class Islands(Search):
         super().__init__(**arguments)
         self.n_islands = n_islands
         self._seed: int = arguments["seed"]
-        self._states: list[State] = []
+        self._islands: list[Island] = []
+        self._is_warm = False  # whether processes have been started
         self._key = uuid.uuid4().hex
         alone = {name: value for name, value in arguments.items() if name != "budget"}
-        self._recipe = cloudpickle.dumps(alone)
+        # An array, since backends send a large one once and not with every call.
+        self._recipe = np.frombuffer(cloudpickle.dumps(alone), dtype=np.uint8)
         config = self.config
         n_values = len(self.data.y) * config.batch_size * (config.evolution.generations + 1)
         self._n_rounds = int(np.clip(_VALUES // n_values, 1, _MOST_ROUNDS))
         # Inside a parallel loop, as of a cross-validation, all cores are taken.
         is_nested = (get_active_backend()[0].nesting_level or 0) > 0
-        self._n_jobs = 1 if is_nested else n_islands
+        self._parallel = self._processes(1 if is_nested else n_islands)
+
+    @staticmethod
+    def _processes(n: int) -> Parallel:
+        return Parallel(n, prefer="processes", batch_size=1, pre_dispatch=n)
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """Keep the processes, and what they share, from one call of `advance` to the next."""
+        with self._parallel:
+            yield
 
     def advance(self) -> None:
         """Let every island do a few rounds, and take in what they found."""
-        if not self._states:
-            self._states = [self._new_island(i) for i in range(self.n_islands)]
-            with self.budget.stopped_clock():  # the processes start
+        if not self._islands:
+            self._islands = [self._new_island(i) for i in range(self.n_islands)]
+        if not self._is_warm:
+            with self.budget.stopped_clock():
                 self._in_processes(0)
-        states = self._in_processes(self._n_rounds)
-        self._gather(states)
-        self._migrate(states)
-        self._states = states
+            self._is_warm = True
+        islands = self._in_processes(self._n_rounds)
+        self._gather(islands)
+        self._islands = self._with_migrants(islands)
 
-    def _new_island(self, number: int) -> State:
-        """Return the state an island begins with: that of this search, but for what tells islands apart."""
+    def _new_island(self, number: int) -> Island:
+        """Return what an island begins with: the state of this search, but for what tells islands apart."""
         state = super().state_dict()
         state["history"] = []
         if number > 0:
@@ -98,84 +136,78 @@ class Islands(Search):
             state["restarts"]["n"] = number
         state["stage"] += number
         state["stage_step"] = self.n_islands
-        return state
+        return Island.of(state)
 
-    def _in_processes(self, n_rounds: int) -> list[State]:
-        """Return the states of all islands after some rounds."""
+    def _in_processes(self, n_rounds: int) -> list[Island]:
+        """Return the islands after some rounds."""
         shares = np.full(self.n_islands, self.budget.n_left // self.n_islands)
         shares[: self.budget.n_left % self.n_islands] += 1
 
-        def calls() -> Iterable[Any]:
-            for state, share in zip(self._states, shares.tolist(), strict=True):
+        def calls() -> Iterator[Any]:
+            for island, share in zip(self._islands, shares.tolist(), strict=True):
                 seconds = max(self.budget.max_time - self.seconds, 0.0)
-                saved = pickle.dumps(state)
-                yield delayed(_advanced)(self._key, self._recipe, saved, n_rounds, share, seconds)
+                yield delayed(_advanced)(
+                    self._key, os.getpid(), self._recipe, island, n_rounds, share, seconds
+                )
 
-        n_deaths = 0
-        while True:
-            parallel = Parallel(self._n_jobs, prefer="processes", batch_size=1, pre_dispatch=self._n_jobs)
+        for n_deaths in count(1):
             try:
-                return [pickle.loads(result) for result in parallel(calls())]
+                return list(self._parallel(calls()))
             except BrokenProcessPool:
-                n_deaths += 1
                 goes_on = "others take its place"
                 if n_deaths == _MOST_DEATHS:
-                    self._n_jobs, goes_on = 1, "the search goes on in this one"
+                    self._parallel, goes_on = self._processes(1), "the search goes on in this one"
                 warnings.warn(f"A process of the search was killed; {goes_on}.", stacklevel=2)
+        raise AssertionError("unreachable")
 
-    def _gather(self, states: list[State]) -> None:
+    def _gather(self, islands: list[Island]) -> None:
         """Count what the islands evaluated, and take in what they found."""
-        found: dict[str, list[Scored]] = {"queue": [], "generation": [], "evolved": []}
-        for before, state in zip(self._states, states, strict=True):
+        for before, after in zip(self._islands, islands, strict=True):
             for name in ("n_evaluations", "n_invalid"):
-                n_new = state["budget"][name] - before["budget"][name]
+                n_new = after.shared["budget"][name] - before.shared["budget"][name]
                 setattr(self.budget, name, getattr(self.budget, name) + n_new)
-            best = Scored.from_state_dict(self.library, state["archive"])
+        for best in self._of_all(islands, "archive"):
             entered = np.flatnonzero(best.nmse < self.archive.nmse)
             self.archive.update(best.programs[entered], best.nmse[entered])
-            for name, parts in found.items():
-                parts.append(Scored.from_state_dict(self.library, state[name]))
-        for name, parts in found.items():
-            together = parts[0]
-            for part in parts[1:]:
-                together = together.and_also(part)
-            setattr(self, name, together)
-        self.queue = self.queue.best(self.config.queue_size)
-        self.generation = self.generation.best(self.config.batch_size)
-        entries = [entry for state in states for entry in state["history"]]
-        self.restarts.n = sum(state["restarts"]["n"] for state in states)
+        for name, n in (("queue", self.config.queue_size), ("generation", self.config.batch_size)):
+            setattr(self, name, _together(self._of_all(islands, name)).best(n))
+        self.evolved = _together(self._of_all(islands, "evolved"))
+        self.restarts.n = sum(island.shared["restarts"]["n"] for island in islands)
+        entries = [entry for island in islands for entry in island.shared["history"]]
         if entries:
-            self.history.append(
-                {
-                    "evaluations": self.n_evaluations,
-                    "seconds": self.seconds,
-                    "best_nmse": self.archive.best_nmse(),
-                    "mean_reward": float(np.mean([entry["mean_reward"] for entry in entries])),
-                    "best_reward": max(entry["best_reward"] for entry in entries),
-                    "invalid": self.budget.n_invalid,
-                    "restarts": self.restarts.n,
-                }
-            )
+            mean_reward = float(np.mean([entry["mean_reward"] for entry in entries]))
+            self._add_to_history(mean_reward, max(entry["best_reward"] for entry in entries))
 
-    def _migrate(self, states: list[State]) -> None:
+    def _of_all(self, islands: list[Island], name: str) -> list[Scored]:
+        """Return the programs of a name in the states of all islands."""
+        return [Scored.from_state_dict(self.library, island.shared[name]) for island in islands]
+
+    def _with_migrants(self, islands: list[Island]) -> list[Island]:
         """Give every island the archive of all, and the best programs of the island before it."""
         archive = self.archive.state_dict()
-        generations = [Scored.from_state_dict(self.library, state["generation"]) for state in states]
-        for i, state in enumerate(states):
-            state["history"] = []
-            state["archive"] = archive
-            if len(generations[i].nmse):  # one that has just begun again stays by itself
-                with_migrants = generations[i].and_also(generations[i - 1].best(_N_MIGRANTS))
-                state["generation"] = with_migrants.state_dict()
+        generations = self._of_all(islands, "generation")
+        found = []
+        for island, before, own in zip(islands, [generations[-1], *generations], generations):
+            shared = island.shared | {"history": [], "archive": archive}
+            if len(own.nmse):  # one that has just begun again stays by itself
+                shared["generation"] = own.and_also(before.best(_N_MIGRANTS)).state_dict()
+            found.append(Island(shared, island.own))
+        return found
 
     def state_dict(self) -> State:
         """Return all that `load_state_dict` needs to go on exactly as this search would."""
-        return super().state_dict() | {"islands": {str(i): state for i, state in enumerate(self._states)}}
+        islands = {str(i): island.state() for i, island in enumerate(self._islands)}
+        return super().state_dict() | {"islands": islands}
 
     def load_state_dict(self, saved: State) -> None:
         """Go on where a search of the same data with the same settings was saved."""
         super().load_state_dict(saved)
-        self._states = [saved["islands"][str(i)] for i in range(len(saved["islands"]))]
+        self._islands = [Island.of(saved["islands"][str(i)]) for i in range(len(saved["islands"]))]
+
+
+def _together(parts: list[Scored]) -> Scored:
+    """Return the programs of several sets as one."""
+    return reduce(Scored.and_also, parts)
 
 
 # The last search that this process advanced, by the key of its fit: making one anew takes time.
@@ -183,35 +215,47 @@ _kept: dict[str, Search] = {}
 
 
 def _advanced(
-    key: str, recipe: bytes, saved: bytes, n_rounds: int, n_evaluations: int, seconds: float
-) -> bytes:
-    """Return the pickled state of a search after some rounds.
+    key: str,
+    pid: int,
+    recipe: np.ndarray,
+    island: Island,
+    n_rounds: int,
+    n_evaluations: int,
+    seconds: float,
+) -> Island:
+    """Return an island after some rounds.
 
     Parameters
     ----------
     key : str
         What tells the fit from others.
-    recipe : bytes
+    pid : int
+        The process of the fit.
+    recipe : ndarray of uint8
         The pickled arguments of the `Search`.
-    saved : bytes
-        The pickled state before the rounds.
+    island : Island
     n_rounds : int
     n_evaluations, seconds : int, float
-        Evaluations and seconds that are left to the search.
+        Evaluations and seconds that are left to the island.
     """
     with one_thread(), np.errstate(all="ignore"):
         # Taken out while it is used, since a backend may run two islands in threads of one process.
         search = _kept.pop(key, None)
         if search is None:
-            search = Search(**pickle.loads(recipe))
+            search = Search(**pickle.loads(recipe.data))
             compile_kernels(search.library.has_constants)
-        search.load_state_dict(pickle.loads(saved))
+            if os.getpid() != pid:
+                # loky collects garbage every second, which would take a tenth of it with all these modules.
+                gc.unfreeze()
+                gc.collect()
+                gc.freeze()
+        search.load_state_dict(island.state())
         search.budget.allow(n_evaluations, seconds)
         for _ in range(n_rounds):
             if search.stop_reason() is not None:
                 break
             search.advance()
-        state = pickle.dumps(search.state_dict())
+        advanced = Island.of(search.state_dict())
     _kept.clear()
     _kept[key] = search
-    return state
+    return advanced

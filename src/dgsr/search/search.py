@@ -19,6 +19,7 @@ Holt, Qian, van der Schaar, ICLR 2023, appendix "DGSR Pseudocode and System Desc
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -227,6 +228,10 @@ class Search:
             self.queue = self.generation = self._nothing
         self.record(nmse)
 
+    def running(self) -> AbstractContextManager[None]:
+        """Return the context in which the search advances."""
+        return nullcontext()
+
     def advance(self) -> None:
         """Do a round, and the next stage of exact search."""
         self.tell(self.ask())
@@ -235,13 +240,16 @@ class Search:
     def record(self, nmse: np.ndarray) -> None:
         """Add an entry to the history; `nmse` is that of the sampled programs, at least one."""
         rewards = rewards_of(nmse)
+        self._add_to_history(float(rewards.mean()), float(rewards.max()))
+
+    def _add_to_history(self, mean_reward: float, best_reward: float) -> None:
         self.history.append(
             {
                 "evaluations": self.n_evaluations,
                 "seconds": self.seconds,
                 "best_nmse": self.archive.best_nmse(),
-                "mean_reward": float(rewards.mean()),
-                "best_reward": float(rewards.max()),
+                "mean_reward": mean_reward,
+                "best_reward": best_reward,
                 "invalid": self.budget.n_invalid,
                 "restarts": self.restarts.n,
             }
@@ -275,7 +283,7 @@ class Search:
         if not (self.config.look_up and self.evaluation.fits_constants) or self._should_stop():
             return
         n_tokens, n_constants = self._nothing.programs.tokens.shape[1], self.evaluation.n_constants
-        programs = two_term_programs(self.data, self.library).of_width(n_tokens, n_constants)
+        programs = two_term_programs(self.data, self.library, self.grammar).of_width(n_tokens, n_constants)
         # Constraints on nesting are not looked at, for which a kernel would have to be compiled: evolution
         # does not begin with these programs.
         constants = np.sum(programs.tokens == self.library.index["const"], axis=1)
@@ -327,10 +335,11 @@ class Search:
         if self.archive.best_nmse() <= self.config.tolerance:
             return found[:0]
         most = _LONGER * self.grammar.max_length
-        sums = sums_of_terms([found, self.evolved.best(_N_ADDED_UP).programs], data, most)
+        sums = sums_of_terms([found, self.evolved.best(_N_ADDED_UP).programs], data, self.grammar, most)
         # A sum may have the shortest description and nothing to be added, so both kinds are extended.
         starts = Population.concatenate([self._shortest(p, 1, data) for p in (found, sums)])
-        longer = Population.concatenate([sums, extended(starts, data, most)])
+        longer = Population.concatenate([sums, extended(starts, data, self.grammar, most)])
+        longer = longer[np.flatnonzero(self.evaluation.has_required(longer))]
         both = Population.concatenate([found, longer])
         shorter = self.archive.places(both) < self.archive.places(longer)[:, None]  # (n_longer, n_both)
         nmse = both.nmse(data)
@@ -436,8 +445,9 @@ def run(search: Search, callback: Callable[[Search], None] | None = None) -> str
     """Advance until there is a reason to stop, and return it; call `callback` after each round."""
     if search.stop_reason() is None:
         search.prepare(lambda: None if callback is None else callback(search))
-    while (reason := search.stop_reason()) is None:  # line 2
-        search.advance()
-        if callback is not None:
-            callback(search)
+    with search.running():
+        while (reason := search.stop_reason()) is None:  # line 2
+            search.advance()
+            if callback is not None:
+                callback(search)
     return reason

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from dgsr.constants.fitting import fit_constants
+from dgsr.expressions.constraints import Grammar
 from dgsr.expressions.formula_prior import structure_bits
 from dgsr.population import DataSet, Population
 from dgsr.search.terms import Term, is_usable, population_of, simple_terms, subprograms, terms_of
@@ -33,7 +34,9 @@ _LEAST_NEW = 1e-3
 _LEAST_VARIED = 1e-5
 
 
-def sums_of_terms(programs: Sequence[Population], data: DataSet, max_length: int) -> Population:
+def sums_of_terms(
+    programs: Sequence[Population], data: DataSet, grammar: Grammar, max_length: int
+) -> Population:
     """Return sums of terms, from two terms to as many as shorten the description of the data.
 
     Parameters
@@ -41,6 +44,8 @@ def sums_of_terms(programs: Sequence[Population], data: DataSet, max_length: int
     programs : sequence of Population
         Programs whose parts are terms, of one library with ``add``, ``mul`` and ``const``.
     data : DataSet
+    grammar : Grammar
+        Tells which columns may be used.
     max_length : int
         Most tokens of a sum.
 
@@ -50,7 +55,7 @@ def sums_of_terms(programs: Sequence[Population], data: DataSet, max_length: int
         A sum for each of a few numbers of terms, its constants fitted; empty if no sum is worth it.
     """
     library = programs[0].library
-    simple = [(term, ()) for term in simple_terms(library, _MOST_SIMPLE)]
+    simple = [(term, ()) for term in simple_terms(library, grammar, _MOST_SIMPLE)]
     terms = [*simple, *(part for population in programs for part in _parts(population))]
     pool = population_of(library, list(dict.fromkeys(terms)))
     # Terms are compared on fewer rows, whose number is that of the description, too.

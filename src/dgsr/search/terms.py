@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
+from dgsr.expressions.constraints import Grammar
 from dgsr.expressions.library import Library
 from dgsr.population import Population
 
@@ -15,9 +16,9 @@ Term = tuple[tuple[int, ...], tuple[float, ...]]
 _UNARY = ("square", "cube", "sqrt", "log", "inv", "exp", "tanh", "sin", "cos")
 
 
-def columns_of(library: Library) -> list[tuple[int, ...]]:
-    """Return the columns as terms."""
-    return [(library.first_variable + i,) for i in range(library.n_variables)]
+def columns_of(grammar: Grammar) -> list[tuple[int, ...]]:
+    """Return the columns that may be used, as terms."""
+    return [(token,) for token in np.flatnonzero(grammar.is_variable).tolist()]
 
 
 def functions_of(library: Library, terms: Iterable[tuple[int, ...]]) -> list[tuple[int, ...]]:
@@ -51,9 +52,9 @@ def joined(
     return found
 
 
-def simple_terms(library: Library, n: int) -> list[tuple[int, ...]]:
+def simple_terms(library: Library, grammar: Grammar, n: int) -> list[tuple[int, ...]]:
     """Return at most n terms: the columns, functions of one of them, and products and quotients of two."""
-    columns = columns_of(library)
+    columns = columns_of(grammar)
     few = columns[: int(np.sqrt(n))]
     products = [term for term in joined(library, few, few, ("mul", "div")) if term[1:2] != term[2:]]
     return [*columns, *functions_of(library, columns), *products][:n]

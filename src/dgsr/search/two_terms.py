@@ -18,6 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from dgsr.expressions.constraints import Grammar
 from dgsr.expressions.formula_prior import structure_bits
 from dgsr.expressions.library import Library
 from dgsr.population import DataSet, Population
@@ -93,7 +94,7 @@ class _Pairs:
                 yield i, j, a, b, c
 
 
-def two_term_programs(data: DataSet, library: Library) -> Population:
+def two_term_programs(data: DataSet, library: Library, grammar: Grammar) -> Population:
     """Return the best formulas of two terms, their scale and offset left out.
 
     Parameters
@@ -101,6 +102,8 @@ def two_term_programs(data: DataSet, library: Library) -> Population:
     data : DataSet
     library : Library
         A library with constants.
+    grammar : Grammar
+        Tells which columns may be used.
 
     Returns
     -------
@@ -115,7 +118,7 @@ def two_term_programs(data: DataSet, library: Library) -> Population:
     if len(y) < _FEWEST_ROWS or not {"add", "mul"} <= set(library.index):
         return population_of(library, [])
     with np.errstate(all="ignore"):
-        terms = _terms_of(sample, library)
+        terms = _terms_of(sample, library, columns_of(grammar))
         found = _products(terms, y, library)
         pairs = _Pairs(terms.best(_MOST_IN_PAIRS, y))
         for transform in _TRANSFORMS:
@@ -157,9 +160,9 @@ class _Terms(NamedTuple):
         return _Terms([self.tokens[i] for i in kept], self.values[kept], self.bits[kept])
 
 
-def _terms_of(data: DataSet, library: Library) -> _Terms:
+def _terms_of(data: DataSet, library: Library, columns: list[tuple[int, ...]]) -> _Terms:
     """Return columns, functions of them and pairs of them, and functions of these and pairs with a column."""
-    columns = _Terms.of(columns_of(library), data, library).best(_MOST_COLUMNS, data.y).tokens
+    columns = _Terms.of(columns, data, library).best(_MOST_COLUMNS, data.y).tokens
     second = _Terms.of([*functions_of(library, columns), *joined(library, columns, columns)], data, library)
     per_term = len(functions_of(library, columns[:1])) + 6 * len(columns)
     inner = second.best(_MOST_IN_PRODUCTS // max(per_term, 1), data.y).tokens
