@@ -94,13 +94,15 @@ class Islands(Search):
         self._is_warm = False  # whether processes have been started
         self._key = uuid.uuid4().hex
         alone = {name: value for name, value in arguments.items() if name != "budget"}
-        # An array, since backends send a large one once and not with every call.
-        self._recipe = np.frombuffer(cloudpickle.dumps(alone), dtype=np.uint8)
+        # An array, since joblib's own processes are given a large one once and not with every call.
+        self._recipe: Any = np.frombuffer(cloudpickle.dumps(alone), dtype=np.uint8)
         config = self.config
         n_values = len(self.data.y) * config.batch_size * (config.evolution.generations + 1)
         self._n_rounds = int(np.clip(_VALUES // n_values, 1, _MOST_ROUNDS))
+        backend = get_active_backend()[0]
+        self._cluster = getattr(backend, "client", None)  # of dask, else None
         # Inside a parallel loop, as of a cross-validation, all cores are taken.
-        is_nested = (get_active_backend()[0].nesting_level or 0) > 0
+        is_nested = (backend.nesting_level or 0) > 0
         self._parallel = self._processes(1 if is_nested else n_islands)
 
     @staticmethod
@@ -110,6 +112,9 @@ class Islands(Search):
     @contextmanager
     def running(self) -> Iterator[None]:
         """Keep the processes, and what they share, from one call of `advance` to the next."""
+        if self._cluster is not None and isinstance(self._recipe, np.ndarray):
+            # Every worker has a copy, so that one that dies does not take it along.
+            self._recipe = self._cluster.scatter(self._recipe, broadcast=True, hash=False)
         with self._parallel:
             yield
 
@@ -150,15 +155,23 @@ class Islands(Search):
                     self._key, os.getpid(), self._recipe, island, n_rounds, share, seconds
                 )
 
+        workers = self._workers()
         for n_deaths in count(1):
             try:
-                return list(self._parallel(calls()))
+                islands = list(self._parallel(calls()))
+                if workers - self._workers():
+                    warnings.warn("A worker of the cluster is gone; others do its part again.", stacklevel=2)
+                return islands
             except BrokenProcessPool:
                 goes_on = "others take its place"
                 if n_deaths == _MOST_DEATHS:
                     self._parallel, goes_on = self._processes(1), "the search goes on in this one"
                 warnings.warn(f"A process of the search was killed; {goes_on}.", stacklevel=2)
         raise AssertionError("unreachable")
+
+    def _workers(self) -> set[str]:
+        """Return the addresses of the workers of a cluster; joblib's own processes have none."""
+        return set() if self._cluster is None else set(self._cluster.ncores())
 
     def _gather(self, islands: list[Island]) -> None:
         """Count what the islands evaluated, and take in what they found."""
