@@ -155,7 +155,7 @@ _COLUMNS = {
     "pretraining": 4.6, "generator": 3.6, "fitted": 0.5, "saving": 0.0, "reporting": 1.0, "finishing": 2.2,
     "pareto": 0.6, "preprocessing": 1.6, "constants": 2.0, "evolution": 3.6,
     "exact_search": 4.6, "passes": 2.1, "population": 2.6, "problems": 5.0, "expressions": 3.1,
-    "writing": 0.6, "version": 1.7, "kernels": 3.1,
+    "files": 0.6, "version": 1.7, "kernels": 3.1,
 }  # fmt: skip
 _KINDS = {
     "cli": "a",

@@ -35,7 +35,11 @@ FLOORS = (
     {"constants": "fits constants"},
     {"population": "many programs", "problems": "benchmark laws"},
     {"expressions": "what a person sees"},
-    {"writing": "files, whole or not", "kernels": "compiled loops", "version": "a number"},
+    {
+        "files": "files, whole or not",
+        "kernels": "compiled loops",
+        "version": "a number",
+    },
 )
 ROOMS = {room: words for floor in FLOORS for room, words in floor.items()}
 

@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 from joblib import Parallel
 from safetensors import safe_open
-from safetensors.numpy import save_file
 
 from dgsr import DGSRRegressor
+from dgsr.files.container import packed
 from dgsr.passes import checkpoint as module
 from searches import X, Y
 from test_regressor import tiny_generator
@@ -170,7 +170,7 @@ def test_a_damaged_checkpoint_is_refused_before_anything_is_run(damage, tmp_path
     small(checkpoint=path, max_evaluations=300).fit(X, Y)
     arrays, header = parts_of(path)
     DAMAGES[damage](arrays)
-    save_file(arrays, path, metadata=header)
+    path.write_bytes(packed(header["dgsr"], arrays))
     with pytest.raises(ValueError, match=r"is damaged .*; delete it, or name another file"):
         small(checkpoint=path).fit(X, Y)
 
@@ -191,9 +191,9 @@ def test_numbers_that_no_search_has_are_refused(entry, value, tmp_path):
     path = tmp_path / "fit.checkpoint"
     small(checkpoint=path, max_evaluations=300).fit(X, Y)
     arrays, metadata = parts_of(path)
-    header = json.loads(metadata["dgsr_checkpoint"])
+    header = json.loads(metadata["dgsr"])
     (header if entry in header else header["plain"])[entry] = value
-    save_file(arrays, path, metadata={"dgsr_checkpoint": json.dumps(header)})
+    path.write_bytes(packed(json.dumps(header), arrays))
     with pytest.raises(ValueError, match=r"is damaged .*; delete it, or name another file"):
         small(checkpoint=path).fit(X, Y)
 

@@ -16,6 +16,8 @@ from sklearn.base import clone
 import dgsr
 from dgsr import DGSRRegressor
 from dgsr.expressions import Library, get_library
+from dgsr.files.container import packed
+from dgsr.saving import FORMAT_VERSION
 
 pytestmark = pytest.mark.search
 
@@ -70,9 +72,10 @@ def test_the_names_of_the_columns_come_back(tmp_path):
         again.predict(frame.rename(columns={"λ": "b"}))
 
 
-def test_a_file_of_the_first_format_is_read_by_every_version():
-    """Written by 0.1.0; whoever raises `FORMAT_VERSION` adds a file, and keeps this one."""
-    model = dgsr.load(Path(__file__).parent / "data" / "fit_format_1.dgsr")
+@pytest.mark.parametrize("number", range(1, FORMAT_VERSION + 1))
+def test_a_file_of_every_format_is_read_by_every_version(number):
+    """Whoever raises `FORMAT_VERSION` adds a file, and keeps these."""
+    model = dgsr.load(Path(__file__).parent / "data" / f"fit_format_{number}.dgsr")
     rows = pd.DataFrame({"a mass": [1.4554425309821815, 0.5614602859042921], "time": [0.9, 0.5]})
     expected = rows["a mass"] / np.exp(rows["time"] - 0.92)
     np.testing.assert_allclose(model.predict(rows), expected, rtol=1e-12)
@@ -80,6 +83,20 @@ def test_a_file_of_the_first_format_is_read_by_every_version():
     assert [candidate.complexity for candidate in model.pareto_front_] == [1, 3, 4, 5, 6, 8, 10]
     assert model.get_params()["generator"] is None
     assert model.stop_reason_ == "max_evaluations"
+
+
+def test_a_file_with_a_changed_number_is_refused(tmp_path, saved):
+    for damaged in (bytes([*saved[:-9], saved[-9] ^ 1, *saved[-8:]]), saved.replace(b"x1", b"x2", 1)):
+        assert damaged != saved
+        (tmp_path / "fit.dgsr").write_bytes(damaged)
+        with pytest.raises(ValueError, match="its content is not what was written"):
+            dgsr.load(tmp_path / "fit.dgsr")
+
+
+def test_a_file_that_lost_its_digest_is_refused(tmp_path, saved):
+    (tmp_path / "fit.dgsr").write_bytes(saved.replace(b'"sha256"', b'"sha255"'))
+    with pytest.raises(ValueError, match="it has lost its digest"):
+        dgsr.load(tmp_path / "fit.dgsr")
 
 
 def test_a_constant_target_is_saved(tmp_path):
@@ -114,6 +131,9 @@ def test_what_is_no_saved_estimator_is_refused(tmp_path):
         with pytest.raises(ValueError, match=r"no saved estimator|not a saved estimator"):
             dgsr.load(path)
     save_file({"weights": np.zeros(3)}, path)
+    with pytest.raises(ValueError, match="no saved estimator"):
+        dgsr.load(path)
+    path.write_bytes(packed('{"kind": "dgsr.checkpoint"}', {}))
     with pytest.raises(ValueError, match="not a saved estimator"):
         dgsr.load(path)
 
@@ -124,7 +144,7 @@ def changed(path, change):
         header = json.loads(file.metadata()["dgsr"])
         arrays = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118
     change(header, arrays)
-    save_file(arrays, path, metadata={"dgsr": json.dumps(header)})
+    path.write_bytes(packed(json.dumps(header), arrays))
 
 
 @pytest.mark.parametrize(
@@ -241,7 +261,7 @@ def damageable(tmp_path, saved):
 
 @pytest.mark.parametrize("text", ["[]", "3", "null", '"dgsr"', "[" * 100_000, '{"kind": NaN}', "9" * 5_000])
 def test_a_header_that_is_no_mapping_is_refused(tmp_path, text):
-    save_file({}, tmp_path / "fit.dgsr", metadata={"dgsr": text})
+    (tmp_path / "fit.dgsr").write_bytes(packed(text, {}))
     with pytest.raises(ValueError, match=r"no saved estimator|not a saved estimator"):
         dgsr.load(tmp_path / "fit.dgsr")
 

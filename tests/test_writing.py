@@ -11,14 +11,14 @@ import sys
 
 import pytest
 
-from dgsr.writing import check_writable, write_atomically
+from dgsr.files.writing import check_writable, write_atomically
 
 needs_posix = pytest.mark.skipif(os.name == "nt", reason="Windows has no such permissions, links and signals")
 
 # Is killed, as by kill -9, when it calls the function of `os` that is named.
 KILLED = """
 import os, signal, sys
-from dgsr.writing import write_atomically
+from dgsr.files.writing import write_atomically
 
 setattr(os, sys.argv[2], lambda *_: os.kill(os.getpid(), signal.SIGKILL))
 write_atomically(sys.argv[1], b"new")

@@ -12,18 +12,18 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from safetensors import SafetensorError, safe_open
-from safetensors.numpy import save as to_bytes
 
 from dgsr.constants.uncertainty import Uncertainty
 from dgsr.expressions.expression import Expression
 from dgsr.expressions.library import Library
+from dgsr.files.container import DAMAGE, packed, unpacked
+from dgsr.files.writing import write_atomically
 from dgsr.pareto import Candidate, ParetoFront
 from dgsr.version import __version__
-from dgsr.writing import write_atomically
 
-#: Number of the format, raised when an older version of dgsr cannot read what this one writes.
-FORMAT_VERSION = 1
+#: Number of the format, raised when an older version of dgsr cannot read what this one writes, or a newer one
+#: expects more: files have a digest from 2 on.
+FORMAT_VERSION = 2
 
 _KIND = "dgsr.DGSRRegressor"
 _ATTRIBUTES = {
@@ -40,9 +40,6 @@ _MAX_BYTES, _MAX_HEADER = 1 << 28, 1 << 25
 _MAX_LENGTH, _MAX_DEPTH, _MAX_VARIABLES = 10_000, 300, 1_000_000
 
 _LARGEST_NUMBER = float(np.finfo(np.float64).max)
-
-# Exceptions that are raised in reading a file which `save` did not write in this form.
-_DAMAGE = (SafetensorError, ValueError, LookupError, TypeError, AttributeError, OverflowError, RecursionError)
 
 
 def save(regressor: Any, path: str | Path) -> None:
@@ -119,31 +116,27 @@ def save(regressor: Any, path: str | Path) -> None:
             f"The fit takes {len(text):,} characters, of which a file holds {_MAX_HEADER:,}; thin out "
             f"its history of {len(regressor.history_):,} rounds: model.history_ = model.history_[::10]."
         )
-    write_atomically(path, to_bytes(arrays, metadata={"dgsr": text}))
+    write_atomically(path, packed(text, arrays))
 
 
 def load(path: str | Path, estimator: type) -> Any:
     """Return the estimator, of the class `estimator`, that `save` wrote to a file; see `dgsr.load`."""
     path = Path(path)
-    if path.stat().st_size > _MAX_BYTES:
-        raise ValueError(f"{path} is not a saved estimator: it has {path.stat().st_size} bytes.")
     try:
-        with safe_open(path, framework="numpy") as file:
-            text = (file.metadata() or {}).get("dgsr", "{}")
-            if len(text) > _MAX_HEADER:
-                raise ValueError(f"its header has {len(text)} characters")
-            header = json.loads(text, parse_constant=_refuse_constant)
-            arrays = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118
-    except _DAMAGE as error:
+        text, arrays, has_digest = unpacked(path, _MAX_BYTES, _MAX_HEADER)
+        header = json.loads(text, parse_constant=_refuse_constant)
+    except DAMAGE as error:
         raise ValueError(f"{path} is no saved estimator, or is damaged ({error}); save it again.") from error
     if not isinstance(header, dict) or header.get("kind") != _KIND:
         raise ValueError(f"{path} is not a saved estimator; give a file that DGSRRegressor.save wrote.")
     try:
         version = _entry(header, "format_version", int)
+        if version == FORMAT_VERSION and not has_digest:
+            raise ValueError("it has lost its digest")
         if version <= FORMAT_VERSION:
             return _rebuilt(estimator, header, arrays)
         written_by = _entry(header, "dgsr_version", str)
-    except _DAMAGE as error:
+    except DAMAGE as error:
         raise ValueError(f"{path} is damaged ({str(error)[:200]}); save it again.") from error
     raise ValueError(
         f"{path} was written by dgsr {written_by} in format {version}; "

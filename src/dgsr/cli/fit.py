@@ -58,7 +58,7 @@ def fit(
     so far.
     """
     from dgsr.cli.tabular import read_table
-    from dgsr.writing import check_writable
+    from dgsr.files.writing import check_writable
 
     with sigterm_interrupts() as signals, input_errors(signals=signals), warnings_as_notes():
         for path in (save, report, checkpoint):

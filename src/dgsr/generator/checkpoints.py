@@ -22,9 +22,9 @@ from torch.overrides import TorchFunctionMode
 
 from dgsr.expressions.constraints import Constraints
 from dgsr.expressions.library import Library
+from dgsr.files.writing import write_atomically
 from dgsr.generator.config import INPUT_LAYOUT, GeneratorConfig, current_fields, least_size
 from dgsr.generator.generator import Generator
-from dgsr.writing import write_atomically
 
 FORMAT_VERSION = 1
 WEIGHTS, CARD, CURVES = "weights.safetensors", "card.json", "curves.svg"

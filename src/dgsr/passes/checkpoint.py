@@ -15,13 +15,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from safetensors import SafetensorError, safe_open
-from safetensors.numpy import save as to_bytes
 
 from dgsr.expressions.library import Library
+from dgsr.files.container import DAMAGE, packed, unpacked
+from dgsr.files.writing import check_writable, write_atomically
 from dgsr.version import __version__
-from dgsr.writing import check_writable, write_atomically
 
+_KIND = "dgsr.checkpoint"
 # Number of the format, raised when the state of a search changes.
 _FORMAT = 2
 # Seconds between two writes, at the least.
@@ -32,9 +32,6 @@ _MAX_BYTES, _MAX_HEADER = 1 << 30, 1 << 27
 _MOST_SEARCHES = 10
 # Parameters that a fit may change and go on.
 _MAY_CHANGE = ("max_evaluations", "max_time", "warm_start", "checkpoint", "verbose", "callback")
-# Exceptions of reading a file that was not written here.
-_DAMAGE = (SafetensorError, ValueError, LookupError, TypeError, AttributeError, OverflowError, RecursionError)
-
 State = dict[str, Any]
 
 
@@ -73,22 +70,18 @@ class Checkpoint:
 
     def _read(self) -> None:
         mend = "delete it, or name another file"
-        if self.path.stat().st_size > _MAX_BYTES:
-            raise ValueError(f"checkpoint={str(self.path)!r} is too large for a checkpoint; {mend}.")
         try:
-            with safe_open(self.path, framework="numpy") as file:
-                text = (file.metadata() or {})["dgsr_checkpoint"]
-                if len(text) > _MAX_HEADER:
-                    raise ValueError(f"its header has {len(text)} characters")
-                header = json.loads(text)
-                arrays = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118
+            text, arrays, has_digest = unpacked(self.path, _MAX_BYTES, _MAX_HEADER)
+            header = json.loads(text)
+            if header["kind"] != _KIND or not has_digest:
+                raise ValueError("it is of another kind")
             version = f"{header['version']} in format {header['format']}"
             self._identity, self.seed = dict(header["identity"]), int(header["seed"])
             n_states = int(header["n_states"])
             if not 0 < n_states <= _MOST_SEARCHES:
                 raise ValueError(f"it has {n_states} searches")
             self.states = [_nested(n, header["plain"], arrays) for n in range(n_states)]
-        except _DAMAGE as error:
+        except DAMAGE as error:
             raise ValueError(
                 f"checkpoint={str(self.path)!r} is no checkpoint, or is damaged ({str(error)[:200]}); {mend}."
             ) from error
@@ -132,7 +125,7 @@ class Checkpoint:
             for one in (state, *islands.values()):
                 for name in ("archive", "queue", "generation", "evolved"):
                     _check_programs(one[name], library)
-        except _DAMAGE as error:
+        except DAMAGE as error:
             raise ValueError(
                 f"checkpoint={str(self.path)!r} is damaged ({str(error)[:200]}); delete it, or name another "
                 "file."
@@ -153,10 +146,11 @@ class Checkpoint:
                 if hasattr(value, "detach"):  # a tensor
                     value = value.detach().numpy()
                 if isinstance(value, np.ndarray):
-                    arrays[path] = np.ascontiguousarray(value)
+                    arrays[path] = value
                 else:
                     plain[path] = value.item() if isinstance(value, np.generic) else value
         header = {
+            "kind": _KIND,
             "version": __version__,
             "format": _FORMAT,
             "seed": self.seed,
@@ -165,7 +159,7 @@ class Checkpoint:
             "plain": plain,
         }
         try:
-            write_atomically(self.path, to_bytes(arrays, metadata={"dgsr_checkpoint": json.dumps(header)}))
+            write_atomically(self.path, packed(json.dumps(header), arrays))
         except OSError as error:
             warnings.warn(f"The search goes on, but its checkpoint is an old one: {error}", stacklevel=2)
         self._written = time.monotonic()

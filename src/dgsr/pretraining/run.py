@@ -14,6 +14,7 @@ import torch
 
 from dgsr.expressions.constraints import Constraints
 from dgsr.expressions.library import Library, get_library
+from dgsr.files.writing import write_atomically
 from dgsr.generator.adaptation import adapted, can_adapt
 from dgsr.generator.checkpoints import (
     CURVES,
@@ -32,7 +33,6 @@ from dgsr.pretraining.prior import Prior
 from dgsr.pretraining.trainer import Trainer
 from dgsr.pretraining.training_state import load_training_state, save_training_state
 from dgsr.problems import list_sets
-from dgsr.writing import write_atomically
 
 _Settings = TypeVar("_Settings")
 

@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
+from dgsr.files.writing import write_atomically
 from dgsr.reporting.charts import front_chart, history_chart
 from dgsr.reporting.facts import Judged, caveats, judged, particulars, sampled_rows, snippet
 from dgsr.reporting.numbers import counted, number, share_explained
-from dgsr.writing import write_atomically
 
 # The formula that each rule of selection chooses, in words.
 _REASONS = {
