@@ -74,6 +74,20 @@ def fuzz(session: nox.Session) -> None:
 
 
 @nox.session
+def stress(session: nox.Session) -> None:
+    """Kill fits and let them go on, and give ten thousand generated inputs to every door: half an hour."""
+    install(session, "-e", ".[test]")
+    session.run("python", "tests/tools/stress", *session.posargs)
+
+
+@nox.session
+def audit(session: nox.Session) -> None:
+    """Look up known vulnerabilities of the versions in constraints.txt; this needs the network."""
+    session.install("pip-audit")
+    session.run("pip-audit", "--strict", "--no-deps", "--disable-pip", "-r", "constraints.txt", *session.posargs)
+
+
+@nox.session
 def lint(session: nox.Session) -> None:
     """Check style and formatting."""
     session.install("-c", "constraints.txt", "ruff")
@@ -116,7 +130,7 @@ PYTHONS = [line.split(" :: ")[-1] for line in PROJECT["classifiers"] if " :: Pyt
 def lowest_versions() -> list[str]:
     """Return the lowest versions that pyproject.toml allows of what the tests need, but for torch."""
     optional = PROJECT["optional-dependencies"]
-    requirements = [*PROJECT["dependencies"], *optional["plot"], *optional["test"]]
+    requirements = [*PROJECT["dependencies"], *optional["dask"], *optional["plot"], *optional["test"]]
     return [
         line.replace(">=", "==") for line in requirements if ">=" in line and not line.startswith("torch")
     ]
