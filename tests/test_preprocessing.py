@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dgsr import DGSRRegressor
 from dgsr.population import DataSet
 from dgsr.preprocessing import prepare, row_ranks
 
@@ -159,3 +162,25 @@ def test_the_effective_number_of_rows():
     assert DataSet.from_arrays(X, y, np.arange(40) < 10).n_effective == pytest.approx(10)
     # Of two weights, Kish's formula by hand: (10*3 + 30)**2 / (10*9 + 30).
     assert DataSet.from_arrays(X, y, np.where(np.arange(40) < 10, 3.0, 1.0)).n_effective == pytest.approx(30)
+
+
+@pytest.mark.slow
+def test_a_fit_takes_the_memory_of_three_and_a_half_tables_at_the_most():
+    """Besides the caller's, and apart from what any fit takes."""
+
+    def peak(n):
+        rng = np.random.default_rng(0)
+        X = rng.uniform(0.5, 2.0, (n, 20))
+        y = X[:, 0] * X[:, 1] + 0.1 * rng.normal(size=n)
+        tracemalloc.start()
+        try:
+            model = DGSRRegressor(generator=None, max_evaluations=300, batch_size=50, random_state=0)
+            model.fit(X, y)
+            assert len(model.predict(X)) == n
+            return tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+
+    peak(2_000)  # loads what any fit needs
+    few, many = 5_000, 60_000
+    assert peak(many) - peak(few) <= 3.5 * (many - few) * 21 * 8
