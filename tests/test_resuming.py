@@ -207,6 +207,19 @@ def test_a_file_that_is_no_checkpoint_is_refused_and_kept(content, tmp_path):
     assert path.read_bytes() == content
 
 
+def test_what_a_kill_left_half_written_is_removed(tmp_path):
+    path = tmp_path / "fit[1].checkpoint"
+    others = [
+        tmp_path / name for name in ("fit1.checkpoint.0123abcd.part", "fit[1].checkpoint.part", "notes")
+    ]
+    half = tmp_path / "fit[1].checkpoint.0123abcd.part"
+    for file in (half, *others):
+        file.write_text("half")
+    small(checkpoint=path, max_evaluations=300).fit(X, Y)
+    assert not half.exists()
+    assert sorted(tmp_path.iterdir()) == sorted([path, *others])
+
+
 def test_a_checkpoint_of_another_version_is_refused(tmp_path, monkeypatch):
     path = tmp_path / "fit.checkpoint"
     small(checkpoint=path, max_evaluations=300).fit(X, Y)

@@ -7,6 +7,7 @@ import secrets
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
+from glob import escape
 from pathlib import Path
 
 
@@ -42,6 +43,13 @@ def check_writable(path: str | Path) -> None:
     with _plain_errors(path):
         if not _is_stream(path):
             _written_beside(path, b"").unlink()
+
+
+def remove_leftovers(path: str | Path) -> None:
+    """Remove what processes left beside `path` that were killed while they wrote it."""
+    target = Path(os.path.realpath(path))
+    for leftover in target.parent.glob(f"{escape(target.name)}.{'[0-9a-f]' * 8}.part"):
+        leftover.unlink(missing_ok=True)
 
 
 def _is_stream(path: str | Path) -> bool:

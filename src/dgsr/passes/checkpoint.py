@@ -18,7 +18,7 @@ import numpy as np
 
 from dgsr.expressions.library import Library
 from dgsr.files.container import DAMAGE, packed, unpacked
-from dgsr.files.writing import check_writable, write_atomically
+from dgsr.files.writing import check_writable, remove_leftovers, write_atomically
 from dgsr.version import __version__
 
 _KIND = "dgsr.checkpoint"
@@ -112,6 +112,7 @@ class Checkpoint:
                     f"checkpoint={str(self.path)!r} is of a fit with another {' and '.join(others)}; set "
                     "what it was, delete the file, or name another one."
                 )
+        remove_leftovers(self.path)
         self.seed, self._identity = seed, known
 
     def check(self, state: State, fresh: State, library: Library) -> None:
