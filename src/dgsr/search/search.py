@@ -34,12 +34,11 @@ from dgsr.population import DataSet, Population, rewards_of
 from dgsr.search.budget import Budget
 from dgsr.search.config import SearchConfig
 from dgsr.search.evaluation import evaluation_of
-from dgsr.search.extension import extended
 from dgsr.search.guidance import Guidance
+from dgsr.search.longer import longer_formulas
 from dgsr.search.refinement import Refinement
 from dgsr.search.restarts import Restarts
 from dgsr.search.scored import Scored
-from dgsr.search.sums import sums_of_terms
 from dgsr.search.two_terms import two_term_programs
 
 if TYPE_CHECKING:
@@ -47,9 +46,6 @@ if TYPE_CHECKING:
 
 # Steps before the first round, and programs of the generator that the first of them evaluates.
 _N_STEPS_BEFORE, _GLANCE = 3, 50
-# Programs of the last round, the best ones, whose parts are added up at the end; longer formulas that are
-# kept; and the most tokens of these, in lengths of the longest program.
-_N_ADDED_UP, _N_LONGER, _LONGER = 300, 4, 4
 #: Seconds that must be left when a stage of the solver in the large bank begins, because it may take that
 #: long.
 SOLVING_SECONDS = 5.0
@@ -315,44 +311,8 @@ class Search:
             self.evaluate(self.solver.repair(near_misses, self._should_stop))
 
     def longer(self, data: DataSet) -> Population:
-        """Return longer formulas than the rounds can write, for data that no short formula fits.
-
-        They are sums of parts of what was found, and the best formulas extended by terms.
-
-        Parameters
-        ----------
-        data : DataSet
-            The rows to fit, which may be more than those of the search, in the same units.
-
-        Returns
-        -------
-        Population
-            At most four, with the shortest descriptions of formula and residuals, that fit better than all
-            shorter ones and programs of the archive, in a library with constants; none if the archive has an
-            exact program.
-        """
-        found = self.archive.population()
-        if self.archive.best_nmse() <= self.config.tolerance:
-            return found[:0]
-        most = _LONGER * self.grammar.max_length
-        sums = sums_of_terms([found, self.evolved.best(_N_ADDED_UP).programs], data, self.grammar, most)
-        # A sum may have the shortest description and nothing to be added, so both kinds are extended.
-        starts = Population.concatenate([self._shortest(p, 1, data) for p in (found, sums)])
-        longer = Population.concatenate([sums, extended(starts, data, self.grammar, most)])
-        longer = longer[np.flatnonzero(self.evaluation.has_required(longer))]
-        both = Population.concatenate([found, longer])
-        shorter = self.archive.places(both) < self.archive.places(longer)[:, None]  # (n_longer, n_both)
-        nmse = both.nmse(data)
-        best = np.where(shorter, nmse, np.inf).min(axis=1, initial=np.inf)
-        longer = longer[np.flatnonzero(nmse[len(found) :] < best)]
-        # Finishing a long formula takes a tenth of a second, so the best few are kept.
-        return self._shortest(longer, _N_LONGER, data)
-
-    def _shortest(self, programs: Population, n: int, data: DataSet) -> Population:
-        """Return the n programs with the shortest descriptions of program and residuals, in order."""
-        with np.errstate(all="ignore"):
-            bits = 0.5 * data.n_effective * np.log2(programs.nmse(data)) + self.archive.places(programs)
-        return programs[np.argsort(bits, kind="stable")[:n]]
+        """Return longer formulas than the rounds can write; see `longer_formulas`."""
+        return longer_formulas(self.archive, self.evolved, data, self.grammar, self.evaluation.has_required)
 
     # Going on with a search --------------------------------------------------------------------------
 
