@@ -32,6 +32,8 @@ WEIGHTS, CARD, CURVES = "weights.safetensors", "card.json", "curves.svg"
 # A generator has a few megabytes; a file or a size beyond these was not written here.
 _MAX_WEIGHTS_BYTES = 1 << 30
 _MAX_SIZE, _MAX_MODULES = 1_000_000, 1_000
+# Fields of `Constraints` that a fit has and a generator has not.
+_DEMANDS = ("forbidden_columns", "required")
 
 # The JSON types of the fields that a header may have, by the annotation of the field.
 _JSON_TYPES: dict[Any, tuple[type, ...]] = {
@@ -103,11 +105,14 @@ def read_tensors(
 def header_of(generator: Generator) -> dict[str, str]:
     """Return the header of a weights file."""
     refuse_user_operators(generator.library)
+    constraints = asdict(generator.constraints)
+    for demand in _DEMANDS:
+        del constraints[demand]
     return {
         "format_version": str(FORMAT_VERSION),
         "library": json.dumps(generator.library.to_json()),
         "config": json.dumps(asdict(generator.config)),
-        "constraints": json.dumps(asdict(generator.constraints)),
+        "constraints": json.dumps(constraints),
         "input_layout": json.dumps({"version": INPUT_LAYOUT, "names": generator.input_names()}),
     }
 
