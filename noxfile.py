@@ -84,7 +84,9 @@ def stress(session: nox.Session) -> None:
 def audit(session: nox.Session) -> None:
     """Look up known vulnerabilities of the versions in constraints.txt; this needs the network."""
     session.install("pip-audit")
-    session.run("pip-audit", "--strict", "--no-deps", "--disable-pip", "-r", "constraints.txt", *session.posargs)
+    session.run(
+        "pip-audit", "--strict", "--no-deps", "--disable-pip", "-r", "constraints.txt", *session.posargs
+    )
 
 
 @nox.session
