@@ -43,7 +43,8 @@ nitpick_ignore_regex = [
     ("py:.*", r"(?!dgsr\.).*"),
     (
         "py:.*",
-        r"dgsr\.(evolution|expressions\.syntax|generator|kernels|pretraining\.conditioning_gap|saving)\..*",
+        r"dgsr\.(evolution|expressions\.(formula_prior|syntax)|generator|kernels|pretraining\.conditioning_gap"
+        r"|saving)\..*|dgsr\.expressions\.soundness",
     ),
 ]
 suppress_warnings = ["myst.header"]  # headings of the third level under a title are meant

@@ -90,7 +90,7 @@ class DGSRRegressor(FittedRegressor):
         negative. ``"auto"`` is squared, but where the median size of the targets is a hundredth of the
         largest, or less, and none is 0: there half of the budget judges relative errors, if the data have any
         noise, and the shorter description of formula and residuals is kept. Losses are searched for as
-        weights of the rows (`dgsr.passes.losses`), and those of the front are NMSE under these weights.
+        weights of the rows, and those of the front are NMSE under these weights.
     selection : {"mdl", "bic", "score", "accuracy", "holdout"}, default="mdl"
         Rule that chooses the candidate of the front that predicts, unless one fits exactly; see
         `dgsr.pareto.ParetoFront.select`.
