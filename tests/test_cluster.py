@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import threading
+import warnings
 
 import pytest
 from joblib import parallel_config
@@ -31,6 +32,27 @@ def workers():
 def test_workers_of_a_cluster_find_what_islands_that_take_turns_find(workers):
     on_cluster = small().fit(X, Y)
     assert_same(on_cluster, in_turns(small()))
+
+
+@pytest.mark.slow
+def test_a_cluster_that_shrinks_to_one_worker_is_no_fault(workers):
+    settings = {"max_evaluations": 400_000, "batch_size": 300}
+    client = distributed.get_client()
+    client.cluster.scale(2)
+    client.wait_for_workers(2)
+    seen = []
+
+    def shrink(progress):
+        seen.append(progress)
+        if len(seen) == 2:  # after the first rounds on the cluster
+            client.cluster.scale(1)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that a worker is gone
+        model = small(**settings, callback=shrink).fit(X, Y)
+    assert_same(model, in_turns(small(**settings)))
+    client.cluster.scale(2)
+    client.wait_for_workers(2)
 
 
 @pytest.mark.slow

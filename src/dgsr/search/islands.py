@@ -230,7 +230,7 @@ _kept: dict[str, Search] = {}
 def _advanced(
     key: str,
     pid: int,
-    recipe: np.ndarray,
+    recipe: Any,
     island: Island,
     n_rounds: int,
     n_evaluations: int,
@@ -244,7 +244,7 @@ def _advanced(
         What tells the fit from others.
     pid : int
         The process of the fit.
-    recipe : ndarray of uint8
+    recipe : ndarray of uint8, or a future of dask with it
         The pickled arguments of the `Search`.
     island : Island
     n_rounds : int
@@ -255,6 +255,9 @@ def _advanced(
         # Taken out while it is used, since a backend may run two islands in threads of one process.
         search = _kept.pop(key, None)
         if search is None:
+            if not isinstance(recipe, np.ndarray):
+                # Where dask has one core left, joblib computes in this process and resolves no futures.
+                recipe = recipe.result()
             search = Search(**pickle.loads(recipe.data))
             compile_kernels(search.library.has_constants)
             if os.getpid() != pid:
