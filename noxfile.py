@@ -6,6 +6,7 @@ What follows `--` is passed on: `nox -s tests -- tests/test_cli.py -x`.
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import tomllib
 from pathlib import Path
@@ -134,7 +135,9 @@ def lowest_versions() -> list[str]:
     optional = PROJECT["optional-dependencies"]
     requirements = [*PROJECT["dependencies"], *optional["dask"], *optional["plot"], *optional["test"]]
     return [
-        line.replace(">=", "==") for line in requirements if ">=" in line and not line.startswith("torch")
+        re.sub(r"(\[.*\])?>=", "==", line)  # constraints name no extras
+        for line in requirements
+        if ">=" in line and not line.startswith("torch")
     ]
 
 
