@@ -133,7 +133,7 @@ def test_what_is_no_saved_estimator_is_refused(tmp_path):
     save_file({"weights": np.zeros(3)}, path)
     with pytest.raises(ValueError, match="no saved estimator"):
         dgsr.load(path)
-    path.write_bytes(packed('{"kind": "dgsr.checkpoint"}', {}))
+    path.write_bytes(packed('{"kind": "dgsr.checkpoint"}', {"number": np.zeros(1)}))
     with pytest.raises(ValueError, match="not a saved estimator"):
         dgsr.load(path)
 
