@@ -114,26 +114,26 @@ def advanced_once():
     search.prepare(lambda: None)
     with parallel_config("sequential"):
         search.advance()
-        return search, search._in_processes(1)
+        return search, search._in_processes(range(3), 1, search._arguments)
 
 
 def test_the_archive_holds_the_best_of_every_island():
     search, found = advanced_once()
-    lowest = np.min([search.archive.nmse, *(island.shared["archive"]["nmse"] for island in found)], axis=0)
-    before = search.n_evaluations
+    lowest = np.min([search.archive.nmse, *(state["archive"]["nmse"] for state in found)], axis=0)
+    n_before = search.n_evaluations
     n_new = [
-        after.shared["budget"]["n_evaluations"] - island.shared["budget"]["n_evaluations"]
-        for island, after in zip(search._islands, found, strict=True)
+        after["budget"]["n_evaluations"] - before["budget"]["n_evaluations"]
+        for before, after in zip(search._states, found, strict=True)
     ]
     search._gather(found)
     np.testing.assert_array_equal(search.archive.nmse, lowest)
     assert min(n_new) > 0
-    assert search.n_evaluations == before + sum(n_new)
+    assert search.n_evaluations == n_before + sum(n_new)
 
 
 def test_islands_differ_in_their_numbers_and_shares_and_divide_the_exact_stages():
     search = islands("koza", n_islands=3)
-    states = [search._new_island(i).state() for i in range(3)]
+    states = [search._new_island(i) for i in range(3)]
     assert len({state["random_state"].tobytes() for state in states}) == 3
     assert [state["restarts"]["n"] for state in states] == [0, 1, 2]
     stages = [range(state["stage"], search.solver.n_stages, state["stage_step"]) for state in states]
@@ -143,21 +143,20 @@ def test_islands_differ_in_their_numbers_and_shares_and_divide_the_exact_stages(
 def test_the_best_programs_migrate_to_the_next_island_but_not_into_one_that_begins_again():
     search, found = advanced_once()
 
-    def programs(island):
-        return {tuple(tokens) for tokens in island.shared["generation"]["tokens"]}
+    def programs(state):
+        return {tuple(tokens) for tokens in state["generation"]["tokens"]}
 
     best = [
-        tuple(island.shared["generation"]["tokens"][np.argmin(island.shared["generation"]["nmse"])])
-        for island in found[:2]
+        tuple(state["generation"]["tokens"][np.argmin(state["generation"]["nmse"])]) for state in found[:2]
     ]
-    found[2].shared["generation"] = search._nothing.state_dict()
+    found[2]["generation"] = search._nothing.state_dict()
     after = search._with_migrants(found)
     assert programs(after[0]) == programs(found[0])  # the one before it has nothing
     assert best[0] in programs(after[1])
     assert programs(after[1]) >= programs(found[1])
     assert programs(after[2]) == set()
-    for island in after:
-        np.testing.assert_array_equal(island.shared["archive"]["nmse"], search.archive.nmse)
+    for state in after:
+        np.testing.assert_array_equal(state["archive"]["nmse"], search.archive.nmse)
 
 
 class Deadly:

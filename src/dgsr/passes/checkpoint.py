@@ -144,8 +144,6 @@ class Checkpoint:
         self.states = states()
         for n, state in enumerate(self.states):
             for path, value in _leaves(state, str(n)):
-                if hasattr(value, "detach"):  # a tensor
-                    value = value.detach().numpy()
                 if isinstance(value, np.ndarray):
                     arrays[path] = value
                 else:
@@ -224,8 +222,7 @@ def _check_like(state: Any, fresh: Any, path: str) -> None:
     elif hasattr(fresh, "shape"):
         shape, own = tuple(fresh.shape), tuple(getattr(state, "shape", ("none",)))
         is_one = path.startswith(("/archive", "/refinement", "/random_state"))
-        dtype = fresh.dtype if isinstance(fresh, np.ndarray) else fresh.detach().numpy().dtype
-        if (own != shape if is_one else own[1:] != shape[1:]) or state.dtype != dtype:
+        if (own != shape if is_one else own[1:] != shape[1:]) or state.dtype != fresh.dtype:
             raise ValueError(f"{path} is of shape {own}")
     else:  # a number may be None at first
         kinds = {float: (int, float), type(None): (int, float, type(None))}

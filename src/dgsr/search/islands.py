@@ -10,17 +10,15 @@ from __future__ import annotations
 
 import gc
 import os
-import pickle
 import uuid
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from functools import reduce
 from itertools import count
-from typing import Any, NamedTuple
+from typing import Any
 
-import cloudpickle
 import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
 from joblib.parallel import get_active_backend
@@ -38,9 +36,6 @@ _N_MIGRANTS = 5
 # Times in a row that processes may die before the fit goes on without any.
 _MOST_DEATHS = 3
 
-# Entries of a state that the islands exchange.
-_SHARED = ("archive", "queue", "generation", "evolved", "budget", "restarts", "history")
-
 State = dict[str, Any]
 
 
@@ -53,23 +48,6 @@ def number_of_islands(n_jobs: int | None) -> int:
     if n_jobs is not None and n_jobs > 0:
         return n_jobs
     return max(effective_n_jobs(n_jobs), 1)
-
-
-class Island(NamedTuple):
-    """The state of a search (`Search.state_dict`) between its rounds."""
-
-    shared: State  # what the islands exchange
-    own: bytes  # the rest, pickled
-
-    @classmethod
-    def of(cls, state: State) -> Island:
-        """Return the state of a search in two parts."""
-        own = {name: value for name, value in state.items() if name not in _SHARED}
-        return cls({name: state[name] for name in _SHARED}, pickle.dumps(own))
-
-    def state(self) -> State:
-        """Return the state as one."""
-        return self.shared | pickle.loads(self.own)
 
 
 class Islands(Search):
@@ -90,12 +68,11 @@ class Islands(Search):
         super().__init__(**arguments)
         self.n_islands = n_islands
         self._seed: int = arguments["seed"]
-        self._islands: list[Island] = []
-        self._is_warm = False  # whether processes have been started
+        self._states: list[State] = []
+        # What a process needs to make the search of an island, and the name that it keeps the search by.
+        self._arguments = {name: value for name, value in arguments.items() if name != "budget"}
         self._key = uuid.uuid4().hex
-        alone = {name: value for name, value in arguments.items() if name != "budget"}
-        # An array, since joblib's own processes are given a large one once and not with every call.
-        self._recipe: Any = np.frombuffer(cloudpickle.dumps(alone), dtype=np.uint8)
+        self._has_begun = False  # whether processes have been started
         config = self.config
         n_values = len(self.data.y) * config.batch_size * (config.evolution.generations + 1)
         self._n_rounds = int(np.clip(_VALUES // n_values, 1, _MOST_ROUNDS))
@@ -107,30 +84,32 @@ class Islands(Search):
 
     @staticmethod
     def _processes(n: int) -> Parallel:
-        return Parallel(n, prefer="processes", batch_size=1, pre_dispatch=n)
+        return Parallel(n, prefer="processes", batch_size=1, pre_dispatch=n, max_nbytes=None)
 
-    @contextmanager
-    def running(self) -> Iterator[None]:
-        """Keep the processes, and what they share, from one call of `advance` to the next."""
-        if self._cluster is not None and isinstance(self._recipe, np.ndarray):
-            # Every worker has a copy, so that one that dies does not take it along.
-            self._recipe = self._cluster.scatter(self._recipe, broadcast=True, hash=False)
-        with self._parallel:
-            yield
+    def running(self) -> AbstractContextManager[Any]:
+        """Return the context that keeps the processes from one call of `advance` to the next."""
+        return self._parallel
 
     def advance(self) -> None:
         """Let every island do a few rounds, and take in what they found."""
-        if not self._islands:
-            self._islands = [self._new_island(i) for i in range(self.n_islands)]
-        if not self._is_warm:
+        if not self._states:
+            self._states = [self._new_island(i) for i in range(self.n_islands)]
+        everyone = range(self.n_islands)
+        if not self._has_begun:
             with self.budget.stopped_clock():
-                self._in_processes(0)
-            self._is_warm = True
-        islands = self._in_processes(self._n_rounds)
-        self._gather(islands)
-        self._islands = self._with_migrants(islands)
+                self._in_processes(everyone, 0, self._arguments)
+            self._has_begun = True
+        found = self._in_processes(everyone, self._n_rounds)
+        # A process that took no part so far, or took the place of another, does not have the search yet.
+        missing = [i for i in everyone if found[i] is None]
+        if missing:
+            for i, state in zip(missing, self._in_processes(missing, self._n_rounds, self._arguments)):
+                found[i] = state
+        states = [state for state in found if state is not None]
+        self._gather(states)
+        self._states = self._with_migrants(states)
 
-    def _new_island(self, number: int) -> Island:
+    def _new_island(self, number: int) -> State:
         """Return what an island begins with: the state of this search, but for what tells islands apart."""
         state = super().state_dict()
         state["history"] = []
@@ -141,81 +120,80 @@ class Islands(Search):
             state["restarts"]["n"] = number
         state["stage"] += number
         state["stage_step"] = self.n_islands
-        return Island.of(state)
+        return state
 
-    def _in_processes(self, n_rounds: int) -> list[Island]:
-        """Return the islands after some rounds."""
+    def _in_processes(
+        self, numbers: Sequence[int], n_rounds: int, arguments: State | None = None
+    ) -> list[State | None]:
+        """Return some islands after some rounds, None for one whose process does not have the search."""
         shares = np.full(self.n_islands, self.budget.n_left // self.n_islands)
         shares[: self.budget.n_left % self.n_islands] += 1
 
         def calls() -> Iterator[Any]:
-            for island, share in zip(self._islands, shares.tolist(), strict=True):
-                seconds = max(self.budget.max_time - self.seconds, 0.0)
-                yield delayed(_advanced)(
-                    self._key, os.getpid(), self._recipe, island, n_rounds, share, seconds
-                )
+            for i in numbers:
+                left = int(shares[i]), max(self.budget.max_time - self.seconds, 0.0)
+                yield delayed(_advanced)(self._key, os.getpid(), arguments, self._states[i], n_rounds, *left)
 
         workers = self._workers()
         for n_deaths in count(1):
             try:
-                islands = list(self._parallel(calls()))
-                if workers - self._workers():
-                    warnings.warn("A worker of the cluster is gone; others do its part again.", stacklevel=2)
-                return islands
+                found = list(self._parallel(calls()))
+                break
             except BrokenProcessPool:
                 goes_on = "others take its place"
                 if n_deaths == _MOST_DEATHS:
                     self._parallel, goes_on = self._processes(1), "the search goes on in this one"
                 warnings.warn(f"A process of the search was killed; {goes_on}.", stacklevel=2)
-        raise AssertionError("unreachable")
+        if workers - self._workers():
+            warnings.warn("A worker of the cluster is gone; others do its part again.", stacklevel=2)
+        return found
 
     def _workers(self) -> set[str]:
         """Return the addresses of the workers of a cluster; joblib's own processes have none."""
         return set() if self._cluster is None else set(self._cluster.ncores())
 
-    def _gather(self, islands: list[Island]) -> None:
+    def _gather(self, states: list[State]) -> None:
         """Count what the islands evaluated, and take in what they found."""
-        for before, after in zip(self._islands, islands, strict=True):
+        for before, after in zip(self._states, states, strict=True):
             for name in ("n_evaluations", "n_invalid"):
-                n_new = after.shared["budget"][name] - before.shared["budget"][name]
+                n_new = after["budget"][name] - before["budget"][name]
                 setattr(self.budget, name, getattr(self.budget, name) + n_new)
-        for best in self._of_all(islands, "archive"):
+        for best in self._of_all(states, "archive"):
             entered = np.flatnonzero(best.nmse < self.archive.nmse)
             self.archive.update(best.programs[entered], best.nmse[entered])
         for name, n in (("queue", self.config.queue_size), ("generation", self.config.batch_size)):
-            setattr(self, name, _together(self._of_all(islands, name)).best(n))
-        self.evolved = _together(self._of_all(islands, "evolved"))
-        self.restarts.n = sum(island.shared["restarts"]["n"] for island in islands)
-        entries = [entry for island in islands for entry in island.shared["history"]]
+            setattr(self, name, _together(self._of_all(states, name)).best(n))
+        self.evolved = _together(self._of_all(states, "evolved"))
+        self.restarts.n = sum(state["restarts"]["n"] for state in states)
+        entries = [entry for state in states for entry in state["history"]]
         if entries:
             mean_reward = float(np.mean([entry["mean_reward"] for entry in entries]))
             self._add_to_history(mean_reward, max(entry["best_reward"] for entry in entries))
 
-    def _of_all(self, islands: list[Island], name: str) -> list[Scored]:
+    def _of_all(self, states: list[State], name: str) -> list[Scored]:
         """Return the programs of a name in the states of all islands."""
-        return [Scored.from_state_dict(self.library, island.shared[name]) for island in islands]
+        return [Scored.from_state_dict(self.library, state[name]) for state in states]
 
-    def _with_migrants(self, islands: list[Island]) -> list[Island]:
+    def _with_migrants(self, states: list[State]) -> list[State]:
         """Give every island the archive of all, and the best programs of the island before it."""
-        archive = self.archive.state_dict()
-        generations = self._of_all(islands, "generation")
+        shared = {"archive": self.archive.state_dict(), "history": []}
+        generations = self._of_all(states, "generation")
         found = []
-        for island, before, own in zip(islands, [generations[-1], *generations], generations):
-            shared = island.shared | {"history": [], "archive": archive}
+        for state, before, own in zip(states, [generations[-1], *generations], generations):
+            changed = dict(shared)
             if len(own.nmse):  # one that has just begun again stays by itself
-                shared["generation"] = own.and_also(before.best(_N_MIGRANTS)).state_dict()
-            found.append(Island(shared, island.own))
+                changed["generation"] = own.and_also(before.best(_N_MIGRANTS)).state_dict()
+            found.append(state | changed)
         return found
 
     def state_dict(self) -> State:
         """Return all that `load_state_dict` needs to go on exactly as this search would."""
-        islands = {str(i): island.state() for i, island in enumerate(self._islands)}
-        return super().state_dict() | {"islands": islands}
+        return super().state_dict() | {"islands": {str(i): state for i, state in enumerate(self._states)}}
 
     def load_state_dict(self, saved: State) -> None:
         """Go on where a search of the same data with the same settings was saved."""
         super().load_state_dict(saved)
-        self._islands = [Island.of(saved["islands"][str(i)]) for i in range(len(saved["islands"]))]
+        self._states = [saved["islands"][str(i)] for i in range(len(saved["islands"]))]
 
 
 def _together(parts: list[Scored]) -> Scored:
@@ -230,13 +208,13 @@ _kept: dict[str, Search] = {}
 def _advanced(
     key: str,
     pid: int,
-    recipe: Any,
-    island: Island,
+    arguments: State | None,
+    state: State,
     n_rounds: int,
     n_evaluations: int,
     seconds: float,
-) -> Island:
-    """Return an island after some rounds.
+) -> State | None:
+    """Return the state of an island after some rounds.
 
     Parameters
     ----------
@@ -244,34 +222,38 @@ def _advanced(
         What tells the fit from others.
     pid : int
         The process of the fit.
-    recipe : ndarray of uint8, or a future of dask with it
-        The pickled arguments of the `Search`.
-    island : Island
+    arguments : dict or None
+        Those of the `Search`, which a process keeps.
+    state : dict
     n_rounds : int
     n_evaluations, seconds : int, float
         Evaluations and seconds that are left to the island.
+
+    Returns
+    -------
+    dict or None
+        None if this process does not have the search, and is not given the arguments either.
     """
+    # Taken out while it is used, since a backend may run two islands in threads of one process.
+    search = _kept.pop(key, None)
     with one_thread(), np.errstate(all="ignore"):
-        # Taken out while it is used, since a backend may run two islands in threads of one process.
-        search = _kept.pop(key, None)
         if search is None:
-            if not isinstance(recipe, np.ndarray):
-                # Where dask has one core left, joblib computes in this process and resolves no futures.
-                recipe = recipe.result()
-            search = Search(**pickle.loads(recipe.data))
+            if arguments is None:
+                return None
+            search = Search(**arguments)
             compile_kernels(search.library.has_constants)
             if os.getpid() != pid:
                 # loky collects garbage every second, which would take a tenth of it with all these modules.
                 gc.unfreeze()
                 gc.collect()
                 gc.freeze()
-        search.load_state_dict(island.state())
+        search.load_state_dict(state)
         search.budget.allow(n_evaluations, seconds)
         for _ in range(n_rounds):
             if search.stop_reason() is not None:
                 break
             search.advance()
-        advanced = Island.of(search.state_dict())
+        advanced = search.state_dict()
     _kept.clear()
     _kept[key] = search
     return advanced

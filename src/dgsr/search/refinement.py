@@ -157,40 +157,39 @@ class Refinement:
             (share * (loss - config.entropy_weight * entropy)).backward()
         self.optimizer.step()
 
-    def weights(self) -> dict[str, torch.Tensor]:
-        """Return a copy of the decoder's weights."""
-        return {name: tensor.clone() for name, tensor in self.generator.decoder.state_dict().items()}
-
-    def load_weights(self, weights: dict[str, torch.Tensor]) -> None:
+    def load_weights(self, weights: dict[str, np.ndarray]) -> None:
         """Take over the weights of another search, if its decoder has the same shapes."""
-        decoder = self.generator.decoder
-        if _shapes(decoder.state_dict()) == _shapes(weights):
-            decoder.load_state_dict(weights)
+        own = self.generator.decoder.state_dict()
+        if {name: tuple(tensor.shape) for name, tensor in own.items()} == {
+            name: weight.shape for name, weight in weights.items()
+        }:
+            self.generator.decoder.load_state_dict(_tensors(weights))
 
     def state_dict(self) -> dict[str, Any]:
-        """Return what `load_state_dict` needs to go on training."""
+        """Return what `load_state_dict` needs to go on training, tensors as arrays."""
         moments = self.optimizer.state_dict()["state"]
         return {
-            "decoder": self.weights(),
-            "optimizer": {i: {k: v.clone() for k, v in m.items()} for i, m in moments.items()},
+            "decoder": _arrays(self.generator.decoder.state_dict()),
+            "optimizer": {i: _arrays(own) for i, own in moments.items()},
             "baseline": self.baseline.value,
         }
 
     def load_state_dict(self, saved: dict[str, Any]) -> None:
         """Go on training from what was saved."""
-        import torch
-
-        weights = {name: torch.as_tensor(weight) for name, weight in saved["decoder"].items()}
-        self.generator.decoder.load_state_dict(weights)
+        self.generator.decoder.load_state_dict(_tensors(saved["decoder"]))
         groups = self.optimizer.state_dict()["param_groups"]
-        # Copies, because Adam goes on writing into the tensors it is given.
-        moments = {
-            int(i): {name: torch.as_tensor(moment).clone() for name, moment in own.items()}
-            for i, own in saved["optimizer"].items()
-        }
+        moments = {int(i): _tensors(own) for i, own in saved["optimizer"].items()}
         self.optimizer.load_state_dict({"state": moments, "param_groups": groups})
         self.baseline.value = saved["baseline"]
 
 
-def _shapes(tensors: dict[str, torch.Tensor]) -> dict[str, torch.Size]:
-    return {name: tensor.shape for name, tensor in tensors.items()}
+def _arrays(tensors: dict[str, torch.Tensor]) -> dict[str, np.ndarray]:
+    """Return copies of tensors as arrays."""
+    return {name: tensor.detach().numpy().copy() for name, tensor in tensors.items()}
+
+
+def _tensors(arrays: dict[str, np.ndarray]) -> dict[str, torch.Tensor]:
+    """Return copies of arrays as tensors, which Adam may go on writing into."""
+    import torch
+
+    return {name: torch.tensor(array) for name, array in arrays.items()}
