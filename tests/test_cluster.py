@@ -7,12 +7,11 @@ import signal
 import threading
 import warnings
 
+import distributed
 import pytest
 from joblib import parallel_config
 
 from test_islands import X, Y, assert_same, in_turns, small
-
-distributed = pytest.importorskip("distributed")
 
 
 @pytest.fixture(scope="module")

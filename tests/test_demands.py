@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -62,8 +63,7 @@ def test_every_formula_has_what_is_required(settings):
 
 
 def test_columns_go_by_their_names():
-    pandas = pytest.importorskip("pandas")
-    table = pandas.DataFrame(X, columns=["mass", "weight", "speed"])
+    table = pd.DataFrame(X, columns=["mass", "weight", "speed"])
     model = DGSRRegressor(
         generator=None, max_evaluations=5_000, random_state=0, required=["speed"], forbidden=["mass"]
     ).fit(table, Y)
