@@ -30,7 +30,7 @@ def longer_formulas(
     Parameters
     ----------
     archive : ParetoArchive
-        Of a library with constants.
+        The archive of a search with constants.
     evolved : Scored
         The programs of the last round.
     data : DataSet
