@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
-from functools import partial
 from numbers import Integral, Real
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -17,7 +16,6 @@ from sklearn.utils.validation import _check_sample_weight, validate_data
 from dgsr import saving
 from dgsr.constants.scaling import check_can_scale
 from dgsr.constants.uncertainty import Uncertainty
-from dgsr.evolution import EvolutionConfig
 from dgsr.expressions.constraints import Constraints
 from dgsr.expressions.expression import Expression
 from dgsr.expressions.library import Library, library_over
@@ -26,19 +24,14 @@ from dgsr.pareto import SELECTIONS, Candidate, ParetoFront
 from dgsr.passes import LOSSES, Loss, Outcome, Passes, check_loss
 from dgsr.passes.beginning import Beginning, LastFit
 from dgsr.passes.demands import Demands
-from dgsr.passes.initial import initial_programs
-from dgsr.preprocessing import check_spread, prepare
+from dgsr.passes.plan import planned
+from dgsr.preprocessing import check_spread
 from dgsr.reporting.facts import evenly_spaced_rows
 from dgsr.reporting.progress import SearchProgress, print_line, search_shown
-from dgsr.search import OBJECTIVES, Budget, Search, SearchConfig
-from dgsr.search.compiling import compile_kernels
-from dgsr.search.islands import Islands, number_of_islands
+from dgsr.search import OBJECTIVES
 
 if TYPE_CHECKING:
     from dgsr.generator.generator import Generator
-
-# Share of the rows that selection="holdout" chooses by.
-_HELD_OUT = 0.25
 
 
 class DGSRRegressor(FittedRegressor):
@@ -294,57 +287,11 @@ class DGSRRegressor(FittedRegressor):
         check_loss(self.loss, targets)
         parameters = self.get_params(deep=False)
         begin = Beginning.of(parameters, self.library_, last)
-        prepared = prepare(
-            X,
-            y,
-            sample_weight,
-            rescale=self.library_.has_constants,
-            max_rows=self.max_rows,
-            held_out=_HELD_OUT if self.selection == "holdout" else 0.0,
-            scales=begin.column_scales,
-            seed=begin.seed,
-        )
-        constraints = Constraints(
-            min_length=self.min_length,
-            max_length=self.max_length,
-            forbidden_columns=demands.forbidden_columns,
-            required=demands.required,
-        )
-        initial, constraints = initial_programs(
-            self.initial_formulas, self.library_, names, prepared.column_scales, constraints
-        )
-        generator = self._resolve_generator(constraints, begin.seed)
-        n_islands = number_of_islands(self.n_jobs)
-        if begin.checkpoint is not None:
-            parameters |= {"library": self.library_, "generator": generator, "n_jobs": n_islands}
-            begin.checkpoint.claim(begin.seed, parameters, (X, y, sample_weight))
-        compile_kernels(self.library_.has_constants, print_line if self.verbose else None)
-        make_search = partial(
-            Search if n_islands == 1 else partial(Islands, n_islands=n_islands),
-            library=self.library_,
-            constraints=constraints,
-            config=self._search_config(),
-            generator=generator,
-            engine=self.gp,
-            seed=begin.seed,
-            budget=Budget(int(self.max_evaluations), self.max_time),
-        )
-        searches = Passes(
-            prepared,
-            self.loss,
-            make_search,
-            self.library_,
-            demands.required,
-            names,
-            self.selection,
-            self.tolerance,
-            initial,
-            begin.checkpoint,
-        )
+        searches = planned(parameters, (X, y, sample_weight), names, demands, begin, self._resolve_generator)
         self._run(searches, begin.search)
         if self.warm_start:
-            state = searches.search.state_dict()
-            self._last_fit = LastFit(begin.n_fits + 1, self.library_, prepared.column_scales, state)
+            state, scales = searches.search.state_dict(), searches.prepared.column_scales
+            self._last_fit = LastFit(begin.n_fits + 1, self.library_, scales, state)
         if self.verbose:
             loss = min(candidate.loss for candidate in self.pareto_front_)
             print_line(
@@ -367,18 +314,6 @@ class DGSRRegressor(FittedRegressor):
         if repeated:
             raise ValueError(f"X has several columns named {repeated[0]!r}; give each its own name.")
         return X, np.asarray(y, dtype=np.float64), sample_weight
-
-    def _search_config(self) -> SearchConfig:
-        return SearchConfig(
-            max_evaluations=int(self.max_evaluations),
-            max_time=self.max_time,
-            tolerance=float(self.tolerance),
-            batch_size=int(self.batch_size),
-            objective=self.objective,
-            refine=self.refine,
-            look_up=self.look_up,
-            evolution=EvolutionConfig(generations=int(self.gp_generations)),
-        )
 
     def _run(self, searches: Passes, state: dict[str, Any] | None) -> None:
         """Search, and leave a fitted estimator behind however it ends."""

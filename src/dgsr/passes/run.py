@@ -72,6 +72,7 @@ class Passes:
 
     Attributes
     ----------
+    prepared : Prepared
     outcome : Outcome or None
         The best so far; None before a pass has ended, or without a formula that is finite on all rows.
     search : Search
@@ -95,7 +96,7 @@ class Passes:
         initial: Initial | None = None,
         checkpoint: Checkpoint | None = None,
     ) -> None:
-        self._prepared, self._loss, self._make_search = prepared, loss, make_search
+        self.prepared, self._loss, self._make_search = prepared, loss, make_search
         self._library, self._required, self._feature_names = library, required, feature_names
         self._selection, self._tolerance = selection, tolerance
         self._initial = initial
@@ -126,8 +127,8 @@ class Passes:
         saved = [] if self._checkpoint is None else self._checkpoint.states
         # A loss may overflow, whatever the caller has told numpy to do then.
         with one_thread(), np.errstate(all="ignore"):
-            for number, step in enumerate(passes(self._loss, self._prepared.data.y)):
-                rows = self._prepared
+            for number, step in enumerate(passes(self._loss, self.prepared.data.y)):
+                rows = self.prepared
                 if number and not step.goes_on and self.search.archive.best_nmse() < _NEARLY_EXACT:
                     # There is no noise whose size could matter, so the search of the first pass goes on.
                     step = step._replace(loss="squared", goes_on=True)
@@ -173,7 +174,7 @@ class Passes:
         best_nmse = search.archive.best_nmse()
         if np.isfinite(best_nmse):
             programs = search.archive.population()
-            best = rescaled(programs[len(programs) - 1], self._prepared.column_scales)
+            best = rescaled(programs[len(programs) - 1], self.prepared.column_scales)
             best = best.with_feature_names(self._feature_names)
             share = search.budget.share
             callback(SearchProgress(search.n_evaluations, search.seconds, best_nmse, best, share))
@@ -249,7 +250,7 @@ class Passes:
         chosen = front[front.select("accuracy" if no_rows_held_out else self._selection)]
         bits = -np.inf
         if chosen.loss > self._tolerance:
-            data = self._prepared.data
+            data = self.prepared.data
             bits = chosen.description_length + description(step.loss, data, chosen.expression(data.columns.T))
         if self.outcome is None or step.goes_on or bits < self.outcome.bits:
             loss = step.loss if self._loss == "auto" else self._loss

@@ -1,0 +1,120 @@
+"""From the parameters of a fit and its data to the searches that it runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dgsr.evolution import EvolutionConfig
+from dgsr.expressions.constraints import Constraints
+from dgsr.passes.beginning import Beginning
+from dgsr.passes.demands import Demands
+from dgsr.passes.initial import initial_programs
+from dgsr.passes.run import Passes
+from dgsr.preprocessing import prepare
+from dgsr.reporting.progress import print_line
+from dgsr.search import Budget, Search, SearchConfig
+from dgsr.search.compiling import compile_kernels
+from dgsr.search.islands import Islands, number_of_islands
+
+if TYPE_CHECKING:
+    from dgsr.generator.generator import Generator
+
+# Share of the rows that selection="holdout" chooses by.
+_HELD_OUT = 0.25
+
+
+def planned(
+    parameters: Mapping[str, Any],
+    data: tuple[np.ndarray, np.ndarray, np.ndarray | None],
+    feature_names: Sequence[str] | None,
+    demands: Demands,
+    begin: Beginning,
+    choose_generator: Callable[[Constraints, int], Generator | None],
+) -> Passes:
+    """Return the searches of a fit; its kernels are compiled, and its checkpoint is claimed.
+
+    Parameters
+    ----------
+    parameters : mapping of str to object
+        Those of the estimator.
+    data : tuple of (X, y, sample_weight)
+        Arrays of shapes (n_samples, n_features) and (n_samples,); the weights may be None.
+    feature_names : sequence of str or None
+    demands : Demands
+        What the formulas must have and must not, with the library.
+    begin : Beginning
+    choose_generator : callable
+        A function that returns the generator for constraints and a seed.
+
+    Returns
+    -------
+    Passes
+
+    Raises
+    ------
+    ValueError
+        If the initial formulas, the generator or the checkpoint are unusable.
+    """
+    library = demands.library
+    prepared = prepare(
+        *data,
+        rescale=library.has_constants,
+        max_rows=parameters["max_rows"],
+        held_out=_HELD_OUT if parameters["selection"] == "holdout" else 0.0,
+        scales=begin.column_scales,
+        seed=begin.seed,
+    )
+    constraints = Constraints(
+        min_length=parameters["min_length"],
+        max_length=parameters["max_length"],
+        forbidden_columns=demands.forbidden_columns,
+        required=demands.required,
+    )
+    initial, constraints = initial_programs(
+        parameters["initial_formulas"], library, feature_names, prepared.column_scales, constraints
+    )
+    generator = choose_generator(constraints, begin.seed)
+    n_islands = number_of_islands(parameters["n_jobs"])
+    if begin.checkpoint is not None:
+        what_matters = {**parameters, "library": library, "generator": generator, "n_jobs": n_islands}
+        begin.checkpoint.claim(begin.seed, what_matters, data)
+    compile_kernels(library.has_constants, print_line if parameters["verbose"] else None)
+    config = _search_config(parameters)
+    make_search = partial(
+        Search if n_islands == 1 else partial(Islands, n_islands=n_islands),
+        library=library,
+        constraints=constraints,
+        config=config,
+        generator=generator,
+        engine=parameters["gp"],
+        seed=begin.seed,
+        budget=Budget(config.max_evaluations, config.max_time),
+    )
+    return Passes(
+        prepared,
+        parameters["loss"],
+        make_search,
+        library,
+        demands.required,
+        feature_names,
+        parameters["selection"],
+        parameters["tolerance"],
+        initial,
+        begin.checkpoint,
+    )
+
+
+def _search_config(parameters: Mapping[str, Any]) -> SearchConfig:
+    """Return the settings of the search."""
+    names = ("max_time", "objective", "refine", "look_up")
+    return SearchConfig(
+        max_evaluations=int(parameters["max_evaluations"]),
+        tolerance=float(parameters["tolerance"]),
+        batch_size=int(parameters["batch_size"]),
+        evolution=EvolutionConfig(generations=int(parameters["gp_generations"])),
+        **{name: parameters[name] for name in names},
+    )
