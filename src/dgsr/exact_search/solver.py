@@ -15,6 +15,7 @@ from dgsr.exact_search.limits import (
     LOOKS_OF_REPAIR,
     MOST_REPAIRED,
     N_POINTS,
+    SMALL,
 )
 from dgsr.exact_search.stages import STAGES, Stage, find_law
 from dgsr.expressions.constraints import Grammar
@@ -45,7 +46,7 @@ class ExactSolver:
         Fitted constants are left out of it.
     data : DataSet
     grammar : Grammar
-        Programs that do not meet it are not found.
+        Programs that do not meet it are not found. Columns that it forbids change nothing that is found.
     size : int
         Number of subprograms in the large bank, in which all stages but the first search.
 
@@ -61,15 +62,17 @@ class ExactSolver:
     def __init__(self, library: Library, data: DataSet, grammar: Grammar, size: int = LARGE) -> None:
         self.library, self.size = library, size
         self.grammar = grammar
+        columns = np.arange(len(data.columns))
+        self._usable = columns[grammar.is_variable[library.first_variable + columns]]  # not forbidden
         rows = spread_rows(len(data.y))
         self._columns = np.ascontiguousarray(data.columns[:, rows])
         self._y = data.y[rows].astype(np.float64)
         self._has_points = len(rows) >= N_POINTS
         if self._has_points:
-            points = choose_points(self._columns)
+            points = choose_points(self._columns[self._usable])
             self._points = np.ascontiguousarray(self._columns[:, points])
             self._target = self._y[points]
-            self._bank = bank_of(library, len(data.columns)).at(self._points)
+            self._bank = self._filled_bank(SMALL)
             self._largest = self._bank  # the largest bank that has been filled so far
 
     def solve(self, stage: int, should_stop: Callable[[], bool] = lambda: False) -> Population:
@@ -99,7 +102,15 @@ class ExactSolver:
 
     @cached_property
     def _large_bank(self) -> Bank:
-        return bank_of(self.library, len(self._points), self.size).at(self._points)
+        return self._filled_bank(self.size)
+
+    def _filled_bank(self, size: int) -> Bank:
+        """Return the bank of the usable columns with its values at the points."""
+        bank = bank_of(self.library, len(self._usable), size).at(self._points[self._usable])
+        # The bank writes its columns as the first of the library; the k-th gets the token of the k-th usable.
+        first_variable = self.library.first_variable
+        tokens = np.append(np.arange(first_variable), first_variable + self._usable)
+        return bank._replace(token=tokens[bank.token])
 
     def _is_law(self, program: np.ndarray, n: int) -> bool:
         """Return whether the first n tokens meet the grammar and have the target's values at all rows."""
