@@ -1,4 +1,4 @@
-"""The exact solver where the grammar forbids columns."""
+"""The exact solver where the grammar forbids columns, and where it goes on at another stage."""
 
 from __future__ import annotations
 
@@ -104,3 +104,18 @@ def test_a_fit_with_a_forbidden_column_finds_the_law_at_once(law):
     assert regressor.n_evaluations_ == 1
     assert regressor.stop_reason_ == "exact fit"
     np.testing.assert_allclose(regressor.predict(X), y, rtol=1e-9)
+
+
+@pytest.mark.parametrize("stage", [1, 2])
+def test_going_on_at_a_stage_is_the_same_whatever_was_searched_before(stage):
+    """The near miss is one that the large bank repairs and the small one does not."""
+    columns = columns_of(2)
+    y = np.log(columns[0]) * (columns[1] + np.exp(columns[0] + np.exp(columns[1])))
+    near_miss = population(get_library("koza", 2), "mul log x1 sin x2")
+    expected = ["mul log x1 add x2 exp add x1 exp x2"] if stage > 1 else []
+    fresh, loaded, searched = (solver_of(columns, y) for _ in range(3))
+    loaded.go_on(2)
+    searched.solve(1)
+    for solver in (fresh, loaded, searched):
+        solver.go_on(stage)
+        assert texts_of(solver.repair(near_miss)) == expected

@@ -73,7 +73,7 @@ class ExactSolver:
             self._points = np.ascontiguousarray(self._columns[:, points])
             self._target = self._y[points]
             self._bank = self._filled_bank(SMALL)
-            self._largest = self._bank  # the largest bank that has been filled so far
+            self._largest = self._bank  # the largest bank that has been searched so far
 
     def solve(self, stage: int, should_stop: Callable[[], bool] = lambda: False) -> Population:
         """Search for the whole law at one stage; return the program, or none.
@@ -96,9 +96,9 @@ class ExactSolver:
         return self._population(tokens[: n > 0], np.array([n] if n > 0 else [], dtype=np.int64))
 
     def go_on(self, stage: int) -> None:
-        """Be as if all stages before one had been searched."""
-        if stage > 1 and self._has_points:
-            self._largest = self._large_bank
+        """Be as if all stages before one had been searched, and no others."""
+        if self._has_points:
+            self._largest = self._large_bank if stage > 1 else self._bank
 
     @cached_property
     def _large_bank(self) -> Bank:
