@@ -72,9 +72,9 @@ def main() -> None:
         "formula": str(model.expression_),
     }
     print(
-        f"{arguments.rows:,} rows, {arguments.columns} columns, {result['table_bytes'] / 1e9:.2f} GB: the first "
-        f"formula after {result['seconds_to_first_formula']} s, the fit after {result['seconds']} s; peak of the "
-        f"memory {before / 1e9:.2f} GB before the fit, {result['peak_bytes'] / 1e9:.2f} GB after it"
+        f"{arguments.rows:,} rows, {arguments.columns} columns, {result['table_bytes'] / 1e9:.2f} GB\n"
+        f"first formula after {result['seconds_to_first_formula']} s, fit after {result['seconds']} s\n"
+        f"peak of the memory: {before / 1e9:.2f} GB before the fit, {result['peak_bytes'] / 1e9:.2f} GB after"
     )
     print(result["formula"])
     arguments.out.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
