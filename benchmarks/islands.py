@@ -1,10 +1,11 @@
 """What do several searches of one fit do in the time of one (`n_jobs`)?
 
-    python benchmarks/islands.py --out islands.json --records DIRECTORY
+    python benchmarks/islands.py [--no-migrants] --out islands.json --records DIRECTORY
 
 The first part compares evaluations a second on data that no formula fits exactly, in runs that take turns.
 The second compares the seconds to the law on the problems of SRBench that a committed run with one search, of
-another seed, found in 5 to 15 seconds. A run that finds no law counts with all its seconds.
+another seed, found in 5 to 15 seconds. A run that finds no law counts with all its seconds. With
+`--no-migrants` it is made once more with islands between which no formula migrates, the control.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ import numpy as np
 
 from dgsr import DGSRRegressor
 from dgsr.benchmarking import run_set, wilson_interval
+from dgsr.benchmarking.environment import environment
+from dgsr.search import islands
 
 RESULTS = Path(__file__).parent / "results" / "srbench_feynman_dgsr.jsonl"
 
@@ -56,30 +59,37 @@ def compare_speeds(n_jobs: int, seconds: float, runs: int) -> list[dict]:
     return rows
 
 
-def compare_seconds(n_jobs: int, seconds: float, seeds: int, directory: Path) -> list[dict]:
-    problems = slow_problems()
-    rows = []
-    for n in (1, n_jobs):
-        records = run_set(
-            "srbench_feynman",
-            problems,
-            ["dgsr"],
-            seeds=range(1, 1 + seeds),
-            budget=10**9,
-            out=directory / f"islands_{n}.jsonl",
-            options={"dgsr": {"max_time": seconds, "n_jobs": n}},
-        )
-        found = sum(record["recovered"] for record in records)
-        spent = [record["seconds"] if record["recovered"] else seconds for record in records]
-        low, high = wilson_interval(found, len(records))
-        rows.append(
-            {"n_jobs": n, "runs": len(records), "found": found, "median_seconds": statistics.median(spent)}
-        )
-        print(
-            f"n_jobs={n}: {found} of {len(records)} laws ({100 * low:.0f} to {100 * high:.0f}%), "
-            f"median {rows[-1]['median_seconds']:.1f} s",
-            flush=True,
-        )
+def seconds_to_laws(n_jobs: int, seconds: float, seeds: int, out: Path) -> dict:
+    """Return how many laws a number of searches finds, and the median of the seconds that it takes."""
+    records = run_set(
+        "srbench_feynman",
+        slow_problems(),
+        ["dgsr"],
+        seeds=range(1, 1 + seeds),
+        budget=10**9,
+        out=out,
+        options={"dgsr": {"max_time": seconds, "n_jobs": n_jobs}},
+    )
+    found = sum(record["recovered"] for record in records)
+    median = statistics.median(record["seconds"] if record["recovered"] else seconds for record in records)
+    low, high = wilson_interval(found, len(records))
+    print(
+        f"{out.stem}: {found} of {len(records)} laws ({100 * low:.0f} to {100 * high:.0f}%), "
+        f"median {median:.1f} s",
+        flush=True,
+    )
+    return {"n_jobs": n_jobs, "runs": len(records), "found": found, "median_seconds": median}
+
+
+def compare_seconds(
+    n_jobs: int, seconds: float, seeds: int, directory: Path, no_migrants: bool
+) -> list[dict]:
+    directory.mkdir(parents=True, exist_ok=True)
+    rows = [seconds_to_laws(n, seconds, seeds, directory / f"islands_{n}.jsonl") for n in (1, n_jobs)]
+    if no_migrants:
+        islands._N_MIGRANTS = 0  # formulas migrate in this process, that of the fits
+        out = directory / f"islands_{n_jobs}_no_migrants.jsonl"
+        rows.append(seconds_to_laws(n_jobs, seconds, seeds, out) | {"migrants": 0})
     return rows
 
 
@@ -87,17 +97,26 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--n-jobs", type=int, default=2)
     parser.add_argument("--pairs", type=int, default=5, help="pairs of runs that compare speeds")
-    parser.add_argument("--seconds", type=float, default=10.0, help="seconds of each of them")
+    parser.add_argument("--seconds", type=float, default=20.0, help="seconds of each of them")
     parser.add_argument("--max-time", type=float, default=30.0, help="most seconds to a law")
-    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--seeds", type=int, default=2, help="runs of every law")
+    parser.add_argument("--no-migrants", action="store_true", help="measure islands without migration, too")
     parser.add_argument("--records", type=Path, required=True, help="folder of the records of every run")
     parser.add_argument("--out", type=Path, required=True)
     arguments = parser.parse_args()
-    arguments.records.mkdir(parents=True, exist_ok=True)
     begun = time.time()
+    settings = {name: value for name, value in vars(arguments).items() if not isinstance(value, Path)}
     result = {
+        "arguments": settings,
+        "environment": environment(),
         "speed": compare_speeds(arguments.n_jobs, arguments.seconds, arguments.pairs),
-        "laws": compare_seconds(arguments.n_jobs, arguments.max_time, arguments.seeds, arguments.records),
+        "laws": compare_seconds(
+            arguments.n_jobs,
+            arguments.max_time,
+            arguments.seeds,
+            arguments.records,
+            arguments.no_migrants,
+        ),
     }
     arguments.out.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
     print(f"{time.time() - begun:.0f} s")
