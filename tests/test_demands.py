@@ -110,9 +110,9 @@ def test_a_program_without_what_is_required_counts_and_is_worth_nothing():
     assert np.isinf(nmse[~has]).all()
     assert np.isfinite(nmse[has]).any()
     free = Search(DataSet.from_arrays(X, Y), library, Constraints(), config, None, seed=0)
-    np.testing.assert_array_equal(
-        programs.nmse(free.data)[has], programs[np.flatnonzero(has)].nmse(free.data)
-    )
+    with_required = random_population(400, library, constraints.grammar(library), new_state(1))
+    with_required = with_required[np.flatnonzero(has)]
+    np.testing.assert_array_equal(nmse[has], free.evaluate(with_required, len(with_required)))
 
 
 def names(programs, i):
@@ -128,7 +128,12 @@ def names(programs, i):
         ({"forbidden": "x1"}, "forbidden.*array-like"),
         ({"forbidden": ["x1", "x2", "x3"]}, "forbidden names every column; leave at least one"),
         ({"required": ["sin"], "forbidden": ["sin"]}, "'sin' is both required and forbidden"),
-        ({"forbidden": ["add"]}, "add"),
+        ({"forbidden": ["add"]}, "forbidden names 'add', which writes the scale or the offset"),
+        ({"initial_formulas": ["a*x1"], "required": ["x2"]}, r"initial_formulas\[0\]: it lacks 'x2'"),
+        (
+            {"initial_formulas": ["2*x1"], "required": ["mul"]},
+            r"initial_formulas\[0\]: it lacks 'mul' inside its scale and offset",
+        ),
         ({"initial_formulas": ["a*x1"], "forbidden": ["x1"]}, r"initial_formulas\[0\]: .*forbidden"),
         ({"initial_formulas": ["sin(x1)"], "forbidden": ["sin"]}, r"initial_formulas\[0\]: .*sin"),
         ({"required": ["arcsin", "arccos", "tanh"], "max_evaluations": 20}, "require less, or raise"),
@@ -144,3 +149,34 @@ def test_a_name_of_a_column_and_an_operator_is_the_columns():
     demands = Demands.of(["log"], None, library, ["log", "b"])
     assert demands.required == ("x1",)
     assert demands.library == library
+
+
+@pytest.mark.parametrize(
+    ("required", "law"),
+    [("inv", 2.5 / X[:, 0]), ("neg", 2.5 - X[:, 1]), ("exp", np.exp(0.4 * X[:, 2]))],
+)
+def test_a_required_operator_is_not_written_otherwise(required, law):
+    model = DGSRRegressor(generator=None, max_evaluations=20_000, random_state=0, required=[required]).fit(
+        X, law
+    )
+    assert model.pareto_front_[-1].loss < 1e-20
+    for candidate in model.pareto_front_:
+        assert required in [
+            candidate.expression.library.tokens[token].name for token in candidate.expression.tokens
+        ]
+
+
+@pytest.mark.parametrize("library", ["koza", "physics"])
+def test_a_warm_start_begins_with_nothing_that_is_forbidden_now(library):
+    settings = {"library": library, "generator": None, "max_evaluations": 2_000, "batch_size": 100}
+    model = DGSRRegressor(**settings, random_state=0, warm_start=True).fit(X, Y)
+    assert any("x1" in str(candidate.expression) for candidate in model.pareto_front_)
+    model.set_params(forbidden=["x1"], required=["x2"]).fit(X, Y)
+    for candidate in model.pareto_front_:
+        assert "x1" not in str(candidate.expression)
+        assert "x2" in str(candidate.expression)
+
+
+def test_targets_that_do_not_vary_need_nothing():
+    with pytest.raises(ValueError, match=r"y is 2\.5 in every row.*required=\['x1'\].*require nothing"):
+        DGSRRegressor(required=["x1"]).fit(X, np.full(len(X), 2.5))

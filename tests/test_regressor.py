@@ -338,7 +338,7 @@ def test_the_search_reads_no_more_rows_than_asked_and_the_front_all(monkeypatch,
             searched.append(data)
             super().__init__(data, **options)
 
-    monkeypatch.setattr("dgsr.regressor.Search", Spied)
+    monkeypatch.setattr("dgsr.passes.plan.Search", Spied)
     X, y = data(n_samples=60)
     models = [small(max_rows=max_rows, random_state=seed).fit(X, y) for seed in (0, 0, 1)]
     assert [d.columns.shape[1] for d in searched] == [n_searched] * 3
@@ -538,7 +538,7 @@ def test_max_time_is_read_at_fit_and_honoured(library):
 
 
 def test_compiling_is_not_counted_as_searching(monkeypatch):
-    monkeypatch.setattr("dgsr.regressor.compile_kernels", lambda has_constants, announce: time.sleep(1.5))
+    monkeypatch.setattr("dgsr.passes.plan.compile_kernels", lambda has_constants, announce: time.sleep(1.5))
     X, y = data()
     model = small(max_evaluations=2_000, max_time=1.0, tolerance=0.0).fit(X, y)
     assert model.stop_reason_ == "max_evaluations"
@@ -549,7 +549,7 @@ def test_compiling_is_told_where_progress_is_shown(monkeypatch, capsys):
     def compile_kernels(has_constants, announce):
         assert announce is None or not announce("compiling for this processor")
 
-    monkeypatch.setattr("dgsr.regressor.compile_kernels", compile_kernels)
+    monkeypatch.setattr("dgsr.passes.plan.compile_kernels", compile_kernels)
     X, y = data()
     small(max_evaluations=50, verbose=1).fit(X, y)
     assert capsys.readouterr().out.startswith("compiling for this processor\n")

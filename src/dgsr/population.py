@@ -120,8 +120,11 @@ class Population:
         )
 
     def of_width(self, width: int, n_constants: int | None = None) -> Population:
-        """Return the programs of at most `width` tokens in arrays for as many, and for as many constants."""
-        kept = self[self.lengths <= width]
+        """Return the programs that have room in arrays of such widths, in such arrays."""
+        has_room = self.lengths <= width
+        if n_constants is not None:
+            has_room &= self.is_constant.sum(axis=1) <= n_constants
+        kept = self[has_room]
         tokens = np.zeros((len(kept), width), dtype=np.int64)
         common = min(width, kept.tokens.shape[1])
         tokens[:, :common] = kept.tokens[:, :common]
@@ -131,6 +134,12 @@ class Population:
             common = min(n_constants, kept.constants.shape[1])
             constants[:, :common] = kept.constants[:, :common]
         return Population(kept.library, tokens, kept.lengths, constants)
+
+    @property
+    def is_constant(self) -> np.ndarray:
+        """Where the tokens of the programs are ``const``, shape (n_programs, max_length)."""
+        inside = np.arange(self.tokens.shape[1]) < self.lengths[:, None]
+        return inside & (self.tokens == self.library.index.get("const", -1))
 
     @classmethod
     def from_expressions(cls, expressions: Sequence[Expression]) -> Population:

@@ -36,8 +36,7 @@ def fit_constants(population: Population, data: DataSet) -> np.ndarray:
     Holt, Qian, van der Schaar, ICLR 2023, appendices "Benchmark Algorithms" and "Local Optima".
     """
     population.constants[:] = 1.0
-    inside = np.arange(population.tokens.shape[1]) < population.lengths[:, None]
-    is_constant = inside & (population.tokens == population.library.index["const"])
+    is_constant = population.is_constant
     for i in np.flatnonzero(is_constant.any(axis=1)):
         n_constants = int(is_constant[i].sum())
         program = population[i : i + 1]  # a view: writing to its constants writes to the population

@@ -103,6 +103,28 @@ class Constraints:
                 "must not be negative."
             )
 
+    def are_kept(self, tokens: np.ndarray, lengths: np.ndarray, library: Library) -> np.ndarray:
+        """Return which programs a search may keep: those with all that is required and no forbidden column.
+
+        Parameters
+        ----------
+        tokens : ndarray of shape (n_programs, max_length), int64
+        lengths : ndarray of shape (n_programs,), int64
+        library : Library
+            Library of the programs.
+
+        Returns
+        -------
+        ndarray of shape (n_programs,), bool
+        """
+        inside = np.arange(tokens.shape[1]) < lengths[:, None]
+        kept = np.ones(len(tokens), dtype=np.bool_)
+        for name in self.required:
+            kept &= ((tokens == library.index[name]) & inside).any(axis=1)
+        for column in self.forbidden_columns:
+            kept &= ~((tokens == library.first_variable + column) & inside).any(axis=1)
+        return kept
+
     def grammar(self, library: Library, n_variables: int | None = None) -> Grammar:
         """Return the table for `library`, of whose variables only the first `n_variables` may be used.
 

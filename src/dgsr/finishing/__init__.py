@@ -15,15 +15,20 @@ from dgsr.expressions.expression import Expression
 from dgsr.expressions.library import Library, Opcode
 from dgsr.expressions.programs import FreeProgram, to_program
 from dgsr.expressions.trees import Tree, map_leaves
-from dgsr.finishing.fits import Fits
+from dgsr.finishing.fits import Fits, FittedProgram
 from dgsr.finishing.forms import forms, plain
-from dgsr.finishing.programs import score, tree_of
+from dgsr.finishing.programs import score, tree_of, written
 from dgsr.finishing.snapping import snapped
 from dgsr.population import DataSet, Population
 
 
 def finish(
-    programs: Population, column_scales: np.ndarray, data: DataSet, library: Library, tolerance: float
+    programs: Population,
+    column_scales: np.ndarray,
+    data: DataSet,
+    library: Library,
+    tolerance: float,
+    required: frozenset[int] = frozenset(),
 ) -> list[Expression]:
     """Return each program as the formula a person would write for it.
 
@@ -38,6 +43,8 @@ def finish(
         Library of the programs and of the result.
     tolerance : float
         NMSE that counts as exact.
+    required : frozenset of int
+        Tokens that a formula keeps if its program has them, but for a column that has no effect on the data.
 
     Returns
     -------
@@ -52,7 +59,9 @@ def finish(
     """
     fits = Fits(data, library, tolerance)
     return [
-        _finished(programs.tokens[i, : programs.lengths[i]], programs.constants[i], column_scales, fits)
+        _finished(
+            programs.tokens[i, : programs.lengths[i]], programs.constants[i], column_scales, fits, required
+        )
         for i in range(len(programs))
     ]
 
@@ -63,15 +72,28 @@ def rescaled(expression: Expression, column_scales: np.ndarray) -> Expression:
     return Expression(expression.library, tokens, constants)
 
 
-def _finished(tokens: np.ndarray, constants: np.ndarray, column_scales: np.ndarray, fits: Fits) -> Expression:
+def _finished(
+    tokens: np.ndarray, constants: np.ndarray, column_scales: np.ndarray, fits: Fits, required: frozenset[int]
+) -> Expression:
     library = fits.library
     n_constants = int(np.sum(library.table.opcode[tokens] == Opcode.CONSTANT))
     program = FreeProgram(tokens, constants[:n_constants], np.ones(n_constants, dtype=bool))
-    start = fits.refitted(plain(_unscaled(tree_of(program, library), column_scales), fits))
+    tree = _unscaled(tree_of(program, library), column_scales)
+    start = fits.refitted(plain(tree, fits))
     finished = [snapped(form, start.nmse, fits) for form in forms(start, fits)]
-    # The simplest form is taken, and of equally simple ones the one that fits best.
-    best = min(finished, key=lambda f: (round(score(f.program, library), 6), f.nmse))
+    lost = required.difference(_simplest(finished, library).program.tokens)
+    if lost and max(lost) < library.first_variable:
+        # Operators may be written otherwise, an inverse as a quotient: then the program's own form stands.
+        own = fits.refitted(written(tree, library))
+        finished += [own, snapped(own, own.nmse, fits)]
+        finished = [form for form in finished if required <= set(form.program.tokens)] or finished
+    best = _simplest(finished, library)
     return Expression(library, best.program.tokens, best.program.constants)
+
+
+def _simplest(forms: list[FittedProgram], library: Library) -> FittedProgram:
+    """Return the simplest form, and of equally simple ones the one that fits best."""
+    return min(forms, key=lambda form: (round(score(form.program, library), 6), form.nmse))
 
 
 def _unscaled(tree: Tree, column_scales: np.ndarray) -> Tree:

@@ -36,7 +36,8 @@ class Demands(NamedTuple):
         Raises
         ------
         ValueError
-            If a name is unknown or in both, or nothing is left to write a formula with.
+            If a name is unknown or in both, every column is forbidden, or an operator without which scale and
+            offset cannot be written.
         """
         columns = [token.name for token in library.tokens[library.first_variable :]]
         known = {name: name for name in library.operators}
@@ -53,6 +54,12 @@ class Demands(NamedTuple):
         forbidden_columns = tuple(i for i, name in enumerate(columns) if name in tokens["forbidden"])
         if len(forbidden_columns) == len(columns):
             raise ValueError("forbidden names every column; leave at least one.")
+        needed = [name for name in ("add", "mul") if name in tokens["forbidden"]]
+        if needed and library.has_constants:
+            raise ValueError(
+                f"forbidden names {needed[0]!r}, which writes the scale or the offset of a formula; take it "
+                "out, or choose a library without constants."
+            )
         return cls(library.without(tokens["forbidden"]), forbidden_columns, tuple(tokens["required"]))
 
 

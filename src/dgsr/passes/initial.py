@@ -57,8 +57,8 @@ def initial_programs(
     Raises
     ------
     ValueError
-        If a formula cannot be read, not be written in the library, has no column or is too long; the message
-        says which one, and where in the text.
+        If a formula cannot be read, not be written in the library, has no column, is too long, has what is
+        forbidden or lacks what is required; the message says which one, and where in the text.
     """
     names = [f"x{i + 1}" for i in range(library.n_variables)] if feature_names is None else feature_names
     found = []
@@ -73,9 +73,7 @@ def initial_programs(
                     f"it has {program.length} tokens, and max_length is {constraints.max_length}; raise "
                     "max_length, or shorten it."
                 )
-            forbidden = {library.first_variable + i for i in constraints.forbidden_columns}
-            if forbidden.intersection(program.tokens.tolist()):
-                raise ValueError("it has a column that is forbidden; take it out of one of the two.")
+            _check_demands(program, constraints, list(names))
             found.append(program)
         except ValueError as error:
             raise ValueError(f"initial_formulas[{number}]: {error}") from error
@@ -86,6 +84,20 @@ def initial_programs(
     constraints = replace(constraints, max_constants=most)
     is_allowed = are_valid(programs.tokens, programs.lengths, constraints.grammar(library))
     return Initial(programs, is_allowed), constraints
+
+
+def _check_demands(program: Expression, constraints: Constraints, names: list[str]) -> None:
+    """Raise ValueError if a program has what is forbidden, or lacks what is required."""
+    library, tokens = program.library, set(program.tokens.tolist())
+    for column in constraints.forbidden_columns:
+        if library.first_variable + column in tokens:
+            raise ValueError(f"it has {names[column]!r}, which is forbidden; take it out of one of the two.")
+    for name in constraints.required:
+        token = library.index[name]
+        if token not in tokens:
+            column = token - library.first_variable
+            missing = repr(names[column]) if column >= 0 else f"{name!r} inside its scale and offset"
+            raise ValueError(f"it lacks {missing}, which is required; write it in, or require less.")
 
 
 def _expression(tree: Tree, library: Library) -> Expression:

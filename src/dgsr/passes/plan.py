@@ -16,9 +16,7 @@ from dgsr.passes.initial import initial_programs
 from dgsr.passes.run import Passes
 from dgsr.preprocessing import prepare
 from dgsr.reporting.progress import print_line
-from dgsr.search import Budget, Search, SearchConfig
-from dgsr.search.compiling import compile_kernels
-from dgsr.search.islands import Islands, number_of_islands
+from dgsr.search import Budget, Islands, Search, SearchConfig, compile_kernels, number_of_islands
 
 if TYPE_CHECKING:
     from dgsr.generator.generator import Generator
@@ -99,7 +97,7 @@ def planned(
         parameters["loss"],
         make_search,
         library,
-        demands.required,
+        constraints,
         feature_names,
         parameters["selection"],
         parameters["tolerance"],

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dgsr.constants.uncertainty import linear_leave_one_out
+from dgsr.expressions.constraints import Constraints
 from dgsr.expressions.expression import Expression
 from dgsr.expressions.library import Library
 from dgsr.finishing import finish, rescaled
@@ -19,9 +20,8 @@ from dgsr.passes.initial import Initial
 from dgsr.passes.losses import Loss, Pass, description, passes, precisions
 from dgsr.preprocessing import Prepared
 from dgsr.reporting.progress import SearchProgress
-from dgsr.search import Search
+from dgsr.search import Search, one_thread
 from dgsr.search import run as run_search
-from dgsr.search.threads import one_thread
 
 # Reasons to stop that leave something to the next pass.
 _SPENT = ("max_evaluations", "max_time")
@@ -58,8 +58,8 @@ class Passes:
     make_search : callable
         A function that returns a `Search` of `data`, a `DataSet`. All searches share one budget.
     library : Library
-    required : sequence of str
-        Names of tokens that every formula must have.
+    constraints : Constraints
+        What every formula must have.
     feature_names : sequence of str or None
     selection : str
         The rule that chooses from a front; see `ParetoFront.select`.
@@ -89,7 +89,7 @@ class Passes:
         loss: str | Loss,
         make_search: Callable[..., Search],
         library: Library,
-        required: Sequence[str],
+        constraints: Constraints,
         feature_names: Sequence[str] | None,
         selection: str,
         tolerance: float,
@@ -97,7 +97,7 @@ class Passes:
         checkpoint: Checkpoint | None = None,
     ) -> None:
         self.prepared, self._loss, self._make_search = prepared, loss, make_search
-        self._library, self._required, self._feature_names = library, required, feature_names
+        self._library, self._constraints, self._feature_names = library, constraints, feature_names
         self._selection, self._tolerance = selection, tolerance
         self._initial = initial
         self._checkpoint, self._ended = checkpoint, list[dict[str, Any]]()
@@ -137,7 +137,8 @@ class Passes:
                         rows = rows.with_precision(partial(self._precisions, step.loss))
                     self._begin(step, rows)
                     if number >= len(saved):
-                        self._give(state if step.goes_on or number == 0 else None)
+                        is_first = number == 0
+                        self._give(state if step.goes_on or is_first else None, is_first or not step.goes_on)
                 if number < len(saved):
                     self._load(saved[number])
                 self.search.budget.end_at(step.until)
@@ -159,9 +160,9 @@ class Passes:
         if self.stop_reason == "max_time" and n == 0:
             max_time = self.search.budget.limits[1]
             return f"max_time={max_time} ended before the first equation was evaluated; raise it."
-        if self._required:
+        if required := list(self._constraints.required):
             return (
-                f"None of {n} equations had all of required={list(self._required)} and finite values on "
+                f"None of {n} equations had all of {required=} and finite values on "
                 "every row of X; require less, or raise max_evaluations or max_time."
             )
         return (
@@ -190,11 +191,11 @@ class Passes:
         self.search = self._make_search(data=rows.search)
         self.search.budget.end_at(step.until)  # what it begins with is evaluated at once
 
-    def _give(self, state: dict[str, Any] | None) -> None:
-        """Let a search begin with what another one found, if its state is given, or with given programs."""
+    def _give(self, state: dict[str, Any] | None, with_initial: bool) -> None:
+        """Let a search begin with what another one found, if its state is given, and with given programs."""
         if state is not None:
             self.search.begin_with(state)
-        elif self._initial is not None:
+        if with_initial and self._initial is not None:
             self.search.begin_with_programs(*self._initial)
 
     def _load(self, state: dict[str, Any]) -> None:
@@ -260,17 +261,13 @@ class Passes:
         """Return the formulas that the search ends with, as a person would write them."""
         programs = self.search.archive.population()
         if not self._library.has_constants:
-            return self._with_required([programs[i] for i in range(len(programs))])
-        arguments = rows.column_scales, rows.fitted, self._library, self._tolerance
+            return [programs[i] for i in range(len(programs))]
+        required = frozenset(self._library.index[name] for name in self._constraints.required)
+        arguments = rows.column_scales, rows.fitted, self._library, self._tolerance, required
         longer = self.search.longer(rows.scaled)
-        return self._with_required(
-            [expression for found in (programs, longer) for expression in finish(found, *arguments)]
-        )
-
-    def _with_required(self, expressions: list[Expression]) -> list[Expression]:
-        """Leave out what lost a required column or operator, which did nothing on the data."""
-        tokens = {self._library.index[name] for name in self._required}
-        return [expression for expression in expressions if tokens <= set(expression.tokens.tolist())]
+        finished = [formula for found in (programs, longer) for formula in finish(found, *arguments)]
+        # A required column that did nothing on the data is gone now, and with it the formula.
+        return [formula for formula in finished if required <= set(formula.tokens.tolist())]
 
     def _precisions(self, loss: str | Loss, X: np.ndarray, y: np.ndarray) -> np.ndarray:
         """Return the precision of rows by the formula so far, or by the mean of y where it is undefined."""

@@ -33,7 +33,7 @@ class Budget:
     n_evaluations : int
         Programs evaluated so far.
     n_invalid : int
-        Those of them that are not finite on some sample.
+        Those of them that are not finite on some sample, or lack what is required.
     """
 
     def __init__(self, max_evaluations: int, max_time: float | None) -> None:

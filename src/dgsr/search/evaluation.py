@@ -91,8 +91,8 @@ class Evaluation(ABC):
     def __call__(self, population: Population, n_new: int = 0) -> np.ndarray:
         """Return the NMSE of every program, count the programs, and add the best ones to the archive.
 
-        Programs that the budget of evaluations or of time leaves out are not evaluated and get `inf`.
-        Constants are fitted, and written into `population`.
+        Programs that the budget of evaluations or of time leaves out are not evaluated and get `inf`, and so
+        do those that may not be kept. Constants are fitted, and written into `population`.
 
         Parameters
         ----------
@@ -103,24 +103,20 @@ class Evaluation(ABC):
         """
         nmse = np.full(len(population), np.inf)
         n = min(len(population), self.budget.n_left)
-        if not self.constraints.required:
+        if not self.constraints.required:  # the grammar keeps forbidden columns out
             nmse[:n] = self.score(population[:n], n_new)
             return nmse
-        has_required = self.has_required(population[:n])
-        at = np.flatnonzero(has_required)
+        may_be_kept = self.may_be_kept(population[:n])
+        at = np.flatnonzero(may_be_kept)
         programs = population[at]
-        nmse[at] = self.score(programs, int(has_required[:n_new].sum()))
+        nmse[at] = self.score(programs, int(may_be_kept[:n_new].sum()))
         population.constants[at] = programs.constants
-        self.budget.count(nmse[:n][~has_required])
+        self.budget.count(nmse[:n][~may_be_kept])
         return nmse
 
-    def has_required(self, population: Population) -> np.ndarray:
-        """Return which programs have all tokens that are required, shape (n_programs,)."""
-        found = np.ones(len(population), dtype=bool)
-        inside = np.arange(population.tokens.shape[1]) < population.lengths[:, None]
-        for name in self.constraints.required:
-            found &= ((population.tokens == self.library.index[name]) & inside).any(axis=1)
-        return found
+    def may_be_kept(self, population: Population) -> np.ndarray:
+        """Return which programs have all that is required and nothing forbidden, shape (n_programs,)."""
+        return self.constraints.are_kept(population.tokens, population.lengths, self.library)
 
 
 class Plain(Evaluation):
@@ -160,9 +156,7 @@ class Fitted(Evaluation):
             for array, values in zip(fit, fit_constants(population[part], self.data, n_iterations=0)):
                 array[part] = values
             n = part.stop
-        is_constant = population.tokens == self.library.index["const"]
-        inside = np.arange(population.tokens.shape[1]) < population.lengths[:, None]
-        with_constants = np.flatnonzero((is_constant & inside)[:n].any(axis=1))
+        with_constants = np.flatnonzero(population.is_constant[:n].any(axis=1))
         newcomers, others = with_constants[with_constants < n_new], with_constants[with_constants >= n_new]
         best_others = self._best(others, fit)
         self._fit(population, newcomers, fit, second_start=True)

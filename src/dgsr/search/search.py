@@ -282,9 +282,7 @@ class Search:
         programs = two_term_programs(self.data, self.library, self.grammar).of_width(n_tokens, n_constants)
         # Constraints on nesting are not looked at, for which a kernel would have to be compiled: evolution
         # does not begin with these programs.
-        constants = np.sum(programs.tokens == self.library.index["const"], axis=1)
-        meets = (programs.lengths >= self.grammar.min_length) & (constants <= self.grammar.max_constants)
-        programs = programs[np.flatnonzero(meets)]
+        programs = programs[np.flatnonzero(programs.lengths >= self.grammar.min_length)]
         nmse = self.evaluate(programs, len(programs))
         if len(nmse):
             self.record(nmse)
@@ -312,7 +310,7 @@ class Search:
 
     def longer(self, data: DataSet) -> Population:
         """Return longer formulas than the rounds can write; see `longer_formulas`."""
-        return longer_formulas(self.archive, self.evolved, data, self.grammar, self.evaluation.has_required)
+        return longer_formulas(self.archive, self.evolved, data, self.grammar, self.evaluation.may_be_kept)
 
     # Going on with a search --------------------------------------------------------------------------
 
@@ -377,28 +375,33 @@ class Search:
         ----------
         saved : dict
             The `state_dict` of a search whose data and settings may have been others: its programs are
-            evaluated again, those that are too long are left out, and a decoder of another size is not taken
-            over.
+            evaluated again, those that are too long or forbidden now are left out, and a decoder of another
+            size is not taken over.
         """
-        width = self.queue.programs.tokens.shape[1]
         arrays = saved["archive"]
         widths = arrays["tokens"].shape[1], arrays["constants"].shape[1]
         archive = ParetoArchive(self.library, *widths, saved["tolerance"])
         archive.load_state_dict(arrays)
-        front = archive.population().of_width(self.archive.tokens.shape[1])
+        widths = self.archive.tokens.shape[1], self.archive.constants.shape[1]
+        front = self._kept(archive.population()).of_width(*widths)
         self.archive.update(front, front.nmse(self.data))
         queue, generation = (Scored.from_state_dict(self.library, saved[k]) for k in ("queue", "generation"))
-        programs = queue.and_also(generation).programs.of_width(width)
+        widths = self._nothing.programs.tokens.shape[1], self.evaluation.n_constants
+        programs = self._kept(queue.and_also(generation).programs).of_width(*widths)
         evaluated = Scored(programs, self.evaluate(programs))
         self.queue = evaluated.best(self.config.queue_size)
         self.generation = evaluated.best(self.config.batch_size)
         self.restarts.best = self.queue.lowest
         self.inherits = True
-        if self.refinement is not None and saved["refinement"] is not None:
+        if self.refinement is not None and self._refines and saved["refinement"] is not None:
             self.refinement.load_weights(saved["refinement"]["decoder"])
         if len(programs):
             self._n_prepared = _N_STEPS_BEFORE
             self.record(evaluated.nmse)
+
+    def _kept(self, programs: Population) -> Population:
+        """Return the programs that may be kept."""
+        return programs[np.flatnonzero(self.evaluation.may_be_kept(programs))]
 
 
 def run(search: Search, callback: Callable[[Search], None] | None = None) -> str:
