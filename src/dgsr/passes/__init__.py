@@ -1,6 +1,19 @@
 """The searches of a fit, one after the other: what a formula is judged by, and what comes of it."""
 
+from dgsr.passes.beginning import Beginning, LastFit
+from dgsr.passes.demands import Demands
 from dgsr.passes.losses import LOSSES, Loss, check_loss
+from dgsr.passes.plan import planned
 from dgsr.passes.run import Outcome, Passes
 
-__all__ = ["LOSSES", "Loss", "Outcome", "Passes", "check_loss"]
+__all__ = [
+    "LOSSES",
+    "Beginning",
+    "Demands",
+    "LastFit",
+    "Loss",
+    "Outcome",
+    "Passes",
+    "check_loss",
+    "planned",
+]

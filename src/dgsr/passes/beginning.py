@@ -47,7 +47,7 @@ class Beginning(NamedTuple):
         Raises
         ------
         ValueError
-            If the fit cannot go on from the last one, or the checkpoint is none.
+            If the fit cannot go on from the last one, or the file is no checkpoint.
         OSError
             If the checkpoint cannot be written.
         """
@@ -63,7 +63,9 @@ class Beginning(NamedTuple):
                 "warm_start=True goes on with the columns and the library of the last fit, and these are "
                 "others; set warm_start=False, or fit a clone."
             )
-        n_fits, scales, search = (0, None, None) if last is None else (last.n_fits, *last[2:])
+        n_fits, scales, search = (
+            (0, None, None) if last is None else (last.n_fits, last.column_scales, last.search)
+        )
         checkpoint = None if path is None else Checkpoint(path)
         seeds = check_random_state(random_state).randint(np.iinfo(np.int32).max, size=n_fits + 1)
         seed = int(seeds[-1])

@@ -1,8 +1,22 @@
 """The search for the law behind a data set: Algorithm 2 of the paper."""
 
 from dgsr.search.budget import Budget
+from dgsr.search.compiling import compile_kernels
 from dgsr.search.config import OBJECTIVES, SearchConfig
+from dgsr.search.islands import Islands, number_of_islands
 from dgsr.search.scored import Scored
 from dgsr.search.search import Search, run
+from dgsr.search.threads import one_thread
 
-__all__ = ["OBJECTIVES", "Budget", "Scored", "Search", "SearchConfig", "run"]
+__all__ = [
+    "OBJECTIVES",
+    "Budget",
+    "Islands",
+    "Scored",
+    "Search",
+    "SearchConfig",
+    "compile_kernels",
+    "number_of_islands",
+    "one_thread",
+    "run",
+]

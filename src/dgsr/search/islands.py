@@ -1,23 +1,26 @@
-"""Several searches for one law at a time, in processes: the islands of a fit with ``n_jobs``.
+"""Several searches look for one law at the same time, in processes: the islands of a fit with ``n_jobs``.
 
 Every island is a `Search` with its own random numbers and its own shares of the generator and of the exact
 stages. A few rounds at a time, each island's state goes to a process and comes back advanced; between these
-the best formulas of all enter one archive and a few of them migrate. So nothing of a fit lives in a process
-but while it computes: one that is killed costs these few rounds, which another one does again.
+the best formulas of all enter one archive and a few of them migrate. So a process holds nothing that another
+one cannot make anew: where one is killed, these few rounds are done again.
 """
 
 from __future__ import annotations
 
 import gc
+import multiprocessing
 import os
+import sys
+import threading
 import uuid
 import warnings
 from collections.abc import Iterator, Sequence
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import AbstractContextManager
+from contextlib import contextmanager
 from functools import reduce
 from itertools import count
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
@@ -36,6 +39,10 @@ _N_MIGRANTS = 5
 # Times in a row that processes may die before the fit goes on without any.
 _MOST_DEATHS = 3
 
+# Seconds after which a cluster counts as one that does not answer: at most, and beyond those that the search
+# has left.
+_MOST_SECONDS, _PATIENCE = 600.0, 120.0
+
 State = dict[str, Any]
 
 
@@ -47,7 +54,21 @@ def number_of_islands(n_jobs: int | None) -> int:
     """
     if n_jobs is not None and n_jobs > 0:
         return n_jobs
-    return max(effective_n_jobs(n_jobs), 1)
+    return 1 if _is_nested() else max(effective_n_jobs(n_jobs), 1)
+
+
+def _is_nested() -> bool:
+    """Return whether this is inside a parallel loop, as of a cross-validation, which has all cores."""
+    if (get_active_backend()[0].nesting_level or 0) > 0:
+        return True
+    distributed = sys.modules.get("distributed")
+    if distributed is None:
+        return False
+    try:
+        distributed.get_worker()  # a task of dask is on none of joblib's levels
+    except ValueError:
+        return False
+    return True
 
 
 class Islands(Search):
@@ -76,19 +97,21 @@ class Islands(Search):
         config = self.config
         n_values = len(self.data.y) * config.batch_size * (config.evolution.generations + 1)
         self._n_rounds = int(np.clip(_VALUES // n_values, 1, _MOST_ROUNDS))
-        backend = get_active_backend()[0]
-        self._cluster = getattr(backend, "client", None)  # of dask, else None
-        # Inside a parallel loop, as of a cross-validation, all cores are taken.
-        is_nested = (backend.nesting_level or 0) > 0
-        self._parallel = self._processes(1 if is_nested else n_islands)
+        self._cluster, self._parallel = None, Parallel(backend="sequential")
+        if not _is_nested():
+            self._cluster = getattr(get_active_backend()[0], "client", None)  # of dask, else None
+            self._parallel = Parallel(
+                n_islands, prefer="processes", batch_size=1, pre_dispatch=n_islands, max_nbytes=None
+            )
 
-    @staticmethod
-    def _processes(n: int) -> Parallel:
-        return Parallel(n, prefer="processes", batch_size=1, pre_dispatch=n, max_nbytes=None)
-
-    def running(self) -> AbstractContextManager[Any]:
-        """Return the context that keeps the processes from one call of `advance` to the next."""
-        return self._parallel
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """Keep the processes from one call of `advance` to the next."""
+        try:
+            with self._parallel:
+                yield
+        finally:
+            _kept.pop(self._key, None)  # of islands that took turns in this process
 
     def advance(self) -> None:
         """Let every island do a few rounds, and take in what they found."""
@@ -105,7 +128,7 @@ class Islands(Search):
         if missing:
             for i, state in zip(missing, self._in_processes(missing, self._n_rounds, self._arguments)):
                 found[i] = state
-        states = [state for state in found if state is not None]
+        states = cast(list[State], found)
         self._gather(states)
         self._states = self._with_migrants(states)
 
@@ -135,6 +158,9 @@ class Islands(Search):
                 yield delayed(_advanced)(self._key, os.getpid(), arguments, self._states[i], n_rounds, *left)
 
         workers = self._workers()
+        if self._cluster is not None:
+            # joblib waits without end for a task of dask that killed its worker again and again.
+            self._parallel.timeout = min(_MOST_SECONDS, _PATIENCE + self.budget.max_time - self.seconds)
         for n_deaths in count(1):
             try:
                 found = list(self._parallel(calls()))
@@ -142,8 +168,14 @@ class Islands(Search):
             except BrokenProcessPool:
                 goes_on = "others take its place"
                 if n_deaths == _MOST_DEATHS:
-                    self._parallel, goes_on = self._processes(1), "the search goes on in this one"
+                    self._parallel = Parallel(backend="sequential")
+                    goes_on = "the search goes on in this one"
                 warnings.warn(f"A process of the search was killed; {goes_on}.", stacklevel=2)
+            except multiprocessing.TimeoutError:
+                self._cluster, self._parallel = None, Parallel(backend="sequential")
+                warnings.warn(
+                    "The cluster does not answer; the search goes on in this process.", stacklevel=2
+                )
         if workers - self._workers():
             warnings.warn("A worker of the cluster is gone; others do its part again.", stacklevel=2)
         return found
@@ -164,7 +196,7 @@ class Islands(Search):
         for name, n in (("queue", self.config.queue_size), ("generation", self.config.batch_size)):
             setattr(self, name, _together(self._of_all(states, name)).best(n))
         self.evolved = _together(self._of_all(states, "evolved"))
-        self.restarts.n = sum(state["restarts"]["n"] for state in states)
+        self.restarts.n = sum(state["restarts"]["n"] - i for i, state in enumerate(states))
         entries = [entry for state in states for entry in state["history"]]
         if entries:
             mean_reward = float(np.mean([entry["mean_reward"] for entry in entries]))
@@ -182,13 +214,20 @@ class Islands(Search):
         for state, before, own in zip(states, [generations[-1], *generations], generations):
             changed = dict(shared)
             if len(own.nmse):  # one that has just begun again stays by itself
-                changed["generation"] = own.and_also(before.best(_N_MIGRANTS)).state_dict()
+                changed["generation"] = own.with_migrants(before.best(_N_MIGRANTS)).state_dict()
             found.append(state | changed)
         return found
 
     def state_dict(self) -> State:
-        """Return all that `load_state_dict` needs to go on exactly as this search would."""
-        return super().state_dict() | {"islands": {str(i): state for i, state in enumerate(self._states)}}
+        """Return all that `load_state_dict` needs to go on exactly as this search would.
+
+        The decoder is that of the island with the best program, for a search that begins with this state.
+        """
+        state = super().state_dict()
+        if self._states:
+            best = min(self._states, key=lambda island: island["queue"]["nmse"].min(initial=np.inf))
+            state["refinement"] = best["refinement"]
+        return state | {"islands": {str(i): island for i, island in enumerate(self._states)}}
 
     def load_state_dict(self, saved: State) -> None:
         """Go on where a search of the same data with the same settings was saved."""
@@ -201,8 +240,24 @@ def _together(parts: list[Scored]) -> Scored:
     return reduce(Scored.and_also, parts)
 
 
-# The last search that this process advanced, by the key of its fit: making one anew takes time.
-_kept: dict[str, Search] = {}
+# Searches that this process advanced, by the key of their fit, because making one anew takes time: several
+# where islands run in threads of one process. Those of the last two fits are kept.
+_kept: dict[str, list[Search]] = {}
+_lock = threading.Lock()
+
+
+def _taken(key: str) -> Search | None:
+    """Return a search of a fit that nobody else uses, if this process has one."""
+    with _lock:
+        return _kept[key].pop() if _kept.get(key) else None
+
+
+def _keep(key: str, search: Search) -> None:
+    """Keep a search for the next rounds of its fit."""
+    with _lock:
+        _kept[key] = [*_kept.pop(key, []), search]
+        for other in [*_kept][:-2]:
+            del _kept[other]
 
 
 def _advanced(
@@ -234,15 +289,14 @@ def _advanced(
     dict or None
         None if this process does not have the search, and is not given the arguments either.
     """
-    # Taken out while it is used, since a backend may run two islands in threads of one process.
-    search = _kept.pop(key, None)
+    search = _taken(key)
     with one_thread(), np.errstate(all="ignore"):
         if search is None:
             if arguments is None:
                 return None
+            compile_kernels(arguments["library"].has_constants)
             search = Search(**arguments)
-            compile_kernels(search.library.has_constants)
-            if os.getpid() != pid:
+            if os.getpid() != pid and multiprocessing.current_process().name.startswith("Loky"):
                 # loky collects garbage every second, which would take a tenth of it with all these modules.
                 gc.unfreeze()
                 gc.collect()
@@ -254,6 +308,5 @@ def _advanced(
                 break
             search.advance()
         advanced = search.state_dict()
-    _kept.clear()
-    _kept[key] = search
+    _keep(key, search)
     return advanced

@@ -42,6 +42,12 @@ class Scored(NamedTuple):
         programs = Population.concatenate([self.programs, other.programs])
         return Scored(programs, np.concatenate([self.nmse, other.nmse]))
 
+    def with_migrants(self, others: Scored) -> Scored:
+        """Return as many programs, the worst of which have given way to others."""
+        n_kept = max(len(self.nmse) - len(others.nmse), 0)
+        kept = np.sort(np.argsort(self.nmse, kind="stable")[:n_kept])
+        return Scored(self.programs[kept], self.nmse[kept]).and_also(others)
+
     @property
     def lowest(self) -> float:
         """The lowest NMSE, infinite if there are no programs."""
