@@ -10,6 +10,7 @@ import sys
 from functools import partial
 
 import numpy as np
+import pandas as pd
 import pytest
 from joblib import Parallel
 from safetensors import safe_open
@@ -128,11 +129,18 @@ def test_a_drawn_seed_is_that_of_the_file(tmp_path):
     [
         ({}, (X + 1e-9, Y), "table"),
         ({}, (X, Y, np.arange(1.0, 41.0)), "table"),
-        ({"random_state": 1}, (X, Y), "random_state"),
+        ({"random_state": 1}, (X, Y), r"random_state \(\d+ in the file, \d+ now\)"),
         ({"library": "koza"}, (X, Y), "library"),
-        ({"batch_size": 101}, (X, Y), "batch_size"),
+        ({"batch_size": 101}, (X, Y), r"batch_size \(\d+ in the file, 101 now\)"),
+        ({"n_jobs": 2}, (X, Y), r"n_jobs \(1 in the file, 2 now\)"),
+        ({"required": ["x1"]}, (X, Y), r"required \(None in the file, \['x1'\] now\)"),
+        ({"forbidden": pd.Index(["x1"])}, (X, Y), r"forbidden \(None in the file, \['x1'\] now\)"),
         ({"selection": "holdout"}, (X, Y), "selection"),
-        ({"loss": "huber", "max_length": 20}, (X, Y), "loss and max_length"),
+        (
+            {"loss": "huber", "max_length": 20},
+            (X, Y),
+            r"loss \(auto in the file, huber now\) and max_length \(.*\)",
+        ),
         ({"generator": "tiny"}, (X, Y), "generator"),
     ],
 )

@@ -21,10 +21,17 @@ from dgsr.expressions.expression import Expression
 from dgsr.expressions.library import Library, library_over
 from dgsr.fitted import FittedRegressor
 from dgsr.pareto import SELECTIONS, Candidate, ParetoFront
-from dgsr.passes import LOSSES, Loss, Outcome, Passes, check_loss
-from dgsr.passes.beginning import Beginning, LastFit
-from dgsr.passes.demands import Demands
-from dgsr.passes.plan import planned
+from dgsr.passes import (
+    LOSSES,
+    Beginning,
+    Demands,
+    LastFit,
+    Loss,
+    Outcome,
+    Passes,
+    check_loss,
+    planned,
+)
 from dgsr.preprocessing import check_spread
 from dgsr.reporting.facts import evenly_spaced_rows
 from dgsr.reporting.progress import SearchProgress, print_line, search_shown
@@ -52,7 +59,7 @@ class DGSRRegressor(FittedRegressor):
         Most equations to evaluate.
     max_time : float or None, default=None
         Most seconds to search. Compiling before the search, which takes up to a minute once after an
-        installation, and finishing the front after it do not count.
+        installation, starting the processes of `n_jobs` and finishing the front do not count.
     batch_size : int, default=500
         Programs sampled in a round.
     objective : {"pqt", "risk-seeking", "vpg"}, default="pqt"
@@ -74,8 +81,9 @@ class DGSRRegressor(FittedRegressor):
         count. A sum of parts of such equations, for data that no short formula fits, may be four times as
         long.
     max_rows : int or None, default=200
-        Most rows that the search evaluates equations on, a random sample of a larger data set. The constants
-        of the front are fitted on up to 2,000 rows, and its losses are those on all rows, in any case.
+        Most rows that the search evaluates equations on, a random sample of a larger data set; None and more
+        than 2,000 stand for 2,000. The constants of the front are fitted on up to 2,000 rows, and its losses
+        are those on all rows, in any case.
     loss : {"auto", "squared", "relative", "absolute", "huber"} or callable, default="auto"
         What a formula is judged by: the square of its error, the square of its relative error, the size of
         its error, or squares up to 1.345 robust standard deviations and sizes beyond. A callable is given the
@@ -96,7 +104,7 @@ class DGSRRegressor(FittedRegressor):
         be chosen as they are. A name that is no column is a constant to fit.
     required, forbidden : sequence of str, default=None
         Names of columns and operators that every formula of the front has, such as ``["x1", "exp"]``, and
-        those that none has.
+        those that none has. The scale and the offset around a formula do not count.
     warm_start : bool, default=False
         Whether a further call of `fit` begins with the formulas and the decoder that the last one ended
         with, and has a whole budget of its own; the columns and the library must be the same, the rows need
@@ -109,13 +117,13 @@ class DGSRRegressor(FittedRegressor):
         Number of searches that look for the law together, each in a process of its own, or on a machine of a
         cluster where joblib's backend is one. They share one budget, one archive and one front, and their
         best formulas migrate. None is 1, or what `joblib.parallel_config` says; -1 is one for each core.
-        Inside a parallel loop, as of `GridSearchCV`, they take turns in one process.
+        Inside a parallel loop, as of `GridSearchCV`, they take turns in one process, and None and -1 are 1.
     verbose : int, default=0
         1 shows the progress of the search: one line on a terminal, a bar in a notebook, else a line every
         two seconds. 0 shows nothing.
     callback : callable, default=None
         A function that is called with a `SearchProgress` after every round, once there is a formula with
-        finite values.
+        finite values; with `n_jobs`, after the few rounds that its searches do between two exchanges.
 
     Attributes
     ----------
@@ -130,7 +138,7 @@ class DGSRRegressor(FittedRegressor):
     n_evaluations_ : int
         Number of equations evaluated.
     history_ : list of dict
-        Evaluations, seconds, best NMSE and rewards after every round.
+        Evaluations, seconds, best NMSE and rewards at every call of `callback`.
     loss_ : str
         The loss that the formulas were judged by, ``"callable"`` for one of your own.
     stop_reason_ : str
@@ -291,6 +299,7 @@ class DGSRRegressor(FittedRegressor):
         self._run(searches, begin.search)
         if self.warm_start:
             state, scales = searches.search.state_dict(), searches.prepared.column_scales
+            state.pop("islands", None)  # a search begins with what they found together
             self._last_fit = LastFit(begin.n_fits + 1, self.library_, scales, state)
         if self.verbose:
             loss = min(candidate.loss for candidate in self.pareto_front_)
@@ -344,6 +353,11 @@ class DGSRRegressor(FittedRegressor):
         self.stop_reason_ = searches.stop_reason
 
     def _fit_constant(self, value: float) -> DGSRRegressor:
+        if self.required is not None and len(self.required):
+            raise ValueError(
+                f"y is {value:g} in every row, and required={[*self.required]} asks for more than a number; "
+                "require nothing, or give targets that vary."
+            )
         warnings.warn(f"y is {value:g} in every row; the formula is that number.", stacklevel=4)
         library = Library("constant", (), True, self.n_features_in_)
         self.expression_ = Expression(library, [library.index["const"]], [value], self._feature_names())

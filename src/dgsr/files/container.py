@@ -41,6 +41,8 @@ def unpacked(path: Path, most_bytes: int, most_letters: int) -> tuple[str, dict[
     try:
         with safe_open(path, framework="numpy") as file:
             metadata = file.metadata() or {}
+            if _TEXT not in metadata:
+                raise ValueError("dgsr did not write it")
             text = metadata[_TEXT]
             if len(text) > most_letters:
                 raise ValueError(f"its header has {len(text)} characters")

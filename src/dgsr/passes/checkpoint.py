@@ -10,7 +10,7 @@ import hashlib
 import json
 import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, Set
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +32,9 @@ _MAX_BYTES, _MAX_HEADER = 1 << 30, 1 << 27
 _MOST_SEARCHES = 10
 # Parameters that a fit may change and go on.
 _MAY_CHANGE = ("max_evaluations", "max_time", "warm_start", "checkpoint", "verbose", "callback")
+# Characters of a value that a message shows, and what stands in the file as a digest or as something else.
+_LONGEST_SHOWN, _NOT_SHOWN = 40, ("table", "library", "generator", "selection")
+
 State = dict[str, Any]
 
 
@@ -106,7 +109,11 @@ class Checkpoint:
         known |= {"random_state": str(seed), "table": _digest(table)}
         known["selection"] = str(parameters["selection"] == "holdout")  # which sets rows apart
         if self.states:
-            others = [name for name, value in known.items() if self._identity.get(name) != value]
+            others = [
+                _difference(name, self._identity.get(name), value)
+                for name, value in known.items()
+                if self._identity.get(name) != value
+            ]
             if others:
                 raise ValueError(
                     f"checkpoint={str(self.path)!r} is of a fit with another {' and '.join(others)}; set "
@@ -172,9 +179,16 @@ def _text(value: Any) -> str:
         return _digest([tensor.detach().numpy() for tensor in value.state_dict().values()])
     if value is None or isinstance(value, str | bool | int | float | np.generic):
         return str(value)
-    if isinstance(value, Sequence | np.ndarray):
-        return str([str(entry) for entry in value])
+    if isinstance(value, Collection):
+        entries = [str(entry) for entry in value]
+        return str(sorted(entries) if isinstance(value, Set) else entries)
     return getattr(value, "__qualname__", type(value).__qualname__)
+
+
+def _difference(name: str, saved: str | None, own: str) -> str:
+    """Return the name of a parameter, with both values if they are short."""
+    is_shown = name not in _NOT_SHOWN and saved is not None and max(len(saved), len(own)) <= _LONGEST_SHOWN
+    return f"{name} ({saved} in the file, {own} now)" if is_shown else name
 
 
 def _digest(arrays: Sequence[np.ndarray | None]) -> str:
