@@ -91,8 +91,9 @@ def test_no_sine_is_put_under_a_sine(monkeypatch):
     monkeypatch.setattr(module, "_N_FITTED", 60)
     y = np.sin(X[:, 0] + 0.5 * np.sin(X[:, 1]))
     extender = Extender(dataset(y), LIBRARY, GRAMMAR, 60)
-    program = terms_of(programs("sin(1.1*x1 + 0.3)"))[0]
-    for tokens, _ in extender.candidates(program):
+    candidates = extender.candidates(terms_of(programs("sin(1.1*x1 + 0.3)"))[0])
+    assert len(candidates) > 0
+    for tokens, _ in candidates:
         assert tokens.count(LIBRARY.index["sin"]) < 2 or tokens[0] != LIBRARY.index["sin"]
 
 
