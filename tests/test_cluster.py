@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 import signal
-import threading
 import warnings
+from contextlib import suppress
 
 import distributed
 import pytest
 from joblib import parallel_config
 
-from test_islands import X, Y, assert_same, in_turns, small
+from test_islands import Deadly, X, Y, assert_same, in_turns, small
 
 
 @pytest.fixture(scope="module")
@@ -37,35 +37,51 @@ def test_workers_of_a_cluster_find_what_islands_that_take_turns_find(workers):
 def test_a_cluster_that_shrinks_to_one_worker_is_no_fault(workers):
     settings = {"max_evaluations": 400_000, "batch_size": 300}
     client = distributed.get_client()
-    client.cluster.scale(2)
-    client.wait_for_workers(2)
-    seen = []
+    n_workers = []  # when the searches meet
 
     def shrink(progress):
-        seen.append(progress)
-        if len(seen) == 2:  # after the first rounds on the cluster
+        n_workers.append(len(client.ncores()))
+        if len(n_workers) == 2:  # after the first rounds on the cluster
             client.cluster.scale(1)
 
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # that a worker is gone
-        model = small(**settings, callback=shrink).fit(X, Y)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # that a worker is gone
+            model = small(**settings, callback=shrink).fit(X, Y)
+        assert len(workers()) == 1
+    finally:
+        client.cluster.scale(2)
+        client.wait_for_workers(2)
+    assert n_workers[:2] == [2, 2]
+    assert n_workers[-2:] == [1, 1]  # so that the last rounds began with one
     assert_same(model, in_turns(small(**settings)))
-    client.cluster.scale(2)
-    client.wait_for_workers(2)
+
+
+class DiesOnce(Deadly):
+    """The compiled engine, which kills the process that is the first to call it a number of times."""
+
+    def __init__(self, folder=None, n_calls=3):
+        super().__init__()
+        self.death, self.n_calls = folder and folder / "death", n_calls
+
+    def evolve(self, *arguments):
+        self.n_calls -= 1
+        if self.death is not None and self.n_calls == 0:
+            with suppress(FileExistsError), self.death.open("x") as file:
+                file.write(str(os.getpid()))
+                file.flush()
+                os.kill(os.getpid(), signal.SIGKILL)
+        return super().evolve(*arguments)
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGKILL")
-def test_a_worker_that_dies_costs_no_formula_and_the_fit_says_so(workers):
-    settings = {"max_evaluations": 400_000, "batch_size": 300}
-    before, timers = workers(), []
-
-    def kill_soon(progress):
-        if not timers:  # in the midst of the next rounds
-            timers.append(threading.Timer(0.5, os.kill, (before[0], signal.SIGKILL)))
-            timers[0].start()
-
+def test_a_worker_that_dies_costs_no_formula_and_the_fit_says_so(workers, tmp_path):
+    settings = {"max_evaluations": 100_000, "batch_size": 300}
+    before = workers()
     with pytest.warns(UserWarning, match="A worker of the cluster is gone; others do its part again"):
-        model = small(**settings, callback=kill_soon).fit(X, Y)
-    assert_same(model, in_turns(small(**settings)))
-    assert before[0] not in workers()
+        model = small(**settings, gp=DiesOnce(tmp_path)).fit(X, Y)
+    died = int((tmp_path / "death").read_text())
+    assert died in before
+    assert died not in workers()
+    assert_same(model, in_turns(small(**settings, gp=DiesOnce())))
