@@ -9,8 +9,12 @@ from contextlib import suppress
 
 import distributed
 import pytest
-from joblib import parallel_config
+from joblib import Parallel, delayed, parallel_config
 
+from dgsr.expressions import Constraints, get_library
+from dgsr.population import DataSet
+from dgsr.search import SearchConfig
+from dgsr.search.islands import Islands, number_of_islands
 from test_islands import Deadly, X, Y, assert_same, in_turns, small
 
 
@@ -57,6 +61,29 @@ def test_a_cluster_that_shrinks_to_one_worker_is_no_fault(workers):
     assert_same(model, in_turns(small(**settings)))
 
 
+@pytest.mark.slow
+def test_inside_a_task_of_the_cluster_islands_take_turns(workers):
+    (found,) = Parallel(1)(delayed(number_of_islands)(n_jobs) for n_jobs in (None,))
+    assert found == 1
+    (model,) = Parallel(1)(delayed(fit_in_process)(small()) for _ in range(1))
+    assert_same(model, in_turns(small()))
+
+
+def fit_in_process(model):
+    """Fit on a worker; joblib's active backend is that of the cluster there, too."""
+    search = Islands(
+        n_islands=2,
+        data=DataSet.from_arrays(X, Y),
+        library=get_library("physics", 2),
+        constraints=Constraints(),
+        config=SearchConfig(),
+        generator=None,
+        seed=0,
+    )
+    assert search._cluster is None
+    return model.fit(X, Y)
+
+
 class DiesOnce(Deadly):
     """The compiled engine, which kills the process that is the first to call it a number of times."""
 
@@ -85,3 +112,28 @@ def test_a_worker_that_dies_costs_no_formula_and_the_fit_says_so(workers, tmp_pa
     assert died in before
     assert died not in workers()
     assert_same(model, in_turns(small(**settings, gp=DiesOnce())))
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGKILL")
+def test_a_cluster_whose_workers_die_again_and_again_ends_no_fit(workers, monkeypatch):
+    class Kills(Deadly):
+        """The compiled engine, which kills every process but the one that made it."""
+
+        def __init__(self):
+            super().__init__()
+            self.pid = os.getpid()
+
+        def evolve(self, *arguments):
+            if os.getpid() != self.pid:
+                os.kill(os.getpid(), signal.SIGKILL)
+            return super().evolve(*arguments)
+
+    monkeypatch.setattr("dgsr.search.islands._MOST_SECONDS", 15.0)
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        model = small(gp=Kills()).fit(X, Y)
+    said = [str(warning.message) for warning in found]
+    assert "The cluster does not answer; the search goes on in this process." in said
+    assert_same(model, in_turns(small(gp=Kills())))
+    distributed.get_client().wait_for_workers(2)

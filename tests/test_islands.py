@@ -18,6 +18,8 @@ from sklearn.model_selection import GridSearchCV
 from dgsr import DGSRRegressor
 from dgsr.evolution import EvolutionConfig, get_engine
 from dgsr.expressions import Constraints, get_library
+from dgsr.generator.config import CONFIGS
+from dgsr.generator.generator import Generator
 from dgsr.population import DataSet
 from dgsr.search import Search, SearchConfig
 from dgsr.search.islands import Islands, _kept, number_of_islands
@@ -39,11 +41,11 @@ def in_turns(model):
         return model.fit(X, Y)
 
 
-def islands(library="physics", n_islands=3, **config):
-    """Return islands of a search without a generator, which nobody has begun."""
+def islands(library="physics", n_islands=3, generator=None, **config):
+    """Return islands of a search, which nobody has begun."""
     library = get_library(library, 2)
     config = SearchConfig(**({"max_evaluations": 10**6, "batch_size": 50} | config))
-    arguments = {"library": library, "constraints": Constraints(), "config": config, "generator": None}
+    arguments = {"library": library, "constraints": Constraints(), "config": config, "generator": generator}
     return Islands(n_islands=n_islands, data=DataSet.from_arrays(X, Y), seed=0, **arguments)
 
 
@@ -102,7 +104,6 @@ def test_the_number_of_islands_matters(undisturbed):
 
 
 def test_inside_a_parallel_loop_islands_take_turns_and_find_the_same(monkeypatch):
-    monkeypatch.undo()
     monkeypatch.setattr("dgsr.search.islands._MOST_ROUNDS", 8)  # as in the processes of the loop
     expected = in_turns(small())
     for model in Parallel(2)(delayed(small().fit)(X, Y) for _ in range(2)):
@@ -187,6 +188,30 @@ def test_the_best_programs_migrate_to_the_next_island_but_not_into_one_that_begi
     assert programs(after[2]) == set()
     for state in after:
         np.testing.assert_array_equal(state["archive"]["nmse"], search.archive.nmse)
+
+
+def test_islands_that_did_not_begin_again_count_no_restarts():
+    search, _ = advanced_once()
+    assert search.restarts.n == 0
+
+
+def test_the_decoder_of_the_best_island_goes_on():
+    library = get_library("koza", 2)
+    generator = Generator.untrained(library, CONFIGS["paper"], Constraints(), 0)
+    search = islands("koza", n_islands=2, generator=generator)
+    with parallel_config("sequential"):
+        search.advance()
+    state = search.state_dict()
+    decoders = [island["refinement"]["decoder"] for island in state["islands"].values()]
+    lowest = [island["queue"]["nmse"].min() for island in state["islands"].values()]
+    best, other = np.argsort(lowest)
+    name = max(decoders[0], key=lambda name: decoders[0][name].size)
+    np.testing.assert_array_equal(state["refinement"]["decoder"][name], decoders[best][name])
+    assert not np.array_equal(decoders[best][name], decoders[other][name])
+    later = islands("koza", n_islands=2, generator=generator)
+    later.begin_with(state)
+    weights = later.state_dict()["refinement"]["decoder"]
+    np.testing.assert_array_equal(weights[name], decoders[best][name])
 
 
 class Deadly:

@@ -169,6 +169,20 @@ def test_a_clone_and_a_shorter_warm_start_know_what_to_leave():
     assert not hasattr(clone(model), "_last_fit")
     model.set_params(max_length=8).fit(X, Y)
     assert np.isfinite(model.predict(X)).all()
+    known = "a*exp(b*x1) + c*sin(d*x2 + e)/(f + x1)"
+    model.set_params(max_length=30, initial_formulas=[known]).fit(X, Y)
+    model.set_params(initial_formulas=None).fit(X, Y)  # with room for fewer constants
+    assert np.isfinite(model.predict(X)).all()
+
+
+def test_a_warm_start_begins_with_initial_formulas_too():
+    law = "exp(sin(x1*x2) - x2)/(x1 + x2*x2)"
+    y = np.exp(np.sin(X[:, 0] * X[:, 1]) - X[:, 1]) / (X[:, 0] + X[:, 1] ** 2)
+    model = small(library="koza", warm_start=True, max_evaluations=300, look_up=False).fit(X, y)
+    assert model.stop_reason_ != "exact fit"
+    model.set_params(initial_formulas=[law], max_evaluations=1_000).fit(X, y)
+    assert model.stop_reason_ == "exact fit"
+    assert model.n_evaluations_ < 1_000
 
 
 # --- what is shown --------------------------------------------------------------------------------

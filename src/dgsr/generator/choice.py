@@ -97,11 +97,10 @@ def choose_generator(
         name, generator = str(chosen), _loaded(generator)
     theirs = generator.library
     if not can_adapt(generator.config.encoder, theirs, library):
-        others = sorted(set(theirs.operators) ^ set(library.operators))
+        missing = [operator for operator in theirs.operators if operator not in library.operators]
+        own = f"{library.name!r}" + (f" without {', '.join(missing)}" if theirs.name == library.name else "")
         raise ValueError(
-            f"The generator {name!r} is for the library {theirs.name!r} with {theirs.n_variables} columns, "
-            f"the search uses {library.name!r} with {library.n_variables}"
-            + (f", and {', '.join(others)} are in one of them only" if others else "")
-            + f"; set library={theirs.name!r} and forbid none of its operators, or choose another generator."
+            f"The generator {name!r} is for the library {theirs.name!r}, the search uses {own}; "
+            f"set library={theirs.name!r} and forbid none of its operators, or choose another generator."
         )
     return name, adapted(generator, library, constraints.max_length)

@@ -172,7 +172,7 @@ class Islands(Search):
                     goes_on = "the search goes on in this one"
                 warnings.warn(f"A process of the search was killed; {goes_on}.", stacklevel=2)
             except multiprocessing.TimeoutError:
-                self._cluster, self._parallel = None, Parallel(backend="sequential")
+                self._cluster, self._parallel, workers = None, Parallel(backend="sequential"), set()
                 warnings.warn(
                     "The cluster does not answer; the search goes on in this process.", stacklevel=2
                 )
