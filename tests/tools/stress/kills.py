@@ -12,6 +12,7 @@ import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import NamedTuple
 
 from faults import Faults
 
@@ -38,16 +39,29 @@ SETTINGS = (
     {"max_evaluations": 120_000},
     {"max_evaluations": 120_000, "generator": None, "loss": "huber"},
     {"max_evaluations": 30_000, "library": "koza", "max_length": 12},
-    {"max_evaluations": 120_000, "n_jobs": 2},
+    {"max_evaluations": 400_000, "batch_size": 200, "n_jobs": 2},  # the islands meet seven times
     {"max_evaluations": 120_000, "selection": "holdout", "required": ["x1"], "initial_formulas": ["a*x1/x3"]},
 )
 
 
-def fit(checkpoint: str, settings: dict, rounds: float = float("inf"), wait: float = 0.0) -> str | None:
-    """Run a fit in a process; return what it ends with, or None if it was killed after some rounds."""
+class End(NamedTuple):
+    """How a process with a fit ended."""
+
+    text: str  # the last that it printed, which is the result
+    was_killed: bool  # by this program
+    error: str  # empty if it was killed or went well, else its exit code and the end of its errors
+
+
+def fit(checkpoint: str, settings: dict, rounds: float = float("inf"), wait: float = 0.0) -> End:
+    """Run a fit in a process, and kill it some seconds after some rounds if it has not ended by then."""
     command = [sys.executable, "-W", "ignore", "-c", FIT, checkpoint, json.dumps(settings)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True) as process:
-        last, n = "", 0
+    with (
+        tempfile.TemporaryFile("w+", errors="replace") as errors,
+        subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=errors, text=True, start_new_session=True
+        ) as process,
+    ):
+        last, n, was_sent = "", 0, False
         for line in process.stdout:
             if line == "round\n":
                 n += 1
@@ -56,32 +70,42 @@ def fit(checkpoint: str, settings: dict, rounds: float = float("inf"), wait: flo
             if n >= rounds:
                 time.sleep(wait)
                 os.killpg(process.pid, signal.SIGKILL)
+                was_sent = True
                 break
         process.wait()
-    return last if process.returncode == 0 else None
+        errors.seek(0)
+        said = errors.read()
+    was_killed = was_sent and process.returncode == -signal.SIGKILL
+    went_well = was_killed or process.returncode == 0
+    return End(last, was_killed, "" if went_well else f"exit code {process.returncode}: {said[-2000:]}")
 
 
 def kills(seed: int, faults: Faults) -> str:
     """Kill fits at random moments, once or twice, and compare their ends with those that nobody killed."""
-    rng = random.Random(seed)
+    rng, n_before = random.Random(seed), faults.n
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(os.cpu_count()) as pool:
         whole = list(pool.map(lambda settings: fit("", settings), SETTINGS))
-        n_resumed = 0
+        for settings, end in zip(SETTINGS, whole):
+            if end.error or not end.text:
+                faults.add(f"kills, {settings}, whole: {end.error}")
 
-        def one(number: int) -> tuple[int, str]:
+        def one(number: int) -> int:
             own = random.Random(f"{seed} {number}")
             at = number % len(SETTINGS)
             path = str(Path(folder, f"{number}"))
-            n_killed = 0
-            for _ in range(own.choice([1, 1, 2])):
-                if fit(path, SETTINGS[at], own.randint(1, 4), own.uniform(0.0, 0.6)) is None:
-                    n_killed += 1
-            end = fit(path, SETTINGS[at])
-            if end != whole[at]:
-                faults.add(f"kills, {SETTINGS[at]}, number {number}:\n{end}\ninstead of\n{whole[at]}")
-            return n_killed, Path(path).name
+            ends = [
+                fit(path, SETTINGS[at], own.randint(1, 4), own.uniform(0.0, 0.6))
+                for _ in range(own.choice([1, 1, 2]))
+            ]
+            ends.append(fit(path, SETTINGS[at]))
+            crashed = [end.error for end in ends if end.error]
+            if crashed or ends[-1].text != whole[at].text:
+                faults.add(
+                    f"kills, {SETTINGS[at]}, number {number}: {crashed}\n{ends[-1].text}\ninstead of\n"
+                    f"{whole[at].text}"
+                )
+            return sum(end.was_killed for end in ends)
 
         rng.shuffle(numbers := list(range(N_KILLS)))
-        for n_killed, _ in pool.map(one, numbers):
-            n_resumed += n_killed
-    return f"{n_resumed} kills of {N_KILLS} fits, all of which went on"
+        n_killed = sum(pool.map(one, numbers))
+    return f"{n_killed} kills of {N_KILLS} fits, {faults.n - n_before} faults"
