@@ -76,7 +76,7 @@ def fuzz(session: nox.Session) -> None:
 
 @nox.session
 def stress(session: nox.Session) -> None:
-    """Kill fits and let them go on, and give ten thousand generated inputs to every door: half an hour."""
+    """Kill fits and let them go on, and give 11,100 generated inputs to eleven ways in: half an hour."""
     install(session, "-e", ".[test]")
     session.run("python", "tests/tools/stress", *session.posargs)
 

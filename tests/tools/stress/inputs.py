@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 import shutil
 import signal
 import subprocess
@@ -19,11 +20,12 @@ from pathlib import Path
 
 import numpy as np
 from faults import ROOT, Faults
+from names import fault_of, names
 
 from dgsr.files.container import packed, unpacked
 
 N_FITS = 300
-# Inputs of every door, ten thousand with the fits.
+# Inputs of every door, 11,100 in all; the fits are extra.
 N_INPUTS = {
     "predict": 1_500,
     "load": 1_000,
@@ -34,6 +36,8 @@ N_INPUTS = {
     "checkpoint": 400,
     "checkpoint, resealed": 1_000,
     "report of a loaded fit": 200,
+    "names": 500,
+    "initial formulas": 500,
 }
 # Seconds after which an input counts as a hang.
 PATIENCE = 30
@@ -186,15 +190,25 @@ PIECES = (
 )  # fmt: skip
 
 
+LAWS = ("x1*sin(x2)/(x3 + 1.3)", "exp(-x1**2/2) - 3*x2", "sqrt(x1/x2)*log(x3)")
+
+
 def text_of_a_formula(rng: random.Random) -> str:
     """Return a text that may be a formula."""
     text = "".join(rng.choice(PIECES) for _ in range(rng.choice([0, 1, 3, 6, 12])))
     if rng.random() < 0.5:
-        text = list(rng.choice(["x1*sin(x2)/(x3 + 1.3)", "exp(-x1**2/2) - 3*x2", "sqrt(x1/x2)*log(x3)"]))
+        text = list(rng.choice(LAWS))
         for _ in range(rng.choice([0, 1, 2, 4])):
             text[rng.randrange(len(text))] = rng.choice(PIECES)
         text = "".join(text)
     return text
+
+
+def formulas_to_begin_with(rng: random.Random) -> list[str]:
+    """Return texts that may be formulas, some with names that are no columns."""
+    texts = [rng.choice([*LAWS, text_of_a_formula(rng)]) for _ in range(rng.choice([1, 1, 2, 5]))]
+    numbers = ["a", "b", "x4", "mass", "1e300", "0", "2.5"]
+    return [re.sub("1.3|2|3", lambda old: rng.choice([old[0], *numbers]), text) for text in texts]
 
 
 def csv_file(rng: random.Random) -> bytes:
@@ -329,6 +343,11 @@ def inputs(seed: int, faults: Faults) -> list[str]:
             model = DGSRRegressor(**usual, max_evaluations=700).fit(X, y)
             return None if np.isfinite(model.predict(X)).all() else "it predicts what is not finite"
 
+        def begin_with(formulas):
+            settings = {"generator": None, "random_state": 0, "batch_size": 50, "max_evaluations": 100}
+            begun = DGSRRegressor(**settings, initial_formulas=formulas).fit(X, y)
+            return None if np.isfinite(begun.predict(X)).all() else "it predicts what is not finite"
+
         doors = {
             "predict": (table_to_predict, predict, (ValueError, TypeError, NotFittedError)),
             "load": (lambda rng: damaged(saved, rng), load, (ValueError,)),
@@ -343,6 +362,12 @@ def inputs(seed: int, faults: Faults) -> list[str]:
                 go_on_resealed,
                 (ValueError,),
             ),
+            "names": (
+                lambda rng: names(rng, X.shape[1]),
+                lambda given: fault_of(model, given, X, y, folder),
+                (ValueError,),
+            ),
+            "initial formulas": (formulas_to_begin_with, begin_with, (ValueError,)),
         }
         for door, (make, use, allowed) in doors.items():
             began = time.monotonic()
