@@ -92,3 +92,12 @@ def without_seconds(history):
 def assert_equal_populations(a, b):
     for name in ("tokens", "lengths", "constants"):
         np.testing.assert_array_equal(getattr(a, name), getattr(b, name))
+
+
+def assert_same(one, other):
+    """Check that two fits found the same in the same number of evaluations."""
+    assert one.expression_ == other.expression_
+    assert one.n_evaluations_ == other.n_evaluations_
+    assert [c.expression for c in one.pareto_front_] == [c.expression for c in other.pareto_front_]
+    assert [c.loss for c in one.pareto_front_] == [c.loss for c in other.pareto_front_]
+    assert without_seconds(one.history_) == without_seconds(other.history_)

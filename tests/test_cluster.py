@@ -15,7 +15,8 @@ from dgsr.expressions import Constraints, get_library
 from dgsr.population import DataSet
 from dgsr.search import SearchConfig
 from dgsr.search.islands import Islands, number_of_islands
-from test_islands import Deadly, X, Y, assert_same, in_turns, small
+from searches import assert_same
+from test_islands import Deadly, X, Y, in_turns, small
 
 
 @pytest.fixture(scope="module")
@@ -136,4 +137,3 @@ def test_a_cluster_whose_workers_die_again_and_again_ends_no_fit(workers, monkey
     said = [str(warning.message) for warning in found]
     assert "The cluster does not answer; the search goes on in this process." in said
     assert_same(model, in_turns(small(gp=Kills())))
-    distributed.get_client().wait_for_workers(2)

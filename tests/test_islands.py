@@ -23,7 +23,7 @@ from dgsr.generator.generator import Generator
 from dgsr.population import DataSet
 from dgsr.search import Search, SearchConfig
 from dgsr.search.islands import Islands, _kept, number_of_islands
-from searches import without_seconds
+from searches import assert_same
 
 rng = np.random.default_rng(0)
 X = rng.uniform(0.5, 2.0, (40, 2))
@@ -47,14 +47,6 @@ def islands(library="physics", n_islands=3, generator=None, **config):
     config = SearchConfig(**({"max_evaluations": 10**6, "batch_size": 50} | config))
     arguments = {"library": library, "constraints": Constraints(), "config": config, "generator": generator}
     return Islands(n_islands=n_islands, data=DataSet.from_arrays(X, Y), seed=0, **arguments)
-
-
-def assert_same(a, b):
-    assert str(a.expression_) == str(b.expression_)
-    assert [str(c.expression) for c in a.pareto_front_] == [str(c.expression) for c in b.pareto_front_]
-    assert [c.loss for c in a.pareto_front_] == [c.loss for c in b.pareto_front_]
-    assert a.n_evaluations_ == b.n_evaluations_
-    assert without_seconds(a.history_) == without_seconds(b.history_)
 
 
 @pytest.fixture(autouse=True, scope="module")

@@ -18,7 +18,7 @@ from safetensors import safe_open
 from dgsr import DGSRRegressor
 from dgsr.files.container import packed
 from dgsr.passes import checkpoint as module
-from searches import X, Y
+from searches import X, Y, assert_same
 from test_regressor import tiny_generator
 
 
@@ -41,15 +41,6 @@ def kill_after(n_rounds):
             raise Killed
 
     return callback
-
-
-def assert_same(one, other):
-    assert one.expression_ == other.expression_
-    assert one.n_evaluations_ == other.n_evaluations_
-    assert [c.expression for c in one.pareto_front_] == [c.expression for c in other.pareto_front_]
-    assert [c.loss for c in one.pareto_front_] == [c.loss for c in other.pareto_front_]
-    history = [[{**entry, "seconds": 0.0} for entry in model.history_] for model in (one, other)]
-    assert history[0] == history[1]
 
 
 @pytest.fixture(autouse=True)
