@@ -48,7 +48,7 @@ class Run:
 
     def record(self) -> dict[str, Any]:
         """Fit on a cluster; return the seconds that it took and the formula."""
-        cluster = LocalCluster(n_workers=self.workers, threads_per_worker=1, dashboard_address=None)
+        cluster = LocalCluster(n_workers=self.workers, threads_per_worker=1, dashboard_address="localhost:0")
         with cluster, Client(cluster), parallel_config("dask"):
             fitted(self.islands, _BEFORE)
             began = time.perf_counter()

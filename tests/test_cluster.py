@@ -24,7 +24,7 @@ def workers():
     """The processes of a cluster of two workers, on which joblib runs its tasks."""
     with (
         distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, dashboard_address=None, silence_logs="ERROR"
+            n_workers=2, threads_per_worker=1, dashboard_address="localhost:0", silence_logs="ERROR"
         ) as cluster,
         distributed.Client(cluster) as client,
         parallel_config("dask"),
