@@ -34,7 +34,7 @@ from dgsr.passes import (
 )
 from dgsr.preprocessing import check_spread
 from dgsr.reporting.facts import evenly_spaced_rows
-from dgsr.reporting.progress import SearchProgress, print_line, search_shown
+from dgsr.reporting.progress import SearchProgress, print_line, printable, search_shown
 from dgsr.search import OBJECTIVES
 
 if TYPE_CHECKING:
@@ -303,10 +303,11 @@ class DGSRRegressor(FittedRegressor):
             self._last_fit = LastFit(begin.n_fits + 1, self.library_, scales, state)
         if self.verbose:
             loss = min(candidate.loss for candidate in self.pareto_front_)
-            print_line(
+            line = (
                 f"{self.n_evaluations_:,} evaluations, best NMSE {loss:.3g}, stopped: {self.stop_reason_}; "
                 f"chosen: {self.expression_}"
             )
+            print_line(printable(line))
         return self
 
     def _checked(
