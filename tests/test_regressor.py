@@ -612,6 +612,21 @@ def test_a_second_fit_forgets_the_first():
     assert not hasattr(model, "feature_names_in_")
 
 
+def test_a_budget_may_be_a_float():
+    X, y = data()
+    assert found(small(max_evaluations=2e3).fit(X, y)) == found(small().fit(X, y))
+
+
+@pytest.mark.parametrize("random_state", [None, np.random.RandomState(3), 5])
+def test_the_random_state_that_was_drawn_repeats_the_fit(random_state):
+    X, y = data()
+    model = small(random_state=random_state).fit(X, y)
+    assert isinstance(model.random_state_, int)
+    assert found(small(random_state=model.random_state_).fit(X, y)) == found(model)
+    if random_state == 5:
+        assert model.random_state_ == 5
+
+
 def test_a_failed_fit_leaves_nothing_of_the_one_before():
     X, y = data()
     model = small().fit(X, y)
@@ -632,6 +647,26 @@ def test_the_callback_is_told_of_every_round():
     for progress in told:
         nmse = np.mean((y - progress.best_expression(X)) ** 2) / y.var()
         assert nmse == pytest.approx(progress.best_nmse, rel=1e-6)
+
+
+def raising(error):
+    def callback(progress):
+        raise error
+
+    return callback
+
+
+def returns_true(progress):
+    return True
+
+
+@pytest.mark.parametrize("callback", [returns_true, raising(StopIteration())])
+def test_a_callback_may_end_the_fit(callback):
+    X, y = data()
+    model = small(max_evaluations=10**9, callback=callback).fit(X, y)
+    assert model.stop_reason_ == "callback"
+    assert len(model.history_) == 1
+    assert np.isfinite(model.predict(X)).all()
 
 
 def test_the_callback_is_told_formulas_in_the_units_of_the_columns():
@@ -661,13 +696,6 @@ class Interrupting(CompiledEvolution):
             return evaluate(changed)
 
         return super().evolve(population, nmse, interrupted, *rest)
-
-
-def raising(error):
-    def callback(progress):
-        raise error
-
-    return callback
 
 
 WAYS = {

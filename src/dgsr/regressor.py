@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from numbers import Integral, Real
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -34,7 +34,7 @@ from dgsr.passes import (
 )
 from dgsr.preprocessing import check_spread
 from dgsr.reporting.facts import evenly_spaced_rows
-from dgsr.reporting.progress import SearchProgress, print_line, printable, search_shown
+from dgsr.reporting.progress import SearchCallback, print_line, printable, search_shown
 from dgsr.search import OBJECTIVES
 
 if TYPE_CHECKING:
@@ -55,8 +55,8 @@ class DGSRRegressor(FittedRegressor):
         length; it never writes the others, which evolution does. Where none knows any, the network is
         untrained, and a warning says so. ``"untrained"`` has random weights; None searches by genetic
         programming without a network.
-    max_evaluations : int, default=2_000_000
-        Most equations to evaluate.
+    max_evaluations : int or float, default=2_000_000
+        Most equations to evaluate, such as ``1e6``.
     max_time : float or None, default=None
         Most seconds to search. Compiling before the search, which takes up to a minute once after an
         installation, starting the processes of `n_jobs` and finishing the front do not count.
@@ -123,7 +123,8 @@ class DGSRRegressor(FittedRegressor):
         two seconds. 0 shows nothing.
     callback : callable, default=None
         A function that is called with a `SearchProgress` after every round, once there is a formula with
-        finite values; with `n_jobs`, after the few rounds that its searches do between two exchanges.
+        finite values; with `n_jobs`, after the few rounds that its searches do between two exchanges. Where
+        it returns True or raises StopIteration the search ends, and the best so far is kept.
 
     Attributes
     ----------
@@ -142,8 +143,11 @@ class DGSRRegressor(FittedRegressor):
     loss_ : str
         The loss that the formulas were judged by, ``"callable"`` for one of your own.
     stop_reason_ : str
-        ``"exact fit"``, ``"max_evaluations"``, ``"max_time"``, ``"interrupted"``,
+        ``"exact fit"``, ``"max_evaluations"``, ``"max_time"``, ``"callback"``, ``"interrupted"``,
         ``"constant target"``, or ``"error"`` after an exception of the callback or from outside.
+    random_state_ : int or None
+        The `random_state` of the fit, or the integer that was drawn in its place: it repeats the fit. None if
+        nothing is random because the targets are constant.
     library_ : Library
         The library used, over as many variables as `X` has columns.
     generator_ : str
@@ -169,7 +173,7 @@ class DGSRRegressor(FittedRegressor):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "library": [str, Library],
         "generator": [str, Path, HasMethods(["encode_dataset", "refinable_copy"]), None],
-        "max_evaluations": [Interval(Integral, 1, None, closed="left")],
+        "max_evaluations": [Interval(Real, 1, None, closed="left")],
         "max_time": [Interval(Real, 0, None, closed="neither"), None],
         "batch_size": [Interval(Integral, 2, None, closed="left")],
         "objective": [StrOptions(set(OBJECTIVES))],
@@ -203,7 +207,7 @@ class DGSRRegressor(FittedRegressor):
         library: str | Library = "auto",
         generator: str | Path | Generator | None = "auto",
         *,
-        max_evaluations: int = 2_000_000,
+        max_evaluations: float = 2_000_000,
         max_time: float | None = None,
         batch_size: int = 500,
         objective: str = "pqt",
@@ -225,7 +229,7 @@ class DGSRRegressor(FittedRegressor):
         checkpoint: str | Path | None = None,
         n_jobs: int | None = None,
         verbose: int = 0,
-        callback: Callable[[SearchProgress], None] | None = None,
+        callback: SearchCallback | None = None,
     ) -> None:
         self.library = library
         self.generator = generator
@@ -295,6 +299,7 @@ class DGSRRegressor(FittedRegressor):
         check_loss(self.loss, targets)
         parameters = self.get_params(deep=False)
         begin = Beginning.of(parameters, self.library_, last)
+        self.random_state_: int | None = begin.random_state
         searches = planned(parameters, (X, y, sample_weight), names, demands, begin, self._resolve_generator)
         self._run(searches, begin.search)
         if self.warm_start:
@@ -369,6 +374,7 @@ class DGSRRegressor(FittedRegressor):
         self.history_ = []
         self.loss_ = "squared"
         self.stop_reason_ = "constant target"
+        self.random_state_ = None
         self.generator_ = "none"
         return self
 

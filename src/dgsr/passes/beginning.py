@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from numbers import Integral
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -26,6 +27,7 @@ class Beginning(NamedTuple):
     """Where a fit begins."""
 
     n_fits: int  # fits of the series before this one
+    random_state: int  # the one given, or the one drawn in its place, which repeats the fit
     seed: int
     column_scales: np.ndarray | None  # those of the last fit
     search: dict[str, Any] | None  # the state that the search goes on from
@@ -67,8 +69,9 @@ class Beginning(NamedTuple):
             (0, None, None) if last is None else (last.n_fits, last.column_scales, last.search)
         )
         checkpoint = None if path is None else Checkpoint(path)
-        seeds = check_random_state(random_state).randint(np.iinfo(np.int32).max, size=n_fits + 1)
-        seed = int(seeds[-1])
-        if checkpoint is not None and checkpoint.seed is not None and random_state is None:
-            seed = checkpoint.seed
-        return cls(n_fits, seed, scales, search, checkpoint)
+        if random_state is None and checkpoint is not None:
+            random_state = checkpoint.random_state
+        if not isinstance(random_state, Integral):
+            random_state = check_random_state(random_state).randint(np.iinfo(np.int32).max)
+        seeds = check_random_state(int(random_state)).randint(np.iinfo(np.int32).max, size=n_fits + 1)
+        return cls(n_fits, int(random_state), int(seeds[-1]), scales, search, checkpoint)

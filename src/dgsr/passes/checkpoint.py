@@ -23,7 +23,7 @@ from dgsr.version import __version__
 
 _KIND = "dgsr.checkpoint"
 # Number of the format, raised when the state of a search changes.
-_FORMAT = 2
+_FORMAT = 3
 # Seconds between two writes, at the least.
 _SECONDS = 3.0
 # Bytes of a file and characters of its header, which no fit reaches.
@@ -50,8 +50,8 @@ class Checkpoint:
     ----------
     states : list of dict
         The last state of every search of the fit so far, in their order.
-    seed : int or None
-        The seed of the fit in the file.
+    random_state : int or None
+        That of the fit in the file.
 
     Raises
     ------
@@ -65,7 +65,7 @@ class Checkpoint:
         self.path = Path(path)
         check_writable(path)
         self.states: list[State] = []
-        self.seed: int | None = None
+        self.random_state: int | None = None
         self._identity: dict[str, str] = {}
         self._written = -np.inf
         if self.path.exists() and self.path.stat().st_size > 0:
@@ -79,7 +79,8 @@ class Checkpoint:
             if header["kind"] != _KIND or not has_digest:
                 raise ValueError("it is of another kind")
             version = f"{header['version']} in format {header['format']}"
-            self._identity, self.seed = dict(header["identity"]), int(header["seed"])
+            self._identity = dict(header["identity"])
+            self.random_state = int(header["random_state"])
             n_states = int(header["n_states"])
             if not 0 < n_states <= _MOST_SEARCHES:
                 raise ValueError(f"it has {n_states} searches")
@@ -94,19 +95,21 @@ class Checkpoint:
                 f"format {_FORMAT}; {mend}."
             )
 
-    def claim(self, seed: int, parameters: Mapping[str, Any], table: Sequence[np.ndarray | None]) -> None:
+    def claim(
+        self, random_state: int, parameters: Mapping[str, Any], table: Sequence[np.ndarray | None]
+    ) -> None:
         """Take the file for a fit; ValueError if it holds another one.
 
         Parameters
         ----------
-        seed : int
+        random_state : int
         parameters : mapping of str to object
             Those of the estimator, its library and its generator as objects.
         table : sequence of ndarray or None
             Inputs, targets and weights.
         """
         known = {name: _text(value) for name, value in parameters.items() if name not in _MAY_CHANGE}
-        known |= {"random_state": str(seed), "table": _digest(table)}
+        known |= {"random_state": str(random_state), "table": _digest(table)}
         known["selection"] = str(parameters["selection"] == "holdout")  # which sets rows apart
         if self.states:
             others = [
@@ -120,7 +123,7 @@ class Checkpoint:
                     "what it was, delete the file, or name another one."
                 )
         remove_leftovers(self.path)
-        self.seed, self._identity = seed, known
+        self.random_state, self._identity = random_state, known
 
     def check(self, state: State, fresh: State, library: Library) -> None:
         """Raise ValueError if a state cannot be one of a search whose state at its beginning is `fresh`."""
@@ -159,7 +162,7 @@ class Checkpoint:
             "kind": _KIND,
             "version": __version__,
             "format": _FORMAT,
-            "seed": self.seed,
+            "random_state": self.random_state,
             "identity": self._identity,
             "n_states": len(self.states),
             "plain": plain,

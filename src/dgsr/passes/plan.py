@@ -79,7 +79,7 @@ def planned(
     n_islands = number_of_islands(parameters["n_jobs"])
     if begin.checkpoint is not None:
         what_matters = {**parameters, "library": library, "generator": generator, "n_jobs": n_islands}
-        begin.checkpoint.claim(begin.seed, what_matters, data)
+        begin.checkpoint.claim(begin.random_state, what_matters, data)
     compile_kernels(library.has_constants, print_line if parameters["verbose"] else None)
     config = _search_config(parameters)
     make_search = partial(

@@ -19,7 +19,7 @@ from dgsr.passes.checkpoint import Checkpoint
 from dgsr.passes.initial import Initial
 from dgsr.passes.losses import Loss, Pass, description, passes, precisions
 from dgsr.preprocessing import Prepared
-from dgsr.reporting.progress import SearchProgress
+from dgsr.reporting.progress import SearchCallback, SearchProgress
 from dgsr.search import Search, one_thread
 from dgsr.search import run as run_search
 
@@ -27,6 +27,10 @@ from dgsr.search import run as run_search
 _SPENT = ("max_evaluations", "max_time")
 # NMSE below which data are taken to have no noise that matters.
 _NEARLY_EXACT = 1e-5
+
+
+class _Ended(Exception):
+    """What ends a search whose callback wants no more."""
 
 
 class Outcome(NamedTuple):
@@ -105,7 +109,7 @@ class Passes:
         self.stop_reason = "error"
         self._past: list[dict[str, float]] = []
 
-    def run(self, state: dict[str, Any] | None, callback: Callable[[SearchProgress], None] | None) -> Outcome:
+    def run(self, state: dict[str, Any] | None, callback: SearchCallback | None) -> Outcome:
         """Run all passes, and keep the best formulas however they end.
 
         Parameters
@@ -113,7 +117,8 @@ class Passes:
         state : dict or None
             The `Search.state_dict` of a fit that the first pass goes on from.
         callback : callable or None
-            A function that is called after each round, once there is a formula with finite values.
+            A function that is called after each round, once there is a formula with finite values. Where it
+            returns True or raises StopIteration the search ends.
 
         Returns
         -------
@@ -170,15 +175,21 @@ class Passes:
             "or rescale the inputs."
         )
 
-    def _show(self, callback: Callable[[SearchProgress], None], search: Search) -> None:
-        """Call a callback, once the search has a formula with finite values."""
+    def _show(self, callback: SearchCallback, search: Search) -> None:
+        """Call a callback, once the search has a formula with finite values; raise if it ends the search."""
         best_nmse = search.archive.best_nmse()
         if np.isfinite(best_nmse):
             programs = search.archive.population()
             best = rescaled(programs[len(programs) - 1], self.prepared.column_scales)
             best = best.with_feature_names(self._feature_names)
             share = search.budget.share
-            callback(SearchProgress(search.n_evaluations, search.seconds, best_nmse, best, share))
+            progress = SearchProgress(search.n_evaluations, search.seconds, best_nmse, best, share)
+            try:
+                is_over = callback(progress)
+            except StopIteration:
+                is_over = True
+            if isinstance(is_over, bool | np.bool_) and is_over:
+                raise _Ended
 
     @property
     def history(self) -> list[dict[str, float]]:
@@ -209,7 +220,7 @@ class Passes:
         if self._checkpoint is not None:
             self._checkpoint.write(lambda: [*self._ended, search.state_dict()], at_once)
 
-    def _run(self, step: Pass, rows: Prepared, callback: Callable[[SearchProgress], None] | None) -> None:
+    def _run(self, step: Pass, rows: Prepared, callback: SearchCallback | None) -> None:
         """Run one pass; Ctrl-C ends it with the best so far, but passes through if there is none."""
 
         def after_round(search: Search) -> None:
@@ -220,6 +231,9 @@ class Passes:
         self.stop_reason = "error"
         try:
             self.stop_reason = run_search(self.search, after_round)
+            self._write(self.search, at_once=True)
+        except _Ended:
+            self.stop_reason = "callback"
             self._write(self.search, at_once=True)
         except KeyboardInterrupt:
             if self.outcome is None and not np.isfinite(self.search.archive.best_nmse()):

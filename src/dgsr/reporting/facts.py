@@ -110,7 +110,9 @@ def caveats(estimator: Any) -> list[str]:
     if estimator.stop_reason_ == "constant target":
         return found
     if not isinstance(getattr(estimator, "random_state", None), int | np.integer):
-        found.append("random_state is no integer, so another fit draws other random numbers.")
+        drawn = getattr(estimator, "random_state_", None)  # not in a file
+        repeats = "" if drawn is None else f"; random_state={drawn} repeats this one"
+        found.append(f"random_state is no integer, so another fit draws other random numbers{repeats}.")
     if estimator.stop_reason_ == "max_time":
         found.append("The search ended by max_time, which depends on the machine.")
     if estimator.stop_reason_ in ("interrupted", "error"):

@@ -47,6 +47,10 @@ class SearchProgress:
     share: float = 0.0
 
 
+#: A function that is told the progress of a search, and may return True to end it.
+SearchCallback = Callable[[SearchProgress], bool | None]
+
+
 @contextmanager
 def shown(
     line: Callable[[Any], str], console: Console, share: Callable[[Any], float] | None = None
@@ -81,9 +85,7 @@ def shown(
 
 
 @contextmanager
-def search_shown(
-    verbose: bool, callback: Callable[[SearchProgress], None] | None
-) -> Iterator[Callable[[SearchProgress], None] | None]:
+def search_shown(verbose: bool, callback: SearchCallback | None) -> Iterator[SearchCallback | None]:
     """Yield what to call with the progress after every round of a search, or None if there is nothing.
 
     Parameters
@@ -91,17 +93,16 @@ def search_shown(
     verbose : bool
         Whether progress is shown on standard output.
     callback : callable or None
-        The user's own, called after that.
+        The user's own, called after that; what it returns is returned.
     """
     if not verbose:
         yield callback
         return
     with shown(search_line, Console(highlight=False), lambda progress: progress.share) as show:
 
-        def both(progress: SearchProgress) -> None:
+        def both(progress: SearchProgress) -> bool | None:
             show(progress)
-            if callback is not None:
-                callback(progress)
+            return None if callback is None else callback(progress)
 
         yield both
 
