@@ -18,12 +18,11 @@ from sklearn.model_selection import GridSearchCV
 from dgsr import DGSRRegressor
 from dgsr.evolution import EvolutionConfig, get_engine
 from dgsr.expressions import Constraints, get_library
-from dgsr.generator.config import CONFIGS
-from dgsr.generator.generator import Generator
 from dgsr.population import DataSet
 from dgsr.search import Search, SearchConfig
 from dgsr.search.islands import Islands, _kept, number_of_islands
 from searches import assert_same
+from test_regressor import tiny_generator
 
 rng = np.random.default_rng(0)
 X = rng.uniform(0.5, 2.0, (40, 2))
@@ -68,7 +67,7 @@ def test_processes_find_what_islands_that_take_turns_find(undisturbed):
     assert_same(small().fit(X, Y), undisturbed)
 
 
-@pytest.mark.parametrize("library", ["physics", "koza"])
+@pytest.mark.parametrize("library", [pytest.param("physics", marks=pytest.mark.slow), "koza"])
 def test_islands_with_a_generator_find_in_processes_what_they_find_in_turns(library):
     settings = {"library": library, "generator": "auto", "look_up": False, "gp_generations": 5}
     settings |= {"max_evaluations": 4_000, "refine": True}
@@ -188,9 +187,8 @@ def test_islands_that_did_not_begin_again_count_no_restarts():
 
 
 def test_the_decoder_of_the_best_island_goes_on():
-    library = get_library("koza", 2)
-    generator = Generator.untrained(library, CONFIGS["paper"], Constraints(), 0)
-    search = islands("koza", n_islands=2, generator=generator)
+    generator = tiny_generator("koza", max_length=30)
+    search = islands("koza", n_islands=2, generator=generator, look_up=False)
     with parallel_config("sequential"):
         search.advance()
     state = search.state_dict()
@@ -200,7 +198,7 @@ def test_the_decoder_of_the_best_island_goes_on():
     name = max(decoders[0], key=lambda name: decoders[0][name].size)
     np.testing.assert_array_equal(state["refinement"]["decoder"][name], decoders[best][name])
     assert not np.array_equal(decoders[best][name], decoders[other][name])
-    later = islands("koza", n_islands=2, generator=generator)
+    later = islands("koza", n_islands=2, generator=generator, look_up=False)
     later.begin_with(state)
     weights = later.state_dict()["refinement"]["decoder"]
     np.testing.assert_array_equal(weights[name], decoders[best][name])
