@@ -93,7 +93,7 @@ def test_feature_names_name_the_symbols():
     tokens = [library.index[name] for name in ("mul", "x1", "x2")]
     expression = Expression(library, tokens, (), names)
     assert expression.sympy == sympy.Symbol("I") * sympy.Symbol("a name")
-    assert str(expression) == "I*a name"
+    assert str(expression) == "I*`a name`"
     assert str(expression.with_feature_names(None)) == "x1*x2"
     assert Expression.from_text("b - a", library, ["a", "b"]).text == "b - a"
 

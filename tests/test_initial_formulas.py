@@ -39,6 +39,15 @@ def test_columns_have_their_names_and_their_units():
     assert model.score(table, y) > 1.0 - 1e-12
 
 
+def test_columns_whose_names_are_no_words_stand_in_backticks():
+    table = pd.DataFrame(X, columns=["m/s^2", "pi", "x 3"])
+    y = 2.0 * X[:, 0] * np.exp(-X[:, 1]) + np.pi * X[:, 2]
+    model = fitted("a*`m/s^2`*exp(b*`pi`) + pi*`x 3`", table=table, target=y)
+    assert model.score(table, y) > 1.0 - 1e-12
+    again = Expression.from_text(str(model.expression_), model.library_, table.columns)
+    np.testing.assert_allclose(again(X), y, rtol=1e-6)
+
+
 def test_formulas_compete_with_their_exact_values():
     expression = Expression.from_text("x1*x2 - sin(x3)/x2", get_library("koza", 3))
     y = expression(X)

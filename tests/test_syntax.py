@@ -9,10 +9,10 @@ import mpmath
 import numpy as np
 import pytest
 import sympy
-from hypothesis import example, given, settings
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
-from dgsr.expressions import get_library
+from dgsr.expressions import Expression, get_library
 from dgsr.expressions.evaluation import evaluate, evaluate_strictly
 from dgsr.expressions.programs import from_program, to_program
 from dgsr.expressions.symbolic import from_sympy, to_sympy
@@ -227,7 +227,7 @@ def test_a_name_that_is_not_among_the_variables_is_refused():
 
 def test_names_of_constants_and_functions_can_be_variables():
     names = ["I", "E", "pi", "lambda", "beta", "exp"]
-    assert parse("I*E+pi", names) == ("add", ("mul", "I", "E"), "pi")
+    assert parse("I*E+`pi`*pi", names) == ("add", ("mul", "I", "E"), ("mul", "pi", ("pi",)))
     assert parse("exp*exp(lambda)", names) == ("mul", "exp", ("exp", "lambda"))
     assert to_sympy(parse("I*E", names)).free_symbols == {sympy.Symbol("I"), sympy.Symbol("E")}
 
@@ -541,3 +541,33 @@ def test_an_incomplete_program_is_refused(names):
     library = get_library("koza", 1)
     with pytest.raises(ValueError, match="tokens="):
         from_program(library, np.array([library.index[name] for name in names], dtype=int), np.empty(0))
+
+
+NAMES = st.text(max_size=8) | st.sampled_from(["pi", "sin", "1", "a`b", "x 1", ""])
+
+
+@given(names=st.tuples(NAMES, NAMES))
+@example(names=["m/s^2", "a-b"])
+@example(names=["lambda", "E"])
+@example(names=["\\n", "\n"])
+@example(names=["+", "("])
+@example(names=["x2", "x1"])
+def test_any_name_of_a_column_is_read_as_it_was_printed(names):
+    assume(names[0] != names[1])
+    library = get_library("physics", 2)
+    expression = Expression.from_text("x1*sin(x2) - 2.5*x1/(x2 + pi)", library).with_feature_names(names)
+    assert expression.text.isprintable()
+    again = Expression.from_text(expression.text, library, names)
+    assert again.feature_names == tuple(names)
+    np.testing.assert_array_equal(again.tokens, expression.tokens)
+    assert again.text == expression.text
+
+
+def test_names_are_quoted_where_they_could_be_read_otherwise():
+    library = get_library("physics", 2)
+    expression = Expression.from_text("x1*sin(x2)", library).with_feature_names(["m/s^2", "sin"])
+    assert expression.text == "`m/s^2`*sin(`sin`)"
+    with pytest.raises(ValueError, match=r"'`m`': not a variable; the variables are `m/s\^2`, `sin`"):
+        Expression.from_text("`m` + 1", library, ["m/s^2", "sin"])
+    with pytest.raises(ValueError, match="position 0, '`'"):
+        Expression.from_text("`m", library, ["m/s^2", "sin"])

@@ -101,7 +101,8 @@ class DGSRRegressor(FittedRegressor):
         The same integer gives the same result, whatever the number of threads.
     initial_formulas : sequence of str or Expression, default=None
         Formulas to begin with, such as ``["a*x1/(b + x1)"]``: they compete from the first round on, and may
-        be chosen as they are. A name that is no column is a constant to fit.
+        be chosen as they are. A name that is no column is a constant to fit; a column whose name is no word
+        stands in backticks, as in the text of a formula.
     required, forbidden : sequence of str, default=None
         Names of columns and operators that every formula of the front has, such as ``["x1", "exp"]``, and
         those that none has. The scale and the offset around a formula do not count.

@@ -4,6 +4,8 @@ expression := operand (operator operand)*     operators: + - * / ** (also ^), **
 operand    := number | name | function "(" arguments ")" | "(" expression ")" | ("-" | "+") operand
 arguments  := expression ("," expression)*    as many as the function has: one, or two for some operators
                                               of the user's own
+name       := letters, digits and _ | "`" characters "`"    the second for all other names, such as `m/s^2`;
+                                              a backslash stands before "`" and before itself
 """
 
 from __future__ import annotations
@@ -23,8 +25,12 @@ _MAX_DIGITS = 50
 _MAX_EXPONENT = 400
 
 _TOKEN = re.compile(
-    r"\s*(?:(?P<number>(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)|(?P<name>[^\W\d]\w*)|(?P<operator>\*\*|[-+*/^(),]))"
+    r"\s*(?:(?P<number>(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)|(?P<name>[^\W\d]\w*)|(?P<quoted>`(?:[^`\\]|\\.)*`)"
+    r"|(?P<operator>\*\*|[-+*/^(),]))"
 )
+_NAME = re.compile(r"[^\W\d]\w*")
+_ESCAPE = re.compile(r"\\(x[0-9a-f]{2}|u[0-9a-f]{4}|U00(?:0[0-9a-f]|10)[0-9a-f]{4}|.)")
+_CONTROLS = {"n": "\n", "r": "\r", "t": "\t"}
 #: Precedences, from the weakest to the strongest binding.
 SUM, PRODUCT, NEGATION, POWER, ATOM = 1, 2, 3, 4, 5
 _BINARY = {
@@ -44,8 +50,8 @@ def parse(
     text : str
         A formula, such as ``"2*sin(x1)**2 - x2/3"``.
     variables : sequence of str, optional
-        Names that may occur; any name that is not a function's when not given. Only a name given
-        here takes ``pi`` from the constant.
+        Names that may occur; any name that is not a function's when not given. ``pi`` is the constant, and a
+        variable of this name stands in backticks.
     functions : mapping of str to UserOperator, optional
         Operators of the user's own, `Library.functions`.
 
@@ -141,6 +147,11 @@ class _Parser:
             return self._number(value, position), 1
         if kind == "name":
             return self._name(value, position)
+        if kind == "quoted":
+            name = _unquoted(value)
+            if self.variables is not None and name not in self.variables:
+                raise self._unknown(value, position)
+            return name, 1
         if value == "(":
             result = self._expression(0)
             self._close(position)
@@ -185,17 +196,18 @@ class _Parser:
                 raise self._error(position, name, mend)
             self.at += 1
             return self._arguments(function, opened)
+        if name == "pi":
+            return ("pi",), 1
         if self.variables is None:
-            if name == "pi":
-                return ("pi",), 1
             if ALIASES.get(name, name) in self.arities:
                 raise self._error(position, name, "a function; write its argument in parentheses")
         elif name not in self.variables:
-            if name == "pi":
-                return ("pi",), 1
-            known = ", ".join(sorted(self.variables))
-            raise self._error(position, name, f"not a variable; the variables are {known}")
+            raise self._unknown(name, position)
         return name, 1
+
+    def _unknown(self, name: str, position: int) -> ValueError:
+        known = ", ".join(map(quoted, sorted(self.variables or ())))
+        return self._error(position, name, f"not a variable; the variables are {known}")
 
     def _number(self, text: str, position: int) -> int | Fraction:
         mantissa, _, exponent = text.lower().partition("e")
@@ -204,6 +216,34 @@ class _Parser:
             raise self._error(position, text, mend)
         value = Fraction(text)
         return value.numerator if value.denominator == 1 else value
+
+
+def quoted(name: str) -> str:
+    """Return the name of a variable as it stands in a formula, in backticks if it could be read otherwise.
+
+    Examples
+    --------
+    >>> quoted("m/s^2"), quoted("speed")
+    ('`m/s^2`', 'speed')
+    """
+    if _NAME.fullmatch(name) and name != "pi" and name not in FUNCTIONS and name not in ALIASES:
+        return name
+    escaped = "".join("\\" + c if c in "\\`" else _printable(c) for c in name)
+    return f"`{escaped}`"
+
+
+def _printable(character: str) -> str:
+    return character if character.isprintable() else character.encode("unicode_escape").decode()
+
+
+def _unquoted(text: str) -> str:
+    """Return the name that `quoted` wrote."""
+
+    def character(escape: re.Match[str]) -> str:
+        code = escape[1]
+        return chr(int(code[1:], 16)) if len(code) > 1 else _CONTROLS.get(code, code)
+
+    return _ESCAPE.sub(character, text[1:-1])
 
 
 def to_text(tree: Tree) -> str:
@@ -222,7 +262,7 @@ def to_text(tree: Tree) -> str:
 def _text(tree: Tree) -> tuple[str, int]:
     """Return the text and its precedence."""
     if isinstance(tree, str):
-        return tree, ATOM
+        return quoted(tree), ATOM
     if not isinstance(tree, tuple):
         return _number_text(tree)
     name, children = tree[0], tree[1:]

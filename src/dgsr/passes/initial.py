@@ -124,7 +124,7 @@ def _read(text: str, library: Library, names: list[str]) -> Tree:
 
     tree = syntax.parse(text, None, library.functions)
     if not any(leaf in columns for leaf in leaves(tree) if isinstance(leaf, str)):
-        raise ValueError(f"it has no column; the columns are {', '.join(names[:20])}.")
+        raise ValueError(f"it has no column; the columns are {', '.join(map(syntax.quoted, names[:20]))}.")
     return map_leaves(tree, replaced)
 
 
