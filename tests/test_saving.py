@@ -79,7 +79,7 @@ def test_a_file_of_every_format_is_read_by_every_version(number):
     rows = pd.DataFrame({"a mass": [1.4554425309821815, 0.5614602859042921], "time": [0.9, 0.5]})
     expected = rows["a mass"] / np.exp(rows["time"] - 0.92)
     np.testing.assert_allclose(model.predict(rows), expected, rtol=1e-12)
-    assert str(model.expression_) == "a mass/exp(time - 0.92)"
+    assert str(model.expression_) == "`a mass`/exp(time - 0.92)"
     assert [candidate.complexity for candidate in model.pareto_front_] == [1, 3, 4, 5, 6, 8, 10]
     assert model.get_params()["generator"] is None
     assert model.stop_reason_ == "max_evaluations"
