@@ -358,7 +358,7 @@ def test_the_formula_bears_the_names_of_the_columns(names):
     X, _ = data()
     frame = pd.DataFrame(X, columns=list(names))
     model = small(max_evaluations=10**5).fit(frame, X[:, 0] / X[:, 1])
-    assert str(model.expression_) == f"{names[0]}/{names[1]}"
+    assert str(model.expression_) == "/".join(f"`{name}`" if " " in name else name for name in names)
     a, b = map(sympy.Symbol, names)
     assert model.sympy_expr_ == a / b
     np.testing.assert_allclose(model.predict(frame), X[:, 0] / X[:, 1])
@@ -812,7 +812,7 @@ BAD_PARAMETERS = {
     "selection": ({"selection": "x"}, "'selection' parameter of DGSRRegressor must be .*'accuracy'"),
     "engine": ({"gp": "x"}, "'gp' parameter of DGSRRegressor must be"),
     "no evaluations": ({"max_evaluations": 0}, "'max_evaluations' parameter of DGSRRegressor .* Got 0"),
-    "float evaluations": ({"max_evaluations": 1e6}, "'max_evaluations' .* must be an int"),
+    "endless evaluations": ({"max_evaluations": np.inf}, "'max_evaluations' .* Got inf"),
     "no time": ({"max_time": 0}, "'max_time' parameter of DGSRRegressor .* Got 0"),
     "nan time": ({"max_time": np.nan}, "'max_time' parameter of DGSRRegressor .* Got nan"),
     "tolerance": ({"tolerance": -1.0}, "'tolerance' parameter of DGSRRegressor .* Got -1"),
