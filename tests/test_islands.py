@@ -67,7 +67,8 @@ def test_processes_find_what_islands_that_take_turns_find(undisturbed):
     assert_same(small().fit(X, Y), undisturbed)
 
 
-@pytest.mark.parametrize("library", [pytest.param("physics", marks=pytest.mark.slow), "koza"])
+@pytest.mark.slow
+@pytest.mark.parametrize("library", ["physics", "koza"])
 def test_islands_with_a_generator_find_in_processes_what_they_find_in_turns(library):
     settings = {"library": library, "generator": "auto", "look_up": False, "gp_generations": 5}
     settings |= {"max_evaluations": 4_000, "refine": True}
@@ -94,6 +95,7 @@ def test_the_number_of_islands_matters(undisturbed):
         assert_same(in_turns(small(n_jobs=3)), undisturbed)
 
 
+@pytest.mark.slow
 def test_inside_a_parallel_loop_islands_take_turns_and_find_the_same(monkeypatch):
     monkeypatch.setattr("dgsr.search.islands._MOST_ROUNDS", 8)  # as in the processes of the loop
     expected = in_turns(small())
@@ -101,6 +103,7 @@ def test_inside_a_parallel_loop_islands_take_turns_and_find_the_same(monkeypatch
         assert_same(model, expected)
 
 
+@pytest.mark.slow
 def test_a_grid_search_starts_no_processes_of_its_islands(tmp_path):
     """Every fit writes the process that computed its islands, which is that of the fit itself."""
 

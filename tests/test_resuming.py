@@ -48,6 +48,21 @@ def written_after_every_round(monkeypatch):
     monkeypatch.setattr(module, "_SECONDS", 0.0)
 
 
+@pytest.fixture(scope="module")
+def of_a_short_fit(tmp_path_factory):
+    path = tmp_path_factory.mktemp("checkpoints") / "fit.checkpoint"
+    small(checkpoint=path, max_evaluations=300).fit(X, Y)
+    return path.read_bytes()
+
+
+@pytest.fixture
+def path(of_a_short_fit, tmp_path):
+    """Return the checkpoint of a short fit, which a test may change."""
+    copy = tmp_path / "fit.checkpoint"
+    copy.write_bytes(of_a_short_fit)
+    return copy
+
+
 SLOW = pytest.mark.slow
 SETTINGS = {
     "evolution": {"library": "koza", "look_up": False},
@@ -67,7 +82,7 @@ SETTINGS = {
 }
 
 
-@pytest.mark.parametrize("n_rounds", [1, 5])
+@pytest.mark.parametrize("n_rounds", [1, pytest.param(5, marks=SLOW)])
 @pytest.mark.parametrize(
     "name", [pytest.param(n, marks=SLOW if n == "exact search" else ()) for n in SETTINGS]
 )
@@ -135,9 +150,7 @@ def test_a_drawn_seed_is_that_of_the_file(tmp_path):
         ({"generator": "tiny"}, (X, Y), "generator"),
     ],
 )
-def test_a_checkpoint_of_another_fit_is_refused(others, table, named, tmp_path):
-    path = tmp_path / "fit.checkpoint"
-    small(checkpoint=path, max_evaluations=300).fit(X, Y)
+def test_a_checkpoint_of_another_fit_is_refused(others, table, named, path):
     before = path.read_bytes()
     if others.get("generator") == "tiny":
         others = {"generator": tiny_generator("physics", max_length=30)}
@@ -164,9 +177,7 @@ DAMAGES = {
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
-def test_a_damaged_checkpoint_is_refused_before_anything_is_run(damage, tmp_path):
-    path = tmp_path / "fit.checkpoint"
-    small(checkpoint=path, max_evaluations=300).fit(X, Y)
+def test_a_damaged_checkpoint_is_refused_before_anything_is_run(damage, path):
     arrays, header = parts_of(path)
     DAMAGES[damage](arrays)
     path.write_bytes(packed(header["dgsr"], arrays))
@@ -186,9 +197,7 @@ def test_a_damaged_checkpoint_is_refused_before_anything_is_run(damage, tmp_path
         ("0/inherits", 1),
     ],
 )
-def test_numbers_that_no_search_has_are_refused(entry, value, tmp_path):
-    path = tmp_path / "fit.checkpoint"
-    small(checkpoint=path, max_evaluations=300).fit(X, Y)
+def test_numbers_that_no_search_has_are_refused(entry, value, path):
     arrays, metadata = parts_of(path)
     header = json.loads(metadata["dgsr"])
     (header if entry in header else header["plain"])[entry] = value
@@ -219,9 +228,7 @@ def test_what_a_kill_left_half_written_is_removed(tmp_path):
     assert sorted(tmp_path.iterdir()) == sorted([path, *others])
 
 
-def test_a_checkpoint_of_another_version_is_refused(tmp_path, monkeypatch):
-    path = tmp_path / "fit.checkpoint"
-    small(checkpoint=path, max_evaluations=300).fit(X, Y)
+def test_a_checkpoint_of_another_version_is_refused(path, monkeypatch):
     monkeypatch.setattr(module, "__version__", "99.0")
     with pytest.raises(ValueError, match=r"was written by dgsr .*, and this is 99\.0"):
         small(checkpoint=path).fit(X, Y)
