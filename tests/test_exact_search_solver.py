@@ -119,3 +119,10 @@ def test_going_on_at_a_stage_is_the_same_whatever_was_searched_before(stage):
     for solver in (fresh, loaded, searched):
         solver.go_on(stage)
         assert texts_of(solver.repair(near_miss)) == expected
+
+
+def test_where_every_column_is_forbidden_nothing_is_found():
+    columns = columns_of(2)
+    solver = solver_of(columns, columns[0] + columns[1], (0, 1))
+    assert len(solver.solve(0)) == 0
+    assert len(solver.repair(population(get_library("koza", 2), "mul x1 x2"))) == 0

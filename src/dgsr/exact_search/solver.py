@@ -67,7 +67,7 @@ class ExactSolver:
         rows = spread_rows(len(data.y))
         self._columns = np.ascontiguousarray(data.columns[:, rows])
         self._y = data.y[rows].astype(np.float64)
-        self._has_points = len(rows) >= N_POINTS
+        self._has_points = len(rows) >= N_POINTS and len(self._usable) > 0
         if self._has_points:
             points = choose_points(self._columns[self._usable])
             self._points = np.ascontiguousarray(self._columns[:, points])
@@ -107,6 +107,8 @@ class ExactSolver:
     def _filled_bank(self, size: int) -> Bank:
         """Return the bank of the usable columns with its values at the points."""
         bank = bank_of(self.library, len(self._usable), size).at(self._points[self._usable])
+        if len(self._usable) == len(self._columns):
+            return bank
         # The bank writes its columns as the first of the library; the k-th gets the token of the k-th usable.
         first_variable = self.library.first_variable
         tokens = np.append(np.arange(first_variable), first_variable + self._usable)
