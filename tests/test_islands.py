@@ -16,11 +16,14 @@ from joblib import Parallel, delayed, parallel_config
 from sklearn.model_selection import GridSearchCV
 
 from dgsr import DGSRRegressor
+from dgsr.constants.fitting import fit_constants
 from dgsr.evolution import EvolutionConfig, get_engine
 from dgsr.expressions import Constraints, get_library
+from dgsr.pareto import ParetoArchive
 from dgsr.population import DataSet
 from dgsr.search import Search, SearchConfig
 from dgsr.search.islands import Islands, _kept, number_of_islands
+from dgsr.search.scored import Scored
 from searches import assert_same
 from test_regressor import tiny_generator
 
@@ -40,12 +43,13 @@ def in_turns(model):
         return model.fit(X, Y)
 
 
-def islands(library="physics", n_islands=3, generator=None, **config):
+def islands(library="physics", n_islands=3, generator=None, precision_of=None, **config):
     """Return islands of a search, which nobody has begun."""
     library = get_library(library, 2)
     config = SearchConfig(**({"max_evaluations": 10**6, "batch_size": 50} | config))
     arguments = {"library": library, "constraints": Constraints(), "config": config, "generator": generator}
-    return Islands(n_islands=n_islands, data=DataSet.from_arrays(X, Y), seed=0, **arguments)
+    arguments |= {"data": DataSet.from_arrays(X, Y), "seed": 0, "precision_of": precision_of}
+    return Islands(n_islands=n_islands, **arguments)
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -131,13 +135,13 @@ def test_a_time_budget_is_that_of_all_islands():
     assert model.history_[-1]["seconds"] < 2.5
 
 
-def advanced_once():
+def advanced_once(**options):
     """Islands after their first rounds, and what they are after the next; none begins again."""
-    search = islands(patience=0)
+    search = islands(patience=0, **options)
     search.prepare(lambda: None)
     with parallel_config("sequential"):
         search.advance()
-        return search, search._in_processes(range(3), 1, search._arguments)
+        return search, search._in_processes(range(3), 1, send_search=True)
 
 
 def test_the_archive_holds_the_best_of_every_island():
@@ -182,6 +186,61 @@ def test_the_best_programs_migrate_to_the_next_island_but_not_into_one_that_begi
     assert programs(after[2]) == set()
     for state in after:
         np.testing.assert_array_equal(state["archive"]["nmse"], search.archive.nmse)
+
+
+def precision_of(X, y):
+    """Return a precision by which the first column says how exactly a row was measured."""
+    return 0.1 + X[:, 0]
+
+
+def test_every_second_island_weighs_the_rows_by_their_precision():
+    search = islands(precision_of=precision_of)
+    own, other, *more = [search._judge(i).arguments["data"] for i in range(4)]
+    np.testing.assert_array_equal(own.weights, np.ones(len(Y)))
+    np.testing.assert_allclose(other.weights, precision_of(X, Y) / precision_of(X, Y).mean())
+    assert other.n_effective == own.n_effective
+    for data, again in zip((own, other), more, strict=True):
+        np.testing.assert_array_equal(data.weights, again.weights)
+
+
+def test_where_all_rows_are_as_precise_the_islands_weigh_alike():
+    search = islands(precision_of=lambda X, y: np.full(len(y), 0.3))
+    assert search._judge(1) is search._judge(0)
+
+
+@pytest.mark.parametrize("library", ["physics", "koza"])
+def test_what_comes_from_an_island_of_other_weights_is_judged_anew(library):
+    search, found = advanced_once(library=library, precision_of=precision_of)
+    search._gather(found)
+    programs = search.archive.population()
+    np.testing.assert_allclose(programs.nmse(search.data), search.archive.nmse[search.archive.front()])
+    after = search._with_migrants(found)
+    weighted = search._judge(1).arguments["data"]
+    own, arrived = (Scored.from_state_dict(search.library, s[1]["generation"]) for s in (found, after))
+    n_before = len(arrived.nmse) - 5
+    old = {tuple(tokens) for tokens in own.programs.tokens}
+    assert {tuple(tokens) for tokens in arrived.programs.tokens[:n_before]} <= old
+    by_weights = evaluated(search, arrived.programs[n_before:], weighted)
+    np.testing.assert_allclose(arrived.nmse[n_before:], by_weights, rtol=1e-6)
+    by_rows = evaluated(search, arrived.programs[n_before:], search.data)
+    assert not np.allclose(arrived.nmse[n_before:], by_rows, rtol=1e-3)
+
+
+def evaluated(search, programs, data):
+    """Return the NMSE of programs with a slope and an offset where the library has constants."""
+    if search.library.has_constants:
+        return fit_constants(programs, data, n_iterations=0).nmse
+    return programs.nmse(data)
+
+
+def test_an_island_of_other_weights_begins_with_what_there_is():
+    search = islands(precision_of=precision_of)
+    search.prepare(lambda: None)  # formulas of two terms
+    archive = ParetoArchive.from_state_dict(search.library, search._new_island(1)["archive"])
+    programs = archive.population()
+    weighted = search._judge(1).arguments["data"]
+    assert len(programs) > 3
+    np.testing.assert_allclose(programs.nmse(weighted), archive.nmse[archive.front()])
 
 
 def test_islands_that_did_not_begin_again_count_no_restarts():

@@ -125,6 +125,15 @@ class ParetoArchive:
         names = ("nmse", "tokens", "lengths", "constants")
         return {name: getattr(self, name).copy() for name in names}
 
+    @classmethod
+    def from_state_dict(
+        cls, library: Library, state: dict[str, np.ndarray], tolerance: float = 0.0
+    ) -> ParetoArchive:
+        """Return the archive that was saved, as wide as it was."""
+        archive = cls(library, state["tokens"].shape[1], state["constants"].shape[1], tolerance)
+        archive.load_state_dict(state)
+        return archive
+
     def load_state_dict(self, state: dict[str, np.ndarray]) -> None:
         for name, array in state.items():
             getattr(self, name)[...] = array

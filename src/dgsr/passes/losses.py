@@ -109,7 +109,7 @@ def precisions(loss: str | Loss, X: np.ndarray, y: np.ndarray, predicted: np.nda
     if loss == "squared":
         return np.ones(len(y))
     if loss == "neighbours":
-        return _near_neighbours(X, y)
+        return near_neighbours(X, y)
     if loss == "relative":
         return np.maximum((np.abs(y).min() / np.abs(y)) ** 2, _LEAST)
     residuals = y - predicted
@@ -129,7 +129,7 @@ def precisions(loss: str | Loss, X: np.ndarray, y: np.ndarray, predicted: np.nda
     return np.maximum(found / found.max(), _LEAST)
 
 
-def _near_neighbours(X: np.ndarray, y: np.ndarray) -> np.ndarray:
+def near_neighbours(X: np.ndarray, y: np.ndarray) -> np.ndarray:
     """Return low weights for rows whose target is far from the median of their neighbours' targets.
 
     Where rows are more than a search or a fit of constants sees, all weigh the same.

@@ -13,6 +13,7 @@ from dgsr.expressions.constraints import Constraints
 from dgsr.passes.beginning import Beginning
 from dgsr.passes.demands import Demands
 from dgsr.passes.initial import initial_programs
+from dgsr.passes.losses import near_neighbours
 from dgsr.passes.run import Passes
 from dgsr.preprocessing import prepare
 from dgsr.reporting.progress import print_line
@@ -83,7 +84,7 @@ def planned(
     compile_kernels(library.has_constants, print_line if parameters["verbose"] else None)
     config = _search_config(parameters)
     make_search = partial(
-        Search if n_islands == 1 else partial(Islands, n_islands=n_islands),
+        Search if n_islands == 1 else partial(Islands, n_islands=n_islands, precision_of=near_neighbours),
         library=library,
         constraints=constraints,
         config=config,

@@ -114,6 +114,10 @@ class Evaluation(ABC):
         self.budget.count(nmse[:n][~may_be_kept])
         return nmse
 
+    @abstractmethod
+    def enter(self, programs: Population) -> None:
+        """Add programs of the archive of a search with other weights, which are not counted."""
+
     def may_be_kept(self, population: Population) -> np.ndarray:
         """Return which programs have all that is required and nothing forbidden, shape (n_programs,)."""
         return self.constraints.are_kept(population.tokens, population.lengths, self.library)
@@ -131,6 +135,9 @@ class Plain(Evaluation):
             self.budget.count(nmse[part])
             self.archive.update(population[part], nmse[part])
         return nmse
+
+    def enter(self, programs: Population) -> None:
+        self.archive.update(programs, programs.nmse(self.data))
 
 
 class Fitted(Evaluation):
@@ -204,13 +211,21 @@ class Fitted(Evaluation):
             return population[:0], np.zeros(0)
         entries = Population.concatenate([programs for programs, _ in parts])
         entry_nmse = np.concatenate([nmse for _, nmse in parts])
-        # These programs are few and people see them, so their constants are fitted until nothing improves.
-        for part in self.budget.parts(len(entries), self.data, _THOROUGH_COST):
-            found = fit_constants(
-                entries[part], self.data, scaled=False, n_iterations=_THOROUGH, precision=1e-9
-            )
-            entry_nmse[part] = found.nmse
+        self._fit_thoroughly(entries, entry_nmse)
         return entries, entry_nmse
+
+    def _fit_thoroughly(self, programs: Population, nmse: np.ndarray) -> None:
+        """Fit all constants until nothing improves, for programs that are few and that people see."""
+        for part in self.budget.parts(len(programs), self.data, _THOROUGH_COST):
+            found = fit_constants(
+                programs[part], self.data, scaled=False, n_iterations=_THOROUGH, precision=1e-9
+            )
+            nmse[part] = found.nmse
+
+    def enter(self, programs: Population) -> None:
+        nmse = programs.nmse(self.data)
+        self._fit_thoroughly(programs, nmse)
+        self.archive.update(programs, nmse)
 
 
 def evaluation_of(

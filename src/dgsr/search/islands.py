@@ -1,8 +1,9 @@
 """Several searches look for one law at the same time, in processes: the islands of a fit with ``n_jobs``.
 
 Every island is a `Search` with its own random numbers and its own shares of the generator and of the exact
-stages. A few rounds at a time, each island's state goes to a process and comes back advanced; between these
-the best formulas of all enter one archive and a few of them migrate. So a process holds nothing that another
+stages, and every second one gives rows other weights. A few rounds at a time, each island's state goes to a
+process and comes back advanced; between these the best formulas of all enter one archive and a few of them
+migrate, both judged by the weights of where they arrive. So a process holds nothing that another
 one cannot make anew: where one is killed, these few rounds are done again.
 """
 
@@ -15,19 +16,23 @@ import sys
 import threading
 import uuid
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from functools import reduce
 from itertools import count
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
 from joblib.parallel import get_active_backend
 
 from dgsr.kernels.random import new_state
+from dgsr.pareto import ParetoArchive
+from dgsr.population import DataSet
+from dgsr.search.budget import Budget
 from dgsr.search.compiling import compile_kernels
+from dgsr.search.evaluation import Evaluation, evaluation_of
 from dgsr.search.scored import Scored
 from dgsr.search.search import Search
 from dgsr.search.threads import one_thread
@@ -71,6 +76,14 @@ def _is_nested() -> bool:
     return True
 
 
+class _Judge(NamedTuple):
+    """What the islands that weigh rows alike have in common."""
+
+    evaluation: Evaluation  # of programs of other islands, which have been counted there
+    arguments: dict[str, Any]  # of their `Search`
+    key: str  # what a process keeps their searches by
+
+
 class Islands(Search):
     """A search whose rounds are those of several searches, in processes of joblib's active backend.
 
@@ -81,18 +94,31 @@ class Islands(Search):
     ----------
     n_islands : int
         Number of searches.
+    precision_of : callable, optional
+        A function of inputs (n_rows, n_features) and targets (n_rows,) that returns the precision by which
+        every second island weighs the rows, too; see `DataSet.with_precision`.
     **arguments
         Those of `Search`.
     """
 
-    def __init__(self, *, n_islands: int, **arguments: Any) -> None:
+    def __init__(
+        self,
+        *,
+        n_islands: int,
+        precision_of: Callable[[np.ndarray, np.ndarray], np.ndarray] | None = None,
+        **arguments: Any,
+    ) -> None:
         super().__init__(**arguments)
         self.n_islands = n_islands
         self._seed: int = arguments["seed"]
         self._states: list[State] = []
-        # What a process needs to make the search of an island, and the name that it keeps the search by.
-        self._arguments = {name: value for name, value in arguments.items() if name != "budget"}
-        self._key = uuid.uuid4().hex
+        weighted = [self.data]
+        if precision_of is not None:
+            precision = precision_of(self.data.columns.T, self.data.y)
+            if precision.min() < precision.max():
+                weighted.append(self.data.with_precision(precision))
+        self._judges = [self._judge_of(data, arguments) for data in weighted]
+        self._judges[0].evaluation.archive = self.archive
         self._has_begun = False  # whether processes have been started
         config = self.config
         n_values = len(self.data.y) * config.batch_size * (config.evolution.generations + 1)
@@ -111,7 +137,19 @@ class Islands(Search):
             with self._parallel:
                 yield
         finally:
-            _kept.pop(self._key, None)  # of islands that took turns in this process
+            for judge in self._judges:
+                _kept.pop(judge.key, None)  # of islands that took turns in this process
+
+    def _judge_of(self, data: DataSet, arguments: dict[str, Any]) -> _Judge:
+        """Return what islands have in common that weigh rows as `data` does."""
+        unlimited = Budget(np.iinfo(np.int64).max, None)
+        settings = arguments["library"], arguments["constraints"], self.config
+        own = {name: value for name, value in arguments.items() if name != "budget"} | {"data": data}
+        return _Judge(evaluation_of(data, *settings, unlimited), own, uuid.uuid4().hex)
+
+    def _judge(self, number: int) -> _Judge:
+        """Return what judges on an island; the first judge weighs rows as the fit does."""
+        return self._judges[number % len(self._judges)]
 
     def advance(self) -> None:
         """Let every island do a few rounds, and take in what they found."""
@@ -120,13 +158,13 @@ class Islands(Search):
         everyone = range(self.n_islands)
         if not self._has_begun:
             with self.budget.stopped_clock():
-                self._in_processes(everyone, 0, self._arguments)
+                self._in_processes(everyone, 0, send_search=True)
             self._has_begun = True
         found = self._in_processes(everyone, self._n_rounds)
         # A process that took no part so far, or took the place of another, does not have the search yet.
         missing = [i for i in everyone if found[i] is None]
         if missing:
-            for i, state in zip(missing, self._in_processes(missing, self._n_rounds, self._arguments)):
+            for i, state in zip(missing, self._in_processes(missing, self._n_rounds, send_search=True)):
                 found[i] = state
         states = cast(list[State], found)
         self._gather(states)
@@ -143,10 +181,16 @@ class Islands(Search):
             state["restarts"]["n"] = number
         state["stage"] += number
         state["stage_step"] = self.n_islands
+        judge = self._judge(number)
+        if judge is not self._judges[0]:
+            judge.evaluation.enter(self.archive.population())
+            state["archive"] = judge.evaluation.archive.state_dict()
+            for name in ("queue", "generation"):
+                state[name] = _judged(getattr(self, name), judge).state_dict()
         return state
 
     def _in_processes(
-        self, numbers: Sequence[int], n_rounds: int, arguments: State | None = None
+        self, numbers: Sequence[int], n_rounds: int, send_search: bool = False
     ) -> list[State | None]:
         """Return some islands after some rounds, None for one whose process does not have the search."""
         shares = np.full(self.n_islands, self.budget.n_left // self.n_islands)
@@ -155,7 +199,9 @@ class Islands(Search):
         def calls() -> Iterator[Any]:
             for i in numbers:
                 left = int(shares[i]), max(self.budget.max_time - self.seconds, 0.0)
-                yield delayed(_advanced)(self._key, os.getpid(), arguments, self._states[i], n_rounds, *left)
+                judge = self._judge(i)
+                search = judge.key, judge.arguments if send_search else None
+                yield delayed(_advanced)(*search, os.getpid(), self._states[i], n_rounds, *left)
 
         workers = self._workers()
         if self._cluster is not None:
@@ -190,14 +236,19 @@ class Islands(Search):
             for name in ("n_evaluations", "n_invalid"):
                 n_new = after["budget"][name] - before["budget"][name]
                 setattr(self.budget, name, getattr(self.budget, name) + n_new)
-        for best in self._of_all(states, "archive"):
-            entered = np.flatnonzero(best.nmse < self.archive.nmse)
-            self.archive.update(best.programs[entered], best.nmse[entered])
-        for name, n in (("queue", self.config.queue_size), ("generation", self.config.batch_size)):
-            setattr(self, name, _together(self._of_all(states, name)).best(n))
-        self.evolved = _together(self._of_all(states, "evolved"))
+        for i, best in enumerate(self._of_all(states, "archive")):
+            if self._judge(i) is self._judges[0]:
+                entered = np.flatnonzero(best.nmse < self.archive.nmse)
+                self.archive.update(best.programs[entered], best.nmse[entered])
+            else:
+                archive = ParetoArchive.from_state_dict(self.library, states[i]["archive"])
+                self._judges[0].evaluation.enter(archive.population())
         self.restarts.n = sum(state["restarts"]["n"] - i for i, state in enumerate(states))
-        entries = [entry for state in states for entry in state["history"]]
+        alike = states[:: len(self._judges)]  # whose errors can be compared with those of this search
+        for name, n in (("queue", self.config.queue_size), ("generation", self.config.batch_size)):
+            setattr(self, name, _together(self._of_all(alike, name)).best(n))
+        self.evolved = _together(self._of_all(alike, "evolved"))
+        entries = [entry for state in alike for entry in state["history"]]
         if entries:
             mean_reward = float(np.mean([entry["mean_reward"] for entry in entries]))
             self._add_to_history(mean_reward, max(entry["best_reward"] for entry in entries))
@@ -207,14 +258,20 @@ class Islands(Search):
         return [Scored.from_state_dict(self.library, state[name]) for state in states]
 
     def _with_migrants(self, states: list[State]) -> list[State]:
-        """Give every island the archive of all, and the best programs of the island before it."""
-        shared = {"archive": self.archive.state_dict(), "history": []}
+        """Give every island the best programs of the island before it, and the archive if it judges alike."""
+        shared = self.archive.state_dict()
         generations = self._of_all(states, "generation")
         found = []
-        for state, before, own in zip(states, [generations[-1], *generations], generations):
-            changed = dict(shared)
+        for i, (state, own) in enumerate(zip(states, generations)):
+            judge = self._judge(i)
+            changed: State = {"history": []}
+            if judge is self._judges[0]:
+                changed["archive"] = shared
             if len(own.nmse):  # one that has just begun again stays by itself
-                changed["generation"] = own.with_migrants(before.best(_N_MIGRANTS)).state_dict()
+                migrants = generations[i - 1].best(_N_MIGRANTS)
+                if judge is not self._judge(i - 1 if i else self.n_islands - 1):
+                    migrants = _judged(migrants, judge)
+                changed["generation"] = own.with_migrants(migrants).state_dict()
             found.append(state | changed)
         return found
 
@@ -225,7 +282,8 @@ class Islands(Search):
         """
         state = super().state_dict()
         if self._states:
-            best = min(self._states, key=lambda island: island["queue"]["nmse"].min(initial=np.inf))
+            alike = self._states[:: len(self._judges)]
+            best = min(alike, key=lambda island: island["queue"]["nmse"].min(initial=np.inf))
             state["refinement"] = best["refinement"]
         return state | {"islands": {str(i): island for i, island in enumerate(self._states)}}
 
@@ -235,25 +293,31 @@ class Islands(Search):
         self._states = [saved["islands"][str(i)] for i in range(len(saved["islands"]))]
 
 
+def _judged(found: Scored, judge: _Judge) -> Scored:
+    """Return programs with their constants and NMSE by the weights of another island."""
+    programs = found.programs[np.arange(len(found.nmse))]  # a copy
+    return Scored(programs, judge.evaluation(programs, len(programs)))
+
+
 def _together(parts: list[Scored]) -> Scored:
     """Return the programs of several sets as one."""
     return reduce(Scored.and_also, parts)
 
 
-# Searches that this process advanced, by the key of their fit, because making one anew takes time: several
-# where islands run in threads of one process. Those of the last two fits are kept.
+# Searches that this process advanced, by key, because making one anew takes time: several where islands run
+# in threads of one process. Those of the last two keys, and so of a fit, are kept.
 _kept: dict[str, list[Search]] = {}
 _lock = threading.Lock()
 
 
 def _taken(key: str) -> Search | None:
-    """Return a search of a fit that nobody else uses, if this process has one."""
+    """Return a search of a key that nobody else uses, if this process has one."""
     with _lock:
         return _kept[key].pop() if _kept.get(key) else None
 
 
 def _keep(key: str, search: Search) -> None:
-    """Keep a search for the next rounds of its fit."""
+    """Keep a search for the next rounds."""
     with _lock:
         _kept[key] = [*_kept.pop(key, []), search]
         for other in [*_kept][:-2]:
@@ -262,8 +326,8 @@ def _keep(key: str, search: Search) -> None:
 
 def _advanced(
     key: str,
-    pid: int,
     arguments: State | None,
+    pid: int,
     state: State,
     n_rounds: int,
     n_evaluations: int,
@@ -274,11 +338,11 @@ def _advanced(
     Parameters
     ----------
     key : str
-        What tells the fit from others.
+        What the process keeps the search by.
+    arguments : dict or None
+        Those of the `Search`.
     pid : int
         The process of the fit.
-    arguments : dict or None
-        Those of the `Search`, which a process keeps.
     state : dict
     n_rounds : int
     n_evaluations, seconds : int, float

@@ -378,13 +378,10 @@ class Search:
             evaluated again, those that are too long or forbidden now are left out, and a decoder of another
             size is not taken over.
         """
-        arrays = saved["archive"]
-        widths = arrays["tokens"].shape[1], arrays["constants"].shape[1]
-        archive = ParetoArchive(self.library, *widths, saved["tolerance"])
-        archive.load_state_dict(arrays)
+        archive = ParetoArchive.from_state_dict(self.library, saved["archive"], saved["tolerance"])
         widths = self.archive.tokens.shape[1], self.archive.constants.shape[1]
         front = self._kept(archive.population()).of_width(*widths)
-        self.archive.update(front, front.nmse(self.data))
+        self.evaluation.enter(front)
         queue, generation = (Scored.from_state_dict(self.library, saved[k]) for k in ("queue", "generation"))
         widths = self._nothing.programs.tokens.shape[1], self.evaluation.n_constants
         programs = self._kept(queue.and_also(generation).programs).of_width(*widths)
