@@ -6,6 +6,7 @@ import errno
 import io
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -61,7 +62,8 @@ def run(*arguments: str):
     ids=["commas", "semicolons", "tabs-and-byte-order-mark", "spaces-and-empty-lines"],
 )
 def test_read_table_splits_inputs_from_the_target(write, content):
-    X, y, names, target = read_table(write(content), "y")
+    X, y, names, target, notes = read_table(write(content), "y")
+    assert not notes
     np.testing.assert_array_equal(X, [[1, 3], [4, 6]])
     np.testing.assert_array_equal(y, [2, 5])
     assert (names, target) == (("a", "b"), "y")
@@ -80,7 +82,9 @@ BAD_TABLES = {
     "column without a name": ("a,,y\n1,2,3\n4,5,6\n", "column 2 no name"),
     "text column": ("a,y\n1,2\nred,3\nblue,4\n", "line 3: 'red' for 'a' is not a number; remove the column"),
     "text target": ("a,y\n1,high\n2,low\n", "line 2: 'high' for 'y' is not a number"),
-    "decimal commas": ("a;y\n1;2\n3,5;4\n", "line 3: '3,5' .* decimals with a point"),
+    "decimal commas between commas": ('a,y\n1,2\n"3,5",4\n', "line 3: '3,5' .* decimals with a point"),
+    "thousands": ("a;y\n1;2\n1,234.5;4\n", "line 3: '1,234.5' for 'a' is not a number"),
+    "columns of text alone": ("a,y\nred,2\nblue,3\n", "line 2: 'red' for 'a' is not a number"),
     "underscore in a number": ("a,y\n1_0,2\n3,4\n", "'1_0' for 'a' is not a number"),
     "Arabic digits": (
         "a,y\n1,2\n٣,4\n",
@@ -92,14 +96,14 @@ BAD_TABLES = {
     ),
     "long cell": (f"a,y\n1,2\n{'x' * 999},4\n", r"line 3: 'x{59}…' for 'a' is not a number"),
     "many columns": (f"{','.join(f'x{i}' for i in range(2000))}\n", r"are x0, .*, x29, and 1,970 more\.$"),
-    "empty cell": ("a,y\n1,2\n,4\n", "line 3: no value for 'a'"),
-    "nan": ("a,y\n1,2\n3,NaN\n", "line 3: no value for 'y'"),
+    "empty cell": ("a,y\n1,2\n,4\n", r"1 row of numbers .* at least 2 \(1 row with .* left out: line 3\)"),
+    "nan": ("a,y\n1,2\n3,NaN\n", r"1 row of numbers .* \(1 row with a missing cell is left out: line 3\)"),
     "infinite": ("a,y\n1,2\n-inf,4\n", "line 3: -inf for 'a' is not finite"),
     "beyond a float": ("a,y\n1,2\n1e999,4\n", "1e999 for 'a' is not finite"),
     "long row": ("a,y\n1,2\n3,4,5\n", "line 3: 3 cells for 2 columns"),
     "short row": ("a,y\n1,2\n3\n", "line 3: 1 cell for 2 columns"),
     "open quote": ('a,y\n1,2\n"3,4\n', "1 cell for 2 columns"),
-    "not UTF-8": (b"a,y\n1,2\n\xff,4\n", "UTF-8"),
+    "not UTF-8": (b"a,y\n1,2\n\x81,4\n", "is not text; save the table as CSV"),
     "null byte": (b"a,y\n1,2\n\x00,4\n", "is not a number"),
 }
 
@@ -115,6 +119,49 @@ def test_a_bad_table_is_an_error_that_says_where_and_what_to_do(write, content, 
 def test_spaces_of_any_kind_around_a_number_are_passed_over(write):
     X, y, *_ = read_table(write("a,y\n1\u00a0,2\n 3 ,\t4\n"), "y")
     np.testing.assert_array_equal(np.column_stack([X, y]), [[1, 2], [3, 4]])
+
+
+UNUSUAL_TABLES = {
+    "missing cells": ("a,b,y\n1,3,2\n,5,6\n7,8,n/a\n4,6,5\n", ["2 rows .* left out: lines 3, 4"]),
+    "columns of text": (
+        "a,kind,b,y,place\n1,red,3,2,here\n4,NA,6,5,there\n",
+        ["2 columns of text are left out: kind, place"],
+    ),
+    "decimal commas": ("a;b;y\n1,0;3,0;,2e1\n4;6;5,\n", ["as in 1,0, are read as decimal points"]),
+    "comments": ("# measured in May\na,b,y\n# morning\n1,3,2\n#1,1,1\n4,6,5\n", []),
+    "another encoding": ("a,b,y,größe\n1,3,2,weiß\n4,6,5,ä\n".encode("cp1252"), ["Windows-1252", "größe"]),
+    "wide letters": ("a,b,y\n1,3,2\n4,6,5\n".encode("utf-16"), []),
+}
+
+
+@pytest.mark.parametrize(("content", "notes"), UNUSUAL_TABLES.values(), ids=UNUSUAL_TABLES)
+def test_what_tables_of_people_have_is_read_and_told(write, content, notes):
+    table = read_table(write(content), "y")
+    np.testing.assert_array_equal(table.X, [[1, 3], [4, 6]])
+    np.testing.assert_array_equal(table.y, [2, 5])
+    assert table.feature_names == ("a", "b")
+    assert len(table.notes) == len(notes)
+    for said, expected in zip(table.notes, notes, strict=True):
+        assert re.search(expected, said)
+
+
+def test_the_lines_that_are_named_are_those_of_the_file(write):
+    content = '# comment\na,b,y\n"1",2,3\n\n#\n1,,3\n1,2,3\n'
+    assert read_table(write(content), "y").notes == ("1 row with a missing cell is left out: line 6.",)
+
+
+def test_many_rows_with_missing_cells_are_counted(write):
+    content = "a,y\n" + "1,\n" * 2000 + "1,2\n3,4\n"
+    (note,) = read_table(write(content), "y").notes
+    assert note == "2,000 rows with a missing cell are left out: lines 2, 3, 4, 5, 6 and 1,995 more."
+
+
+def test_a_table_may_come_from_standard_input(monkeypatch):
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"a,y\n1,2\n3,4\n")))
+    np.testing.assert_array_equal(read_table("-", "y").y, [2, 4])
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"")))
+    with pytest.raises(TableError, match="standard input is empty"):
+        read_table("-", "y")
 
 
 def test_a_missing_file_and_a_folder_are_named(tmp_path):
@@ -202,6 +249,14 @@ def test_fit_prints_the_front_with_the_columns_names_and_marks_the_chosen_formul
     assert lines[1] == ["1", "4.1", "not", "finite", "0.5", "width"]
     assert lines[2] == [">", "3", "7.6", "0", "0.5", "width*height"]
     assert "area = height*width" in result.stdout
+
+
+def test_fit_says_on_standard_error_what_it_left_out(regressor, write):
+    path = write("width,colour,height,area\n1,red,2,2\n2,blue,3,6\n,red,5,15\n3,red,5,15\n")
+    result = run("fit", path, "--target", "area", "--json")
+    assert "note: 1 column of text is left out: colour." in result.stderr
+    assert "note: 1 row with a missing cell is left out: line 4." in result.stderr
+    assert json.loads(result.stdout)["formula"] == "height*width"
 
 
 def test_fit_reports_progress_and_warnings_on_standard_error_only(regressor, data):

@@ -21,7 +21,10 @@ if TYPE_CHECKING:
 
 def fit(
     data: Annotated[
-        Path, typer.Argument(metavar="DATA.csv", help="Table whose first line names the columns.")
+        Path,
+        typer.Argument(
+            metavar="DATA.csv", help="Table whose first line names the columns; - reads standard input."
+        ),
     ],
     target: Annotated[str, typer.Option(help="Column to predict; every other one is an input.")],
     library: Annotated[str, typer.Option(help="Token library, or auto.")] = "auto",
@@ -65,6 +68,8 @@ def fit(
             if path is not None:
                 check_writable(path)  # now, and not after the search
         table = read_table(data, target)
+        for note in table.notes:
+            print_note(note)
         from dgsr.expressions.library import library_over
         from dgsr.regressor import DGSRRegressor
         from dgsr.search.compiling import compile_kernels

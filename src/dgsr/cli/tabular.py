@@ -4,20 +4,28 @@ from __future__ import annotations
 
 import csv
 import difflib
+import io
 import itertools
 import math
+import re
+import sys
 from array import array
 from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple, TextIO
+from typing import BinaryIO, NamedTuple, TextIO
 
 import numpy as np
 
 # Cells that have no value, in lower case.
 _MISSING = {"", "na", "n/a", "nan", "null", "none", "?"}
 
-# Most names that a message lists, and most letters of a name or a cell that it quotes.
-_MOST_NAMES, _LONGEST_QUOTE = 30, 60
+# Most names and lines that a message lists, and most letters of a name or a cell that it quotes.
+_MOST_NAMES, _MOST_LINES, _LONGEST_QUOTE = 30, 5, 60
+
+# A number whose decimals stand behind a comma.
+_DECIMAL_COMMA = re.compile(r"[+-]?\d*,\d+([eE][+-]?\d+)?|[+-]?\d+,\d*([eE][+-]?\d+)?", re.ASCII)
 
 
 class TableError(ValueError):
@@ -31,13 +39,15 @@ class Table(NamedTuple):
     y: np.ndarray  # (n_samples,) float64
     feature_names: tuple[str, ...]
     target: str
+    notes: tuple[str, ...] = ()  # what was left out or read in an unusual way, a sentence each
 
 
 def read_table(path: Path | str, target: str) -> Table:
     """Read the CSV file at `path`, with the column `target` to predict and all other columns as inputs.
 
-    The first line names the columns. Cells are separated by commas, semicolons or tabs; empty lines are
-    skipped.
+    The first line names the columns. Cells are separated by commas, semicolons or tabs; empty lines and lines
+    that begin with ``#`` are skipped. Where semicolons or tabs separate cells, decimals may stand behind a
+    comma. Columns without a number and rows with a missing cell are left out. ``-`` is standard input.
 
     Raises
     ------
@@ -45,47 +55,201 @@ def read_table(path: Path | str, target: str) -> Table:
         If there is no such file, it is not a table of finite numbers with at least two rows and two
         columns, or it has no column `target`.
     """
+    name, file = _opened(path)
+    try:
+        with file, io.TextIOWrapper(file, encoding=_encoding(file), newline="") as text:
+            return _read(text, name, target)
+    except UnicodeDecodeError:
+        raise TableError(f"{name} is not text; save the table as CSV (UTF-8).") from None
+    except csv.Error as error:
+        raise TableError(f"{name} is not a CSV file: {error}.") from None
+    except OSError as error:
+        raise TableError(f"{name} cannot be read: {error.strerror}.") from None
+
+
+def _opened(path: Path | str) -> tuple[str, BinaryIO]:
+    """Return the name of a file for messages, and the file."""
+    if str(path) == "-":
+        return "standard input", io.BytesIO(sys.stdin.buffer.read())
     path = Path(path)
     if not path.exists():
         raise TableError(f"{path} does not exist; check the path.")
     if path.is_dir():
         raise TableError(f"{path} is a folder; name a CSV file.")
     try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            return _read(file, str(path), target)
-    except UnicodeDecodeError:
-        raise TableError(f"{path} is not text in UTF-8; save the table as CSV (UTF-8).") from None
-    except csv.Error as error:
-        raise TableError(f"{path} is not a CSV file: {error}.") from None
+        return str(path), path.open("rb")
     except OSError as error:
         raise TableError(f"{path} cannot be read: {error.strerror}.") from None
 
 
-def _read(file: TextIO, path: str, target: str) -> Table:
-    lines = iter(file)
+def _encoding(file: BinaryIO) -> str:
+    """Return the encoding of a text: UTF-8, UTF-16 with its mark, or else that of Western Windows."""
+    mark = file.read(2)
+    file.seek(0)
+    if mark in (b"\xff\xfe", b"\xfe\xff"):
+        return "utf-16"
+    text = io.TextIOWrapper(file, encoding="utf-8-sig", newline="")
+    try:
+        while text.read(1 << 20):
+            pass
+    except UnicodeDecodeError:
+        return "cp1252"
+    finally:
+        text.detach()
+        file.seek(0)
+    return "utf-8-sig"
+
+
+def _read(text: TextIO, path: str, target: str) -> Table:
+    numbered = _Lines(text)
+    lines = iter(numbered)
     first = next((line for line in lines if line.strip()), None)
     if first is None:
         raise TableError(
             f"{path} is empty; its first line must name the columns, and rows of numbers follow."
         )
-    cells = csv.reader(itertools.chain([first], lines), delimiter=max(",;\t", key=first.count))
+    delimiter = max(",;\t", key=first.count)
+    cells = csv.reader(itertools.chain([first], lines), delimiter=delimiter)
     header = _columns(next(cells), path)
     if target not in header:
         raise TableError(_no_such_column(path, target, header))
     if len(header) == 1:
         raise TableError(f"{path} has no column but the target {target!r}; add at least one input column.")
-
-    numbers = array("d")  # a list would take four times the memory of large tables
+    rows = _Rows(path, header, may_have_commas=delimiter != ",")
     for row in cells:
         if any(cell.strip() for cell in row):
-            numbers.extend(_quickly_read(row, len(header)) or _numbers(row, header, path, cells.line_num))
-    rows = np.asarray(numbers, dtype=np.float64).reshape(-1, len(header))
-    if len(rows) < 2:
-        found = "1 row" if len(rows) else "no rows"
-        raise TableError(f"{path} has {found} of numbers under its header; a fit needs at least 2.")
-    position = header.index(target)
-    names = tuple(name for name in header if name != target)
-    return Table(np.delete(rows, position, axis=1), rows[:, position].copy(), names, target)
+            rows.add(row, numbered.number)
+    if text.encoding == "cp1252":
+        rows.notes.append(f"{path} is not text in UTF-8 and is read as Windows-1252.")
+    return rows.table(target)
+
+
+class _Lines:
+    """The lines of a text without comments, and the number of the last one."""
+
+    def __init__(self, text: Iterable[str]) -> None:
+        self.number, self._text = 0, text
+
+    def __iter__(self) -> Iterator[str]:
+        for line in self._text:
+            self.number += 1
+            if not line.startswith("#"):
+                yield line
+
+
+@dataclass
+class _Rows:
+    """The rows of a table as they are read.
+
+    Parameters
+    ----------
+    path : str
+        What messages begin with.
+    header : list of str
+        Names of the columns.
+    may_have_commas : bool
+        Whether decimals may stand behind a comma.
+    """
+
+    path: str
+    header: list[str]
+    may_have_commas: bool
+    notes: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self._numbers = array("d")  # a list would take four times the memory of large tables
+        self._lines = array("q")
+        self._n_plain = 0  # rows that are plainly valid
+        self._n_numbers = Counter[int]()  # in every column of the other rows
+        self._bad: dict[
+            int, str
+        ] = {}  # for every column, what is wrong with its first cell that is no number
+        self._comma: str | None = None  # the first cell with a decimal comma
+
+    def add(self, row: list[str], line: int) -> None:
+        """Add a row; cells that are missing or no numbers become NaN."""
+        self._lines.append(line)
+        quickly = _quickly_read(row, len(self.header))
+        if quickly is not None:
+            self._numbers.extend(quickly)
+            self._n_plain += 1
+            return
+        where = f"{self.path}, line {line}"
+        if len(row) != len(self.header):
+            cells = "1 cell" if len(row) == 1 else f"{len(row)} cells"
+            raise TableError(
+                f"{where}: {cells} for {len(self.header)} columns; give every row one cell per column."
+            )
+        for column, (name, cell) in enumerate(zip(self.header, row)):
+            self._numbers.append(self._number(column, name, cell.strip(), where))
+
+    def _number(self, column: int, name: str, cell: str, where: str) -> float:
+        if cell.lower() in _MISSING:
+            return math.nan
+        text = cell
+        if self.may_have_commas and _DECIMAL_COMMA.fullmatch(cell):
+            self._comma, text = self._comma or cell, cell.replace(",", ".")
+        if not _is_number(text):
+            mend = f"{_quoted(cell)} for {_quoted(name)} is not a number; {_mend(cell)}."
+            self._bad.setdefault(column, f"{where}: {mend}")
+            return math.nan
+        number = float(text)
+        if not math.isfinite(number):
+            raise TableError(
+                f"{where}: {_shortened(cell)} for {_quoted(name)} is not finite; "
+                "remove the row or the column."
+            )
+        self._n_numbers[column] += 1
+        return number
+
+    def table(self, target: str) -> Table:
+        """Return the table without columns of text and rows with a missing cell."""
+        position = self.header.index(target)
+        is_text = [
+            i in self._bad and not self._n_plain and not self._n_numbers[i] for i in range(len(self.header))
+        ]
+        for column, message in self._bad.items():
+            if not is_text[column] or column == position:
+                raise TableError(message)
+        inputs = [i for i in range(len(self.header)) if i != position and not is_text[i]]
+        if not inputs:
+            raise TableError(next(iter(self._bad.values())))
+        notes = list(self.notes)
+        texts = [self.header[i] for i in np.flatnonzero(is_text)]
+        if texts:
+            notes.append(
+                f"{_counted(len(texts), 'column of text', 'columns of text')} left out: {_listed(texts)}."
+            )
+        if self._comma is not None:
+            notes.append(f"Commas in numbers, as in {self._comma}, are read as decimal points.")
+        rows = np.asarray(self._numbers, dtype=np.float64).reshape(-1, len(self.header))
+        rows = rows[:, [*inputs, position]]
+        missing = np.flatnonzero(np.isnan(rows).any(axis=1))
+        if len(missing):
+            lines = [str(self._lines[i]) for i in missing[:_MOST_LINES]]
+            more = f" and {len(missing) - len(lines):,} more" if len(missing) > len(lines) else ""
+            are = _counted(len(missing), "row with a missing cell", "rows with a missing cell")
+            line = "line" if len(missing) == 1 else "lines"
+            notes.append(f"{are} left out: {line} {', '.join(lines)}{more}.")
+            rows = np.delete(rows, missing, axis=0)
+        if len(rows) < 2:
+            found = "1 row" if len(rows) else "no rows"
+            why = f" ({notes[-1].removesuffix('.')})" if len(missing) else ""
+            raise TableError(
+                f"{self.path} has {found} of numbers under its header; a fit needs at least 2{why}."
+            )
+        names = tuple(self.header[i] for i in inputs)
+        return Table(rows[:, :-1], rows[:, -1].copy(), names, target, tuple(notes))
+
+
+def _counted(n: int, one: str, several: str) -> str:
+    return f"1 {one} is" if n == 1 else f"{n:,} {several} are"
+
+
+def _listed(names: Sequence[str]) -> str:
+    """Return names for a message, the first thirty."""
+    shown = ", ".join(map(_shortened, names[:_MOST_NAMES]))
+    return shown if len(names) <= _MOST_NAMES else f"{shown}, and {len(names) - _MOST_NAMES:,} more"
 
 
 def _columns(header: list[str], path: str) -> list[str]:
@@ -107,10 +271,7 @@ def _no_such_column(path: str, target: str, names: list[str]) -> str:
     by_lower_case = {name.lower(): name for name in names}
     close = difflib.get_close_matches(target.lower(), by_lower_case, n=1)
     hint = f" Did you mean {_quoted(by_lower_case[close[0]])}?" if close else ""
-    shown = ", ".join(map(_shortened, names[:_MOST_NAMES]))
-    if len(names) > _MOST_NAMES:
-        shown += f", and {len(names) - _MOST_NAMES:,} more"
-    return f"{path} has no column {_quoted(target)}; its columns are {shown}.{hint}"
+    return f"{path} has no column {_quoted(target)}; its columns are {_listed(names)}.{hint}"
 
 
 def _shortened(text: str) -> str:
@@ -131,32 +292,6 @@ def _quickly_read(row: list[str], n_columns: int) -> list[float] | None:
     except ValueError:
         return None
     return numbers if all(map(math.isfinite, numbers)) else None
-
-
-def _numbers(row: list[str], header: list[str], path: str, line: int) -> list[float]:
-    """Return the numbers of a row; raise TableError with what is wrong with it."""
-    where = f"{path}, line {line}"
-    if len(row) != len(header):
-        cells = "1 cell" if len(row) == 1 else f"{len(row)} cells"
-        raise TableError(f"{where}: {cells} for {len(header)} columns; give every row one cell per column.")
-    numbers = []
-    for name, cell in zip(header, row):
-        if cell.strip().lower() in _MISSING:
-            raise TableError(
-                f"{where}: no value for {_quoted(name)}; fill it in, or remove the row or the column."
-            )
-        if not _is_number(cell):
-            raise TableError(
-                f"{where}: {_quoted(cell.strip())} for {_quoted(name)} is not a number; {_mend(cell)}."
-            )
-        number = float(cell)
-        if not math.isfinite(number):
-            raise TableError(
-                f"{where}: {_shortened(cell.strip())} for {_quoted(name)} is not finite; "
-                "remove the row or the column."
-            )
-        numbers.append(number)
-    return numbers
 
 
 def _is_number(cell: str) -> bool:
