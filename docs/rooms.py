@@ -75,6 +75,8 @@ def room_of(module: str) -> str:
     """Return the room of a module: the longest name of a room that it begins with."""
     if module == "dgsr":
         return module
+    if module == "dgsr.__main__":  # another door to the command line
+        return "cli"
     name = module.removeprefix("dgsr.")
     while name not in ROOMS:
         if "." not in name:

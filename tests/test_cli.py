@@ -62,8 +62,8 @@ def run(*arguments: str):
     ids=["commas", "semicolons", "tabs-and-byte-order-mark", "spaces-and-empty-lines"],
 )
 def test_read_table_splits_inputs_from_the_target(write, content):
-    X, y, names, target, notes = read_table(write(content), "y")
-    assert not notes
+    X, y, names, target, notes, weights = read_table(write(content), "y")
+    assert (notes, weights) == ((), None)
     np.testing.assert_array_equal(X, [[1, 3], [4, 6]])
     np.testing.assert_array_equal(y, [2, 5])
     assert (names, target) == (("a", "b"), "y")
@@ -125,8 +125,9 @@ UNUSUAL_TABLES = {
     "missing cells": ("a,b,y\n1,3,2\n,5,6\n7,8,n/a\n4,6,5\n", ["2 rows .* left out: lines 3, 4"]),
     "columns of text": (
         "a,kind,b,y,place\n1,red,3,2,here\n4,NA,6,5,there\n",
-        ["2 columns of text are left out: kind, place"],
+        ["2 columns without a number are left out: kind, place"],
     ),
+    "empty columns": ("a,,b,y\n1,,3,2\n4,,6,5\n".replace(",,b", ",c,b"), ["1 column .* left out: c"]),
     "decimal commas": ("a;b;y\n1,0;3,0;,2e1\n4;6;5,\n", ["as in 1,0, are read as decimal points"]),
     "comments": ("# measured in May\na,b,y\n# morning\n1,3,2\n#1,1,1\n4,6,5\n", []),
     "another encoding": ("a,b,y,größe\n1,3,2,weiß\n4,6,5,ä\n".encode("cp1252"), ["Windows-1252", "größe"]),
@@ -154,6 +155,28 @@ def test_many_rows_with_missing_cells_are_counted(write):
     content = "a,y\n" + "1,\n" * 2000 + "1,2\n3,4\n"
     (note,) = read_table(write(content), "y").notes
     assert note == "2,000 rows with a missing cell are left out: lines 2, 3, 4, 5, 6 and 1,995 more."
+
+
+def test_the_inputs_and_the_weights_are_columns_of_choice(write):
+    path = write("a,n,b,y,c\n1,9,3,2,red\n4,8,6,5,blue\n")
+    table = read_table(path, "y", columns=["b", "a"], weights="n")
+    np.testing.assert_array_equal(table.X, [[3, 1], [6, 4]])
+    np.testing.assert_array_equal(table.weights, [9, 8])
+    assert (table.feature_names, table.notes) == (("b", "a"), ())
+    assert read_table(path, "y", weights="n").feature_names == ("a", "b")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"columns": ["a", "z"]}, "no column 'z'; its columns are a, n, y"),
+        ({"columns": ["a", "n"], "weights": "n"}, "'n' is an input and the target or the weights"),
+        ({"weights": "z"}, "no column 'z'"),
+    ],
+)
+def test_columns_of_choice_that_cannot_be_had_are_named(write, options, message):
+    with pytest.raises(TableError, match=message):
+        read_table(write("a,n,y\n1,9,2\n4,8,5\n"), "y", **options)
 
 
 def test_a_table_may_come_from_standard_input(monkeypatch):
@@ -187,7 +210,8 @@ class FakeRegressor:
         self.callback = callback
         type(self).parameters = parameters
 
-    def fit(self, X, y):
+    def fit(self, X, y, sample_weight=None):
+        type(self).sample_weight = sample_weight
         if self.parameters["generator"] == "nonsense":
             raise ValueError("generator='nonsense' is neither a folder nor a name; known names: koza-d12.")
         warnings.warn("the data are few", UserWarning, stacklevel=2)
@@ -215,6 +239,8 @@ class FakeRegressor:
         return self
 
     def with_feature_names(self, names):
+        self.pareto_front_ = self.pareto_front_.with_feature_names(names)
+        self.expression_ = self.expression_.with_feature_names(names)
         return self
 
     def save(self, path):
@@ -254,7 +280,7 @@ def test_fit_prints_the_front_with_the_columns_names_and_marks_the_chosen_formul
 def test_fit_says_on_standard_error_what_it_left_out(regressor, write):
     path = write("width,colour,height,area\n1,red,2,2\n2,blue,3,6\n,red,5,15\n3,red,5,15\n")
     result = run("fit", path, "--target", "area", "--json")
-    assert "note: 1 column of text is left out: colour." in result.stderr
+    assert "note: 1 column without a number is left out: colour." in result.stderr
     assert "note: 1 row with a missing cell is left out: line 4." in result.stderr
     assert json.loads(result.stdout)["formula"] == "height*width"
 
@@ -300,6 +326,58 @@ def test_fit_goes_on_from_a_checkpoint(write, tmp_path):
     other = run("fit", table, "--target", "x", *options, *kept)
     assert other.exit_code == 2
     assert "is of a fit with another table; set what it was, delete the file" in other.stderr
+
+
+def test_fit_passes_columns_and_weights_on(regressor, write):
+    path = write("n,width,height,depth,area\n7,1,2,5,2\n8,2,3,5,6\n9,3,5,5,15\n")
+    columns = ["--columns", "height", "--columns", "depth", "--weights", "n"]
+    result = run("fit", path, "--target", "area", "--selection", "bic", "--max-rows", "50", *columns)
+    assert "area = depth*height" in result.stdout
+    np.testing.assert_array_equal(regressor.sample_weight, [7, 8, 9])
+    assert (regressor.parameters["selection"], regressor.parameters["max_rows"]) == ("bic", 50)
+
+
+def test_a_saved_fit_is_shown_and_predicts_for_other_tables(areas, write, tmp_path):
+    saved = str(tmp_path / "fit.dgsr")
+    options = ["--generator", "none", "--random-state", "0", "--max-evaluations", "3000", "--save", saved]
+    fitted = run("fit", areas, "--target", "area", "--json", *options)
+    shown = run("show", saved, "--json")
+    assert json.loads(shown.stdout) == json.loads(fitted.stdout) | {"target": "y"}
+    assert "lambda" in run("show", saved).stdout
+    model = dgsr.load(saved)
+    table = write("more,x 1,lambda\n1,3,2\n1,,4\n1,0.5,7\n", "others.csv")
+    predicted = run("predict", saved, table)
+    assert predicted.exit_code == 0
+    assert "1 of 3 rows have a missing cell" in predicted.stderr
+    values = np.array(predicted.stdout.split(), dtype=float)
+    expected = model.predict(np.array([[2.0, 3.0], [7.0, 0.5]]))
+    np.testing.assert_array_equal(values, [expected[0], np.nan, expected[1]])
+    for index in (0, "accuracy"):
+        first = run("predict", saved, table, "--index", str(index)).stdout.split()[0]
+        assert float(first) == model.predict(np.array([[2.0, 3.0]]), index=index)[0]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["predict", "FIT", "none.csv"], "none.csv does not exist"),
+        (["predict", "FIT", "TABLE"], "no column 'lambda'; its columns are height, length"),
+        (["predict", "FIT", "AREAS", "--index", "best"], "best"),
+        (["predict", "FIT", "AREAS", "--index", "99"], "99"),
+        (["show", "TABLE"], "others.csv"),
+        (["show", "none.dgsr"], "none.dgsr"),
+    ],
+)
+def test_what_no_saved_fit_can_do_is_one_line_of_error(areas, write, tmp_path, arguments, message):
+    saved = str(tmp_path / "fit.dgsr")
+    options = ["--generator", "none", "--random-state", "0", "--max-evaluations", "500", "--save", saved]
+    assert run("fit", areas, "--target", "area", *options).exit_code == 0
+    names = {"FIT": saved, "AREAS": areas, "TABLE": write("height,length\n1,2\n3,4\n", "others.csv")}
+    result = run(*(names.get(argument, argument) for argument in arguments))
+    assert result.exit_code == 2
+    assert message in result.stderr
+    assert result.stderr.startswith("error: ")
+    assert len(result.stderr.splitlines()) == 1
 
 
 def test_quiet_fit_shows_no_progress(regressor, data):
@@ -356,6 +434,8 @@ def test_fit_passes_its_options_on(regressor, data):
         "max_evaluations": 9,
         "max_time": 1.5,
         "loss": "huber",
+        "selection": "mdl",
+        "max_rows": 200,
         "initial_formulas": ["a*x1", "b + x1"],
         "n_jobs": 2,
         "random_state": 7,
@@ -745,6 +825,12 @@ def test_a_fit_prints_nothing_but_its_json_and_loads_neither_benchmarks_nor_pre_
     modules = set(modules.split())
     assert "dgsr.regressor" in modules
     assert not {"dgsr.benchmarking", "dgsr.problems", "dgsr.pretraining"} & modules
+
+
+def test_the_module_is_the_program():
+    asked = [sys.executable, "-m", "dgsr", "--version"]
+    said = subprocess.run(asked, capture_output=True, text=True, check=True).stdout
+    assert said == f"dgsr {dgsr.__version__}\n"
 
 
 def test_version_is_the_packages():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -27,6 +26,10 @@ def fit(
         ),
     ],
     target: Annotated[str, typer.Option(help="Column to predict; every other one is an input.")],
+    columns: Annotated[
+        list[str] | None, typer.Option(help="Column to take as an input, instead of all. May be repeated.")
+    ] = None,
+    weights: Annotated[str | None, typer.Option(help="Column with the weights of the rows.")] = None,
     library: Annotated[str, typer.Option(help="Token library, or auto.")] = "auto",
     generator: Annotated[
         str, typer.Option(help="Pre-trained generator, a name or a folder; auto, untrained or none.")
@@ -36,6 +39,12 @@ def fit(
     loss: Annotated[
         str, typer.Option(help="What a formula is judged by: auto, squared, relative, absolute or huber.")
     ] = "auto",
+    selection: Annotated[
+        str, typer.Option(help="Rule that chooses the formula: mdl, bic, score, accuracy or holdout.")
+    ] = "mdl",
+    max_rows: Annotated[
+        int, typer.Option(min=2, help="Most rows that the search looks at; the front is fitted on more.")
+    ] = 200,
     random_state: Annotated[
         int | None, typer.Option(min=0, help="Seed; the same seed gives the same result.")
     ] = None,
@@ -67,7 +76,7 @@ def fit(
         for path in (save, report, checkpoint):
             if path is not None:
                 check_writable(path)  # now, and not after the search
-        table = read_table(data, target)
+        table = read_table(data, target, columns or None, weights)
         for note in table.notes:
             print_note(note)
         from dgsr.expressions.library import library_over
@@ -83,25 +92,22 @@ def fit(
                 max_evaluations=max_evaluations,
                 max_time=max_time,
                 loss=loss,
+                selection=selection,
+                max_rows=max_rows,
                 random_state=random_state,
                 initial_formulas=initial_formula,
                 n_jobs=n_jobs,
                 checkpoint=checkpoint,
                 callback=show,
             )
-            regressor.fit(table.X, table.y)
+            regressor.fit(table.X, table.y, table.weights)
         _note_bad_fit(regressor)
-    result = _result(regressor, target, table.feature_names)
-    if as_json:
-        outputs = [partial(print_json, result)]
-    else:
-        formulas = [candidate.expression for candidate in regressor.pareto_front_]
-        short = [f.with_feature_names(table.feature_names).shortened().text for f in formulas]
-        outputs = [partial(_print_result, result, short)]
+    named = regressor.set_params(callback=None).with_feature_names(table.feature_names)
+    result = result_of(named, target)
+    outputs = [partial(print_json, result) if as_json else partial(print_result, named, result)]
     if save is not None:
-        outputs.append(partial(regressor.set_params(callback=None).save, save))
+        outputs.append(partial(named.save, save))
     if report is not None:
-        named = regressor.with_feature_names(table.feature_names)
         outputs.append(partial(named.report, report, table.X, table.y, target=target))
     with warnings_as_notes():
         run_outputs(outputs)
@@ -118,15 +124,15 @@ def _note_bad_fit(regressor: DGSRRegressor) -> None:
         print_note(f"no formula found fits better than the mean of the target; {advice}")
 
 
-def _result(regressor: DGSRRegressor, target: str, feature_names: Sequence[str]) -> dict[str, Any]:
-    """Return what a fit found as plain values for JSON, with the columns' names in the formulas.
+def result_of(regressor: DGSRRegressor, target: str) -> dict[str, Any]:
+    """Return what a fit found as plain values for JSON.
 
     Its seconds are those of the search, without compiling before it and finishing after it.
     """
     front = regressor.pareto_front_
     return {
         "target": target,
-        "formula": str(regressor.expression_.with_feature_names(feature_names).sympy),
+        "formula": str(regressor.expression_.sympy),
         "constants": front.candidate_of(regressor.expression_).constants_text(),
         "pareto_front": [
             {
@@ -134,7 +140,7 @@ def _result(regressor: DGSRRegressor, target: str, feature_names: Sequence[str])
                 "description_length": round(candidate.description_length, 2),
                 "nmse": _finite(candidate.loss),
                 "leave_one_out": _finite(candidate.leave_one_out),
-                "formula": candidate.expression.with_feature_names(feature_names).text,
+                "formula": candidate.expression.text,
                 "constants": candidate.expression.constants.tolist(),
                 "standard_errors": [_finite(error) for error in candidate.standard_errors.tolist()],
                 "chosen": candidate.expression == regressor.expression_,
@@ -158,7 +164,9 @@ def _finite(value: float) -> float | None:
     return float(value) if math.isfinite(value) else None
 
 
-def _print_result(result: dict[str, Any], formulas: Sequence[str]) -> None:
+def print_result(regressor: DGSRRegressor, result: dict[str, Any]) -> None:
+    """Print the front of a fit and its formula for a person to read."""
+    formulas = [candidate.expression.shortened().text for candidate in regressor.pareto_front_]
     print_table(
         [
             {

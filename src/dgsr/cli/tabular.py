@@ -40,25 +40,48 @@ class Table(NamedTuple):
     feature_names: tuple[str, ...]
     target: str
     notes: tuple[str, ...] = ()  # what was left out or read in an unusual way, a sentence each
+    weights: np.ndarray | None = None  # (n_samples,) float64
 
 
-def read_table(path: Path | str, target: str) -> Table:
-    """Read the CSV file at `path`, with the column `target` to predict and all other columns as inputs.
+def read_table(
+    path: Path | str, target: str, columns: Sequence[str] | None = None, weights: str | None = None
+) -> Table:
+    """Read a CSV file whose first line names the columns.
 
-    The first line names the columns. Cells are separated by commas, semicolons or tabs; empty lines and lines
-    that begin with ``#`` are skipped. Where semicolons or tabs separate cells, decimals may stand behind a
-    comma. Columns without a number and rows with a missing cell are left out. ``-`` is standard input.
+    Cells are separated by commas, semicolons or tabs; empty lines and lines that begin with ``#`` are
+    skipped. Where semicolons or tabs separate cells, decimals may stand behind a comma. Rows with a missing
+    cell are left out.
+
+    Parameters
+    ----------
+    path : Path or str
+        ``-`` is standard input.
+    target : str
+        Column to predict.
+    columns : sequence of str, optional
+        Inputs; by default all other columns that have a number.
+    weights : str, optional
+        Column of the weights of the rows.
 
     Raises
     ------
     TableError
         If there is no such file, it is not a table of finite numbers with at least two rows and two
-        columns, or it has no column `target`.
+        columns, or it lacks a column.
     """
+    return _rows_of(path).table(target, columns, weights)
+
+
+def read_columns(path: Path | str, columns: Sequence[str]) -> np.ndarray:
+    """Return columns of a CSV file, shape (n_rows, n_columns), NaN where a cell is missing."""
+    return _rows_of(path).values(columns)
+
+
+def _rows_of(path: Path | str) -> _Rows:
     name, file = _opened(path)
     try:
         with file, io.TextIOWrapper(file, encoding=_encoding(file), newline="") as text:
-            return _read(text, name, target)
+            return _read(text, name)
     except UnicodeDecodeError:
         raise TableError(f"{name} is not text; save the table as CSV (UTF-8).") from None
     except csv.Error as error:
@@ -100,7 +123,7 @@ def _encoding(file: BinaryIO) -> str:
     return "utf-8-sig"
 
 
-def _read(text: TextIO, path: str, target: str) -> Table:
+def _read(text: TextIO, path: str) -> _Rows:
     numbered = _Lines(text)
     lines = iter(numbered)
     first = next((line for line in lines if line.strip()), None)
@@ -111,17 +134,13 @@ def _read(text: TextIO, path: str, target: str) -> Table:
     delimiter = max(",;\t", key=first.count)
     cells = csv.reader(itertools.chain([first], lines), delimiter=delimiter)
     header = _columns(next(cells), path)
-    if target not in header:
-        raise TableError(_no_such_column(path, target, header))
-    if len(header) == 1:
-        raise TableError(f"{path} has no column but the target {target!r}; add at least one input column.")
     rows = _Rows(path, header, may_have_commas=delimiter != ",")
     for row in cells:
         if any(cell.strip() for cell in row):
             rows.add(row, numbered.number)
     if text.encoding == "cp1252":
         rows.notes.append(f"{path} is not text in UTF-8 and is read as Windows-1252.")
-    return rows.table(target)
+    return rows
 
 
 class _Lines:
@@ -202,44 +221,64 @@ class _Rows:
         self._n_numbers[column] += 1
         return number
 
-    def table(self, target: str) -> Table:
-        """Return the table without columns of text and rows with a missing cell."""
-        position = self.header.index(target)
-        is_text = [
-            i in self._bad and not self._n_plain and not self._n_numbers[i] for i in range(len(self.header))
-        ]
-        for column, message in self._bad.items():
-            if not is_text[column] or column == position:
-                raise TableError(message)
-        inputs = [i for i in range(len(self.header)) if i != position and not is_text[i]]
-        if not inputs:
-            raise TableError(next(iter(self._bad.values())))
-        notes = list(self.notes)
-        texts = [self.header[i] for i in np.flatnonzero(is_text)]
-        if texts:
-            notes.append(
-                f"{_counted(len(texts), 'column of text', 'columns of text')} left out: {_listed(texts)}."
+    def table(self, target: str, columns: Sequence[str] | None, weights: str | None) -> Table:
+        """Return the table of some columns without the rows that have a missing cell; see `read_table`."""
+        others = [name for name in (target, weights) if name is not None]
+        if columns is None:
+            columns = [name for name in self.header if name not in others]
+            if not columns:
+                raise TableError(
+                    f"{self.path} has no column but the target {target!r}; add at least one input column."
+                )
+            without = [name for name in columns if not self._has_numbers(self.header.index(name))]
+            if without and len(without) < len(columns):
+                are = _counted(len(without), "column without a number", "columns without a number")
+                self.notes.append(f"{are} left out: {_listed(without)}.")
+                columns = [name for name in columns if name not in without]
+        elif double := next((name for name in columns if name in others), None):
+            raise TableError(
+                f"{_quoted(double)} is an input and the target or the weights; choose one of them."
             )
-        if self._comma is not None:
-            notes.append(f"Commas in numbers, as in {self._comma}, are read as decimal points.")
-        rows = np.asarray(self._numbers, dtype=np.float64).reshape(-1, len(self.header))
-        rows = rows[:, [*inputs, position]]
+        rows = self.values([*columns, *others])
         missing = np.flatnonzero(np.isnan(rows).any(axis=1))
         if len(missing):
             lines = [str(self._lines[i]) for i in missing[:_MOST_LINES]]
             more = f" and {len(missing) - len(lines):,} more" if len(missing) > len(lines) else ""
             are = _counted(len(missing), "row with a missing cell", "rows with a missing cell")
             line = "line" if len(missing) == 1 else "lines"
-            notes.append(f"{are} left out: {line} {', '.join(lines)}{more}.")
+            self.notes.append(f"{are} left out: {line} {', '.join(lines)}{more}.")
             rows = np.delete(rows, missing, axis=0)
         if len(rows) < 2:
             found = "1 row" if len(rows) else "no rows"
-            why = f" ({notes[-1].removesuffix('.')})" if len(missing) else ""
+            why = f" ({self.notes[-1].removesuffix('.')})" if len(missing) else ""
             raise TableError(
                 f"{self.path} has {found} of numbers under its header; a fit needs at least 2{why}."
             )
-        names = tuple(self.header[i] for i in inputs)
-        return Table(rows[:, :-1], rows[:, -1].copy(), names, target, tuple(notes))
+        n = len(columns)
+        return Table(
+            np.ascontiguousarray(rows[:, :n]),
+            rows[:, n].copy(),
+            tuple(columns),
+            target,
+            tuple(self.notes),
+            None if weights is None else rows[:, n + 1].copy(),
+        )
+
+    def values(self, columns: Sequence[str]) -> np.ndarray:
+        """Return columns, shape (n_rows, n_columns), NaN where a cell is missing; raise where one is text."""
+        at = []
+        for name in columns:
+            if name not in self.header:
+                raise TableError(_no_such_column(self.path, name, self.header))
+            at.append(self.header.index(name))
+            if at[-1] in self._bad:
+                raise TableError(self._bad[at[-1]])
+        if self._comma is not None:
+            self.notes.append(f"Commas in numbers, as in {self._comma}, are read as decimal points.")
+        return np.asarray(self._numbers, dtype=np.float64).reshape(-1, len(self.header))[:, at]
+
+    def _has_numbers(self, column: int) -> bool:
+        return self._n_plain > 0 or self._n_numbers[column] > 0
 
 
 def _counted(n: int, one: str, several: str) -> str:
