@@ -19,7 +19,7 @@ import numpy as np
 from rich.console import Console
 
 from dgsr import DGSRRegressor
-from dgsr.cli.fit import _print_result, _result
+from dgsr.cli.fit import print_result, result_of
 from dgsr.expressions import Expression
 from dgsr.reporting.progress import SearchProgress, search_line, shown
 
@@ -134,11 +134,9 @@ def _of_report(model: DGSRRegressor, target: str, X: np.ndarray, y: np.ndarray, 
 
 def _of_terminal(model: DGSRRegressor, given: Names) -> str | None:
     text = io.StringIO()
-    front = [candidate.expression for candidate in model.pareto_front_]
     with redirect_stdout(text):
-        short = [expression.shortened().text for expression in front]
-        _print_result(_result(model, given.target, given.columns), short)
+        print_result(model, result_of(model, given.target))
     with shown(partial(search_line, names=given.columns), Console(file=text)) as show:
-        show(SearchProgress(100, 1.0, 0.1, front[-1]))
+        show(SearchProgress(100, 1.0, 0.1, model.expression_))
     orders = {c for c in text.getvalue() if not c.isprintable() and c != "\n"}
     return f"a terminal is given {orders}" if orders else None
