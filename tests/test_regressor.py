@@ -782,7 +782,7 @@ BAD_DATA = {
     "flat X": (lambda X, y: (X[:, 0], y), "Expected 2D array"),
     "tiny y": (lambda X, y: (X, y * 1e-300), "values of y spread over .*e-301.* rescale y"),
     "huge y": (lambda X, y: (X, (y - y.mean()) * 1e300), "values of y spread over .*e[+]299.* rescale y"),
-    "y beyond its spread": (lambda X, y: (X[:2], np.array([1.7e308, -1.7e308])), "spread over inf"),
+    "y beyond its spread": (lambda X, y: (X[:3], np.array([1.7e308, 0.0, -1.7e308])), "spread over inf"),
 }
 
 
@@ -856,7 +856,8 @@ def test_targets_of_extreme_scale_are_searched_whatever_numpy_does_about_overflo
 
 def test_constant_and_repeated_columns_and_two_rows_are_searched():
     X = np.array([[1.0, 2.0, 2.0], [1.0, 3.0, 3.0]])
-    model = small().fit(X, [4.0, 9.0])
+    with pytest.warns(UserWarning, match="So few rows"):
+        model = small().fit(X, [4.0, 9.0])
     np.testing.assert_allclose(model.predict(X), [4.0, 9.0])
 
 
@@ -877,7 +878,7 @@ def test_no_finite_equation_within_the_budget_is_an_error_with_a_mend(monkeypatc
         library="koza", max_evaluations=1, callback=raising(AssertionError("there is no formula to tell of"))
     )
     with pytest.raises(ValueError, match=r"None of 1 equations had finite values .* raise max_evaluations"):
-        model.fit([[-1.0], [-2.0]], [1.0, 2.0])
+        model.fit([[-1.0], [-2.0], [-3.0]], [1.0, 2.0, 4.0])
     with pytest.raises(NotFittedError):
         model.predict([[1.0]])
 
@@ -887,3 +888,10 @@ def test_an_unfitted_regressor_says_so(model):
     for use in (lambda: model.predict([[1.0]]), lambda: model.sympy_expr_):
         with pytest.raises(NotFittedError, match="not fitted"):
             use()
+
+
+@pytest.mark.parametrize(("n", "weights"), [(2, None), (3, [1.0, 0.0, 2.0])])
+def test_two_rows_are_too_few_to_tell_formulas_apart(n, weights):
+    X, y = data()
+    with pytest.warns(UserWarning, match=r"So few rows \(2\) cannot tell formulas apart"):
+        small().fit(X[:n], y[:n], weights)
