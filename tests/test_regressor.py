@@ -890,8 +890,12 @@ def test_an_unfitted_regressor_says_so(model):
             use()
 
 
-@pytest.mark.parametrize(("n", "weights"), [(2, None), (3, [1.0, 0.0, 2.0])])
-def test_two_rows_are_too_few_to_tell_formulas_apart(n, weights):
+@pytest.mark.parametrize(
+    ("rows", "weights"),
+    [([0, 1], None), ([0, 1, 2], [1.0, 0.0, 2.0]), ([0, 1, 1], None)],
+    ids=["two", "one without a weight", "one of them twice"],
+)
+def test_two_rows_are_too_few_to_tell_formulas_apart(rows, weights):
     X, y = data()
     with pytest.warns(UserWarning, match=r"So few rows \(2\) cannot tell formulas apart"):
-        small().fit(X[:n], y[:n], weights)
+        small().fit(X[rows], y[rows], weights)

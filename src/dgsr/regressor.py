@@ -329,17 +329,17 @@ class DGSRRegressor(FittedRegressor):
         repeated = sorted({name for name in names if names.count(name) > 1})
         if repeated:
             raise ValueError(f"X has several columns named {repeated[0]!r}; give each its own name.")
-        n_rows = len(y) if sample_weight is None else np.count_nonzero(sample_weight)
+        return X, np.asarray(y, dtype=np.float64), sample_weight
+
+    def _run(self, searches: Passes, state: dict[str, Any] | None) -> None:
+        """Search, and leave a fitted estimator behind however it ends."""
+        n_rows = len(searches.prepared.data.y)
         if n_rows < 3:
             warnings.warn(
                 f"So few rows ({n_rows}) cannot tell formulas apart, because nearly every one can be "
                 "fitted to them; give more.",
                 stacklevel=4,
             )
-        return X, np.asarray(y, dtype=np.float64), sample_weight
-
-    def _run(self, searches: Passes, state: dict[str, Any] | None) -> None:
-        """Search, and leave a fitted estimator behind however it ends."""
         try:
             with search_shown(bool(self.verbose), self.callback) as show:
                 outcome = searches.run(state, show)
