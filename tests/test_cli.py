@@ -795,7 +795,7 @@ def test_a_fit_that_is_interrupted_prints_the_best_so_far(areas, number, code):
         process.send_signal(number)
         out, err = process.communicate(timeout=60)
     assert "evaluations, " in first
-    assert process.returncode == code
+    assert process.returncode == code, err
     assert "note: The search was interrupted; the best formulas so far are kept." in err
     assert "Traceback" not in err
     assert "\narea = " in out
