@@ -313,8 +313,12 @@ def test_ctrl_c_ends_all_processes_and_keeps_the_best(tmp_path):
     script = tmp_path / "fit.py"
     script.write_text(
         dedent("""
+        import signal
         import numpy as np
         from dgsr import DGSRRegressor
+
+        # A shell may have started the tests with SIGINT ignored.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
         def begun(progress):
             if progress.evaluations > 2000:

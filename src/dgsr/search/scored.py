@@ -33,8 +33,11 @@ class Scored(NamedTuple):
         programs, nmse = self
         order = np.lexsort((programs.lengths, nmse))
         order = order[np.isfinite(nmse[order])]
-        _, first = np.unique(programs.tokens[order], axis=0, return_index=True)
-        kept = order[np.sort(first)[:n]]
+        # np.unique with an axis answers a Ctrl-C that arrives while it compares with a TypeError.
+        first: dict[bytes, int] = {}
+        for i in order.tolist():
+            first.setdefault(programs.tokens[i].tobytes(), i)
+        kept = np.array([*first.values()][:n], dtype=np.int64)
         return Scored(programs[kept], nmse[kept])
 
     def and_also(self, other: Scored) -> Scored:
