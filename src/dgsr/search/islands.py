@@ -96,7 +96,8 @@ class Islands(Search):
         Number of searches.
     precision_of : callable, optional
         A function of inputs (n_rows, n_features) and targets (n_rows,) that returns the precision by which
-        every second island weighs the rows, too; see `DataSet.with_precision`.
+        every second island weighs the rows, too; see `DataSet.with_precision`. It is not asked for in
+        libraries without constants, where a process would fill the bank of exact search twice.
     **arguments
         Those of `Search`.
     """
@@ -113,7 +114,7 @@ class Islands(Search):
         self._seed: int = arguments["seed"]
         self._states: list[State] = []
         weighted = [self.data]
-        if precision_of is not None:
+        if precision_of is not None and self.evaluation.fits_constants:
             precision = precision_of(self.data.columns.T, self.data.y)
             if precision.min() < precision.max():
                 weighted.append(self.data.with_precision(precision))
