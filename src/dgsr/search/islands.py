@@ -41,6 +41,8 @@ from dgsr.search.threads import one_thread
 _VALUES, _MOST_ROUNDS = 20_000_000, 8
 # Programs that migrate from each island to the next when they meet.
 _N_MIGRANTS = 5
+# Bytes by which a process may grow beyond what it took after its first call.
+_MOST_GROWTH = 2 * 10**9
 # Times in a row that processes may die before the fit goes on without any.
 _MOST_DEATHS = 3
 
@@ -362,6 +364,10 @@ def _advanced(
             compile_kernels(arguments["library"].has_constants)
             search = Search(**arguments)
             if os.getpid() != pid and multiprocessing.current_process().name.startswith("Loky"):
+                # loky ends a process that has grown by 300 MB since its first call, and a search with its
+                # kernels takes as much: one that takes another's place would be ended again and again.
+                loky = sys.modules["joblib.externals.loky.process_executor"]
+                loky._MAX_MEMORY_LEAK_SIZE = _MOST_GROWTH  # type: ignore[attr-defined]
                 # loky collects garbage every second, which would take a tenth of it with all these modules.
                 gc.unfreeze()
                 gc.collect()
