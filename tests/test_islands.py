@@ -43,12 +43,14 @@ def in_turns(model):
         return model.fit(X, Y)
 
 
-def islands(library="physics", n_islands=3, generator=None, precision_of=None, **config):
+def islands(
+    library="physics", n_islands=3, generator=None, precision_of=None, engine="compiled", **config
+):
     """Return islands of a search, which nobody has begun."""
     library = get_library(library, 2)
     config = SearchConfig(**({"max_evaluations": 10**6, "batch_size": 50} | config))
     arguments = {"library": library, "constraints": Constraints(), "config": config, "generator": generator}
-    arguments |= {"data": DataSet.from_arrays(X, Y), "seed": 0, "precision_of": precision_of}
+    arguments |= {"data": DataSet.from_arrays(X, Y), "seed": 0, "precision_of": precision_of, "engine": engine}
     return Islands(n_islands=n_islands, **arguments)
 
 
@@ -133,6 +135,25 @@ def test_a_time_budget_is_that_of_all_islands():
     model = in_turns(small(max_evaluations=10**9, max_time=0.5, n_jobs=4))
     assert model.stop_reason_ == "max_time"
     assert model.history_[-1]["seconds"] < 2.5
+
+
+@pytest.mark.parametrize(("seconds_of_round", "n_rounds"), [(0.2, 5), (0.45, 2), (1.7, 1), (3.0, 1)])
+def test_islands_that_meet_by_the_clock_end_with_the_round_whose_end_is_nearest(
+    seconds_of_round, n_rounds, monkeypatch
+):
+    now = [0.0]
+
+    class Slow:
+        def evolve(self, population, nmse, *options):
+            now[0] += seconds_of_round
+            return population, nmse
+
+    monkeypatch.setattr("dgsr.search.budget.time.perf_counter", lambda: now[0])
+    with parallel_config("sequential"):
+        search = islands(n_islands=2, engine=Slow(), max_time=100.0)
+    search.advance()
+    search.budget._started = now[0] - 10.0  # a tenth of which is a second
+    assert [len(state["history"]) for state in search._in_processes(range(2), 1)] == [n_rounds] * 2
 
 
 def advanced_once(**options):

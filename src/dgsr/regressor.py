@@ -117,7 +117,8 @@ class DGSRRegressor(FittedRegressor):
     n_jobs : int or None, default=None
         Number of searches that look for the law together, each in a process of its own, or on a machine of a
         cluster where joblib's backend is one. They share one budget, one archive and one front, and their
-        best formulas migrate. None is 1, or what `joblib.parallel_config` says; -1 is one for each core.
+        best formulas migrate. With `max_time` they meet by the clock, and what they find depends on how fast
+        the machine is. None is 1, or what `joblib.parallel_config` says; -1 is one for each core.
         Inside a parallel loop, as of `GridSearchCV`, they take turns in one process, and None and -1 are 1.
     verbose : int, default=0
         1 shows the progress of the search: one line on a terminal, a bar in a notebook, else a line every

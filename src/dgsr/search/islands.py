@@ -37,8 +37,12 @@ from dgsr.search.scored import Scored
 from dgsr.search.search import Search
 from dgsr.search.threads import one_thread
 
-# Values of programs that an island computes before the islands meet, in about a second, and the most rounds.
+# Values of programs that an island computes before the islands meet, in about a second, and the most rounds,
+# where the budget is one of evaluations alone and the same seed must give the same result.
 _VALUES, _MOST_ROUNDS = 20_000_000, 8
+# Where seconds are the budget, islands meet after this share of those that have passed, within these bounds:
+# rounds take unequal times, and after equal numbers of them one island would wait for the other.
+_SHARE_OF_SECONDS, _FEWEST_SECONDS, _MOST_SECONDS = 0.1, 0.5, 2.0
 # Programs that migrate from each island to the next when they meet.
 _N_MIGRANTS = 5
 # Bytes by which a process may grow beyond what it took after its first call.
@@ -48,7 +52,7 @@ _MOST_DEATHS = 3
 
 # Seconds after which a cluster counts as one that does not answer: at most, and beyond those that the search
 # has left.
-_MOST_SECONDS, _PATIENCE = 600.0, 120.0
+_LONGEST_CALL, _PATIENCE = 600.0, 120.0
 
 State = dict[str, Any]
 
@@ -125,6 +129,7 @@ class Islands(Search):
         self._has_begun = False  # whether processes have been started
         config = self.config
         n_values = len(self.data.y) * config.batch_size * (config.evolution.generations + 1)
+        self._is_timed = bool(np.isfinite(self.budget.limits[1]))
         self._n_rounds = int(np.clip(_VALUES // n_values, 1, _MOST_ROUNDS))
         self._cluster, self._parallel = None, Parallel(backend="sequential")
         if not _is_nested():
@@ -198,18 +203,22 @@ class Islands(Search):
         """Return some islands after some rounds, None for one whose process does not have the search."""
         shares = np.full(self.n_islands, self.budget.n_left // self.n_islands)
         shares[: self.budget.n_left % self.n_islands] += 1
+        meeting = np.inf
+        if self._is_timed and n_rounds > 0:
+            n_rounds = np.iinfo(np.int64).max
+            meeting = float(np.clip(_SHARE_OF_SECONDS * self.seconds, _FEWEST_SECONDS, _MOST_SECONDS))
 
         def calls() -> Iterator[Any]:
             for i in numbers:
-                left = int(shares[i]), max(self.budget.max_time - self.seconds, 0.0)
+                limits = n_rounds, int(shares[i]), max(self.budget.max_time - self.seconds, 0.0), meeting
                 judge = self._judge(i)
                 search = judge.key, judge.arguments if send_search else None
-                yield delayed(_advanced)(*search, os.getpid(), self._states[i], n_rounds, *left)
+                yield delayed(_advanced)(*search, os.getpid(), self._states[i], *limits)
 
         workers = self._workers()
         if self._cluster is not None:
             # joblib waits without end for a task of dask that killed its worker again and again.
-            self._parallel.timeout = min(_MOST_SECONDS, _PATIENCE + self.budget.max_time - self.seconds)
+            self._parallel.timeout = min(_LONGEST_CALL, _PATIENCE + self.budget.max_time - self.seconds)
         for n_deaths in count(1):
             try:
                 found = list(self._parallel(calls()))
@@ -335,6 +344,7 @@ def _advanced(
     n_rounds: int,
     n_evaluations: int,
     seconds: float,
+    meeting: float,
 ) -> State | None:
     """Return the state of an island after some rounds.
 
@@ -348,8 +358,11 @@ def _advanced(
         The process of the fit.
     state : dict
     n_rounds : int
+        Most rounds.
     n_evaluations, seconds : int, float
         Evaluations and seconds that are left to the island.
+    meeting : float
+        Seconds after which the islands meet: the island ends with the round whose end is nearest.
 
     Returns
     -------
@@ -374,8 +387,10 @@ def _advanced(
                 gc.freeze()
         search.load_state_dict(state)
         search.budget.allow(n_evaluations, seconds)
-        for _ in range(n_rounds):
-            if search.stop_reason() is not None:
+        begun = search.seconds
+        for n_done in range(n_rounds):
+            is_nearest = (search.seconds - begun) * (1 + 0.5 / max(n_done, 1)) > meeting
+            if is_nearest or search.stop_reason() is not None:
                 break
             search.advance()
         advanced = search.state_dict()
