@@ -43,14 +43,17 @@ def in_turns(model):
         return model.fit(X, Y)
 
 
-def islands(
-    library="physics", n_islands=3, generator=None, precision_of=None, engine="compiled", **config
-):
+def islands(library="physics", n_islands=3, generator=None, precision_of=None, engine="compiled", **config):
     """Return islands of a search, which nobody has begun."""
     library = get_library(library, 2)
     config = SearchConfig(**({"max_evaluations": 10**6, "batch_size": 50} | config))
     arguments = {"library": library, "constraints": Constraints(), "config": config, "generator": generator}
-    arguments |= {"data": DataSet.from_arrays(X, Y), "seed": 0, "precision_of": precision_of, "engine": engine}
+    arguments |= {
+        "data": DataSet.from_arrays(X, Y),
+        "seed": 0,
+        "precision_of": precision_of,
+        "engine": engine,
+    }
     return Islands(n_islands=n_islands, **arguments)
 
 
