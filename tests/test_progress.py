@@ -9,8 +9,14 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from rich.console import Console
+from sklearn.base import clone
 
 from dgsr import DGSRRegressor
+from dgsr.expressions import Expression, get_library
+from dgsr.pareto import ParetoArchive
+from dgsr.passes.shown import Shown
+from dgsr.population import Population
+from dgsr.preprocessing import prepare
 from dgsr.reporting import progress
 from dgsr.reporting.progress import shown
 
@@ -113,3 +119,65 @@ def test_the_share_of_a_budget_in_seconds(capsys):
     seen = []
     fit(max_evaluations=10**9, max_time=0.5, tolerance=0.0, callback=seen.append)  # no fit is exact enough
     assert 0.9 < seen[-1].share <= 1.0
+
+
+# --- the rows that what is shown is computed on ---------------------------------------------------
+
+
+def nmse_of(expression, X, y):
+    return np.mean((y - expression(X)) ** 2) / y.var()
+
+
+def test_progress_and_history_speak_of_the_rows_of_the_front(capsys):
+    rng = np.random.default_rng(0)
+    X = rng.uniform(0.5, 2.0, (400, 2)) * [1e6, 1.0]
+    y = X[:, 0] * np.exp(-X[:, 1]) + 3e4 * rng.normal(size=400)
+    told = []
+    model = DGSRRegressor(
+        generator=None, max_evaluations=20_000, max_rows=30, random_state=0, callback=told.append
+    ).fit(X, y)
+    assert [entry["best_nmse"] for entry in model.history_] == [said.best_nmse for said in told]
+    for said in told:
+        assert nmse_of(said.best_expression, X, y) == pytest.approx(said.best_nmse, rel=1e-6)
+    for candidate in model.pareto_front_:
+        assert nmse_of(candidate.expression, X, y) == pytest.approx(candidate.loss, rel=1e-6)
+        assert candidate.loss <= 1.0 + 1e-6
+    silent = clone(model).set_params(callback=None).fit(X, y)
+    assert str(silent.pareto_front_) == str(model.pareto_front_)
+    assert [entry["best_nmse"] for entry in silent.history_] == [said.best_nmse for said in told]
+
+
+def shown_and_archive(X, y, texts, max_rows=20):
+    """What is shown of an archive of formulas that a search of a sample of the rows found."""
+    prepared = prepare(X, y, None, rescale=True, max_rows=max_rows, seed=0)
+    library = get_library("physics", X.shape[1])
+    programs = Population.from_expressions([Expression.from_text(text, library) for text in texts])
+    archive = ParetoArchive(library, programs.tokens.shape[1], programs.constants.shape[1])
+    archive.update(programs, programs.nmse(prepared.search))
+    return Shown(prepared), archive
+
+
+def test_a_formula_that_is_undefined_on_rows_the_search_does_not_see_is_passed_over():
+    X = np.linspace(0.5, 2.0, 300)[:, None]
+    X[:3] = -1.0  # three rows that are not in the sample
+    y = np.log(np.abs(X[:, 0]))
+    shown, archive = shown_and_archive(X, y, ["x1", "log(x1)"])
+    assert archive.best_nmse() < 1e-20
+    program, nmse = shown.best(archive)
+    assert program[0].text == "x1"
+    assert nmse == pytest.approx(nmse_of(program[0], X, y))
+    shown, archive = shown_and_archive(X, y, ["log(x1)"])
+    assert shown.nmse(archive) == np.inf
+
+
+def test_a_formula_is_judged_once_and_by_no_more_rows_than_are_quick(monkeypatch):
+    monkeypatch.setattr("dgsr.passes.shown._MOST_ROWS", 50)
+    X = np.random.default_rng(0).uniform(0.5, 2.0, (300, 1))
+    shown, archive = shown_and_archive(X, X[:, 0] ** 2, ["x1", "x1*x1*x1"])
+    seen = []
+    nmse = Population.nmse
+    monkeypatch.setattr(
+        Population, "nmse", lambda programs, data: seen.append(len(data.y)) or nmse(programs, data)
+    )
+    assert shown.nmse(archive) == shown.nmse(archive) < 1.0
+    assert seen == [50]

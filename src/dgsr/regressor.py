@@ -141,7 +141,8 @@ class DGSRRegressor(FittedRegressor):
     n_evaluations_ : int
         Number of equations evaluated.
     history_ : list of dict
-        Evaluations, seconds, best NMSE and rewards at every call of `callback`.
+        Evaluations, seconds, NMSE of the best formula on all rows (`SearchProgress.best_nmse`) and rewards at
+        every call of `callback`.
     loss_ : str
         The loss that the formulas were judged by, ``"callable"`` for one of your own.
     stop_reason_ : str

@@ -18,6 +18,7 @@ from dgsr.pareto import Candidate, ParetoFront
 from dgsr.passes.checkpoint import Checkpoint
 from dgsr.passes.initial import Initial
 from dgsr.passes.losses import Loss, Pass, description, passes, precisions
+from dgsr.passes.shown import Shown
 from dgsr.preprocessing import Prepared
 from dgsr.reporting.progress import SearchCallback, SearchProgress
 from dgsr.search import Search, one_thread
@@ -117,8 +118,8 @@ class Passes:
         state : dict or None
             The `Search.state_dict` of a fit that the first pass goes on from.
         callback : callable or None
-            A function that is called after each round, once there is a formula with finite values. Where it
-            returns True or raises StopIteration the search ends.
+            A function that is called after each round, once there is a formula with finite values on all
+            rows. Where it returns True or raises StopIteration the search ends.
 
         Returns
         -------
@@ -177,13 +178,12 @@ class Passes:
 
     def _show(self, callback: SearchCallback, search: Search) -> None:
         """Call a callback, once the search has a formula with finite values; raise if it ends the search."""
-        best_nmse = search.archive.best_nmse()
-        if np.isfinite(best_nmse):
-            programs = search.archive.population()
-            best = rescaled(programs[len(programs) - 1], self.prepared.column_scales)
+        program, nmse = self._shown.best(search.archive)
+        if np.isfinite(nmse):
+            best = rescaled(program[0], self.prepared.column_scales)
             best = best.with_feature_names(self._feature_names)
             share = search.budget.share
-            progress = SearchProgress(search.n_evaluations, search.seconds, best_nmse, best, share)
+            progress = SearchProgress(search.n_evaluations, search.seconds, nmse, best, share)
             try:
                 is_over = callback(progress)
             except StopIteration:
@@ -200,6 +200,8 @@ class Passes:
         """Make the search of a pass."""
         self._past = self.history if hasattr(self, "search") else []
         self.search = self._make_search(data=rows.search)
+        self._shown = Shown(rows)
+        self.search.nmse_shown = self._shown.nmse
         self.search.budget.end_at(step.until)  # what it begins with is evaluated at once
 
     def _give(self, state: dict[str, Any] | None, with_initial: bool) -> None:

@@ -64,7 +64,7 @@ def front_chart(front: ParetoFront, chosen: int) -> str:
 
 
 def history_chart(history: Sequence[dict[str, Any]]) -> str:
-    """Return a plot of the lowest loss after every round, or an empty string if no loss is finite."""
+    """Return a plot of the best formula's loss after every round, or an empty string if no loss is finite."""
     rounds = [entry for entry in history if math.isfinite(entry["best_nmse"])]
     if not rounds:
         return ""
@@ -74,14 +74,14 @@ def history_chart(history: Sequence[dict[str, Any]]) -> str:
     at = [(x.place(entry["seconds"]), y.place(loss)) for entry, loss in zip(rounds, losses.values.tolist())]
     last = rounds[-1]
     label = (
-        f"Lowest NMSE over the search: {number(rounds[0]['best_nmse'])} at first, "
+        f"NMSE of the best formula over the search: {number(rounds[0]['best_nmse'])} at first, "
         f"{number(last['best_nmse'])} after {number(last['seconds'])} seconds"
     )
     dots = "".join(f'<circle class="small dot" cx="{right}" cy="{down}" r="2.5"/>' for right, down in at)
     return _plot(
         label,
         "history-chart",
-        _frame(x, y, "seconds", "lowest NMSE") + f'<path class="line" d="{_steps(at)}"/>' + dots,
+        _frame(x, y, "seconds", "NMSE") + f'<path class="line" d="{_steps(at)}"/>' + dots,
     )
 
 

@@ -202,12 +202,12 @@ class ParetoFrontDisplay:
 
 
 class SearchHistoryDisplay:
-    """The lowest loss so far over the course of a search.
+    """The loss of the best formula so far over the course of a search.
 
     Parameters
     ----------
     best_nmse : array-like of shape (n_rounds,)
-        Lowest NMSE after each round; not finite before there is a formula.
+        NMSE of the best formula after each round; not finite before there is one.
     progress : array-like of shape (n_rounds,)
         Seconds or evaluations after each round.
     x : {"seconds", "evaluations"}
@@ -272,7 +272,7 @@ class SearchHistoryDisplay:
             _scale_losses(ax, losses)
         else:
             ax.text(0.5, 0.5, "no search", transform=ax.transAxes, ha="center", va="center")
-        ax.set(xlabel=self.x, ylabel="lowest loss so far (NMSE)")
+        ax.set(xlabel=self.x, ylabel="loss of the best formula (NMSE)")
         return self
 
 

@@ -250,7 +250,7 @@ def _history(estimator: Any) -> str:
     if not chart:
         return '<p class="empty">There was no search.</p>'
     rounds = counted(len(estimator.history_), "round")
-    text = f"The lowest NMSE found so far on the rows of the search, after each of {rounds}."
+    text = f"NMSE of the best formula so far, on the rows of the fit, after each of {rounds}."
     if any(entry["best_nmse"] == 0 for entry in estimator.history_):
         text += " A loss of exactly 0 is drawn at the tick 0."
     return f"<figure>{chart}<figcaption>{text}</figcaption></figure>"

@@ -31,11 +31,13 @@ class SearchProgress:
     evaluations : int
         Number of equations evaluated so far.
     seconds : float
-        Seconds since the search began.
+        Seconds since the search began, without compiling.
     best_nmse : float
-        Lowest NMSE so far.
+        NMSE of the best formula so far, on the rows that the losses of the front are computed on, all of the
+        fit, or on 100,000 of them if there are more. The search itself chooses by a sample of them, at most
+        `max_rows`, so that it may rise now and then.
     best_expression : Expression
-        The formula with that NMSE.
+        That formula, before it is finished: the best on the rows of the search.
     share : float
         Share of the budget that is spent, 0 to 1: of evaluations or of seconds, whichever is more.
     """

@@ -94,6 +94,8 @@ class Search:
         self.engine = get_engine(engine, config.evolution)
         self.state = new_state(seed)
         self.history: list[dict[str, float]] = []
+        #: What the history says of the archive: its lowest NMSE, on the rows of the search or on others.
+        self.nmse_shown: Callable[[ParetoArchive], float] = ParetoArchive.best_nmse
         self.budget = Budget(config.max_evaluations, config.max_time) if budget is None else budget
         self.evaluation = evaluation_of(data, library, constraints, config, self.budget)
         self.solver = ExactSolver(library, data, self.grammar) if self.evaluation.is_solved else None
@@ -243,7 +245,7 @@ class Search:
             {
                 "evaluations": self.n_evaluations,
                 "seconds": self.seconds,
-                "best_nmse": self.archive.best_nmse(),
+                "best_nmse": self.nmse_shown(self.archive),
                 "mean_reward": mean_reward,
                 "best_reward": best_reward,
                 "invalid": self.budget.n_invalid,
