@@ -204,6 +204,7 @@ class FakeRegressor:
     stop_reason_ = "exact fit"
     loss_ = "squared"
     n_evaluations_ = 2000
+    random_state_ = 7
     history_ = ({"seconds": 0.5},)
 
     def __init__(self, callback=None, **parameters):
@@ -567,6 +568,11 @@ def test_the_closing_line_counts_the_search_alone_and_compiling_is_told(regresso
     assert "2,000 evaluations in 4.0 s of search (500 a second)" in result.stdout
     assert result.stderr.count("note: compiling") == 1
     assert "compiling" not in run("fit", data, "--target", "area", "--quiet").stderr
+
+
+def test_the_seed_is_told_also_when_it_was_drawn(regressor, data):
+    assert "a second), random state 7; stopped: " in run("fit", data, "--target", "area").stdout
+    assert json.loads(run("fit", data, "--target", "area", "--json").stdout)["random_state"] == 7
 
 
 def test_what_the_regressor_refuses_is_one_line_of_error(regressor, data):

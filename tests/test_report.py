@@ -285,13 +285,15 @@ def test_a_parameter_that_cannot_be_written_down_is_named_in_a_comment(absorptio
 
 def test_versions_counts_and_the_reason_of_stopping_are_told(absorption, tmp_path):
     page = absorption.page(tmp_path)
+    n, seconds = absorption.estimator.n_evaluations_, absorption.estimator.history_[-1]["seconds"]
     for text in (
+        f"<dt>Equations evaluated</dt><dd>{n:,}, {n / seconds:,.0f} a second</dd>",
         f"dgsr {dgsr.__version__}, Python {platform.python_version()}, numpy {np.__version__}, torch ",
         f"scikit-learn {sklearn.__version__}",
         "14 rows, 1 feature",
-        f"{absorption.estimator.n_evaluations_:,}",
         absorption.estimator.stop_reason_,
         "physics-d16",
+        "<dt>Random state</dt><dd>0</dd>",
     ):
         assert text in page
 

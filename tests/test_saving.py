@@ -36,7 +36,7 @@ def fitted(X=X, y=Y, **parameters):
     "parameters",
     [
         {},
-        {"library": "koza", "selection": "accuracy", "look_up": False},
+        {"library": "koza", "selection": "accuracy", "look_up": False, "random_state": None},
         {"library": Library("own", ("add", "mul", "tanh"), True, 1), "selection": "holdout"},
         {"max_time": 30.0, "max_rows": None, "tolerance": 1e-9, "warm_start": True},
     ],
@@ -52,7 +52,14 @@ def test_what_is_loaded_predicts_and_says_the_same(tmp_path, parameters):
     assert repr(again.pareto_front_) == repr(model.pareto_front_)
     assert again.sympy_expr_ == model.sympy_expr_
     assert again.history_ == model.history_
-    for name in ("n_evaluations_", "stop_reason_", "generator_", "n_features_in_", "library_"):
+    for name in (
+        "n_evaluations_",
+        "stop_reason_",
+        "generator_",
+        "n_features_in_",
+        "library_",
+        "random_state_",
+    ):
         assert getattr(again, name) == getattr(model, name)
     rules = [rule for rule in ("mdl", "bic", "score", "accuracy", "holdout") if rule != "holdout"]
     rules += ["holdout"] * (model.selection == "holdout")
@@ -219,6 +226,8 @@ def replaced(*path):
         replaced("attributes", "n_features_in_", 10**7),
         replaced("attributes", "n_evaluations_", "many"),
         replaced("attributes", "stop_reason_", None),
+        replaced("random_state", "0"),
+        replaced("random_state", True),
         replaced("history", {}),
         replaced("history", 0, 5),
         replaced("history", 0, "best_nmse", "low"),

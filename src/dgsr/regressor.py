@@ -150,7 +150,7 @@ class DGSRRegressor(FittedRegressor):
         ``"constant target"``, or ``"error"`` after an exception of the callback or from outside.
     random_state_ : int or None
         The `random_state` of the fit, or the integer that was drawn in its place: it repeats the fit. None if
-        nothing is random because the targets are constant.
+        nothing is random because the targets are constant, or in a file of an earlier version.
     library_ : Library
         The library used, over as many variables as `X` has columns.
     generator_ : str

@@ -90,6 +90,7 @@ def save(regressor: Any, path: str | Path) -> None:
         "chosen": expressions.index(regressor.expression_),
         "feature_names_in": None if columns is None else [str(name) for name in columns],
         "attributes": {name: _plain(getattr(regressor, name)) for name in _ATTRIBUTES},
+        "random_state": regressor.random_state_,
         "history": [{key: _plain(value) for key, value in entry.items()} for entry in regressor.history_],
         "judged": {
             "n_samples": float(front.n_samples),
@@ -168,6 +169,8 @@ def _rebuilt(estimator: type, header: dict[str, Any], arrays: dict[str, np.ndarr
         names = _names(header["feature_names_in"], regressor.n_features_in_)
         regressor.feature_names_in_ = np.array(names, dtype=object)
     regressor.history_ = [_round(entry) for entry in _entry(header, "history", list)]
+    drawn = {"random_state": None, **header}  # no seed in earlier versions
+    regressor.random_state_ = _entry(drawn, "random_state", int, type(None))
     return regressor
 
 

@@ -149,6 +149,7 @@ def result_of(regressor: DGSRRegressor, target: str) -> dict[str, Any]:
         ],
         "n_evaluations": int(regressor.n_evaluations_),
         "seconds": round(regressor.history_[-1]["seconds"], 3) if regressor.history_ else 0.0,
+        "random_state": regressor.random_state_,
         "loss": regressor.loss_,
         "stop_reason": str(regressor.stop_reason_),
         "version": dgsr.__version__,
@@ -184,8 +185,9 @@ def print_result(regressor: DGSRRegressor, result: dict[str, Any]) -> None:
     print_line(f"{result['target']} = {result['formula']}")
     if result["constants"]:
         print_line(f"constants, with standard errors: {result['constants']}")
+    seed = "" if result["random_state"] is None else f", random state {result['random_state']}"
     speed = result["n_evaluations"] / max(result["seconds"], 1e-3)
     print_line(
         f"{result['n_evaluations']:,} evaluations in {result['seconds']:.1f} s of search "
-        f"({speed:,.0f} a second); stopped: {result['stop_reason']}"
+        f"({speed:,.0f} a second){seed}; stopped: {result['stop_reason']}"
     )

@@ -110,7 +110,7 @@ def caveats(estimator: Any) -> list[str]:
     if estimator.stop_reason_ == "constant target":
         return found
     if not isinstance(getattr(estimator, "random_state", None), int | np.integer):
-        drawn = getattr(estimator, "random_state_", None)  # not in a file
+        drawn = estimator.random_state_  # None in files of earlier versions
         repeats = "" if drawn is None else f"; random_state={drawn} repeats this one"
         found.append(f"random_state is no integer, so another fit draws other random numbers{repeats}.")
     if estimator.stop_reason_ == "max_time":
@@ -123,11 +123,14 @@ def caveats(estimator: Any) -> list[str]:
 def particulars(estimator: Any, n_rows: int) -> list[tuple[str, str]]:
     """Return the circumstances of the fit as pairs of a name and a value."""
     seconds = estimator.history_[-1]["seconds"] if estimator.history_ else 0.0
+    speed = f", {estimator.n_evaluations_ / seconds:,.0f} a second" if seconds > 0.0 else ""
+    seed = estimator.random_state_
     return [
         ("Data of this report", f"{counted(n_rows, 'row')}, {counted(estimator.n_features_in_, 'feature')}"),
         ("Search ended by", estimator.stop_reason_),
-        ("Equations evaluated", f"{estimator.n_evaluations_:,}"),
+        ("Equations evaluated", f"{estimator.n_evaluations_:,}{speed}"),
         ("Seconds of search", f"{seconds:,.2f}"),
+        ("Random state", "not known" if seed is None else str(seed)),
         ("Library", estimator.library_.name),
         ("Generator", estimator.generator_),
         ("Chosen by", estimator.selection),
