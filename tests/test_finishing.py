@@ -15,6 +15,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy.optimize import least_squares
 
+from dgsr.constants.uncertainty import uncertainty_of
 from dgsr.expressions import Expression, get_library
 from dgsr.expressions.evaluation import evaluate
 from dgsr.expressions.library import Library
@@ -23,7 +24,7 @@ from dgsr.expressions.simple_numbers import cost, recognise, simple_numbers
 from dgsr.expressions.syntax import parse, to_text
 from dgsr.expressions.tidy import tidy
 from dgsr.expressions.trees import leaves, map_leaves
-from dgsr.finishing import finish
+from dgsr.finishing import finish, mean_formula
 from dgsr.finishing.expansion import expanded, gathered
 from dgsr.finishing.fits import Fits, FittedProgram
 from dgsr.finishing.forms import forms
@@ -739,3 +740,63 @@ def test_a_way_of_writing_with_simpler_constants_is_found(program):
     library = get_library("koza-const", 1)
     found = finished_by_hand(program, POSITIVE[:, :1], library)
     assert str(found) == "log(1.82 + 1.3*x1 + 1.4*x1**2 + x1**3)"
+
+
+# --- the digits that the data know --------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mean", [0.0, 124.8359428, -3.1e-7, 1e6])
+@pytest.mark.parametrize("deviation", [1e-9, 1.0, 7.3])
+def test_the_formula_that_is_the_mean_is_short_and_as_good_as_the_mean(mean, deviation):
+    y = mean + deviation * np.random.default_rng(0).normal(size=50)
+    data = DataSet.from_arrays(np.zeros((50, 2)), y)
+    formula = mean_formula(data, LIBRARY)
+    (loss,) = Population.from_expressions([formula]).nmse(data)
+    assert loss <= 1.0 + max(1e-6, 1.01 * data.rounding_nmse)
+    n_digits = math.ceil(max(math.log10(abs(data.mean) / deviation), 0.0)) + 4
+    assert float(f"{formula.constants[0]:.{n_digits}g}") == formula.constants[0]
+
+
+@pytest.mark.parametrize(
+    ("law", "program"),
+    [
+        (lambda x: 1e6 + 1e-9 * np.sin(3.0 * x), "1000000.0000000001 + 9.97e-10*sin(3.004*x1)"),
+        (lambda x: 1e6 + 1e-6 * np.sin(3.0 * x), "1000000.0 + 1.000014739e-06*sin(3.00000128*x1)"),
+        (lambda x: 1e3 + 1e-3 * x**2, "1000.0 + 0.00100000000013*x1*x1"),
+        (lambda x: 1e12 + x**2, "1000000000000.0 + 0.9999998770883626*x1*x1"),
+    ],
+)
+def test_residuals_below_the_rounding_of_the_targets_give_no_constant_digits(law, program):
+    library = get_library("physics", 1)
+    x = np.random.default_rng(0).uniform(0.5, 3.0, 100)
+    data = DataSet.from_arrays(x[:, None], law(x))
+    (formula,) = finish(population_of([program], library), np.ones(1), data, library, data.rounding_nmse)
+    assert (np.abs(formula(x[:, None]) - data.y) <= np.spacing(data.y)).mean() > 0.95
+    for constant in formula.constants.tolist():
+        assert float(f"{constant:.2g}") == constant
+
+
+def test_a_constant_without_a_simple_number_has_the_digits_that_the_data_know():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(0.5, 3.0, (200, 2))
+    # Twelve digits of the offset are known, more than a number that is tried for it has.
+    data = DataSet.from_arrays(X, 123456.7891234 + 1e-6 * X[:, 0] + 1e-9 * rng.normal(size=200))
+    (formula,) = finish(population_of(["123456.7891234 + 1e-06*x1"]), np.ones(2), data, LIBRARY, 1e-20)
+    uncertainty = uncertainty_of(formula, data)
+    assert np.abs(formula.constants[0] - 123456.7891234) < 1e-8
+    for constant, error in zip(formula.constants.tolist(), uncertainty.standard_errors.tolist(), strict=True):
+        assert float(f"{constant:.15g}") == constant
+        n_digits = math.ceil(math.log10(abs(constant) / error)) + 2
+        assert float(f"{constant:.{n_digits}g}") == pytest.approx(constant, abs=0.1 * error)
+        assert len(f"{constant:.14e}".partition("e")[0].rstrip("0")) - 1 <= n_digits
+
+
+def test_small_terms_beside_a_large_offset_have_standard_errors():
+    x = np.random.default_rng(0).uniform(0.5, 3.0, (100, 1))
+    data = DataSet.from_arrays(x, 1e6 + 1e-9 * np.sin(3.0 * x[:, 0]))
+    formula = Expression.from_text("1000000 + 1e-9*sin(3*x1)", get_library("physics", 1))
+    errors = uncertainty_of(formula, data).standard_errors
+    assert (errors > 0.0).all()
+    assert errors[0] < 1e-10  # half a unit in the last place is 6e-11
+    assert errors[1] < 2e-11
+    assert errors[2] < 0.05

@@ -22,8 +22,8 @@ SELECTIONS = ("mdl", "bic", "score", "accuracy", "holdout")
 
 # Bits that a weak point of a formula takes when it is compared with formulas that have none.
 _BITS_OF_WEAK_POINT = 20.0
-# Share by which a longer program must lower the NMSE to be on the front; a smaller gain is rounding.
-_NOTICEABLE = 1e-6
+#: Share by which a longer program must lower the NMSE to be on the front; a smaller gain is rounding.
+NOTICEABLE = 1e-6
 
 
 class Candidate(NamedTuple):
@@ -108,7 +108,7 @@ class ParetoArchive:
         Gains that may be rounding do not count: the same formula written longer has almost the same NMSE.
         """
         best_shorter = np.minimum.accumulate(np.concatenate([[np.inf], self.nmse[:-1]]))
-        better = self.nmse < (1.0 - _NOTICEABLE) * best_shorter
+        better = self.nmse < (1.0 - NOTICEABLE) * best_shorter
         return np.flatnonzero(better & (best_shorter > self.tolerance))
 
     def population(self) -> Population:
@@ -144,7 +144,7 @@ def _undominated(order: Sequence[int], losses: np.ndarray, tolerance: float) -> 
     found: list[int] = []
     best = np.inf
     for i in order:
-        if losses[i] < (1.0 - _NOTICEABLE) * best and best > tolerance:
+        if losses[i] < (1.0 - NOTICEABLE) * best and best > tolerance:
             best = losses[i]
             found.append(i)
     return found
@@ -216,6 +216,7 @@ class ParetoFront(Sequence[Candidate]):
 
         A formula with weak points (`dgsr.expressions.soundness`), such as a pole between the rows, is left
         off, unless it fits exactly or describes the data more shortly than those without, by 20 bits a point.
+        So are formulas that predict worse than the mean of the targets, unless all do.
 
         Parameters
         ----------
@@ -237,8 +238,11 @@ class ParetoFront(Sequence[Candidate]):
             return cls([])
         losses = Population.from_expressions(expressions).nmse(data)
         bits = np.array([description_length(expression) for expression in expressions])
-        order = [int(i) for i in np.lexsort((losses, bits)) if np.isfinite(losses[i])]
         supported = _supported(expressions, losses, bits, data, tolerance)
+        limit = 1.0 + max(NOTICEABLE, tolerance)  # the loss of the mean
+        if not (losses[supported] <= limit).any():
+            limit = np.finfo(np.float64).max
+        order = [int(i) for i in np.lexsort((losses, bits)) if losses[i] <= limit]
         on_front = _undominated([i for i in order if supported[i]], losses, tolerance)
         left_off = [i for i in _undominated(order, losses, tolerance) if not supported[i]]
         candidates: list[Candidate] = []

@@ -96,7 +96,8 @@ class DGSRRegressor(FittedRegressor):
         Rule that chooses the candidate of the front that predicts, unless one fits exactly; see
         `dgsr.pareto.ParetoFront.select`.
     tolerance : float, default=1e-20
-        NMSE at which a fit is exact and the search stops.
+        NMSE at which a fit is exact and the search stops, or that of half a unit in the last place of the
+        targets where that is more, as for 1e6 + 1e-9*f.
     random_state : int, RandomState instance or None, default=None
         The same integer gives the same result, whatever the number of threads.
     initial_formulas : sequence of str or Expression, default=None
@@ -350,7 +351,7 @@ class DGSRRegressor(FittedRegressor):
                 self._take(searches, searches.outcome)
         if searches.stop_reason == "interrupted":
             warnings.warn("The search was interrupted; the best formulas so far are kept.", stacklevel=4)
-        linear = outcome.better_linear_model(self.tolerance)
+        linear = outcome.better_linear_model()
         if linear is not None:
             warnings.warn(
                 f"A linear model of all columns predicts rows left out better than the chosen formula (NMSE "

@@ -117,7 +117,9 @@ def fit(
 
 def _note_bad_fit(regressor: DGSRRegressor) -> None:
     """Note that no formula has an NMSE below 1, and what may help."""
-    if not min(candidate.loss for candidate in regressor.pareto_front_) < 1.0:
+    from dgsr.pareto import NOTICEABLE
+
+    if not min(candidate.loss for candidate in regressor.pareto_front_) < 1.0 - NOTICEABLE:
         advice = "raise --max-evaluations"
         if not regressor.library_.has_constants:
             advice = f"try --library koza-const, with fitted constants, or {advice}"

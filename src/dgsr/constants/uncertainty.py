@@ -80,7 +80,8 @@ def derivatives(
     """
     k, tokens = len(groups), np.asarray(tokens, dtype=np.int64)
     steps = np.array([_STEP * abs(constants[group[0]]) or 1e-6 for group in groups])
-    moved = np.tile(constants, (2 * k, 1))
+    # Terms of the formula drop out of the derivatives, but their rounding may be larger than a step is.
+    moved = np.tile(np.where(_are_terms(library, tokens), 0.0, constants), (2 * k, 1))
     for i, group in enumerate(groups):
         moved[2 * i, group] += steps[i]
         moved[2 * i + 1, group] -= steps[i]
@@ -90,6 +91,18 @@ def derivatives(
         slopes = (values[::2] - values[1::2]) / (2.0 * steps[:, None])
     slopes[~np.isfinite(slopes)] = 0.0
     return slopes
+
+
+def _are_terms(library: Library, tokens: np.ndarray) -> np.ndarray:
+    """Return, for each constant, whether it is a term of the whole formula, shape (n_constants,)."""
+    found: list[bool] = []
+    is_term = [True]  # of the nodes to come, the next one last
+    for token in tokens.tolist():
+        entry, inside = library.tokens[token], is_term.pop()
+        if entry.name == "const":
+            found.append(inside)
+        is_term += [inside and entry.name in ("add", "sub", "neg")] * entry.arity
+    return np.array(found, dtype=bool)
 
 
 class Directions(NamedTuple):
@@ -150,7 +163,7 @@ def uncertainty_of(
         slopes = derivatives(expression.library, expression.tokens, constants, groups, data.columns)
         apart = Directions.of((slopes * root).T)
         leave_one_out = apart.leave_one_out(residuals, data) if n > k else np.inf
-        mean_square = float(np.mean(residuals**2))
+        mean_square = max(float(np.mean(residuals**2)), data.rounding_nmse * data.variance)
         noise = mean_square * n / (n - k) if n > k else np.inf
         # The information of one weighted row counts n/len(y) times, and all rows of the fit count.
         information = (n_effective or n) / len(data.y)

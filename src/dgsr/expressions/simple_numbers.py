@@ -162,3 +162,9 @@ def simple_numbers(value: float, half_width: float, max_digits: int) -> list[flo
         # distance from 2 is more than 1/3.
         found |= {number for number in nearby if abs(number - value) <= half_width}
     return sorted(found, key=lambda number: (cost(number), abs(number - value)))
+
+
+def shortest(value: float, half_width: float) -> float:
+    """Return the decimal of the fewest digits within `half_width` of a number."""
+    decimals = (float(f"{value:.{digits}e}") for digits in range(17))
+    return next((decimal for decimal in decimals if abs(decimal - value) <= half_width), value)

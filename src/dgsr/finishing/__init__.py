@@ -7,6 +7,7 @@ become simple numbers (`snapping`) as far as the data allow (`fits`).
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 
 import numpy as np
@@ -14,11 +15,13 @@ import numpy as np
 from dgsr.expressions.expression import Expression
 from dgsr.expressions.library import Library, Opcode
 from dgsr.expressions.programs import FreeProgram, to_program
+from dgsr.expressions.simple_numbers import shortest, simple_numbers
 from dgsr.expressions.trees import Tree, map_leaves
 from dgsr.finishing.fits import Fits, FittedProgram
 from dgsr.finishing.forms import forms, plain
 from dgsr.finishing.programs import score, tree_of, written
 from dgsr.finishing.snapping import snapped
+from dgsr.pareto import NOTICEABLE
 from dgsr.population import DataSet, Population
 
 
@@ -64,6 +67,17 @@ def finish(
         )
         for i in range(len(programs))
     ]
+
+
+def mean_formula(data: DataSet, library: Library) -> Expression:
+    """Return the mean of the targets as a formula of a library with constants.
+
+    It is the simplest number that predicts them as well as the mean itself, up to a loss that the front takes
+    for the same.
+    """
+    near = math.sqrt(max(NOTICEABLE, data.rounding_nmse) * data.variance)
+    number = next(iter(simple_numbers(data.mean, near, max_digits=13)), shortest(data.mean, near))
+    return Expression(library, [library.index["const"]], [number])
 
 
 def rescaled(expression: Expression, column_scales: np.ndarray) -> Expression:

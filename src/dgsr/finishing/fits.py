@@ -17,7 +17,7 @@ from dgsr.population import DataSet, Population
 #: How much n log(NMSE) may grow for one constant that is snapped: two standard deviations, squared.
 SIGNIFICANT = 4.0
 
-# Fits with an NMSE below this are equally good: it is the noise of rounding.
+# Fits with an NMSE below this are equally good, whatever the data: it is the noise of rounding on the way.
 _ROUNDING_NMSE = 1e-20
 # A change of the predictions by less than this share of the standard deviation of y does not count.
 _NEGLIGIBLE_EFFECT = 1e-11
@@ -51,8 +51,10 @@ class Fits:
         self.n_refits = 0
         # Residuals times these are such that their squares add up to the NMSE.
         self.row_weights = np.sqrt(data.weights / (len(data.y) * data.variance))
-        # Positive, since its logarithm is taken.
-        self.floor = max(min(_ROUNDING_NMSE, tolerance), np.finfo(np.float64).tiny)
+        # What rounding leaves of an exact fit, that of the targets included. Positive, since its logarithm is
+        # taken.
+        self.rounding = data.rounding_nmse
+        self.floor = max(min(_ROUNDING_NMSE, tolerance), self.rounding, np.finfo(np.float64).tiny)
 
     def predicted(self, tokens: np.ndarray, constants: np.ndarray) -> np.ndarray:
         """Return the program's values, a row for each row of `constants`."""
@@ -110,22 +112,27 @@ class Fits:
             return math.isfinite(nmse)
         return self.n_rows * math.log(max(nmse, self.floor) / max(limit, self.floor)) < allowed
 
-    def half_widths(self, fit: FittedProgram, groups: list[np.ndarray]) -> np.ndarray:
+    def half_widths(
+        self, fit: FittedProgram, groups: list[np.ndarray], with_early: bool = True
+    ) -> np.ndarray:
         """Return two standard errors of each group of constants; inf where the data do not determine it.
 
         Directions of constants that have no effect on the fit are left out of the covariance, and constants
-        that have a part in one get inf.
+        that have a part in one get inf. The widths are those of residuals as small as the rounding of the
+        targets at least; `with_early` they allow for a fit that stopped early, too.
         """
         tokens, constants = fit.program.tokens, fit.program.constants
         slopes = derivatives(self.library, tokens, constants, groups, self.data.columns)
         with np.errstate(all="ignore"):
             apart = Directions.of((slopes * self.row_weights).T)
-            n_rows = max(self.n_rows - len(groups), 1)
-            half = 2.0 * np.sqrt((apart.inverse**2).sum(axis=1) * fit.nmse / n_rows)
-            # Where a fit stopped early, as at 1.0000000002*x, one constant may cause all of its residuals.
-            early = 3.0 * math.sqrt(fit.nmse) if fit.nmse <= self.tolerance else 0.0
-            half = np.maximum(half, max(_NEGLIGIBLE_EFFECT, early) / apart.norms)
-        return np.where(apart.is_lost, np.inf, half)
+            n_rows, nmse = max(self.n_rows - len(groups), 1), max(fit.nmse, self.rounding)
+            half = 2.0 * np.sqrt((apart.inverse**2).sum(axis=1) * nmse / n_rows)
+            if with_early:
+                # Where it did, as at 1.0000000002*x, one constant may cause all of the residuals.
+                early = 3.0 * math.sqrt(nmse) if nmse <= self.tolerance else 0.0
+                half = np.maximum(half, max(_NEGLIGIBLE_EFFECT, early) / apart.norms)
+        units = np.spacing([abs(constants[group[0]]) for group in groups])  # no float is nearer
+        return np.where(apart.is_lost, np.inf, np.maximum(half, units))
 
 
 def are_phases(tokens: np.ndarray, library: Library) -> np.ndarray:

@@ -24,10 +24,15 @@ _MOST_COMPLEX = 1.5
 
 def plain(tree: Tree, fits: Fits) -> FreeProgram:
     """Write a tree without the functions that are idle on the data, if it fits as well without them."""
-    program, plainer = written(tree, fits.library), _without_idle(tree, fits)
+    return _plainer(written(tree, fits.library), tree, fits, lambda shorter: shorter)
+
+
+def _plainer(program: FreeProgram, tree: Tree, fits: Fits, rewrite: Callable[[Tree], Tree]) -> FreeProgram:
+    """Return the program of a tree, or that of the tree without idle functions if it fits as well."""
+    plainer = _without_idle(tree, fits)
     if plainer == tree:
         return program
-    shorter = written(plainer, fits.library)
+    shorter = written(rewrite(plainer), fits.library)
     return shorter if fits.is_as_good(fits.nmse(shorter), fits.nmse(program)) else program
 
 
@@ -67,8 +72,7 @@ def _sign(tree: Tree, fits: Fits) -> int:
 def merged(tree: Tree, fits: Fits, placement: str = "simplest") -> FreeProgram:
     """Write a tree with its constants merged, also those that only idle functions keep apart."""
     tree = merge(tree, placement)
-    plainer = _without_idle(tree, fits)
-    return written(tree if plainer == tree else merge(plainer, placement), fits.library)
+    return _plainer(written(tree, fits.library), tree, fits, partial(merge, placement=placement))
 
 
 def _rewritten(tree: Tree, fits: Fits, rewrite: Callable[[Tree], Tree]) -> FreeProgram:

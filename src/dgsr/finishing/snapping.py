@@ -1,7 +1,7 @@
 """Snapping: each constant becomes the simplest number in its 95% interval, and the others are fitted again.
 
 A snap is refused if the fit becomes worse than chance explains. Constants that become 0 or 1 drop out of the
-formula, whose constants are then merged again.
+formula, whose constants are then merged again. What is left is rounded to the digits that the data know.
 """
 
 from __future__ import annotations
@@ -11,13 +11,16 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dgsr.expressions.simple_numbers import cost, simple_numbers
+from dgsr.expressions.simple_numbers import cost, shortest, simple_numbers
 from dgsr.finishing.fits import SIGNIFICANT, Fits, FittedProgram, are_phases
 from dgsr.finishing.forms import merged
 from dgsr.finishing.programs import QUARTER_TURN, groups_of, score, tree_of, with_value
 
 # Most digits of a decimal that a constant may become. Without noise, longer ones would be found by chance.
 _MAX_DIGITS = 9
+# Shares of the half-width of its interval that a constant may be rounded by, tried for all constants of a
+# formula together, and how much n log(NMSE) may grow by it.
+_SHARES, _ROUNDED = (0.5, 0.05, 0.005), 1.0
 # Numbers that are tried for one constant; rounds of snapping and merging; fits of one formula.
 _MAX_REFUSALS, _MAX_ROUNDS, _MAX_REFITS = 4, 10, 60
 
@@ -58,6 +61,24 @@ def snapped(fit: FittedProgram, limit: float, fits: Fits) -> FittedProgram:
         if not fits.is_as_good(refitted.nmse, max(limit, fit.nmse)):
             break
         fit = refitted
+    return _rounded(fit, fits)
+
+
+def _rounded(fit: FittedProgram, fits: Fits) -> FittedProgram:
+    """Return the fit with the constants that did not become simple rounded to the digits the data know."""
+    groups = groups_of(fit.program)
+    if not groups:
+        return fit
+    halves = fits.half_widths(fit, groups, with_early=False)
+    for share in _SHARES:
+        constants = fit.program.constants.copy()
+        for group, half in zip(groups, halves.tolist(), strict=True):
+            value = float(constants[group[0]])
+            constants[group] = shortest(value, share * min(half, abs(value)))
+        program = fit.program._replace(constants=constants)
+        nmse = fits.nmse(program)
+        if fits.is_as_good(nmse, fit.nmse, _ROUNDED):
+            return FittedProgram(program, nmse)
     return fit
 
 

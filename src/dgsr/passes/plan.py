@@ -82,7 +82,8 @@ def planned(
         what_matters = {**parameters, "library": library, "generator": generator, "n_jobs": n_islands}
         begin.checkpoint.claim(begin.random_state, what_matters, data)
     compile_kernels(library.has_constants, print_line if parameters["verbose"] else None)
-    config = _search_config(parameters)
+    tolerance = max(float(parameters["tolerance"]), prepared.data.rounding_nmse)
+    config = _search_config(parameters, tolerance)
     make_search = partial(
         Search if n_islands == 1 else partial(Islands, n_islands=n_islands, precision_of=near_neighbours),
         library=library,
@@ -101,18 +102,18 @@ def planned(
         constraints,
         feature_names,
         parameters["selection"],
-        parameters["tolerance"],
+        tolerance,
         initial,
         begin.checkpoint,
     )
 
 
-def _search_config(parameters: Mapping[str, Any]) -> SearchConfig:
+def _search_config(parameters: Mapping[str, Any], tolerance: float) -> SearchConfig:
     """Return the settings of the search."""
     names = ("max_time", "objective", "refine", "look_up")
     return SearchConfig(
         max_evaluations=int(parameters["max_evaluations"]),
-        tolerance=float(parameters["tolerance"]),
+        tolerance=tolerance,
         batch_size=int(parameters["batch_size"]),
         evolution=EvolutionConfig(generations=int(parameters["gp_generations"])),
         **{name: parameters[name] for name in names},

@@ -12,7 +12,7 @@ from dgsr.constants.uncertainty import linear_leave_one_out
 from dgsr.expressions.constraints import Constraints
 from dgsr.expressions.expression import Expression
 from dgsr.expressions.library import Library
-from dgsr.finishing import finish, rescaled
+from dgsr.finishing import finish, mean_formula, rescaled
 from dgsr.finishing.fits import SIGNIFICANT
 from dgsr.pareto import Candidate, ParetoFront
 from dgsr.passes.checkpoint import Checkpoint
@@ -43,13 +43,13 @@ class Outcome(NamedTuple):
     rows: Prepared  # with the weights of the pass
     bits: float  # description length of the chosen formula and its residuals; -inf for an exact fit
 
-    def better_linear_model(self, tolerance: float) -> float | None:
+    def better_linear_model(self) -> float | None:
         """Return the leave-one-out NMSE of a linear model of all columns if it is below the formula's."""
         linear = linear_leave_one_out(self.rows.fitted)
         # A law that is linear loses as much by rounding its constants (`dgsr.finishing`).
         rounding = SIGNIFICANT * (1 + len(self.chosen.expression.constants)) / self.rows.fitted.n_effective
         is_better = linear < min(self.chosen.leave_one_out * np.exp(-rounding), 1.0)
-        return linear if is_better and self.chosen.loss > tolerance else None
+        return linear if is_better and self.chosen.loss > self.front.tolerance else None
 
 
 class Passes:
@@ -282,6 +282,8 @@ class Passes:
         arguments = rows.column_scales, rows.fitted, self._library, self._tolerance, required
         longer = self.search.longer(rows.scaled)
         finished = [formula for found in (programs, longer) for formula in finish(found, *arguments)]
+        if not required:
+            finished.append(mean_formula(rows.data, self._library))
         # A required column that did nothing on the data is gone now, and with it the formula.
         return [formula for formula in finished if required <= set(formula.tokens.tolist())]
 
