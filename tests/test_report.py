@@ -646,6 +646,28 @@ def test_the_page_is_never_wider_than_the_window(visit, thirty, tmp_path, width)
     assert seen.page.evaluate("document.documentElement.scrollWidth") <= width
 
 
+@pytest.mark.parametrize("width", [390, 1280])
+def test_a_formula_wider_than_its_card_scrolls_to_its_end_also_by_the_keyboard(
+    visit, thirty, absorption_page, tmp_path, width
+):
+    seen = visit(thirty.write(tmp_path / "thirty.html", target="absorption"), width=width)
+    box, last = seen.page.locator("#formula"), seen.page.locator("#formula math > mrow > :last-child")
+    assert box.evaluate("box => box.scrollWidth > box.clientWidth && box.scrollLeft === 0")
+    assert box.evaluate("box => parseFloat(getComputedStyle(box).fontSize)") >= 16
+    box.focus()
+    seen.page.keyboard.press("ArrowRight")
+    for _ in range(50):  # scrolling is smooth
+        if moved := box.evaluate("box => box.scrollLeft") > 0:
+            break
+        seen.page.wait_for_timeout(20)
+    assert moved
+    box.evaluate("box => box.scrollTo({left: box.scrollWidth, behavior: 'instant'})")
+    inside, end = box.bounding_box(), last.bounding_box()
+    assert end["x"] + end["width"] <= inside["x"] + inside["width"] + 1
+    short = visit(absorption_page, width=1280)
+    assert short.page.locator("#formula").get_attribute("tabindex") is None
+
+
 def test_thirty_candidates_can_each_be_selected_and_the_table_follows(visit, thirty, tmp_path):
     seen = visit(thirty.write(tmp_path / "thirty.html"))
     for index in (0, 13, 29):

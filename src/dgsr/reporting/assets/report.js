@@ -38,13 +38,16 @@
     if (!isFirst) byId("announcement").textContent = `${data.target} = ${candidate.text}, R² ${candidate.r2}`;
   }
 
-  /** Make the formula as large as there is room for, down to a size that can still be read. */
+  /** Make the formula as large as there is room for, down to a size that can still be read, then let it scroll. */
   function fitFormula() {
     const box = byId("formula");
     box.style.fontSize = "";
     const size = parseFloat(getComputedStyle(box).fontSize);
     const share = box.clientWidth / box.scrollWidth;
     if (share < 1) box.style.fontSize = `${Math.max(size * share * 0.99, Math.min(size, 17))}px`;
+    if (box.scrollWidth > box.clientWidth) box.tabIndex = 0; // so that the arrow keys scroll it
+    else box.removeAttribute("tabindex");
+    box.scrollLeft = 0;
   }
 
   /** Let the lines of a formula break after an operator or bracket, rather than within a name. */
