@@ -16,6 +16,7 @@ import subprocess
 import sys
 import xml.etree.ElementTree as ElementTree
 
+import numba
 import numpy as np
 import pytest
 import sympy
@@ -166,6 +167,37 @@ def test_python_numpy_and_torch_give_the_values_of_the_evaluator(seed):
         assert_same(expression, X, python_values(expression, X), settled)
         assert_same(expression, X, expression.numpy_function()(*X.T), settled)
         assert_same(expression, X, torch_values(expression, X), settled)
+
+
+def sum_of_all_operators(library):
+    """One term for each operator of a library, applied to the columns in turn."""
+    columns = itertools.cycle([library.index["x1"], library.index["x2"], library.index["x3"]])
+    terms = [
+        [token, *itertools.islice(columns, library.tokens[token].arity)]
+        for token in range(len(library.operators))
+    ]
+    tokens = [library.index["add"]] * (len(terms) - 1) + list(itertools.chain.from_iterable(terms))
+    return Expression(library, tokens)
+
+
+@pytest.mark.parametrize("name", ["koza", "synth", "physics"])
+def test_numba_compiles_every_operator_to_the_values_of_the_evaluator(name):
+    expression = sum_of_all_operators(get_library(name, 3))
+    inside = np.random.default_rng(0).uniform(0.2, 0.8, (40, 3))
+    X = np.concatenate([inside, points(0)])
+    assert np.isfinite(expression(inside)).all()
+    function = numba.njit(function_of(expression.to_python()))
+    assert_same(expression, X, function(*X.T))
+    assert function(*inside[0]) == pytest.approx(expression(inside[:1])[0], rel=1e-12)
+
+
+@pytest.mark.parametrize("text", ["2.5", "1/(1 + 1/x2)", "x3"])
+def test_numba_compiles_formulas_that_leave_out_columns(text):
+    expression, X = Expression.from_text(text, PHYSICS), points(1)
+    source = expression.to_python()
+    values = numba.njit(function_of(source))(*X.T)
+    assert_same(expression, X, values)
+    assert values.shape == function_of(source)(*X.T).shape == (len(X),)
 
 
 @settings(max_examples=15, deadline=None)
@@ -358,7 +390,7 @@ def test_the_python_source_stands_alone():
     script = f"{source}\nprint(repr(float(absorption(10.0))))"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert float(done.stdout) == pytest.approx(3.4 * math.tanh(0.7), rel=1e-14)
-    assert "3.4*tanh(0.07*c)" in ast.get_docstring(ast.parse(source).body[-1])
+    assert "3.4*tanh(0.07*c)" in ast.get_docstring(ast.parse(source).body[1])
 
 
 def test_the_python_function_takes_scalars_lists_and_whole_numbers_and_broadcasts():
@@ -424,7 +456,7 @@ def test_columns_of_any_name_are_arguments_that_the_docstring_tells():
     expression = odd_expression()
     X = points(3, d=len(ODD))
     np.testing.assert_allclose(python_values(expression, X), expression(X), rtol=1e-9)
-    (_, function) = ast.parse(expression.to_python()).body
+    (_, function, _) = ast.parse(expression.to_python()).body
     docstring = ast.get_docstring(function)
     for argument, name in zip(function.args.args, ODD):
         assert argument.arg == name or f"{argument.arg}: {name!r}" in docstring

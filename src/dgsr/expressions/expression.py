@@ -185,7 +185,7 @@ class Expression:
         return to_mathml(self.sympy)
 
     def to_python(self, name: str = "formula") -> str:
-        """Return the source text of a Python module that needs numpy alone.
+        """Return the source text of a Python module that needs numpy alone; numba can compile its function.
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-"""A formula as the source text of a Python module that needs numpy alone."""
+"""A formula as the source text of a Python module that needs numpy alone, and that numba can compile."""
 
 from __future__ import annotations
 
@@ -53,7 +53,10 @@ def to_python(tree: Tree, names: Sequence[str], functions: Functions, name: str)
     text, *more = [line.replace("\\", r"\\").replace('"', r"\"") for line in source.comment]
     lines = [f'"""{text}', "", *more, '"""', *_statements(source)]
     body = "\n".join(f"    {line}".rstrip() for line in lines)
-    return f"import numpy as np\n\n\ndef {name}({', '.join(source.arguments)}):\n{body}\n"
+    function = f'@np.errstate(all="ignore")\ndef {name}({", ".join(source.arguments)}):\n{body}'
+    # Numba has no errstate; this is where it looks for the function that a decorator hides.
+    for_numba = f'{name}.__numba__ = "__wrapped__"  # for numba.njit({name})'
+    return f"import numpy as np\n\n\n{function}\n\n\n{for_numba}\n"
 
 
 def _statements(source: SourceCode) -> list[str]:
@@ -64,15 +67,14 @@ def _statements(source: SourceCode) -> list[str]:
     if is_broadcast:
         shapes = ", ".join(f"np.shape({argument})" for argument in source.arguments)
         lines.append(f"{shape} = np.broadcast_shapes({shapes})")
-    lines += [f"{argument} = np.asarray({argument}, dtype=float)" for argument in source.used]
-    lines.append('with np.errstate(all="ignore"):')
-    lines += [f"    {operand} = {text}" for operand, text in source.lines]
+    lines += [f"{argument} = np.asarray({argument}, dtype=np.float64)" for argument in source.used]
+    lines += [f"{operand} = {text}" for operand, text in source.lines]
     # The result is a copy of the argument, because callers who change it must not change their data.
-    lines.append(f"    {value} = {'+' if source.value in source.arguments else ''}{source.value}")
+    lines.append(f"{value} = {'+' if source.value in source.arguments else ''}{source.value}")
     result = value
     if source.checked:
         finite = " & ".join(f"np.isfinite({operand})" for operand in source.checked)
         result = f"np.where({finite}, {value}, np.nan)"
     if is_broadcast:
-        result = f"np.full({shape}, {result})"
+        result = f"np.broadcast_to({result}, {shape}).copy()"
     return [*lines, f"return {result}" + ("[()]" if result != value else "")]
