@@ -15,6 +15,7 @@ import shutil
 import subprocess
 import sys
 import xml.etree.ElementTree as ElementTree
+from types import SimpleNamespace
 
 import numba
 import numpy as np
@@ -167,6 +168,34 @@ def test_python_numpy_and_torch_give_the_values_of_the_evaluator(seed):
         assert_same(expression, X, python_values(expression, X), settled)
         assert_same(expression, X, expression.numpy_function()(*X.T), settled)
         assert_same(expression, X, torch_values(expression, X), settled)
+
+
+@pytest.fixture
+def numpy_for_jax(monkeypatch):
+    """A module jax whose jax.numpy is numpy, which has the same functions."""
+    monkeypatch.setitem(sys.modules, "jax", SimpleNamespace(numpy=np))
+    monkeypatch.setitem(sys.modules, "jax.numpy", np)
+
+
+def test_the_source_for_jax_gives_the_values_of_the_evaluator(numpy_for_jax):
+    X = points(5)
+    texts = [Expression.from_text(text, PHYSICS) for text in ("2.5", "x3", "1/(1 + 1/x2)")]
+    sums = [sum_of_all_operators(get_library(name, 3)) for name in ("koza", "synth", "physics")]
+    for expression in [*drawn(5, 6), *texts, *sums]:
+        source = expression.to_jax()
+        assert source.startswith("import jax.numpy as jnp")
+        assert not re.search(r"\bnp\.", source)
+        with np.errstate(all="ignore"):
+            values = function_of(source)(*X.T)
+        assert values.shape == (len(X),)
+        assert_same(expression, X, values)
+    with pytest.raises(ValueError, match="name='jnp' cannot be a function"):
+        texts[0].to_jax("jnp")
+
+
+def test_a_column_that_is_called_as_the_module_of_jax_has_another_argument():
+    expression = Expression.from_text("sin(x1)", get_library("physics", 1)).with_feature_names(["jnp"])
+    assert "def formula(jnp_):" in expression.to_jax()
 
 
 def sum_of_all_operators(library):
@@ -601,7 +630,7 @@ def test_an_operator_with_a_sympy_form_is_exported_to_c(tmp_path):
         assert_same(expression, X, function(X), np.ones(len(X), dtype=bool))
 
 
-@pytest.mark.parametrize("export", ["to_python", "to_c", "to_torch"])
+@pytest.mark.parametrize("export", ["to_python", "to_jax", "to_c", "to_torch"])
 def test_an_operator_without_sympy_form_is_named_with_the_mend(export):
     expression = Expression.from_text("1 + bare(x1)", OWN)
     with pytest.raises(ValueError, match=r"'bare'.*sympy="):

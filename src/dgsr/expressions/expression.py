@@ -13,7 +13,7 @@ from dgsr.expressions.c_export import to_c
 from dgsr.expressions.evaluation import Functions, evaluate_strictly
 from dgsr.expressions.library import Library
 from dgsr.expressions.programs import from_program, to_program
-from dgsr.expressions.python_export import to_python
+from dgsr.expressions.python_export import to_jax, to_python
 from dgsr.expressions.simple_numbers import recognised
 from dgsr.expressions.tidy import tidy
 from dgsr.expressions.trees import Tree, rename
@@ -200,6 +200,23 @@ class Expression:
             user's own without sympy form.
         """
         return to_python(self._tree, self.feature_names, self.library.functions, name)
+
+    def to_jax(self, name: str = "formula") -> str:
+        """Return the source text of a Python module that needs jax alone, for ``jax.jit`` and ``jax.grad``.
+
+        Parameters
+        ----------
+        name : str
+            Name of the module's one function; its arguments are those of `to_python`. It computes in floats
+            of jax, which have 32 bits unless ``jax_enable_x64`` is set.
+
+        Raises
+        ------
+        ValueError
+            If `name` is no identifier of Python or a reserved one, or the formula has an operator of the
+            user's own without sympy form.
+        """
+        return to_jax(self._tree, self.feature_names, self.library.functions, name)
 
     def to_c(self, name: str = "formula") -> str:
         """Return the source text of a C99 function of one double for each feature, which returns a double.
