@@ -1,7 +1,8 @@
 """Other ways to write a formula, in which its constants may be simpler numbers.
 
-1.82 + x + x*(0.264... + x)*(1.136... + x) equals x**3 + 1.4*x**2 + 1.3*x + 1.82, and 0.262... + log(f) equals
-log(1.3*f). Which way is simpler is known only after the constants have been snapped to simple numbers.
+1.82 + x + x*(0.264... + x)*(1.136... + x) equals x**3 + 1.4*x**2 + 1.3*x + 1.82, 0.262... + log(f) equals
+log(1.3*f), and exp(0.262... + f) equals 1.3*exp(f). Which way is simpler is known only after the constants
+have been snapped to simple numbers.
 """
 
 from __future__ import annotations
@@ -13,6 +14,9 @@ from dgsr.expressions.trees import Tree, is_number
 
 # A product that would have more terms than this is not multiplied out: the sum would be no simpler.
 _MAX_TERMS = 8
+
+# Number in an exponent beyond which its exponential is near the largest or the smallest float.
+_LARGEST_EXPONENT = 700.0
 
 Terms = list[tuple[int, Tree]]  # signs and trees
 
@@ -87,6 +91,26 @@ def gathered(tree: Tree) -> Tree:
     if number != 0.0:
         inside = ("mul", math.exp(number / k), inside)
     return added([(1, ("mul", k, ("log", inside)) if k != 1 else ("log", inside)), *others])
+
+
+def separated(tree: Tree) -> Tree:
+    """Return the tree with a factor before every exponential for the number in its exponent.
+
+    Examples
+    --------
+    >>> separated(("exp", ("sub", 0.0, "x1")))
+    ('mul', 1.0, ('exp', ('neg', 'x1')))
+    """
+    if not isinstance(tree, tuple):
+        return tree
+    if tree[0] != "exp":
+        return (tree[0], *map(separated, tree[1:]))
+    terms = [(sign, separated(part)) for sign, part in signed_terms(tree[1])]
+    numbers = [sign * float(part) for sign, part in terms if is_number(part)]
+    if not numbers or len(numbers) == len(terms) or abs(sum(numbers)) > _LARGEST_EXPONENT:
+        return ("exp", added(terms))
+    rest = added([(sign, part) for sign, part in terms if not is_number(part)])
+    return ("mul", math.exp(sum(numbers)), ("exp", rest))
 
 
 def _is_scaled(tree: Tree) -> bool:

@@ -11,7 +11,7 @@ import numpy as np
 from dgsr.expressions.programs import FreeProgram
 from dgsr.expressions.tidy import tidy
 from dgsr.expressions.trees import Tree, rewritten
-from dgsr.finishing.expansion import expanded, gathered
+from dgsr.finishing.expansion import expanded, gathered, separated
 from dgsr.finishing.fits import Fits, FittedProgram
 from dgsr.finishing.merging import PLACEMENTS, merge
 from dgsr.finishing.programs import complexity, tree_of, written
@@ -87,7 +87,9 @@ def forms(start: FittedProgram, fits: Fits) -> list[FittedProgram]:
     tree = tree_of(start.program, fits.library)
     found: dict[tuple, FittedProgram] = {}
     ways = [partial(merged, tree, fits, placement) for placement in PLACEMENTS[:-1]]
-    ways += [partial(_rewritten, tree, fits, rewrite) for rewrite in (_expanded, _gathered)]
+    ways += [
+        partial(_rewritten, tree, fits, rewrite) for rewrite in (_expanded, _gathered, _separated, _completed)
+    ]
     for way in ways:
         try:
             program = way()
@@ -110,3 +112,11 @@ def _expanded(tree: Tree) -> Tree:
 
 def _gathered(tree: Tree) -> Tree:
     return tidy(expanded(gathered(tree)))  # not merged, which would undo the gathering
+
+
+def _separated(tree: Tree) -> Tree:
+    return merge(separated(tree), PLACEMENTS[0])
+
+
+def _completed(tree: Tree) -> Tree:
+    return merge(separated(merge(tree, PLACEMENTS[0], squares=True)), PLACEMENTS[0])

@@ -23,7 +23,7 @@ from dgsr.expressions.algebra import (
 )
 from dgsr.expressions.simple_numbers import COST_OF_FLOAT, cost
 from dgsr.expressions.trees import Tree
-from dgsr.finishing.normal_form import Call, Node, Product, Sum, normal_form
+from dgsr.finishing.normal_form import Call, Node, Product, Sum, normal_form, with_squares
 
 #: Where the scale of a product of sums goes. ``leading``: before the product, whose sums stay as in the
 #: normal form; ``number``: the same, but the number of a sum in the denominator becomes 1; ``inside``: into a
@@ -34,7 +34,7 @@ Terms = Sequence[tuple[Node, Number]]  # nodes and their coefficients
 Factors = tuple[tuple[Node, int], ...]  # nodes and their powers
 
 
-def merge(tree: Tree, placement: str = "simplest") -> Tree:
+def merge(tree: Tree, placement: str = "simplest", squares: bool = False) -> Tree:
     """Return a tree of the same values with redundant constants merged.
 
     Parameters
@@ -43,6 +43,9 @@ def merge(tree: Tree, placement: str = "simplest") -> Tree:
         Its floats are fitted constants, its other numbers exact.
     placement : str
         One of `PLACEMENTS`.
+    squares : bool
+        Whether squares are completed inside of functions and powers: exp((x1 + 1.5)**2 - 2.25) for
+        exp(x1**2 + 3*x1).
 
     Raises
     ------
@@ -54,7 +57,8 @@ def merge(tree: Tree, placement: str = "simplest") -> Tree:
     >>> merge(("mul", 2.0, ("add", ("mul", 3.0, "x1"), 4.0)))
     ('add', 8.0, ('mul', 6.0, 'x1'))
     """
-    return _Writer(placement).tree(*normal_form(tree))
+    scale, node = normal_form(tree)
+    return _Writer(placement).tree(scale, with_squares(node) if squares else node)
 
 
 def _weight(coefficient: Number) -> float:

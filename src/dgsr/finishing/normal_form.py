@@ -176,6 +176,29 @@ def _free_of_inner_scale(node: Node, scale: Number) -> tuple[Node, Number]:
     return node, scale
 
 
+def with_squares(node: Node, is_inside: bool = False) -> Node:
+    """Return a node with (f + h)**2 - h**2 for f**2 + 2*h*f, inside of functions and powers.
+
+    A polynomial outside of them stays as it is: 2 + 3*x1 + x1**2 is how a person would write it.
+    """
+    if isinstance(node, Call):
+        return Call(node.name, tuple((scale, with_squares(inner, True)) for scale, inner in node.arguments))
+    if isinstance(node, Product):
+        return Product(tuple((with_squares(base, power != 1), power) for base, power in node.factors))
+    if not isinstance(node, Sum):
+        return node
+    terms = {with_squares(part): coefficient for part, coefficient in node.terms}
+    for part, a in [*terms.items()] if is_inside else []:
+        f, power = part.factors[0] if isinstance(part, Product) and len(part.factors) == 1 else (1, 0)
+        if power == 2 and f in terms:
+            h = clean(over(terms.pop(f), 2 * a))
+            square = Product(((Sum(((1, h), (f, 1))), 2),))
+            terms[1] = clean(terms.get(1, 0) - a * h * h)
+            terms = {square if other == part else other: value for other, value in terms.items()}
+    kept = sorted(((n, s) for n, s in terms.items() if s != 0), key=lambda pair: _order(pair[0]))
+    return Sum(tuple(kept))
+
+
 def _is_call(node: Node, *names: str) -> bool:
     return isinstance(node, Call) and node.name in names
 
