@@ -99,7 +99,9 @@ def way() -> str:
 def front() -> str:
     """The front of a real fit, and the chosen formula among the measurements."""
     found = json.loads(FRONT.read_text(encoding="utf-8"))
-    candidates, chosen = found["front"], found["chosen"]
+    # Formulas worse than the mean of the target, which has a loss of 1, are above the picture.
+    chosen = found["front"][found["chosen"]]
+    candidates = [candidate for candidate in found["front"] if candidate["loss"] <= 1.0]
     left, top, width, height = 60, 46, 300, 190
     most = max(c["bits"] for c in candidates)
     low = math.floor(min(math.log10(c["loss"]) for c in candidates))
@@ -123,9 +125,9 @@ def front() -> str:
     steps = f"M{points[0][0]:.1f},{points[0][1]:.1f}" + "".join(f"H{x:.1f}V{y:.1f}" for x, y in points[1:])
     parts.append(f'<path class="curve" d="{steps}"/>')
     for i, (x, y) in enumerate(points):
-        kind, size = ("chosen", 6) if i == chosen else ("dot", 4)
+        kind, size = ("chosen", 6) if candidates[i] is chosen else ("dot", 4)
         parts.append(f'<circle class="{kind}" cx="{x:.1f}" cy="{y:.1f}" r="{size}"/>')
-    x, y = points[chosen]
+    x, y = points[candidates.index(chosen)]
     parts.append(text(x + 6, y - 12, "chosen", "mark"))
 
     left, width = 450, 240
@@ -136,7 +138,7 @@ def front() -> str:
         return left + width * row[0] / right, top + height * (1.0 - row[1] / highest)
 
     parts += [
-        text(left - 10, 24, candidates[chosen]["formula"], "bold code"),
+        text(left + width + 18, 24, chosen["formula"], "bold code", "end"),
         f'<path class="line" d="M{left},{top}v{height}h{width}"/>',
         text(left + width, top + height + 34, "concentration", "small faint", "end"),
         text(left + width, top + height + 18, f"{right:g}", "small faint", "end"),
