@@ -108,7 +108,7 @@ def types(session: nox.Session) -> None:
 
 @nox.session
 def docs(session: nox.Session) -> None:
-    """Check the pages, build the site in build/site, and check that it loads nothing from elsewhere."""
+    """Check the pages, run the examples, build the site, and check that it loads nothing from elsewhere."""
     install(session, "-e", ".[docs]")
     session.run("python", "docs/check.py")
     session.run("sphinx-build", "-W", "--keep-going", "-E", "-q", "docs", "build/site")

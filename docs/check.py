@@ -1,9 +1,12 @@
 """Check the pages: every link to a file of the project leads somewhere, every Python block parses, the page
-of the generators says what their cards say, and the pictures are those that docs/pictures.py draws."""
+of the generators says what their cards say, the page on installing has the versions of pyproject.toml, and
+the pictures are those that docs/pictures.py draws."""
 
 from __future__ import annotations
 
+import re
 import sys
+import tomllib
 from pathlib import Path
 
 import models
@@ -34,12 +37,22 @@ def flat(tokens: list[Token]) -> list[Token]:
     return [inner for token in tokens for inner in (token, *flat(token.children or []))]
 
 
+def versions() -> list[str]:
+    """Return the rows of docs/guide/installing.md: a library, its lowest version, that of the tests."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    pinned = dict(re.findall(r"^(\S+)==(\S+)$", (ROOT / "constraints.txt").read_text("utf-8"), re.MULTILINE))
+    lowest = [requirement.split(">=") for requirement in project["dependencies"]]
+    return [f"| {name} | {version} | {pinned[name]} |" for name, version in lowest]
+
+
 def main() -> None:
     """Print what is wrong with the pages and exit with 1 if anything is."""
     pages = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("examples/**/*.md")])
     found = [line for page in pages for line in problems(page)]
     if models.PAGE.read_text(encoding="utf-8") != models.page():
         found.append("docs/models.md is not what the cards say; run python docs/models.py")
+    installing = (ROOT / "docs" / "guide" / "installing.md").read_text(encoding="utf-8").splitlines()
+    found += [f"docs/guide/installing.md lacks the line {row}" for row in versions() if row not in installing]
     found += [
         f"docs/pictures/{name}.svg is out of date; run python docs/pictures.py"
         for name in pictures.outdated()

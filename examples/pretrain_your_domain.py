@@ -1,11 +1,14 @@
-"""Train a generator for the laws of one's own field, and measure whether it helps.
+"""Train a generator for the laws of one's own field
+=================================================
 
 The field here is networks of resistors, lenses and springs: sums, products and quotients of up to four
 positive quantities, and roots of them. A library has the operators of its laws, and a prior their frequencies
 and the distribution of the inputs. Searches with the generator are compared with searches without it. The
 training goes on where it was stopped when the program is run again.
 
-Run from anywhere: python examples/pretrain_your_domain.py [--minutes 6] [--laws 20] [--out FOLDER]
+Run from anywhere: ``python examples/pretrain_your_domain.py [--minutes 6] [--laws 20] [--out FOLDER]``
+
+The site shows the code alone, for the training takes six minutes.
 """
 
 import argparse

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
 import importlib.util
+import inspect
 import re
 import runpy
 import shlex
@@ -15,6 +17,7 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 import typer
+from matplotlib import pyplot
 from typer.testing import CliRunner
 
 from dgsr import DGSRRegressor, pretraining
@@ -28,7 +31,7 @@ SCRIPTS = sorted((ROOT / "examples").glob("*.py"))
 
 # What makes a script quick that is not so by itself, and a pattern of what it then prints.
 ARGUMENTS = {
-    "fit_real_data.py": ["--max-time", "1"],
+    "fit_real_data.py": ["--max-evaluations", "2000"],
     "pretrain_your_domain.py": ["--minutes", "0.05", "--laws", "1", "--out", "networks"],
 }
 PRINTED = {
@@ -144,13 +147,57 @@ def test_most_blocks_of_the_guide_run():
 @pytest.mark.parametrize("script", marked(SCRIPTS), ids=name)
 def test_an_example_runs_and_says_what_it_found(script, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("MPLBACKEND", "agg")
     monkeypatch.setattr(sys, "argv", [str(script), *ARGUMENTS.get(script.name, [])])
+    monkeypatch.setattr(pyplot, "show", partial(pyplot.close, "all"))  # agg warns that it shows nothing
     # The figures of a card take a minute and a half, whatever the training: 4 equations in place of 128.
     monkeypatch.setattr(pretraining, "pretrain", partial(pretraining.pretrain, n_validation=4))
     runpy.run_path(str(script), run_name="__main__")  # an exit with an error would raise
     printed = capsys.readouterr().out
     assert printed.strip()
     assert re.search(PRINTED.get(script.name, ""), printed)
+
+
+def test_the_gallery_runs_every_example_but_the_training(loaded):
+    pattern = loaded("conf").sphinx_gallery_conf["filename_pattern"]
+    assert [script.name for script in SCRIPTS if not re.search(pattern, f"/examples/{script.name}")] == [
+        "pretrain_your_domain.py"
+    ]
+
+
+@pytest.mark.parametrize("script", SCRIPTS, ids=name)
+def test_an_example_begins_with_the_title_of_its_page(script):
+    first, second, *_ = ast.get_docstring(ast.parse(script.read_text(encoding="utf-8"))).splitlines()
+    assert second == "=" * len(first)
+
+
+@pytest.mark.parametrize(
+    ("link", "on_the_site"),
+    [
+        ("[x](../../examples/pipeline.py)", "[x](/gallery/pipeline.rst)"),
+        ("[x](../../examples)", "[x](/gallery/index.rst)"),
+        ("[x](../../pretrained)", "x (`pretrained`)"),
+        ("[x](../models.md#a)", "[x](../models.md#a)"),
+    ],
+)
+def test_a_link_leads_to_a_page_of_the_site_or_is_a_path(loaded, link, on_the_site):
+    assert loaded("conf").linked_on_the_site(link, DOCS / "guide" / "page.md") == on_the_site
+
+
+def test_the_page_on_installing_has_the_versions_of_pyproject(loaded):
+    lines = (DOCS / "guide" / "installing.md").read_text(encoding="utf-8").splitlines()
+    versions = loaded("check").versions()
+    assert len(versions) >= 10
+    assert [row for row in versions if row not in lines] == []
+
+
+def test_every_option_that_the_page_on_pysr_names_on_our_side_exists():
+    page = (DOCS / "guide" / "coming_from_pysr.md").read_text(encoding="utf-8")
+    ours = [row.split("|")[2] for row in page.splitlines() if row.startswith("|") and row.count("|") == 3]
+    options = {word for cell in ours for word in re.findall(r"`(?:predict\(X, |fit\(X, y, )?(\w+)=", cell)}
+    methods = [DGSRRegressor, DGSRRegressor.fit, DGSRRegressor.predict]
+    assert len(options) >= 10
+    assert options <= {name for method in methods for name in inspect.signature(method).parameters}
 
 
 def test_every_example_is_named_in_the_guide():
