@@ -1,6 +1,6 @@
 """Check the pages: every link to a file of the project leads somewhere, every Python block parses, the page
-of the generators says what their cards say, the page on installing has the versions of pyproject.toml, and
-the pictures are those that docs/pictures.py draws."""
+of the generators says what their cards say, the page on installing has the versions of pyproject.toml, the
+README can be read on a package index, and the pictures are those that docs/pictures.py draws."""
 
 from __future__ import annotations
 
@@ -45,6 +45,15 @@ def versions() -> list[str]:
     return [f"| {name} | {version} | {pinned[name]} |" for name, version in lowest]
 
 
+def readme_on_an_index() -> str:
+    """Return the README as a package index shows it, by the substitutions of pyproject.toml."""
+    tool = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]
+    content = (ROOT / "README.md").read_text(encoding="utf-8")
+    for change in tool["hatch"]["metadata"]["hooks"]["fancy-pypi-readme"]["substitutions"]:
+        content = re.sub(change["pattern"], change["replacement"], content)
+    return content
+
+
 def main() -> None:
     """Print what is wrong with the pages and exit with 1 if anything is."""
     pages = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("examples/**/*.md")])
@@ -53,6 +62,10 @@ def main() -> None:
         found.append("docs/models.md is not what the cards say; run python docs/models.py")
     installing = (ROOT / "docs" / "guide" / "installing.md").read_text(encoding="utf-8").splitlines()
     found += [f"docs/guide/installing.md lacks the line {row}" for row in versions() if row not in installing]
+    for token in flat(MarkdownIt("commonmark").parse(readme_on_an_index())):
+        link = str(token.attrs.get("href") or token.attrs.get("src") or "#")
+        if not link.startswith(("https://", "#")):
+            found.append(f"README.md: a package index cannot follow the link to {link}")
     found += [
         f"docs/pictures/{name}.svg is out of date; run python docs/pictures.py"
         for name in pictures.outdated()

@@ -191,6 +191,10 @@ def test_the_page_on_installing_has_the_versions_of_pyproject(loaded):
     assert [row for row in versions if row not in lines] == []
 
 
+def test_the_readme_has_no_links_to_files_on_a_package_index(loaded):
+    assert re.findall(r"\]\((?!https://)[^)]+\)", loaded("check").readme_on_an_index()) == []
+
+
 def test_every_option_that_the_page_on_pysr_names_on_our_side_exists():
     page = (DOCS / "guide" / "coming_from_pysr.md").read_text(encoding="utf-8")
     ours = [row.split("|")[2] for row in page.splitlines() if row.startswith("|") and row.count("|") == 3]
