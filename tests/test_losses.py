@@ -32,6 +32,8 @@ def rows_of(seed, n=20):
         ("relative", lambda y, f: ((y - f) / y) ** 2),
         ("absolute", lambda y, f: np.abs(y - f)),
         (log_cosh, log_cosh),
+        ("abs(target - prediction)", lambda y, f: np.abs(y - f)),
+        ("(target - prediction)**4/(1 + target^2)", lambda y, f: (y - f) ** 4 / (1.0 + y**2)),
     ],
 )
 @settings(max_examples=20)
@@ -149,6 +151,51 @@ def test_a_bad_loss_is_named(loss, message):
     X, y, _ = rows_of(0)
     with pytest.raises(ValueError, match=message):
         DGSRRegressor(generator=None, max_evaluations=300, loss=loss).fit(X, y)
+
+
+@pytest.mark.parametrize(
+    ("loss", "message"),
+    [
+        ("abs(target - predicton)", "position 13, 'predicton': not a variable; the variables are prediction"),
+        ("abs(target - prediction", "close the '\\(' of position 3"),
+        ("hubr", "neither one of auto, .* nor a formula of target and prediction"),
+        ("prediction**2", "lacks target"),
+        ("__import__('os')", "position 11"),
+        ("log(target - prediction)", "no value in 20 rows where the prediction is the target"),
+        ("(prediction - 2*target)**2", "must be 0 where the prediction is the target"),
+        ("target - prediction", "negative for some predictions"),
+    ],
+)
+def test_a_formula_that_is_no_loss_is_refused_before_the_search(loss, message):
+    X, y, _ = rows_of(0)
+    with pytest.raises(ValueError, match=message):
+        DGSRRegressor(generator=None, max_evaluations=300, loss=loss).fit(X, y)
+
+
+def test_a_row_where_a_loss_has_no_value_weighs_as_nearer_to_its_target():
+    y, predicted = np.array([1.0, 2.0, 4.0]), np.array([1.5, -6.0, 4.5])
+    found = precisions("log(prediction/target)**2", y[:, None], y, predicted)
+    # -6 is 8 below 2, and so are -2 and 0 too far; 1 is not.
+    expected = np.log(np.array([1.5, 1.0, 4.5]) / y) ** 2 / np.array([0.5, 1.0, 0.5]) ** 2
+    np.testing.assert_allclose(found, expected / expected.max())
+
+
+@pytest.mark.search
+def test_a_formula_judges_as_the_function_of_the_same_loss_and_is_saved(tmp_path):
+    rng = np.random.default_rng(0)
+    X = rng.uniform(0.5, 3.0, (80, 2))
+    y = 2.5 * X[:, 0] / X[:, 1] * np.exp(0.1 * rng.standard_t(2, size=80))
+    given = {"generator": None, "max_evaluations": 1_500, "random_state": 0}
+    text = "log(prediction/target)**2"
+    model = DGSRRegressor(loss=text, checkpoint=tmp_path / "checkpoint", **given).fit(X, y)
+    other = DGSRRegressor(loss=lambda y, f: np.log(f / y) ** 2, **given).fit(X, y)
+    assert model.loss_ == text
+    assert str(model.pareto_front_) == str(other.pareto_front_)
+    model.save(tmp_path / "fit.dgsr")
+    read = dgsr.load(tmp_path / "fit.dgsr")
+    assert read.get_params()["loss"] == read.loss_ == text
+    with pytest.raises(ValueError, match=r"another loss \(log\(prediction/target\)\*\*2 in the file"):
+        model.set_params(loss="abs(target - prediction)").fit(X, y)
 
 
 def test_relative_errors_need_targets_other_than_zero():

@@ -22,7 +22,6 @@ from dgsr.expressions.library import Library, library_over
 from dgsr.fitted import FittedRegressor
 from dgsr.pareto import SELECTIONS, Candidate, ParetoFront
 from dgsr.passes import (
-    LOSSES,
     Beginning,
     Demands,
     LastFit,
@@ -84,11 +83,13 @@ class DGSRRegressor(FittedRegressor):
         Most rows that the search evaluates equations on, a random sample of a larger data set; None and more
         than 2,000 stand for 2,000. The constants of the front are fitted on up to 2,000 rows, and its losses
         are those on all rows, in any case.
-    loss : {"auto", "squared", "relative", "absolute", "huber"} or callable, default="auto"
+    loss : {"auto", "squared", "relative", "absolute", "huber"}, other str or callable, default="auto"
         What a formula is judged by: the square of its error, the square of its relative error, the size of
-        its error, or squares up to 1.345 robust standard deviations and sizes beyond. A callable is given the
-        targets and the values of a formula, arrays of shape (n_rows,), and returns the loss of every row, not
-        negative. ``"auto"`` is squared, but where the median size of the targets is a hundredth of the
+        its error, or squares up to 1.345 robust standard deviations and sizes beyond. Any other text is the
+        loss of a row as a formula of ``target`` and ``prediction``, such as ``"log(prediction/target)**2"``:
+        0 where they are equal, and not negative elsewhere. A callable is given the targets and the values of
+        a formula, arrays of shape (n_rows,), and returns the loss of every row; unlike a formula it is not
+        saved in files. ``"auto"`` is squared, but where the median size of the targets is a hundredth of the
         largest, or less, and none is 0: there half of the budget judges relative errors, if the data have any
         noise, and the shorter description of formula and residuals is kept. Losses are searched for as
         weights of the rows, and those of the front are NMSE under these weights.
@@ -145,7 +146,7 @@ class DGSRRegressor(FittedRegressor):
         Evaluations, seconds, NMSE of the best formula on all rows (`SearchProgress.best_nmse`) and rewards at
         every call of `callback`.
     loss_ : str
-        The loss that the formulas were judged by, ``"callable"`` for one of your own.
+        The loss that the formulas were judged by: its name, its formula, or ``"callable"``.
     stop_reason_ : str
         ``"exact fit"``, ``"max_evaluations"``, ``"max_time"``, ``"callback"``, ``"interrupted"``,
         ``"constant target"``, or ``"error"`` after an exception of the callback or from outside.
@@ -188,7 +189,7 @@ class DGSRRegressor(FittedRegressor):
         "min_length": [Interval(Integral, 1, None, closed="left")],
         "max_length": [Interval(Integral, 2, None, closed="left")],
         "max_rows": [Interval(Integral, 2, None, closed="left"), None],
-        "loss": [StrOptions(set(LOSSES)), callable],
+        "loss": [str, callable],
         "selection": [StrOptions(set(SELECTIONS))],
         "tolerance": [Interval(Real, 0, None, closed="left")],
         "random_state": ["random_state"],

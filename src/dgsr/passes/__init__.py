@@ -2,12 +2,11 @@
 
 from dgsr.passes.beginning import Beginning, LastFit
 from dgsr.passes.demands import Demands
-from dgsr.passes.losses import LOSSES, Loss, check_loss
+from dgsr.passes.losses import Loss, check_loss
 from dgsr.passes.plan import planned
 from dgsr.passes.run import Outcome, Passes
 
 __all__ = [
-    "LOSSES",
     "Beginning",
     "Demands",
     "LastFit",

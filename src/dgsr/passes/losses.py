@@ -16,20 +16,20 @@ from typing import NamedTuple
 import numpy as np
 from scipy.spatial import cKDTree
 
+from dgsr.passes.loss_formulas import LOSSES, check_formula, values_of
 from dgsr.population import DataSet
 
 #: A function of the targets and the values of a formula, both of shape (n_rows,), that returns the loss of
 #: every row, not negative.
 Loss = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
-#: The losses with a name.
-LOSSES = ("auto", "squared", "relative", "absolute", "huber")
-
 # Residuals beyond this many robust standard deviations count in proportion and not squared (Huber, 1964: 95%
 # efficiency under normal noise), and the robust standard deviation in median absolute residuals.
 _HUBER, _DEVIATIONS = 1.345, 1.4826
 # Residuals below this share of the median one are taken for it, so that no weight is infinite.
 _SMALLEST = 0.01
+# How often the residual of a row is halved until the loss has a value there.
+_HALVINGS = 60
 # Least precision, so that its logarithm is finite.
 _LEAST = 1e-250
 # Neighbours of a row, and the robust standard deviations beyond which its target is far from theirs.
@@ -62,7 +62,7 @@ def passes(loss: str | Loss, y: np.ndarray) -> list[Pass]:
 
 def _forgives(loss: str | Loss, y: np.ndarray) -> bool:
     """Return whether large residuals count less under a loss than their squares do."""
-    if isinstance(loss, str):
+    if loss in LOSSES:
         return True
     with np.errstate(all="ignore"):
         small, large = (np.mean(_rows_of(loss, y, y + size * y.std())) for size in (1.0, 10.0))
@@ -83,6 +83,9 @@ def check_loss(loss: str | Loss, y: np.ndarray) -> None:
             f"loss='relative' needs targets other than 0, and y is 0 in {n} rows; leave these out, or choose "
             "another loss."
         )
+    if isinstance(loss, str) and loss not in LOSSES:
+        with np.errstate(all="ignore"):
+            check_formula(loss, y)
 
 
 def precisions(loss: str | Loss, X: np.ndarray, y: np.ndarray, predicted: np.ndarray) -> np.ndarray:
@@ -91,7 +94,8 @@ def precisions(loss: str | Loss, X: np.ndarray, y: np.ndarray, predicted: np.nda
     Parameters
     ----------
     loss : str or callable
-        The loss of a `Pass`.
+        The loss of a `Pass`. A row in which a callable or a formula has no value, as the logarithm of a
+        negative prediction has none, weighs as with a prediction nearer to the target, where it has one.
     X : ndarray of shape (n_rows, n_features)
     y, predicted : ndarray of shape (n_rows,)
         The targets, and the values of the best formula so far.
@@ -104,7 +108,7 @@ def precisions(loss: str | Loss, X: np.ndarray, y: np.ndarray, predicted: np.nda
     Raises
     ------
     ValueError
-        If a callable does not return one finite number for every row, not negative.
+        If a callable or a formula does not have one finite value for every row, not negative.
     """
     if loss == "squared":
         return np.ones(len(y))
@@ -123,7 +127,8 @@ def precisions(loss: str | Loss, X: np.ndarray, y: np.ndarray, predicted: np.nda
     elif loss == "huber":
         found = np.minimum(1.0, _HUBER * _DEVIATIONS * middle / sizes)
     else:
-        found = _checked(loss, y, y - np.copysign(sizes, residuals)) / sizes**2
+        values, sizes = _with_values(loss, y, np.copysign(sizes, residuals))
+        found = values / sizes**2
     if found.max() == 0.0:  # the loss forgives all residuals
         return np.ones(len(y))
     return np.maximum(found / found.max(), _LEAST)
@@ -145,8 +150,9 @@ def near_neighbours(X: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 
 def _rows_of(loss: str | Loss, y: np.ndarray, predicted: np.ndarray) -> np.ndarray:
-    """Return what a callable computes for each row."""
-    assert callable(loss)
+    """Return what a formula or a callable computes for each row."""
+    if isinstance(loss, str):
+        return values_of(loss, y, predicted)
     values = np.asarray(loss(y, predicted), dtype=np.float64)
     if values.shape != y.shape:
         raise ValueError(
@@ -156,12 +162,21 @@ def _rows_of(loss: str | Loss, y: np.ndarray, predicted: np.ndarray) -> np.ndarr
     return values
 
 
-def _checked(loss: str | Loss, y: np.ndarray, predicted: np.ndarray) -> np.ndarray:
-    """Return what a callable computes for each row; ValueError where that is no loss."""
-    values = _rows_of(loss, y, predicted)
+def _with_values(loss: str | Loss, y: np.ndarray, residuals: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the loss of each row, and the residuals it is of, halved where the loss had no value.
+
+    ValueError where the loss is negative, or has no value beside the target either.
+    """
+    values = _rows_of(loss, y, y - residuals)
+    for _ in range(_HALVINGS):
+        without = ~np.isfinite(values)
+        if not without.any():
+            break
+        residuals = np.where(without, 0.5 * residuals, residuals)
+        values = _rows_of(loss, y, y - residuals)
     if not (np.isfinite(values).all() and values.min() >= 0.0):
-        raise ValueError("loss returned numbers that are negative or not finite; mend the function.")
-    return values
+        raise ValueError("loss has values that are negative or not finite; mend the function or the formula.")
+    return values, residuals
 
 
 def description(loss: str | Loss, data: DataSet, predicted: np.ndarray) -> float:

@@ -59,7 +59,7 @@ class Passes:
     ----------
     prepared : Prepared
     loss : str or callable
-        One of `dgsr.passes.LOSSES`, or a function of targets and predictions.
+        A name, a formula, or a function of targets and predictions.
     make_search : callable
         A function that returns a `Search` of `data`, a `DataSet`. All searches share one budget.
     library : Library
