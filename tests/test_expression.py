@@ -211,6 +211,9 @@ def test_a_library_comes_back_from_json(name):
     entry = json.loads(json.dumps(library.to_json()))
     assert list(entry) == ["name", "operators", "has_constants", "n_variables"]
     assert Library.from_json(entry) == library
+    library = library.with_complexities({"add": 5, "x2": 2})
+    assert Library.from_json(json.loads(json.dumps(library.to_json()))) == library
+    assert library.with_complexities({"add": 1, "x2": 1}) == get_library(name, 3)
 
 
 @pytest.mark.parametrize(
@@ -224,6 +227,9 @@ def test_a_library_comes_back_from_json(name):
         ({"operators": [1]}, "operators"),
         ({"operators": ["add", "no such"]}, "no such"),
         ({"more": 1}, "no others"),
+        ({"complexities": [["sin", 2]]}, "complexities"),
+        ({"complexities": {"sin": True}}, "complexity=True of 'sin'"),
+        ({"complexities": {"sin": 1e9}}, "from 1 to 100"),
     ],
 )
 def test_an_entry_that_is_no_library_is_refused(changes, message):

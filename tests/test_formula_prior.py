@@ -12,6 +12,7 @@ from dgsr.expressions import Expression, get_library
 from dgsr.expressions.constraints import Constraints
 from dgsr.expressions.formula_prior import description_length, structure_bits, usual_weights
 from dgsr.kernels.random import new_state
+from dgsr.population import Population
 
 DIGIT = np.log2(10.0)
 
@@ -38,6 +39,33 @@ def test_the_structure_takes_the_bits_of_every_token_under_its_parent(preset, n_
         program = population.tokens[i, : population.lengths[i]]
         n_constants = np.sum(program == library.index.get("const", -1))
         assert bits[i] == pytest.approx(structure_by_hand(program, library) + 7.0 * n_constants)
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.sampled_from(["koza", "physics"]), st.integers(0, 2**31))
+def test_a_token_takes_its_bits_times_its_complexity_over_its_usual_one(preset, seed):
+    usual = get_library(preset, 3)
+    library = usual.with_complexities({"sin": 9, "x1": 2, "add": 1})
+    assert library.complexities == (("sin", 9), ("x1", 2))
+    population = random_population(5, library, Constraints().grammar(library), new_state(seed))
+    tokens, lengths = population.tokens, population.lengths
+    more = {usual.index["sin"]: 2.0, usual.index["x1"]: 1.0}  # times the usual bits
+    for i, bits in enumerate(
+        structure_bits(library, tokens, lengths) - structure_bits(usual, tokens, lengths)
+    ):
+        expected, parents = 0.0, [len(usual)]
+        for token in tokens[i, : lengths[i]].tolist():
+            parent = parents.pop()
+            weight = usual_weights(Constraints().grammar(usual), usual)[parent, token]
+            expected -= more.get(token, 0.0) * np.log2(weight)
+            parents += [token] * usual.tokens[token].arity
+        assert bits == pytest.approx(expected)
+    extra = (
+        population.complexities() - Population(usual, tokens, lengths, population.constants).complexities()
+    )
+    inside = np.arange(tokens.shape[1]) < lengths[:, None]
+    counts = [((tokens == usual.index[name]) & inside).sum(axis=1) for name in ("sin", "x1")]
+    np.testing.assert_array_equal(extra, 6 * counts[0] + counts[1])
 
 
 def test_the_shares_under_a_parent_sum_to_one_so_that_no_formula_is_shorter_than_its_probability():

@@ -25,7 +25,8 @@ def description_length(expression: Expression) -> float:
     """Return the bits of a formula: those of its structure, and those of its numbers by their digits.
 
     The structure takes -log2(p) bits for every token, where p is the share that the token has under its
-    parent in the equations of the prior, and a number as many digits as `dgsr.expressions.simple_numbers`
+    parent in the equations of the prior, times its complexity over its usual one
+    (`Library.with_complexities`), and a number as many digits as `dgsr.expressions.simple_numbers`
     says: 1 takes none, 0.25 and 1/3 take few, 0.2537 takes four.
 
     Examples
@@ -75,6 +76,7 @@ def _bits_of_tokens(library: Library) -> np.ndarray:
     """Return the bits of tokens under their parents: (n_operators + 1, n_tokens), the root last."""
     grammar = Constraints().grammar(library)
     bits = -np.log2(usual_weights(grammar, library)[rows_of_parents(grammar, library)])
+    bits *= library.relative_complexities
     if library.has_constants:
         bits[:, library.index["const"]] += _BITS_OF_CONSTANT
     return bits

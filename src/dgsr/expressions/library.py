@@ -7,7 +7,7 @@ first tokens of the same library with more, and one generator serves both.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, fields, replace
 from enum import IntEnum
 from functools import cached_property
@@ -107,6 +107,10 @@ PRESETS: dict[str, tuple[tuple[str, ...], bool]] = {
 }
 
 
+#: Largest complexity of a token. The archive of a search has a place for every bit of a formula.
+MOST_COMPLEX = 100
+
+
 class TokenTable(NamedTuple):
     """A library as arrays, for the compiled kernels; one entry per token."""
 
@@ -132,11 +136,14 @@ class Library:
         Number of input variables d.
     user_operators : tuple of UserOperator
         Operators of the user's own, which `with_operator` appends.
+    complexities : tuple of (str, int)
+        Complexities that differ from the usual ones, by the name of the token; see `with_complexities`.
 
     Raises
     ------
     ValueError
-        If an operator is unknown or repeated, or `n_variables` is below 1.
+        If an operator is unknown or repeated, `n_variables` is below 1, or a complexity is not whole or not
+        between 1 and 100.
     """
 
     name: str
@@ -144,6 +151,7 @@ class Library:
     has_constants: bool
     n_variables: int
     user_operators: tuple[UserOperator, ...] = ()
+    complexities: tuple[tuple[str, int], ...] = ()
 
     def __post_init__(self) -> None:
         known = (*OPERATORS, *self.functions)
@@ -154,6 +162,11 @@ class Library:
             raise ValueError(f"operators={self.operators} repeats a name; name each operator once.")
         if self.n_variables < 1:
             raise ValueError(f"n_variables={self.n_variables} must be at least 1.")
+        for name, complexity in self.complexities:
+            if type(complexity) is not int or not 1 <= complexity <= MOST_COMPLEX:
+                raise ValueError(
+                    f"complexity={complexity!r} of {name!r} must be a whole number from 1 to {MOST_COMPLEX}."
+                )
 
     def __getstate__(self) -> dict[str, Any]:
         # The fields alone, since the addresses in `table` are valid in this process only.
@@ -166,6 +179,11 @@ class Library:
 
     @cached_property
     def tokens(self) -> tuple[Token, ...]:
+        own = dict(self.complexities)
+        return tuple(replace(t, complexity=own.get(t.name, t.complexity)) for t in self._usual_tokens)
+
+    @cached_property
+    def _usual_tokens(self) -> tuple[Token, ...]:
         constant = (Token("const", 0, 1, Opcode.CONSTANT),) if self.has_constants else ()
         variables = tuple(Token(f"x{i + 1}", 0, 1, Opcode.VARIABLE) for i in range(self.n_variables))
         kinds = {1: Opcode.USER_UNARY, 2: Opcode.USER_BINARY}
@@ -174,6 +192,11 @@ class Library:
             for name, operator in self.functions.items()
         }
         return tuple(known[name] for name in self.operators) + constant + variables
+
+    @cached_property
+    def relative_complexities(self) -> np.ndarray:
+        """The complexity of every token over its usual one, shape (n_tokens,)."""
+        return self.table.complexity / [token.complexity for token in self._usual_tokens]
 
     @cached_property
     def index(self) -> dict[str, int]:
@@ -263,6 +286,34 @@ class Library:
             user_operators=tuple(own for own in self.user_operators if own.name not in operators),
         )
 
+    def with_complexities(self, complexities: Mapping[str, int]) -> Library:
+        """Return the library with other complexities of some tokens.
+
+        They change the complexity of a formula, and the bits of its description length: a token takes its
+        usual bits times its complexity over its usual one.
+
+        Parameters
+        ----------
+        complexities : mapping of str to int
+            Whole numbers from 1 to 100, by the names of tokens; names that the library does not have change
+            nothing.
+
+        Raises
+        ------
+        ValueError
+            If a complexity is not whole, or out of range.
+
+        Examples
+        --------
+        >>> library = get_library("koza", 1).with_complexities({"sin": 9})
+        >>> [token.complexity for token in library.tokens if token.name in ("sin", "cos")]
+        [9, 3]
+        """
+        usual = {token.name: token.complexity for token in self._usual_tokens}
+        own = {**dict(self.complexities), **complexities}
+        # Those that say nothing new are left out, so that equal libraries are equal.
+        return replace(self, complexities=tuple(sorted(p for p in own.items() if usual.get(p[0]) != p[1])))
+
     def to_json(self) -> dict[str, Any]:
         """Return the library as what a JSON file can hold.
 
@@ -274,12 +325,13 @@ class Library:
         if self.user_operators:
             names = ", ".join(self.functions)
             raise ValueError(f"The library has operators of your own, {names}: no file can hold their code.")
-        return {
+        entry = {
             "name": self.name,
             "operators": list(self.operators),
             "has_constants": self.has_constants,
             "n_variables": self.n_variables,
         }
+        return entry | ({"complexities": dict(self.complexities)} if self.complexities else {})
 
     @classmethod
     def from_json(cls, entry: Any) -> Library:
@@ -290,7 +342,11 @@ class Library:
         ValueError
             If the entry lacks a value, or has one that is unknown, of another type or out of range.
         """
-        types = {"name": str, "operators": list, "has_constants": bool, "n_variables": int}
+        types = {
+            "name": str, "operators": list, "has_constants": bool, "n_variables": int, "complexities": dict
+        }  # fmt: skip
+        if isinstance(entry, dict):
+            entry = {"complexities": {}, **entry}  # which usual libraries lack
         if not isinstance(entry, dict) or set(entry) != set(types):
             raise ValueError(f"a library must have the entries {', '.join(types)}, and no others")
         for name, expected in types.items():
@@ -298,7 +354,8 @@ class Library:
                 raise ValueError(f"{name}={entry[name]!r} of a library must be of type {expected.__name__}")
         if not all(type(operator) is str for operator in entry["operators"]):
             raise ValueError(f"operators={entry['operators']!r} of a library must be names")
-        return cls(**{**entry, "operators": tuple(entry["operators"])})
+        complexities = tuple(sorted(entry["complexities"].items()))
+        return cls(**{**entry, "operators": tuple(entry["operators"]), "complexities": complexities})
 
     def with_variables(self, n_variables: int) -> Library:
         """Return the same library over another number of variables."""

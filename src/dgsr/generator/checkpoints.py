@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, fields
+from dataclasses import asdict, fields, replace
 from functools import partial
 from itertools import zip_longest
 from pathlib import Path
@@ -105,12 +105,13 @@ def read_tensors(
 def header_of(generator: Generator) -> dict[str, str]:
     """Return the header of a weights file."""
     refuse_user_operators(generator.library)
+    library = replace(generator.library, complexities=())  # which no network knows of
     constraints = asdict(generator.constraints)
     for demand in _DEMANDS:
         del constraints[demand]
     return {
         "format_version": str(FORMAT_VERSION),
-        "library": json.dumps(generator.library.to_json()),
+        "library": json.dumps(library.to_json()),
         "config": json.dumps(asdict(generator.config)),
         "constraints": json.dumps(constraints),
         "input_layout": json.dumps({"version": INPUT_LAYOUT, "names": generator.input_names()}),
