@@ -9,9 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from joblib import parallel_config
 
+import dgsr
 from dgsr import DGSRRegressor
 from dgsr.evolution import random_population
-from dgsr.expressions import Constraints, get_library
+from dgsr.expressions import Constraints, Expression, get_library
+from dgsr.expressions.nesting import Nesting
 from dgsr.kernels.random import new_state
 from dgsr.passes.demands import Demands
 from dgsr.population import DataSet
@@ -139,6 +141,19 @@ def names(programs, i):
         ({"initial_formulas": ["a*x1"], "forbidden": ["x1"]}, r"initial_formulas\[0\]: .*forbidden"),
         ({"initial_formulas": ["sin(x1)"], "forbidden": ["sin"]}, r"initial_formulas\[0\]: .*sin"),
         ({"required": ["arcsin", "arccos", "tanh"], "max_evaluations": 20}, "require less, or raise"),
+        ({"complexity": {"sine": 3}}, r"complexity\['sine'\] is neither .*; did you mean 'sin'\?"),
+        ({"complexity": {"x1": 0}}, r"complexity\['x1'\]=0 must be a whole number from 1 to 100"),
+        ({"complexity": {"sin": 2.5}}, r"complexity\['sin'\]=2\.5 must be a whole number"),
+        ({"complexity": ["sin"]}, "complexity"),
+        ({"nested": {"sn": {"sin": 0}}}, r"nested\['sn'\] is no operator .*; did you mean 'sin'\?"),
+        ({"nested": {"sin": {"x1": 0}}}, r"nested\['sin'\]\['x1'\] is no operator of the library"),
+        ({"nested": {"sin": {"sin": -1}}}, r"\['sin'\]=-1 must be a whole number from 0 to 9 or None"),
+        ({"nested": {"sin": 0}}, r"nested\['sin'\]=0 must be a dict of inner operators"),
+        ({"nested": {"mul": {"sin": 0}}}, "below 'mul', which writes the scale or the offset"),
+        (
+            {"initial_formulas": ["sin(x1*exp(x2))"], "nested": {"sin": {"exp": 0}}},
+            r"initial_formulas\[0\]: it has 'exp' under 'sin' more often than nested=\{'sin': \{'exp': 0",
+        ),
     ],
 )
 def test_demands_that_cannot_be_met_are_refused(settings, said):
@@ -183,3 +198,98 @@ def test_a_warm_start_begins_with_nothing_that_is_forbidden_now(library):
 def test_targets_that_do_not_vary_need_nothing():
     with pytest.raises(ValueError, match=r"y is 2\.5 in every row.*required=\['x1'\].*require nothing"):
         DGSRRegressor(required=["x1"]).fit(X, np.full(len(X), 2.5))
+
+
+def keeps(expression, outer, inner, most=0):
+    """Whether a formula keeps a limit of `nested`."""
+    library = expression.library
+    return Nesting.of({(outer, inner): most}, library).holds(expression.tokens.tolist(), library)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"generator": "auto"},
+        {"gp": "deap", "look_up": False},
+        {"library": "koza"},
+        {"library": "koza", "generator": "auto", "look_up": False},
+        {"n_jobs": 2},
+    ],
+)
+def test_no_formula_breaks_a_limit(settings):
+    settings = {"max_evaluations": 2_000, "gp_generations": 5} | settings
+    nested = {"exp": {"add": 0, "mul": 0, "div": 0, "sub": 0, "exp": 0}}
+    law = np.exp(X[:, 0] / X[:, 2]) + 0.5 * X[:, 1]
+    usual = {"generator": None, "batch_size": 50, "random_state": 0}
+    with parallel_config("sequential"):
+        model = DGSRRegressor(**(usual | settings), nested=nested).fit(X, law)
+    for candidate in model.pareto_front_:
+        for inner in nested["exp"]:
+            assert keeps(candidate.expression, "exp", inner)
+
+
+@pytest.mark.search
+def test_a_law_of_a_sine_inside_a_sine_is_found_where_that_is_allowed():
+    law = np.sin(3.0 * np.sin(X[:, 2]))
+    settings = {"generator": None, "max_evaluations": 20_000, "random_state": 0}
+    model = DGSRRegressor(**settings, nested={"sin": {"sin": 1}}).fit(X, law)
+    assert model.pareto_front_[-1].loss < 1e-20
+    assert not keeps(model.pareto_front_[-1].expression, "sin", "sin")
+    usual = DGSRRegressor(**settings | {"max_evaluations": 2_000}).fit(X, law)
+    assert all(keeps(candidate.expression, "sin", "sin") for candidate in usual.pareto_front_)
+
+
+@pytest.mark.search
+def test_a_complex_operator_is_chosen_no_longer():
+    law = np.sin(X[:, 0]) + 0.01 * rng.normal(size=60)
+    settings = {"generator": None, "max_evaluations": 5_000, "random_state": 0}
+    usual = DGSRRegressor(**settings).fit(X, law)
+    assert str(usual.expression_) == "sin(x1)"
+    model = DGSRRegressor(**settings, complexity={"sin": 60, "cos": 60, "x1": 3}).fit(X, law)
+    assert {"sin", "cos"}.isdisjoint(model.library_.tokens[token].name for token in model.expression_.tokens)
+    again = Expression(model.library_, usual.expression_.tokens, usual.expression_.constants)
+    assert (usual.expression_.complexity, again.complexity) == (4, 63)
+
+
+def test_columns_have_complexities_by_their_names():
+    library = get_library("physics", 2)
+    demands = Demands.of(None, None, library, ["log", "b"], {"log": 7, "sin": 5})
+    assert demands.library == library.with_complexities({"x1": 7, "sin": 5})
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"nested": {"sin": {"sin": None}, "exp": {"log": 0}}},
+        {"complexity": {"sin": 9, "x1": 2}},
+        {"max_length": 40},
+        {"library": get_library("physics").with_operator("bump", lambda x: np.exp(-x * x))},
+    ],
+)
+def test_rules_of_ones_own_keep_the_shipped_generator(settings):
+    model = small(generator="auto", max_evaluations=200, gp_generations=0, look_up=False, **settings)
+    assert model.generator_ == "physics-d16"
+
+
+def test_rules_of_ones_own_are_saved_and_told_apart_by_a_checkpoint(tmp_path):
+    rules = {"complexity": {"sin": 9, "x1": np.int64(2)}, "nested": {"exp": {"log": 0, "exp": None}}}
+    path = tmp_path / "checkpoint"
+    model = small(max_evaluations=500, checkpoint=path, **rules)
+    model.save(tmp_path / "fit.dgsr")
+    read = dgsr.load(tmp_path / "fit.dgsr")
+    assert {name: read.get_params()[name] for name in rules} == rules
+    assert read.library_ == model.library_
+    assert str(read.pareto_front_) == str(model.pareto_front_)
+    small(max_evaluations=500, checkpoint=path, **rules)
+    for name, value in {"complexity": {"sin": 9}, "nested": {"exp": {"log": 1, "exp": None}}}.items():
+        with pytest.raises(ValueError, match=f"another .*{name}"):
+            small(max_evaluations=500, checkpoint=path, **rules | {name: value})
+
+
+def test_a_warm_start_begins_with_nothing_that_breaks_a_limit_now():
+    settings = {"generator": None, "max_evaluations": 2_000, "batch_size": 100, "look_up": False}
+    law = np.exp(X[:, 0] / X[:, 2])
+    model = DGSRRegressor(**settings, random_state=0, warm_start=True).fit(X, law)
+    assert not all(keeps(candidate.expression, "exp", "div") for candidate in model.pareto_front_)
+    model.set_params(nested={"exp": {"div": 0}}).fit(X, law)
+    assert all(keeps(candidate.expression, "exp", "div") for candidate in model.pareto_front_)

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from dgsr.expressions import constraints as rules
 from dgsr.expressions.constraints import Constraints
 from dgsr.expressions.library import OPERATORS, Library, get_library
+from dgsr.expressions.nesting import Nesting
 from dgsr.kernels.grammar import allowed, are_valid, length_logit, new_tree_state, push, walk
 
 TRIGONOMETRIC = {"sin", "cos"}
@@ -41,11 +42,27 @@ def parse(library, tokens):
     return tree if end == len(tokens) else None
 
 
-def nodes(tree, under_trigonometric=False):
-    """Every (node, whether a trigonometric function stands above it)."""
-    yield tree, under_trigonometric
+def nodes(tree):
+    """Every node of a tree."""
+    yield tree
     for child in tree[1]:
-        yield from nodes(child, under_trigonometric or tree[0] in TRIGONOMETRIC)
+        yield from nodes(child)
+
+
+def most_on_a_path(tree, name):
+    """The most nodes of a name on one way down a tree."""
+    return (tree[0] == name) + max((most_on_a_path(child, name) for child in tree[1]), default=0)
+
+
+def keeps(tree, limits):
+    """Whether nothing is nested more often than limits say, given as (outer, inner): most."""
+    return all(
+        most is None or most_on_a_path(child, inner) <= most
+        for (outer, inner), most in limits.items()
+        for name, children in nodes(tree)
+        if name == outer
+        for child in children
+    )
 
 
 def meets(library, constraints, tokens, n_used):
@@ -53,15 +70,16 @@ def meets(library, constraints, tokens, n_used):
     tree = parse(library, tokens)
     if tree is None or not constraints.min_length <= len(tokens) <= constraints.max_length:
         return False
-    names = [node[0] for node, _ in nodes(tree)]
+    names = [name for name, _ in nodes(tree)]
     variables = [name for name in names if name.startswith("x")]
     if not variables or any(int(name[1:]) > n_used for name in variables):
         return False
     if names.count("const") > constraints.max_constants:
         return False
-    for (name, children), under in nodes(tree):
-        if name in TRIGONOMETRIC and under:
-            return False
+    usual = dict.fromkeys(product(TRIGONOMETRIC, TRIGONOMETRIC), 0)
+    if not keeps(tree, usual | {(outer, inner): most for outer, inner, most in constraints.nested}):
+        return False
+    for name, children in nodes(tree):
         if children and all(child[0] == "const" for child in children):
             return False
         if any(child[0] == INVERSE.get(name) for child in children):
@@ -100,6 +118,43 @@ def test_exactly_the_koza_programs_that_meet_the_rules_are_valid():
     programs = list(every_program(library, 5))
     valid = are_valid(*as_arrays(programs, 5), constraints.grammar(library))
     assert valid.tolist() == [meets(library, constraints, program, 1) for program in programs]
+
+
+@pytest.mark.parametrize(
+    "nested",
+    [
+        [("sin", "sin", None)],
+        [("sin", "sin", 1)],
+        [("sin", "sin", 2), ("exp", "sin", 0), ("exp", "exp", 0)],
+        [("sin", "exp", 1), ("log", "exp", 2), ("add", "log", 1)],
+        [("add", "add", 0), ("log", "add", 0), ("log", "sin", 1)],
+    ],
+)
+def test_exactly_the_programs_that_keep_the_limits_are_valid(nested):
+    constraints = Constraints(1, 5, nested=tuple(nested))
+    programs = list(every_program(SMALL, 5))
+    arrays = as_arrays(programs, 5)
+    valid = are_valid(*arrays, constraints.grammar(SMALL))
+    assert valid.tolist() == [meets(SMALL, constraints, program, 2) for program in programs]
+    usual = are_valid(*arrays, Constraints(1, 5).grammar(SMALL))
+    assert (valid != usual).any()
+    # What is kept is looked at by the person's own limits alone.
+    trees = [parse(SMALL, program) for program in programs]
+    whole = np.flatnonzero([tree is not None for tree in trees])
+    kept = constraints.are_kept(arrays[0][whole], arrays[1][whole], SMALL)
+    assert kept.tolist() == [keeps(trees[i], constraints.limits) for i in whole]
+
+
+def test_limits_of_more_than_63_bits_are_refused():
+    library = get_library("physics", 1)
+    names = library.operators[4:11]
+    limits = dict.fromkeys(zip(names, names[::-1]), 9)
+    assert len(limits) == 7
+    with pytest.raises(ValueError, match=r"70 bits, and there are 63: .*fewer or smaller limits"):
+        Nesting.of(limits, library)
+    limits.popitem()
+    bits = Nesting.of(limits, library)
+    assert np.bitwise_count(np.bitwise_or.reduce(bits.closed)) == 6
 
 
 @pytest.mark.parametrize("linear_scaling", [False, True])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from numbers import Integral, Real
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -108,6 +108,15 @@ class DGSRRegressor(FittedRegressor):
     required, forbidden : sequence of str, default=None
         Names of columns and operators that every formula of the front has, such as ``["x1", "exp"]``, and
         those that none has. The scale and the offset around a formula do not count.
+    complexity : dict of str to int, default=None
+        Complexities of columns and operators, from 1 to 100, such as ``{"sin": 9, "x1": 2}``; the usual ones
+        are 1 for a column and those of `dgsr.expressions.OPERATORS`. Three times the usual one makes the
+        token take three times as many bits of the description length, and so changes which formulas survive
+        and which is chosen, and counts three times in `complexity`.
+    nested : dict of str to dict of str to int or None, default=None
+        How many of an inner operator may stand under each other anywhere below an outer one, from 0 to 9, or
+        None for any number: ``{"exp": {"log": 0}, "sin": {"sin": 1}}`` has no logarithm inside an exponential
+        and at most sin(sin(x)). Unless told otherwise no sine or cosine stands inside another.
     warm_start : bool, default=False
         Whether a further call of `fit` begins with the formulas and the decoder that the last one ended
         with, and has a whole budget of its own; the columns and the library must be the same, the rows need
@@ -196,6 +205,8 @@ class DGSRRegressor(FittedRegressor):
         "initial_formulas": ["array-like", None],
         "required": ["array-like", None],
         "forbidden": ["array-like", None],
+        "complexity": [Mapping, None],
+        "nested": [Mapping, None],
         "warm_start": ["boolean"],
         "checkpoint": [str, Path, None],
         "n_jobs": [
@@ -230,6 +241,8 @@ class DGSRRegressor(FittedRegressor):
         initial_formulas: Sequence[str | Expression] | None = None,
         required: Sequence[str] | None = None,
         forbidden: Sequence[str] | None = None,
+        complexity: Mapping[str, int] | None = None,
+        nested: Mapping[str, Mapping[str, int | None]] | None = None,
         warm_start: bool = False,
         checkpoint: str | Path | None = None,
         n_jobs: int | None = None,
@@ -256,6 +269,8 @@ class DGSRRegressor(FittedRegressor):
         self.initial_formulas = initial_formulas
         self.required = required
         self.forbidden = forbidden
+        self.complexity = complexity
+        self.nested = nested
         self.warm_start = warm_start
         self.checkpoint = checkpoint
         self.n_jobs = n_jobs
@@ -292,7 +307,7 @@ class DGSRRegressor(FittedRegressor):
         X, y, sample_weight = self._checked(X, y, sample_weight)
         names = self._feature_names()
         library = library_over(self.library, X.shape[1])
-        demands = Demands.of(self.required, self.forbidden, library, names)
+        demands = Demands.of(self.required, self.forbidden, library, names, self.complexity, self.nested)
         self.library_ = demands.library
         check_can_scale(self.library_)
         shown = evenly_spaced_rows(len(y))  # for `report`

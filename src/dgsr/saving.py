@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import math
 import warnings
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -298,11 +299,20 @@ def _parameters(regressor: Any) -> tuple[dict[str, Any], list[str]]:
             held[name] = str(value)
         elif name in ("initial_formulas", "required", "forbidden") and value is not None:
             held[name] = [str(text) for text in value]
+        elif name in ("complexity", "nested") and value is not None:
+            held[name] = _plain_mapping(value)
         elif value is None or isinstance(value, str | bool | int | float | np.number | np.bool_):
             held[name] = _plain(value)
         else:
             left_out.append(name)
     return held, left_out
+
+
+def _plain_mapping(value: Any) -> Any:
+    """Return a mapping, of mappings or numbers, for JSON."""
+    if isinstance(value, Mapping):
+        return {str(key): _plain_mapping(inner) for key, inner in value.items()}
+    return _plain(value)
 
 
 def _plain(value: Any) -> Any:

@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from dgsr.expressions.library import Library
+from dgsr.expressions.nesting import USUAL_LIMITS, Limits, Nesting
 
 # Pairs of an operator and a child that is forbidden under it, because it undoes the child or makes it idle.
 _FORBIDDEN_PAIRS = (
@@ -22,7 +23,6 @@ _FORBIDDEN_PAIRS = (
 # Roots, and the place of their child that must not be a constant, because it would be the scale or the offset
 # of the rest.
 _SCALED_AWAY = (("add", 0), ("add", 1), ("sub", 0), ("sub", 1), ("mul", 0), ("mul", 1), ("div", 1))
-_TRIGONOMETRIC = ("sin", "cos")
 
 
 class Grammar(NamedTuple):
@@ -34,8 +34,10 @@ class Grammar(NamedTuple):
     weight: np.ndarray
     is_variable: np.ndarray  # (n_tokens,) bool
     is_constant: np.ndarray  # (n_tokens,) bool
-    is_trigonometric: np.ndarray  # (n_tokens,) bool
     forbidden_child: np.ndarray  # (n_tokens, n_tokens) bool: [parent, child]
+    opens: np.ndarray  # (n_tokens,) int64; these three are of `dgsr.expressions.nesting.Nesting`
+    advances: np.ndarray  # (n_tokens,) int64
+    closed: np.ndarray  # (n_tokens,) int64
     scaled_away: np.ndarray  # (n_tokens, 2) bool: [root, place], where no constant may stand below the root
     linear_scaling: bool  # whether constants are fitted, and scale and offset left to the fit
     min_length: int
@@ -64,13 +66,17 @@ class Constraints:
         Columns that no equation has, from 0.
     required : tuple of str
         Names of tokens that every equation has which a search keeps; those it tries may lack them.
+    nested : tuple of (str, str, int or None)
+        Outer operators, inner operators, and how many of the inner one at most stand under each other
+        anywhere below the outer one; None is any number. No sine or cosine stands under another unless a
+        limit says otherwise.
 
     Notes
     -----
     Always in force besides these: at least one variable; the children of an operator are not all
-    constants; no sine or cosine anywhere under another; no operator directly under one that undoes
-    it (log under exp, square under sqrt, sin under arcsin and the reverse, neg under neg, inv under
-    inv) or makes it idle (neg and abs under square; neg, abs and square under abs).
+    constants; no operator directly under one that undoes it (log under exp, square under sqrt, sin under
+    arcsin and the reverse, neg under neg, inv under inv) or makes it idle (neg and abs under square; neg,
+    abs and square under abs).
 
     Raises
     ------
@@ -90,6 +96,7 @@ class Constraints:
     linear_scaling: bool = True
     forbidden_columns: tuple[int, ...] = ()
     required: tuple[str, ...] = ()
+    nested: tuple[tuple[str, str, int | None], ...] = ()
 
     def __post_init__(self) -> None:
         if not 1 <= self.min_length < self.max_length:
@@ -104,7 +111,9 @@ class Constraints:
             )
 
     def are_kept(self, tokens: np.ndarray, lengths: np.ndarray, library: Library) -> np.ndarray:
-        """Return which programs a search may keep: those with all that is required and no forbidden column.
+        """Return which programs a search may keep: those with all that is required and nothing forbidden.
+
+        What is required, the columns that are forbidden and the limits of `nested` are looked at.
 
         Parameters
         ----------
@@ -123,7 +132,16 @@ class Constraints:
             kept &= ((tokens == library.index[name]) & inside).any(axis=1)
         for column in self.forbidden_columns:
             kept &= ~((tokens == library.first_variable + column) & inside).any(axis=1)
+        if self.nested:
+            nesting = Nesting.of(self.limits, library)
+            for i in np.flatnonzero(kept):
+                kept[i] = nesting.holds(tokens[i, : lengths[i]].tolist(), library)
         return kept
+
+    @property
+    def limits(self) -> Limits:
+        """The limits of `nested` by outer and inner operator."""
+        return {(outer, inner): most for outer, inner, most in self.nested}
 
     def grammar(self, library: Library, n_variables: int | None = None) -> Grammar:
         """Return the table for `library`, of whose variables only the first `n_variables` may be used.
@@ -153,8 +171,8 @@ class Constraints:
             weight=np.tile([token.weight for token in library.tokens], (len(names) + 1, 1)),
             is_variable=np.isin(np.arange(len(names)) - library.first_variable, usable),
             is_constant=np.array([name == "const" for name in names]),
-            is_trigonometric=np.array([name in _TRIGONOMETRIC for name in names]),
             forbidden_child=forbidden,
+            **Nesting.of({**USUAL_LIMITS, **self.limits}, library)._asdict(),
             scaled_away=scaled_away,
             linear_scaling=linear_scaling,
             min_length=self.min_length,

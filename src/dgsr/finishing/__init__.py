@@ -14,6 +14,7 @@ import numpy as np
 
 from dgsr.expressions.expression import Expression
 from dgsr.expressions.library import Library, Opcode
+from dgsr.expressions.nesting import Nesting
 from dgsr.expressions.programs import FreeProgram, to_program
 from dgsr.expressions.simple_numbers import shortest, simple_numbers
 from dgsr.expressions.trees import Tree, map_leaves
@@ -32,6 +33,7 @@ def finish(
     library: Library,
     tolerance: float,
     required: frozenset[int] = frozenset(),
+    nesting: Nesting | None = None,
 ) -> list[Expression]:
     """Return each program as the formula a person would write for it.
 
@@ -48,6 +50,8 @@ def finish(
         NMSE that counts as exact.
     required : frozenset of int
         Tokens that a formula keeps if its program has them, but for a column that has no effect on the data.
+    nesting : Nesting or None
+        Limits that a formula keeps if its program does.
 
     Returns
     -------
@@ -63,7 +67,12 @@ def finish(
     fits = Fits(data, library, tolerance)
     return [
         _finished(
-            programs.tokens[i, : programs.lengths[i]], programs.constants[i], column_scales, fits, required
+            programs.tokens[i, : programs.lengths[i]],
+            programs.constants[i],
+            column_scales,
+            fits,
+            required,
+            nesting,
         )
         for i in range(len(programs))
     ]
@@ -87,7 +96,12 @@ def rescaled(expression: Expression, column_scales: np.ndarray) -> Expression:
 
 
 def _finished(
-    tokens: np.ndarray, constants: np.ndarray, column_scales: np.ndarray, fits: Fits, required: frozenset[int]
+    tokens: np.ndarray,
+    constants: np.ndarray,
+    column_scales: np.ndarray,
+    fits: Fits,
+    required: frozenset[int],
+    nesting: Nesting | None,
 ) -> Expression:
     library = fits.library
     n_constants = int(np.sum(library.table.opcode[tokens] == Opcode.CONSTANT))
@@ -95,12 +109,18 @@ def _finished(
     tree = _unscaled(tree_of(program, library), column_scales)
     start = fits.refitted(plain(tree, fits))
     finished = [snapped(form, start.nmse, fits) for form in forms(start, fits)]
-    lost = required.difference(_simplest(finished, library).program.tokens)
-    if lost and max(lost) < library.first_variable:
+
+    def is_nested_well(form: FittedProgram) -> bool:
+        return nesting is None or nesting.holds(form.program.tokens.tolist(), library)
+
+    simplest = _simplest(finished, library)
+    lost = required.difference(simplest.program.tokens)
+    if (lost and max(lost) < library.first_variable) or not is_nested_well(simplest):
         # Operators may be written otherwise, an inverse as a quotient: then the program's own form stands.
         own = fits.refitted(written(tree, library))
         finished += [own, snapped(own, own.nmse, fits)]
-        finished = [form for form in finished if required <= set(form.program.tokens)] or finished
+        kept = [form for form in finished if required <= set(form.program.tokens) and is_nested_well(form)]
+        finished = kept or finished
     best = _simplest(finished, library)
     return Expression(library, best.program.tokens, best.program.constants)
 

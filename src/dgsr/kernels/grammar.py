@@ -19,7 +19,7 @@ from dgsr.kernels.compilation import allocation_free, compiled
 # Entries of the counters.
 DEPTH, DANGLING, LENGTH, N_CONSTANTS, N_VARIABLES = range(5)
 # Rows of the stack, which has a column for each operator that still waits for a child.
-PARENT, REMAINING, FIRST_CHILD, UNDER_TRIGONOMETRIC = range(4)
+PARENT, REMAINING, FIRST_CHILD, NESTED = range(4)
 
 
 class TreeState(NamedTuple):
@@ -60,6 +60,12 @@ def sibling_of_next(counters, stack, none):
 
 
 @allocation_free
+def nested_below(token, above, grammar):
+    """Return the bits of nesting below `token`, given those above it (`dgsr.expressions.nesting`)."""
+    return above | (above & grammar.advances[token]) << 1 | grammar.opens[token]
+
+
+@allocation_free
 def allowed(token, counters, stack, grammar):
     """Return whether `token` may be the next token."""
     arity = grammar.arity[token]
@@ -75,7 +81,7 @@ def allowed(token, counters, stack, grammar):
             return True
         if grammar.forbidden_child[stack[PARENT, depth - 1], token]:
             return False
-        return not (grammar.is_trigonometric[token] and stack[UNDER_TRIGONOMETRIC, depth - 1] == 1)
+        return grammar.closed[token] & stack[NESTED, depth - 1] == 0
     if grammar.is_variable[token]:
         return True
     if not grammar.is_constant[token] or counters[N_CONSTANTS] >= grammar.max_constants:
@@ -97,19 +103,19 @@ def push(token, counters, stack, grammar):
     """Update the tree state by `token`, which must be allowed."""
     arity = grammar.arity[token]
     depth = counters[DEPTH]
-    under = 1 if grammar.is_trigonometric[token] else 0
+    above = 0
     if depth > 0:
         if stack[FIRST_CHILD, depth - 1] < 0:
             stack[FIRST_CHILD, depth - 1] = token
         stack[REMAINING, depth - 1] -= 1
-        under |= stack[UNDER_TRIGONOMETRIC, depth - 1]
+        above = stack[NESTED, depth - 1]
     counters[LENGTH] += 1
     counters[DANGLING] += arity - 1
     if arity > 0:
         stack[PARENT, depth] = token
         stack[REMAINING, depth] = arity
         stack[FIRST_CHILD, depth] = -1
-        stack[UNDER_TRIGONOMETRIC, depth] = under
+        stack[NESTED, depth] = nested_below(token, above, grammar)
         depth += 1
     else:
         if grammar.is_constant[token]:

@@ -87,7 +87,7 @@ def draw_tokens(logits, active, t, draws, grammar, state, inputs, finished):
         if drawn < 0:
             raise ValueError(
                 "No token can be drawn: the decoder's logits are not finite, or the constraints leave no "
-                "token; lower learning_rate, or relax min_length and max_length."
+                "token; lower learning_rate, or relax min_length, max_length and nested."
             )
         log_probs[b] += np.log(weights[drawn] / total)
         tokens[b, t] = drawn

@@ -182,6 +182,8 @@ def _text(value: Any) -> str:
         return _digest([tensor.detach().numpy() for tensor in value.state_dict().values()])
     if value is None or isinstance(value, str | bool | int | float | np.generic):
         return str(value)
+    if isinstance(value, Mapping):
+        return str({str(key): _text(inner) for key, inner in sorted(value.items())})
     if isinstance(value, Collection):
         entries = [str(entry) for entry in value]
         return str(sorted(entries) if isinstance(value, Set) else entries)

@@ -13,6 +13,7 @@ from dgsr.expressions import syntax
 from dgsr.expressions.constraints import Constraints
 from dgsr.expressions.expression import Expression
 from dgsr.expressions.library import Library
+from dgsr.expressions.nesting import Nesting
 from dgsr.expressions.programs import to_program
 from dgsr.expressions.trees import Tree, is_number, leaves, map_leaves
 from dgsr.finishing import rescaled
@@ -58,7 +59,8 @@ def initial_programs(
     ------
     ValueError
         If a formula cannot be read, not be written in the library, has no column, is too long, has what is
-        forbidden or lacks what is required; the message says which one, and where in the text.
+        forbidden, lacks what is required or breaks a limit of `nested`; the message says which one, and where
+        in the text.
     """
     names = [f"x{i + 1}" for i in range(library.n_variables)] if feature_names is None else feature_names
     found = []
@@ -87,7 +89,7 @@ def initial_programs(
 
 
 def _check_demands(program: Expression, constraints: Constraints, names: list[str]) -> None:
-    """Raise ValueError if a program has what is forbidden, or lacks what is required."""
+    """Raise ValueError if a program has what is forbidden, lacks what is required or breaks a limit."""
     library, tokens = program.library, set(program.tokens.tolist())
     for column in constraints.forbidden_columns:
         if library.first_variable + column in tokens:
@@ -98,6 +100,12 @@ def _check_demands(program: Expression, constraints: Constraints, names: list[st
             column = token - library.first_variable
             missing = repr(names[column]) if column >= 0 else f"{name!r} inside its scale and offset"
             raise ValueError(f"it lacks {missing}, which is required; write it in, or require less.")
+    for outer, inner, most in constraints.nested:
+        if not Nesting.of({(outer, inner): most}, library).holds(program.tokens.tolist(), library):
+            raise ValueError(
+                f"it has {inner!r} under {outer!r} more often than nested={ {outer: {inner: most}} } allows; "
+                "write it otherwise, or raise the limit."
+            )
 
 
 def _expression(tree: Tree, library: Library) -> Expression:

@@ -72,6 +72,7 @@ def planned(
         max_length=parameters["max_length"],
         forbidden_columns=demands.forbidden_columns,
         required=demands.required,
+        nested=demands.nested,
     )
     initial, constraints = initial_programs(
         parameters["initial_formulas"], library, feature_names, prepared.column_scales, constraints

@@ -12,6 +12,7 @@ from dgsr.constants.uncertainty import linear_leave_one_out
 from dgsr.expressions.constraints import Constraints
 from dgsr.expressions.expression import Expression
 from dgsr.expressions.library import Library
+from dgsr.expressions.nesting import Nesting
 from dgsr.finishing import finish, mean_formula, rescaled
 from dgsr.finishing.fits import SIGNIFICANT
 from dgsr.pareto import Candidate, ParetoFront
@@ -279,13 +280,20 @@ class Passes:
         if not self._library.has_constants:
             return [programs[i] for i in range(len(programs))]
         required = frozenset(self._library.index[name] for name in self._constraints.required)
-        arguments = rows.column_scales, rows.fitted, self._library, self._tolerance, required
+        limits = self._constraints.limits
+        nesting = Nesting.of(limits, self._library) if limits else None
+        arguments = rows.column_scales, rows.fitted, self._library, self._tolerance, required, nesting
         longer = self.search.longer(rows.scaled)
         finished = [formula for found in (programs, longer) for formula in finish(found, *arguments)]
         if not required:
             finished.append(mean_formula(rows.data, self._library))
         # A required column that did nothing on the data is gone now, and with it the formula.
-        return [formula for formula in finished if required <= set(formula.tokens.tolist())]
+        return [
+            formula
+            for formula in finished
+            if required <= set(formula.tokens.tolist())
+            and (nesting is None or nesting.holds(formula.tokens.tolist(), self._library))
+        ]
 
     def _precisions(self, loss: str | Loss, X: np.ndarray, y: np.ndarray) -> np.ndarray:
         """Return the precision of rows by the formula so far, or by the mean of y where it is undefined."""

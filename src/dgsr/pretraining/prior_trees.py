@@ -17,6 +17,7 @@ import numpy as np
 
 from dgsr.kernels.canonical import Rewriting
 from dgsr.kernels.compilation import compiled
+from dgsr.kernels.grammar import nested_below
 from dgsr.kernels.random import choice, integer, uniform
 
 # Kinds of a leaf; the variable's index or the number stands in the place of its first child. In a library
@@ -116,7 +117,7 @@ def grow_tree(n_variables, prior, grammar, tree, state):
 def _place_operators(n_leaves, prior, grammar, tree, parent, leaves, state):
     """Place operators until there are `n_leaves` open places, which are written to `leaves`."""
     kind = tree.kind
-    in_trigonometric = np.zeros(MAX_NODES, dtype=np.bool_)  # whether an ancestor is a sine or cosine
+    nested = np.zeros(MAX_NODES, dtype=np.int64)  # the bits of nesting above every node
     kind[0] = VARIABLE
     n_nodes, n_open = 1, 1
     while True:
@@ -126,15 +127,14 @@ def _place_operators(n_leaves, prior, grammar, tree, parent, leaves, state):
             return n_nodes
         at = integer(state, n_open)
         node = leaves[at]
-        below = in_trigonometric[node]
+        below = nested[node]
         if operator < prior.n_operators:
             above = kind[parent[node]] if parent[node] >= 0 else prior.n_operators
             if above < prior.n_operators and grammar.forbidden_child[above, operator]:
                 continue
-            if grammar.is_trigonometric[operator]:
-                if below:
-                    continue
-                below = True
+            if grammar.closed[operator] & below:
+                continue
+            below = nested_below(operator, below, grammar)
         if n_nodes + 2 > MAX_NODES:
             return 0
         kind[node] = operator
@@ -147,7 +147,7 @@ def _place_operators(n_leaves, prior, grammar, tree, parent, leaves, state):
                 n_open += 1
             kind[n_nodes] = VARIABLE
             parent[n_nodes] = node
-            in_trigonometric[n_nodes] = below
+            nested[n_nodes] = below
             n_nodes += 1
 
 

@@ -282,9 +282,10 @@ class Search:
             return
         n_tokens, n_constants = self._nothing.programs.tokens.shape[1], self.evaluation.n_constants
         programs = two_term_programs(self.data, self.library, self.grammar).of_width(n_tokens, n_constants)
-        # Constraints on nesting are not looked at, for which a kernel would have to be compiled: evolution
+        # The rest of the grammar is not looked at, for which a kernel would have to be compiled: evolution
         # does not begin with these programs.
-        programs = programs[np.flatnonzero(programs.lengths >= self.grammar.min_length)]
+        is_usable = (programs.lengths >= self.grammar.min_length) & self.evaluation.may_be_kept(programs)
+        programs = programs[np.flatnonzero(is_usable)]
         nmse = self.evaluate(programs, len(programs))
         if len(nmse):
             self.record(nmse)
