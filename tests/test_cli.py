@@ -23,7 +23,8 @@ import dgsr
 from dgsr import pretraining
 from dgsr.benchmarking import METHODS
 from dgsr.cli import app, main, output
-from dgsr.cli.tabular import TableError, read_table
+from dgsr.cli.held_out import score_of, split
+from dgsr.cli.tabular import Table, TableError, read_table
 from dgsr.constants.uncertainty import Uncertainty
 from dgsr.expressions import Expression, get_library
 from dgsr.generator import checkpoints
@@ -131,6 +132,7 @@ UNUSUAL_TABLES = {
     "decimal commas": ("a;b;y\n1,0;3,0;,2e1\n4;6;5,\n", ["as in 1,0, are read as decimal points"]),
     "comments": ("# measured in May\na,b,y\n# morning\n1,3,2\n#1,1,1\n4,6,5\n", []),
     "another encoding": ("a,b,y,größe\n1,3,2,weiß\n4,6,5,ä\n".encode("cp1252"), ["Windows-1252", "größe"]),
+    "line breaks in cells": ('a,b,y,note\n1,3,2,"two\nlines"\n4,6,5,"\n"\n', ["left out: note"]),
     "wide letters": ("a,b,y\n1,3,2\n4,6,5\n".encode("utf-16"), []),
 }
 
@@ -144,6 +146,28 @@ def test_what_tables_of_people_have_is_read_and_told(write, content, notes):
     assert len(table.notes) == len(notes)
     for said, expected in zip(table.notes, notes, strict=True):
         assert re.search(expected, said)
+
+
+def test_separators_in_quoted_names_separate_nothing(write):
+    table = read_table(write('"a,b,\n(c)";"d\te";y\n1;3;2\n4;6;5\n'), "y")
+    assert table.feature_names == ("a,b,\n(c)", "d\te")
+    np.testing.assert_array_equal(table.X, [[1, 3], [4, 6]])
+    # A quote inside a name opens nothing.
+    assert read_table(write('height in ",y\n1,2\n3,4\n'), "y").feature_names == ('height in "',)
+
+
+def test_a_quote_that_is_never_closed_ends_in_an_error(write):
+    with pytest.raises(TableError, match="no column 'y'"):
+        read_table(write('"a,y\n' + "1,2\n" * 200), "y")
+
+
+def test_thousands_of_columns_are_read(write):
+    names = [f"column {i}" for i in range(3_000)]
+    numbers = np.arange(6_000.0).reshape(2, 3_000)
+    content = "\n".join([",".join(names), *(",".join(map(str, row)) for row in numbers)])
+    table = read_table(write(content), names[-1])
+    assert table.feature_names == tuple(names[:-1])
+    np.testing.assert_array_equal(table.X, numbers[:, :-1])
 
 
 def test_the_lines_that_are_named_are_those_of_the_file(write):
@@ -442,6 +466,72 @@ def test_fit_passes_its_options_on(regressor, data):
         "random_state": 7,
         "checkpoint": Path("kept"),
     }
+
+
+def test_rules_and_formulas_go_by_the_names_of_the_columns(regressor, data):
+    options = ["--complexity", "sin=9", "--complexity", "height=2", "--nested", "sin/sin=any"]
+    options += ["--nested", "exp/log=0", "--nested", "exp/sin=1", "--initial-formula", "a*width/height^2"]
+    options += ["--loss", "log(prediction/target)**2"]
+    run("fit", data, "--target", "area", *options)
+    given = regressor.parameters
+    assert given["complexity"] == {"sin": 9, "x2": 2}
+    assert given["nested"] == {"sin": {"sin": None}, "exp": {"log": 0, "sin": 1}}
+    assert given["initial_formulas"] == ["a*x1/x2**2"]
+    assert given["loss"] == "log(prediction/target)**2"
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--complexity", "sin"], "'sin' must be NAME=NUMBER"),
+        (["--complexity", "hight=2"], r"complexity\['hight'\] .*; did you mean 'height'\?"),
+        (["--complexity", "sin=two"], r"complexity\['sin'\]='two' must be a whole number from 1 to 100"),
+        (["--nested", "sin=1"], "'sin=1' must be OUTER/INNER=NUMBER"),
+        (["--nested", "sin/sin=10"], "=10 must be a whole number from 0 to 9 or None"),
+        (["--test-size", "1.5"], "--test-size 1.5 must be between 0 and 1"),
+        (["--test-size", "0.3"], "holds out 1 of 3 rows, .* at least 2 each"),
+    ],
+)
+def test_rules_that_cannot_be_read_are_one_line_of_error(regressor, data, options, message):
+    result = run("fit", data, "--target", "area", *options)
+    assert result.exit_code == 2
+    assert re.search(message, result.stderr)
+    assert result.stderr.count("\n") == 1
+
+
+def test_rows_are_held_out_by_the_seed_and_the_formula_is_tested_on_them(areas):
+    options = ["--target", "area", "--max-evaluations", "2000", "--generator", "none", "--quiet"]
+    test = json.loads(run("fit", areas, *options, "--test-size", "0.25", "--json").stdout)["test"]
+    assert test["seed"] == 0
+    assert test["r2"] == pytest.approx(1.0)
+    assert test["nmse"] == pytest.approx(0.0, abs=1e-12)
+    table = read_table(areas, "area")
+    kept, held_out = split(table, 0.25, 7)
+    assert len(held_out.y) == round(0.25 * len(table.y))
+    rows = np.concatenate([kept.X, held_out.X])
+    np.testing.assert_array_equal(rows[np.lexsort(rows.T)], table.X[np.lexsort(table.X.T)])
+    np.testing.assert_array_equal(split(table, 0.25, 7)[1].X, held_out.X)
+    assert not np.array_equal(split(table, 0.25, 8)[1].X, held_out.X)
+    said = run("fit", areas, *options, "--test-size", "0.25", "--random-state", "7").stdout
+    n = test["n_rows"]
+    assert f"on {n} rows held out before the fit, drawn by the seed 7: R2 1, NMSE " in said
+
+
+def test_a_score_on_rows_held_out_is_weighted_and_may_have_no_value():
+    rows = Table(np.zeros((3, 1)), np.array([1.0, 2.0, 4.0]), ("x",), "y", (), np.array([1.0, 1.0, 2.0]))
+    mean = np.average(rows.y, weights=rows.weights)
+    assert score_of(np.full(3, mean), rows)["r2"] == pytest.approx(0.0)
+    unknown = {"n_rows": 3, "r2": None, "nmse": None}
+    assert score_of(np.array([1.0, np.nan, 1.0]), rows) == unknown
+    assert score_of(np.ones(3), rows._replace(y=np.ones(3))) == unknown
+
+
+def test_a_shell_completes_commands_and_options():
+    for words, completed in {"dgsr pre": {"predict", "pretrain"}, "dgsr fit --tes": {"--test-size"}}.items():
+        n = str(len(words.split()) - 1)
+        asked = {"_DGSR_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": n}
+        found = subprocess.run(DGSR, env=os.environ | asked, capture_output=True, text=True, check=False)
+        assert set(found.stdout.split()) == completed
 
 
 def test_generator_none_is_a_search_without_a_network(regressor, data):

@@ -3,7 +3,8 @@
 Results go to standard output; progress, notes and errors go to standard error. The exit codes are 0 when all
 is done, 1 when some runs of a benchmark failed or a result could not be printed or written, 2 for wrong
 input, 130 after Ctrl-C and 143 after SIGTERM (`dgsr fit` then prints the best formula so far). Heavy modules
-are imported inside the commands, so that `dgsr --help` answers at once.
+are imported inside the commands, so that `dgsr --help` answers at once, and so does a shell that completes
+options (`dgsr --install-completion`).
 """
 
 from __future__ import annotations
@@ -20,9 +21,8 @@ from dgsr.cli.errors import FAILED
 from dgsr.cli.output import drop_unprinted, print_error, print_line
 
 app = typer.Typer(
-    help="Deep Generative Symbolic Regression: from a table of numbers to a formula.",
+    help="Symbolic regression: from a table of numbers to a formula.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )

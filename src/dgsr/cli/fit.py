@@ -30,20 +30,63 @@ def fit(
         list[str] | None, typer.Option(help="Column to take as an input, instead of all. May be repeated.")
     ] = None,
     weights: Annotated[str | None, typer.Option(help="Column with the weights of the rows.")] = None,
-    library: Annotated[str, typer.Option(help="Token library, or auto.")] = "auto",
+    library: Annotated[
+        str,
+        typer.Option(
+            help="Operators that formulas may have: physics, koza, koza-const or synth; auto is physics."
+        ),
+    ] = "auto",
     generator: Annotated[
-        str, typer.Option(help="Pre-trained generator, a name or a folder; auto, untrained or none.")
+        str,
+        typer.Option(
+            help="Neural network that proposes formulas: a name that dgsr models lists, or a folder; auto, "
+            "untrained or none."
+        ),
     ] = "auto",
     max_evaluations: Annotated[int, typer.Option(min=1, help="Most equations to evaluate.")] = 2_000_000,
     max_time: Annotated[float | None, typer.Option(min=0.0, help="Most seconds of search.")] = None,
     loss: Annotated[
-        str, typer.Option(help="What a formula is judged by: auto, squared, relative, absolute or huber.")
+        str,
+        typer.Option(
+            help="Errors that a formula is judged by: auto, squared, relative, absolute or huber, or the "
+            'loss of a row as a formula, such as "log(prediction/target)**2".'
+        ),
     ] = "auto",
     selection: Annotated[
-        str, typer.Option(help="Rule that chooses the formula: mdl, bic, score, accuracy or holdout.")
+        str,
+        typer.Option(
+            help="Rule that chooses among the formulas printed: mdl (the shortest description of formula and "
+            "errors), bic, score, accuracy or holdout."
+        ),
     ] = "mdl",
+    complexity: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=NUMBER",
+            help="Complexity of an operator or a column, such as sin=9, so that it is chosen less. May be "
+            "repeated.",
+        ),
+    ] = None,
+    nested: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="OUTER/INNER=NUMBER",
+            help="Most inner operators under each other inside an outer one, such as exp/log=0 or "
+            "sin/sin=any. May be repeated.",
+        ),
+    ] = None,
+    test_size: Annotated[
+        float | None,
+        typer.Option(
+            help="Share of the rows, such as 0.25, that is held out of the fit to test the formula on. They "
+            "are drawn by --random-state, or by 0 where none is given."
+        ),
+    ] = None,
     max_rows: Annotated[
-        int, typer.Option(min=2, help="Most rows that the search looks at; the front is fitted on more.")
+        int,
+        typer.Option(
+            min=2, help="Most rows that the search looks at; the numbers in formulas are fitted on more."
+        ),
     ] = 200,
     random_state: Annotated[
         int | None, typer.Option(min=0, help="Seed; the same seed gives the same result.")
@@ -66,9 +109,11 @@ def fit(
 ) -> None:
     """Find formulas for one column of a table.
 
-    Prints the Pareto front, the chosen formula marked. Ctrl-C or SIGTERM ends the search and prints the best
-    so far.
+    Prints the best formula of every length, the chosen one marked. Ctrl-C or SIGTERM ends the search and
+    prints the best so far.
     """
+    from dgsr.cli.held_out import score_of, split
+    from dgsr.cli.rules import formulas_over_columns, rules_of
     from dgsr.cli.tabular import read_table
     from dgsr.files.writing import check_writable
 
@@ -79,12 +124,15 @@ def fit(
         table = read_table(data, target, columns or None, weights)
         for note in table.notes:
             print_note(note)
+        seed = random_state or 0
+        table, held_out = (table, None) if test_size is None else split(table, test_size, seed)
         from dgsr.expressions.library import library_over
         from dgsr.regressor import DGSRRegressor
         from dgsr.search.compiling import compile_kernels
 
-        has_constants = library_over(library, len(table.feature_names)).has_constants
-        compile_kernels(has_constants, None if quiet else print_note)
+        tokens = library_over(library, len(table.feature_names))
+        rules = rules_of(complexity, nested, tokens, table.feature_names)
+        compile_kernels(tokens.has_constants, None if quiet else print_note)
         with progress(quiet, partial(search_line, names=table.feature_names)) as show:
             regressor = DGSRRegressor(
                 library=library,
@@ -95,15 +143,18 @@ def fit(
                 selection=selection,
                 max_rows=max_rows,
                 random_state=random_state,
-                initial_formulas=initial_formula,
+                initial_formulas=formulas_over_columns(initial_formula, table.feature_names),
                 n_jobs=n_jobs,
                 checkpoint=checkpoint,
                 callback=show,
+                **rules,
             )
             regressor.fit(table.X, table.y, table.weights)
         _note_bad_fit(regressor)
     named = regressor.set_params(callback=None).with_feature_names(table.feature_names)
     result = result_of(named, target)
+    if held_out is not None:
+        result["test"] = score_of(regressor.predict(held_out.X), held_out) | {"seed": seed}
     outputs = [partial(print_json, result) if as_json else partial(print_result, named, result)]
     if save is not None:
         outputs.append(partial(named.save, save))
@@ -158,6 +209,14 @@ def result_of(regressor: DGSRRegressor, target: str) -> dict[str, Any]:
     }
 
 
+def _test_line(test: dict[str, Any]) -> str:
+    """Return a line on what the chosen formula is worth on the rows held out."""
+    found = "no value, because the formula is not finite in some row or the target does not vary there"
+    if test["r2"] is not None:
+        found = f"R2 {test['r2']:.4g}, NMSE {test['nmse']:.3g}"
+    return f"on {test['n_rows']:,} rows held out before the fit, drawn by the seed {test['seed']}: {found}"
+
+
 def _shown(value: float | None) -> str:
     return "not finite" if value is None else f"{value:.3g}"
 
@@ -187,6 +246,8 @@ def print_result(regressor: DGSRRegressor, result: dict[str, Any]) -> None:
     print_line(f"{result['target']} = {result['formula']}")
     if result["constants"]:
         print_line(f"constants, with standard errors: {result['constants']}")
+    if "test" in result:
+        print_line(_test_line(result["test"]))
     seed = "" if result["random_state"] is None else f", random state {result['random_state']}"
     speed = result["n_evaluations"] / max(result["seconds"], 1e-3)
     print_line(

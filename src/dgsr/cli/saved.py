@@ -20,7 +20,7 @@ def show(
     fit: _Saved,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
 ) -> None:
-    """Print the Pareto front of a saved fit, the chosen formula marked."""
+    """Print the formulas of a saved fit, the chosen one marked."""
     with input_errors():
         regressor = dgsr.load(fit)
     result = result_of(regressor, "y")
@@ -38,7 +38,9 @@ def predict(
     ],
     index: Annotated[
         str | None,
-        typer.Option(help="Formula of the front, by its number from 0 or by the rule that would choose it."),
+        typer.Option(
+            help="Formula that dgsr show prints, by its number from 0 or the rule that would choose it."
+        ),
     ] = None,
 ) -> None:
     """Print the values of the formula for every row of a table, nan where a cell is missing."""

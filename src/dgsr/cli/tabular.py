@@ -24,6 +24,11 @@ _MISSING = {"", "na", "n/a", "nan", "null", "none", "?"}
 # Most names and lines that a message lists, and most letters of a name or a cell that it quotes.
 _MOST_NAMES, _MOST_LINES, _LONGEST_QUOTE = 30, 5, 60
 
+# A cell in quotes, and one whose quotes are not closed yet.
+_QUOTED, _OPEN = re.compile(r'"[^"]*"'), re.compile(r'(?:^|[,;\t])"[^"]*$')
+# Most lines over which the names of the columns may go.
+_MOST_HEADER_LINES = 100
+
 # A number whose decimals stand behind a comma.
 _DECIMAL_COMMA = re.compile(r"[+-]?\d*,\d+([eE][+-]?\d+)?|[+-]?\d+,\d*([eE][+-]?\d+)?", re.ASCII)
 
@@ -131,8 +136,13 @@ def _read(text: TextIO, path: str) -> _Rows:
         raise TableError(
             f"{path} is empty; its first line must name the columns, and rows of numbers follow."
         )
-    delimiter = max(",;\t", key=first.count)
-    cells = csv.reader(itertools.chain([first], lines), delimiter=delimiter)
+    head = [first]
+    for _ in range(_MOST_HEADER_LINES):
+        if not _OPEN.search(_QUOTED.sub("", "".join(head))):
+            break
+        head.extend(itertools.islice(lines, 1))  # a name in quotes has a line break
+    delimiter = max(",;\t", key=_QUOTED.sub("", "".join(head)).count)
+    cells = csv.reader(itertools.chain(head, lines), delimiter=delimiter)
     header = _columns(next(cells), path)
     rows = _Rows(path, header, may_have_commas=delimiter != ",")
     for row in cells:
@@ -176,6 +186,7 @@ class _Rows:
     notes: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
+        self._places = {name: i for i, name in enumerate(self.header)}
         self._numbers = array("d")  # a list would take four times the memory of large tables
         self._lines = array("q")
         self._n_plain = 0  # rows that are plainly valid
@@ -230,11 +241,11 @@ class _Rows:
                 raise TableError(
                     f"{self.path} has no column but the target {target!r}; add at least one input column."
                 )
-            without = [name for name in columns if not self._has_numbers(self.header.index(name))]
+            without = [name for name in columns if not self._has_numbers(self._places[name])]
             if without and len(without) < len(columns):
                 are = _counted(len(without), "column without a number", "columns without a number")
                 self.notes.append(f"{are} left out: {_listed(without)}.")
-                columns = [name for name in columns if name not in without]
+                columns = [name for name in columns if self._has_numbers(self._places[name])]
         elif double := next((name for name in columns if name in others), None):
             raise TableError(
                 f"{_quoted(double)} is an input and the target or the weights; choose one of them."
@@ -268,9 +279,9 @@ class _Rows:
         """Return columns, shape (n_rows, n_columns), NaN where a cell is missing; raise where one is text."""
         at = []
         for name in columns:
-            if name not in self.header:
+            if name not in self._places:
                 raise TableError(_no_such_column(self.path, name, self.header))
-            at.append(self.header.index(name))
+            at.append(self._places[name])
             if at[-1] in self._bad:
                 raise TableError(self._bad[at[-1]])
         if self._comma is not None:

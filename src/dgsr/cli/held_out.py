@@ -1,0 +1,67 @@
+"""Rows that `dgsr fit --test-size` holds out before the fit, and what the formula is worth on them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from dgsr.cli.tabular import Table
+
+# Fewest rows of a fit, and fewest that R2 can be computed on.
+_LEAST = 2
+
+
+def split(table: Table, share: float, seed: int) -> tuple[Table, Table]:
+    """Return the rows to fit and the rows held out, in their order.
+
+    Parameters
+    ----------
+    table : Table
+    share : float
+        Share of the rows that is held out, between 0 and 1.
+    seed : int
+        Seed by which they are drawn.
+
+    Raises
+    ------
+    ValueError
+        If the share is not between 0 and 1, or leaves fewer than two rows on either side.
+    """
+    if not 0.0 < share < 1.0:
+        raise ValueError(
+            f"--test-size {share:g} must be between 0 and 1, such as 0.25 for a quarter of the rows."
+        )
+    n = len(table.y)
+    n_out = round(share * n)
+    if min(n_out, n - n_out) < _LEAST:
+        raise ValueError(
+            f"--test-size {share:g} holds out {n_out} of {n} rows, and the fit and the test need at least "
+            f"{_LEAST} each; give more rows, or another share."
+        )
+    is_out = np.zeros(n, dtype=np.bool_)
+    is_out[np.random.default_rng(seed).permutation(n)[:n_out]] = True
+    return _rows(table, ~is_out), _rows(table, is_out)
+
+
+def _rows(table: Table, chosen: np.ndarray) -> Table:
+    weights = None if table.weights is None else table.weights[chosen]
+    return table._replace(X=table.X[chosen], y=table.y[chosen], weights=weights)
+
+
+def score_of(predicted: np.ndarray, rows: Table) -> dict[str, Any]:
+    """Return the number of rows, R2 and NMSE of predictions on rows held out.
+
+    R2 is 1 - NMSE, and NMSE the mean squared residual over the variance of the targets of these rows. Both
+    are None where the formula has no value in some row, or the targets do not vary.
+    """
+    with np.errstate(all="ignore"):
+        mean = np.average(rows.y, weights=rows.weights)
+        variance = np.average((rows.y - mean) ** 2, weights=rows.weights)
+        nmse = float(np.average((rows.y - predicted) ** 2, weights=rows.weights) / variance)
+    is_known = bool(np.isfinite(nmse))
+    return {
+        "n_rows": len(rows.y),
+        "r2": 1.0 - nmse if is_known else None,
+        "nmse": nmse if is_known else None,
+    }
