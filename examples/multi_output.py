@@ -1,8 +1,8 @@
-"""Find a formula for each of several targets
-==========================================
+"""Find one formula for each of several targets
+============================================
 
 The position of a thrown stone depends on speed, angle and time (in units in which gravity is 2).
-scikit-learn's ``MultiOutputRegressor`` fits one formula for each of its two coordinates.
+One fit finds a formula for each of its two coordinates.
 
 Run from anywhere: ``python examples/multi_output.py``
 """
@@ -10,7 +10,6 @@ Run from anywhere: ``python examples/multi_output.py``
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
-from sklearn.multioutput import MultiOutputRegressor
 
 from dgsr import DGSRRegressor
 
@@ -26,10 +25,10 @@ places = pd.DataFrame(
 # %%
 # The data are exact and the laws have no constants but whole numbers, so the library ``koza`` will do.
 
-model = MultiOutputRegressor(DGSRRegressor("koza", max_evaluations=50_000, random_state=0))
+model = DGSRRegressor("koza", max_evaluations=100_000, random_state=0)
 model.fit(throws, places)
-for target, regressor in zip(places, model.estimators_):
-    print(f"{target} = {regressor.sympy_expr_}   ({regressor.stop_reason_})")
+for target, formula, stop_reason in zip(places, model.sympy_expr_, model.stop_reason_):
+    print(f"{target} = {formula}   ({stop_reason})")
 print(model.predict(throws[:2]).round(3))
 print(places[:2].round(3).to_numpy())
 

@@ -69,16 +69,71 @@ def test_a_grid_search_over_seconds_runs_on_two_processes():
     assert grid.best_estimator_.stop_reason_ == "max_time"
 
 
-def test_several_targets_are_fitted_one_by_one():
+def test_several_targets_in_scikit_learns_way_are_those_of_our_own():
     targets = np.column_stack([X[:, 0] * X[:, 1], X[:, 0] + X[:, 1]])
     model = MultiOutputRegressor(small(library="koza")).fit(X, targets)
     np.testing.assert_allclose(model.predict(X), targets, rtol=1e-9)
-    assert [str(e.expression_) for e in model.estimators_] == ["x1*x2", "x1 + x2"]
+    assert [e.expression_ for e in model.estimators_] == small(library="koza").fit(X, targets).expression_
 
 
 def test_a_transformed_target_and_cross_validation():
     model = TransformedTargetRegressor(small(), func=np.log, inverse_func=np.exp)
     assert cross_val_score(model, X, np.exp(X[:, 0] - X[:, 1]), cv=2).min() > 0.99
+
+
+# --- what is no number ----------------------------------------------------------------------------
+
+TABLE = pd.DataFrame(X, columns=["size", "age"])
+DAYS = pd.date_range("2020-01-01", periods=len(X))
+NO_NUMBERS = {
+    "text": (TABLE.assign(colour="red"), r"Column 'colour' of X has text, such as 'red'; .* OneHotEncoder"),
+    "categories": (TABLE.assign(colour=pd.Categorical(["red"] * len(X))), "Column 'colour' of X has text"),
+    "one cell": (TABLE.astype(object).replace(X[3, 0], "n/a"), "Column 'size' of X .* 'n/a'"),
+    "polars": (polars.DataFrame({"size": X[:, 0], "colour": ["red"] * len(X)}), "Column 'colour' of X"),
+    "array": (np.column_stack([X.astype(str), ["red"] * len(X)]), "Column 2 of X has text, such as 'red'"),
+    "list": ([[1.0, "red"]] * len(X), "Column 1 of X has text"),
+    "dates": (TABLE.assign(day=DAYS), r"Column 'day' of X has dates .* 2020-01-01.*timedelta64"),
+    "only dates": (pd.DataFrame({"day": DAYS}), "Column 'day' of X has dates"),
+    "zoned": (TABLE.assign(day=DAYS.tz_localize("UTC")), "Column 'day' of X has dates"),
+    "spans": (TABLE.assign(span=DAYS - DAYS[0]), "Column 'span' of X has dates or times"),
+    "dates in polars": (polars.DataFrame({"day": DAYS.to_numpy()}), "Column 'day' of X has dates"),
+}
+
+
+@pytest.mark.parametrize(("table", "message"), NO_NUMBERS.values(), ids=NO_NUMBERS)
+def test_text_and_dates_are_refused_by_the_name_of_their_column(table, message):
+    with pytest.raises(ValueError, match=message):
+        small().fit(table, Y)
+
+
+@pytest.mark.parametrize(
+    ("target", "message"),
+    [
+        (
+            pd.Series(["red"] * len(X), name="colour"),
+            "Column 'colour' of y has text, such as 'red'; give numbers",
+        ),
+        (["red"] * len(X), "y has text, such as 'red'"),
+        (DAYS.to_numpy(), "y has dates or times"),
+        (pd.DataFrame({"mass": Y, "day": DAYS}), "Column 'day' of y has dates or times"),
+    ],
+    ids=["series", "list", "dates", "frame"],
+)
+def test_targets_that_are_no_numbers_are_refused_by_name(target, message):
+    with pytest.raises(ValueError, match=message):
+        small().fit(X, target)
+
+
+def test_a_prediction_for_text_names_the_column():
+    model = small(max_evaluations=200).fit(TABLE, Y)
+    with pytest.raises(ValueError, match="Column 'age' of X has text, such as 'old'"):
+        model.predict(TABLE.assign(age="old"))
+
+
+def test_numbers_written_as_text_and_nullable_numbers_are_numbers():
+    expected = small(max_evaluations=200).fit(TABLE, Y).predict(TABLE)
+    for table in (TABLE.astype(str), TABLE.astype(object), TABLE.convert_dtypes()):
+        np.testing.assert_array_equal(small(max_evaluations=200).fit(table, Y).predict(table), expected)
 
 
 # --- another candidate, and another rule ----------------------------------------------------------

@@ -16,7 +16,20 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from dgsr import saving
 from dgsr.expressions.expression import Expression
+from dgsr.expressions.library import Library
 from dgsr.pareto import SELECTIONS, Candidate, ParetoFront
+from dgsr.preprocessing import check_numbers
+
+#: Attributes that are lists, with an entry for each column of `y`, where it has several.
+_OF_EACH_OUTPUT = (
+    "expression_",
+    "pareto_front_",
+    "loss_",
+    "n_evaluations_",
+    "history_",
+    "stop_reason_",
+    "generator_",
+)
 
 
 class FittedRegressor(RegressorMixin, BaseEstimator):
@@ -25,6 +38,9 @@ class FittedRegressor(RegressorMixin, BaseEstimator):
     expression_: Expression
     pareto_front_: ParetoFront
     loss_: str
+    estimators_: list[Self]
+    library_: Library
+    random_state_: int | None
     _rows: tuple[np.ndarray, np.ndarray, np.ndarray | None]  # rows of the fit with targets and weights
 
     @overload
@@ -36,20 +52,20 @@ class FittedRegressor(RegressorMixin, BaseEstimator):
         self, X: Any, index: int | str | None = None, *, return_std: Literal[True]
     ) -> tuple[np.ndarray, np.ndarray]: ...
     def predict(self, X, index=None, *, return_std=False):
-        """Evaluate a formula.
+        """Evaluate a formula, or that of every output.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
         index : int or str, optional
             Which candidate to evaluate, if not the chosen one: its number in `pareto_front_`, or the name of
-            a rule that chooses it (see `selection`).
+            a rule that chooses it (see `selection`). With several outputs it holds for each.
         return_std : bool, default=False
             Whether to return the standard deviation of a new measurement, too.
 
         Returns
         -------
-        ndarray of shape (n_samples,), or a pair of them
+        ndarray of shape (n_samples,) or (n_samples, n_outputs), or a pair of them
             Values of the formula; not finite where it is undefined. With `return_std`, the standard deviation
             of a new measurement around each: the noise that the fit left over and the uncertainty of the
             constants, by linearisation. The noise has one size, or is in proportion to the formula if the
@@ -59,11 +75,21 @@ class FittedRegressor(RegressorMixin, BaseEstimator):
         Raises
         ------
         ValueError
-            If there is no such candidate or rule, or with `return_std` if the candidate comes from a file of
-            an earlier version, which has no uncertainties.
+            If `X` is unusable, there is no such candidate or rule, or with `return_std` if the candidate
+            comes from a file of an earlier version, which has no uncertainties.
         """
         check_is_fitted(self)
+        check_numbers(X, "X")
         X = validate_data(self, X, dtype=np.float64, reset=False)
+        if not hasattr(self, "estimators_"):
+            return self._predicted(X, index, return_std)
+        of_each = [one._predicted(X, index, return_std) for one in self.estimators_]
+        if not return_std:
+            return np.column_stack(of_each)
+        values, deviations = zip(*of_each)
+        return np.column_stack(values), np.column_stack(deviations)
+
+    def _predicted(self, X: np.ndarray, index: int | str | None, return_std: bool) -> Any:
         expression = self.expression_ if index is None else self._candidate(index).expression
         if not return_std:
             return expression(X)
@@ -94,13 +120,16 @@ class FittedRegressor(RegressorMixin, BaseEstimator):
         """
         check_is_fitted(self)
         other = copy.copy(self)
+        if hasattr(self, "estimators_"):
+            other._take_outputs([one.with_feature_names(feature_names) for one in self.estimators_])
+            return other
         other.pareto_front_ = self.pareto_front_.with_feature_names(feature_names)
         other.expression_ = self.expression_.with_feature_names(feature_names)
         return other
 
     def save(self, path: str | Path) -> None:
         """Write the fitted estimator to a file that `dgsr.load` reads; see `dgsr.saving.save`."""
-        check_is_fitted(self)
+        self._check_one_output("save")
         saving.save(self, path)
 
     def report(self, path: str | Path, X: Any = None, y: Any = None, **options: Any) -> None:
@@ -117,11 +146,12 @@ class FittedRegressor(RegressorMixin, BaseEstimator):
         Raises
         ------
         ValueError
-            If `X` or `y` is missing, or both are and the estimator was loaded from a file, which has no rows.
+            If `X` or `y` is missing, or both are and the estimator was loaded from a file, which has no rows;
+            or if the fit has several outputs.
         """
         from dgsr.reporting import write_report
 
-        check_is_fitted(self)
+        self._check_one_output("report")
         if (X is None) != (y is None):
             raise ValueError("Only one of X and y is given; give both, or none for the rows of the fit.")
         if X is None:
@@ -136,20 +166,50 @@ class FittedRegressor(RegressorMixin, BaseEstimator):
 
     def _html_repr(self) -> str:
         """Return scikit-learn's picture of the estimator, below the formula and the front if it is fitted."""
-        diagram = estimator_html_repr(self)
+        return f"{self._formulas_html()}{estimator_html_repr(self)}"
+
+    def _formulas_html(self) -> str:
+        """Return the typeset formula and front of every output; nothing before a fit."""
+        if hasattr(self, "estimators_"):
+            return "".join(one._formulas_html() for one in self.estimators_)
         if not hasattr(self, "expression_"):
-            return diagram
+            return ""
         front = self.pareto_front_
         return (
             f'<div style="font-size: 1.3em; margin: 0.5em 0">{self.expression_.mathml}</div>'
             f"<details open><summary>{len(front)} candidates</summary>"
-            f"{front.to_html(front.index_of(self.expression_))}</details>{diagram}"
+            f"{front.to_html(front.index_of(self.expression_))}</details>"
         )
 
     @property
     def sympy_expr_(self) -> Any:
         check_is_fitted(self)
+        if hasattr(self, "estimators_"):
+            return [one.sympy_expr_ for one in self.estimators_]
         return self.expression_.sympy
+
+    def _take_outputs(self, estimators: list[Self]) -> None:
+        """Set the attributes of a fit of several outputs from the fits of each."""
+        self.estimators_ = estimators
+        for name in _OF_EACH_OUTPUT:
+            setattr(self, name, [getattr(one, name) for one in estimators])
+        self.library_ = estimators[0].library_
+        drawn = [one.random_state_ for one in estimators if one.random_state_ is not None]
+        self.random_state_ = drawn[0] if drawn else None
+
+    def _check_one_output(self, method: str) -> None:
+        """Raise ValueError if the fit has several outputs, and say whose method does this for one."""
+        check_is_fitted(self)
+        if hasattr(self, "estimators_"):
+            raise ValueError(
+                f"{method} is for one output and the fit has {len(self.estimators_)}; call it for each: "
+                f"estimators_[0].{method} is that of the first."
+            )
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
+        return tags
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "expression_")

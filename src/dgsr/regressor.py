@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections.abc import Mapping, Sequence
 from numbers import Integral, Real
@@ -11,7 +12,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from sklearn.base import _fit_context
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
-from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from dgsr import saving
 from dgsr.constants.scaling import check_can_scale
@@ -29,9 +29,10 @@ from dgsr.passes import (
     Outcome,
     Passes,
     check_loss,
+    fit_each,
     planned,
 )
-from dgsr.preprocessing import check_spread
+from dgsr.preprocessing import check_spread, checked
 from dgsr.reporting.facts import evenly_spaced_rows
 from dgsr.reporting.progress import SearchCallback, print_line, printable, search_shown
 from dgsr.search import OBJECTIVES
@@ -55,10 +56,11 @@ class DGSRRegressor(FittedRegressor):
         untrained, and a warning says so. ``"untrained"`` has random weights; None searches by genetic
         programming without a network.
     max_evaluations : int or float, default=2_000_000
-        Most equations to evaluate, such as ``1e6``.
+        Most equations to evaluate, such as ``1e6``, for all columns of `y` together.
     max_time : float or None, default=None
-        Most seconds to search. Compiling before the search, which takes up to a minute once after an
-        installation, starting the processes of `n_jobs` and finishing the front do not count.
+        Most seconds to search, for all columns of `y` together. Compiling before the search, which takes up
+        to a minute once after an installation, starting the processes of `n_jobs` and finishing the front do
+        not count.
     batch_size : int, default=500
         Programs sampled in a round.
     objective : {"pqt", "risk-seeking", "vpg"}, default="pqt"
@@ -166,6 +168,9 @@ class DGSRRegressor(FittedRegressor):
         The library used, over as many variables as `X` has columns.
     generator_ : str
         Name of the generator used, ``"untrained"`` or ``"none"``.
+    estimators_ : list of DGSRRegressor, of length n_outputs
+        The fits of the columns of `y`, only when it has several. The attributes above, but for
+        `random_state_` and `library_`, are then lists with an entry for each column.
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Only when `X` has column names that are all strings.
@@ -217,6 +222,8 @@ class DGSRRegressor(FittedRegressor):
         "verbose": ["verbose"],
         "callback": [callable, None],
     }
+
+    _last_fit: LastFit | list[LastFit | None]
 
     def __init__(
         self,
@@ -279,32 +286,59 @@ class DGSRRegressor(FittedRegressor):
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> DGSRRegressor:
-        """Search for the formula behind the data.
+        """Search for the formula behind the data, or for one of every column of `y`.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
             Inputs; at least two rows of finite numbers.
-        y : array-like of shape (n_samples,)
-            Target; finite numbers.
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
+            Target, or several of them; finite numbers. Each of several has a search of its own, with an equal
+            share of `max_evaluations` and `max_time` and with the same `random_state`: it finds what a fit of
+            this column alone with that share finds. With `checkpoint` each has a file of its own, whose name
+            ends in ``.0``, ``.1`` and so on.
         sample_weight : array-like of shape (n_samples,), optional
             Weights of the rows in every loss, not negative. A row of weight 2 counts as two equal rows.
 
         Returns
         -------
         DGSRRegressor
-            The estimator itself. Ctrl-C ends the search with a warning and keeps the best so far; any
-            other exception passes through and leaves the estimator fitted with the best so far.
+            The estimator itself. Ctrl-C ends the search with a warning and keeps the best so far, and the
+            search of the next column of `y` begins; any other exception passes through and leaves the
+            estimator fitted with the best so far, but where `y` has several columns.
 
         Raises
         ------
         ValueError
             If the data or a parameter are unusable; the message says what to change.
         """
-        last = self.__dict__.pop("_last_fit", None) if self.warm_start else None
-        for name in ("expression_", "_last_fit"):
+        last = self.__dict__.get("_last_fit") if self.warm_start else None
+        for name in ("expression_", "estimators_", "_rows", "_last_fit"):
             self.__dict__.pop(name, None)  # so that a fit that fails leaves nothing of an earlier one
-        X, y, sample_weight = self._checked(X, y, sample_weight)
+        X, y, sample_weight = checked(self, X, y, sample_weight)
+        if y.ndim == 1:
+            return self._fit_one(X, y, sample_weight, last)
+
+        def fit_one(parameters: dict[str, Any], target: np.ndarray, last: LastFit | None) -> DGSRRegressor:
+            one = type(self)(**parameters)
+            one.n_features_in_ = self.n_features_in_
+            if hasattr(self, "feature_names_in_"):
+                one.feature_names_in_ = self.feature_names_in_
+            return one._fit_one(X, target, sample_weight, last)
+
+        self._take_outputs(fit_each(self.get_params(deep=False), y, last, fit_one))
+        if self.warm_start:
+            self._last_fit = [getattr(one, "_last_fit", None) for one in self.estimators_]
+        return self
+
+    def _fit_one(
+        self,
+        X: np.ndarray,
+        y: np.ndarray,
+        sample_weight: np.ndarray | None,
+        last: LastFit | list[LastFit | None] | None,
+    ) -> DGSRRegressor:
+        """Search for the formula of one target, whose data are checked."""
         names = self._feature_names()
         library = library_over(self.library, X.shape[1])
         demands = Demands.of(self.required, self.forbidden, library, names, self.complexity, self.nested)
@@ -335,29 +369,13 @@ class DGSRRegressor(FittedRegressor):
             print_line(printable(line))
         return self
 
-    def _checked(
-        self, X: Any, y: Any, sample_weight: Any
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
-        """Return the data as arrays of floats; ValueError if they cannot be fitted."""
-        X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True, ensure_min_samples=2)
-        if sample_weight is not None:
-            sample_weight = _check_sample_weight(sample_weight, X, ensure_non_negative=True)
-            if not sample_weight.any():
-                raise ValueError("sample_weight is 0 in every row; give some row a weight above 0.")
-        names = self._feature_names() or []
-        repeated = sorted({name for name in names if names.count(name) > 1})
-        if repeated:
-            raise ValueError(f"X has several columns named {repeated[0]!r}; give each its own name.")
-        return X, np.asarray(y, dtype=np.float64), sample_weight
-
     def _run(self, searches: Passes, state: dict[str, Any] | None) -> None:
         """Search, and leave a fitted estimator behind however it ends."""
         n_rows = len(searches.prepared.data.y)
         if n_rows < 3:
-            warnings.warn(
+            _warn(
                 f"So few rows ({n_rows}) cannot tell formulas apart, because nearly every one can be "
-                "fitted to them; give more.",
-                stacklevel=4,
+                "fitted to them; give more."
             )
         try:
             with search_shown(bool(self.verbose), self.callback) as show:
@@ -366,14 +384,13 @@ class DGSRRegressor(FittedRegressor):
             if searches.outcome is not None:
                 self._take(searches, searches.outcome)
         if searches.stop_reason == "interrupted":
-            warnings.warn("The search was interrupted; the best formulas so far are kept.", stacklevel=4)
+            _warn("The search was interrupted; the best formulas so far are kept.")
         linear = outcome.better_linear_model()
         if linear is not None:
-            warnings.warn(
+            _warn(
                 f"A linear model of all columns predicts rows left out better than the chosen formula (NMSE "
                 f"{linear:.3g}, formula {outcome.chosen.leave_one_out:.3g}); the data may have no shorter "
-                "law, or the search may need more time.",
-                stacklevel=4,
+                "law, or the search may need more time."
             )
 
     def _take(self, searches: Passes, outcome: Outcome) -> None:
@@ -391,7 +408,7 @@ class DGSRRegressor(FittedRegressor):
                 f"y is {value:g} in every row, and required={[*self.required]} asks for more than a number; "
                 "require nothing, or give targets that vary."
             )
-        warnings.warn(f"y is {value:g} in every row; the formula is that number.", stacklevel=4)
+        _warn(f"y is {value:g} in every row; the formula is that number.")
         library = Library("constant", (), True, self.n_features_in_)
         self.expression_ = Expression(library, [library.index["const"]], [value], self._feature_names())
         certain = Uncertainty(0.0, np.zeros((1, 1)), np.zeros(1), 0.0)
@@ -415,6 +432,14 @@ class DGSRRegressor(FittedRegressor):
 
         self.generator_, generator = choose_generator(self.generator, self.library_, constraints, seed)
         return generator
+
+
+def _warn(message: str) -> None:
+    """Warn at the line that called for the fit: the nearest one in neither this package nor scikit-learn."""
+    frame, level = sys._getframe(1), 2
+    while frame.f_back is not None and frame.f_globals["__name__"].partition(".")[0] in ("dgsr", "sklearn"):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, stacklevel=level)
 
 
 def load(path: str | Path) -> DGSRRegressor:

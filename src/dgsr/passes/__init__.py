@@ -3,6 +3,7 @@
 from dgsr.passes.beginning import Beginning, LastFit
 from dgsr.passes.demands import Demands
 from dgsr.passes.losses import Loss, check_loss
+from dgsr.passes.outputs import fit_each
 from dgsr.passes.plan import planned
 from dgsr.passes.run import Outcome, Passes
 
@@ -14,5 +15,6 @@ __all__ = [
     "Outcome",
     "Passes",
     "check_loss",
+    "fit_each",
     "planned",
 ]

@@ -13,6 +13,12 @@ from sklearn.utils import check_random_state
 from dgsr.expressions.library import Library
 from dgsr.passes.checkpoint import Checkpoint
 
+#: Why a fit cannot go on from the last one.
+OTHER_DATA = (
+    "warm_start=True goes on with the columns of X and y and the library of the last fit, and these are "
+    "others; set warm_start=False, or fit a clone."
+)
+
 
 class LastFit(NamedTuple):
     """What a fit with ``warm_start=True`` leaves for the next one."""
@@ -34,7 +40,12 @@ class Beginning(NamedTuple):
     checkpoint: Checkpoint | None
 
     @classmethod
-    def of(cls, parameters: Mapping[str, Any], library: Library, last: LastFit | None) -> Beginning:
+    def of(
+        cls,
+        parameters: Mapping[str, Any],
+        library: Library,
+        last: LastFit | list[LastFit | None] | None,
+    ) -> Beginning:
         """Return where a fit begins.
 
         Parameters
@@ -44,7 +55,7 @@ class Beginning(NamedTuple):
         library : Library
             The library over the columns of the data.
         last : LastFit or None
-            The fit that this one goes on from.
+            The fit that this one goes on from; a list of them, from a fit of several targets, is refused.
 
         Raises
         ------
@@ -60,11 +71,8 @@ class Beginning(NamedTuple):
                 "checkpoint and warm_start=True are both given; set one, since a fit goes on either from a "
                 "file or from the last fit."
             )
-        if last is not None and last.library != library:
-            raise ValueError(
-                "warm_start=True goes on with the columns and the library of the last fit, and these are "
-                "others; set warm_start=False, or fit a clone."
-            )
+        if isinstance(last, list) or (last is not None and last.library != library):
+            raise ValueError(OTHER_DATA)
         n_fits, scales, search = (
             (0, None, None) if last is None else (last.n_fits, last.column_scales, last.search)
         )

@@ -122,8 +122,10 @@ class ParetoFrontDisplay:
             If matplotlib is not installed.
         sklearn.exceptions.NotFittedError
             If `estimator` is not fitted.
+        ValueError
+            If the fit has several outputs.
         """
-        check_is_fitted(estimator, "pareto_front_")
+        _check_one_output(estimator)
         front = estimator.pareto_front_
         display = cls(
             [candidate.description_length for candidate in front],
@@ -248,9 +250,9 @@ class SearchHistoryDisplay:
         sklearn.exceptions.NotFittedError
             If `estimator` is not fitted.
         ValueError
-            If `x` is neither of the two.
+            If `x` is neither of the two, or the fit has several outputs.
         """
-        check_is_fitted(estimator, "history_")
+        _check_one_output(estimator)
         if x not in ("seconds", "evaluations"):
             raise ValueError(f"x is {x!r}; give 'seconds' or 'evaluations'.")
         history = estimator.history_
@@ -301,6 +303,14 @@ def _scale_losses(ax: Axes, losses: LogLosses) -> None:
 
 def _shortened(formula: str) -> str:
     return formula if len(formula) <= _LABEL_LENGTH else formula[: _LABEL_LENGTH - 1] + "…"
+
+
+def _check_one_output(estimator: Any) -> None:
+    """Raise an error if an estimator is not fitted, or to several outputs."""
+    check_is_fitted(estimator)
+    if hasattr(estimator, "estimators_"):
+        n_outputs = len(estimator.estimators_)
+        raise ValueError(f"The fit has {n_outputs} outputs; give one of its estimators_ to plot that output.")
 
 
 def _axes(ax: Axes | None) -> Axes:

@@ -1,0 +1,80 @@
+"""A fit of several targets: one fit for each, with an equal share of the budget."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
+
+import numpy as np
+
+from dgsr.passes.beginning import OTHER_DATA, LastFit
+
+
+class _Fitted(Protocol):
+    random_state_: int | None
+
+
+_Estimator = TypeVar("_Estimator", bound=_Fitted)
+
+
+def fit_each(
+    parameters: Mapping[str, Any],
+    targets: np.ndarray,
+    last: LastFit | list[LastFit | None] | None,
+    fit_one: Callable[[dict[str, Any], np.ndarray, LastFit | None], _Estimator],
+) -> list[_Estimator]:
+    """Fit every column of the targets by itself.
+
+    All have the same random state. So what is found for a column depends on no other column, nor on its place
+    among them.
+
+    Parameters
+    ----------
+    parameters : mapping of str to object
+        Those of the estimator, with the budget of all fits together.
+    targets : ndarray of shape (n_samples, n_outputs)
+    last : list of (LastFit or None), of length n_outputs, or None
+        The fits of the columns that these go on from.
+    fit_one : callable
+        A function of parameters, a target of shape (n_samples,) and its last fit that returns a fitted
+        estimator.
+
+    Returns
+    -------
+    list of estimators, of length n_outputs
+
+    Raises
+    ------
+    ValueError
+        If there were other columns in the last fit, or a column cannot be fitted; a note of the error says
+        which.
+    """
+    n_outputs = targets.shape[1]
+    if last is None:
+        last = [None] * n_outputs
+    if not isinstance(last, list) or len(last) != n_outputs:
+        raise ValueError(OTHER_DATA)
+    random_state = parameters["random_state"]
+    fitted: list[_Estimator] = []
+    for i in range(n_outputs):
+        own = {**_share(parameters, i, n_outputs), "random_state": random_state}
+        try:
+            fitted.append(fit_one(own, np.ascontiguousarray(targets[:, i]), last[i]))
+        except Exception as error:
+            error.add_note(f"This happened in the fit of column {i} of y.")
+            raise
+        if fitted[-1].random_state_ is not None:
+            random_state = fitted[-1].random_state_  # the one that was drawn, if none was given
+    return fitted
+
+
+def _share(parameters: Mapping[str, Any], i: int, n_outputs: int) -> dict[str, Any]:
+    """Return the parameters of output `i`: an equal share of the budget, and a checkpoint of its own."""
+    own = {**parameters, "max_evaluations": max(1, parameters["max_evaluations"] // n_outputs)}
+    if parameters["max_time"] is not None:
+        own["max_time"] = parameters["max_time"] / n_outputs
+    if parameters["checkpoint"] is not None:
+        path = Path(parameters["checkpoint"])
+        own["checkpoint"] = path.with_name(f"{path.name}.{i}")
+    return own

@@ -1,0 +1,180 @@
+"""A target of several columns: one formula each."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+import sympy
+from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import cross_val_score
+
+from dgsr import DGSRRegressor
+from dgsr.reporting.displays import ParetoFrontDisplay, SearchHistoryDisplay
+
+pytestmark = pytest.mark.search
+
+RNG = np.random.default_rng(0)
+X = pd.DataFrame(RNG.uniform(0.5, 2.0, (40, 2)), columns=["a", "b"])
+LAWS = np.column_stack([X["a"] * X["b"], X["a"] + X["b"]])
+NOISY = np.column_stack(
+    [
+        X["a"] * np.exp(-X["b"]) + 0.05 * np.sin(7 * X["a"]),
+        np.sin(X["a"] * X["b"]) / (X["a"] + np.cos(3 * X["b"])),
+    ]
+)
+
+
+def small(**parameters):
+    return DGSRRegressor(**{"generator": None, "max_evaluations": 2_000, "random_state": 0, **parameters})
+
+
+@pytest.fixture(scope="module")
+def laws():
+    return small(library="koza").fit(X, LAWS)
+
+
+@pytest.fixture(scope="module")
+def noisy():
+    return small().fit(X, NOISY)
+
+
+def test_every_column_has_a_formula_and_predictions(laws):
+    assert [str(expression) for expression in laws.expression_] == ["a*b", "a + b"]
+    assert laws.sympy_expr_ == [sympy.sympify("a*b"), sympy.sympify("a + b")]
+    np.testing.assert_allclose(laws.predict(X), LAWS, rtol=1e-12)
+    assert laws.score(X, LAWS) == pytest.approx(1.0)
+
+
+def test_the_attributes_of_a_fit_are_lists_over_the_outputs(laws):
+    for name in ("pareto_front_", "loss_", "n_evaluations_", "history_", "stop_reason_", "generator_"):
+        assert getattr(laws, name) == [getattr(one, name) for one in laws.estimators_]
+    assert laws.stop_reason_ == ["exact fit", "exact fit"]
+    assert laws.random_state_ == 0
+    assert laws.library_.n_variables == laws.n_features_in_ == 2
+    assert list(laws.feature_names_in_) == ["a", "b"]
+
+
+@pytest.mark.parametrize("order", [[0, 1], [1, 0]])
+def test_an_output_is_fitted_as_it_would_be_alone_with_its_share_of_the_budget(noisy, order):
+    model = small().fit(X, NOISY[:, order])
+    for column, front in zip(order, model.pareto_front_):
+        alone = small(max_evaluations=1_000).fit(X, NOISY[:, column])
+        assert str(front) == str(alone.pareto_front_)
+    np.testing.assert_array_equal(model.predict(X), noisy.predict(X)[:, order])
+    assert model.stop_reason_ == ["max_evaluations"] * 2
+    assert sum(model.n_evaluations_) <= 2_000
+
+
+def test_a_drawn_random_state_repeats_a_fit_of_several_outputs(noisy):
+    drawn = small(random_state=np.random.RandomState(3)).fit(X, NOISY)
+    again = small(random_state=drawn.random_state_).fit(X, NOISY)
+    assert str(again.pareto_front_) == str(drawn.pareto_front_) != str(noisy.pareto_front_)
+
+
+def test_the_seconds_are_those_of_all_outputs_together():
+    limits = []
+    model = small(max_evaluations=10**9, max_time=0.2, callback=lambda progress: limits.append(progress))
+    model.fit(X, NOISY)
+    assert model.stop_reason_ == ["max_time", "max_time"]
+    assert [one.max_time for one in model.estimators_] == [0.1, 0.1]
+    assert limits
+
+
+def test_another_candidate_and_deviations_are_those_of_every_output(noisy):
+    of_each = [one.predict(X, index="accuracy") for one in noisy.estimators_]
+    np.testing.assert_array_equal(noisy.predict(X, index="accuracy"), np.column_stack(of_each))
+    values, deviations = noisy.predict(X, return_std=True)
+    assert values.shape == deviations.shape == NOISY.shape
+    np.testing.assert_array_equal(deviations[:, 1], noisy.estimators_[1].predict(X, return_std=True)[1])
+
+
+def test_weights_cross_validation_and_a_frame_of_targets():
+    weight = np.where(X["a"] > 1.0, 1.0, 0.0)
+    model = small().fit(X, pd.DataFrame(NOISY, columns=["p", "q"]), weight)
+    kept = X["a"] > 1.0
+    np.testing.assert_array_equal(model.predict(X), small().fit(X[kept], NOISY[kept]).predict(X))
+    assert cross_val_score(small(library="koza"), X, LAWS, cv=2).min() > 0.999
+
+
+def test_a_copy_with_other_names_renames_the_formula_of_every_output(laws):
+    named = laws.with_feature_names(["mass", "time"])
+    assert [str(expression) for expression in named.expression_] == ["mass*time", "mass + time"]
+    assert [str(one.expression_) for one in named.estimators_] == ["mass*time", "mass + time"]
+    assert [str(expression) for expression in laws.expression_] == ["a*b", "a + b"]
+
+
+def test_the_picture_has_the_formula_and_the_front_of_every_output(laws):
+    page = laws._repr_html_()
+    assert page.count("<math") == sum(len(front) + 1 for front in laws.pareto_front_)
+
+
+@pytest.mark.parametrize("method", ["save", "report"])
+def test_what_shows_or_keeps_one_output_says_how_to_get_it(laws, tmp_path, method):
+    with pytest.raises(ValueError, match=rf"{method} is for one output .* 2; .*estimators_\[0\]\.{method}"):
+        getattr(laws, method)(tmp_path / "fit")
+    for number, one in enumerate(laws.estimators_):
+        getattr(one, method)(tmp_path / f"fit.{number}")
+        assert (tmp_path / f"fit.{number}").stat().st_size > 0
+
+
+@pytest.mark.parametrize("display", [ParetoFrontDisplay, SearchHistoryDisplay])
+def test_a_display_is_of_one_output(laws, display):
+    with pytest.raises(ValueError, match=r"2 outputs; give one of its estimators_"):
+        display.from_estimator(laws)
+    display.from_estimator(laws.estimators_[1])
+
+
+def test_every_output_has_a_checkpoint_of_its_own(tmp_path):
+    path = tmp_path / "fit.checkpoint"
+    model = small(checkpoint=path, random_state=None).fit(X, NOISY)
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["fit.checkpoint.0", "fit.checkpoint.1"]
+    further = small(checkpoint=path, random_state=None, max_evaluations=4_000).fit(X, NOISY)
+    assert further.random_state_ == model.random_state_
+    assert all(after > before for after, before in zip(further.n_evaluations_, model.n_evaluations_))
+
+
+def test_a_warm_start_goes_on_with_every_output():
+    model = small(warm_start=True, look_up=False).fit(X, NOISY)
+    losses = [front[-1].loss for front in model.pareto_front_]
+    model.fit(X, NOISY)
+    assert [state.n_fits for state in model._last_fit] == [2, 2]
+    assert all(front[-1].loss <= loss * (1 + 1e-6) for front, loss in zip(model.pareto_front_, losses))
+
+
+@pytest.mark.parametrize(
+    ("first", "then"), [(NOISY, NOISY[:, 0]), (NOISY[:, 0], NOISY), (NOISY, NOISY[:, [0, 1, 0]])]
+)
+def test_a_warm_start_with_another_number_of_outputs_is_refused(first, then):
+    model = small(warm_start=True, max_evaluations=500).fit(X, first)
+    with pytest.raises(ValueError, match="warm_start=True goes on with the columns of X and y"):
+        model.fit(X, then)
+
+
+def test_a_constant_output_is_a_number_beside_the_others():
+    with pytest.warns(UserWarning, match="y is 2 in every row") as caught:
+        model = small(library="koza", random_state=None).fit(X, np.column_stack([np.full(40, 2.0), LAWS]))
+    assert caught[0].filename == __file__
+    assert model.stop_reason_ == ["constant target", "exact fit", "exact fit"]
+    assert isinstance(model.random_state_, int)
+
+
+def test_an_output_that_cannot_be_fitted_is_named_and_leaves_nothing():
+    model = small().fit(X, NOISY)
+    with pytest.raises(ValueError, match="values of y spread over") as caught:
+        model.fit(X, NOISY * [1.0, 1e-300])
+    assert caught.value.__notes__ == ["This happened in the fit of column 1 of y."]
+    with pytest.raises(NotFittedError):
+        model.predict(X)
+
+
+def test_a_fit_of_one_output_leaves_nothing_of_several():
+    model = small().fit(X, NOISY).fit(X, NOISY[:, 0])
+    assert not hasattr(model, "estimators_")
+    assert model.predict(X).shape == (40,)
+
+
+def test_a_column_of_targets_is_one_output():
+    with pytest.warns(UserWarning, match="column-vector y"):
+        model = small(library="koza").fit(X, LAWS[:, :1])
+    assert str(model.expression_) == "a*b"
