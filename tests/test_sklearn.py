@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import itertools
+import pickle
 
 import numpy as np
 import pandas as pd
@@ -238,6 +240,31 @@ def test_a_warm_start_begins_with_initial_formulas_too():
     model.set_params(initial_formulas=[law], max_evaluations=1_000).fit(X, y)
     assert model.stop_reason_ == "exact fit"
     assert model.n_evaluations_ < 1_000
+
+
+# --- pickles ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("warm_start", "most"), [(False, 20_000), (True, 1_000_000)])
+def test_the_pickle_of_a_fit_to_a_large_table_is_small(warm_start, most):
+    table = np.random.default_rng(1).uniform(1.0, 2.0, (100_000, 5))
+    targets = np.column_stack([table[:, 0] * table[:, 1], table[:, 2]])
+    model = small(library="koza", warm_start=warm_start, max_evaluations=400).fit(table, targets)
+    kept = pickle.dumps(model)
+    assert len(kept) < most
+    rows = [one._rows[0] for one in model.estimators_]
+    assert all(row.tobytes() not in kept for row in np.concatenate(rows))
+    again = pickle.loads(kept)
+    np.testing.assert_array_equal(again.predict(table), model.predict(table))
+
+
+def test_a_pickle_and_a_copy_say_that_they_have_no_rows_for_a_report(tmp_path):
+    model = small(max_evaluations=500).fit(X, Y)
+    for other in (pickle.loads(pickle.dumps(model)), copy.deepcopy(model)):
+        with pytest.raises(ValueError, match="pickle or a copy, which have no rows; give X and y"):
+            other.report(tmp_path / "fit.html")
+        other.report(tmp_path / "fit.html", X, Y)
+    model.with_feature_names(["mass", "time"]).report(tmp_path / "named.html")
 
 
 # --- what is shown --------------------------------------------------------------------------------

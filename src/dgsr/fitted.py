@@ -120,6 +120,7 @@ class FittedRegressor(RegressorMixin, BaseEstimator):
         """
         check_is_fitted(self)
         other = copy.copy(self)
+        other.__dict__.update(self.__dict__)  # the rows of the fit too, which a copy leaves out like a pickle
         if hasattr(self, "estimators_"):
             other._take_outputs([one.with_feature_names(feature_names) for one in self.estimators_])
             return other
@@ -146,8 +147,8 @@ class FittedRegressor(RegressorMixin, BaseEstimator):
         Raises
         ------
         ValueError
-            If `X` or `y` is missing, or both are and the estimator was loaded from a file, which has no rows;
-            or if the fit has several outputs.
+            If `X` or `y` is missing, or both are and the estimator comes from a file or a pickle, which have
+            no rows; or if the fit has several outputs.
         """
         from dgsr.reporting import write_report
 
@@ -156,7 +157,9 @@ class FittedRegressor(RegressorMixin, BaseEstimator):
             raise ValueError("Only one of X and y is given; give both, or none for the rows of the fit.")
         if X is None:
             if not hasattr(self, "_rows"):
-                raise ValueError("The estimator was loaded from a file, which has no rows; give X and y.")
+                raise ValueError(
+                    "The estimator comes from a file, a pickle or a copy, which have no rows; give X and y."
+                )
             X, y, weights = self._rows
             options = {"sample_weight": weights, **options}
         with warnings.catch_warnings():
@@ -205,6 +208,10 @@ class FittedRegressor(RegressorMixin, BaseEstimator):
                 f"{method} is for one output and the fit has {len(self.estimators_)}; call it for each: "
                 f"estimators_[0].{method} is that of the first."
             )
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what a pickle holds: all but the rows of the fit, which only `report` and `plot` use."""
+        return {name: value for name, value in super().__getstate__().items() if name != "_rows"}
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
