@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import sys
 
 import matplotlib
@@ -13,7 +14,8 @@ from sklearn.exceptions import NotFittedError
 from sklearn.metrics import PredictionErrorDisplay
 
 from dgsr import DGSRRegressor
-from dgsr.reporting.displays import ParetoFrontDisplay, SearchHistoryDisplay, log_losses
+from dgsr.pareto.display import log_losses
+from dgsr.reporting.displays import ParetoFrontDisplay, SearchHistoryDisplay
 
 pytestmark = pytest.mark.search
 
@@ -163,3 +165,58 @@ def test_scikit_learns_display_of_prediction_errors_takes_the_estimator(fitted, 
     display = PredictionErrorDisplay.from_estimator(fitted, *data)
     np.testing.assert_array_equal(display.y_pred, fitted.predict(data[0]))
     display.figure_.canvas.draw()
+
+
+# --- by the name that people try ------------------------------------------------------------------
+
+
+def test_a_front_is_plotted_with_the_choice_of_a_rule_or_without_any(fitted):
+    front = fitted.pareto_front_
+    plain = front.plot()
+    np.testing.assert_allclose(plain.line_.get_ydata(), [c.loss for c in front])
+    assert plain.chosen_ is plain.ax_.get_legend() is None
+    assert len(plain.labels_) >= 2
+    _, ax = pyplot.subplots()
+    marked = front.plot("accuracy", ax=ax)
+    assert marked.ax_ is ax
+    assert marked.chosen_.get_ydata() == [front[-1].loss]
+    with pytest.raises(ValueError, match="selection='best' is unknown"):
+        front.plot("best")
+
+
+def test_a_fit_is_plotted_on_its_own_rows_or_on_others(fitted, data):
+    X, y = data
+    own, given = fitted.plot(), fitted.plot(X, y.tolist())
+    for display in (own, given):
+        np.testing.assert_array_equal(display.y_true, y)
+        np.testing.assert_array_equal(display.y_pred, fitted.predict(X))
+        assert display.ax_.get_ylabel() == "Actual values"
+    _, ax = pyplot.subplots()
+    assert fitted.plot(X[:5], y[:5], ax=ax).ax_ is ax
+
+
+def test_rows_where_the_formula_is_undefined_are_not_plotted():
+    X = np.linspace(1.0, 4.0, 30)[:, None]
+    model = DGSRRegressor("koza", None, max_evaluations=2_000, random_state=0).fit(X, np.log(X[:, 0]))
+    assert str(model.expression_) == "log(x1)"
+    assert model.plot([[-1.0], [2.0]], [0.0, 0.7]).y_true.tolist() == [0.7]
+    with pytest.raises(ValueError, match="undefined in every row of X"):
+        model.plot([[-1.0], [-2.0]], [0.0, 0.7])
+
+
+def test_a_plot_without_rows_says_what_is_missing(fitted, data):
+    with pytest.raises(ValueError, match="Only one of X and y"):
+        fitted.plot(data[0])
+    with pytest.raises(ValueError, match="no rows; give X and y"):
+        pickle.loads(pickle.dumps(fitted)).plot()
+    with pytest.raises(NotFittedError):
+        DGSRRegressor().plot()
+
+
+@pytest.mark.parametrize(
+    "what", [lambda model: model, lambda model: model.pareto_front_], ids=["fit", "front"]
+)
+def test_a_plot_without_matplotlib_says_what_to_install(fitted, monkeypatch, what):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(ImportError, match=r"pip install dgsr\[plot\]"):
+        what(fitted).plot()

@@ -125,6 +125,12 @@ def test_a_display_is_of_one_output(laws, display):
     display.from_estimator(laws.estimators_[1])
 
 
+def test_a_plot_is_of_one_output(laws):
+    with pytest.raises(ValueError, match=r"plot is for one output .*estimators_\[0\]\.plot"):
+        laws.plot()
+    assert laws.estimators_[1].plot().y_true.tolist() == LAWS[:, 1].tolist()
+
+
 def test_every_output_has_a_checkpoint_of_its_own(tmp_path):
     path = tmp_path / "fit.checkpoint"
     model = small(checkpoint=path, random_state=None).fit(X, NOISY)

@@ -12,7 +12,8 @@ from dgsr.expressions import Expression, get_library
 from dgsr.expressions.constraints import Constraints
 from dgsr.expressions.formula_prior import description_length
 from dgsr.kernels.random import new_state
-from dgsr.pareto import SELECTIONS, Candidate, ParetoArchive, ParetoFront, _supported
+from dgsr.pareto import SELECTIONS, Candidate, ParetoArchive, ParetoFront
+from dgsr.pareto.front import _supported
 from dgsr.population import DataSet
 
 pytestmark = pytest.mark.search

@@ -7,18 +7,22 @@ import warnings
 from collections.abc import Sequence
 from numbers import Integral
 from pathlib import Path
-from typing import Any, Literal, Self, overload
+from typing import TYPE_CHECKING, Any, Literal, Self, overload
 
 import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils import estimator_html_repr
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
 from dgsr import saving
 from dgsr.expressions.expression import Expression
 from dgsr.expressions.library import Library
 from dgsr.pareto import SELECTIONS, Candidate, ParetoFront
 from dgsr.preprocessing import check_numbers
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from sklearn.metrics import PredictionErrorDisplay
 
 #: Attributes that are lists, with an entry for each column of `y`, where it has several.
 _OF_EACH_OUTPUT = (
@@ -153,19 +157,55 @@ class FittedRegressor(RegressorMixin, BaseEstimator):
         from dgsr.reporting import write_report
 
         self._check_one_output("report")
-        if (X is None) != (y is None):
-            raise ValueError("Only one of X and y is given; give both, or none for the rows of the fit.")
-        if X is None:
-            if not hasattr(self, "_rows"):
-                raise ValueError(
-                    "The estimator comes from a file, a pickle or a copy, which have no rows; give X and y."
-                )
+        if self._are_own_rows(X, y):
             X, y, weights = self._rows
             options = {"sample_weight": weights, **options}
         with warnings.catch_warnings():
             # The rows of the fit are kept without the names of their columns.
             warnings.filterwarnings("ignore", "X does not have valid feature names")
             write_report(self, path, X, y, **options)
+
+    def plot(self, X: Any = None, y: Any = None, *, ax: Axes | None = None) -> PredictionErrorDisplay:
+        """Plot measured against predicted values, of 1,000 rows at most; needs matplotlib.
+
+        For the front there is `pareto_front_.plot`, and for the search
+        `dgsr.reporting.displays.SearchHistoryDisplay`.
+
+        Parameters
+        ----------
+        X, y : array-like, optional
+            Rows to predict; by default those of the fit.
+        ax : matplotlib Axes, optional
+            Where to plot; by default on a new figure.
+
+        Returns
+        -------
+        sklearn.metrics.PredictionErrorDisplay
+
+        Raises
+        ------
+        ImportError
+            If matplotlib is not installed.
+        ValueError
+            If there are no rows, as for `report`, or the fit has several outputs.
+        """
+        from dgsr.reporting.displays import plot_predictions
+
+        self._check_one_output("plot")
+        if self._are_own_rows(X, y):
+            X, y, _ = self._rows
+            return plot_predictions(y, self.expression_(X), ax=ax)
+        return plot_predictions(column_or_1d(y, dtype=np.float64), self.predict(X), ax=ax)
+
+    def _are_own_rows(self, X: Any, y: Any) -> bool:
+        """Return whether no rows are given, so that those of the fit are meant; ValueError if it has none."""
+        if (X is None) != (y is None):
+            raise ValueError("Only one of X and y is given; give both, or none for the rows of the fit.")
+        if X is None and not hasattr(self, "_rows"):
+            raise ValueError(
+                "The estimator comes from a file, a pickle or a copy, which have no rows; give X and y."
+            )
+        return X is None
 
     def _html_repr(self) -> str:
         """Return scikit-learn's picture of the estimator, below the formula and the front if it is fitted."""

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dgsr.pareto import ParetoFront
-from dgsr.reporting.displays import log_losses
+from dgsr.pareto.display import log_losses
 from dgsr.reporting.numbers import counted, number
 
 #: Size of every plot, and the part of it inside the axes, in units of the SVG; report.js has the same.

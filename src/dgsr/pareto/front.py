@@ -1,4 +1,4 @@
-"""The Pareto front of description length and loss: an archive in the search, formulas after it."""
+"""The Pareto front of description length and loss, whose candidates are formulas."""
 
 from __future__ import annotations
 
@@ -9,21 +9,22 @@ import numpy as np
 
 from dgsr.constants.uncertainty import Uncertainty, uncertainty_of
 from dgsr.expressions.expression import Expression
-from dgsr.expressions.formula_prior import description_length, largest_bits, structure_bits
-from dgsr.expressions.library import Library
+from dgsr.expressions.formula_prior import description_length
 from dgsr.expressions.soundness import weak_points
+from dgsr.pareto.archive import NOTICEABLE
 from dgsr.population import DataSet, Population
 
 if TYPE_CHECKING:
     import pandas
+    from matplotlib.axes import Axes
+
+    from dgsr.pareto.display import ParetoFrontDisplay
 
 #: Rules that choose a candidate of a front; see `ParetoFront.select`.
 SELECTIONS = ("mdl", "bic", "score", "accuracy", "holdout")
 
 # Bits that a weak point of a formula takes when it is compared with formulas that have none.
 _BITS_OF_WEAK_POINT = 20.0
-#: Share by which a longer program must lower the NMSE to be on the front; a smaller gain is rounding.
-NOTICEABLE = 1e-6
 
 
 class Candidate(NamedTuple):
@@ -58,85 +59,6 @@ class Candidate(NamedTuple):
         """Return the constants of the formula with their standard errors, or the empty string."""
         pairs = zip(self.expression.constants.tolist(), self.standard_errors.tolist())
         return ", ".join(f"{value!r} ± {error:.2g}" for value, error in pairs if not np.isnan(error))
-
-
-class ParetoArchive:
-    """The best program of every length in bits that a search has evaluated.
-
-    The length is that of the structure, where the digits of a constant are not known yet
-    (`dgsr.expressions.formula_prior.structure_bits`). It and not the paper's complexity decides what stays,
-    so that a formula that fits the noise has to be as probable as the law to take its place.
-
-    Parameters
-    ----------
-    library : Library
-    max_length, max_constants : int
-        Most tokens and constants of a program.
-    tolerance : float
-        NMSE that counts as exact; nothing longer than an exact program is on the front.
-    """
-
-    def __init__(self, library: Library, max_length: int, max_constants: int, tolerance: float = 0.0) -> None:
-        self.library = library
-        self.tolerance = tolerance
-        n = int(largest_bits(library) * max_length) + 1
-        self.nmse = np.full(n, np.inf)
-        self.tokens = np.zeros((n, max_length), dtype=np.int64)
-        self.lengths = np.zeros(n, dtype=np.int64)
-        self.constants = np.ones((n, max_constants))
-
-    def places(self, population: Population) -> np.ndarray:
-        """Return the place of every program in the archive: its whole bits."""
-        return structure_bits(self.library, population.tokens, population.lengths).astype(np.int64)
-
-    def update(self, population: Population, nmse: np.ndarray) -> None:
-        """Enter evaluated programs, with `nmse` of shape (n_programs,)."""
-        places = self.places(population)
-        better = np.flatnonzero(nmse < self.nmse[places])
-        # In falling order of the loss, so that the best of each length is entered last and stays.
-        for i in better[np.argsort(-nmse[better], kind="stable")]:
-            at = places[i]
-            self.nmse[at] = np.inf  # so that Ctrl-C cannot leave the loss of one program with another
-            self.tokens[at, : population.tokens.shape[1]] = population.tokens[i]
-            self.lengths[at] = population.lengths[i]
-            self.constants[at, : population.constants.shape[1]] = population.constants[i]
-            self.nmse[at] = nmse[i]
-
-    def front(self) -> np.ndarray:
-        """Return the places, in rising order, whose program fits better than all shorter ones.
-
-        Gains that may be rounding do not count: the same formula written longer has almost the same NMSE.
-        """
-        best_shorter = np.minimum.accumulate(np.concatenate([[np.inf], self.nmse[:-1]]))
-        better = self.nmse < (1.0 - NOTICEABLE) * best_shorter
-        return np.flatnonzero(better & (best_shorter > self.tolerance))
-
-    def population(self) -> Population:
-        """Return the programs of the front, in the order of `front`."""
-        at = self.front()
-        return Population(self.library, self.tokens[at], self.lengths[at], self.constants[at])
-
-    def best_nmse(self) -> float:
-        """Return the lowest NMSE so far, `inf` if there is none."""
-        return float(self.nmse.min())
-
-    def state_dict(self) -> dict[str, np.ndarray]:
-        """Return copies of the arrays, for `load_state_dict`."""
-        names = ("nmse", "tokens", "lengths", "constants")
-        return {name: getattr(self, name).copy() for name in names}
-
-    @classmethod
-    def from_state_dict(
-        cls, library: Library, state: dict[str, np.ndarray], tolerance: float = 0.0
-    ) -> ParetoArchive:
-        """Return the archive that was saved, as wide as it was."""
-        archive = cls(library, state["tokens"].shape[1], state["constants"].shape[1], tolerance)
-        archive.load_state_dict(state)
-        return archive
-
-    def load_state_dict(self, state: dict[str, np.ndarray]) -> None:
-        for name, array in state.items():
-            getattr(self, name)[...] = array
 
 
 def _undominated(order: Sequence[int], losses: np.ndarray, tolerance: float) -> list[int]:
@@ -313,6 +235,28 @@ class ParetoFront(Sequence[Candidate]):
             for c in self
         ]
         return pandas.DataFrame(rows, columns=[*numbers, "standard_errors", "formula"])
+
+    def plot(self, selection: str | None = None, *, ax: Axes | None = None) -> ParetoFrontDisplay:
+        """Plot loss against description length, with formulas beside the candidates; needs matplotlib.
+
+        Parameters
+        ----------
+        selection : str, optional
+            A rule whose choice is marked; see `select`.
+        ax : matplotlib Axes, optional
+            Where to plot; by default on a new figure.
+
+        Raises
+        ------
+        ImportError
+            If matplotlib is not installed.
+        ValueError
+            If there is no such rule.
+        """
+        from dgsr.pareto.display import ParetoFrontDisplay
+
+        chosen = None if selection is None else self.select(selection)
+        return ParetoFrontDisplay.from_front(self, chosen=chosen, ax=ax)
 
     def index_of(self, expression: Expression) -> int:
         """Return the index of the candidate with this formula.

@@ -1,0 +1,278 @@
+"""The plot of a front with matplotlib, as a display in the manner of scikit-learn, and what plots share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from matplotlib.lines import Line2D
+    from matplotlib.text import Annotation
+
+    from dgsr.pareto.front import Candidate
+
+# Most formulas written beside the front, and most characters of each.
+_N_LABELS, _LABEL_LENGTH = 5, 44
+
+# Place of losses on a logarithmic axis when all of them are 0.
+_FLOOR_OF_ZEROS = 1e-16
+
+# Offsets of a label from its point, in typographic points, and its alignment; the first free place is taken.
+_LABEL_PLACES = (
+    (8, 6, "left", "bottom"),
+    (8, -6, "left", "top"),
+    (-8, -6, "right", "top"),
+    (-8, 6, "right", "bottom"),
+    (0, 10, "center", "bottom"),
+    (0, -10, "center", "top"),
+)
+
+
+class LogLosses(NamedTuple):
+    """Losses as they are drawn on a logarithmic axis, which has no place for 0."""
+
+    values: np.ndarray  # (n,), all positive
+    floor: float | None  # where losses of 0 are drawn; None if no loss is 0
+
+
+def log_losses(losses: Sequence[float] | np.ndarray) -> LogLosses:
+    """Return losses for a logarithmic axis: those of exactly 0 a decade below the smallest other one.
+
+    Parameters
+    ----------
+    losses : array-like of shape (n,)
+        Finite and not negative.
+    """
+    losses = np.asarray(losses, dtype=np.float64)
+    zero = losses == 0
+    if not zero.any():
+        return LogLosses(losses.copy(), None)
+    positive = losses[~zero]
+    floor = max(float(positive.min()) / 10, 1e-300) if len(positive) else _FLOOR_OF_ZEROS
+    return LogLosses(np.where(zero, floor, losses), floor)
+
+
+class ParetoFrontDisplay:
+    """The Pareto front of a fit: loss against description length, the chosen formula marked.
+
+    Parameters
+    ----------
+    description_length : array-like of shape (n_candidates,)
+        Bits of the formulas, in rising order.
+    loss : array-like of shape (n_candidates,)
+        NMSE of each candidate.
+    formulas : sequence of str, of length n_candidates
+    chosen : int or None, default=None
+        Index of the candidate that predicts; None marks none.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+    figure_ : matplotlib Figure
+    line_ : matplotlib Line2D
+        The steps of the front; a loss of exactly 0 is drawn a decade below the smallest other one, at a
+        tick labelled 0.
+    chosen_ : matplotlib Line2D or None
+        The mark of the chosen candidate.
+    labels_ : list of matplotlib Annotation
+        The formulas that have room, first of the chosen candidate, then of those at which the loss falls the
+        most.
+
+    Examples
+    --------
+    >>> import matplotlib
+    >>> matplotlib.use("Agg")
+    >>> from dgsr.reporting.displays import ParetoFrontDisplay
+    >>> display = ParetoFrontDisplay([1, 3], [0.5, 0.0], ["x", "2*x"], chosen=1).plot()
+    >>> [label.get_text() for label in display.labels_]
+    ['2*x', 'x']
+    """
+
+    def __init__(
+        self,
+        description_length: Sequence[float],
+        loss: Sequence[float],
+        formulas: Sequence[str],
+        *,
+        chosen: int | None = None,
+    ) -> None:
+        self.description_length = description_length
+        self.loss = loss
+        self.formulas = formulas
+        self.chosen = chosen
+
+    @classmethod
+    def from_estimator(cls, estimator: Any, *, ax: Axes | None = None) -> ParetoFrontDisplay:
+        """Plot the front of a fitted `DGSRRegressor`.
+
+        Parameters
+        ----------
+        estimator : DGSRRegressor
+        ax : matplotlib Axes, optional
+            Where to plot; by default on a new figure.
+
+        Raises
+        ------
+        ImportError
+            If matplotlib is not installed.
+        sklearn.exceptions.NotFittedError
+            If `estimator` is not fitted.
+        ValueError
+            If the fit has several outputs.
+        """
+        check_one_output(estimator)
+        front = estimator.pareto_front_
+        return cls.from_front(front, chosen=front.index_of(estimator.expression_), ax=ax)
+
+    @classmethod
+    def from_front(
+        cls, front: Sequence[Candidate], *, chosen: int | None = None, ax: Axes | None = None
+    ) -> ParetoFrontDisplay:
+        """Plot a front; see `ParetoFront.plot`.
+
+        Parameters
+        ----------
+        front : ParetoFront
+        chosen : int, optional
+            Index of the candidate that is marked.
+        ax : matplotlib Axes, optional
+            Where to plot; by default on a new figure.
+
+        Raises
+        ------
+        ImportError
+            If matplotlib is not installed.
+        """
+        display = cls(
+            [candidate.description_length for candidate in front],
+            [candidate.loss for candidate in front],
+            [candidate.expression.text for candidate in front],
+            chosen=chosen,
+        )
+        return display.plot(ax=ax)
+
+    def plot(self, *, ax: Axes | None = None) -> ParetoFrontDisplay:
+        """Plot on `ax`, or on a new figure; ImportError if matplotlib is not installed."""
+        ax = axes_of(ax)
+        from matplotlib.ticker import MaxNLocator
+
+        self.ax_, self.figure_ = ax, figure_of(ax)
+        losses = log_losses(self.loss)
+        (self.line_,) = ax.step(
+            self.description_length, losses.values, where="post", marker="o", markersize=4, linewidth=1.2
+        )
+        self.chosen_ = None if self.chosen is None else self._mark(self.chosen, losses.values)
+        ax.margins(x=0.12, y=0.12)
+        scale_losses(ax, losses)
+        ax.xaxis.set_major_locator(MaxNLocator(integer=True))
+        ax.set(xlabel="description length (bits)", ylabel="loss (NMSE)")
+        if self.chosen_ is not None:
+            ax.legend(loc="upper right", frameon=False)
+        self.labels_ = self._label(losses.values)
+        return self
+
+    def _mark(self, chosen: int, losses: np.ndarray) -> Line2D:
+        (mark,) = self.ax_.plot(
+            [self.description_length[chosen]],
+            [losses[chosen]],
+            linestyle="none",
+            marker="D",
+            markersize=8,
+            markerfacecolor="none",
+            markeredgewidth=1.8,
+            color="C1",
+            label="chosen",
+        )
+        return mark
+
+    def _label(self, losses: np.ndarray) -> list[Annotation]:
+        """Write the formulas for which there is room without overlapping each other or points."""
+        from matplotlib.transforms import Bbox
+
+        falls = np.concatenate([[0.0], -np.diff(np.log(losses))])
+        others = [i for i in np.argsort(-falls, kind="stable").tolist() if i != self.chosen]
+        corners = self.ax_.transData.transform(np.column_stack([self.description_length, losses]))
+        points = _along_steps(corners)
+        legend = self.ax_.get_legend()
+        taken = [] if legend is None else [legend.get_window_extent()]
+        inside = self.ax_.get_window_extent()
+        labels: list[Annotation] = []
+        for i in others if self.chosen is None else [self.chosen, *others]:
+            if len(labels) == _N_LABELS:
+                break
+            for right, up, horizontal, vertical in _LABEL_PLACES:
+                label = self.ax_.annotate(
+                    _shortened(self.formulas[i]),
+                    (self.description_length[i], losses[i]),
+                    xytext=(right, up),
+                    textcoords="offset points",
+                    horizontalalignment=horizontal,
+                    verticalalignment=vertical,
+                    fontsize="small",
+                    color="C1" if i == self.chosen else None,
+                )
+                label.set_parse_math(False)  # a dollar in a column's name is a dollar
+                box = label.get_window_extent()
+                is_free = (
+                    inside.containsx(box.x0) and inside.containsx(box.x1) and not box.count_contains(points)
+                )
+                if is_free and not box.count_overlaps(taken):
+                    taken.append(Bbox(box))
+                    labels.append(label)
+                    break
+                label.remove()
+        return labels
+
+
+def _along_steps(corners: np.ndarray) -> np.ndarray:
+    """Return points every few pixels on the steps through `corners`, of shape (n, 2)."""
+    path = [corners[0]]
+    for before, after in pairwise(corners):
+        path += [np.array([after[0], before[1]]), after]
+    pieces = [
+        np.linspace(start, end, 2 + int(np.abs(end - start).max() / 3)) for start, end in pairwise(path)
+    ]
+    return np.concatenate([corners, *pieces])
+
+
+def _shortened(formula: str) -> str:
+    return formula if len(formula) <= _LABEL_LENGTH else formula[: _LABEL_LENGTH - 1] + "…"
+
+
+def scale_losses(ax: Axes, losses: LogLosses) -> None:
+    """Make the vertical axis logarithmic, with a tick "0" where losses of 0 are drawn."""
+    ax.set_yscale("log")
+    if losses.floor is None:
+        return
+    low, high = ax.get_ylim()
+    ticks = [tick for tick in ax.get_yticks() if max(low, 2 * losses.floor) <= tick <= high]
+    ax.set_yticks([losses.floor, *ticks], ["0", *(f"{tick:g}" for tick in ticks)])
+    ax.set_yticks([], minor=True)
+    ax.set_ylim(low, high)
+
+
+def check_one_output(estimator: Any) -> None:
+    """Raise an error if an estimator is not fitted, or to several outputs."""
+    check_is_fitted(estimator)
+    if hasattr(estimator, "estimators_"):
+        n_outputs = len(estimator.estimators_)
+        raise ValueError(f"The fit has {n_outputs} outputs; give one of its estimators_ to plot that output.")
+
+
+def axes_of(ax: Axes | None) -> Axes:
+    try:
+        from matplotlib import pyplot
+    except ImportError:
+        raise ImportError("Plots need matplotlib; install it with pip install dgsr[plot].") from None
+    return pyplot.subplots()[1] if ax is None else ax
+
+
+def figure_of(ax: Axes) -> Figure:
+    figure: Any = ax.figure
+    return figure
