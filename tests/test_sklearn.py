@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import itertools
 import pickle
+import re
 
 import numpy as np
 import pandas as pd
@@ -280,6 +281,25 @@ def test_the_picture_of_a_fitted_estimator_has_the_formula_and_the_front():
     assert "<b>" not in page.split("sk-")[0]
     ours, theirs = page.split("<style>", 1)[0], model._repr_mimebundle_()["text/html"]
     assert theirs.startswith(ours)
+
+
+def captions(estimator):
+    """What stands below the names in scikit-learn's picture of an estimator."""
+    return re.findall('<div class="caption">(.*?)</div>', estimator._repr_html_())
+
+
+def test_the_picture_of_a_pipeline_or_a_search_has_the_formula_below_the_name():
+    table, targets = pd.DataFrame(X, columns=["<b>", "b&c"]), X[:, 0] * X[:, 1]
+    pipeline = make_pipeline(FunctionTransformer(), small(library="koza"))
+    assert "x1" not in str(captions(pipeline))
+    formula = "`&lt;b&gt;`*`b&amp;c`"
+    assert captions(pipeline.fit(table, targets))[-1] == formula
+    assert (
+        captions(GridSearchCV(small(library="koza"), {"max_length": [9]}, cv=2).fit(table, targets))[-1]
+        == formula
+    )
+    pipeline.fit(table, np.column_stack([targets, X[:, 0]]))
+    assert captions(pipeline)[-1] == f"{formula}; `&lt;b&gt;`"
 
 
 def test_a_front_is_a_table_in_text_and_html():

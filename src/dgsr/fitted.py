@@ -224,6 +224,21 @@ class FittedRegressor(RegressorMixin, BaseEstimator):
             f"{front.to_html(front.index_of(self.expression_))}</details>"
         )
 
+    def _sk_visual_block_(self) -> Any:
+        """Return the box of the estimator in scikit-learn's pictures, with the formula below its name."""
+        # scikit-learn has no public name for it; where this fails it draws a box without the formula.
+        from sklearn.utils._repr_html.estimator import _VisualBlock
+
+        formulas = getattr(self, "expression_", [])
+        formulas = formulas if isinstance(formulas, list) else [formulas]
+        return _VisualBlock(
+            "single",
+            self,
+            names=type(self).__name__,
+            name_details=str(self),
+            name_caption="; ".join(formula.shortened().text for formula in formulas) or None,
+        )
+
     @property
     def sympy_expr_(self) -> Any:
         check_is_fitted(self)
