@@ -101,9 +101,10 @@ def lint(session: nox.Session) -> None:
 
 @nox.session
 def types(session: nox.Session) -> None:
-    """Check types."""
+    """Check types: those of the package, and those that a user's script sees."""
     install(session, "-e", ".[plot]", "mypy")
     session.run("mypy", *session.posargs)
+    session.run("mypy", "--strict", "--config-file=", "tests/typed_user_script.py")
 
 
 @nox.session

@@ -38,10 +38,12 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _ROOMS:
-        raise AttributeError(f"module 'dgsr' has no attribute {name!r}")
-    return getattr(import_module(_ROOMS[name]), name)
+if not TYPE_CHECKING:  # else a type checker believes every name
+
+    def __getattr__(name: str) -> Any:
+        if name not in _ROOMS:
+            raise AttributeError(f"module 'dgsr' has no attribute {name!r}")
+        return getattr(import_module(_ROOMS[name]), name)
 
 
 def __dir__() -> list[str]:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self, overload
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils import estimator_html_repr
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
@@ -21,6 +22,7 @@ from dgsr.pareto import SELECTIONS, Candidate, ParetoFront
 from dgsr.preprocessing import check_numbers
 
 if TYPE_CHECKING:
+    import sympy
     from matplotlib.axes import Axes
     from sklearn.metrics import PredictionErrorDisplay
 
@@ -39,22 +41,33 @@ _OF_EACH_OUTPUT = (
 class FittedRegressor(RegressorMixin, BaseEstimator):
     """The methods that a regressor has once its `fit` has chosen a formula."""
 
+    # The types are those of a fit of one output.
     expression_: Expression
     pareto_front_: ParetoFront
     loss_: str
+    n_evaluations_: int
+    history_: list[dict[str, float]]
+    stop_reason_: str
+    generator_: str
     estimators_: list[Self]
     library_: Library
     random_state_: int | None
+    n_features_in_: int
+    feature_names_in_: np.ndarray
     _rows: tuple[np.ndarray, np.ndarray, np.ndarray | None]  # rows of the fit with targets and weights
+
+    if TYPE_CHECKING:  # scikit-learn has no types
+
+        def score(self, X: Any, y: Any, sample_weight: Any = None) -> float: ...
 
     @overload
     def predict(
         self, X: Any, index: int | str | None = None, *, return_std: Literal[False] = False
-    ) -> np.ndarray: ...
+    ) -> NDArray[np.float64]: ...
     @overload
     def predict(
         self, X: Any, index: int | str | None = None, *, return_std: Literal[True]
-    ) -> tuple[np.ndarray, np.ndarray]: ...
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]: ...
     def predict(self, X, index=None, *, return_std=False):
         """Evaluate a formula, or that of every output.
 
@@ -240,7 +253,7 @@ class FittedRegressor(RegressorMixin, BaseEstimator):
         )
 
     @property
-    def sympy_expr_(self) -> Any:
+    def sympy_expr_(self) -> sympy.Expr:
         check_is_fitted(self)
         if hasattr(self, "estimators_"):
             return [one.sympy_expr_ for one in self.estimators_]

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from numbers import Integral, Real
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
 import numpy as np
-from sklearn.base import _fit_context
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 
 from dgsr import saving
@@ -39,6 +39,13 @@ from dgsr.search import OBJECTIVES
 
 if TYPE_CHECKING:
     from dgsr.generator.generator import Generator
+
+    _Method = TypeVar("_Method", bound=Callable[..., Any])
+
+    def _fit_context(*, prefer_skip_nested_validation: bool) -> Callable[[_Method], _Method]:
+        """Return the decorator of `fit`; the types of scikit-learn's would hide those of `fit`."""
+else:
+    from sklearn.base import _fit_context
 
 
 class DGSRRegressor(FittedRegressor):
@@ -170,7 +177,8 @@ class DGSRRegressor(FittedRegressor):
         Name of the generator used, ``"untrained"`` or ``"none"``.
     estimators_ : list of DGSRRegressor, of length n_outputs
         The fits of the columns of `y`, only when it has several. The attributes above, but for
-        `random_state_` and `library_`, are then lists with an entry for each column.
+        `random_state_` and `library_`, are then lists with an entry for each column; a type checker is
+        told of one column, and knows the attributes of the entries of `estimators_`.
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Only when `X` has column names that are all strings.
@@ -285,7 +293,7 @@ class DGSRRegressor(FittedRegressor):
         self.callback = callback
 
     @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> DGSRRegressor:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Search for the formula behind the data, or for one of every column of `y`.
 
         Parameters
@@ -318,18 +326,26 @@ class DGSRRegressor(FittedRegressor):
         X, y, sample_weight = checked(self, X, y, sample_weight)
         if y.ndim == 1:
             return self._fit_one(X, y, sample_weight, last)
-
-        def fit_one(parameters: dict[str, Any], target: np.ndarray, last: LastFit | None) -> DGSRRegressor:
-            one = type(self)(**parameters)
-            one.n_features_in_ = self.n_features_in_
-            if hasattr(self, "feature_names_in_"):
-                one.feature_names_in_ = self.feature_names_in_
-            return one._fit_one(X, target, sample_weight, last)
-
-        self._take_outputs(fit_each(self.get_params(deep=False), y, last, fit_one))
+        fit_output = partial(self._fit_output, X, sample_weight)
+        self._take_outputs(fit_each(self.get_params(deep=False), y, last, fit_output))
         if self.warm_start:
             self._last_fit = [getattr(one, "_last_fit", None) for one in self.estimators_]
         return self
+
+    def _fit_output(
+        self,
+        X: np.ndarray,
+        sample_weight: np.ndarray | None,
+        parameters: dict[str, Any],
+        target: np.ndarray,
+        last: LastFit | None,
+    ) -> Self:
+        """Return another estimator with these parameters, fitted to one of several targets."""
+        one = type(self)(**parameters)
+        one.n_features_in_ = self.n_features_in_
+        if hasattr(self, "feature_names_in_"):
+            one.feature_names_in_ = self.feature_names_in_
+        return one._fit_one(X, target, sample_weight, last)
 
     def _fit_one(
         self,
@@ -337,7 +353,7 @@ class DGSRRegressor(FittedRegressor):
         y: np.ndarray,
         sample_weight: np.ndarray | None,
         last: LastFit | list[LastFit | None] | None,
-    ) -> DGSRRegressor:
+    ) -> Self:
         """Search for the formula of one target, whose data are checked."""
         names = self._feature_names()
         library = library_over(self.library, X.shape[1])
@@ -353,7 +369,7 @@ class DGSRRegressor(FittedRegressor):
         check_loss(self.loss, targets)
         parameters = self.get_params(deep=False)
         begin = Beginning.of(parameters, self.library_, last)
-        self.random_state_: int | None = begin.random_state
+        self.random_state_ = begin.random_state
         searches = planned(parameters, (X, y, sample_weight), names, demands, begin, self._resolve_generator)
         self._run(searches, begin.search)
         if self.warm_start:
@@ -402,7 +418,7 @@ class DGSRRegressor(FittedRegressor):
         self.history_ = searches.history
         self.stop_reason_ = searches.stop_reason
 
-    def _fit_constant(self, value: float) -> DGSRRegressor:
+    def _fit_constant(self, value: float) -> Self:
         if self.required is not None and len(self.required):
             raise ValueError(
                 f"y is {value:g} in every row, and required={[*self.required]} asks for more than a number; "

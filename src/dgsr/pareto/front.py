@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, overload
 
 import numpy as np
 
@@ -180,7 +180,11 @@ class ParetoFront(Sequence[Candidate]):
     def __len__(self) -> int:
         return len(self._candidates)
 
-    def __getitem__(self, index: Any) -> Any:
+    @overload
+    def __getitem__(self, index: int) -> Candidate: ...
+    @overload
+    def __getitem__(self, index: slice) -> ParetoFront: ...
+    def __getitem__(self, index: int | slice) -> Candidate | ParetoFront:
         if isinstance(index, slice):
             held_out = None if self.held_out is None else self.held_out[index]
             return ParetoFront(
