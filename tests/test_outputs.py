@@ -81,6 +81,27 @@ def test_the_seconds_are_those_of_all_outputs_together():
     assert limits
 
 
+def raising(error):
+    def callback(progress):
+        raise error
+
+    return callback
+
+
+@pytest.mark.parametrize("callback", [lambda progress: True, raising(StopIteration)], ids=["true", "stop"])
+def test_a_callback_ends_the_search_of_one_output_and_the_next_begins(callback):
+    model = small(max_evaluations=1e6, callback=callback).fit(X, NOISY)
+    assert model.stop_reason_ == ["callback", "callback"]
+    assert np.isfinite(model.predict(X)).all()
+
+
+def test_an_interrupt_ends_the_search_of_one_output_and_the_next_begins():
+    with pytest.warns(UserWarning, match="The search was interrupted") as caught:
+        model = small(callback=raising(KeyboardInterrupt)).fit(X, NOISY)
+    assert model.stop_reason_ == ["interrupted", "interrupted"]
+    assert {warning.filename for warning in caught} == {__file__}
+
+
 def test_another_candidate_and_deviations_are_those_of_every_output(noisy):
     of_each = [one.predict(X, index="accuracy") for one in noisy.estimators_]
     np.testing.assert_array_equal(noisy.predict(X, index="accuracy"), np.column_stack(of_each))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from numbers import Integral, Real
@@ -15,15 +13,15 @@ from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 
 from dgsr import saving
 from dgsr.constants.scaling import check_can_scale
-from dgsr.constants.uncertainty import Uncertainty
 from dgsr.expressions.constraints import Constraints
 from dgsr.expressions.expression import Expression
 from dgsr.expressions.library import Library, library_over
 from dgsr.fitted import FittedRegressor
-from dgsr.pareto import SELECTIONS, Candidate, ParetoFront
+from dgsr.pareto import SELECTIONS, ParetoFront
 from dgsr.passes import (
     Beginning,
     Demands,
+    Last,
     LastFit,
     Loss,
     Outcome,
@@ -34,7 +32,8 @@ from dgsr.passes import (
 )
 from dgsr.preprocessing import check_spread, checked
 from dgsr.reporting.facts import evenly_spaced_rows
-from dgsr.reporting.progress import SearchCallback, print_line, printable, search_shown
+from dgsr.reporting.progress import SearchCallback, print_result, search_shown
+from dgsr.reporting.warning import warn_caller
 from dgsr.search import OBJECTIVES
 
 if TYPE_CHECKING:
@@ -231,7 +230,7 @@ class DGSRRegressor(FittedRegressor):
         "callback": [callable, None],
     }
 
-    _last_fit: LastFit | list[LastFit | None]
+    _last_fit: Last
 
     def __init__(
         self,
@@ -347,13 +346,7 @@ class DGSRRegressor(FittedRegressor):
             one.feature_names_in_ = self.feature_names_in_
         return one._fit_one(X, target, sample_weight, last)
 
-    def _fit_one(
-        self,
-        X: np.ndarray,
-        y: np.ndarray,
-        sample_weight: np.ndarray | None,
-        last: LastFit | list[LastFit | None] | None,
-    ) -> Self:
+    def _fit_one(self, X: np.ndarray, y: np.ndarray, sample_weight: np.ndarray | None, last: Last) -> Self:
         """Search for the formula of one target, whose data are checked."""
         names = self._feature_names()
         library = library_over(self.library, X.shape[1])
@@ -377,19 +370,14 @@ class DGSRRegressor(FittedRegressor):
             state.pop("islands", None)  # a search begins with what they found together
             self._last_fit = LastFit(begin.n_fits + 1, self.library_, scales, state)
         if self.verbose:
-            loss = min(candidate.loss for candidate in self.pareto_front_)
-            line = (
-                f"{self.n_evaluations_:,} evaluations, best NMSE {loss:.3g}, stopped: {self.stop_reason_}; "
-                f"chosen: {self.expression_}"
-            )
-            print_line(printable(line))
+            print_result(self)
         return self
 
     def _run(self, searches: Passes, state: dict[str, Any] | None) -> None:
         """Search, and leave a fitted estimator behind however it ends."""
         n_rows = len(searches.prepared.data.y)
         if n_rows < 3:
-            _warn(
+            warn_caller(
                 f"So few rows ({n_rows}) cannot tell formulas apart, because nearly every one can be "
                 "fitted to them; give more."
             )
@@ -400,14 +388,9 @@ class DGSRRegressor(FittedRegressor):
             if searches.outcome is not None:
                 self._take(searches, searches.outcome)
         if searches.stop_reason == "interrupted":
-            _warn("The search was interrupted; the best formulas so far are kept.")
-        linear = outcome.better_linear_model()
-        if linear is not None:
-            _warn(
-                f"A linear model of all columns predicts rows left out better than the chosen formula (NMSE "
-                f"{linear:.3g}, formula {outcome.chosen.leave_one_out:.3g}); the data may have no shorter "
-                "law, or the search may need more time."
-            )
+            warn_caller("The search was interrupted; the best formulas so far are kept.")
+        if caveat := outcome.caveat():
+            warn_caller(caveat)
 
     def _take(self, searches: Passes, outcome: Outcome) -> None:
         """Set the attributes of the fit."""
@@ -424,12 +407,10 @@ class DGSRRegressor(FittedRegressor):
                 f"y is {value:g} in every row, and required={[*self.required]} asks for more than a number; "
                 "require nothing, or give targets that vary."
             )
-        _warn(f"y is {value:g} in every row; the formula is that number.")
-        library = Library("constant", (), True, self.n_features_in_)
-        self.expression_ = Expression(library, [library.index["const"]], [value], self._feature_names())
-        certain = Uncertainty(0.0, np.zeros((1, 1)), np.zeros(1), 0.0)
-        candidate = Candidate(1, 0.0, self.expression_, certain)
-        self.pareto_front_ = ParetoFront([candidate], tolerance=self.tolerance)
+        warn_caller(f"y is {value:g} in every row; the formula is that number.")
+        names = self._feature_names()
+        self.pareto_front_ = ParetoFront.of_number(value, self.n_features_in_, names, self.tolerance)
+        self.expression_ = self.pareto_front_[0].expression
         self.n_evaluations_ = 0
         self.history_ = []
         self.loss_ = "squared"
@@ -448,14 +429,6 @@ class DGSRRegressor(FittedRegressor):
 
         self.generator_, generator = choose_generator(self.generator, self.library_, constraints, seed)
         return generator
-
-
-def _warn(message: str) -> None:
-    """Warn at the line that called for the fit: the nearest one in neither this package nor scikit-learn."""
-    frame, level = sys._getframe(1), 2
-    while frame.f_back is not None and frame.f_globals["__name__"].partition(".")[0] in ("dgsr", "sklearn"):
-        frame, level = frame.f_back, level + 1
-    warnings.warn(message, stacklevel=level)
 
 
 def load(path: str | Path) -> DGSRRegressor:

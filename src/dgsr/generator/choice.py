@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from functools import lru_cache
 from pathlib import Path
 
@@ -12,6 +11,7 @@ from dgsr.generator.adaptation import adapted, can_adapt
 from dgsr.generator.checkpoints import WEIGHTS, GeneratorInfo, folder_of, list_generators, load_generator
 from dgsr.generator.config import CONFIGS
 from dgsr.generator.generator import Generator
+from dgsr.reporting.warning import warn_caller
 
 
 def _loaded(name_or_path: str | Path) -> Generator:
@@ -83,10 +83,9 @@ def choose_generator(
     if chosen == "auto":
         found = find_generator(library)
         if found is None:
-            warnings.warn(
+            warn_caller(
                 f"No generator that comes with dgsr knows the operators {', '.join(library.operators)}; the "
-                "search has an untrained one. Set generator=None to search without, or pretrain one.",
-                stacklevel=5,
+                "search has an untrained one. Set generator=None to search without, or pretrain one."
             )
         chosen = "untrained" if found is None else found
     if chosen == "untrained":

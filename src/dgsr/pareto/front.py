@@ -10,6 +10,7 @@ import numpy as np
 from dgsr.constants.uncertainty import Uncertainty, uncertainty_of
 from dgsr.expressions.expression import Expression
 from dgsr.expressions.formula_prior import description_length
+from dgsr.expressions.library import Library
 from dgsr.expressions.soundness import weak_points
 from dgsr.pareto.archive import NOTICEABLE
 from dgsr.population import DataSet, Population
@@ -176,6 +177,16 @@ class ParetoFront(Sequence[Candidate]):
         if held_out is not None:
             held_out_losses = Population.from_expressions([c.expression for c in candidates]).nmse(held_out)
         return cls(candidates, data.n_effective, tolerance, held_out_losses, len(left_off))
+
+    @classmethod
+    def of_number(
+        cls, value: float, n_features: int, feature_names: Sequence[str] | None, tolerance: float
+    ) -> ParetoFront:
+        """Return the front of a target that is the same number in every row."""
+        library = Library("constant", (), True, n_features)
+        formula = Expression(library, [library.index["const"]], [value], feature_names)
+        certain = Uncertainty(0.0, np.zeros((1, 1)), np.zeros(1), 0.0)
+        return cls([Candidate(formula.complexity, 0.0, formula, certain)], tolerance=tolerance)
 
     def __len__(self) -> int:
         return len(self._candidates)

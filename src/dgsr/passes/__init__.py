@@ -1,6 +1,6 @@
 """The searches of a fit, one after the other: what a formula is judged by, and what comes of it."""
 
-from dgsr.passes.beginning import Beginning, LastFit
+from dgsr.passes.beginning import Beginning, Last, LastFit
 from dgsr.passes.demands import Demands
 from dgsr.passes.losses import Loss, check_loss
 from dgsr.passes.outputs import fit_each
@@ -10,6 +10,7 @@ from dgsr.passes.run import Outcome, Passes
 __all__ = [
     "Beginning",
     "Demands",
+    "Last",
     "LastFit",
     "Loss",
     "Outcome",

@@ -29,6 +29,10 @@ class LastFit(NamedTuple):
     search: dict[str, Any]  # of `Search.state_dict`
 
 
+#: What a fit goes on from: the last one, those of several targets, or nothing.
+Last = LastFit | list[LastFit | None] | None
+
+
 class Beginning(NamedTuple):
     """Where a fit begins."""
 
@@ -40,12 +44,7 @@ class Beginning(NamedTuple):
     checkpoint: Checkpoint | None
 
     @classmethod
-    def of(
-        cls,
-        parameters: Mapping[str, Any],
-        library: Library,
-        last: LastFit | list[LastFit | None] | None,
-    ) -> Beginning:
+    def of(cls, parameters: Mapping[str, Any], library: Library, last: Last) -> Beginning:
         """Return where a fit begins.
 
         Parameters

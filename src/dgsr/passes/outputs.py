@@ -8,7 +8,7 @@ from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
-from dgsr.passes.beginning import OTHER_DATA, LastFit
+from dgsr.passes.beginning import OTHER_DATA, Last, LastFit
 
 
 class _Fitted(Protocol):
@@ -21,7 +21,7 @@ _Estimator = TypeVar("_Estimator", bound=_Fitted)
 def fit_each(
     parameters: Mapping[str, Any],
     targets: np.ndarray,
-    last: LastFit | list[LastFit | None] | None,
+    last: Last,
     fit_one: Callable[[dict[str, Any], np.ndarray, LastFit | None], _Estimator],
 ) -> list[_Estimator]:
     """Fit every column of the targets by itself.

@@ -44,13 +44,19 @@ class Outcome(NamedTuple):
     rows: Prepared  # with the weights of the pass
     bits: float  # description length of the chosen formula and its residuals; -inf for an exact fit
 
-    def better_linear_model(self) -> float | None:
-        """Return the leave-one-out NMSE of a linear model of all columns if it is below the formula's."""
+    def caveat(self) -> str | None:
+        """Return what to say where a linear model of all columns has a lower leave-one-out NMSE, or None."""
         linear = linear_leave_one_out(self.rows.fitted)
         # A law that is linear loses as much by rounding its constants (`dgsr.finishing`).
         rounding = SIGNIFICANT * (1 + len(self.chosen.expression.constants)) / self.rows.fitted.n_effective
         is_better = linear < min(self.chosen.leave_one_out * np.exp(-rounding), 1.0)
-        return linear if is_better and self.chosen.loss > self.front.tolerance else None
+        if not is_better or self.chosen.loss <= self.front.tolerance:
+            return None
+        return (
+            f"A linear model of all columns predicts rows left out better than the chosen formula (NMSE "
+            f"{linear:.3g}, formula {self.chosen.leave_one_out:.3g}); the data may have no shorter law, or "
+            "the search may need more time."
+        )
 
 
 class Passes:

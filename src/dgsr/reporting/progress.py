@@ -114,6 +114,16 @@ def print_line(line: str) -> None:
     Console(highlight=False).print(Text(line), soft_wrap=True)
 
 
+def print_result(estimator: Any) -> None:
+    """Print in a line what the fit of a `DGSRRegressor` to one target has found."""
+    loss = min(candidate.loss for candidate in estimator.pareto_front_)
+    line = (
+        f"{estimator.n_evaluations_:,} evaluations, best NMSE {loss:.3g}, stopped: {estimator.stop_reason_}; "
+        f"chosen: {estimator.expression_}"
+    )
+    print_line(printable(line))
+
+
 def printable(text: str) -> str:
     """Return `text` in one line, with escapes for what would command a terminal or deceive its reader."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
