@@ -26,7 +26,7 @@ NOISY = np.column_stack(
 
 
 def small(**parameters):
-    return DGSRRegressor(**{"generator": None, "max_evaluations": 2_000, "random_state": 0, **parameters})
+    return DGSRRegressor(**{"generator": None, "max_evaluations": 1_000, "random_state": 0, **parameters})
 
 
 @pytest.fixture(scope="module")
@@ -59,11 +59,11 @@ def test_the_attributes_of_a_fit_are_lists_over_the_outputs(laws):
 def test_an_output_is_fitted_as_it_would_be_alone_with_its_share_of_the_budget(noisy, order):
     model = small().fit(X, NOISY[:, order])
     for column, front in zip(order, model.pareto_front_):
-        alone = small(max_evaluations=1_000).fit(X, NOISY[:, column])
+        alone = small(max_evaluations=500).fit(X, NOISY[:, column])
         assert str(front) == str(alone.pareto_front_)
     np.testing.assert_array_equal(model.predict(X), noisy.predict(X)[:, order])
     assert model.stop_reason_ == ["max_evaluations"] * 2
-    assert sum(model.n_evaluations_) <= 2_000
+    assert sum(model.n_evaluations_) <= 1_000
 
 
 def test_a_drawn_random_state_repeats_a_fit_of_several_outputs(noisy):
@@ -156,7 +156,7 @@ def test_every_output_has_a_checkpoint_of_its_own(tmp_path):
     path = tmp_path / "fit.checkpoint"
     model = small(checkpoint=path, random_state=None).fit(X, NOISY)
     assert sorted(file.name for file in tmp_path.iterdir()) == ["fit.checkpoint.0", "fit.checkpoint.1"]
-    further = small(checkpoint=path, random_state=None, max_evaluations=4_000).fit(X, NOISY)
+    further = small(checkpoint=path, random_state=None, max_evaluations=2_000).fit(X, NOISY)
     assert further.random_state_ == model.random_state_
     assert all(after > before for after, before in zip(further.n_evaluations_, model.n_evaluations_))
 
@@ -173,7 +173,7 @@ def test_a_warm_start_goes_on_with_every_output():
     ("first", "then"), [(NOISY, NOISY[:, 0]), (NOISY[:, 0], NOISY), (NOISY, NOISY[:, [0, 1, 0]])]
 )
 def test_a_warm_start_with_another_number_of_outputs_is_refused(first, then):
-    model = small(warm_start=True, max_evaluations=500).fit(X, first)
+    model = small(warm_start=True, max_evaluations=200).fit(X, first)
     with pytest.raises(ValueError, match="warm_start=True goes on with the columns of X and y"):
         model.fit(X, then)
 
