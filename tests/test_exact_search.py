@@ -298,9 +298,13 @@ def test_a_stage_ends_when_it_is_asked_to(n_asked):
         return len(asked) == n_asked
 
     target = np.sin(np.random.default_rng(0).normal(size=ROWS))[choose_points(columns)]
-    program = np.zeros(30, dtype=np.int64)
-    assert find_law(STAGES, target, bank_at(columns), lambda program, n: True, program, should_stop) == 0
+    program, looks = np.zeros(30, dtype=np.int64), []
+    arguments = STAGES, target, bank_at(columns), lambda program, n: True, program, should_stop
+    assert find_law(*arguments, looks.append) == 0
     assert len(asked) == n_asked
+    # The first stage is never asked; a stage that was asked once had no time to look.
+    assert looks[0] > 0
+    assert (sum(looks) > looks[0]) == (n_asked > 1)
 
 
 def test_a_bank_that_is_enumerated_in_parts_is_the_same(monkeypatch):

@@ -102,8 +102,24 @@ def test_a_fit_with_a_forbidden_column_finds_the_law_at_once(law):
     settings = {"library": "koza", "generator": None, "random_state": 0, "max_evaluations": 2_000}
     regressor = DGSRRegressor(**settings, forbidden=["x1"]).fit(X, y)
     assert regressor.n_evaluations_ == 1
+    assert regressor.n_looks_ > 0
     assert regressor.stop_reason_ == "exact fit"
     np.testing.assert_allclose(regressor.predict(X), y, rtol=1e-9)
+
+
+def test_looks_of_stages_and_repairs_are_counted():
+    columns = columns_of(2)
+    y = np.sin(np.random.default_rng(0).normal(size=len(columns[0])))
+    counted = []
+    library = get_library("koza", 2)
+    data = DataSet.from_arrays(columns.T, y)
+    solver = ExactSolver(library, data, Constraints().grammar(library), 256, counted.append)
+    solver.solve(0)
+    n_first = sum(counted)
+    solver.solve(1)
+    n_more = sum(counted)
+    solver.repair(population(library, "add x1 x2"))
+    assert 0 < n_first < n_more < sum(counted)
 
 
 @pytest.mark.parametrize("stage", [1, 2])

@@ -32,6 +32,7 @@ _OF_EACH_OUTPUT = (
     "pareto_front_",
     "loss_",
     "n_evaluations_",
+    "n_looks_",
     "history_",
     "stop_reason_",
     "generator_",

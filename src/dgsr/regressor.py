@@ -159,6 +159,10 @@ class DGSRRegressor(FittedRegressor):
         constants; see also `predict(X, index=...)`.
     n_evaluations_ : int
         Number of equations evaluated.
+    n_looks_ : int
+        Number of candidates that exact search examined in its tables, some nanoseconds each; they are no
+        evaluations. 0 where constants are fitted, with ``look_up=False``, and from a file of a version
+        that did not count them.
     history_ : list of dict
         Evaluations, seconds, NMSE of the best formula on all rows (`SearchProgress.best_nmse`) and rewards at
         every call of `callback`.
@@ -397,7 +401,7 @@ class DGSRRegressor(FittedRegressor):
         self.pareto_front_ = outcome.front
         self.expression_ = outcome.chosen.expression
         self.loss_ = outcome.loss if isinstance(outcome.loss, str) else "callable"
-        self.n_evaluations_ = searches.search.n_evaluations
+        self.n_evaluations_, self.n_looks_ = searches.search.n_evaluations, searches.search.budget.n_looks
         self.history_ = searches.history
         self.stop_reason_ = searches.stop_reason
 
@@ -411,7 +415,7 @@ class DGSRRegressor(FittedRegressor):
         names = self._feature_names()
         self.pareto_front_ = ParetoFront.of_number(value, self.n_features_in_, names, self.tolerance)
         self.expression_ = self.pareto_front_[0].expression
-        self.n_evaluations_ = 0
+        self.n_evaluations_ = self.n_looks_ = 0
         self.history_ = []
         self.loss_ = "squared"
         self.stop_reason_ = "constant target"

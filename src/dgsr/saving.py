@@ -29,6 +29,7 @@ FORMAT_VERSION = 2
 _KIND = "dgsr.DGSRRegressor"
 _ATTRIBUTES = {
     "n_evaluations_": int,
+    "n_looks_": int,
     "stop_reason_": str,
     "generator_": str,
     "n_features_in_": int,
@@ -150,7 +151,8 @@ def _rebuilt(estimator: type, header: dict[str, Any], arrays: dict[str, np.ndarr
     """Return the estimator of a file; raise ValueError if a part of it is not as `save` writes it."""
     regressor = _with_parameters(estimator, _entry(header, "parameters", dict))
     attributes = _entry(header, "attributes", dict)
-    attributes = {"loss_": "squared", **attributes}  # which earlier versions had no others than
+    # Earlier versions had no other loss, and counted no looks.
+    attributes = {"loss_": "squared", "n_looks_": 0, **attributes}
     for name, kind in _ATTRIBUTES.items():
         setattr(regressor, name, _entry(attributes, name, kind))
     regressor.library_ = _library(_entry(header, "library", dict), regressor.n_features_in_)

@@ -17,7 +17,7 @@ from dgsr.exact_search.limits import (
     N_POINTS,
     SMALL,
 )
-from dgsr.exact_search.stages import STAGES, Stage, find_law
+from dgsr.exact_search.stages import STAGES, Stage, find_law, ignore
 from dgsr.expressions.constraints import Grammar
 from dgsr.expressions.library import Library
 from dgsr.kernels.evaluate import predictions
@@ -49,6 +49,9 @@ class ExactSolver:
         Programs that do not meet it are not found. Columns that it forbids change nothing that is found.
     size : int
         Number of subprograms in the large bank, in which all stages but the first search.
+    count_looks : callable
+        A function that is called with the looks of each stage and of each repair; see
+        `dgsr.exact_search.limits`.
 
     Attributes
     ----------
@@ -59,8 +62,15 @@ class ExactSolver:
 
     n_stages = 2 + len(STAGES) - _N_FIRST
 
-    def __init__(self, library: Library, data: DataSet, grammar: Grammar, size: int = LARGE) -> None:
-        self.library, self.size = library, size
+    def __init__(
+        self,
+        library: Library,
+        data: DataSet,
+        grammar: Grammar,
+        size: int = LARGE,
+        count_looks: Callable[[int], None] = ignore,
+    ) -> None:
+        self.library, self.size, self._count_looks = library, size, count_looks
         self.grammar = grammar
         columns = np.arange(len(data.columns))
         self._usable = columns[grammar.is_variable[library.first_variable + columns]]  # not forbidden
@@ -92,7 +102,8 @@ class ExactSolver:
             bank = self._bank
             if stage > 0:
                 bank = self._largest = self._large_bank
-            n = find_law(_stages_of(stage), self._target, bank, self._is_law, tokens[0], should_stop)
+            is_law, count = self._is_law, self._count_looks
+            n = find_law(_stages_of(stage), self._target, bank, is_law, tokens[0], should_stop, count)
         return self._population(tokens[: n > 0], np.array([n] if n > 0 else [], dtype=np.int64))
 
     def go_on(self, stage: int) -> None:
@@ -143,6 +154,7 @@ class ExactSolver:
                     break
                 program = near_misses.tokens[b, :width], near_misses.lengths[b]
                 n += repair(*program, *data, tokens[n:], lengths[n:])
+            self._count_looks(LOOKS_OF_REPAIR - int(looks[0]))
         return self._population(tokens[:n], lengths[:n])
 
     def _population(self, tokens: np.ndarray, lengths: np.ndarray) -> Population:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -15,11 +16,13 @@ from dgsr.exact_search.limits import (
     FEWEST_FIRSTS,
     LOOKS_OF_JOIN,
     MOST_FIRST_OF_LAW,
+    MOST_LOOKS_OF_STAGE,
 )
 from dgsr.exact_search.stage_kernels import (
     IN_CONTEXTS,
     IN_SINE,
     LENGTH,
+    LOOKS,
     WHOLE,
     WIDE,
     StageTask,
@@ -125,7 +128,19 @@ def task_of(stage, bank):
     )
 
 
-def find_law(stages, target, bank, accepts, program, should_stop=lambda: False):
+def ignore(n_looks: int) -> None:
+    """Count no looks."""
+
+
+def find_law(
+    stages,
+    target,
+    bank,
+    accepts,
+    program,
+    should_stop: Callable[[], bool] = lambda: False,
+    count_looks: Callable[[int], None] = ignore,
+):
     """Search stage by stage for a program that has the values of a target.
 
     This function is not compiled, so that Ctrl-C is heard ten times a second or so.
@@ -144,6 +159,8 @@ def find_law(stages, target, bank, accepts, program, should_stop=lambda: False):
     should_stop : callable
         A function that returns whether the search should end without a result. It is called about ten times
         a second, but not in the stage "join", which takes a millisecond.
+    count_looks : callable
+        A function that is called with the looks of each stage, also of one that was stopped.
 
     Returns
     -------
@@ -152,14 +169,17 @@ def find_law(stages, target, bank, accepts, program, should_stop=lambda: False):
     """
     for stage in stages:
         if stage.kind == WHOLE:
-            n = join(target, bank, False, MOST_FIRST_OF_LAW, np.array([LOOKS_OF_JOIN]), program)
+            looks = np.array([LOOKS_OF_JOIN])
+            n = join(target, bank, False, MOST_FIRST_OF_LAW, looks, program)
+            count_looks(LOOKS_OF_JOIN - int(looks[0]))
         else:
             task, progress = task_of(stage, bank), new_progress()
-            goes_on = True
-            while goes_on:
-                if should_stop():
-                    return 0
+            goes_on, is_stopped = True, False
+            while goes_on and not (is_stopped := should_stop()):
                 goes_on = go_on(task, progress, target, bank, program)
+            count_looks(MOST_LOOKS_OF_STAGE - int(progress[LOOKS]))
+            if is_stopped:
+                return 0
             n = int(progress[LENGTH])
         if n > 0 and accepts(program, n):
             return n

@@ -11,6 +11,8 @@ import numpy as np
 
 from dgsr.population import DataSet
 
+#: What is counted, and added up over islands.
+COUNTS = ("n_evaluations", "n_invalid", "n_looks")
 # Tokens times samples that are evaluated before the clock is read again, in about a tenth of a second.
 _CHUNK = 20_000_000
 # Tokens of a program that is neither short nor long.
@@ -34,12 +36,15 @@ class Budget:
         Programs evaluated so far.
     n_invalid : int
         Those of them that are not finite on some sample, or lack what is required.
+    n_looks : int
+        Candidates that exact search examined so far, in its tables of subprograms. They are no evaluations,
+        and nothing ends by them.
     """
 
     def __init__(self, max_evaluations: int, max_time: float | None) -> None:
         self.limits = max_evaluations, np.inf if max_time is None else max_time
         self.max_evaluations, self.max_time = self.limits
-        self.n_evaluations = self.n_invalid = 0
+        self.n_evaluations = self.n_invalid = self.n_looks = 0
         self._started, self._earlier_seconds = time.perf_counter(), 0.0
 
     def end_at(self, share: float) -> None:
@@ -79,6 +84,10 @@ class Budget:
         self.n_evaluations += len(nmse)
         self.n_invalid += int(np.count_nonzero(np.isinf(nmse)))
 
+    def count_looks(self, n: int) -> None:
+        """Count candidates that exact search examined."""
+        self.n_looks += n
+
     def spent(self) -> str | None:
         """Return the name of the limit that is reached, or None."""
         if self.n_evaluations >= self.max_evaluations:
@@ -98,9 +107,11 @@ class Budget:
 
     def state_dict(self) -> dict[str, Any]:
         """Return what `load_state_dict` needs to go on counting."""
-        return {"n_evaluations": self.n_evaluations, "n_invalid": self.n_invalid, "seconds": self.seconds}
+        counts = {name: getattr(self, name) for name in COUNTS}
+        return {**counts, "seconds": self.seconds}
 
     def load_state_dict(self, saved: dict[str, Any]) -> None:
         """Go on counting from what was saved."""
-        self.n_evaluations, self.n_invalid = saved["n_evaluations"], saved["n_invalid"]
+        for name in COUNTS:
+            setattr(self, name, saved[name])
         self._earlier_seconds, self._started = saved["seconds"], time.perf_counter()

@@ -30,7 +30,7 @@ from joblib.parallel import get_active_backend
 from dgsr.kernels.random import new_state
 from dgsr.pareto import ParetoArchive
 from dgsr.population import DataSet
-from dgsr.search.budget import Budget
+from dgsr.search.budget import COUNTS, Budget
 from dgsr.search.compiling import compile_kernels
 from dgsr.search.evaluation import Evaluation, evaluation_of
 from dgsr.search.scored import Scored
@@ -245,7 +245,7 @@ class Islands(Search):
     def _gather(self, states: list[State]) -> None:
         """Count what the islands evaluated, and take in what they found."""
         for before, after in zip(self._states, states, strict=True):
-            for name in ("n_evaluations", "n_invalid"):
+            for name in COUNTS:
                 n_new = after["budget"][name] - before["budget"][name]
                 setattr(self.budget, name, getattr(self.budget, name) + n_new)
         for i, best in enumerate(self._of_all(states, "archive")):

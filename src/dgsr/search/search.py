@@ -98,8 +98,11 @@ class Search:
         self.nmse_shown: Callable[[ParetoArchive], float] = ParetoArchive.best_nmse
         self.budget = Budget(config.max_evaluations, config.max_time) if budget is None else budget
         self.evaluation = evaluation_of(data, library, constraints, config, self.budget)
-        self.solver = ExactSolver(library, data, self.grammar) if self.evaluation.is_solved else None
-        self._law = None if self.solver is None else self.solver.solve(0)  # holds one program or none
+        self.solver: ExactSolver | None = None
+        self._law: Population | None = None  # holds one program or none
+        if self.evaluation.is_solved:
+            self.solver = ExactSolver(library, data, self.grammar, count_looks=self.budget.count_looks)
+            self._law = self.solver.solve(0)
         # Number of the solver's next stage, and the step to the one after it; stage 0 belongs to the glance.
         self._stage, self._stage_step = 1, 1
         self._n_new = 0  # number of newcomers among the programs of this round
