@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from functools import cache
 from itertools import product
 from math import comb
@@ -13,8 +14,9 @@ from typer.testing import CliRunner
 
 from dgsr.benchmarking import METHODS, read_records, summarise
 from dgsr.benchmarking.drawn import N_TEST, draw_problems
-from dgsr.benchmarking.drawn_runner import _warm, run_drawn
+from dgsr.benchmarking.drawn_runner import run_drawn
 from dgsr.benchmarking.environment import _commit
+from dgsr.benchmarking.fits import _warm
 from dgsr.benchmarking.pairs import compare, mcnemar, summarise_methods, tables, to_markdown
 from dgsr.cli import app
 from dgsr.pareto import Candidate
@@ -163,6 +165,7 @@ def test_a_record_is_plain_json_and_says_what_the_problem_was(prophet):
     assert (record["columns"], record["variables"], record["constants"]) == (2, 2, 0)
     assert (record["rows"], record["max_time"], record["budget"]) == (square().n_rows, 5.0, 10**9)
     assert (record["generator"], record["evaluations"], record["complexity"]) == ("small", 5, 3)
+    assert (record["library"], record["weights"], record["looks"]) == ("physics", None, None)
     names = {"version", "commit", "python", "numpy", "torch", "processor"}
     assert names <= set(record["environment"])
     assert all(record["environment"].values())
@@ -170,6 +173,27 @@ def test_a_record_is_plain_json_and_says_what_the_problem_was(prophet):
 
 def test_the_commit_is_unknown_outside_of_a_checkout(tmp_path):
     assert _commit(tmp_path) == "unknown"
+
+
+def test_the_commit_is_the_last_that_changed_what_runs(tmp_path):
+    def git(*arguments):
+        names = ["-c", "user.name=a", "-c", "user.email=a@example.org"]
+        subprocess.run(["git", "-C", tmp_path, *names, *arguments], check=True, capture_output=True)
+
+    git("init")
+    folder = tmp_path / "src"
+    folder.mkdir()
+    (folder / "runner.py").write_text("1\n")
+    git("add", ".")
+    git("commit", "-m", "sources")
+    commit = _commit(folder)
+    assert len(commit) == 40
+    (tmp_path / "results.jsonl").write_text("{}\n")
+    git("add", ".")
+    git("commit", "-m", "results")
+    assert _commit(folder) == commit
+    (folder / "new.py").write_text("2\n")
+    assert _commit(folder) == commit + "-dirty"
 
 
 def test_all_methods_run_on_a_problem_before_the_next_and_runs_of_the_file_are_not_run_again(

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import re
+import time
 
 import numpy as np
 import pytest
 import torch
 
 from dgsr.benchmarking import METHODS, read_records, run_set, summarise, to_markdown, wilson_interval
+from dgsr.benchmarking.environment import environment
+from dgsr.benchmarking.fits import _warm, described
 from dgsr.expressions import Expression, get_library
 from dgsr.expressions.constraints import Constraints
+from dgsr.generator.checkpoints import folder_of
 from dgsr.generator.config import GeneratorConfig
 from dgsr.generator.generator import Generator
 from dgsr.kernels.random import new_state
+from dgsr.problems import load_set
 
 
 class Oracle:
@@ -33,6 +40,7 @@ class Oracle:
             raise RuntimeError("asked to fail")
         self.expression_ = Expression.from_text("x1*x2", get_library(self.library, X.shape[1]))
         self.n_evaluations_ = self.max_evaluations + self.random_state
+        self.n_looks_, self.generator_ = 7, "untrained"
         self.stop_reason_ = "oracle"
         return self
 
@@ -44,6 +52,9 @@ class Oracle:
 def oracle(monkeypatch):
     monkeypatch.setitem(METHODS, "oracle", Oracle)
     monkeypatch.setattr(Oracle, "fits", 0)
+    _warm.add(("oracle", "koza"))
+    yield
+    _warm.clear()
 
 
 def run(out=None, **options):
@@ -62,6 +73,60 @@ def test_one_run_is_a_plain_json_record():
     assert record["train_nmse"] == record["test_nmse"] == 0.0
     assert record["stop_reason"] == "oracle"
     assert record["seconds"] > 0
+    assert (record["library"], record["rows"], record["sampled_rows"]) == ("koza", 20, None)
+    assert (record["looks"], record["generator"], record["weights"]) == (7, "untrained", None)
+    assert record["environment"] == environment()
+
+
+def test_a_short_fit_that_is_not_recorded_comes_before_the_first():
+    _warm.clear()
+    assert len(run()) == 4
+    assert Oracle.fits == 5
+
+
+def test_a_record_says_which_weights_and_parameters_a_fit_had():
+    regressor = METHODS["exact"](library="koza", max_evaluations=50)
+    regressor.n_evaluations_, regressor.n_looks_, regressor.stop_reason_ = 50, 3, "max_evaluations"
+    regressor.generator_ = "koza-d12"
+    said = described(regressor)
+    weights = folder_of("koza-d12") / "weights.safetensors"
+    assert said["weights"] == hashlib.sha256(weights.read_bytes()).hexdigest()
+    assert said["parameters"] == {"library": "koza", "generator": None, "max_evaluations": 50}
+    regressor.generator_ = "none"
+    assert (described(regressor)["generator"], described(regressor)["weights"]) == (None, None)
+
+
+@pytest.mark.parametrize("other", [{"commit": "c0ffee"}, {"commit": "unknown", "version": "0.0"}, None])
+def test_runs_of_another_commit_are_not_mixed_unless_told(tmp_path, other):
+    out = tmp_path / "runs.jsonl"
+    records = [{**record, "environment": other} for record in run(seeds=1)]
+    if other is None:
+        records = [{k: v for k, v in record.items() if k != "environment"} for record in records]
+    out.write_text("".join(json.dumps(record) + "\n" for record in records))
+    assert run(out, seeds=1) == records  # nothing to add
+    own = re.escape(environment()["commit"])
+    with pytest.raises(
+        ValueError, match=rf"runs\.jsonl' has runs of commit .*, and this is .*{own}.*any_commit"
+    ):
+        run(out)
+    assert len(read_records(out)) == 2
+    run(out, any_commit=True)
+    assert len(read_records(out)) == 4
+
+
+def test_no_run_begins_after_its_time(tmp_path):
+    out = tmp_path / "runs.jsonl"
+    assert run(out, until=time.monotonic()) == read_records(out) == []
+    assert len(run(out, until=time.monotonic() + 60.0)) == 4
+
+
+def test_another_number_of_rows_is_another_run(tmp_path):
+    out = tmp_path / "runs.jsonl"
+    records = [*run(out, seeds=1), *run(out, seeds=1, rows=5)]
+    assert [record["rows"] for record in records] == [20, 20, 5, 5]
+    assert len({row["method"] for row in summarise(records)}) == 2
+    with pytest.raises(ValueError, match="n_rows=5 is not for strogatz_"):
+        load_set("strogatz")[0].with_rows(5)
 
 
 def test_each_run_is_a_line_of_the_file(tmp_path):

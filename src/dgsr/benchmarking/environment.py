@@ -10,19 +10,25 @@ from pathlib import Path
 
 from dgsr.version import __version__
 
+#: What follows the commit where the package or its weights were changed after it.
+CHANGED = "-dirty"
+# The folders of a checkout that runs depend on.
+_SOURCES = ("src", "pretrained")
+
 
 @cache
 def environment() -> dict[str, str]:
-    """Return version and commit of dgsr, the versions of python, numpy and torch, and the processor's name.
+    """Return version and commit of dgsr, the versions of what it computes with, and the processor's name.
 
-    The commit is ``"unknown"`` outside of a checkout, and ends in ``-dirty`` where files were changed.
+    The commit is the last one that changed the package or its weights, so that a commit of results or of
+    pages is the same state of the search. It is ``"unknown"`` outside of a checkout, and ends in ``-dirty``
+    where the package or its weights were changed since.
     """
     return {
         "version": __version__,
         "commit": _commit(Path(__file__).parent),
         "python": platform.python_version(),
-        "numpy": _version("numpy"),
-        "torch": _version("torch"),
+        **{package: _version(package) for package in ("numpy", "numba", "scipy", "sympy", "torch")},
         "processor": _processor(),
     }
 
@@ -37,10 +43,11 @@ def _version(package: str) -> str:
 def _commit(folder: Path) -> str:
     """Return the commit of the sources in a folder, if they are a checkout's and not merely inside of one."""
     tracked = _git(folder, "ls-files", "--error-unmatch", "runner.py")
-    head = _git(folder, "rev-parse", "HEAD")
-    if tracked is None or head is None:
+    sources = [f":(top){name}" for name in _SOURCES]
+    last = _git(folder, "log", "-1", "--format=%H", "--", *sources)
+    if tracked is None or not last:
         return "unknown"
-    return head + ("-dirty" if _git(folder, "status", "--porcelain", "--untracked-files=no") else "")
+    return last + (CHANGED if _git(folder, "status", "--porcelain", "--", *sources) else "")
 
 
 def _git(folder: Path, *arguments: str) -> str | None:

@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 import math
 import os
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import takewhile
 from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
 
+from dgsr.benchmarking.environment import environment
 from dgsr.benchmarking.tables import read_records
 
 
@@ -30,8 +33,10 @@ def record_all(
     n_jobs: int | None,
     out: str | os.PathLike | None,
     callback: Callable[[dict[str, Any]], None] | None,
+    until: float | None = None,
+    any_commit: bool = False,
 ) -> list[dict[str, Any]]:
-    """Make the runs that a file does not have, and return the records of all.
+    """Make the runs that a file does not have, and return the records of all that were made in time.
 
     Parameters
     ----------
@@ -44,9 +49,15 @@ def record_all(
         File that each record is added to as it comes. Runs in the file are not run again unless they failed.
     callback : callable, optional
         A function that is called with each new record.
+    until : float, optional
+        The moment, in seconds of `time.monotonic`, after which no further run begins.
+    any_commit : bool
+        Whether runs may be added to a file with runs of another commit.
 
     Raises
     ------
+    ValueError
+        If runs would be added to a file that has runs of another commit, or runs that do not name theirs.
     OSError
         If `out` cannot be written; it is raised before anything is run.
     """
@@ -55,30 +66,57 @@ def record_all(
         return json.dumps([record.get(entry) for entry in key], sort_keys=True)
 
     by_name = {name(run.identity()): run for run in runs}
-    records = {name(record): record for record in read_records(out)} if out and Path(out).exists() else {}
+    known = read_records(out) if out and Path(out).exists() else []
+    records = {name(record): record for record in known}
     records = {key: record for key, record in records.items() if key in by_name and "error" not in record}
+    missing = [run for key, run in by_name.items() if key not in records]
+    if missing and not any_commit:
+        _refuse_other_commits(out, known)
     if out is not None:
         open(out, "ab").close()  # a file that cannot be written is an error now, and not after a run
-    for record in _in_parallel([run for key, run in by_name.items() if key not in records], n_jobs):
+    in_time = takewhile(lambda _: until is None or time.monotonic() < until, missing)
+    for record in _in_parallel(in_time, n_jobs):
         if out is not None:
             _append(Path(out), record)
         records[name(record)] = record
         if callback is not None:
             callback(record)
-    return [records[key] for key in by_name]
+    return [records[key] for key in by_name if key in records]
+
+
+def commit_of(record: Mapping[str, Any]) -> str:
+    """Return the commit that a record is of, or the version where it was no checkout's."""
+    its = record.get("environment") or {}
+    commit = its.get("commit", "unknown")
+    return f"unknown of version {its['version']}" if commit == "unknown" and "version" in its else commit
+
+
+def _refuse_other_commits(path: str | os.PathLike | None, records: Iterable[Mapping[str, Any]]) -> None:
+    """Raise ValueError if records in a file are of another commit than a run would be now."""
+    own = commit_of({"environment": environment()})
+    others = sorted({commit_of(record) for record in records} - {own})
+    if others:
+        raise ValueError(
+            f"out={str(path)!r} has runs of commit {', '.join(others)}, and this is commit {own}; name "
+            "another file, check out that commit, or allow it with any_commit=True (--any-commit)."
+        )
 
 
 def _record_safely(run: Run) -> dict[str, Any]:
-    """Return the record of a run; an exception is recorded, so that one failure does not end the others."""
+    """Return the record of a run with its environment.
+
+    An exception is recorded, so that one failure does not end the others.
+    """
     try:
-        return run.record()
+        return {**run.record(), "environment": environment()}
     except Exception as error:
-        return {**run.identity(), "error": f"{type(error).__name__}: {error}"}
+        text = f"{type(error).__name__}: {error}"
+        return {**run.identity(), "error": text, "environment": environment()}
 
 
-def _in_parallel(runs: list[Run], n_jobs: int | None) -> Iterable[dict[str, Any]]:
+def _in_parallel(runs: Iterable[Run], n_jobs: int | None) -> Iterable[dict[str, Any]]:
     """Yield the records as runs finish; they begin in their order."""
-    if n_jobs in (None, 1) or len(runs) < 2:
+    if n_jobs in (None, 1):
         return map(_record_safely, runs)
     import joblib
 

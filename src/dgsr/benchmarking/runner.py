@@ -7,13 +7,14 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from dgsr.benchmarking.fits import described, warm_up
 from dgsr.benchmarking.methods import METHODS, check_methods
 from dgsr.benchmarking.recording import finite, nmse, plain, record_all
 from dgsr.benchmarking.recovery import is_recovered
 from dgsr.problems import Problem, load_problem, load_set
 
 # The entries of a record that identify a run.
-_KEY = ("problem", "method", "seed", "budget", "noise", "options")
+_KEY = ("problem", "method", "seed", "budget", "noise", "options", "sampled_rows")
 
 
 class _Run(NamedTuple):
@@ -27,6 +28,7 @@ class _Run(NamedTuple):
     options: Mapping[str, Any]
     noise: float = 0.0
     confirm: bool = True
+    rows: int | None = None
 
     def identity(self) -> dict[str, Any]:
         """Return the entries of the record that are known before the run."""
@@ -38,19 +40,16 @@ class _Run(NamedTuple):
             "budget": int(self.budget),
             "noise": float(self.noise),
             "options": {name: plain(value) for name, value in self.options.items()},
+            "sampled_rows": None if self.rows is None else int(self.rows),
+            "library": self.problem.library,
         }
 
     def record(self) -> dict[str, Any]:
         """Fit the method to the problem's data, and return the record of the run."""
-        problem = self.problem
+        problem = self.problem if self.rows is None else self.problem.with_rows(self.rows)
+        warm_up(self.method, problem.library, self.budget, self._regressor)
         data = problem.sample(self.seed, self.noise)
-        regressor = self.make_regressor(
-            library=problem.library,
-            max_evaluations=self.budget,
-            max_length=problem.max_length,
-            random_state=self.seed,
-            **self.options,
-        )
+        regressor = self._regressor(self.budget)
         start = time.perf_counter()
         regressor.fit(data.X_train, data.y_train)
         seconds = time.perf_counter() - start
@@ -62,14 +61,23 @@ class _Run(NamedTuple):
             "how": recovery.how,
             "confirmed": recovery.confirmed,
             "error_vs_truth": finite(recovery.error),
-            "evaluations": int(regressor.n_evaluations_),
+            "rows": len(data.y_train),
             "seconds": seconds,
             "formula": str(expression.with_feature_names(problem.variable_names)),
             "complexity": expression.complexity,
             "train_nmse": nmse(data.y_train, regressor.predict(data.X_train)),
             "test_nmse": nmse(data.y_test, regressor.predict(data.X_test)),
-            "stop_reason": str(regressor.stop_reason_),
+            **described(regressor),
         }
+
+    def _regressor(self, max_evaluations: int) -> Any:
+        return self.make_regressor(
+            library=self.problem.library,
+            max_evaluations=max_evaluations,
+            max_length=self.problem.max_length,
+            random_state=self.seed,
+            **self.options,
+        )
 
 
 def run_set(
@@ -83,6 +91,8 @@ def run_set(
     *,
     options: Mapping[str, Mapping[str, Any]] | None = None,
     callback: Callable[[dict[str, Any]], None] | None = None,
+    until: float | None = None,
+    any_commit: bool = False,
     **settings: Any,
 ) -> list[dict[str, Any]]:
     """Run every method on every problem of a set with every seed.
@@ -100,7 +110,8 @@ def run_set(
     budget : int
         Most equations that a run evaluates.
     n_jobs : int
-        Number of runs at a time, each in a process with one thread; 1 runs them in this process.
+        Number of runs at a time, each in a process with one thread; 1 runs them in this process. Every
+        process makes one short fit of a method, which is not recorded, before it times one.
     out : path, optional
         File that each record is added to as it comes. Runs in the file are not run again unless they
         failed, so that the same call goes on after it was killed.
@@ -108,22 +119,28 @@ def run_set(
         Further parameters of the regressor, by method.
     callback : callable, optional
         A function that is called with each new record.
+    until : float, optional
+        The moment, in seconds of `time.monotonic`, after which no further run begins.
+    any_commit : bool
+        Whether runs may be added to a file with runs of another commit.
     **settings
-        `noise`, the level of the noise on y (see `Problem.sample`), 0 by default; and `confirm`, whether
-        sympy confirms recovery (see `is_recovered`), True by default.
+        `noise`, the level of the noise on y (see `Problem.sample`), 0 by default; `confirm`, whether
+        sympy confirms recovery (see `is_recovered`), True by default; and `rows`, the number of rows to fit
+        if it is not the problem's own (see `Problem.with_rows`).
 
     Returns
     -------
     list of dict
         The records of all these runs, those read from `out` included, in the order of problem, method and
-        seed: problem, set, method, seed, budget, noise, options, recovered, how, confirmed, error_vs_truth,
-        evaluations, seconds, formula, complexity, train_nmse, test_nmse, stop_reason. Numbers that are not
+        seed: problem, set, method, seed, budget, noise, options, sampled_rows (the setting `rows`), library,
+        recovered, how, confirmed, error_vs_truth, rows, seconds, formula, complexity, train_nmse, test_nmse,
+        what `dgsr.benchmarking.fits.described` says of the fit, and its `environment`. Numbers that are not
         finite are `None`, so that every record is plain JSON. The formula is in the problem's variables.
 
     Raises
     ------
     ValueError
-        If a set, problem or method is unknown.
+        If a set, problem or method is unknown, or runs would be added to a file with runs of another commit.
     OSError
         If `out` cannot be written; it is raised before anything is run.
     """
@@ -137,7 +154,7 @@ def run_set(
         for method in methods
         for seed in seeds
     ]
-    return record_all(runs, _KEY, n_jobs, out, callback)
+    return record_all(runs, _KEY, n_jobs, out, callback, until, any_commit)
 
 
 def _chosen_problems(set_name: str, names: Iterable[str] | None) -> list[Problem]:

@@ -27,13 +27,15 @@ def read_records(path: str | os.PathLike) -> list[dict[str, Any]]:
     return records
 
 
-def wilson_interval(successes: int, n: int) -> tuple[float, float]:
+def wilson_interval(successes: float, n: int) -> tuple[float, float]:
     """Return Wilson's 95% score interval of a success rate.
 
     Parameters
     ----------
-    successes, n : int
-        Number of successes among `n` trials, at least 1.
+    successes : float
+        Number of successes; a sum of shares of successes where trials have one each.
+    n : int
+        Number of trials, at least 1.
 
     Returns
     -------
@@ -88,7 +90,7 @@ def summarise(records: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
     return [_row(*group, groups[group]) for group in order]
 
 
-_VARIANT = ("method", "budget", "noise", "options")
+_VARIANT = ("method", "budget", "noise", "options", "sampled_rows")
 _RUN = ("set", "problem", "seed", *_VARIANT)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from importlib import resources
 from typing import NamedTuple
@@ -97,6 +97,21 @@ class Problem:
         """Return the values, of shape (n_samples,), of the true formula on `X` (n_samples, n_variables)."""
         values = evaluate(self.truth, dict(zip(self.variable_names, X.T)))
         return np.array(np.broadcast_to(values, len(X)), dtype=np.float64)
+
+    def with_rows(self, n_rows: int) -> Problem:
+        """Return the problem with another number of rows to fit, and as many to judge by as before.
+
+        Raises
+        ------
+        ValueError
+            If the rows are split from a table, whose size is the set's.
+        """
+        if self.sampling in ("split", "table"):
+            raise ValueError(
+                f"n_rows={n_rows} is not for {self.name}, whose rows are split from a table; leave it out."
+            )
+        n_test = self.n_samples if self.n_test is None else self.n_test
+        return replace(self, n_samples=n_rows, n_test=n_test)
 
     def sample(self, random_state: int | np.random.SeedSequence = 0, noise: float = 0.0) -> Sample:
         """Draw training and test data.
