@@ -127,6 +127,13 @@ def bench(session: nox.Session) -> None:
         session.run("python", program)
 
 
+@nox.session
+def tables(session: nox.Session) -> None:
+    """Go on with the tables of docs/tables.md, most of them for hours: `nox -s tables -- --hours 2`."""
+    install(session, "-e", ".")
+    session.run("dgsr", "bench", "--table", "all", "--out", "benchmarks/results/tables", *session.posargs)
+
+
 PROJECT = tomllib.loads(Path("pyproject.toml").read_text(encoding="utf-8"))["project"]
 PYTHONS = [line.split(" :: ")[-1] for line in PROJECT["classifiers"] if " :: Python :: 3." in line]
 

@@ -1,6 +1,7 @@
-"""Check the pages: every link to a file of the project leads somewhere, every Python block parses, the page
-of the generators says what their cards say, the page on installing has the versions of pyproject.toml, the
-README can be read on a package index, and the pictures are those that docs/pictures.py draws."""
+"""Check the pages: every link to a file of the project leads somewhere, every Python block parses, the pages
+of the generators and of the tables say what cards and files say, figures that are marked as from a table are
+those of its file, the page on installing has the versions of pyproject.toml, the README can be read on a
+package index, and the pictures are those that docs/pictures.py draws."""
 
 from __future__ import annotations
 
@@ -9,6 +10,8 @@ import sys
 import tomllib
 from pathlib import Path
 
+import benchmark_tables
+import marked_figures
 import models
 import pictures
 from markdown_it import MarkdownIt
@@ -66,6 +69,14 @@ def main() -> None:
         link = str(token.attrs.get("href") or token.attrs.get("src") or "#")
         if not link.startswith(("https://", "#")):
             found.append(f"README.md: a package index cannot follow the link to {link}")
+    if benchmark_tables.PAGE.read_text(encoding="utf-8") != benchmark_tables.page():
+        found.append("docs/tables.md is not what the files say; run python docs/benchmark_tables.py")
+    files = ROOT / benchmark_tables.FOLDER
+    found += [
+        f"{page.relative_to(ROOT)}: {line}"
+        for page in pages
+        for line in marked_figures.wrong_figures(page.read_text(encoding="utf-8"), files)
+    ]
     found += [
         f"docs/pictures/{name}.svg is out of date; run python docs/pictures.py"
         for name in pictures.outdated()

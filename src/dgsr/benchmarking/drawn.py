@@ -154,7 +154,7 @@ def draw_problems(
         raise ValueError(f"n={n} must be at least 1.")
     if not 0 <= seed < 2**32:
         raise ValueError(f"seed={seed} must be at least 0 and below 2**32.")
-    numbers = {_name(prior_name, seed, number): number for number in range(n)}
+    numbers = {name: number for number, name in enumerate(problem_names(prior_name, n, seed))}
     names = list(numbers) if names is None else list(names)
     strangers = [name for name in names if name not in numbers]
     if strangers:
@@ -163,6 +163,11 @@ def draw_problems(
             "draw more, or with the seed that is in the name."
         )
     return [_draw(prior_name, seed, numbers[name]) for name in names]
+
+
+def problem_names(prior_name: str, n: int, seed: int) -> list[str]:
+    """Return the names of the first `n` problems of a set, without drawing them."""
+    return [_name(prior_name, seed, number) for number in range(n)]
 
 
 def _name(prior_name: str, seed: int, number: int) -> str:

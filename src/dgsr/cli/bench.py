@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from dgsr.cli.bench_tables import list_tables, run_line, run_tables
 from dgsr.cli.errors import FAILED, input_errors
 from dgsr.cli.output import print_line, print_message, print_table, warnings_as_notes
 
@@ -20,12 +21,12 @@ def _integer(text: str) -> int:
 
 def bench(
     problem_set: Annotated[
-        str,
+        str | None,
         typer.Argument(
             metavar="SET",
             help="Problem set, such as nguyen or feynman_d2, or drawn:physics for equations of a prior.",
         ),
-    ],
+    ] = None,
     problem: Annotated[list[str] | None, typer.Option(help="Only this problem; may be repeated.")] = None,
     problems: Annotated[
         int | None, typer.Option(min=1, help="Number of problems of a drawn set.  [default: 200]")
@@ -61,12 +62,42 @@ def bench(
         ),
     ] = 0.0,
     n_jobs: Annotated[int, typer.Option(help="Runs at a time; -1 for one per core.")] = 1,
-    out: Annotated[Path | None, typer.Option(help="File to add one line of JSON per run to.")] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            help="File to add one line of JSON per run to; with --table the folder of such files.  "
+            "[default: none, or tables]"
+        ),
+    ] = None,
+    any_commit: Annotated[
+        bool, typer.Option("--any-commit", help="Add to a file with runs of another commit, too.")
+    ] = False,
+    table: Annotated[
+        list[str] | None,
+        typer.Option(help="Run a table of the paper or of the field; may be repeated, and all is every one."),
+    ] = None,
+    hours: Annotated[
+        float | None, typer.Option(min=0.0, help="With --table: begin no run after so many hours.")
+    ] = None,
+    tables: Annotated[
+        bool, typer.Option("--tables", help="List the tables and the hours that they may take on a core.")
+    ] = False,
 ) -> None:
-    """Measure how often a method recovers the formulas of a problem set."""
+    """Measure how often a method recovers the formulas of a problem set, or of a published table."""
+    if tables or table or problem_set is None:
+        own: dict[str, Any] = {"SET": problem_set, "--problem": problem, "--problems": problems}
+        own |= {"--draw-seed": draw_seed, "--method": method, "--budget": budget, "--max-time": max_time}
+        own |= {"--seeds": seeds != 1, "--noise": noise}
+        with input_errors():
+            _refuse([name for name, value in own.items() if value], bool(tables or table))
+        if tables:
+            list_tables()
+        else:
+            run_tables(table or [], out, hours, n_jobs, any_commit)
+        return
     methods = list(dict.fromkeys(method or ["dgsr"]))
     settings: dict[str, Any] = {"seeds": seeds, "noise": noise, "n_jobs": n_jobs, "out": out}
-    settings |= {"callback": lambda record: print_message(_run_line(record))}
+    settings |= {"callback": lambda record: print_message(run_line(record)), "any_commit": any_commit}
     settings |= {} if budget is None else {"budget": budget}
     kept = f"the runs so far are in {out}; the same command goes on" if out else "give --out to keep runs"
     with input_errors(f"interrupted; {kept}"), warnings_as_notes():
@@ -83,6 +114,14 @@ def bench(
             records = _run_named(problem_set, problem or None, methods, max_time, settings)
     if any("error" in record for record in records):
         raise typer.Exit(FAILED)
+
+
+def _refuse(others: list[str], is_of_table: bool) -> None:
+    """Raise ValueError where there is neither a set nor a table, or something besides a table."""
+    if not is_of_table:
+        raise ValueError("SET is missing; give a problem set, --table NAME, or --tables to list the tables.")
+    if others:
+        raise ValueError(f"{others[0]} is not for tables, which have their own; leave it out.")
 
 
 def _run_named(
@@ -123,14 +162,3 @@ def _run_drawn(
         print_line()
         print_table(rows)
     return records
-
-
-def _run_line(record: dict[str, Any]) -> str:
-    name = f"{record['problem']} {record['method']} seed {record['seed']}"
-    if "error" in record:
-        return f"{name}: failed: {record['error']}"
-    if "found" in record:
-        found = "found" if record["found"] else "on the front" if record["on_front"] else "not found"
-    else:
-        found = "recovered" if record["recovered"] else "not recovered"
-    return f"{name}: {found}, {record['evaluations']:,} evaluations, {record['seconds']:.1f} s"

@@ -1,0 +1,184 @@
+"""Write docs/tables.md, the page of the tables, from their files: `python docs/benchmark_tables.py`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from dgsr.benchmarking import by_problem
+from dgsr.benchmarking.environment import CHANGED
+from dgsr.benchmarking.published import TABLES, Published, Setting, Table
+from dgsr.benchmarking.recording import commit_of
+from dgsr.benchmarking.table_runs import Cells, cells, file_of, n_missing
+from dgsr.benchmarking.tables import read_records
+
+ROOT = Path(__file__).parents[1]
+PAGE = ROOT / "docs" / "tables.md"
+#: Where the files of the tables are, as the commands name it.
+FOLDER = "benchmarks/results/tables"
+
+INTRODUCTION = f"""# Tables by one command
+
+This page is made by `python docs/benchmark_tables.py` from the files in `{FOLDER}`,
+which have a line of JSON per run. `nox -s tables -- --hours 2` goes on with all tables for two hours, the
+command above a table with that one.
+
+- *Found* is the number of problems whose law more than half of the seeds found. *Recovery* is the mean over
+  problems of the share of the seeds that found it. Its 95% interval is Wilson's with the problem as the unit,
+  since ten seeds of seven problems are seven observations.
+- *Seconds* and *candidates* are means over all runs, those included that found nothing. Candidates are the
+  equations evaluated and the looks of exact search, of which each examines one candidate in its tables of
+  subprograms. More costly steps of that search count as so many looks as they take time.
+- *Equations until found* is the mean over problems of the equations that a run evaluates, of which one that
+  does not find the law counts the whole budget. The last column leaves out the problems that no run found, as
+  the averages of the paper do; those of the paper for GP leave out the runs that failed, too. Neither column
+  has looks.
+- *p* is that of McNemar's exact test over problems. It compares the number of problems that more seeds of the
+  first method solved with the number of those that more seeds of the second solved.
+
+Published figures are copied from the named source. The hours below are those of one core if no run ended
+early; most runs do.
+
+"""
+_HEADINGS = (
+    "method",
+    "found",
+    "recovery %",
+    "seconds",
+    "candidates",
+    "equations until found",
+    "without problems never found",
+)
+
+
+def page(folder: Path = ROOT / FOLDER) -> str:
+    """Return the whole page.
+
+    Parameters
+    ----------
+    folder : Path
+        Where the files of the tables are.
+    """
+    tables = list(TABLES.values())
+    runs = {t.name: cells(t, read_records(file_of(t, folder))) for t in tables if file_of(t, folder).exists()}
+    overview = [("table", "problems", "runs", "made", "hours")]
+    for t in tables:
+        made = sum(map(len, runs.get(t.name, {}).values()))
+        name = f"[{t.name}](#{t.name.replace('_', '-')})" if t.name in runs else t.name
+        overview.append((name, t.title, f"{t.n_runs:,}", f"{made:,}", f"{t.core_hours:,.1f}"))
+    parts = [INTRODUCTION, _markdown(overview)]
+    if not runs:
+        parts.append("\nNo table has a file yet.\n")
+    parts += [_section(t, runs[t.name]) for t in tables if t.name in runs]
+    return "".join(parts)
+
+
+def _section(table: Table, runs: Cells) -> str:
+    """Return the part of the page about one table."""
+    heading = table.name.replace("_", "-")  # as its link is written
+    command = f"dgsr bench --table {table.name} --out {FOLDER}"
+    limits = (
+        f"At most {table.max_time:g} s and {table.budget:,} equations a run, seeds 0 to {table.seeds - 1}."
+    )
+    lines = [f"\n## {heading}\n\n{table.title}. {limits}", f" {table.note}" if table.note else ""]
+    lines += [f"\n\n<!-- not run: takes hours -->\n```sh\n{command}\n```\n\n{_provenance(table, runs)}\n\n"]
+    lines.append(_markdown([_heads(table, _HEADINGS), *_rows(table, runs)]))
+    pairs = [_heads(table, ("first", "second", "problems", "only first", "only second", "p"))]
+    for setting in table.settings:
+        by_method = {m: list(runs[setting, m].values()) for m in table.methods if runs[setting, m]}
+        pairs += [_named(table, setting, _pair(each)) for each in by_problem.comparisons(by_method)]
+    if len(pairs) > 1:
+        lines += ["\n", _markdown(pairs)]
+    return "".join(lines)
+
+
+def _provenance(table: Table, runs: Cells) -> str:
+    """Return the line on commit, machine, generators and missing runs."""
+    records = [record for cell in runs.values() for record in cell.values()]
+    commits = sorted({commit_of(record) for record in records})
+    described = [c.removesuffix(CHANGED) + (" with changes" if c.endswith(CHANGED) else "") for c in commits]
+    machines = sorted({record.get("environment", {}).get("processor", "unknown") for record in records})
+    used = {(r["generator"], r["weights"]) for r in records if r.get("weights")}
+    generators = [f"{name} (SHA-256 {weights[:12]})" for name, weights in sorted(used)]
+    line = f"Commit {', '.join(described) or 'none'}; processor {', '.join(machines) or 'none'}"
+    line += f"; generator {', '.join(generators)}" if generators else ""
+    missing = n_missing(table, runs)
+    if not missing:
+        return f"{line}; no run is missing."
+    n_runs = len(table.problems) * table.seeds
+    texts = [f"{_cell_name(table, *cell)} {n:,} of {n_runs:,}" for cell, n in missing.items()]
+    return f"{line}; missing runs: {', '.join(texts)}."
+
+
+def _cell_name(table: Table, setting: Setting, method: str) -> str:
+    values = [f"{name} {text}" for name, text in zip(_varying(table), _texts(table, setting))]
+    return " ".join([method, *(["at", " and ".join(values)] if values else [])])
+
+
+def _varying(table: Table) -> list[str]:
+    """Return the names of what differs between the settings of a table."""
+    return [name for name in Setting._fields if len({getattr(s, name) for s in table.settings}) > 1]
+
+
+def _heads(table: Table, names: Sequence[str]) -> tuple[str, ...]:
+    return *_varying(table), *names
+
+
+def _named(table: Table, setting: Setting, row: Sequence[str]) -> tuple[str, ...]:
+    return *_texts(table, setting), *row
+
+
+def _texts(table: Table, setting: Setting) -> list[str]:
+    """Return what tells a setting from the others of its table."""
+    values = [getattr(setting, name) for name in _varying(table)]
+    return ["as usual" if value is None else f"{value:g}" for value in values]
+
+
+def _rows(table: Table, runs: Cells) -> Iterator[tuple[str, ...]]:
+    """Yield the rows of one table: those of our methods, and then the published ones, of each setting."""
+    for setting in table.settings:
+        for method in table.methods:
+            if runs[setting, method]:
+                row = _measured(by_problem.summary(method, runs[setting, method].values()))
+                yield _named(table, setting, row)
+        for figure in table.published:
+            is_of_setting = figure.noise == setting.noise and figure.rows in (None, setting.rows)
+            if is_of_setting:
+                yield _named(table, setting, _copied(figure))
+
+
+def _measured(s: by_problem.Summary) -> tuple[str, ...]:
+    return (
+        f"`{s.method}`",
+        f"{s.n_found} of {s.n_problems}",
+        f"{s.recovery:.1f} ({s.low:.1f} to {s.high:.1f})",
+        _number(s.seconds, ".2f"),
+        _number(s.candidates, ",.0f"),
+        _number(s.evaluations, ",.0f"),
+        _number(s.evaluations_of_solved, ",.0f"),
+    )
+
+
+def _copied(figure: Published) -> tuple[str, ...]:
+    interval = "" if figure.interval is None else f" ± {figure.interval:g}"
+    evaluations = _number(figure.evaluations, ",d")
+    return f"{figure.method} ({figure.source})", "", f"{figure.recovery:g}{interval}", "", "", "", evaluations
+
+
+def _pair(pair: by_problem.Comparison) -> tuple[str, ...]:
+    counts = pair.n_problems, pair.only_first, pair.only_second
+    return f"`{pair.first}`", f"`{pair.second}`", *map(str, counts), f"{pair.p:.3g}"
+
+
+def _number(value: Any, form: str) -> str:
+    return "" if value is None else format(value, form)
+
+
+def _markdown(rows: Sequence[Sequence[str]]) -> str:
+    lines = [" | ".join(row) for row in rows]
+    return "".join(f"| {line} |\n" for line in [lines[0], " | ".join(["---"] * len(rows[0])), *lines[1:]])
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(), encoding="utf-8")

@@ -1,0 +1,122 @@
+"""Summaries of the runs of a table as the field counts them, with the problem as the unit.
+
+Seconds and candidates are means over all runs, those included that found nothing. Runs of one problem with
+other seeds are no independent observations: ten seeds of seven problems are seven observations. So recovery
+is the mean over problems of the share of the seeds that found the law, its interval is Wilson's with as many
+trials as there are problems and the sum of these shares for successes, and methods are compared by McNemar's
+exact test over problems. Wilson's interval is used because it is right enough for a handful of problems and
+stays between 0 and 100% where all are found. A share of seeds varies no more than a success, so the interval
+is if anything too wide.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import combinations
+from statistics import fmean
+from typing import Any, NamedTuple
+
+from dgsr.benchmarking.pairs import mcnemar
+from dgsr.benchmarking.tables import wilson_interval
+
+Record = Mapping[str, Any]
+
+
+class Summary(NamedTuple):
+    """What a method did on the problems of a table."""
+
+    method: str
+    n_problems: int
+    n_runs: int
+    n_found: int  # problems whose law more than half of the seeds found
+    recovery: float  # %, the mean over problems of the share of the seeds that found the law
+    low: float  # %, the ends of its 95% interval
+    high: float
+    seconds: float | None  # mean over all runs; None if no run came to its end
+    #: Mean over all runs of the candidates examined: evaluations, and looks of exact search; None where they
+    #: were not counted.
+    candidates: float | None
+    #: Equations until the law is found, mean over problems: a run that does not find it counts the whole
+    #: budget.
+    evaluations: float
+    #: The same over the problems that some run solved, which is what the paper tabulates; None without any.
+    evaluations_of_solved: float | None
+
+
+class Comparison(NamedTuple):
+    """Two methods on the problems and seeds that both ran on."""
+
+    first: str
+    second: str
+    n_problems: int
+    only_first: int  # problems that the first method solved with more seeds than the second
+    only_second: int
+    p: float  # of McNemar's exact test of the two numbers
+
+
+def is_success(record: Record) -> bool:
+    """Return whether a run found the law; one that failed did not."""
+    return bool(record.get("recovered", record.get("found", False)))
+
+
+def evaluations_to_solution(record: Record) -> int:
+    """Return the equations that a run evaluated, or its whole budget if it did not find the law."""
+    return int(record["evaluations"] if is_success(record) else record["budget"])
+
+
+def summary(method: str, records: Iterable[Record]) -> Summary:
+    """Return the summary of one method's runs, of which there is at least one."""
+    problems = _by_problem(records)
+    runs = [run for of_one in problems.values() for run in of_one]
+    shares = [fmean(map(is_success, of_one)) for of_one in problems.values()]
+    low, high = wilson_interval(sum(shares), len(shares))
+    until = [fmean(map(evaluations_to_solution, of_one)) for of_one in problems.values()]
+    return Summary(
+        method,
+        n_problems=len(problems),
+        n_runs=len(runs),
+        n_found=sum(share > 0.5 for share in shares),
+        recovery=100.0 * fmean(shares),
+        low=100.0 * low,
+        high=100.0 * high,
+        seconds=_mean([run["seconds"] for run in runs if "seconds" in run]),
+        candidates=_mean([_candidates(run) for run in runs if run.get("looks") is not None]),
+        evaluations=fmean(until),
+        evaluations_of_solved=_mean([each for each, share in zip(until, shares) if share > 0]),
+    )
+
+
+def comparisons(runs: Mapping[str, Sequence[Record]]) -> list[Comparison]:
+    """Return the comparison of every two methods that have runs of the same problem and seed.
+
+    Parameters
+    ----------
+    runs : mapping of str to sequence of mapping
+        The runs by method.
+    """
+    found = []
+    for first, second in combinations(runs, 2):
+        ours, theirs = ({(r["problem"], r["seed"]): is_success(r) for r in runs[m]} for m in (first, second))
+        lead: dict[str, int] = {}
+        for problem, seed in ours.keys() & theirs.keys():
+            difference = ours[problem, seed] - theirs[problem, seed]
+            lead[problem] = lead.get(problem, 0) + difference
+        if lead:
+            ahead, behind = sum(n > 0 for n in lead.values()), sum(n < 0 for n in lead.values())
+            found.append(Comparison(first, second, len(lead), ahead, behind, mcnemar(ahead, behind)))
+    return found
+
+
+def _by_problem(records: Iterable[Record]) -> dict[str, list[Record]]:
+    problems: dict[str, list[Record]] = {}
+    for record in records:
+        problems.setdefault(record["problem"], []).append(record)
+    return problems
+
+
+def _candidates(run: Record) -> int:
+    return int(run["evaluations"]) + int(run["looks"])
+
+
+def _mean(values: Sequence[float]) -> float | None:
+    return fmean(values) if values else None

@@ -1,0 +1,99 @@
+"""Run a table of `dgsr.benchmarking.published`, part by part, and tell which of its runs a file has."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterable, Mapping
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+from dgsr.benchmarking.drawn import PREFIX, draw_problems
+from dgsr.benchmarking.drawn_runner import run_drawn
+from dgsr.benchmarking.published import Setting, Table
+from dgsr.benchmarking.runner import run_set
+
+#: The runs of a table by setting and method, then by problem and seed.
+Cells = dict[tuple[Setting, str], dict[tuple[str, int], Mapping[str, Any]]]
+
+
+def file_of(table: Table, folder: str | os.PathLike) -> Path:
+    """Return the file of a table's records in a folder."""
+    return Path(folder) / f"{table.name}.jsonl"
+
+
+def run_table(
+    table: Table,
+    folder: str | os.PathLike,
+    *,
+    n_jobs: int | None = 1,
+    until: float | None = None,
+    any_commit: bool = False,
+    callback: Callable[[dict[str, Any]], None] | None = None,
+) -> list[dict[str, Any]]:
+    """Make the runs of a table that its file does not have, first those of all problems with the first seed.
+
+    Parameters
+    ----------
+    table : Table
+    folder : path
+        Where the file of the table is; see `file_of`. The same call goes on where the file ends.
+    n_jobs, until, any_commit, callback
+        As in `dgsr.benchmarking.run_set`.
+
+    Returns
+    -------
+    list of dict
+        The records of all runs that were made in time, those in the file included.
+
+    Raises
+    ------
+    ValueError
+        If runs would be added to a file with runs of another commit.
+    OSError
+        If the file cannot be written.
+    """
+    Path(folder).mkdir(parents=True, exist_ok=True)
+    shared: dict[str, Any] = {
+        "methods": table.methods,
+        "budget": table.budget,
+        "n_jobs": n_jobs,
+        "out": file_of(table, folder),
+        "callback": callback,
+        "until": until,
+        "any_commit": any_commit,
+    }
+    records = []
+    for seed, setting in product(range(table.seeds), table.settings):
+        for name in table.sets:
+            if until is not None and time.monotonic() >= until:
+                break
+            if table.is_drawn:
+                problems = draw_problems(name.removeprefix(PREFIX), table.n_problems, table.draw_seed)
+                shared |= {"noise": setting.noise, "max_time": table.max_time}
+                records += run_drawn(problems, seeds=[seed], **shared)
+            else:
+                options = {method: {"max_time": table.max_time} for method in table.methods}
+                records += run_set(name, seeds=[seed], options=options, **setting._asdict(), **shared)
+    return records
+
+
+def cells(table: Table, records: Iterable[Mapping[str, Any]]) -> Cells:
+    """Return the runs of a table among records, those that failed and those of anything else left out."""
+    found: Cells = {cell: {} for cell in product(table.settings, table.methods)}
+    problems = set(table.problems)
+    for record in records:
+        setting = Setting(record["noise"], record.get("sampled_rows"))
+        max_time = record.get("max_time", record.get("options", {}).get("max_time"))
+        limits = record["budget"] == table.budget and max_time == table.max_time
+        is_asked = record["problem"] in problems and record["seed"] < table.seeds
+        if (setting, record["method"]) in found and limits and is_asked and "error" not in record:
+            found[setting, record["method"]][record["problem"], record["seed"]] = record
+    return found
+
+
+def n_missing(table: Table, found: Cells) -> dict[tuple[Setting, str], int]:
+    """Return how many runs of each cell are missing, of the cells that miss some."""
+    n_runs = len(table.problems) * table.seeds
+    return {cell: n_runs - len(runs) for cell, runs in found.items() if len(runs) < n_runs}

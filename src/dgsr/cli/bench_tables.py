@@ -1,0 +1,86 @@
+"""`dgsr bench --table` and `--tables`: the tables of the paper and of the field."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from dgsr.cli.errors import FAILED, input_errors
+from dgsr.cli.output import print_line, print_message, print_table, warnings_as_notes
+
+# The name that stands for every table, and the folder of their files where none is given.
+_ALL, _FOLDER = "all", Path("tables")
+
+
+def list_tables() -> None:
+    """Print the tables in their order, with the hours that they take on a core if no run ends early."""
+    from dgsr.benchmarking.published import TABLES
+
+    tables = TABLES.values()
+    rows = [
+        {"table": t.name, "title": t.title, "runs": t.n_runs, "core_hours": round(t.core_hours, 1)}
+        for t in tables
+    ]
+    print_table(rows)
+    hours = sum(table.core_hours for table in tables)
+    print_line(f"{sum(table.n_runs for table in tables):,} runs, at most {hours:,.0f} hours on one core")
+
+
+def run_tables(
+    names: Sequence[str], folder: Path | None, hours: float | None, n_jobs: int, any_commit: bool
+) -> None:
+    """Go on with tables, one after the other, and print what they have."""
+    from dgsr.benchmarking.published import TABLES, table_of
+    from dgsr.benchmarking.table_runs import run_table
+
+    folder = _FOLDER if folder is None else folder
+    until = None if hours is None else time.monotonic() + 3600.0 * hours
+    failed = False
+    with input_errors(f"interrupted; the runs so far are in {folder}; the same command goes on"):
+        for table in list(TABLES.values()) if _ALL in names else [table_of(name) for name in names]:
+            with warnings_as_notes():
+                records = run_table(
+                    table,
+                    folder,
+                    n_jobs=n_jobs,
+                    until=until,
+                    any_commit=any_commit,
+                    callback=lambda record: print_message(run_line(record)),
+                )
+            _print_summary(table, records)
+            failed = failed or any("error" in record for record in records)
+    if failed:
+        raise typer.Exit(FAILED)
+
+
+def _print_summary(table: Any, records: list[dict[str, Any]]) -> None:
+    from dgsr.benchmarking.by_problem import summary
+    from dgsr.benchmarking.table_runs import cells, n_missing
+
+    found = cells(table, records)
+    n_left = sum(n_missing(table, found).values())
+    print_line(f"{table.name}: {table.n_runs - n_left:,} of {table.n_runs:,} runs")
+    rows = []
+    for (setting, method), runs in found.items():
+        if runs:
+            of_method = summary(method, runs.values())._asdict()
+            names = {"noise": setting.noise, "rows": setting.rows, "method": method}
+            rows.append({**names, **of_method})
+    print_table(rows)
+    print_line()
+
+
+def run_line(record: dict[str, Any]) -> str:
+    """Return a line on a run that has just ended."""
+    name = f"{record['problem']} {record['method']} seed {record['seed']}"
+    if "error" in record:
+        return f"{name}: failed: {record['error']}"
+    if "found" in record:
+        found = "found" if record["found"] else "on the front" if record["on_front"] else "not found"
+    else:
+        found = "recovered" if record["recovered"] else "not recovered"
+    return f"{name}: {found}, {record['evaluations']:,} evaluations, {record['seconds']:.1f} s"

@@ -1,0 +1,325 @@
+"""Tables are run part by part, summarised with the problem as the unit, and shown as files have them."""
+
+from __future__ import annotations
+
+import importlib
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from dgsr.benchmarking import METHODS, read_records, wilson_interval
+from dgsr.benchmarking.by_problem import comparisons, summary
+from dgsr.benchmarking.fits import _warm
+from dgsr.benchmarking.pairs import mcnemar
+from dgsr.benchmarking.published import TABLES, Published, Setting, Table, table_of
+from dgsr.benchmarking.table_runs import cells, file_of, n_missing, run_table
+from dgsr.cli import app
+from dgsr.expressions import Expression, get_library
+from dgsr.problems import list_sets, load_set
+
+ROOT = Path(__file__).parents[1]
+
+
+class Product:
+    """Answers x1*x2, which is right for Feynman-1 alone."""
+
+    fits = 0
+
+    def __init__(self, library, max_evaluations, max_length, random_state, max_time):
+        self.library, self.random_state = library, random_state
+
+    def fit(self, X, y):
+        Product.fits += 1
+        library = get_library(self.library, X.shape[1])
+        self.expression_ = Expression.from_text("x1*x2" if X.shape[1] > 1 else "x1", library)
+        self.pareto_front_ = []
+        self.n_evaluations_, self.n_looks_, self.stop_reason_ = 10 + self.random_state, 5, "product"
+        return self
+
+    def predict(self, X):
+        return self.expression_(X)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def methods():
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("product", "other"):
+            patch.setitem(METHODS, name, Product)
+            _warm.update((name, library) for library in ("koza", "physics"))
+        patch.setattr("dgsr.benchmarking.recovery._prove", lambda *_: None)
+        yield
+    _warm.clear()
+
+
+@pytest.fixture(scope="module")
+def folder(methods, tmp_path_factory):
+    """A folder with the file of the small table."""
+    path = tmp_path_factory.mktemp("tables")
+    run_table(SMALL, path)
+    return path
+
+
+SMALL = Table(
+    "small",
+    "A small table",
+    ("feynman_d2",),
+    seeds=2,
+    max_time=3.0,
+    budget=100,
+    methods=("product", "other"),
+    settings=(Setting(), Setting(0.01, 40)),
+    published=(Published("DGSR", 85.36, "a paper", 0.69, 66_404),),
+)
+
+
+# --- the tables -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("table", TABLES.values(), ids=TABLES)
+def test_every_table_names_sets_and_methods_that_exist(table):
+    assert {"dgsr", "generator", "exact", "gp", "blind"} == set(table.methods) <= set(METHODS)
+    assert table.is_drawn or set(table.sets) <= set(list_sets())
+    assert table.n_runs == len(set(table.problems)) * 5 * table.seeds * len(table.settings)
+    assert {Setting(f.noise, f.rows) for f in table.published} <= set(table.settings)
+    assert all("paper" in figure.source for figure in table.published)
+
+
+@pytest.mark.parametrize("name", ["nguyen", "nguyen_c", "r", "livermore", "feynman_d2", "feynman_d5"])
+def test_the_published_recovery_is_the_mean_of_that_of_the_problems(name):
+    of_problems = [problem.paper_recovery for problem in load_set(name)]
+    for figure in table_of(name).published[:2]:
+        rates = [recovery[figure.method] for recovery in of_problems]
+        assert sum(rates) / len(rates) == pytest.approx(figure.recovery, abs=0.02)
+
+
+def test_an_unknown_table_is_named_with_those_close_to_it():
+    with pytest.raises(ValueError, match="table='nguyem' is unknown; choose from nguyen"):
+        table_of("nguyem")
+
+
+# --- runs -----------------------------------------------------------------------------------------
+
+
+def test_a_table_goes_on_where_its_file_ends(tmp_path, monkeypatch):
+    monkeypatch.setattr(Product, "fits", 0)
+    seen = []
+
+    def stop_after_some(record):
+        seen.append(record)
+        if len(seen) == 20:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run_table(SMALL, tmp_path, callback=stop_after_some)
+    found = cells(SMALL, read_records(file_of(SMALL, tmp_path)))
+    assert sum(n_missing(SMALL, found).values()) == SMALL.n_runs - 20
+    records = run_table(SMALL, tmp_path)
+    assert Product.fits == SMALL.n_runs == len(records) == 7 * 2 * 2 * 2
+    assert [record["seed"] for record in records] == [0] * 28 + [1] * 28
+    assert {(r["noise"], r["rows"]) for r in records} == {(0.0, 20), (0.01, 40)}
+    assert all(record["parameters"] == {} and record["options"] == {"max_time": 3.0} for record in records)
+    assert n_missing(SMALL, cells(SMALL, records)) == {}
+    run_table(SMALL, tmp_path)
+    assert Product.fits == SMALL.n_runs
+
+
+def test_a_table_without_time_makes_no_run(tmp_path):
+    assert run_table(SMALL, tmp_path / "tables", until=0.0) == []
+
+
+def test_a_table_of_a_drawn_set_runs_too(tmp_path):
+    limits = {"seeds": 1, "max_time": 3.0, "budget": 100, "methods": ("product",)}
+    table = Table("drawn", "Drawn", ("drawn:laws",), **limits, n_problems=2, draw_seed=3)
+    records = run_table(table, tmp_path)
+    assert [record["problem"] for record in records] == table.problems
+    assert n_missing(table, cells(table, records)) == {}
+
+
+def test_records_of_other_runs_and_failures_are_no_cells_of_a_table(folder):
+    one, *_ = read_records(file_of(SMALL, folder))
+    others = {"budget": 99, "noise": 0.5, "seed": 2, "method": "gp", "problem": "Nguyen-1", "error": "no"}
+    others |= {"options": {"max_time": 4.0}, "sampled_rows": 7}
+    for name, value in others.items():
+        assert not any(cells(SMALL, [{**one, name: value}]).values()), name
+    assert sum(map(len, cells(SMALL, [one, one]).values())) == 1
+
+
+# --- summaries ------------------------------------------------------------------------------------
+
+
+def runs(problem, found, evaluations, budget=100, **more):
+    """Return a run of one problem for each seed."""
+    result = {"seconds": 1.0, "looks": 1, "problem": problem, "budget": budget, **more}
+    return [
+        {**result, "seed": seed, "recovered": bool(each), "evaluations": n}
+        for seed, (each, n) in enumerate(zip(found, evaluations))
+    ]
+
+
+def test_the_problem_is_the_unit_and_all_runs_count():
+    records = runs("a", [1, 1], [10, 20]) + runs("b", [1, 0], [30, 90], seconds=3.0)
+    result = summary("gp", records + runs("c", [0, 0], [90, 90]))
+    assert (result.n_problems, result.n_runs, result.n_found) == (3, 6, 1)
+    assert result.recovery == pytest.approx(50.0)
+    assert (result.low, result.high) == pytest.approx([100 * end for end in wilson_interval(1.5, 3)])
+    assert result.seconds == pytest.approx(10 / 6)
+    assert result.candidates == pytest.approx(330 / 6 + 1)
+    assert result.evaluations == pytest.approx((15 + 65 + 100) / 3)
+    assert result.evaluations_of_solved == pytest.approx(40)
+
+
+def test_ten_seeds_of_a_problem_are_one_observation():
+    one = summary("gp", [record for name in "abcdefg" for record in runs(name, [1], [5])])
+    ten = summary("gp", [record for name in "abcdefg" for record in runs(name, [1] * 10, [5] * 10)])
+    assert one[3:7] == ten[3:7]
+    assert one.low == pytest.approx(100 * wilson_interval(7, 7)[0])
+
+
+def test_the_average_of_the_paper_leaves_out_the_problem_that_nothing_found():
+    # Its table of equation evaluations on Feynman d=2, DGSR: Feynman-4 was not found.
+    counts = [10_002, 197_062, 10_010, None, 10_008, 118_335, 53_011]
+    records = [
+        record
+        for number, n in enumerate(counts)
+        for record in runs(str(number), [n is not None], [n or 0], budget=2_000_000)
+    ]
+    (figure, *_) = table_of("feynman_d2").published
+    result = summary("dgsr", records)
+    assert int(result.evaluations_of_solved) == figure.evaluations == 66_404
+    assert result.evaluations == pytest.approx((sum(filter(None, counts)) + 2_000_000) / 7)
+
+
+def test_methods_are_compared_over_problems_on_the_seeds_that_both_ran():
+    first = runs("a", [1, 1, 0], [1] * 3) + runs("b", [1], [1]) + runs("c", [1], [1]) + runs("d", [0], [1])
+    second = runs("a", [0, 1], [1] * 2) + runs("b", [0], [1]) + runs("c", [1], [1]) + runs("d", [1], [1])
+    (pair,) = comparisons({"x": first, "y": second, "z": []})
+    assert pair == ("x", "y", 4, 2, 1, mcnemar(2, 1))
+
+
+def test_without_looks_candidates_are_unknown():
+    assert summary("gp", runs("a", [1], [5], looks=None)).candidates is None
+
+
+# --- the page -------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def docs(monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "docs"))
+    return importlib.import_module("benchmark_tables"), importlib.import_module("marked_figures")
+
+
+def test_the_page_is_what_the_files_say(docs):
+    page, _ = docs
+    assert page.PAGE.read_text(encoding="utf-8") == page.page()
+
+
+def test_the_figures_of_the_readme_are_those_of_the_files(docs):
+    page, figures = docs
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert figures.wrong_figures(text, ROOT / page.FOLDER) == []
+
+
+@pytest.fixture
+def tables(monkeypatch, docs):
+    monkeypatch.setitem(TABLES, "small", SMALL)
+    return docs
+
+
+def test_without_files_the_page_lists_the_tables(tables, tmp_path):
+    text = tables[0].page(tmp_path)
+    assert "No table has a file yet." in text
+    assert "| small | A small table | 56 | 0 | 0.0 |" in text
+
+
+def test_a_table_on_the_page_says_commit_machine_and_missing_runs(tables, folder, tmp_path):
+    records = read_records(file_of(SMALL, folder))
+    text = tables[0].page(folder)
+    assert "dgsr bench --table small --out benchmarks/results/tables\n" in text
+    assert f"processor {records[0]['environment']['processor']}; no run is missing." in text
+    assert f"Commit {records[0]['environment']['commit'][:40]}" in text
+    low, high = (100 * end for end in wilson_interval(1, 7))
+    row = f"`product` | 1 of 7 | 14.3 ({low:.1f} to {high:.1f}) |"
+    assert text.count(row) == 2  # of both settings
+    assert "| DGSR (a paper) |  | 85.36 ± 0.69 |  |  |  | 66,404 |" in text
+    assert "| `product` | `other` | 7 | 0 | 0 | 1 |" in text
+    path = file_of(SMALL, tmp_path)
+    path.write_text("".join(json.dumps(record) + "\n" for record in records[5:]))
+    at = "at noise 0 and rows as usual"
+    assert f"missing runs: product {at} 3 of 14, other {at} 2 of 14." in tables[0].page(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("cell", "complaint"),
+    [
+        ("1 of 7<!-- table small product found -->", None),
+        ("14.3%<!-- table small product recovery -->", None),
+        ("14 %<!-- table small other recovery noise=0.01 rows=40 -->", None),
+        ("1,000 or 87<!-- table small product evaluations -->", None),
+        (
+            "88<!-- table small product evaluations -->",
+            "88, marked as small product evaluations: the file has",
+        ),
+        ("2 of 7<!-- table small product found -->", "the file has 1 of 7"),
+        ("much<!-- table small product seconds -->", "no figure"),
+        ("1<!-- table small product luck -->", "there is no such entry"),
+        ("1<!-- table small gp found -->", "the file has no such runs"),
+        ("1<!-- table nguyen dgsr found -->", "there is no nguyen.jsonl"),
+        ("1<!-- table large dgsr found -->", "table='large' is unknown"),
+        ("1<!-- a comment on a table -->", None),
+    ],
+)
+def test_a_marked_figure_is_that_of_the_file(tables, folder, cell, complaint):
+    found = tables[1].wrong_figures(f"| Feynman | {cell} |\n", folder)
+    assert (found == []) if complaint is None else (complaint in found[0] and len(found) == 1)
+
+
+def test_zeros_at_the_end_of_a_large_number_are_rounded_digits(docs):
+    rounded = docs[1]._is_rounded
+    assert rounded("287,000", 287_390)
+    assert not rounded("287,000", 287_600)
+    assert not rounded("100", 98.8)
+    assert rounded("0.18", 0.1849)
+
+
+# --- the command ----------------------------------------------------------------------------------
+
+
+def bench(*arguments):
+    return CliRunner().invoke(app, ["bench", *arguments])
+
+
+def test_the_list_of_tables_has_their_hours():
+    lines = bench("--tables").stdout.splitlines()
+    assert [line.split()[0] for line in lines[1:-1]] == list(TABLES)
+    assert lines[-1].endswith("hours on one core")
+
+
+def test_the_command_runs_a_table_and_goes_on_with_it(monkeypatch, tmp_path):
+    monkeypatch.setitem(TABLES, "small", replace(SMALL, settings=(Setting(),)))
+    result = bench("--table", "small", "--out", str(tmp_path), "--hours", "1")
+    assert result.exit_code == 0, result.stderr
+    assert "Feynman-1 product seed 0: recovered, 10 evaluations" in result.stderr
+    assert "small: 28 of 28 runs" in result.stdout
+    again = bench("--table", "small", "--out", str(tmp_path))
+    assert (again.stdout, again.stderr) == (result.stdout, "")
+    late = bench("--table", "small", "--out", str(tmp_path / "x"), "--hours", "0")
+    assert "small: 0 of 28 runs" in late.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "SET is missing; give a problem set, --table NAME"),
+        (["nguyen", "--table", "r"], "SET is not for tables"),
+        (["--table", "r", "--seeds", "3"], "--seeds is not for tables"),
+        (["--table", "rr"], "table='rr' is unknown"),
+    ],
+)
+def test_what_a_table_has_of_its_own_is_refused(arguments, message):
+    result = bench(*arguments)
+    assert result.exit_code == 2
+    assert result.stderr.startswith(f"error: {message}")
