@@ -306,6 +306,8 @@ def test_the_command_runs_a_table_and_goes_on_with_it(monkeypatch, tmp_path):
     assert "small: 28 of 28 runs" in result.stdout
     again = bench("--table", "small", "--out", str(tmp_path))
     assert (again.stdout, again.stderr) == (result.stdout, "")
+    some = bench("--table", "small", "--method", "other", "--out", str(tmp_path))
+    assert "small: 14 of 14 runs" in some.stdout
     late = bench("--table", "small", "--out", str(tmp_path / "x"), "--hours", "0")
     assert "small: 0 of 28 runs" in late.stdout
 
@@ -317,6 +319,7 @@ def test_the_command_runs_a_table_and_goes_on_with_it(monkeypatch, tmp_path):
         (["nguyen", "--table", "r"], "SET is not for tables"),
         (["--table", "r", "--seeds", "3"], "--seeds is not for tables"),
         (["--table", "rr"], "table='rr' is unknown"),
+        (["--table", "r", "--method", "features"], "methods=['features'] are not in the table r; choose"),
     ],
 )
 def test_what_a_table_has_of_its_own_is_refused(arguments, message):

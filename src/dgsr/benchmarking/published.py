@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import difflib
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from dgsr.benchmarking.drawn import PREFIX, problem_names
@@ -85,6 +86,21 @@ class Table:
     @property
     def n_runs(self) -> int:
         return len(self.problems) * len(self.methods) * self.seeds * len(self.settings)
+
+    def with_methods(self, methods: Sequence[str]) -> Table:
+        """Return the table with some of its methods alone.
+
+        Raises
+        ------
+        ValueError
+            If it lacks a method.
+        """
+        others = [method for method in methods if method not in self.methods]
+        if others:
+            raise ValueError(
+                f"methods={others} are not in the table {self.name}; choose from {', '.join(self.methods)}."
+            )
+        return replace(self, methods=tuple(dict.fromkeys(methods)))
 
     @property
     def core_hours(self) -> float:

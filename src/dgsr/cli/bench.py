@@ -41,7 +41,10 @@ def bench(
     ] = None,
     method: Annotated[
         list[str] | None,
-        typer.Option(help="dgsr, generator, misled, blind, features, untrained, gp, exact; may be repeated."),
+        typer.Option(
+            help="dgsr, generator, misled, blind, features, untrained, gp, exact; may be repeated. With "
+            "--table some of its methods."
+        ),
     ] = None,
     seeds: Annotated[int, typer.Option(min=1, help="Runs of each problem.")] = 1,
     budget: Annotated[
@@ -86,14 +89,14 @@ def bench(
     """Measure how often a method recovers the formulas of a problem set, or of a published table."""
     if tables or table or problem_set is None:
         own: dict[str, Any] = {"SET": problem_set, "--problem": problem, "--problems": problems}
-        own |= {"--draw-seed": draw_seed, "--method": method, "--budget": budget, "--max-time": max_time}
+        own |= {"--draw-seed": draw_seed, "--budget": budget, "--max-time": max_time}
         own |= {"--seeds": seeds != 1, "--noise": noise}
         with input_errors():
             _refuse([name for name, value in own.items() if value], bool(tables or table))
         if tables:
             list_tables()
         else:
-            run_tables(table or [], out, hours, n_jobs, any_commit)
+            run_tables(table or [], method, out, hours, n_jobs, any_commit)
         return
     methods = list(dict.fromkeys(method or ["dgsr"]))
     settings: dict[str, Any] = {"seeds": seeds, "noise": noise, "n_jobs": n_jobs, "out": out}

@@ -31,9 +31,14 @@ def list_tables() -> None:
 
 
 def run_tables(
-    names: Sequence[str], folder: Path | None, hours: float | None, n_jobs: int, any_commit: bool
+    names: Sequence[str],
+    methods: Sequence[str] | None,
+    folder: Path | None,
+    hours: float | None,
+    n_jobs: int,
+    any_commit: bool,
 ) -> None:
-    """Go on with tables, one after the other, and print what they have."""
+    """Go on with tables, or some methods of them, one after the other, and print what they have."""
     from dgsr.benchmarking.published import TABLES, table_of
     from dgsr.benchmarking.table_runs import run_table
 
@@ -41,7 +46,8 @@ def run_tables(
     until = None if hours is None else time.monotonic() + 3600.0 * hours
     failed = False
     with input_errors(f"interrupted; the runs so far are in {folder}; the same command goes on"):
-        for table in list(TABLES.values()) if _ALL in names else [table_of(name) for name in names]:
+        tables = list(TABLES.values()) if _ALL in names else [table_of(name) for name in names]
+        for table in [each.with_methods(methods) for each in tables] if methods else tables:
             with warnings_as_notes():
                 records = run_table(
                     table,
