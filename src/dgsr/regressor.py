@@ -106,6 +106,17 @@ class DGSRRegressor(FittedRegressor):
     required, forbidden : sequence of str, default=None
         Names of columns and operators that every formula of the front has, such as ``["x1", "exp"]``, and
         those that none has. The scale and the offset around a formula do not count.
+    units : dict of str to str, default=None
+        Units of the columns by name, such as ``{"m": "kg", "v": "m/s"}``, read by pint (``dgsr[units]``). Only
+        dimensionally consistent formulas are then kept. The unit ``""`` has no dimension; that of a column
+        without an entry is unknown, and nothing is held against it. Only dimensions count: km and m are alike.
+    y_units : str, default=None
+        Unit of the target, such as ``"J"``; None if it is unknown.
+    unitless_constants : bool, default=False
+        Whether constants are mere numbers. Otherwise each may carry a unit, which the front prints.
+    unit_penalty : float or None, default=None
+        What violations of units cost: the loss of a formula counts 1 + unit_penalty times their number. None
+        keeps no formula that has any.
     warm_start : bool, default=False
         Whether a further call of `fit` begins with the formulas and the decoder that the last one ended
         with, and has a whole budget of its own; the columns and the library must be the same, the rows need
@@ -193,6 +204,10 @@ class DGSRRegressor(FittedRegressor):
         "initial_formulas": ["array-like", None],
         "required": ["array-like", None],
         "forbidden": ["array-like", None],
+        "units": [dict, None],
+        "y_units": [str, None],
+        "unitless_constants": ["boolean"],
+        "unit_penalty": [Interval(Real, 0, None, closed="left"), None],
         "warm_start": ["boolean"],
         "checkpoint": [str, Path, None],
         "n_jobs": [
@@ -227,6 +242,10 @@ class DGSRRegressor(FittedRegressor):
         initial_formulas: Sequence[str | Expression] | None = None,
         required: Sequence[str] | None = None,
         forbidden: Sequence[str] | None = None,
+        units: dict[str, str | None] | None = None,
+        y_units: str | None = None,
+        unitless_constants: bool = False,
+        unit_penalty: float | None = None,
         warm_start: bool = False,
         checkpoint: str | Path | None = None,
         n_jobs: int | None = None,
@@ -253,6 +272,10 @@ class DGSRRegressor(FittedRegressor):
         self.initial_formulas = initial_formulas
         self.required = required
         self.forbidden = forbidden
+        self.units = units
+        self.y_units = y_units
+        self.unitless_constants = unitless_constants
+        self.unit_penalty = unit_penalty
         self.warm_start = warm_start
         self.checkpoint = checkpoint
         self.n_jobs = n_jobs

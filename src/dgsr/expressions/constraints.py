@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from dgsr.expressions.library import Library
+from dgsr.expressions.units import Units
 
 # Pairs of an operator and a child that is forbidden under it, because it undoes the child or makes it idle.
 _FORBIDDEN_PAIRS = (
@@ -64,6 +65,8 @@ class Constraints:
         Columns that no equation has, from 0.
     required : tuple of str
         Names of tokens that every equation has which a search keeps; those it tries may lack them.
+    units : Units, optional
+        Units that the equations are judged by which a search tries; `are_kept` does not ask for them.
 
     Notes
     -----
@@ -90,6 +93,7 @@ class Constraints:
     linear_scaling: bool = True
     forbidden_columns: tuple[int, ...] = ()
     required: tuple[str, ...] = ()
+    units: Units | None = None
 
     def __post_init__(self) -> None:
         if not 1 <= self.min_length < self.max_length:

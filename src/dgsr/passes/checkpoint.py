@@ -182,6 +182,8 @@ def _text(value: Any) -> str:
         return _digest([tensor.detach().numpy() for tensor in value.state_dict().values()])
     if value is None or isinstance(value, str | bool | int | float | np.generic):
         return str(value)
+    if isinstance(value, Mapping):
+        return json.dumps({str(name): value[name] for name in sorted(value, key=str)}, default=str)
     if isinstance(value, Collection):
         entries = [str(entry) for entry in value]
         return str(sorted(entries) if isinstance(value, Set) else entries)

@@ -170,6 +170,12 @@ class Passes:
                 f"None of {n} equations had all of {required=} and finite values on "
                 "every row of X; require less, or raise max_evaluations or max_time."
             )
+        units = self._constraints.units
+        if units is not None and units.penalty is None:
+            return (
+                f"None of {n} equations was consistent with the units and finite on every row of X; check the "
+                "units, let constants carry units, set unit_penalty, or raise max_evaluations or max_time."
+            )
         return (
             f"None of {n} equations had finite values on every row of X; raise max_evaluations or max_time, "
             "or rescale the inputs."
@@ -257,6 +263,7 @@ class Passes:
             rows.held_out,
             rows.fitted,
             step.loss == "relative",
+            self._constraints.units,
         )
         if len(front) == 0:  # no program is finite on the rows that the search did not see
             return
@@ -277,7 +284,14 @@ class Passes:
         if not self._library.has_constants:
             return [programs[i] for i in range(len(programs))]
         required = frozenset(self._library.index[name] for name in self._constraints.required)
-        arguments = rows.column_scales, rows.fitted, self._library, self._tolerance, required
+        arguments = (
+            rows.column_scales,
+            rows.fitted,
+            self._library,
+            self._tolerance,
+            required,
+            self._constraints.units,
+        )
         longer = self.search.longer(rows.scaled)
         finished = [formula for found in (programs, longer) for formula in finish(found, *arguments)]
         # A required column that did nothing on the data is gone now, and with it the formula.

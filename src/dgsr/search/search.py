@@ -279,7 +279,8 @@ class Search:
         if not (self.config.look_up and self.evaluation.fits_constants) or self._should_stop():
             return
         n_tokens, n_constants = self._nothing.programs.tokens.shape[1], self.evaluation.n_constants
-        programs = two_term_programs(self.data, self.library, self.grammar).of_width(n_tokens, n_constants)
+        programs = two_term_programs(self.data, self.library, self.grammar, self.evaluation.may_be_term)
+        programs = programs.of_width(n_tokens, n_constants)
         # Constraints on nesting are not looked at, for which a kernel would have to be compiled: evolution
         # does not begin with these programs.
         programs = programs[np.flatnonzero(programs.lengths >= self.grammar.min_length)]
@@ -310,7 +311,8 @@ class Search:
 
     def longer(self, data: DataSet) -> Population:
         """Return longer formulas than the rounds can write; see `longer_formulas`."""
-        return longer_formulas(self.archive, self.evolved, data, self.grammar, self.evaluation.may_be_kept)
+        judges = self.evaluation.may_be_kept, self.evaluation.may_be_term
+        return longer_formulas(self.archive, self.evolved, data, self.grammar, *judges)
 
     # Going on with a search --------------------------------------------------------------------------
 
@@ -384,7 +386,8 @@ class Search:
         self.evaluation.enter(front)
         queue, generation = (Scored.from_state_dict(self.library, saved[k]) for k in ("queue", "generation"))
         widths = self._nothing.programs.tokens.shape[1], self.evaluation.n_constants
-        programs = self._kept(queue.and_also(generation).programs).of_width(*widths)
+        programs = queue.and_also(generation).programs
+        programs = programs[np.flatnonzero(self.evaluation.may_be_tried(programs))].of_width(*widths)
         evaluated = Scored(programs, self.evaluate(programs))
         self.queue = evaluated.best(self.config.queue_size)
         self.generation = evaluated.best(self.config.batch_size)
