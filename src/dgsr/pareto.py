@@ -32,8 +32,8 @@ _NOTICEABLE = 1e-6
 class Candidate(NamedTuple):
     """One formula of the front.
 
-    `leave_one_out` and `standard_errors` are nan in fits that a version without uncertainties saved. `units` are
-    those of the constants (`dgsr.expressions.units_of_constants`), no texts in a fit without units.
+    `leave_one_out` and `standard_errors` are nan in fits that a version without uncertainties saved. `units`
+    are those of the constants (`dgsr.expressions.units_of_constants`), no texts in a fit without units.
     """
 
     complexity: int
@@ -249,8 +249,8 @@ class ParetoFront(Sequence[Candidate]):
         relative : bool
             Whether the rows are weighted by one over the square of their targets.
         units : Units, optional
-            Units of columns and target. Formulas are compared by their losses times their handicaps, and those
-            that the rule forbids are left out.
+            Units of columns and target. Formulas are compared by their losses times their handicaps, and
+            those that the rule forbids are left out.
         """
         if not expressions:
             return cls([])
@@ -292,7 +292,8 @@ class ParetoFront(Sequence[Candidate]):
         lines = [f"{'':>3}  {'complexity':>10}  {'bits':>6}  {'loss':>10}  leave-one-out  formula"]
         lines += [
             f"{i:>3}  {c.complexity:>10}  {c.description_length:>6.1f}  {c.loss:>10.4g}  "
-            f"{c.leave_one_out:>13.4g}  {c.expression.shortened()}" + (f"  [{c.units_text()}]" if c.units else "")
+            f"{c.leave_one_out:>13.4g}  {c.expression.shortened()}"
+            + (f"  [{c.units_text()}]" if c.units else "")
             for i, c in enumerate(self)
         ]
         return "\n".join(lines)

@@ -107,9 +107,10 @@ class DGSRRegressor(FittedRegressor):
         Names of columns and operators that every formula of the front has, such as ``["x1", "exp"]``, and
         those that none has. The scale and the offset around a formula do not count.
     units : dict of str to str, default=None
-        Units of the columns by name, such as ``{"m": "kg", "v": "m/s"}``, read by pint (``dgsr[units]``). Only
-        dimensionally consistent formulas are then kept. The unit ``""`` has no dimension; that of a column
-        without an entry is unknown, and nothing is held against it. Only dimensions count: km and m are alike.
+        Units of the columns by name, such as ``{"m": "kg", "v": "m/s"}``, read by pint (``dgsr[units]``).
+        Only dimensionally consistent formulas are then kept. The unit ``""`` has no dimension; that of a
+        column without an entry is unknown, and nothing is held against it. Only dimensions count: km and m
+        are alike.
     y_units : str, default=None
         Unit of the target, such as ``"J"``; None if it is unknown.
     unitless_constants : bool, default=False

@@ -200,7 +200,9 @@ def _candidates(header: dict[str, Any], arrays: dict[str, np.ndarray], n_feature
     # The library cannot be larger than the file, which has a name for every variable.
     names = [_names(of_one, n_features) for of_one in names]
     library = _library(_entry(header, "library_of_formulas", dict), n_features)
-    handicaps = _floats(arrays, "handicaps", len(programs)) if "handicaps" in arrays else np.ones(len(programs))
+    handicaps = (
+        _floats(arrays, "handicaps", len(programs)) if "handicaps" in arrays else np.ones(len(programs))
+    )
     if not (np.isfinite(handicaps) & (handicaps >= 1.0)).all():
         raise ValueError("handicaps are below 1 or not finite")
     units = header.get("units", [[]] * len(programs))  # of constants, of which earlier versions had none

@@ -105,14 +105,18 @@ class Units:
             return None
         if not units:
             raise ValueError(
-                f"y_units={y_units!r} is given without units of columns, which nothing could be compared with; "
+                f"y_units={y_units!r} is given without units of columns, which it is compared with; "
                 "give units={name: unit}, too."
             )
         names = list(feature_names)
         for name in units:
             if name not in names:
                 similar = difflib.get_close_matches(str(name), names, 1, 0.6)
-                mend = f"did you mean {similar[0]!r}?" if similar else f"the columns are {', '.join(names[:60])}."
+                mend = (
+                    f"did you mean {similar[0]!r}?"
+                    if similar
+                    else f"the columns are {', '.join(names[:60])}."
+                )
                 raise ValueError(f"units names {name!r}, which is no column; {mend}")
         read = [_read(units.get(name), f"units[{name!r}]") for name in names]
         target = _read(y_units, "y_units")
@@ -204,9 +208,7 @@ def _read(text: Any, place: str) -> tuple[dict[str, float], float] | None:
     try:
         import pint
     except ImportError as error:
-        raise ImportError(
-            f"{place}={text!r} is read by pint, which is not installed: pip install dgsr[units]"
-        ) from error
+        raise ImportError(f"{place}={text!r} needs pint; install it with pip install dgsr[units].") from error
     registry: Any = pint.get_application_registry()
     try:
         unit = registry.parse_units(text)

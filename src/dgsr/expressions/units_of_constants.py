@@ -24,8 +24,13 @@ UNDETERMINED = "?"
 
 # How an operator of one argument multiplies the exponents of a unit.
 _POWERS = {
-    Opcode.SQRT: 0.5, Opcode.SQUARE: 2.0, Opcode.CUBE: 3.0, Opcode.INV: -1.0, Opcode.NEG: 1.0, Opcode.ABS: 1.0,
-}  # fmt: skip
+    Opcode.SQRT: 0.5,
+    Opcode.SQUARE: 2.0,
+    Opcode.CUBE: 3.0,
+    Opcode.INV: -1.0,
+    Opcode.NEG: 1.0,
+    Opcode.ABS: 1.0,
+}
 # Difference of exponents, or of a factor from 1, that is rounding; largest denominator of a fraction that an
 # exponent is written as.
 _ROUNDING, _LARGEST_DENOMINATOR = 1e-6, 12

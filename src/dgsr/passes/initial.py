@@ -58,7 +58,8 @@ def initial_programs(
     ------
     ValueError
         If a formula cannot be read, not be written in the library, has no column, is too long, has what is
-        forbidden or lacks what is required; the message says which one, and where in the text.
+        forbidden, lacks what is required or breaks a rule of units; the message says which one, and where in
+        the text.
     """
     names = [f"x{i + 1}" for i in range(library.n_variables)] if feature_names is None else feature_names
     found = []
@@ -98,6 +99,14 @@ def _check_demands(program: Expression, constraints: Constraints, names: list[st
             column = token - library.first_variable
             missing = repr(names[column]) if column >= 0 else f"{name!r} inside its scale and offset"
             raise ValueError(f"it lacks {missing}, which is required; write it in, or require less.")
+    units = constraints.units
+    if units is not None and units.penalty is None:
+        arrays = Population.from_expressions([program]).arrays
+        of_whole = units.unitless_constants or not library.has_constants  # else its scale carries a unit
+        if units.violations(*arrays, library, of_whole=of_whole)[0]:
+            raise ValueError(
+                "it is not consistent with the units; correct one of the two, or set unit_penalty."
+            )
 
 
 def _expression(tree: Tree, library: Library) -> Expression:

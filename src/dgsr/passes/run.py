@@ -173,8 +173,8 @@ class Passes:
         units = self._constraints.units
         if units is not None and units.penalty is None:
             return (
-                f"None of {n} equations was consistent with the units and finite on every row of X; check the "
-                "units, let constants carry units, set unit_penalty, or raise max_evaluations or max_time."
+                f"None of {n} equations was consistent with the units and finite on every row of X; check "
+                "the units, let constants carry them, set unit_penalty, or raise max_evaluations or max_time."
             )
         return (
             f"None of {n} equations had finite values on every row of X; raise max_evaluations or max_time, "

@@ -23,7 +23,16 @@ from dgsr.expressions.constraints import Grammar
 from dgsr.expressions.formula_prior import structure_bits
 from dgsr.expressions.library import Library
 from dgsr.population import DataSet, Population
-from dgsr.search.terms import Judge, Term, any_term, is_usable, population_of, simple_terms, subprograms, terms_of
+from dgsr.search.terms import (
+    Judge,
+    Term,
+    any_term,
+    is_usable,
+    population_of,
+    simple_terms,
+    subprograms,
+    terms_of,
+)
 
 # Terms that are compared, values of them (so that many terms are compared on fewer rows), and fewest rows.
 _MOST_TERMS, _MOST_VALUES, _FEWEST_ROWS = 1_000, 150_000, 100

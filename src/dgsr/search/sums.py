@@ -15,7 +15,16 @@ from dgsr.constants.fitting import fit_constants
 from dgsr.expressions.constraints import Grammar
 from dgsr.expressions.formula_prior import structure_bits
 from dgsr.population import DataSet, Population
-from dgsr.search.terms import Judge, Term, any_term, is_usable, population_of, simple_terms, subprograms, terms_of
+from dgsr.search.terms import (
+    Judge,
+    Term,
+    any_term,
+    is_usable,
+    population_of,
+    simple_terms,
+    subprograms,
+    terms_of,
+)
 
 # Most values of terms that are compared, and most rows; most tokens of a term, most simple functions, most
 # terms of a sum.

@@ -22,7 +22,16 @@ from dgsr.expressions.constraints import Grammar
 from dgsr.expressions.formula_prior import structure_bits
 from dgsr.expressions.library import Library
 from dgsr.population import DataSet, Population
-from dgsr.search.terms import Judge, Term, any_term, columns_of, functions_of, is_usable, joined, population_of
+from dgsr.search.terms import (
+    Judge,
+    Term,
+    any_term,
+    columns_of,
+    functions_of,
+    is_usable,
+    joined,
+    population_of,
+)
 
 # Columns that terms are made of; terms whose pairs are compared, and those whose products are.
 _MOST_COLUMNS, _MOST_IN_PAIRS, _MOST_IN_PRODUCTS = 60, 1_000, 20_000
@@ -166,9 +175,7 @@ class _Terms(NamedTuple):
         return _Terms([self.tokens[i] for i in kept], self.values[kept], self.bits[kept])
 
 
-def _terms_of(
-    data: DataSet, library: Library, columns: list[tuple[int, ...]], may_be_term: Judge
-) -> _Terms:
+def _terms_of(data: DataSet, library: Library, columns: list[tuple[int, ...]], may_be_term: Judge) -> _Terms:
     """Return columns, functions of them and pairs of them, and functions of these and pairs with a column."""
     usual = data, library, may_be_term
     columns = _Terms.of(columns, *usual).best(_MOST_COLUMNS, data.y).tokens
