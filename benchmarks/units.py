@@ -172,8 +172,8 @@ def main() -> None:
         rows = compare(name, options.seconds, options.seed)
         result[name] = {"summary": summary(rows), "laws": rows}
         print(name, result[name]["summary"], flush=True)
-    result["load_after"] = os.getloadavg()
-    options.out.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+        result["load_after"] = os.getloadavg()
+        options.out.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

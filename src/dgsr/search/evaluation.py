@@ -33,7 +33,7 @@ _THOROUGH, _THOROUGH_COST = 30, 60
 
 # What a violation of units adds to the factor of the NMSE by which programs breed, under the rule that keeps
 # none of them.
-_BREEDING_PENALTY = 1.0
+_BREEDING_PENALTY = 9.0
 
 
 @dataclass
@@ -141,14 +141,21 @@ class Evaluation(ABC):
             return np.ones(len(population))
         return units.handicaps(units.violations(*population.arrays, self.library, of_whole=of_whole))
 
+    def violations(self, population: Population) -> np.ndarray:
+        """Return how often programs break the rules of units that stand as they do in the rounds."""
+        units = self.constraints.units
+        if units is None:
+            return np.zeros(len(population), dtype=np.int64)
+        # A scale that carries a unit gives a program any dimension.
+        of_whole = units.unitless_constants or not self.fits_constants
+        return units.violations(*population.arrays, self.library, of_whole=of_whole)
+
     def _judged(self, population: Population) -> tuple[np.ndarray, np.ndarray]:
         """Return the factors of programs that stand as they do in the rounds, to keep and to breed by."""
         units = self.constraints.units
         if units is None:
             return np.ones(len(population)), np.ones(len(population))
-        # A scale that carries a unit gives a program any dimension.
-        of_whole = units.unitless_constants or not self.fits_constants
-        violations = units.violations(*population.arrays, self.library, of_whole=of_whole)
+        violations = self.violations(population)
         kept = units.handicaps(violations)
         return kept, kept if units.penalty is not None else 1.0 + _BREEDING_PENALTY * violations
 

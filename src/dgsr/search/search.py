@@ -46,6 +46,8 @@ if TYPE_CHECKING:
 
 # Steps before the first round, and programs of the generator that the first of them evaluates.
 _N_STEPS_BEFORE, _GLANCE = 3, 50
+# Random programs that are drawn for each that is tried, where units tell which are consistent.
+_DRAWN_FOR_ONE = 5
 #: Seconds that must be left when a stage of the solver in the large bank begins, because it may take that
 #: long.
 SOLVING_SECONDS = 5.0
@@ -173,9 +175,16 @@ class Search:
         new = []
         if self.refinement is not None and n_random < n_fresh:
             new.append(self._sample(self.refinement, n_fresh - n_random))
-        new.append(random_population(n_random, self.library, self._guided, self.state))
+        new.append(self._random(n_random))
         self._n_new = sum(map(len, new)) if len(survivors) else 0
         return Population.concatenate([*new, survivors])
+
+    def _random(self, n: int) -> Population:
+        """Return random programs; with units they are those of many that break the fewest rules."""
+        if self.evaluation.constraints.units is None:
+            return random_population(n, self.library, self._guided, self.state)
+        many = random_population(_DRAWN_FOR_ONE * n, self.library, self._guided, self.state)
+        return many[np.argsort(self.evaluation.violations(many), kind="stable")[:n]]
 
     @property
     def _random_share(self) -> float:
