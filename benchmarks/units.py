@@ -2,6 +2,8 @@
 
     python benchmarks/units.py --out benchmarks/results/units.json [--set NAME] [--seconds 10] [--seed 1]
 
+The file keeps what it has of other sets and seeds.
+
 Every law is searched for with and without `units`, one run after the other with the same data and seed, on
 one core. Seconds are those that the processor spends, which hardly depend on what else the machine does. A
 law counts as found when the search ends with an exact fit that is exact on the test rows, too; a run that
@@ -164,15 +166,20 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--out", type=Path, required=True)
     options = parser.parse_args()
-    result: dict[str, Any] = {"environment": environment(), "seconds": options.seconds, "seed": options.seed}
-    result["load_before"] = os.getloadavg()
+    result = json.loads(options.out.read_text(encoding="utf-8")) if options.out.exists() else {}
     # Compiles, and reads what every fit reads once.
     run("law_enthalpy", units_of("law_enthalpy", SETS["textbooks"]["law_enthalpy"]), 5.0, 0)
     for name in options.sets or ("feynman", "textbooks"):
+        began = os.getloadavg()
         rows = compare(name, options.seconds, options.seed)
-        result[name] = {"summary": summary(rows), "laws": rows}
-        print(name, result[name]["summary"], flush=True)
-        result["load_after"] = os.getloadavg()
+        result[f"{name}, seed {options.seed}"] = {
+            "environment": environment(),
+            "limit": options.seconds,
+            "load": [began, os.getloadavg()],
+            "summary": summary(rows),
+            "laws": rows,
+        }
+        print(name, summary(rows), flush=True)
         options.out.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
 
 
