@@ -7,9 +7,11 @@ import sys
 
 import numpy as np
 import pandas as pd
+import pint
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from joblib import parallel_config
 from typer.testing import CliRunner
 
 import dgsr
@@ -24,8 +26,6 @@ from dgsr.finishing import finish
 from dgsr.kernels.random import new_state
 from dgsr.population import DataSet, Population
 from dgsr.search import Search, SearchConfig
-
-pint = pytest.importorskip("pint")
 
 NAMES = ["m", "v", "h"]
 UNITS = {"m": "kg", "v": "m/s", "h": "m"}
@@ -265,6 +265,17 @@ def test_every_formula_of_the_front_is_consistent(settings):
     model = small(**settings).fit(TABLE, Y)
     assert len(model.pareto_front_) > 0
     assert all(consistent(model))
+
+
+def test_columns_of_extreme_scale_and_several_searches_make_no_difference():
+    table = TABLE.assign(v=TABLE["v"] * 1e-9)
+    with parallel_config("sequential"):
+        model = small(n_jobs=2, units=UNITS | {"v": "Gm/s"}).fit(table, Y)
+    assert all(consistent(model))
+    chosen = model.pareto_front_.candidate_of(model.expression_)
+    assert "m/s^2" in " ".join(chosen.units)
+    # 0.5*m*(1e9*v)**2 has a constant of 5e17 J/(kg (Gm/s)^2), which is 0.5.
+    assert any(unit.startswith(("= 0.5", "= 0.4", "= 0.7")) for unit in chosen.units), chosen.units
 
 
 def test_exact_search_finds_the_consistent_one_of_two_laws():
