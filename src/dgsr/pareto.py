@@ -64,7 +64,7 @@ class Candidate(NamedTuple):
         """Return the constants of the formula with standard errors and units, or the empty string."""
         constants = self.expression.constants.tolist()
         units = self.units or ("",) * len(constants)
-        each = zip(constants, self.standard_errors.tolist(), units, strict=True)
+        each = zip(constants, self.standard_errors.tolist(), units)
         return ", ".join(
             f"{value!r} ± {error:.2g} {unit}".rstrip() for value, error, unit in each if not np.isnan(error)
         )

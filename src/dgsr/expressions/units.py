@@ -160,6 +160,8 @@ class Units:
         Returns
         -------
         ndarray of shape (n_programs,), int64
+            After a violation the count goes on: a sum of unlike terms has the dimension of its second one,
+            and a function of something with a dimension has none.
         """
         # Imported here, so that formulas can be read and written without loading numba.
         from dgsr.kernels.dimensions import count_violations
