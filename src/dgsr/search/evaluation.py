@@ -211,7 +211,8 @@ class Fitted(Evaluation):
         self._fit(population, self._best(newcomers, fit), fit)
         self._fit(population, best_others, fit)
         budget.count(fit.nmse[:n])
-        self.archive.update(*self._entries(population, fit, to_keep))
+        counted = fit._replace(nmse=_times(fit.nmse, to_keep))
+        self.archive.update(*self._entries(population, counted))
         # Exact programs get the same NMSE, so that the shorter one wins and not the smaller rounding error.
         return np.maximum(fit.nmse, self.config.tolerance) * to_breed
 
@@ -238,12 +239,10 @@ class Fitted(Evaluation):
             for array, values in zip(fit, found):
                 array[at] = values
 
-    def _entries(
-        self, population: Population, fit: Fit, handicaps: np.ndarray
-    ) -> tuple[Population, np.ndarray]:
+    def _entries(self, population: Population, fit: Fit) -> tuple[Population, np.ndarray]:
         """Return the scaled variants that lower the loss at their length, and their NMSE times handicaps."""
         best = np.minimum.accumulate(self.archive.nmse)
-        able = np.flatnonzero(_times(fit.nmse, handicaps) < best[self.archive.places(population)])
+        able = np.flatnonzero(fit.nmse < best[self.archive.places(population)])
         parts = []
         for part in self.budget.parts(len(able), self.data, _WRITTEN_COST):
             at = able[part]
