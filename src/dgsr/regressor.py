@@ -125,6 +125,18 @@ class DGSRRegressor(FittedRegressor):
         How many of an inner operator may stand under each other anywhere below an outer one, from 0 to 9, or
         None for any number: ``{"exp": {"log": 0}, "sin": {"sin": 1}}`` has no logarithm inside an exponential
         and at most sin(sin(x)). Unless told otherwise no sine or cosine stands inside another.
+    units : dict of str to str, default=None
+        Units of the columns by name, such as ``{"m": "kg", "v": "m/s"}``, read by pint (``dgsr[units]``).
+        Only dimensionally consistent formulas are then kept. The unit ``""`` has no dimension; that of a
+        column without an entry is unknown, and nothing is held against it. Only dimensions count: km and m
+        are alike.
+    y_units : str, default=None
+        Unit of the target, such as ``"J"``; None if it is unknown.
+    unitless_constants : bool, default=False
+        Whether constants are mere numbers. Otherwise each may carry a unit, which the front prints.
+    unit_penalty : float or None, default=None
+        What violations of units cost: the loss of a formula counts 1 + unit_penalty times their number. None
+        keeps no formula that has any.
     warm_start : bool, default=False
         Whether a further call of `fit` begins with the formulas and the decoder that the last one ended
         with, and has a whole budget of its own; the columns and the library must be the same, the rows need
@@ -223,6 +235,10 @@ class DGSRRegressor(FittedRegressor):
         "forbidden": ["array-like", None],
         "complexity": [Mapping, None],
         "nested": [Mapping, None],
+        "units": [dict, None],
+        "y_units": [str, None],
+        "unitless_constants": ["boolean"],
+        "unit_penalty": [Interval(Real, 0, None, closed="left"), None],
         "warm_start": ["boolean"],
         "checkpoint": [str, Path, None],
         "n_jobs": [
@@ -261,6 +277,10 @@ class DGSRRegressor(FittedRegressor):
         forbidden: Sequence[str] | None = None,
         complexity: Mapping[str, int] | None = None,
         nested: Mapping[str, Mapping[str, int | None]] | None = None,
+        units: dict[str, str | None] | None = None,
+        y_units: str | None = None,
+        unitless_constants: bool = False,
+        unit_penalty: float | None = None,
         warm_start: bool = False,
         checkpoint: str | Path | None = None,
         n_jobs: int | None = None,
@@ -289,6 +309,10 @@ class DGSRRegressor(FittedRegressor):
         self.forbidden = forbidden
         self.complexity = complexity
         self.nested = nested
+        self.units = units
+        self.y_units = y_units
+        self.unitless_constants = unitless_constants
+        self.unit_penalty = unit_penalty
         self.warm_start = warm_start
         self.checkpoint = checkpoint
         self.n_jobs = n_jobs

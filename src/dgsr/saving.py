@@ -89,6 +89,7 @@ def save(regressor: Any, path: str | Path) -> None:
         "library_of_formulas": expressions[0].library.to_json(),
         "programs": [[e.library.tokens[t].name for t in e.tokens] for e in expressions],
         "names": [list(expression.feature_names) for expression in expressions],
+        "units": [list(candidate.units) for candidate in front],
         "chosen": expressions.index(regressor.expression_),
         "feature_names_in": None if columns is None else [str(name) for name in columns],
         "attributes": {name: _plain(getattr(regressor, name)) for name in _ATTRIBUTES},
@@ -105,6 +106,8 @@ def save(regressor: Any, path: str | Path) -> None:
         "n_constants": np.array([len(expression.constants) for expression in expressions], dtype=np.int64),
         "losses": np.array([candidate.loss for candidate in front]),
     }
+    if any(candidate.handicap != 1.0 for candidate in front):
+        arrays["handicaps"] = np.array([candidate.handicap for candidate in front])
     if front.held_out is not None:
         arrays["held_out"] = front.held_out
     known = [candidate.uncertainty for candidate in front if candidate.uncertainty is not None]
@@ -203,16 +206,25 @@ def _candidates(header: dict[str, Any], arrays: dict[str, np.ndarray], n_feature
     # The library cannot be larger than the file, which has a name for every variable.
     names = [_names(of_one, n_features) for of_one in names]
     library = _library(_entry(header, "library_of_formulas", dict), n_features)
+    handicaps = (
+        _floats(arrays, "handicaps", len(programs)) if "handicaps" in arrays else np.ones(len(programs))
+    )
+    if not (np.isfinite(handicaps) & (handicaps >= 1.0)).all():
+        raise ValueError("handicaps are below 1 or not finite")
+    units = header.get("units", [[]] * len(programs))  # of constants, of which earlier versions had none
+    if not isinstance(units, list) or len(units) != len(programs):
+        raise ValueError(f"it has {len(programs)} programs and no units for each")
     candidates = []
     parts = np.split(constants, np.cumsum(counts)[:-1])
     uncertainties = _uncertainties(arrays, counts)
-    for program, own, of_one, loss, uncertainty in zip(
-        programs, parts, names, losses.tolist(), uncertainties, strict=True
+    for program, own, of_one, loss, uncertainty, texts, handicap in zip(
+        programs, parts, names, losses.tolist(), uncertainties, units, handicaps.tolist(), strict=True
     ):
         expression = Expression(library, _tokens(program, library), own, of_one)
         if len(expression.constants) != len(own):
             raise ValueError("a program has other constants than the file")
-        candidates.append(Candidate(expression.complexity, loss, expression, uncertainty))
+        texts = tuple(_names(texts, len(own))) if texts else ()
+        candidates.append(Candidate(expression.complexity, loss, expression, uncertainty, texts, handicap))
     return candidates
 
 
@@ -303,6 +315,8 @@ def _parameters(regressor: Any) -> tuple[dict[str, Any], list[str]]:
             held[name] = [str(text) for text in value]
         elif name in ("complexity", "nested") and value is not None:
             held[name] = _plain_mapping(value)
+        elif name == "units" and value is not None:
+            held[name] = {str(column): unit if unit is None else str(unit) for column, unit in value.items()}
         elif value is None or isinstance(value, str | bool | int | float | np.number | np.bool_):
             held[name] = _plain(value)
         else:

@@ -30,7 +30,7 @@ def input_errors(
     """
     try:
         yield
-    except (ValueError, OSError) as error:
+    except (ValueError, OSError, ImportError) as error:
         print_error(error)
         raise typer.Exit(WRONG_INPUT) from None
     except KeyboardInterrupt:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import difflib
 import math
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -95,6 +97,18 @@ def fit(
         list[str] | None,
         typer.Option(help="Formula to begin with; names that are no columns are constants. May be repeated."),
     ] = None,
+    units: Annotated[
+        list[str] | None,
+        typer.Option(metavar="COLUMN=UNIT", help="Unit of a column, such as v=m/s. May be repeated."),
+    ] = None,
+    y_units: Annotated[str | None, typer.Option(help="Unit of the target.")] = None,
+    unitless_constants: Annotated[
+        bool, typer.Option("--unitless-constants", help="Constants carry no units.")
+    ] = False,
+    unit_penalty: Annotated[
+        float | None,
+        typer.Option(min=0.0, help="What violations of units cost; without it no formula has any."),
+    ] = None,
     n_jobs: Annotated[
         int | None, typer.Option(help="Searches in processes of their own; -1 is one for each core.")
     ] = None,
@@ -124,6 +138,7 @@ def fit(
         table = read_table(data, target, columns or None, weights)
         for note in table.notes:
             print_note(note)
+        of_units = _parameters_of_units(units, y_units, unitless_constants, unit_penalty, table.feature_names)
         seed = random_state or 0
         table, held_out = (table, None) if test_size is None else split(table, test_size, seed)
         from dgsr.expressions.library import library_over
@@ -148,6 +163,7 @@ def fit(
                 checkpoint=checkpoint,
                 callback=show,
                 **rules,
+                **of_units,
             )
             regressor.fit(table.X, table.y, table.weights)
         _note_bad_fit(regressor)
@@ -164,6 +180,32 @@ def fit(
         run_outputs(outputs)
     if result["stop_reason"] == "interrupted":
         raise typer.Exit(interrupted_code(signals))
+
+
+def _parameters_of_units(
+    units: list[str] | None,
+    y_units: str | None,
+    unitless_constants: bool,
+    unit_penalty: float | None,
+    names: Sequence[str],
+) -> dict[str, Any]:
+    """Return the parameters of the estimator, whose columns are x1 .. xd; none without units."""
+    if not units and y_units is None:
+        return {}
+    found = {}
+    for entry in units or ():
+        name, sign, unit = entry.rpartition("=")
+        if not sign or name not in names:
+            similar = difflib.get_close_matches(name or entry, names, 1, 0.6)
+            mend = f"did you mean {similar[0]!r}?" if similar else f"the columns are {', '.join(names[:60])}."
+            raise ValueError(f"--units {entry!r} is not COLUMN=UNIT with the name of a column; {mend}")
+        found[f"x{names.index(name) + 1}"] = unit
+    return {
+        "units": found,
+        "y_units": y_units,
+        "unitless_constants": unitless_constants,
+        "unit_penalty": unit_penalty,
+    }
 
 
 def _note_bad_fit(regressor: DGSRRegressor) -> None:
@@ -183,6 +225,7 @@ def result_of(regressor: DGSRRegressor, target: str) -> dict[str, Any]:
     Its seconds are those of the search, without compiling before it and finishing after it.
     """
     front = regressor.pareto_front_
+    has_units = any(candidate.units for candidate in front)
     return {
         "target": target,
         "formula": str(regressor.expression_.sympy),
@@ -196,6 +239,7 @@ def result_of(regressor: DGSRRegressor, target: str) -> dict[str, Any]:
                 "formula": candidate.expression.text,
                 "constants": candidate.expression.constants.tolist(),
                 "standard_errors": [_finite(error) for error in candidate.standard_errors.tolist()],
+                **({"units": list(candidate.units)} if has_units else {}),
                 "chosen": candidate.expression == regressor.expression_,
             }
             for candidate in front
@@ -228,7 +272,10 @@ def _finite(value: float) -> float | None:
 
 def print_result(regressor: DGSRRegressor, result: dict[str, Any]) -> None:
     """Print the front of a fit and its formula for a person to read."""
-    formulas = [candidate.expression.shortened().text for candidate in regressor.pareto_front_]
+    front = regressor.pareto_front_
+    formulas = [candidate.expression.shortened().text for candidate in front]
+    with_units = [{"constants": candidate.units_text()} for candidate in front]
+    has_units = any(candidate.units for candidate in front)
     print_table(
         [
             {
@@ -238,8 +285,9 @@ def print_result(regressor: DGSRRegressor, result: dict[str, Any]) -> None:
                 "NMSE": _shown(row["nmse"]),
                 "leave-one-out": _shown(row["leave_one_out"]),
                 "formula": formula,
+                **(constants if has_units else {}),
             }
-            for row, formula in zip(result["pareto_front"], formulas, strict=True)
+            for row, formula, constants in zip(result["pareto_front"], formulas, with_units, strict=True)
         ]
     )
     print_line()

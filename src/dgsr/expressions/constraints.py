@@ -13,6 +13,7 @@ import numpy as np
 
 from dgsr.expressions.library import Library
 from dgsr.expressions.nesting import USUAL_LIMITS, Limits, Nesting
+from dgsr.expressions.units import Units
 
 # Pairs of an operator and a child that is forbidden under it, because it undoes the child or makes it idle.
 _FORBIDDEN_PAIRS = (
@@ -70,6 +71,8 @@ class Constraints:
         Outer operators, inner operators, and how many of the inner one at most stand under each other
         anywhere below the outer one; None is any number. No sine or cosine stands under another unless a
         limit says otherwise.
+    units : Units, optional
+        Units that the equations are judged by which a search tries; `are_kept` does not ask for them.
 
     Notes
     -----
@@ -97,6 +100,7 @@ class Constraints:
     forbidden_columns: tuple[int, ...] = ()
     required: tuple[str, ...] = ()
     nested: tuple[tuple[str, str, int | None], ...] = ()
+    units: Units | None = None
 
     def __post_init__(self) -> None:
         if not 1 <= self.min_length < self.max_length:

@@ -18,10 +18,11 @@ from dgsr.expressions.nesting import Nesting
 from dgsr.expressions.programs import FreeProgram, to_program
 from dgsr.expressions.simple_numbers import shortest, simple_numbers
 from dgsr.expressions.trees import Tree, map_leaves
+from dgsr.expressions.units import Units
 from dgsr.finishing.fits import Fits, FittedProgram
 from dgsr.finishing.forms import forms, plain
 from dgsr.finishing.programs import score, tree_of, written
-from dgsr.finishing.snapping import snapped
+from dgsr.finishing.snapping import snapped, with_simple_numbers
 from dgsr.pareto import NOTICEABLE
 from dgsr.population import DataSet, Population
 
@@ -34,6 +35,7 @@ def finish(
     tolerance: float,
     required: frozenset[int] = frozenset(),
     nesting: Nesting | None = None,
+    units: Units | None = None,
 ) -> list[Expression]:
     """Return each program as the formula a person would write for it.
 
@@ -52,6 +54,8 @@ def finish(
         Tokens that a formula keeps if its program has them, but for a column that has no effect on the data.
     nesting : Nesting or None
         Limits that a formula keeps if its program does.
+    units : Units, optional
+        Units whose rules the form of a formula that is returned breaks the least often.
 
     Returns
     -------
@@ -73,6 +77,7 @@ def finish(
             fits,
             required,
             nesting,
+            units,
         )
         for i in range(len(programs))
     ]
@@ -102,6 +107,7 @@ def _finished(
     fits: Fits,
     required: frozenset[int],
     nesting: Nesting | None,
+    units: Units | None,
 ) -> Expression:
     library = fits.library
     n_constants = int(np.sum(library.table.opcode[tokens] == Opcode.CONSTANT))
@@ -121,6 +127,14 @@ def _finished(
         finished += [own, snapped(own, own.nmse, fits)]
         kept = [form for form in finished if required <= set(form.program.tokens) and is_nested_well(form)]
         finished = kept or finished
+    if units is not None:
+        violations = _violations(finished, units, library)
+        if violations.min() > 0:
+            # A constant with a unit whose value is 1 was left out: then the program's own form stands.
+            own = fits.refitted(written(tree, library))
+            finished += [own, with_simple_numbers(own, own.nmse, fits), snapped(own, own.nmse, fits)]
+            violations = _violations(finished, units, library)
+        finished = [finished[i] for i in np.flatnonzero(violations == violations.min())]
     best = _simplest(finished, library)
     return Expression(library, best.program.tokens, best.program.constants)
 
@@ -128,6 +142,12 @@ def _finished(
 def _simplest(forms: list[FittedProgram], library: Library) -> FittedProgram:
     """Return the simplest form, and of equally simple ones the one that fits best."""
     return min(forms, key=lambda form: (round(score(form.program, library), 6), form.nmse))
+
+
+def _violations(forms: list[FittedProgram], units: Units, library: Library) -> np.ndarray:
+    """Return how often each form breaks the rules of units, shape (n_forms,)."""
+    programs = [Expression(library, form.program.tokens, form.program.constants) for form in forms]
+    return units.violations(*Population.from_expressions(programs).arrays, library, by_value=True)
 
 
 def _unscaled(tree: Tree, column_scales: np.ndarray) -> Tree:

@@ -82,6 +82,12 @@ def _rounded(fit: FittedProgram, fits: Fits) -> FittedProgram:
     return fit
 
 
+def with_simple_numbers(fit: FittedProgram, limit: float, fits: Fits) -> FittedProgram:
+    """Return the fit with its constants snapped and its form unchanged; the parameters are `snapped`'s."""
+    fits.n_refits = 0
+    return _snap_constants(fit, limit, 0, fits)[0]
+
+
 def _snap_constants(
     fit: FittedProgram, limit: float, n_snapped: int, fits: Fits
 ) -> tuple[FittedProgram, int]:

@@ -33,7 +33,7 @@ WEIGHTS, CARD, CURVES = "weights.safetensors", "card.json", "curves.svg"
 _MAX_WEIGHTS_BYTES = 1 << 30
 _MAX_SIZE, _MAX_MODULES = 1_000_000, 1_000
 # Fields of `Constraints` that a fit has and a generator has not.
-_DEMANDS = ("forbidden_columns", "required", "nested")
+_DEMANDS = ("forbidden_columns", "required", "nested", "units")
 
 # The JSON types of the fields that a header may have, by the annotation of the field.
 _JSON_TYPES: dict[Any, tuple[type, ...]] = {

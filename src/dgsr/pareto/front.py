@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple, overload
 
@@ -12,6 +13,8 @@ from dgsr.expressions.expression import Expression
 from dgsr.expressions.formula_prior import description_length
 from dgsr.expressions.library import Library
 from dgsr.expressions.soundness import weak_points
+from dgsr.expressions.units import Units
+from dgsr.expressions.units_of_constants import units_of_constants
 from dgsr.pareto.archive import NOTICEABLE
 from dgsr.population import DataSet, Population
 
@@ -31,13 +34,16 @@ _BITS_OF_WEAK_POINT = 20.0
 class Candidate(NamedTuple):
     """One formula of the front.
 
-    `leave_one_out` and `standard_errors` are nan in fits that a version without uncertainties saved.
+    `leave_one_out` and `standard_errors` are nan in fits that a version without uncertainties saved. `units`
+    are those of the constants (`dgsr.expressions.units_of_constants`), no texts in a fit without units.
     """
 
     complexity: int
     loss: float  # NMSE on the data of the fit
     expression: Expression
     uncertainty: Uncertainty | None = None
+    units: tuple[str, ...] = ()
+    handicap: float = 1.0  # what its loss is multiplied by where formulas are compared, for its units
 
     @property
     def description_length(self) -> float:
@@ -57,9 +63,18 @@ class Candidate(NamedTuple):
         return self.uncertainty.standard_errors
 
     def constants_text(self) -> str:
-        """Return the constants of the formula with their standard errors, or the empty string."""
-        pairs = zip(self.expression.constants.tolist(), self.standard_errors.tolist())
-        return ", ".join(f"{value!r} ± {error:.2g}" for value, error in pairs if not np.isnan(error))
+        """Return the constants of the formula with standard errors and units, or the empty string."""
+        constants = self.expression.constants.tolist()
+        units = self.units or ("",) * len(constants)
+        each = zip(constants, self.standard_errors.tolist(), units)
+        return ", ".join(
+            f"{value!r} ± {error:.2g} {unit}".rstrip() for value, error, unit in each if not np.isnan(error)
+        )
+
+    def units_text(self) -> str:
+        """Return the constants of the formula in short with their units, or the empty string."""
+        each = zip(self.expression.constants.tolist(), self.units)
+        return ", ".join(f"{value:.5g} {unit}".rstrip() for value, unit in each)
 
 
 def _undominated(order: Sequence[int], losses: np.ndarray, tolerance: float) -> list[int]:
@@ -134,6 +149,7 @@ class ParetoFront(Sequence[Candidate]):
         held_out: DataSet | None = None,
         fitted: DataSet | None = None,
         relative: bool = False,
+        units: Units | None = None,
     ) -> ParetoFront:
         """Return the front of some expressions, whose losses are computed on `data`.
 
@@ -156,10 +172,18 @@ class ParetoFront(Sequence[Candidate]):
             Rows from which the uncertainty of the constants is computed, a sample of `data`; all by default.
         relative : bool
             Whether the rows are weighted by one over the square of their targets.
+        units : Units, optional
+            Units of columns and target. Formulas are compared by their losses times their handicaps, and
+            those that the rule forbids are left out.
         """
         if not expressions:
             return cls([])
-        losses = Population.from_expressions(expressions).nmse(data)
+        programs = Population.from_expressions(expressions)
+        losses, handicaps = programs.nmse(data), np.ones(len(programs))
+        if units is not None:
+            library = programs.library
+            handicaps = units.handicaps(units.violations(*programs.arrays, library, by_value=True))
+            losses = np.where(np.isfinite(handicaps), losses * handicaps, np.inf)
         bits = np.array([description_length(expression) for expression in expressions])
         supported = _supported(expressions, losses, bits, data, tolerance)
         limit = 1.0 + max(NOTICEABLE, tolerance)  # the loss of the mean
@@ -172,7 +196,9 @@ class ParetoFront(Sequence[Candidate]):
         for i in on_front:
             named = expressions[i].with_feature_names(feature_names)
             uncertainty = uncertainty_of(named, fitted or data, data.n_effective, relative)
-            candidates.append(Candidate(named.complexity, float(losses[i]), named, uncertainty))
+            loss, handicap = float(losses[i] / handicaps[i]), float(handicaps[i])
+            texts = () if units is None else units_of_constants(named, units)
+            candidates.append(Candidate(named.complexity, loss, named, uncertainty, texts, handicap))
         held_out_losses = None
         if held_out is not None:
             held_out_losses = Population.from_expressions([c.expression for c in candidates]).nmse(held_out)
@@ -208,20 +234,24 @@ class ParetoFront(Sequence[Candidate]):
         lines += [
             f"{i:>3}  {c.complexity:>10}  {c.description_length:>6.1f}  {c.loss:>10.4g}  "
             f"{c.leave_one_out:>13.4g}  {c.expression.shortened()}"
+            + (f"  [{c.units_text()}]" if c.units else "")
             for i, c in enumerate(self)
         ]
         return "\n".join(lines)
 
     def to_html(self, chosen: int | None = None) -> str:
         """Return an HTML table with typeset formulas, in which the candidate `chosen` is marked."""
-        mark = ' style="font-weight: bold"'
+        mark, has_units = ' style="font-weight: bold"', any(c.units for c in self)
         rows = "".join(
             f"<tr{mark if i == chosen else ''}><td>{i}</td><td>{c.complexity}</td>"
             f"<td>{c.description_length:.1f}</td><td>{c.loss:.4g}</td><td>{c.leave_one_out:.4g}</td>"
-            f'<td style="text-align: left">{c.expression.mathml}</td></tr>'
+            f'<td style="text-align: left">{c.expression.mathml}</td>'
+            + (f"<td>{html.escape(c.units_text())}</td>" if has_units else "")
+            + "</tr>"
             for i, c in enumerate(self)
         )
-        names = ("", "complexity", "bits", "NMSE", "leave-one-out", "formula")
+        names = ["", "complexity", "bits", "NMSE", "leave-one-out", "formula"]
+        names += ["constants"] if has_units else []
         heads = "".join(f"<th>{name}</th>" for name in names)
         return f"<table><thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table>"
 
@@ -236,7 +266,7 @@ class ParetoFront(Sequence[Candidate]):
         """Return a pandas DataFrame, a row for each candidate.
 
         Its columns are complexity, description_length, loss, leave_one_out, standard_errors (a tuple, in the
-        order of ``expression.constants``) and formula.
+        order of ``expression.constants``) and formula; in a fit with units also units, a tuple in that order.
         """
         import pandas
 
@@ -246,10 +276,12 @@ class ParetoFront(Sequence[Candidate]):
                 **{name: getattr(c, name) for name in numbers},
                 "standard_errors": tuple(c.standard_errors.tolist()),
                 "formula": str(c.expression),
+                "units": c.units,
             }
             for c in self
         ]
-        return pandas.DataFrame(rows, columns=[*numbers, "standard_errors", "formula"])
+        names = [*numbers, "standard_errors", "formula"]
+        return pandas.DataFrame(rows, columns=[*names, "units"] if any(c.units for c in self) else names)
 
     def plot(self, selection: str | None = None, *, ax: Axes | None = None) -> ParetoFrontDisplay:
         """Plot loss against description length, with formulas beside the candidates; needs matplotlib.
@@ -318,7 +350,7 @@ class ParetoFront(Sequence[Candidate]):
             raise ValueError(f"selection={selection!r} is unknown; choose from {', '.join(SELECTIONS)}.")
         if selection == "holdout" and self.held_out is None:
             raise ValueError("No rows were held out; fit with selection='holdout', or choose another rule.")
-        losses = np.array([candidate.loss for candidate in self])
+        losses = np.array([candidate.loss * candidate.handicap for candidate in self])
         exact = np.flatnonzero(losses <= self.tolerance)
         if len(exact):
             return int(exact[0])

@@ -59,8 +59,8 @@ def initial_programs(
     ------
     ValueError
         If a formula cannot be read, not be written in the library, has no column, is too long, has what is
-        forbidden, lacks what is required or breaks a limit of `nested`; the message says which one, and where
-        in the text.
+        forbidden, lacks what is required, breaks a limit of `nested` or a rule of units; the message says
+        which one, and where in the text.
     """
     names = [f"x{i + 1}" for i in range(library.n_variables)] if feature_names is None else feature_names
     found = []
@@ -105,6 +105,14 @@ def _check_demands(program: Expression, constraints: Constraints, names: list[st
             raise ValueError(
                 f"it has {inner!r} under {outer!r} more often than nested={ {outer: {inner: most}} } allows; "
                 "write it otherwise, or raise the limit."
+            )
+    units = constraints.units
+    if units is not None and units.penalty is None:
+        arrays = Population.from_expressions([program]).arrays
+        of_whole = units.unitless_constants or not library.has_constants  # else its scale carries a unit
+        if units.violations(*arrays, library, of_whole=of_whole)[0]:
+            raise ValueError(
+                "it is not consistent with the units; correct one of the two, or set unit_penalty."
             )
 
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from dgsr.evolution import EvolutionConfig
 from dgsr.expressions.constraints import Constraints
+from dgsr.expressions.units import Units
 from dgsr.passes.beginning import Beginning
 from dgsr.passes.demands import Demands
 from dgsr.passes.initial import initial_programs
@@ -56,7 +57,7 @@ def planned(
     Raises
     ------
     ValueError
-        If the initial formulas, the generator or the checkpoint are unusable.
+        If the units, the initial formulas, the generator or the checkpoint are unusable.
     """
     library = demands.library
     prepared = prepare(
@@ -73,6 +74,7 @@ def planned(
         forbidden_columns=demands.forbidden_columns,
         required=demands.required,
         nested=demands.nested,
+        units=_units(parameters, feature_names, library.n_variables),
     )
     initial, constraints = initial_programs(
         parameters["initial_formulas"], library, feature_names, prepared.column_scales, constraints
@@ -84,6 +86,8 @@ def planned(
         begin.checkpoint.claim(begin.random_state, what_matters, data)
     compile_kernels(library.has_constants, print_line if parameters["verbose"] else None)
     tolerance = max(float(parameters["tolerance"]), prepared.data.rounding_nmse)
+    if constraints.units is not None:
+        constraints.units.compile_kernel(library)
     config = _search_config(parameters, tolerance)
     make_search = partial(
         Search if n_islands == 1 else partial(Islands, n_islands=n_islands, precision_of=near_neighbours),
@@ -106,6 +110,20 @@ def planned(
         tolerance,
         initial,
         begin.checkpoint,
+    )
+
+
+def _units(
+    parameters: Mapping[str, Any], feature_names: Sequence[str] | None, n_columns: int
+) -> Units | None:
+    """Return what the units of columns and target mean, None if none are given."""
+    names = [f"x{i + 1}" for i in range(n_columns)] if feature_names is None else feature_names
+    return Units.of(
+        parameters["units"],
+        parameters["y_units"],
+        names,
+        unitless_constants=bool(parameters["unitless_constants"]),
+        penalty=None if parameters["unit_penalty"] is None else float(parameters["unit_penalty"]),
     )
 
 

@@ -178,6 +178,12 @@ class Passes:
                 f"None of {n} equations had all of {required=} and finite values on "
                 "every row of X; require less, or raise max_evaluations or max_time."
             )
+        units = self._constraints.units
+        if units is not None and units.penalty is None:
+            return (
+                f"None of {n} equations was consistent with the units and finite on every row of X; check "
+                "the units, let constants carry them, set unit_penalty, or raise max_evaluations or max_time."
+            )
         return (
             f"None of {n} equations had finite values on every row of X; raise max_evaluations or max_time, "
             "or rescale the inputs."
@@ -266,6 +272,7 @@ class Passes:
             rows.held_out,
             rows.fitted,
             step.loss == "relative",
+            self._constraints.units,
         )
         if len(front) == 0:  # no program is finite on the rows that the search did not see
             return
@@ -288,7 +295,15 @@ class Passes:
         required = frozenset(self._library.index[name] for name in self._constraints.required)
         limits = self._constraints.limits
         nesting = Nesting.of(limits, self._library) if limits else None
-        arguments = rows.column_scales, rows.fitted, self._library, self._tolerance, required, nesting
+        arguments = (
+            rows.column_scales,
+            rows.fitted,
+            self._library,
+            self._tolerance,
+            required,
+            nesting,
+            self._constraints.units,
+        )
         longer = self.search.longer(rows.scaled)
         finished = [formula for found in (programs, longer) for formula in finish(found, *arguments)]
         if not required:

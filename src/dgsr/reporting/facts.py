@@ -155,6 +155,10 @@ def _source(value: Any) -> str:
         value = str(value)
     if value is None or isinstance(value, bool | int | float | str):
         return f"{value!r},"
+    if isinstance(value, dict) and all(
+        isinstance(entry, str | None) for pair in value.items() for entry in pair
+    ):
+        return f"{value!r},"  # units of columns
     what = " ".join(repr(value).split())  # a comment ends with its line
     what = what if len(what) <= 60 else f"{what[:59]}…"
     return f"...,  # {what}"

@@ -31,6 +31,10 @@ _WRITTEN_COST = 4 * _FIT_COST
 # Steps that fit the constants of a program that enters the archive, and evaluations that take about as long.
 _THOROUGH, _THOROUGH_COST = 30, 60
 
+# What a violation of units adds to the factor of the NMSE by which programs breed, under the rule that keeps
+# none of them.
+_BREEDING_PENALTY = 9.0
+
 
 @dataclass
 class Evaluation(ABC):
@@ -106,21 +110,54 @@ class Evaluation(ABC):
         if not self.constraints.required:  # the grammar keeps forbidden columns out
             nmse[:n] = self.score(population[:n], n_new)
             return nmse
-        may_be_kept = self.may_be_kept(population[:n])
-        at = np.flatnonzero(may_be_kept)
+        may_be_tried = self.may_be_tried(population[:n])
+        at = np.flatnonzero(may_be_tried)
         programs = population[at]
-        nmse[at] = self.score(programs, int(may_be_kept[:n_new].sum()))
+        nmse[at] = self.score(programs, int(may_be_tried[:n_new].sum()))
         population.constants[at] = programs.constants
-        self.budget.count(nmse[:n][~may_be_kept])
+        self.budget.count(nmse[:n][~may_be_tried])
         return nmse
 
     @abstractmethod
     def enter(self, programs: Population) -> None:
         """Add programs of the archive of a search with other weights, which are not counted."""
 
-    def may_be_kept(self, population: Population) -> np.ndarray:
+    def may_be_tried(self, population: Population) -> np.ndarray:
         """Return which programs have all that is required and nothing forbidden, shape (n_programs,)."""
         return self.constraints.are_kept(population.tokens, population.lengths, self.library)
+
+    def may_be_kept(self, population: Population) -> np.ndarray:
+        """Return which whole formulas may be tried and break no rule of units, shape (n_programs,)."""
+        return self.may_be_tried(population) & np.isfinite(self._handicaps(population))
+
+    def may_be_term(self, population: Population) -> np.ndarray:
+        """Return which programs may be terms of formulas for what units say, shape (n_programs,)."""
+        return np.isfinite(self._handicaps(population, of_whole=False))
+
+    def _handicaps(self, population: Population, of_whole: bool = True) -> np.ndarray:
+        """Return the factors with which the NMSE of programs counts for their units; see `Units`."""
+        units = self.constraints.units
+        if units is None:
+            return np.ones(len(population))
+        return units.handicaps(units.violations(*population.arrays, self.library, of_whole=of_whole))
+
+    def violations(self, population: Population) -> np.ndarray:
+        """Return how often programs break the rules of units that stand as they do in the rounds."""
+        units = self.constraints.units
+        if units is None:
+            return np.zeros(len(population), dtype=np.int64)
+        # A scale that carries a unit gives a program any dimension.
+        of_whole = units.unitless_constants or not self.fits_constants
+        return units.violations(*population.arrays, self.library, of_whole=of_whole)
+
+    def _judged(self, population: Population) -> tuple[np.ndarray, np.ndarray]:
+        """Return the factors of programs that stand as they do in the rounds, to keep and to breed by."""
+        units = self.constraints.units
+        if units is None:
+            return np.ones(len(population)), np.ones(len(population))
+        violations = self.violations(population)
+        kept = units.handicaps(violations)
+        return kept, kept if units.penalty is not None else 1.0 + _BREEDING_PENALTY * violations
 
 
 class Plain(Evaluation):
@@ -130,14 +167,15 @@ class Plain(Evaluation):
 
     def score(self, population: Population, n_new: int) -> np.ndarray:
         nmse = np.full(len(population), np.inf)
+        to_keep, to_breed = self._judged(population)
         for part in self.budget.parts(len(population), self.data):
             nmse[part] = population[part].nmse(self.data)
             self.budget.count(nmse[part])
-            self.archive.update(population[part], nmse[part])
-        return nmse
+            self.archive.update(population[part], _times(nmse[part], to_keep[part]))
+        return nmse * to_breed
 
     def enter(self, programs: Population) -> None:
-        self.archive.update(programs, programs.nmse(self.data))
+        self.archive.update(programs, _times(programs.nmse(self.data), self._handicaps(programs)))
 
 
 class Fitted(Evaluation):
@@ -154,7 +192,7 @@ class Fitted(Evaluation):
         # Every formula must fit better than the mean of y.
         constant = Expression(self.library, [self.library.index["const"]], [self.data.mean])
         mean = Population.from_expressions([constant])
-        self.archive.update(mean, mean.nmse(self.data))
+        self.archive.update(mean, _times(mean.nmse(self.data), self._handicaps(mean)))
 
     def score(self, population: Population, n_new: int) -> np.ndarray:
         budget, n = self.budget, 0
@@ -163,16 +201,20 @@ class Fitted(Evaluation):
             for array, values in zip(fit, fit_constants(population[part], self.data, n_iterations=0)):
                 array[part] = values
             n = part.stop
-        with_constants = np.flatnonzero(population.is_constant[:n].any(axis=1))
+        to_keep, to_breed = self._judged(population)
+        # Constants of programs that are not kept need not be fitted, which takes most of the time.
+        is_fitted = population.is_constant.any(axis=1) & np.isfinite(to_keep)
+        with_constants = np.flatnonzero(is_fitted[:n])
         newcomers, others = with_constants[with_constants < n_new], with_constants[with_constants >= n_new]
         best_others = self._best(others, fit)
         self._fit(population, newcomers, fit, second_start=True)
         self._fit(population, self._best(newcomers, fit), fit)
         self._fit(population, best_others, fit)
         budget.count(fit.nmse[:n])
-        self.archive.update(*self._entries(population, fit))
+        counted = fit._replace(nmse=_times(fit.nmse, to_keep))
+        self.archive.update(*self._entries(population, counted))
         # Exact programs get the same NMSE, so that the shorter one wins and not the smaller rounding error.
-        return np.maximum(fit.nmse, self.config.tolerance)
+        return np.maximum(fit.nmse, self.config.tolerance) * to_breed
 
     def _best(self, chosen: np.ndarray, fit: Fit) -> np.ndarray:
         """Return the best of the chosen programs, in the share whose constants are to be fitted."""
@@ -198,21 +240,22 @@ class Fitted(Evaluation):
                 array[at] = values
 
     def _entries(self, population: Population, fit: Fit) -> tuple[Population, np.ndarray]:
-        """Return the scaled variants that lower the loss at their length, and their NMSE."""
+        """Return the scaled variants that lower the loss at their length, and their NMSE times handicaps."""
         best = np.minimum.accumulate(self.archive.nmse)
         able = np.flatnonzero(fit.nmse < best[self.archive.places(population)])
         parts = []
         for part in self.budget.parts(len(able), self.data, _WRITTEN_COST):
             at = able[part]
             variants, nmse = written_out(population[at], Fit(*(a[at] for a in fit)), self.data)
-            kept = np.flatnonzero(nmse < best[self.archive.places(variants)])
+            counted = _times(nmse, self._handicaps(variants))
+            kept = np.flatnonzero(counted < best[self.archive.places(variants)])
             parts.append((variants[kept], nmse[kept]))
         if not parts:
             return population[:0], np.zeros(0)
         entries = Population.concatenate([programs for programs, _ in parts])
         entry_nmse = np.concatenate([nmse for _, nmse in parts])
         self._fit_thoroughly(entries, entry_nmse)
-        return entries, entry_nmse
+        return entries, _times(entry_nmse, self._handicaps(entries))
 
     def _fit_thoroughly(self, programs: Population, nmse: np.ndarray) -> None:
         """Fit all constants until nothing improves, for programs that are few and that people see."""
@@ -225,7 +268,12 @@ class Fitted(Evaluation):
     def enter(self, programs: Population) -> None:
         nmse = programs.nmse(self.data)
         self._fit_thoroughly(programs, nmse)
-        self.archive.update(programs, nmse)
+        self.archive.update(programs, _times(nmse, self._handicaps(programs)))
+
+
+def _times(nmse: np.ndarray, handicaps: np.ndarray) -> np.ndarray:
+    """Return an NMSE times its handicap, infinite where that is."""
+    return np.where(np.isfinite(handicaps), nmse, np.inf) * np.where(np.isfinite(handicaps), handicaps, 1.0)
 
 
 def evaluation_of(

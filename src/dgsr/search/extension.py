@@ -23,7 +23,16 @@ from dgsr.expressions.constraints import Grammar
 from dgsr.expressions.formula_prior import structure_bits
 from dgsr.expressions.library import Library
 from dgsr.population import DataSet, Population
-from dgsr.search.terms import Term, is_usable, population_of, simple_terms, subprograms, terms_of
+from dgsr.search.terms import (
+    Judge,
+    Term,
+    any_term,
+    is_usable,
+    population_of,
+    simple_terms,
+    subprograms,
+    terms_of,
+)
 
 # Terms that are compared, values of them (so that many terms are compared on fewer rows), and fewest rows.
 _MOST_TERMS, _MOST_VALUES, _FEWEST_ROWS = 1_000, 150_000, 100
@@ -64,7 +73,9 @@ class _Node(NamedTuple):
     is_turning: bool  # whether it is under a sine or cosine
 
 
-def extended(programs: Population, data: DataSet, grammar: Grammar, max_length: int) -> Population:
+def extended(
+    programs: Population, data: DataSet, grammar: Grammar, max_length: int, may_be_term: Judge = any_term
+) -> Population:
     """Return programs extended by as many terms as shorten the description of the data.
 
     Parameters
@@ -76,13 +87,15 @@ def extended(programs: Population, data: DataSet, grammar: Grammar, max_length: 
         Tells which columns may be used.
     max_length : int
         Most tokens of an extended program.
+    may_be_term : callable
+        A function that tells which programs may be terms.
 
     Returns
     -------
     Population
         Every step that shortens the description, its constants fitted; none where no step does.
     """
-    extender = Extender(data, programs.library, grammar, max_length)
+    extender = Extender(data, programs.library, grammar, max_length, may_be_term)
     found: list[Term] = []
     for program in terms_of(programs):
         found += _steps(extender, program, _MOST_WORK / len(programs))
@@ -136,9 +149,17 @@ class Extender:
         Most tokens of an extended program.
     """
 
-    def __init__(self, data: DataSet, library: Library, grammar: Grammar, max_length: int) -> None:
+    def __init__(
+        self,
+        data: DataSet,
+        library: Library,
+        grammar: Grammar,
+        max_length: int,
+        may_be_term: Judge = any_term,
+    ) -> None:
         self.data, self.library, self.max_length = data, library, max_length
-        self.pool = _pool_of([(), *simple_terms(library, grammar, _MOST_TERMS - 1)], data, library)
+        terms = [(), *simple_terms(library, grammar, _MOST_TERMS - 1)]
+        self.pool = _pool_of(terms, data, library, may_be_term)
         self._root = np.sqrt(data.weights)
         n_rows = max(_MOST_VALUES // len(self.pool.tokens), _FEWEST_ROWS)
         self._few = slice(None, None, int(np.ceil(len(data.y) / n_rows)))
@@ -239,12 +260,12 @@ class Extender:
         return basis[:, sizes > 1e-8 * sizes.max()]
 
 
-def _pool_of(terms: list[tuple[int, ...]], data: DataSet, library: Library) -> _Pool:
-    """Return the terms that are usable on all rows."""
+def _pool_of(terms: list[tuple[int, ...]], data: DataSet, library: Library, may_be_term: Judge) -> _Pool:
+    """Return the terms that may be used and are usable on all rows."""
     programs = population_of(library, [(term, ()) for term in terms[1:]])
     with np.errstate(all="ignore"):
         values = programs.predict(data.columns.T)
-        kept = np.flatnonzero(is_usable(values, _LEAST_VARIED))
+        kept = np.flatnonzero(is_usable(values, _LEAST_VARIED) & may_be_term(programs))
     values = values[kept] / np.abs(values[kept]).max(axis=1, keepdims=True)
     tokens = [(), *(terms[1 + i] for i in kept)]
     turning = {library.index[name] for name in ("sin", "cos") if name in library.index}

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 
 from dgsr.expressions.constraints import Grammar
@@ -12,6 +10,7 @@ from dgsr.population import DataSet, Population
 from dgsr.search.extension import extended
 from dgsr.search.scored import Scored
 from dgsr.search.sums import sums_of_terms
+from dgsr.search.terms import Judge
 
 # Programs of the last round, the best ones, whose parts are added up; longer formulas that are kept; and the
 # most tokens of these, in lengths of the longest program.
@@ -23,7 +22,8 @@ def longer_formulas(
     evolved: Scored,
     data: DataSet,
     grammar: Grammar,
-    may_be_kept: Callable[[Population], np.ndarray],
+    may_be_kept: Judge,
+    may_be_term: Judge,
 ) -> Population:
     """Return sums of parts of what was found, and the best formulas extended by terms.
 
@@ -38,6 +38,8 @@ def longer_formulas(
     grammar : Grammar
     may_be_kept : callable
         A function that tells which programs may be kept.
+    may_be_term : callable
+        A function that tells which programs may be terms of them.
 
     Returns
     -------
@@ -55,10 +57,10 @@ def longer_formulas(
         return programs[np.argsort(bits, kind="stable")[:n]]
 
     most = _LONGER * grammar.max_length
-    sums = sums_of_terms([found, evolved.best(_N_ADDED_UP).programs], data, grammar, most)
+    sums = sums_of_terms([found, evolved.best(_N_ADDED_UP).programs], data, grammar, most, may_be_term)
     # A sum may have the shortest description and nothing to be added, so both kinds are extended.
     starts = Population.concatenate([shortest(programs, 1) for programs in (found, sums)])
-    longer = Population.concatenate([sums, extended(starts, data, grammar, most)])
+    longer = Population.concatenate([sums, extended(starts, data, grammar, most, may_be_term)])
     longer = longer[np.flatnonzero(may_be_kept(longer))]
     both = Population.concatenate([found, longer])
     is_shorter = archive.places(both) < archive.places(longer)[:, None]  # (n_longer, n_both)

@@ -46,6 +46,8 @@ if TYPE_CHECKING:
 
 # Steps before the first round, and programs of the generator that the first of them evaluates.
 _N_STEPS_BEFORE, _GLANCE = 3, 50
+# Random programs that are drawn for each that is tried, where units tell which are consistent.
+_DRAWN_FOR_ONE = 5
 #: Seconds that must be left when a stage of the solver in the large bank begins, because it may take that
 #: long.
 SOLVING_SECONDS = 5.0
@@ -178,9 +180,16 @@ class Search:
         new = []
         if self.refinement is not None and n_random < n_fresh:
             new.append(self._sample(self.refinement, n_fresh - n_random))
-        new.append(random_population(n_random, self.library, self._guided, self.state))
+        new.append(self._random(n_random))
         self._n_new = sum(map(len, new)) if len(survivors) else 0
         return Population.concatenate([*new, survivors])
+
+    def _random(self, n: int) -> Population:
+        """Return random programs; with units they are those of many that break the fewest rules."""
+        if self.evaluation.constraints.units is None:
+            return random_population(n, self.library, self._guided, self.state)
+        many = random_population(_DRAWN_FOR_ONE * n, self.library, self._guided, self.state)
+        return many[np.argsort(self.evaluation.violations(many), kind="stable")[:n]]
 
     @property
     def _random_share(self) -> float:
@@ -284,7 +293,8 @@ class Search:
         if not (self.config.look_up and self.evaluation.fits_constants) or self._should_stop():
             return
         n_tokens, n_constants = self._nothing.programs.tokens.shape[1], self.evaluation.n_constants
-        programs = two_term_programs(self.data, self.library, self.grammar).of_width(n_tokens, n_constants)
+        programs = two_term_programs(self.data, self.library, self.grammar, self.evaluation.may_be_term)
+        programs = programs.of_width(n_tokens, n_constants)
         # The rest of the grammar is not looked at, for which a kernel would have to be compiled: evolution
         # does not begin with these programs.
         is_usable = (programs.lengths >= self.grammar.min_length) & self.evaluation.may_be_kept(programs)
@@ -316,7 +326,8 @@ class Search:
 
     def longer(self, data: DataSet) -> Population:
         """Return longer formulas than the rounds can write; see `longer_formulas`."""
-        return longer_formulas(self.archive, self.evolved, data, self.grammar, self.evaluation.may_be_kept)
+        judges = self.evaluation.may_be_kept, self.evaluation.may_be_term
+        return longer_formulas(self.archive, self.evolved, data, self.grammar, *judges)
 
     # Going on with a search --------------------------------------------------------------------------
 
@@ -390,7 +401,8 @@ class Search:
         self.evaluation.enter(front)
         queue, generation = (Scored.from_state_dict(self.library, saved[k]) for k in ("queue", "generation"))
         widths = self._nothing.programs.tokens.shape[1], self.evaluation.n_constants
-        programs = self._kept(queue.and_also(generation).programs).of_width(*widths)
+        programs = queue.and_also(generation).programs
+        programs = programs[np.flatnonzero(self.evaluation.may_be_tried(programs))].of_width(*widths)
         evaluated = Scored(programs, self.evaluate(programs))
         self.queue = evaluated.best(self.config.queue_size)
         self.generation = evaluated.best(self.config.batch_size)

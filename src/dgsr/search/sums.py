@@ -15,7 +15,16 @@ from dgsr.constants.fitting import fit_constants
 from dgsr.expressions.constraints import Grammar
 from dgsr.expressions.formula_prior import structure_bits
 from dgsr.population import DataSet, Population
-from dgsr.search.terms import Term, is_usable, population_of, simple_terms, subprograms, terms_of
+from dgsr.search.terms import (
+    Judge,
+    Term,
+    any_term,
+    is_usable,
+    population_of,
+    simple_terms,
+    subprograms,
+    terms_of,
+)
 
 # Most values of terms that are compared, and most rows; most tokens of a term, most simple functions, most
 # terms of a sum.
@@ -35,7 +44,11 @@ _LEAST_VARIED = 1e-5
 
 
 def sums_of_terms(
-    programs: Sequence[Population], data: DataSet, grammar: Grammar, max_length: int
+    programs: Sequence[Population],
+    data: DataSet,
+    grammar: Grammar,
+    max_length: int,
+    may_be_term: Judge = any_term,
 ) -> Population:
     """Return sums of terms, from two terms to as many as shorten the description of the data.
 
@@ -48,6 +61,8 @@ def sums_of_terms(
         Tells which columns may be used.
     max_length : int
         Most tokens of a sum.
+    may_be_term : callable
+        A function that tells which programs may be terms.
 
     Returns
     -------
@@ -63,7 +78,7 @@ def sums_of_terms(
     root = np.sqrt(sample.weights)
     with np.errstate(all="ignore"):
         values = pool.predict(sample.columns.T)
-        kept = np.flatnonzero(is_usable(values, _LEAST_VARIED))
+        kept = np.flatnonzero(is_usable(values, _LEAST_VARIED) & may_be_term(pool))
     pool, values = pool[kept], values[kept]
     largest = np.abs(values).max(axis=1)
     values /= largest[:, None]

@@ -22,7 +22,16 @@ from dgsr.expressions.constraints import Grammar
 from dgsr.expressions.formula_prior import structure_bits
 from dgsr.expressions.library import Library
 from dgsr.population import DataSet, Population
-from dgsr.search.terms import Term, columns_of, functions_of, is_usable, joined, population_of
+from dgsr.search.terms import (
+    Judge,
+    Term,
+    any_term,
+    columns_of,
+    functions_of,
+    is_usable,
+    joined,
+    population_of,
+)
 
 # Columns that terms are made of; terms whose pairs are compared, and those whose products are.
 _MOST_COLUMNS, _MOST_IN_PAIRS, _MOST_IN_PRODUCTS = 60, 1_000, 20_000
@@ -94,7 +103,9 @@ class _Pairs:
                 yield i, j, a, b, c
 
 
-def two_term_programs(data: DataSet, library: Library, grammar: Grammar) -> Population:
+def two_term_programs(
+    data: DataSet, library: Library, grammar: Grammar, may_be_term: Judge = any_term
+) -> Population:
     """Return the best formulas of two terms, their scale and offset left out.
 
     Parameters
@@ -104,6 +115,8 @@ def two_term_programs(data: DataSet, library: Library, grammar: Grammar) -> Popu
         A library with constants.
     grammar : Grammar
         Tells which columns may be used.
+    may_be_term : callable
+        A function that tells which programs may be terms.
 
     Returns
     -------
@@ -118,7 +131,7 @@ def two_term_programs(data: DataSet, library: Library, grammar: Grammar) -> Popu
     if len(y) < _FEWEST_ROWS or not {"add", "mul"} <= set(library.index):
         return population_of(library, [])
     with np.errstate(all="ignore"):
-        terms = _terms_of(sample, library, columns_of(grammar))
+        terms = _terms_of(sample, library, columns_of(grammar), may_be_term)
         found = _products(terms, y, library)
         pairs = _Pairs(terms.best(_MOST_IN_PAIRS, y))
         for transform in _TRANSFORMS:
@@ -137,14 +150,16 @@ class _Terms(NamedTuple):
     bits: np.ndarray  # (n_terms,)
 
     @classmethod
-    def of(cls, tokens: list[tuple[int, ...]], data: DataSet, library: Library) -> _Terms:
-        """Return different terms, except those that are constant or not finite on some row."""
+    def of(
+        cls, tokens: list[tuple[int, ...]], data: DataSet, library: Library, may_be_term: Judge = any_term
+    ) -> _Terms:
+        """Return different terms that may be used, if they are finite on every row and not constant."""
         different = list(dict.fromkeys(tokens))
         population = population_of(library, [(term, ()) for term in different])
         bits = structure_bits(library, population.tokens, population.lengths)
         order = np.argsort(bits, kind="stable")
         values = population[order].predict(data.columns.T)
-        kept = is_usable(values, _LEAST_VARIED)
+        kept = is_usable(values, _LEAST_VARIED) & may_be_term(population[order])
         return cls([different[i] for i in order[kept]], values[kept], bits[order[kept]])
 
     def best(self, n: int, y: np.ndarray) -> _Terms:
@@ -160,14 +175,15 @@ class _Terms(NamedTuple):
         return _Terms([self.tokens[i] for i in kept], self.values[kept], self.bits[kept])
 
 
-def _terms_of(data: DataSet, library: Library, columns: list[tuple[int, ...]]) -> _Terms:
+def _terms_of(data: DataSet, library: Library, columns: list[tuple[int, ...]], may_be_term: Judge) -> _Terms:
     """Return columns, functions of them and pairs of them, and functions of these and pairs with a column."""
-    columns = _Terms.of(columns, data, library).best(_MOST_COLUMNS, data.y).tokens
-    second = _Terms.of([*functions_of(library, columns), *joined(library, columns, columns)], data, library)
+    usual = data, library, may_be_term
+    columns = _Terms.of(columns, *usual).best(_MOST_COLUMNS, data.y).tokens
+    second = _Terms.of([*functions_of(library, columns), *joined(library, columns, columns)], *usual)
     per_term = len(functions_of(library, columns[:1])) + 6 * len(columns)
     inner = second.best(_MOST_IN_PRODUCTS // max(per_term, 1), data.y).tokens
     third = [*functions_of(library, inner), *joined(library, inner, columns)]
-    return _Terms.of([*columns, *second.tokens, *third], data, library)
+    return _Terms.of([*columns, *second.tokens, *third], *usual)
 
 
 def _units(values: np.ndarray) -> np.ndarray:

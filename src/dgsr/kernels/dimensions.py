@@ -1,0 +1,166 @@
+"""How often programs break the rules of dimensions, in compiled code.
+
+A program is read from its last token to its first with a stack, as `dgsr.kernels.evaluate` reads it; the
+stack holds the dimensions of subprograms in place of their values.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dgsr.kernels.compilation import compiled
+from dgsr.kernels.operators import (
+    ABS,
+    ADD,
+    CONSTANT,
+    CUBE,
+    DIV,
+    INV,
+    MUL,
+    NEG,
+    POW,
+    SQRT,
+    SQUARE,
+    SUB,
+    VARIABLE,
+    is_binary,
+)
+
+# Difference of two exponents that is rounding.
+_ROUNDING = 1e-6
+
+
+@compiled()
+def count_violations(
+    programs, opcode, argument, exponents, is_known, carry_units, by_value, needed, stack, counts
+):
+    """Write how often every program breaks the rules of dimensions.
+
+    The rules: only like dimensions are added or subtracted; exponents, and arguments of functions other than
+    roots, squares, cubes, inverses and sizes, have no dimension; what is raised to an exponent that is not a
+    number has none; and the whole has the dimension that is needed. A subprogram whose dimension is open,
+    because it is a column of unknown unit or has a constant that may carry any, breaks none of them: it takes
+    the dimension that its place asks for.
+
+    Parameters
+    ----------
+    programs : Programs
+    opcode, argument : ndarray of shape (n_tokens,), int64
+        The arrays of these names in `Library.table`.
+    exponents : ndarray of shape (n_columns, n_dimensions), float64
+        Exponents of the base dimensions of every column.
+    is_known : ndarray of shape (n_columns,), bool
+        False where the unit of a column is unknown.
+    carry_units : bool
+        Whether constants may carry units. Otherwise they have no dimension.
+    by_value : bool
+        Whether the value of a constant that is an exponent counts: m**1.5 has the dimension of length**1.5.
+        Otherwise it is still to be fitted: m**c is open where constants may carry units, and else breaks a
+        rule.
+    needed : ndarray of shape (n_dimensions,), float64, or of shape (0,)
+        Dimension of the whole; none is needed if the array is empty.
+    stack : ndarray of shape (at least max_length // 2 + 2, n_dimensions), float64
+        Room for the dimensions of subprograms.
+    counts : ndarray of shape (n_programs,), int64
+        Receives the numbers of violations.
+    """
+    tokens, lengths, constants = programs
+    is_open = np.zeros(len(stack), dtype=np.bool_)
+    number = np.zeros(len(stack), dtype=np.int64)  # of the constant that a subprogram is, -1 for others
+    for b in range(len(lengths)):
+        next_constant = 0
+        for i in range(lengths[b]):
+            if opcode[tokens[b, i]] == CONSTANT:
+                next_constant += 1
+        top, count = -1, 0
+        for i in range(lengths[b] - 1, -1, -1):
+            op = opcode[tokens[b, i]]
+            if op == VARIABLE:
+                top += 1
+                column = argument[tokens[b, i]]
+                is_open[top], number[top] = not is_known[column], -1
+                _add(stack[top], exponents[column], 0.0, 1.0)
+                continue
+            if op == CONSTANT:
+                top += 1
+                next_constant -= 1
+                is_open[top], number[top] = carry_units, next_constant
+                _multiply(stack[top], 0.0)
+                continue
+            first = stack[top]
+            first_is_open, first_has_none = is_open[top], _has_none(first)
+            if not is_binary(op):
+                if op == SQRT:
+                    _multiply(first, 0.5)
+                elif op == SQUARE:
+                    _multiply(first, 2.0)
+                elif op == CUBE:
+                    _multiply(first, 3.0)
+                elif op == INV:
+                    _multiply(first, -1.0)
+                elif op != NEG and op != ABS:
+                    count += not (first_is_open or first_has_none)
+                    _multiply(first, 0.0)
+                    is_open[top] = False
+                number[top] = -1
+                continue
+            top -= 1
+            second = stack[top]  # receives the result
+            second_is_open, second_has_none = is_open[top], _has_none(second)
+            exponent = number[top]
+            number[top] = -1
+            if op == ADD or op == SUB:
+                is_open[top] = first_is_open and second_is_open
+                if not (first_is_open or second_is_open):
+                    count += not _are_alike(first, second)
+                if second_is_open:
+                    _add(second, first, 0.0, 1.0)
+            elif op == MUL or op == DIV:
+                _add(second, first, 1.0 if op == MUL else -1.0, 1.0)
+                is_open[top] = first_is_open or second_is_open
+            elif op == POW and exponent >= 0:
+                if by_value:
+                    _add(second, first, 0.0, constants[b, exponent])
+                    is_open[top] = first_is_open
+                else:
+                    if not (first_is_open or first_has_none or carry_units):
+                        count += 1
+                    _multiply(second, 0.0)
+                    is_open[top] = first_is_open or (carry_units and not first_has_none)
+            else:
+                count += not (first_is_open or first_has_none)
+                count += not (second_is_open or second_has_none)
+                _multiply(second, 0.0)
+                is_open[top] = False
+        if len(needed) > 0 and not is_open[0]:
+            count += not _are_alike(stack[0], needed)
+        counts[b] = count
+
+
+@compiled()
+def _multiply(dimension, factor):
+    for d in range(len(dimension)):
+        dimension[d] *= factor
+
+
+@compiled()
+def _add(second, first, own, factor):
+    """Write ``second = own * second + factor * first``."""
+    for d in range(len(second)):
+        second[d] = own * second[d] + factor * first[d]
+
+
+@compiled()
+def _has_none(dimension):
+    for d in range(len(dimension)):
+        if abs(dimension[d]) > _ROUNDING:
+            return False
+    return True
+
+
+@compiled()
+def _are_alike(first, second):
+    for d in range(len(first)):
+        if abs(first[d] - second[d]) > _ROUNDING:
+            return False
+    return True
