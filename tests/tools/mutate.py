@@ -32,6 +32,7 @@ TESTS = {
     "canonical": ("test_prior", "test_pretraining"),
     "compiled_decoder": ("test_generator", "test_guide"),
     "enumeration": ("test_exact_search",),
+    "dimensions": ("test_units",),
     "inverses": ("test_exact_search",),
     "jacobian": ("test_constants", "test_finishing"),
     "levenberg_marquardt": ("test_constants", "test_finishing"),
