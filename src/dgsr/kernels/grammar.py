@@ -60,12 +60,6 @@ def sibling_of_next(counters, stack, none):
 
 
 @allocation_free
-def nested_below(token, above, grammar):
-    """Return the bits of nesting below `token`, given those above it (`dgsr.expressions.nesting`)."""
-    return above | (above & grammar.advances[token]) << 1 | grammar.opens[token]
-
-
-@allocation_free
 def allowed(token, counters, stack, grammar):
     """Return whether `token` may be the next token."""
     arity = grammar.arity[token]
@@ -115,7 +109,8 @@ def push(token, counters, stack, grammar):
         stack[PARENT, depth] = token
         stack[REMAINING, depth] = arity
         stack[FIRST_CHILD, depth] = -1
-        stack[NESTED, depth] = nested_below(token, above, grammar)
+        # As in dgsr.expressions.nesting; a function of its own would be one more to compile.
+        stack[NESTED, depth] = above | (above & grammar.advances[token]) << 1 | grammar.opens[token]
         depth += 1
     else:
         if grammar.is_constant[token]:

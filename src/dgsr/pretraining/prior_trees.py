@@ -17,7 +17,6 @@ import numpy as np
 
 from dgsr.kernels.canonical import Rewriting
 from dgsr.kernels.compilation import compiled
-from dgsr.kernels.grammar import nested_below
 from dgsr.kernels.random import choice, integer, uniform
 
 # Kinds of a leaf; the variable's index or the number stands in the place of its first child. In a library
@@ -134,7 +133,7 @@ def _place_operators(n_leaves, prior, grammar, tree, parent, leaves, state):
                 continue
             if grammar.closed[operator] & below:
                 continue
-            below = nested_below(operator, below, grammar)
+            below |= (below & grammar.advances[operator]) << 1 | grammar.opens[operator]
         if n_nodes + 2 > MAX_NODES:
             return 0
         kind[node] = operator
