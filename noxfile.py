@@ -102,7 +102,7 @@ def lint(session: nox.Session) -> None:
 @nox.session
 def types(session: nox.Session) -> None:
     """Check types: those of the package, and those that a user's script sees."""
-    install(session, "-e", ".[plot]", "mypy")
+    install(session, "-e", ".[plot,units]", "mypy")
     session.run("mypy", *session.posargs)
     session.run("mypy", "--strict", "--config-file=", "tests/typed_user_script.py")
 

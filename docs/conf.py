@@ -78,7 +78,7 @@ nitpick_ignore_regex = [
     ("py:.*", r"(?!dgsr\.).*"),
     (
         "py:.*",
-        r"dgsr\.(evolution|expressions\.(formula_prior|syntax)|generator|kernels|pretraining\.conditioning_gap"
+        r"dgsr\.(evolution|expressions\.(formula_prior|syntax|units_of_constants)|generator|kernels|pretraining\.conditioning_gap"
         r"|saving)\..*|dgsr\.expressions\.soundness",
     ),
 ]
