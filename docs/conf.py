@@ -78,8 +78,8 @@ nitpick_ignore_regex = [
     ("py:.*", r"(?!dgsr\.).*"),
     (
         "py:.*",
-        r"dgsr\.(evolution|expressions\.(formula_prior|syntax|units_of_constants)|generator|kernels|pretraining\.conditioning_gap"
-        r"|saving)\..*|dgsr\.expressions\.soundness",
+        r"dgsr\.(evolution|expressions\.(formula_prior|syntax)|generator|kernels|pretraining\.conditioning_gap"
+        r"|saving)\..*|dgsr\.expressions\.(soundness|units_of_constants)",
     ),
 ]
 suppress_warnings = ["myst.header"]  # headings of the third level under a title are meant
