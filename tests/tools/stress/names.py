@@ -66,7 +66,9 @@ def fault_of(model: DGSRRegressor, given: Names, X: np.ndarray, y: np.ndarray, f
 def _of_python(expression: Expression, X: np.ndarray) -> str | None:
     calls: list[str] = []
     source = expression.to_python()
-    if [type(part) for part in ast.parse(source).body] != [ast.Import, ast.FunctionDef]:
+    *parts, last = ast.parse(source).body
+    is_for_numba = ast.unparse(last) == "formula.__numba__ = '__wrapped__'"
+    if [type(part) for part in parts] != [ast.Import, ast.FunctionDef] or not is_for_numba:
         return f"Python with more than a function: {source}"
     module = {"boom": lambda *_: calls.append("boom")}
     exec(compile(source, "<formula>", "exec"), module)
