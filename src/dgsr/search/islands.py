@@ -42,7 +42,7 @@ from dgsr.search.threads import one_thread
 _VALUES, _MOST_ROUNDS = 20_000_000, 8
 # Where seconds are the budget, islands meet after this share of those that have passed, within these bounds:
 # rounds take unequal times, and after equal numbers of them one island would wait for the other.
-_SHARE_OF_SECONDS, _FEWEST_SECONDS, _MOST_SECONDS = 0.1, 0.5, 2.0
+_SHARE_OF_SECONDS, _FEWEST_SECONDS, _MOST_SECONDS = 0.1, 1.0, 2.0
 # Programs that migrate from each island to the next when they meet.
 _N_MIGRANTS = 5
 # Bytes by which a process may grow beyond what it took after its first call.
