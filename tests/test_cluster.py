@@ -130,7 +130,7 @@ def test_a_cluster_whose_workers_die_again_and_again_ends_no_fit(workers, monkey
                 os.kill(os.getpid(), signal.SIGKILL)
             return super().evolve(*arguments)
 
-    monkeypatch.setattr("dgsr.search.islands._MOST_SECONDS", 15.0)
+    monkeypatch.setattr("dgsr.search.islands._LONGEST_CALL", 15.0)
     with warnings.catch_warnings(record=True) as found:
         warnings.simplefilter("always")
         model = small(gp=Kills()).fit(X, Y)
