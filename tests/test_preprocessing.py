@@ -20,7 +20,7 @@ def data(n_samples=40, seed=0):
 
 
 def prepared(X, y, weight=None, *, rescale=True, max_rows=None, seed=0):
-    return prepare(X, y, weight, rescale=rescale, max_rows=max_rows, seed=seed)
+    return prepare(X, y, weight, with_scales=rescale, with_origins=rescale, max_rows=max_rows, seed=seed)
 
 
 def assert_equal(one, other):
@@ -114,8 +114,8 @@ def test_a_column_of_extreme_scale_is_divided_by_a_power_of_ten(factor, scale):
     X, y = data()
     moved = X * [factor, 1.0]
     result = prepared(moved, y)
-    np.testing.assert_allclose(result.column_scales, [scale, 1.0], rtol=1e-12)
-    assert np.isfinite(1.0 / result.column_scales).all()
+    np.testing.assert_allclose(result.coordinates.scales, [scale, 1.0], rtol=1e-12)
+    assert np.isfinite(1.0 / result.coordinates.scales).all()
     np.testing.assert_allclose(
         result.search.columns[0] * scale, result.data.columns[0], rtol=1e-12, atol=1e-323
     )
@@ -126,9 +126,9 @@ def test_a_column_of_extreme_scale_is_divided_by_a_power_of_ten(factor, scale):
 
 def test_columns_are_left_alone_where_no_constant_can_undo_it_or_all_are_zero():
     X, y = data()
-    np.testing.assert_array_equal(prepared(X * 1e9, y, rescale=False).column_scales, 1.0)
+    np.testing.assert_array_equal(prepared(X * 1e9, y, rescale=False).coordinates.scales, 1.0)
     result = prepared(X * [0.0, 1.0], y)
-    np.testing.assert_array_equal(result.column_scales, 1.0)
+    np.testing.assert_array_equal(result.coordinates.scales, 1.0)
     np.testing.assert_array_equal(result.search.columns[0], 0.0)
 
 

@@ -14,11 +14,8 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
+from dgsr.coordinates import Coordinates
 from dgsr.population import DataSet
-
-# Columns whose root mean square lies between these are searched as they are, so that sin(x1) keeps
-# its meaning; others are divided by a power of ten.
-_SMALLEST_SCALE, _LARGEST_SCALE = 1e-3, 1e3
 
 # Most rows that the constants of the front are fitted on. More say little more about a constant, and
 # finishing a front takes a hundred fits.
@@ -37,14 +34,14 @@ class Prepared(NamedTuple):
 
     data: DataSet  # the rows that the losses of the front are computed on, each once, as given
     fitted: DataSet  # the rows that the constants of the front are fitted on
-    search: DataSet  # the rows of the search, with columns divided by `column_scales`
-    column_scales: np.ndarray  # (n_features,) float64, powers of ten
+    search: DataSet  # the rows of the search, in `coordinates`
+    coordinates: Coordinates
     held_out: DataSet | None  # the rows held out of search and fit, which ``selection="holdout"`` chooses by
 
     @property
-    def scaled(self) -> DataSet:
-        """The rows of `fitted` with columns divided by `column_scales`, as those of the search are."""
-        return self.fitted._replace(columns=self.fitted.columns / self.column_scales[:, None])
+    def measured(self) -> DataSet:
+        """The rows of `fitted` in the coordinates of the search."""
+        return self.fitted._replace(columns=self.coordinates.measured(self.fitted.columns))
 
     def with_precision(self, precision_of: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> Prepared:
         """Return the same rows, weighted by their precision too.
@@ -56,13 +53,15 @@ class Prepared(NamedTuple):
             precision of every row; see `DataSet.with_precision`.
         """
 
-        def weighted(data: DataSet, scales: np.ndarray | float = 1.0) -> DataSet:
-            return data.with_precision(precision_of(data.columns.T * scales, data.y))
+        def weighted(data: DataSet) -> DataSet:
+            return data.with_precision(precision_of(data.columns.T, data.y))
+
+        raw = self.search._replace(columns=self.coordinates.raw(self.search.columns))
 
         return self._replace(
             data=weighted(self.data),
             fitted=weighted(self.fitted),
-            search=weighted(self.search, self.column_scales),
+            search=weighted(raw)._replace(columns=self.search.columns),
             held_out=None if self.held_out is None else weighted(self.held_out),
         )
 
@@ -191,10 +190,11 @@ def prepare(
     y: np.ndarray,
     sample_weight: np.ndarray | None,
     *,
-    rescale: bool,
+    with_scales: bool,
+    with_origins: bool,
     max_rows: int | None,
     held_out: float = 0.0,
-    scales: np.ndarray | None = None,
+    coordinates: Coordinates | None = None,
     seed: int,
 ) -> Prepared:
     """Prepare data for a search.
@@ -206,14 +206,16 @@ def prepare(
     sample_weight : ndarray of shape (n_samples,), optional
         The weights of the rows, which must not be negative, nor all 0. A row with weight 2 is exactly the
         same as two equal rows.
-    rescale : bool
+    with_scales : bool
         Whether columns of extreme scale are rescaled, which a library with constants can undo.
+    with_origins : bool
+        Whether columns that vary by little beside their size are measured from a number near them.
     max_rows : int or None
         Most rows of the search, drawn at random.
     held_out : float
         Share of the rows that is held out.
-    scales : ndarray of shape (n_features,), optional
-        Column scales of an earlier search that goes on, in place of those of these data.
+    coordinates : Coordinates, optional
+        Those of an earlier search that goes on, in place of those of these data.
     seed : int
         Seed of all samples of rows.
 
@@ -237,14 +239,14 @@ def prepare(
         held_out_data = _data(table[order[:n_out]], weights[order[:n_out]])
         kept = np.sort(order[n_out:])
         table, weights = table[kept], weights[kept]
-    if scales is None:
-        scales = _column_scales(table[:, :-1]) if rescale else np.ones(table.shape[1] - 1)
+    if coordinates is None:
+        coordinates = Coordinates.of(table[:, :-1], with_scales, with_origins)
     data = _data(table, weights)
     table, weights = _sample(table, weights, _FITTED_ROWS, rng)
     fitted = _data(table, weights)
     table, weights = _sample(table, weights, max_rows, rng)
-    search = _data(table / np.append(scales, 1.0), weights)
-    return Prepared(data, fitted, search, scales, held_out_data)
+    search = DataSet.from_arrays(coordinates.measured(table[:, :-1].T).T, table[:, -1], weights)
+    return Prepared(data, fitted, search, coordinates, held_out_data)
 
 
 def row_ranks(table: np.ndarray) -> np.ndarray:
@@ -286,13 +288,3 @@ def _sample(
 
 def _data(table: np.ndarray, weights: np.ndarray) -> DataSet:
     return DataSet.from_arrays(table[:, :-1], table[:, -1], weights)
-
-
-def _column_scales(X: np.ndarray) -> np.ndarray:
-    """Return for each column 1, or the power of ten below its root mean square if that is extreme."""
-    largest = np.abs(X).max(axis=0)
-    largest[largest == 0.0] = 1.0
-    size = largest * np.sqrt(np.mean((X / largest) ** 2, axis=0))  # no overflow
-    size[size == 0.0] = 1.0
-    scales = 10.0 ** np.clip(np.floor(np.log10(size)), -300, 300)  # their inverses are floats, too
-    return np.where((size < _SMALLEST_SCALE) | (size > _LARGEST_SCALE), scales, 1.0)

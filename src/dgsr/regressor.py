@@ -394,9 +394,9 @@ class DGSRRegressor(FittedRegressor):
         searches = planned(parameters, (X, y, sample_weight), names, demands, begin, self._resolve_generator)
         self._run(searches, begin.search)
         if self.warm_start:
-            state, scales = searches.search.state_dict(), searches.prepared.column_scales
+            state, coordinates = searches.search.state_dict(), searches.prepared.coordinates
             state.pop("islands", None)  # a search begins with what they found together
-            self._last_fit = LastFit(begin.n_fits + 1, self.library_, scales, state)
+            self._last_fit = LastFit(begin.n_fits + 1, self.library_, coordinates, state)
         if self.verbose:
             print_result(self)
         return self

@@ -11,6 +11,9 @@ from dgsr.expressions.expression import Expression
 from dgsr.expressions.library import Library
 from dgsr.population import DataSet, Population
 
+# A number that a column is measured from, x - 1.7e9, is given if it is at least so many times the column's
+# range: `dgsr.coordinates` chose it, and any other would do.
+_FAR = 500.0
 # Singular value, relative to the largest, below which a direction of constants has no effect on the fit, and
 # the part that a constant must have in such a direction to count as undetermined.
 _RANK, _PART = 1e-8, 1e-3
@@ -105,6 +108,19 @@ def _are_terms(library: Library, tokens: np.ndarray) -> np.ndarray:
     return np.array(found, dtype=bool)
 
 
+def _are_origins(expression: Expression, columns: np.ndarray) -> np.ndarray:
+    """Return, for each constant, whether a column is measured from it, shape (n_constants,)."""
+    library, tokens = expression.library, expression.tokens.tolist()
+    found: list[bool] = []
+    for place, token in enumerate(tokens):
+        if library.tokens[token].name != "const":
+            continue
+        column = tokens[place - 1] - library.first_variable
+        is_distance = place > 1 and column >= 0 and library.tokens[tokens[place - 2]].name == "sub"
+        found.append(is_distance and abs(expression.constants[len(found)]) > _FAR * np.ptp(columns[column]))
+    return np.array(found, dtype=bool)
+
+
 class Directions(NamedTuple):
     """A Jacobian taken apart by its singular values, its columns brought to length 1 before."""
 
@@ -155,22 +171,26 @@ def uncertainty_of(
     residual r / (1 - h), where h is the leverage).
     """
     constants = np.asarray(expression.constants, dtype=np.float64)
-    k, n = len(constants), data.n_effective
-    groups = [np.array([i]) for i in range(k)]
-    root = np.sqrt(data.weights)
+    n = data.n_effective
+    fitted = np.flatnonzero(~_are_origins(expression, data.columns))
+    k, root = len(fitted), np.sqrt(data.weights)
     with np.errstate(all="ignore"):
         residuals = (expression(data.columns.T) - data.y) * root
-        slopes = derivatives(expression.library, expression.tokens, constants, groups, data.columns)
+        slopes = derivatives(
+            expression.library, expression.tokens, constants, list(fitted[:, None]), data.columns
+        )
         apart = Directions.of((slopes * root).T)
         leave_one_out = apart.leave_one_out(residuals, data) if n > k else np.inf
         mean_square = max(float(np.mean(residuals**2)), data.rounding_nmse * data.variance)
         noise = mean_square * n / (n - k) if n > k else np.inf
         # The information of one weighted row counts n/len(y) times, and all rows of the fit count.
         information = (n_effective or n) / len(data.y)
-        covariance = apart.inverse @ apart.inverse.T * (noise / information)
+        covariance = np.zeros((len(constants), len(constants)))
+        covariance[np.ix_(fitted, fitted)] = apart.inverse @ apart.inverse.T * (noise / information)
         if relative:  # in units of the target, whose squares the weights divide by
             noise /= float(np.mean(data.weights * data.y**2))
-    errors = np.where(apart.is_lost, np.inf, np.sqrt(np.diag(covariance)))
+    errors = np.sqrt(np.diag(covariance))
+    errors[fitted[apart.is_lost]] = np.inf
     return Uncertainty(float(np.sqrt(noise)), covariance, errors, leave_one_out)
 
 

@@ -35,7 +35,7 @@ def weak_points(expression: Expression, columns: np.ndarray) -> list[str]:
     list of str
         One for each sine or cosine that turns more than once in four rows, each denominator that changes its
         sign among the rows or within a twentieth of a column's range from one, and so is 0 there, each
-        difference of numbers that are ten thousand times as large as it, and one if the
+        difference of numbers that are ten thousand times as large as it, but for x - 1.7e9, and one if the
         formula is undefined halfway between two rows that are neighbours in a column.
     """
     n_rows = columns.shape[1]
@@ -79,10 +79,15 @@ def _weak_parts(
             denominator = np.asarray(evaluate(factor, near, functions=functions), dtype=np.float64)
             if np.any(denominator < 0.0) and np.any(denominator > 0.0):
                 yield f"{syntax.to_text(factor)} is 0 between rows or beside one, and divides"
-    elif name in ("add", "sub"):
+    elif name in ("add", "sub") and not _is_distance(tree):
         largest = max(float(np.abs(values_of(operand)).max()) for operand in tree[1:])
         if largest > _LARGE * np.abs(values_of(tree)).max() > 0.0:
             yield f"{syntax.to_text(tree)} is a small difference of large numbers"
+
+
+def _is_distance(tree: Tree) -> bool:
+    """Return whether a sum is that of a column and a number, which loses no digits that the column has."""
+    return any(isinstance(part, str) for part in tree[1:]) and any(map(is_number, tree[1:]))
 
 
 def _factors(tree: Tree) -> Iterator[Tree]:

@@ -47,6 +47,8 @@ def to_sympy(
 # refuses to print integers of 4300 digits, and sympy adds up the exponents of a product before it multiplies.
 _MAX_POWER_BITS = 2**12
 _MAX_BITS = 2**13
+# Largest number in a sum whose exponential sympy may take apart.
+_MAX_EXPONENT = 500.0
 # Most nodes of a number that is kept exactly, because sympy evaluates numbers again and again.
 _MAX_NUMBER_NODES = 50
 # Digits of floats while sympy computes; more than a float has, so that 0.1*3 becomes 0.3.
@@ -132,7 +134,9 @@ class _Builder:
         # sympy makes the power b**c of exp(c*log(b)).
         logarithms = {log: log for log in exponent.atoms(sympy.log)}
         bits = max((_power_bits(log.args[0], exponent) for log in logarithms), default=0)
-        if bits > _MAX_POWER_BITS:
+        # Of exp(85000.0 - x) it makes the product of exp(-x) and a number beyond float64.
+        is_far = any(abs(number) > _MAX_EXPONENT for number in exponent.args if number.is_Float)
+        if bits > _MAX_POWER_BITS or is_far:
             return sympy.exp(sympy.UnevaluatedExpr(exponent))
         return sympy.exp(self._with_placeholders(exponent, logarithms))
 

@@ -8,16 +8,15 @@ become simple numbers (`snapping`) as far as the data allow (`fits`).
 from __future__ import annotations
 
 import math
-from fractions import Fraction
 
 import numpy as np
 
+from dgsr.coordinates import unscaled
 from dgsr.expressions.expression import Expression
 from dgsr.expressions.library import Library, Opcode
 from dgsr.expressions.nesting import Nesting
-from dgsr.expressions.programs import FreeProgram, to_program
+from dgsr.expressions.programs import FreeProgram
 from dgsr.expressions.simple_numbers import shortest, simple_numbers
-from dgsr.expressions.trees import Tree, map_leaves
 from dgsr.expressions.units import Units
 from dgsr.finishing.fits import Fits, FittedProgram
 from dgsr.finishing.forms import forms, plain
@@ -94,12 +93,6 @@ def mean_formula(data: DataSet, library: Library) -> Expression:
     return Expression(library, [library.index["const"]], [number])
 
 
-def rescaled(expression: Expression, column_scales: np.ndarray) -> Expression:
-    """Return an expression of the scaled variables rewritten in the raw ones, its form unchanged."""
-    tokens, constants = to_program(_unscaled(expression.tree, column_scales), expression.library)
-    return Expression(expression.library, tokens, constants)
-
-
 def _finished(
     tokens: np.ndarray,
     constants: np.ndarray,
@@ -112,7 +105,7 @@ def _finished(
     library = fits.library
     n_constants = int(np.sum(library.table.opcode[tokens] == Opcode.CONSTANT))
     program = FreeProgram(tokens, constants[:n_constants], np.ones(n_constants, dtype=bool))
-    tree = _unscaled(tree_of(program, library), column_scales)
+    tree = unscaled(tree_of(program, library), column_scales)
     start = fits.refitted(plain(tree, fits))
     finished = [snapped(form, start.nmse, fits) for form in forms(start, fits)]
 
@@ -148,13 +141,3 @@ def _violations(forms: list[FittedProgram], units: Units, library: Library) -> n
     """Return how often each form breaks the rules of units, shape (n_forms,)."""
     programs = [Expression(library, form.program.tokens, form.program.constants) for form in forms]
     return units.violations(*Population.from_expressions(programs).arrays, library, by_value=True)
-
-
-def _unscaled(tree: Tree, column_scales: np.ndarray) -> Tree:
-    """Return the tree with x_i / s_i in place of every x_i whose scale s_i is not 1."""
-    scaled = {
-        f"x{i + 1}": ("mul", 1 / Fraction(repr(float(scale))), f"x{i + 1}")
-        for i, scale in enumerate(column_scales)
-        if scale != 1
-    }
-    return map_leaves(tree, lambda leaf: scaled.get(leaf, leaf) if isinstance(leaf, str) else leaf)

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.utils import check_random_state
 
+from dgsr.coordinates import Coordinates
 from dgsr.expressions.library import Library
 from dgsr.passes.checkpoint import Checkpoint
 
@@ -25,7 +26,7 @@ class LastFit(NamedTuple):
 
     n_fits: int  # since the first of the series; the seed depends on it
     library: Library
-    column_scales: np.ndarray  # (n_features,) float64
+    coordinates: Coordinates
     search: dict[str, Any]  # of `Search.state_dict`
 
 
@@ -39,7 +40,7 @@ class Beginning(NamedTuple):
     n_fits: int  # fits of the series before this one
     random_state: int  # the one given, or the one drawn in its place, which repeats the fit
     seed: int
-    column_scales: np.ndarray | None  # those of the last fit
+    coordinates: Coordinates | None  # those of the last fit
     search: dict[str, Any] | None  # the state that the search goes on from
     checkpoint: Checkpoint | None
 
@@ -72,8 +73,8 @@ class Beginning(NamedTuple):
             )
         if isinstance(last, list) or (last is not None and last.library != library):
             raise ValueError(OTHER_DATA)
-        n_fits, scales, search = (
-            (0, None, None) if last is None else (last.n_fits, last.column_scales, last.search)
+        n_fits, coordinates, search = (
+            (0, None, None) if last is None else (last.n_fits, last.coordinates, last.search)
         )
         checkpoint = None if path is None else Checkpoint(path)
         if random_state is None and checkpoint is not None:
@@ -81,4 +82,4 @@ class Beginning(NamedTuple):
         if not isinstance(random_state, Integral):
             random_state = check_random_state(random_state).randint(np.iinfo(np.int32).max)
         seeds = check_random_state(int(random_state)).randint(np.iinfo(np.int32).max, size=n_fits + 1)
-        return cls(n_fits, int(random_state), int(seeds[-1]), scales, search, checkpoint)
+        return cls(n_fits, int(random_state), int(seeds[-1]), coordinates, search, checkpoint)

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from dgsr.coordinates import Coordinates
 from dgsr.expressions import syntax
 from dgsr.expressions.constraints import Constraints
 from dgsr.expressions.expression import Expression
@@ -16,7 +17,6 @@ from dgsr.expressions.library import Library
 from dgsr.expressions.nesting import Nesting
 from dgsr.expressions.programs import to_program
 from dgsr.expressions.trees import Tree, is_number, leaves, map_leaves
-from dgsr.finishing import rescaled
 from dgsr.kernels.grammar import are_valid
 from dgsr.population import Population
 
@@ -32,7 +32,7 @@ def initial_programs(
     formulas: Sequence[str | Expression] | None,
     library: Library,
     feature_names: Sequence[str] | None,
-    column_scales: np.ndarray,
+    coordinates: Coordinates,
     constraints: Constraints,
 ) -> tuple[Initial | None, Constraints]:
     """Return formulas as programs of a search, and constraints with room for their constants.
@@ -44,8 +44,8 @@ def initial_programs(
     library : Library
     feature_names : sequence of str or None
         Names of the columns; x1 .. xd by default.
-    column_scales : ndarray of shape (n_features,)
-        What the search divides the columns by.
+    coordinates : Coordinates
+        Those of the search.
     constraints : Constraints
 
     Returns
@@ -67,7 +67,7 @@ def initial_programs(
     for number, formula in enumerate(() if formulas is None else formulas):
         try:
             tree = _read(str(formula), library, list(names))
-            program = rescaled(_expression(tree, library), 1.0 / column_scales)
+            program = coordinates.read(_expression(tree, library))
             if library.has_constants:
                 program = _expression(_without_scale(program.tree, library), library)
             if program.length > constraints.max_length:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dgsr.coordinates import can_have_origins
 from dgsr.evolution import EvolutionConfig
 from dgsr.expressions.constraints import Constraints
 from dgsr.expressions.units import Units
@@ -62,10 +63,11 @@ def planned(
     library = demands.library
     prepared = prepare(
         *data,
-        rescale=library.has_constants,
+        with_scales=library.has_constants,
+        with_origins=_can_have_origins(parameters, demands),
         max_rows=parameters["max_rows"],
         held_out=_HELD_OUT if parameters["selection"] == "holdout" else 0.0,
-        scales=begin.column_scales,
+        coordinates=begin.coordinates,
         seed=begin.seed,
     )
     constraints = Constraints(
@@ -77,7 +79,7 @@ def planned(
         units=_units(parameters, feature_names, library.n_variables),
     )
     initial, constraints = initial_programs(
-        parameters["initial_formulas"], library, feature_names, prepared.column_scales, constraints
+        parameters["initial_formulas"], library, feature_names, prepared.coordinates, constraints
     )
     generator = choose_generator(constraints, begin.seed)
     n_islands = number_of_islands(parameters["n_jobs"])
@@ -111,6 +113,13 @@ def planned(
         initial,
         begin.checkpoint,
     )
+
+
+def _can_have_origins(parameters: Mapping[str, Any], demands: Demands) -> bool:
+    """Return whether every formula may have x - 1990 in place of a column x."""
+    has_units = parameters["units"] is not None and parameters["unitless_constants"]
+    is_limited = any(inner == "sub" and most is not None for _, inner, most in demands.nested)
+    return can_have_origins(demands.library) and not has_units and not is_limited
 
 
 def _units(

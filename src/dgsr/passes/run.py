@@ -13,7 +13,7 @@ from dgsr.expressions.constraints import Constraints
 from dgsr.expressions.expression import Expression
 from dgsr.expressions.library import Library
 from dgsr.expressions.nesting import Nesting
-from dgsr.finishing import finish, mean_formula, rescaled
+from dgsr.finishing import finish, mean_formula
 from dgsr.finishing.fits import SIGNIFICANT
 from dgsr.pareto import Candidate, ParetoFront
 from dgsr.passes.checkpoint import Checkpoint
@@ -193,7 +193,7 @@ class Passes:
         """Call a callback, once the search has a formula with finite values; raise if it ends the search."""
         program, nmse = self._shown.best(search.archive)
         if np.isfinite(nmse):
-            best = rescaled(program[0], self.prepared.column_scales)
+            best = self.prepared.coordinates.written(program[0])
             best = best.with_feature_names(self._feature_names)
             share = search.budget.share
             progress = SearchProgress(search.n_evaluations, search.seconds, nmse, best, share)
@@ -295,17 +295,23 @@ class Passes:
         required = frozenset(self._library.index[name] for name in self._constraints.required)
         limits = self._constraints.limits
         nesting = Nesting.of(limits, self._library) if limits else None
+        coordinates, fitted = rows.coordinates, rows.fitted
+        # Its constants are rounded where the columns are small numbers, not large ones that differ by little.
         arguments = (
-            rows.column_scales,
-            rows.fitted,
+            coordinates.scales,
+            fitted._replace(columns=coordinates.from_origins(fitted.columns)),
             self._library,
             self._tolerance,
             required,
             nesting,
             self._constraints.units,
         )
-        longer = self.search.longer(rows.scaled)
-        finished = [formula for found in (programs, longer) for formula in finish(found, *arguments)]
+        longer = self.search.longer(rows.measured)
+        finished = [
+            coordinates.with_origins(formula)
+            for found in (programs, longer)
+            for formula in finish(found, *arguments)
+        ]
         if not required:
             finished.append(mean_formula(rows.data, self._library))
         # A required column that did nothing on the data is gone now, and with it the formula.

@@ -23,7 +23,7 @@ class Shown:
 
     def __init__(self, rows: Prepared) -> None:
         data = rows.data if len(rows.data.y) <= _MOST_ROWS else rows.data.evenly_spaced(_MOST_ROWS)
-        self._data = data._replace(columns=data.columns / rows.column_scales[:, None])
+        self._data = data._replace(columns=rows.coordinates.measured(data.columns))
         self._known: dict[tuple[bytes, bytes], float] = {}  # the NMSE of the programs of the last call
 
     def best(self, archive: ParetoArchive) -> tuple[Population, float]:
@@ -34,7 +34,7 @@ class Shown:
         Returns
         -------
         Population
-            One program of the scaled variables, or none.
+            One program of the variables of the search, or none.
         float
             Its NMSE, inf if there is none.
         """

@@ -1,0 +1,127 @@
+"""What a search measures the columns from and in: years from 1990, billions in billions."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import NamedTuple
+
+import numpy as np
+
+from dgsr.expressions.expression import Expression
+from dgsr.expressions.library import Library
+from dgsr.expressions.programs import to_program
+from dgsr.expressions.tidy import tidy
+from dgsr.expressions.trees import Tree, map_leaves
+
+# Columns whose root mean square lies between these are searched as they are, so that sin(x1) keeps
+# its meaning; others are divided by a power of ten.
+_SMALLEST_SCALE, _LARGEST_SCALE = 1e-3, 1e3
+# Range of a column, relative to its values, below which it is measured from a round number near them: no
+# function of the column itself can be told from a parabola there.
+_NARROW = 1e-3
+# A range of this many units in the last place of the values is made of rounding.
+_LEAST_UNITS = 100.0
+
+
+class Coordinates(NamedTuple):
+    """The variables of a search, z_i = (x_i - origins_i) / scales_i."""
+
+    origins: np.ndarray  # (n_features,) float64, numbers of few digits
+    scales: np.ndarray  # (n_features,) float64, powers of ten
+
+    @classmethod
+    def of(cls, X: np.ndarray, with_scales: bool = True, with_origins: bool = True) -> Coordinates:
+        """Return the coordinates in which the columns of `X` (n_rows, n_features) are of moderate size.
+
+        Parameters
+        ----------
+        X : ndarray of shape (n_rows, n_features)
+        with_scales : bool
+            Whether scales may differ from 1.
+        with_origins : bool
+            Whether origins may differ from 0.
+        """
+        zeros, ones = np.zeros(X.shape[1]), np.ones(X.shape[1])
+        origins = np.array([_origin(column) for column in X.T]) if with_origins else zeros
+        return cls(origins, _scales(X - origins) if with_scales else ones)
+
+    def from_origins(self, columns: np.ndarray) -> np.ndarray:
+        """Return x - origins for columns x of shape (n_features, n_rows)."""
+        return columns - self.origins[:, None]
+
+    def measured(self, columns: np.ndarray) -> np.ndarray:
+        """Return z for columns x of shape (n_features, n_rows)."""
+        return self.from_origins(columns) / self.scales[:, None]
+
+    def raw(self, columns: np.ndarray) -> np.ndarray:
+        """Return x for columns z of shape (n_features, n_rows)."""
+        return columns * self.scales[:, None] + self.origins[:, None]
+
+    def written(self, expression: Expression) -> Expression:
+        """Return an expression of z as one of x, its form unchanged."""
+        return self.with_origins(_substituted(expression, unscaled(expression.tree, self.scales)))
+
+    def with_origins(self, expression: Expression) -> Expression:
+        """Return an expression of x - origins as one of x, its form unchanged."""
+        if not self.origins.any():
+            return expression
+        shifted = _differences(self.origins)
+        return _substituted(expression, map_leaves(expression.tree, lambda leaf: shifted.get(leaf, leaf)))
+
+    def read(self, expression: Expression) -> Expression:
+        """Return an expression of x as one of z; numbers that origins are added to are merged with them."""
+        scaled = _substituted(expression, unscaled(expression.tree, 1.0 / self.scales))
+        if not self.origins.any():
+            return scaled
+        shifted = _differences(-self.origins / self.scales)
+        return _substituted(scaled, tidy(map_leaves(scaled.tree, lambda leaf: shifted.get(leaf, leaf))))
+
+
+def can_have_origins(library: Library) -> bool:
+    """Return whether a library can write ``x1 - 2.5``."""
+    return library.has_constants and "sub" in library.index
+
+
+def unscaled(tree: Tree, scales: np.ndarray) -> Tree:
+    """Return the tree with x_i / s_i in place of every x_i whose scale s_i is not 1."""
+    scaled = {
+        f"x{i + 1}": ("mul", 1 / Fraction(repr(float(scale))), f"x{i + 1}")
+        for i, scale in enumerate(scales)
+        if scale != 1
+    }
+    return map_leaves(tree, lambda leaf: scaled.get(leaf, leaf) if isinstance(leaf, str) else leaf)
+
+
+def _differences(origins: np.ndarray) -> dict[Tree, Tree]:
+    """Return the tree of x_i - o_i for every variable x_i whose origin o_i is not 0."""
+    return {
+        f"x{i + 1}": ("sub", f"x{i + 1}", Fraction(repr(float(origin))))
+        for i, origin in enumerate(origins)
+        if origin != 0
+    }
+
+
+def _substituted(expression: Expression, tree: Tree) -> Expression:
+    tokens, constants = to_program(tree, expression.library)
+    return Expression(expression.library, tokens, constants)
+
+
+def _origin(column: np.ndarray) -> float:
+    """Return 0, or a number of few digits just below the values of a column if these differ by little."""
+    low, high = float(column.min()), float(column.max())
+    spread, size = high - low, min(abs(low), abs(high))
+    if low < 0.0 < high or not _LEAST_UNITS * math.ulp(size) < spread <= _NARROW * size:
+        return 0.0
+    step = Fraction(10) ** math.floor(math.log10(spread))
+    return float(math.floor(Fraction(low) / step) * step)
+
+
+def _scales(X: np.ndarray) -> np.ndarray:
+    """Return for each column 1, or the power of ten below its root mean square if that is extreme."""
+    largest = np.abs(X).max(axis=0)
+    largest[largest == 0.0] = 1.0
+    size = largest * np.sqrt(np.mean((X / largest) ** 2, axis=0))  # no overflow
+    size[size == 0.0] = 1.0
+    scales = 10.0 ** np.clip(np.floor(np.log10(size)), -300, 300)  # their inverses are floats, too
+    return np.where((size < _SMALLEST_SCALE) | (size > _LARGEST_SCALE), scales, 1.0)
