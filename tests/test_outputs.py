@@ -205,3 +205,23 @@ def test_a_column_of_targets_is_one_output():
     with pytest.warns(UserWarning, match="column-vector y"):
         model = small(library="koza").fit(X, LAWS[:, :1])
     assert str(model.expression_) == "a*b"
+
+
+def test_every_output_has_a_unit_of_its_own():
+    units = {"units": {"a": "m", "b": "s"}, "unitless_constants": True}
+    targets = np.column_stack([X["a"] / X["b"], X["a"] * X["b"], X["a"] + 2.0 * X["b"]])
+    model = small(**units, y_units=("m/s", "m*s", None), unit_penalty=1e3).fit(X, targets)
+    assert [one.y_units for one in model.estimators_] == ["m/s", "m*s", None]
+    assert [str(formula) for formula in model.expression_[:2]] == ["a/b", "a*b"]
+
+
+@pytest.mark.parametrize(
+    ("targets", "said"),
+    [
+        (LAWS, r"y_units=\['m'\] has 1 entries for 2 columns of y; give one for each"),
+        (LAWS[:, 0], r"y_units=\['m'\] is for several columns of y; give the unit of the one"),
+    ],
+)
+def test_a_list_of_units_has_one_for_each_of_several_outputs(targets, said):
+    with pytest.raises(ValueError, match=said):
+        small(units={"a": "m"}, y_units=["m"]).fit(X, targets)

@@ -130,8 +130,8 @@ class DGSRRegressor(FittedRegressor):
         Only dimensionally consistent formulas are then kept. The unit ``""`` has no dimension; that of a
         column without an entry is unknown, and nothing is held against it. Only dimensions count: km and m
         are alike.
-    y_units : str, default=None
-        Unit of the target, such as ``"J"``; None if it is unknown.
+    y_units : str or sequence of (str or None), default=None
+        Unit of the target, such as ``"J"``, or one for each of several; None if it is unknown.
     unitless_constants : bool, default=False
         Whether constants are mere numbers. Otherwise each may carry a unit, which the front prints.
     unit_penalty : float or None, default=None
@@ -236,7 +236,7 @@ class DGSRRegressor(FittedRegressor):
         "complexity": [Mapping, None],
         "nested": [Mapping, None],
         "units": [dict, None],
-        "y_units": [str, None],
+        "y_units": [str, "array-like", None],
         "unitless_constants": ["boolean"],
         "unit_penalty": [Interval(Real, 0, None, closed="left"), None],
         "warm_start": ["boolean"],
@@ -278,7 +278,7 @@ class DGSRRegressor(FittedRegressor):
         complexity: Mapping[str, int] | None = None,
         nested: Mapping[str, Mapping[str, int | None]] | None = None,
         units: dict[str, str | None] | None = None,
-        y_units: str | None = None,
+        y_units: str | Sequence[str | None] | None = None,
         unitless_constants: bool = False,
         unit_penalty: float | None = None,
         warm_start: bool = False,

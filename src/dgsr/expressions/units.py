@@ -108,6 +108,10 @@ class Units:
                 f"y_units={y_units!r} is given without units of columns, which it is compared with; "
                 "give units={name: unit}, too."
             )
+        if y_units is not None and not isinstance(y_units, str):
+            raise ValueError(
+                f"y_units={[*y_units]!r} is for several columns of y; give the unit of the one there is."
+            )
         names = list(feature_names)
         for name in units:
             if name not in names:

@@ -47,14 +47,20 @@ def fit_each(
     Raises
     ------
     ValueError
-        If there were other columns in the last fit, or a column cannot be fitted; a note of the error says
-        which.
+        If there were other columns in the last fit, there are not as many units as columns, or a column
+        cannot be fitted; a note of the error says which.
     """
     n_outputs = targets.shape[1]
     if last is None:
         last = [None] * n_outputs
     if not isinstance(last, list) or len(last) != n_outputs:
         raise ValueError(OTHER_DATA)
+    y_units = parameters["y_units"]
+    if y_units is not None and not isinstance(y_units, str) and len(y_units) != n_outputs:
+        raise ValueError(
+            f"y_units={[*y_units]!r} has {len(y_units)} entries for {n_outputs} columns of y; give one for "
+            "each, None where it is unknown."
+        )
     random_state = parameters["random_state"]
     fitted: list[_Estimator] = []
     for i in range(n_outputs):
@@ -70,8 +76,11 @@ def fit_each(
 
 
 def _share(parameters: Mapping[str, Any], i: int, n_outputs: int) -> dict[str, Any]:
-    """Return the parameters of output `i`: an equal share of the budget, and a checkpoint of its own."""
+    """Return the parameters of output `i`: a share of the budget, and a unit and a checkpoint of its own."""
     own = {**parameters, "max_evaluations": max(1, parameters["max_evaluations"] // n_outputs)}
+    y_units = parameters["y_units"]
+    if y_units is not None and not isinstance(y_units, str):
+        own["y_units"] = y_units[i]
     if parameters["max_time"] is not None:
         own["max_time"] = parameters["max_time"] / n_outputs
     if parameters["checkpoint"] is not None:
