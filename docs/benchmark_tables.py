@@ -26,7 +26,7 @@ command above a table with that one.
 
 - *Found* is the number of problems whose law more than half of the seeds found. *Recovery* is the mean over
   problems of the share of the seeds that found it. Its 95% interval is Wilson's with the problem as the unit,
-  since ten seeds of seven problems are seven observations.
+  since five seeds of seven problems are seven observations.
 - *Seconds* and *candidates* are means over all runs, those included that found nothing. Candidates are the
   equations evaluated and the looks of exact search, of which each examines one candidate in its tables of
   subprograms. More costly steps of that search count as so many looks as they take time.

@@ -62,7 +62,7 @@ class Table:
     name: str
     title: str
     sets: tuple[str, ...]
-    seeds: int = 10
+    seeds: int = 5
     max_time: float = 60.0
     budget: int = 2_000_000
     settings: tuple[Setting, ...] = (Setting(),)
