@@ -75,10 +75,18 @@ def test_the_noise_is_in_standard_deviations_of_y():
     assert np.average(ratios, weights=weights) == pytest.approx(1e-4, rel=0.05)
 
 
+def test_equations_of_a_library_without_constants_have_none():
+    problems = draw_problems("koza", 21, 1)
+    assert all(problem.truth.library.name == "koza" for problem in problems)
+    assert not any(len(problem.truth.constants) for problem in problems)
+    for problem in problems:
+        np.testing.assert_allclose(problem.truth(problem.X), problem.y, rtol=1e-12)
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("koza", 3, 1), "prior_name='koza'"),
+        (("paper", 3, 1), "prior_name='paper'"),
         (("physics", 0, 1), "n=0"),
         (("physics", 3, 2**32), "seed=4294967296"),
         (("physics", 2, 1, ["physics-drawn-1-002"]), "physics-drawn-1-000 and the 1 that"),

@@ -43,15 +43,18 @@ class DrawnSet(NamedTuple):
     n_columns: int | None = None  # columns of every problem; None for those that `_n_columns` gives
 
 
+def _default(library: Library) -> Prior:
+    return Prior.default_for(library, library.n_variables)
+
+
 def _laws(library: Library) -> Prior:
     return Prior.varied_for(library, library.n_variables, laws=1.0)
 
 
 #: The sets by the name of their prior. The data are drawn without the noise of a prior.
 DRAWN_SETS: dict[str, DrawnSet] = {
-    "physics": DrawnSet(
-        "physics", lambda library: Prior.default_for(library, library.n_variables), Constraints()
-    ),
+    "koza": DrawnSet("koza", _default, Constraints()),
+    "physics": DrawnSet("physics", _default, Constraints()),
     "laws": DrawnSet("physics", _laws, Constraints()),
     "wide": DrawnSet("physics", _laws, Constraints(), n_columns=30),
 }
