@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from dgsr import DGSRRegressor, Expression, get_library
 from dgsr.constants.uncertainty import uncertainty_of
-from dgsr.coordinates import Coordinates
+from dgsr.expressions.coordinates import Coordinates
 from dgsr.expressions.library import Library
 from dgsr.expressions.soundness import weak_points
 from dgsr.population import DataSet

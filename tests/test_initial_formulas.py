@@ -8,9 +8,9 @@ import pytest
 
 import dgsr
 from dgsr import DGSRRegressor, Expression
-from dgsr.coordinates import Coordinates
 from dgsr.expressions import get_library
 from dgsr.expressions.constraints import Constraints
+from dgsr.expressions.coordinates import Coordinates
 from dgsr.passes.initial import initial_programs
 from dgsr.population import DataSet
 

@@ -14,7 +14,7 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from dgsr.coordinates import Coordinates
+from dgsr.expressions.coordinates import Coordinates
 from dgsr.population import DataSet
 
 # Most rows that the constants of the front are fitted on. More say little more about a constant, and

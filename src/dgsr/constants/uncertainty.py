@@ -12,7 +12,7 @@ from dgsr.expressions.library import Library
 from dgsr.population import DataSet, Population
 
 # A number that a column is measured from, x - 1.7e9, is given if it is at least so many times the column's
-# range: `dgsr.coordinates` chose it, and any other would do.
+# range: `dgsr.expressions.coordinates` chose it, and any other would do.
 _FAR = 500.0
 # Singular value, relative to the largest, below which a direction of constants has no effect on the fit, and
 # the part that a constant must have in such a direction to count as undetermined.

@@ -92,3 +92,10 @@ FEWEST_FIRSTS = 64
 MOST_REPAIRED = 200
 #: Most looks of all repairs of one call, which take a second or two. Repairs on common data need far fewer.
 LOOKS_OF_REPAIR = 200_000_000
+
+# --- Polynomials ---------------------------------------------------------------------------------------
+
+#: Rows that polynomials are fitted to: where these have many columns, few rows do not tell their terms apart.
+MOST_ROWS_OF_POLYNOMIALS = 400
+#: Looks that a search for polynomials and their quotients costs, in time: some milliseconds.
+LOOKS_OF_POLYNOMIALS = 1_000_000

@@ -12,14 +12,18 @@ from dgsr.exact_search.bank import Bank, bank_of, choose_points, spread_rows
 from dgsr.exact_search.limits import (
     LARGE,
     LAW_ERROR,
+    LOOKS_OF_POLYNOMIALS,
     LOOKS_OF_REPAIR,
     MOST_REPAIRED,
+    MOST_ROWS_OF_POLYNOMIALS,
     N_POINTS,
     SMALL,
 )
+from dgsr.exact_search.quotients import rational_trees
 from dgsr.exact_search.stages import STAGES, Stage, find_law, ignore
 from dgsr.expressions.constraints import Grammar
 from dgsr.expressions.library import Library
+from dgsr.expressions.programs import to_program
 from dgsr.kernels.evaluate import predictions
 from dgsr.kernels.grammar import are_valid
 from dgsr.kernels.programs import Programs
@@ -71,6 +75,7 @@ class ExactSolver:
         count_looks: Callable[[int], None] = ignore,
     ) -> None:
         self.library, self.size, self._count_looks = library, size, count_looks
+        self._data = data
         self.grammar = grammar
         columns = np.arange(len(data.columns))
         self._usable = columns[grammar.is_variable[library.first_variable + columns]]  # not forbidden
@@ -104,7 +109,24 @@ class ExactSolver:
                 bank = self._largest = self._large_bank
             is_law, count = self._is_law, self._count_looks
             n = find_law(_stages_of(stage), self._target, bank, is_law, tokens[0], should_stop, count)
+            if n == 0 and stage == 0:
+                n = self._rational(tokens[0])
         return self._population(tokens[: n > 0], np.array([n] if n > 0 else [], dtype=np.int64))
+
+    def _rational(self, program: np.ndarray) -> int:
+        """Write a law that is a polynomial, or a quotient of two of one column; return its length, or 0."""
+        if not {"add", "sub", "mul", "div"} <= set(self.library.index):
+            return 0
+        self._count_looks(LOOKS_OF_POLYNOMIALS)
+        rows = np.unique(np.linspace(0, len(self._data.y) - 1, MOST_ROWS_OF_POLYNOMIALS).astype(np.int64))
+        columns = self._data.columns[self._usable][:, rows]
+        for tree in rational_trees(columns, self._data.y[rows]):
+            tokens = self._over_usable(to_program(tree, self.library)[0])
+            n = len(tokens)
+            if n <= len(program) and self._is_law(tokens, n):
+                program[:n] = tokens
+                return n
+        return 0
 
     def go_on(self, stage: int) -> None:
         """Be as if all stages before one had been searched, and no others."""
@@ -120,10 +142,12 @@ class ExactSolver:
         bank = bank_of(self.library, len(self._usable), size).at(self._points[self._usable])
         if len(self._usable) == len(self._columns):
             return bank
-        # The bank writes its columns as the first of the library; the k-th gets the token of the k-th usable.
+        return bank._replace(token=self._over_usable(bank.token))
+
+    def _over_usable(self, tokens: np.ndarray) -> np.ndarray:
+        """Return tokens in which the k-th usable column stands for the k-th column."""
         first_variable = self.library.first_variable
-        tokens = np.append(np.arange(first_variable), first_variable + self._usable)
-        return bank._replace(token=tokens[bank.token])
+        return np.append(np.arange(first_variable), first_variable + self._usable)[tokens]
 
     def _is_law(self, program: np.ndarray, n: int) -> bool:
         """Return whether the first n tokens meet the grammar and have the target's values at all rows."""

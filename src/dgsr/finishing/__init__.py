@@ -11,7 +11,7 @@ import math
 
 import numpy as np
 
-from dgsr.coordinates import unscaled
+from dgsr.expressions.coordinates import unscaled
 from dgsr.expressions.expression import Expression
 from dgsr.expressions.library import Library, Opcode
 from dgsr.expressions.nesting import Nesting

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.utils import check_random_state
 
-from dgsr.coordinates import Coordinates
+from dgsr.expressions.coordinates import Coordinates
 from dgsr.expressions.library import Library
 from dgsr.passes.checkpoint import Checkpoint
 

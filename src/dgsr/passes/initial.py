@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dgsr.coordinates import Coordinates
 from dgsr.expressions import syntax
 from dgsr.expressions.constraints import Constraints
+from dgsr.expressions.coordinates import Coordinates
 from dgsr.expressions.expression import Expression
 from dgsr.expressions.library import Library
 from dgsr.expressions.nesting import Nesting

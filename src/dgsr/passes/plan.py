@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dgsr.coordinates import can_have_origins
 from dgsr.evolution import EvolutionConfig
 from dgsr.expressions.constraints import Constraints
+from dgsr.expressions.coordinates import can_have_origins
 from dgsr.expressions.units import Units
 from dgsr.passes.beginning import Beginning
 from dgsr.passes.demands import Demands

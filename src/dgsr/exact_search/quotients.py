@@ -1,0 +1,203 @@
+"""Quotients of polynomials of one column: exact data say which two, and both are written with few tokens.
+
+A quotient of two polynomials with whole coefficients, such as (x**5 - 3*x**3 + 1)/(x**2 + 1), has too many
+tokens to be looked for among subprograms. But y*q - p = 0 is linear in the coefficients of p and q: on exact
+data they are the one vector that a matrix of powers of x maps to 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache, reduce
+from itertools import product
+
+import numpy as np
+import sympy
+
+from dgsr.exact_search.polynomials import as_polynomial, polynomial_tree, whole
+from dgsr.expressions.trees import Tree
+
+# Largest degree of numerator and denominator, and rows that must be left to check the coefficients by.
+_LARGEST_DEGREE, _SPARE_ROWS = 6, 4
+# Singular values, relative to the largest, up to which one counts as 0, and above which the next must be: two
+# that are 0 are a quotient of lower degrees, with factors that cancel.
+_ZERO, _NOT_ZERO = 1e-12, 1e-10
+# Largest error of y*q = p, by which the whole coefficients are checked at all rows.
+_ERROR = 1e-9
+# Polynomials, by their coefficients, that both are multiplied with for the sake of fewer tokens:
+# x**4 + x**3 + x**2 + x + 1 times x - 1 is x**5 - 1.
+_FACTORS = ((1,), (-1, 1), (1, 1), (-1, 0, 1))
+# Powers of x that both are multiplied with: x**5 - 1 divided by x**4 is x - 1/x**4.
+_LARGEST_SHIFT = 7
+
+
+def rational_trees(columns: np.ndarray, y: np.ndarray) -> Iterator[Tree]:
+    """Yield trees of a polynomial, or of a quotient of two of one column, that has some values.
+
+    Parameters
+    ----------
+    columns : ndarray of shape (n_columns, n_rows)
+        The values of x1, x2 and so on.
+    y : ndarray of shape (n_rows,)
+    """
+    polynomial = as_polynomial(columns, y)
+    if polynomial is not None:
+        yield polynomial_tree(*polynomial)
+    elif len(columns) == 1:
+        quotient = as_quotient(columns[0], y)
+        if quotient is not None:
+            yield from written(*quotient, "x1")
+
+
+def as_quotient(x: np.ndarray, y: np.ndarray) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
+    """Return the coefficients of two polynomials of lowest degrees with y = p(x)/q(x), or None.
+
+    Parameters
+    ----------
+    x, y : ndarray of shape (n_rows,)
+
+    Returns
+    -------
+    tuple of (p, q) or None
+        Whole coefficients, that of the constant term first. Both polynomials have a degree of at least 1.
+    """
+    size = np.abs(x).max()
+    if not (np.isfinite(y).all() and np.isfinite(size) and size > 0.0):
+        return None
+    powers = (x / size)[:, None] ** np.arange(_LARGEST_DEGREE + 1)
+    degrees = range(1, _LARGEST_DEGREE + 1)
+    for above, below in sorted(product(degrees, degrees), key=lambda pair: (sum(pair), pair)):
+        if above + below + 2 > len(y) - _SPARE_ROWS:
+            continue
+        matrix = np.hstack([powers[:, : above + 1], -y[:, None] * powers[:, : below + 1]])
+        norms = np.sqrt((matrix**2).sum(axis=0))
+        if not norms.all():
+            return None
+        _, singular, directions = np.linalg.svd(matrix / norms, full_matrices=False)
+        if singular[-1] > _ZERO * singular[0] or singular[-2] <= _NOT_ZERO * singular[0]:
+            continue
+        units = size ** np.concatenate([np.arange(above + 1), np.arange(below + 1)])
+        free = directions[-1] / norms / units
+        sizes = np.abs(free)
+        coefficients, _ = whole(free / sizes[sizes > 1e-6 * sizes.max()].min())
+        if coefficients is None:
+            continue
+        p, q = coefficients[: above + 1], coefficients[above + 1 :]
+        values = np.polynomial.polynomial.polyval(x, p)
+        errors = np.abs(y * np.polynomial.polynomial.polyval(x, q) - values)
+        if errors.max() <= _ERROR * np.abs(values).max():
+            return tuple(p.astype(int).tolist()), tuple(q.astype(int).tolist())
+    return None
+
+
+def written(p: tuple[int, ...], q: tuple[int, ...], variable: str) -> Iterator[Tree]:
+    """Yield trees of p(x)/q(x) without numbers but whole ones, the shortest first.
+
+    Parameters
+    ----------
+    p, q : tuple of int
+        Coefficients, that of the constant term first.
+    variable : str
+        Name of x.
+    """
+    found = []
+    for factor, sign in product(_FACTORS, (1, -1)):
+        above, below = (np.convolve(each, factor).astype(int) * sign for each in (p, q))
+        writers = [_Product(each, variable) for each in (above, below)]
+        for shift in range(-1, _LARGEST_SHIFT + 1):
+            (n, numerator), (m, denominator) = (writer.shortest(shift) for writer in writers)
+            found.append((1 + n + m, abs(shift), ("div", numerator, denominator)))
+    yield from (tree for *_, tree in sorted(found, key=lambda each: each[:2]))
+
+
+class _Product:
+    """Writes a polynomial as a sum, or as a product of its factors if that is shorter."""
+
+    def __init__(self, coefficients: np.ndarray, variable: str) -> None:
+        self._whole = _Sum(coefficients, variable)
+        content, factors = sympy.Poly(coefficients[::-1].tolist(), sympy.Symbol("x")).factor_list()
+        each = [
+            np.array(factor.all_coeffs()[::-1], dtype=int) for factor, power in factors for _ in range(power)
+        ]
+        each = [factor for factor in each if factor[0] != 0]  # all but powers of x, which are a shift
+        self._n_powers = len(np.trim_zeros(coefficients, "b")) - 1 - sum(len(factor) - 1 for factor in each)
+        if each:
+            each[0] = each[0] * int(content)
+        self._factors = [_Sum(factor, variable) for factor in each]
+
+    def shortest(self, shift: int) -> tuple[int, Tree]:
+        """Return the number of tokens and the tree of the polynomial divided by x**shift."""
+        found = [self._whole.shortest(shift)]
+        for i in range(len(self._factors) if len(self._factors) > 1 else 0):
+            shifts = [(shift - self._n_powers) * (j == i) for j in range(len(self._factors))]
+            parts = [factor.shortest(own) for factor, own in zip(self._factors, shifts)]
+            product = reduce(lambda left, right: ("mul", left, right), [tree for _, tree in parts])
+            found.append((sum(n for n, _ in parts) + len(parts) - 1, product))
+        return min(found, key=lambda each: each[0])
+
+
+class _Sum:
+    """Writes a polynomial, and quotients of it by powers of x, with the fewest tokens there are.
+
+    A sum is split in two, and each half may be taken out of a power of x: x + 1 + (x + (x + 1)/x)/x**2. A
+    library without constants writes 1 as x/x and 3*x as x + x + x.
+    """
+
+    def __init__(self, coefficients: np.ndarray, variable: str) -> None:
+        self._x = variable
+        self._terms = [(power, c) for power, c in enumerate(coefficients.tolist()) if c != 0]
+        self._best = cache(self._shortest)
+        self._best_sum = cache(self._shortest_sum)
+
+    def shortest(self, shift: int) -> tuple[int, Tree]:
+        """Return the number of tokens and the tree of the polynomial divided by x**shift."""
+        return self._best(0, len(self._terms), shift, 1)
+
+    def _shortest(self, first: int, last: int, shift: int, sign: int) -> tuple[int, Tree]:
+        """Return the shortest tree of sign times the terms from `first` to before `last` over x**shift."""
+        if last - first == 1:
+            power, coefficient = self._terms[first]
+            return self._monomial(sign * coefficient, power - shift)
+        lowest, highest = self._terms[first][0], self._terms[last - 1][0]
+        found = []
+        for other in range(lowest - 1, highest + 1):
+            n, tree = self._best_sum(first, last, other, sign)
+            by = abs(other - shift)
+            if by > 0:
+                tree = ("mul" if other > shift else "div", tree, self._power(by))
+            found.append((n + 2 * by, tree))
+        return min(found, key=lambda each: each[0])
+
+    def _shortest_sum(self, first: int, last: int, shift: int, sign: int) -> tuple[int, Tree]:
+        """Return the shortest sum or difference of two trees for the same."""
+        found = []
+        for middle in range(first + 1, last):
+            left = {s: self._best(first, middle, shift, s) for s in (sign, -sign)}
+            right = {s: self._best(middle, last, shift, s) for s in (sign, -sign)}
+            for name, a, b in (
+                ("add", left[sign], right[sign]),
+                ("sub", left[sign], right[-sign]),
+                ("sub", right[sign], left[-sign]),
+            ):
+                found.append((1 + a[0] + b[0], (name, a[1], b[1])))
+        return min(found, key=lambda each: each[0])
+
+    def _monomial(self, coefficient: int, power: int) -> tuple[int, Tree]:
+        """Return the number of tokens and the tree of coefficient * x**power."""
+        if coefficient < 0:
+            n, tree = self._monomial(-coefficient, power)
+            return n + 4, ("sub", ("sub", self._x, self._x), tree)
+        some = ("mul", coefficient, self._x) if coefficient > 1 else self._x
+        if power > 1:
+            if coefficient == 1:
+                return 2 * power - 1, self._power(power)
+            return 2 * power + 2 * coefficient - 3, ("mul", self._power(power - 1), some)
+        if power == 1:
+            return 2 * coefficient - 1, some
+        return 2 * coefficient + 1 - 2 * power, ("div", some, self._power(1 - power))
+
+    def _power(self, power: int) -> Tree:
+        tree: Tree = self._x
+        for _ in range(power - 1):
+            tree = ("mul", self._x, tree)
+        return tree

@@ -1,0 +1,165 @@
+"""Polynomials and their quotients on exact data: what is found, what is not, and how it is written."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dgsr import DGSRRegressor, Expression, get_library
+from dgsr.exact_search.limits import LOOKS_OF_POLYNOMIALS
+from dgsr.exact_search.polynomials import as_polynomial, polynomial_tree
+from dgsr.exact_search.quotients import as_quotient, rational_trees, written
+from dgsr.expressions.programs import to_program
+
+RNG = np.random.default_rng(0)
+
+
+def values_of(tree, columns):
+    """The values of a tree as a program of a library without constants, and its number of tokens."""
+    library = get_library("synth", len(columns))
+    tokens, constants = to_program(tree, library)
+    return Expression(library, tokens, constants)(columns.T), len(tokens)
+
+
+def polynomial_values(polynomial, columns):
+    return sum(c * np.prod(columns ** np.array(term)[:, None], axis=0) for term, c in polynomial.items())
+
+
+@st.composite
+def polynomials(draw):
+    """A polynomial of one to six columns with one to eight terms, degree 3 at most."""
+    n_columns = draw(st.integers(1, 6))
+    term = st.lists(st.integers(0, n_columns - 1), max_size=3).map(
+        lambda chosen: tuple(chosen.count(i) for i in range(n_columns))
+    )
+    coefficients = st.integers(-5, 5).filter(bool)
+    found = draw(st.dictionaries(term, coefficients, min_size=1, max_size=8))
+    return {term: c for term, c in found.items() if any(term)} or {(1,) + (0,) * (n_columns - 1): 1}
+
+
+@settings(max_examples=100, deadline=None)
+@given(polynomials(), st.integers(1, 4), st.integers(0, 2**32 - 1))
+def test_a_polynomial_with_whole_coefficients_is_found_and_written(polynomial, divisor, seed):
+    columns = np.random.default_rng(seed).uniform(-2.0, 2.0, (len(next(iter(polynomial))), 120))
+    y = polynomial_values(polynomial, columns) / divisor
+    found = as_polynomial(columns, y)
+    assert found is not None
+    np.testing.assert_allclose(
+        polynomial_values(found[0], columns) / found[1], y, atol=1e-8 * np.abs(y).max()
+    )
+    predicted, _ = values_of(polynomial_tree(*found), columns)
+    np.testing.assert_allclose(predicted, y, atol=1e-8 * np.abs(y).max())
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_few_terms_of_hundreds_are_found_in_fewer_rows(seed):
+    columns = np.random.default_rng(seed).normal(size=(12, 150))  # 455 monomials
+    y = columns[:6].sum(axis=0) - columns[6] * columns[7] + 2.0 * columns[8] * columns[9] * columns[10]
+    found, divisor = as_polynomial(columns, y)
+    assert divisor == 1
+    assert len(found) == 8
+    np.testing.assert_allclose(polynomial_values(found, columns), y, atol=1e-9)
+
+
+@settings(max_examples=50, deadline=None)
+@given(polynomials())
+def test_what_is_written_has_as_many_tokens_as_the_choice_counts(polynomial):
+    from dgsr.exact_search.polynomials import _Sums
+
+    n, tree, _ = _Sums().shortest(tuple(sorted(polynomial.items())))
+    columns = RNG.uniform(0.5, 2.0, (len(next(iter(polynomial))), 10))
+    assert values_of(tree, columns)[1] == n
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(st.integers(-4, 4), min_size=2, max_size=6).filter(lambda c: any(c[1:])),
+    st.lists(st.integers(-4, 4), min_size=2, max_size=5).filter(lambda c: any(c[1:])),
+    st.sampled_from([(0.3, 2.0), (-1.0, 1.0), (-10.0, 10.0), (1e-3, 1e-2)]),
+    st.integers(0, 2**32 - 1),
+)
+def test_a_quotient_of_polynomials_is_found_and_written(above, below, limits, seed):
+    x = np.random.default_rng(seed).uniform(*limits, 40)
+    p, q = (np.polynomial.polynomial.polyval(x, each) for each in (above, below))
+    if np.abs(q).min() < 1e-3 * np.abs(q).max() or np.ptp(p / q) < 1e-6 * np.abs(p / q).max():
+        return
+    found = as_quotient(x, p / q)
+    if found is None:  # rounding hides a term that is tiny on these rows
+        assert limits == (1e-3, 1e-2) or as_polynomial(x[None], p / q) is not None or np.ptp(q) < 1e-6
+        return
+    p, q = (np.polynomial.polynomial.polyval(x, each) for each in found)
+    y = np.polynomial.polynomial.polyval(x, above) / np.polynomial.polynomial.polyval(x, below)
+    np.testing.assert_allclose(p / q, y, rtol=1e-6, atol=1e-8 * np.abs(y).max())
+    for tree in list(written(*found, "x1"))[:20]:
+        predicted, _ = values_of(tree, x[None])
+        finite = np.isfinite(predicted)  # a factor that both are multiplied with may be 0 at a row
+        np.testing.assert_allclose(predicted[finite], y[finite], rtol=1e-5, atol=1e-7 * np.abs(y).max())
+
+
+def test_the_shortest_is_written_first():
+    lengths = [
+        values_of(tree, RNG.uniform(1.5, 2.0, (1, 5)))[1]
+        for tree in written((0, 0, 0, 0, 0, 1, 1), (1,) * 5, "x1")
+    ]
+    assert lengths == sorted(lengths)
+    assert lengths[0] == 21  # (x**3 - x)/(x - 1/x**4)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: np.sin(x[0]),
+        lambda x: np.exp(x[0]) / (x[0] ** 2 + 1.0),
+        lambda x: np.sqrt(2.0) * x[0] ** 2 + x[0],
+        lambda x: x[0] ** 2 / (x[0] + np.pi),
+        lambda x: x[0] ** 2 + 1e-6 * np.random.default_rng(1).normal(size=x.shape[1]),
+        lambda x: np.zeros(x.shape[1]),
+        lambda x: np.full(x.shape[1], np.nan),
+        lambda x: x[0] * 1e300,
+    ],
+)
+def test_nothing_is_found_where_there_is_nothing(function):
+    columns = np.random.default_rng(0).uniform(0.5, 3.0, (1, 60))
+    with np.errstate(all="ignore"):
+        assert list(rational_trees(columns, function(columns))) == []
+
+
+def test_noise_and_few_rows_are_no_polynomial_of_many_terms():
+    for n_rows in (2, 8, 20, 60):
+        columns = np.random.default_rng(n_rows).normal(size=(12, n_rows))
+        assert list(rational_trees(columns, np.random.default_rng(1).normal(size=n_rows))) == []
+
+
+LAWS = [
+    ("koza", lambda x: (x[0] ** 5 - 3.0 * x[0] ** 3 + 2.0) / (x[0] ** 2 + 1.0), 1),
+    ("koza", lambda x: x[3] * (x[0] ** 2 + x[1] ** 2 + x[2] ** 2) / 3.0, 4),
+    ("synth", lambda x: x.sum(axis=0) - x[3] * (x[4] - x[5] * x[6]), 8),
+]
+
+
+@pytest.mark.search
+@pytest.mark.parametrize(("library", "law", "n_columns"), LAWS)
+@pytest.mark.parametrize("forbidden", [False, True])
+def test_a_fit_finds_it_at_once(library, law, n_columns, forbidden):
+    X = np.random.default_rng(0).uniform(-2.0, 2.0, (200, n_columns + forbidden))
+    y = law(X[:, forbidden:].T)
+    regressor = DGSRRegressor(
+        library, None, random_state=0, max_evaluations=1000, forbidden=["x1"] if forbidden else None
+    )
+    regressor.fit(X, y)
+    assert regressor.stop_reason_ == "exact fit"
+    assert regressor.n_evaluations_ == 1
+    assert regressor.n_looks_ > LOOKS_OF_POLYNOMIALS
+    np.testing.assert_allclose(regressor.predict(X), y, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.search
+def test_what_is_too_long_or_cannot_be_written_is_left_to_the_rest_of_the_search():
+    X = np.random.default_rng(0).uniform(-2.0, 2.0, (60, 3))
+    y = X.sum(axis=1) * X[:, 0] + X[:, 1] * X[:, 2]
+    short = DGSRRegressor("koza", None, random_state=0, max_evaluations=500, max_length=5).fit(X, y)
+    assert short.expression_.length <= 5
+    other = DGSRRegressor("koza", None, random_state=0, max_evaluations=500, forbidden=["div"])
+    assert other.fit(X, y).stop_reason_ == "exact fit"
