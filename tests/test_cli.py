@@ -526,6 +526,14 @@ def test_a_score_on_rows_held_out_is_weighted_and_may_have_no_value():
     assert score_of(np.ones(3), rows._replace(y=np.ones(3))) == unknown
 
 
+def test_rows_without_weight_cannot_be_held_out_alone():
+    weights = np.zeros(8)
+    weights[np.random.default_rng(0).permutation(8)[2:]] = 1.0
+    table = Table(np.zeros((8, 1)), np.arange(8.0), ("x",), "y", (), weights)
+    with pytest.raises(ValueError, match=r"holds out 2 rows whose weights are all 0; choose another"):
+        split(table, 0.25, 0)
+
+
 def test_a_shell_completes_commands_and_options():
     for words, completed in {"dgsr pre": {"predict", "pretrain"}, "dgsr fit --tes": {"--test-size"}}.items():
         n = str(len(words.split()) - 1)

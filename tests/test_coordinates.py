@@ -9,9 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import dgsr
 from dgsr import DGSRRegressor, Expression, get_library
 from dgsr.constants.uncertainty import uncertainty_of
 from dgsr.expressions.coordinates import Coordinates
+from dgsr.expressions.formula_prior import description_length
 from dgsr.expressions.library import Library
 from dgsr.expressions.soundness import weak_points
 from dgsr.population import DataSet
@@ -192,3 +194,84 @@ def test_nothing_is_moved_where_it_cannot_be_written(parameters):
     regressor = DGSRRegressor(**{**QUICK, "max_evaluations": 2000, **parameters}, warm_start=True)
     regressor.fit(TIMES, OTHER * (SECONDS - START))
     assert not regressor._last_fit.coordinates.origins.any()
+
+
+def test_a_law_of_two_columns_that_hardly_vary_is_written_without_origins():
+    rng = np.random.default_rng(0)
+    X = np.column_stack(
+        [rng.uniform(1000.0, 1000.9, 80), OTHER[:40].repeat(2), rng.uniform(500.0, 500.4, 80)]
+    )
+    regressor = DGSRRegressor(**QUICK).fit(X, X[:, 0] * X[:, 2])
+    assert str(regressor.expression_) in ("x1*x3", "x3*x1")
+
+
+# What a person sees ----------------------------------------------------------------------------------
+def test_a_number_that_a_column_is_measured_from_keeps_its_digits_wherever_it_is_shown(tmp_path):
+    expression = formula("x2*sin(0.0001111*(x1 - 1700012345) - 0.263512)")
+    assert str(expression.shortened()) == "x2*sin(0.0001111*(x1 - 1700012345) - 0.26351)"
+    assert r"\left(x_{1} - 1700012345\right)" in expression.latex
+    assert "<mn>1700012345</mn>" in expression.mathml
+    assert str(formula("2*(x1 - 3)").latex) == "2 x_{1} - 6"
+    assert "7.25001" in formula("3*(x1 - 7.25001)").latex
+    assert str(formula("sin(x1 - 0.3712345678901234)").shortened()) == "sin(x1 - 0.37123)"
+
+
+def test_origins_take_no_bits_also_in_a_file(tmp_path):
+    y = (SECONDS - START) / 50_000.0 + 0.01 * np.random.default_rng(3).normal(size=60)
+    far = DGSRRegressor(**{**QUICK, "max_evaluations": 5000}).fit(TIMES, y)
+    near = DGSRRegressor(**{**QUICK, "max_evaluations": 5000}).fit(TIMES - [START, 0], y)
+    bits = {round(candidate.description_length, 6) for candidate in near.pareto_front_}
+    assert {round(candidate.description_length, 6) for candidate in far.pareto_front_} & bits
+    assert far.pareto_front_[1].description_length < description_length(far.pareto_front_[1].expression)
+    far.save(tmp_path / "fit")
+    again = dgsr.load(tmp_path / "fit").pareto_front_
+    assert [c.description_length for c in again] == [c.description_length for c in far.pareto_front_]
+
+
+def test_a_large_number_that_is_far_from_the_column_is_fitted():
+    u = np.random.default_rng(0).uniform(size=200)
+    y = 1e6 / (600.0 - u) + 0.3 * np.random.default_rng(1).normal(size=200)
+    data = DataSet.from_arrays(np.column_stack([u, u]), y)
+    one, other = (uncertainty_of(formula(t), data) for t in ("1000000/(600 - x1)", "-1000000/(x1 - 600)"))
+    np.testing.assert_allclose(other.standard_errors, one.standard_errors, rtol=1e-5)
+    assert one.standard_errors.min() > 0.0
+
+
+def test_a_pole_below_an_origin_is_beside_no_row():
+    u = np.random.default_rng(0).uniform(0.01, 1.0, 60)
+    assert weak_points(formula("1/x1"), np.array([u, u])) == []
+    assert weak_points(formula("1/(x1 - 1000000000)"), np.array([1e9 + u, u])) == []
+
+
+def test_a_column_with_origin_and_scale_is_read_with_neither():
+    coordinates = Coordinates(np.array([START, 0.0]), np.array([1e4, 1.0]))
+    read = coordinates.read(formula(f"sin((x1 - {START})/3000)*x2"))
+    assert read.length == 8
+    assert str(read) in ("sin(10*x1/3)*x2", "sin(x1/0.3)*x2")
+
+
+@pytest.mark.parametrize(
+    ("parameters", "said"),
+    [
+        ({"nested": {"sin": {"add": 0}}, "initial_formulas": ["x2*sin(x1)"]}, None),
+        ({"required": ["sub"], "initial_formulas": [f"x2*sin(3*(x1 - {START}))"]}, None),
+        ({"required": ["sub"], "initial_formulas": ["x2*sin(3*x1)"]}, "it lacks 'sub'"),
+    ],
+)
+def test_given_formulas_are_judged_as_they_are_written(parameters, said):
+    regressor = DGSRRegressor(**{**QUICK, "max_evaluations": 600, **parameters})
+    if said is None:
+        regressor.fit(TIMES, OTHER * np.sin(SECONDS - START))
+    else:
+        with pytest.raises(ValueError, match=said):
+            regressor.fit(TIMES, OTHER * np.sin(SECONDS - START))
+
+
+@pytest.mark.parametrize("then", ["elsewhere", "limited"])
+def test_a_fit_does_not_go_on_from_origins_that_do_not_suit_it(then):
+    regressor = DGSRRegressor(**{**QUICK, "max_evaluations": 600}, warm_start=True)
+    regressor.fit(TIMES, OTHER * np.sin(SECONDS - START))
+    if then == "limited":
+        regressor.set_params(nested={"sin": {"sub": 0}})
+    with pytest.raises(ValueError, match=r"warm_start=True goes on .* lie elsewhere; set warm_start=False"):
+        regressor.fit(TIMES - ([START, 0.0] if then == "elsewhere" else 0.0), OTHER * np.sin(SECONDS - START))

@@ -29,6 +29,7 @@ from dgsr.cli.tabular import read_table
 from dgsr.expressions import Expression, get_library
 from dgsr.pareto import Candidate, ParetoFront
 from dgsr.reporting import write_report
+from dgsr.reporting.facts import snippet
 from dgsr.reporting.numbers import number, share_explained
 
 ABSORPTION = Path(__file__).parents[1] / "examples" / "data" / "absorption.csv"
@@ -231,6 +232,14 @@ def test_weights_count_in_r2(absorption, tmp_path):
     )
     assert Elements(page).texts["r2"] != Elements(absorption.page(tmp_path)).texts["r2"]
     assert "regressor.fit(X, y, sample_weight=sample_weight)" in page
+
+
+def test_the_call_that_repeats_a_fit_has_its_rules():
+    rules = {"required": ["x1"], "nested": {"sin": {"sin": 0, "exp": None}}, "complexity": {"sin": 9}}
+    source = snippet(DGSRRegressor(random_state=0, **rules), weighted=False)
+    (call,) = (node for node in ast.walk(ast.parse(source)) if getattr(node, "keywords", None))
+    written = {keyword.arg: ast.literal_eval(keyword.value) for keyword in call.keywords}
+    assert written == {"random_state": 0, **rules}
 
 
 def test_weights_of_any_size_are_shares(absorption, tmp_path):

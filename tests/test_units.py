@@ -116,6 +116,10 @@ def test_units_that_cannot_be_used_are_refused(given, said):
         small(**given).fit(TABLE, Y)
 
 
+def test_no_units_at_all_are_none():
+    assert Units.of({}, None, NAMES) is None
+
+
 def test_without_pint_the_error_says_how_to_install_it(monkeypatch):
     monkeypatch.setitem(sys.modules, "pint", None)
     with pytest.raises(

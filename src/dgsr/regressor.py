@@ -143,8 +143,9 @@ class DGSRRegressor(FittedRegressor):
         not.
     checkpoint : str, path or None, default=None
         A file that the search is written to as it goes, at most every three seconds. The same call goes on
-        from it, after a crash or with a larger budget; with a budget of evaluations the result is that of
-        one uninterrupted fit. Where the file holds a fit of other data or settings the call is refused.
+        from it, after a crash or with a larger budget; after a crash, with a budget of evaluations, the
+        result is that of one uninterrupted fit. Where the file holds a fit of other data or settings the call
+        is refused.
     n_jobs : int or None, default=None
         Number of searches that look for the law together, each in a process of its own, or on a machine of a
         cluster where joblib's backend is one. They share one budget, one archive and one front, and their

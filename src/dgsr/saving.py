@@ -106,6 +106,8 @@ def save(regressor: Any, path: str | Path) -> None:
         "n_constants": np.array([len(expression.constants) for expression in expressions], dtype=np.int64),
         "losses": np.array([candidate.loss for candidate in front]),
     }
+    if any(candidate.bits is not None for candidate in front):
+        arrays["bits"] = np.array([candidate.description_length for candidate in front])
     if any(candidate.handicap != 1.0 for candidate in front):
         arrays["handicaps"] = np.array([candidate.handicap for candidate in front])
     if front.held_out is not None:
@@ -211,20 +213,22 @@ def _candidates(header: dict[str, Any], arrays: dict[str, np.ndarray], n_feature
     )
     if not (np.isfinite(handicaps) & (handicaps >= 1.0)).all():
         raise ValueError("handicaps are below 1 or not finite")
+    bits = _floats(arrays, "bits", len(programs)).tolist() if "bits" in arrays else [None] * len(programs)
+    if not all(own is None or np.isfinite(own) for own in bits):
+        raise ValueError("bits are not finite")
     units = header.get("units", [[]] * len(programs))  # of constants, of which earlier versions had none
     if not isinstance(units, list) or len(units) != len(programs):
         raise ValueError(f"it has {len(programs)} programs and no units for each")
     candidates = []
     parts = np.split(constants, np.cumsum(counts)[:-1])
     uncertainties = _uncertainties(arrays, counts)
-    for program, own, of_one, loss, uncertainty, texts, handicap in zip(
-        programs, parts, names, losses.tolist(), uncertainties, units, handicaps.tolist(), strict=True
-    ):
+    columns = programs, parts, names, losses.tolist(), uncertainties, units, handicaps.tolist(), bits
+    for program, own, of_one, loss, uncertainty, texts, *judged in zip(*columns, strict=True):
         expression = Expression(library, _tokens(program, library), own, of_one)
         if len(expression.constants) != len(own):
             raise ValueError("a program has other constants than the file")
         texts = tuple(_names(texts, len(own))) if texts else ()
-        candidates.append(Candidate(expression.complexity, loss, expression, uncertainty, texts, handicap))
+        candidates.append(Candidate(expression.complexity, loss, expression, uncertainty, texts, *judged))
     return candidates
 
 

@@ -41,6 +41,11 @@ def split(table: Table, share: float, seed: int) -> tuple[Table, Table]:
         )
     is_out = np.zeros(n, dtype=np.bool_)
     is_out[np.random.default_rng(seed).permutation(n)[:n_out]] = True
+    if table.weights is not None and not table.weights[is_out].any():
+        raise ValueError(
+            f"--test-size {share:g} holds out {n_out} rows whose weights are all 0; choose another "
+            "--random-state or a larger share."
+        )
     return _rows(table, ~is_out), _rows(table, is_out)
 
 

@@ -7,13 +7,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from dgsr.expressions.coordinates import are_origins
 from dgsr.expressions.expression import Expression
 from dgsr.expressions.library import Library
 from dgsr.population import DataSet, Population
 
-# A number that a column is measured from, x - 1.7e9, is given if it is at least so many times the column's
-# range: `dgsr.expressions.coordinates` chose it, and any other would do.
-_FAR = 500.0
 # Singular value, relative to the largest, below which a direction of constants has no effect on the fit, and
 # the part that a constant must have in such a direction to count as undetermined.
 _RANK, _PART = 1e-8, 1e-3
@@ -108,19 +106,6 @@ def _are_terms(library: Library, tokens: np.ndarray) -> np.ndarray:
     return np.array(found, dtype=bool)
 
 
-def _are_origins(expression: Expression, columns: np.ndarray) -> np.ndarray:
-    """Return, for each constant, whether a column is measured from it, shape (n_constants,)."""
-    library, tokens = expression.library, expression.tokens.tolist()
-    found: list[bool] = []
-    for place, token in enumerate(tokens):
-        if library.tokens[token].name != "const":
-            continue
-        column = tokens[place - 1] - library.first_variable
-        is_distance = place > 1 and column >= 0 and library.tokens[tokens[place - 2]].name == "sub"
-        found.append(is_distance and abs(expression.constants[len(found)]) > _FAR * np.ptp(columns[column]))
-    return np.array(found, dtype=bool)
-
-
 class Directions(NamedTuple):
     """A Jacobian taken apart by its singular values, its columns brought to length 1 before."""
 
@@ -172,7 +157,7 @@ def uncertainty_of(
     """
     constants = np.asarray(expression.constants, dtype=np.float64)
     n = data.n_effective
-    fitted = np.flatnonzero(~_are_origins(expression, data.columns))
+    fitted = np.flatnonzero(~are_origins(expression, data.columns))
     k, root = len(fitted), np.sqrt(data.weights)
     with np.errstate(all="ignore"):
         residuals = (expression(data.columns.T) - data.y) * root

@@ -10,7 +10,7 @@ import numpy as np
 
 from dgsr.expressions.expression import Expression
 from dgsr.expressions.library import Library
-from dgsr.expressions.programs import to_program
+from dgsr.expressions.programs import places_of_constants, to_program
 from dgsr.expressions.tidy import tidy
 from dgsr.expressions.trees import Tree, map_leaves
 
@@ -71,16 +71,74 @@ class Coordinates(NamedTuple):
 
     def read(self, expression: Expression) -> Expression:
         """Return an expression of x as one of z; numbers that origins are added to are merged with them."""
-        scaled = _substituted(expression, unscaled(expression.tree, 1.0 / self.scales))
-        if not self.origins.any():
-            return scaled
-        shifted = _differences(-self.origins / self.scales)
-        return _substituted(scaled, tidy(map_leaves(scaled.tree, lambda leaf: shifted.get(leaf, leaf))))
+        tree = expression.tree
+        if self.origins.any():
+            shifted = _differences(-self.origins)
+            tree = tidy(map_leaves(tree, lambda leaf: shifted.get(leaf, leaf)))
+        return _substituted(expression, unscaled(tree, 1.0 / self.scales))
+
+    def suit(self, X: np.ndarray) -> bool:
+        """Return whether columns of `X` (n_rows, n_features) that have an origin lie near it."""
+        return all(
+            origin == 0.0 or np.abs(column - origin).max() <= _NARROW * abs(origin)
+            for origin, column in zip(self.origins, X.T)
+        )
 
 
 def can_have_origins(library: Library) -> bool:
     """Return whether a library can write ``x1 - 2.5``."""
     return library.has_constants and "sub" in library.index
+
+
+def are_origins(expression: Expression, columns: np.ndarray) -> np.ndarray:
+    """Return which constants of an expression a column that hardly varies is measured from.
+
+    Parameters
+    ----------
+    expression : Expression
+    columns : ndarray of shape (n_features, n_rows)
+
+    Returns
+    -------
+    ndarray of shape (n_constants,), bool
+    """
+    return np.array([is_origin for _, is_origin in _constants(expression, columns)], dtype=bool)
+
+
+def origins_of(expression: Expression, columns: np.ndarray) -> np.ndarray:
+    """Return what an expression measures each column from, shape (n_features,), 0 where it does not."""
+    found = np.zeros(len(columns))
+    numbers = expression.constants.tolist()
+    for (place, is_origin), number in zip(_constants(expression, columns), numbers):
+        if is_origin:
+            found[expression.tokens[place - 1] - expression.library.first_variable] = number
+    return found
+
+
+def without_origins(expression: Expression, columns: np.ndarray) -> Expression:
+    """Return an expression with x in place of every x - o, where o is an origin; see `are_origins`."""
+    constants = _constants(expression, columns)
+    places = [place for place, is_origin in constants if is_origin]
+    if not places:
+        return expression
+    left_out = [*places, *(place - 2 for place in places)]  # in prefix order: sub, column, number
+    tokens = np.delete(np.asarray(expression.tokens), left_out)
+    kept = [not is_origin for _, is_origin in constants]
+    return Expression(expression.library, tokens, np.asarray(expression.constants)[kept])
+
+
+def _constants(expression: Expression, columns: np.ndarray) -> list[tuple[int, bool]]:
+    """Return the place of every constant among the tokens, and whether it is an origin."""
+    places = places_of_constants(expression.library, expression.tokens)
+    return [
+        (place, column >= 0 and _is_origin(number, columns[column]))
+        for (place, column), number in zip(places, expression.constants.tolist())
+    ]
+
+
+def _is_origin(number: float, column: np.ndarray) -> bool:
+    low, spread = float(column.min()), float(np.ptp(column))
+    return 0.0 < spread <= 2.0 * _NARROW * abs(number) and 0.0 <= low - number <= 2.0 * spread
 
 
 def unscaled(tree: Tree, scales: np.ndarray) -> Tree:

@@ -12,11 +12,11 @@ from dgsr.expressions import syntax
 from dgsr.expressions.c_export import to_c
 from dgsr.expressions.evaluation import Functions, evaluate_strictly
 from dgsr.expressions.library import Library
-from dgsr.expressions.programs import from_program, to_program
+from dgsr.expressions.programs import from_program, places_of_constants, to_program
 from dgsr.expressions.python_export import to_jax, to_python
 from dgsr.expressions.simple_numbers import recognised
 from dgsr.expressions.tidy import tidy
-from dgsr.expressions.trees import Tree, rename
+from dgsr.expressions.trees import Tree, is_far, rename
 
 if TYPE_CHECKING:
     import sympy as sympy_module
@@ -134,8 +134,15 @@ class Expression:
         return Expression(self.library, self.tokens, constants, self.feature_names)
 
     def shortened(self, digits: int = 5) -> Expression:
-        """Return the equation with its constants rounded to `digits` significant digits."""
-        return self.with_constants([float(f"{value:.{digits}g}") for value in self.constants])
+        """Return the equation with its constants rounded to `digits` significant digits.
+
+        A number that a column is measured from, x - 1700012345, has all its digits, since what is left of the
+        column may be smaller than what they add up to.
+        """
+        constants = self.constants.tolist()
+        columns = (column for _, column in places_of_constants(self.library, self.tokens))
+        kept = [12 if column >= 0 and is_far(value) else digits for column, value in zip(columns, constants)]
+        return self.with_constants([float(f"{value:.{n}g}") for value, n in zip(constants, kept)])
 
     @property
     def length(self) -> int:
@@ -175,14 +182,14 @@ class Expression:
         """The sympy expression in LaTeX, its floats shortened to 5 digits."""
         from dgsr.expressions.typesetting import to_latex
 
-        return to_latex(self.sympy)
+        return to_latex(recognised(self.tree), self.library.functions)
 
     @property
     def mathml(self) -> str:
         """The sympy expression in presentation MathML, its floats shortened to 5 digits."""
         from dgsr.expressions.typesetting import to_mathml
 
-        return to_mathml(self.sympy)
+        return to_mathml(recognised(self.tree), self.library.functions)
 
     def to_python(self, name: str = "formula") -> str:
         """Return the source text of a Python module that needs numpy alone; numba can compile its function.

@@ -81,6 +81,17 @@ def tree_of_tokens(library: Library, tokens: np.ndarray, numbers: Sequence[Any])
     return stack[0]
 
 
+def places_of_constants(library: Library, tokens: np.ndarray) -> list[tuple[int, int]]:
+    """Return, for each constant of a program, its place, and the column that it is subtracted from or -1."""
+    found = []
+    for place, token in enumerate(program := [int(token) for token in tokens]):
+        if library.tokens[token].name == "const":
+            is_distance = place > 1 and library.tokens[program[place - 2]].name == "sub"
+            column = program[place - 1] - library.first_variable if is_distance else -1
+            found.append((place, max(column, -1)))
+    return found
+
+
 def _too_large(said: str) -> ValueError:
     return ValueError(f"The formula is too large: its program is {said}; shorten the formula.")
 

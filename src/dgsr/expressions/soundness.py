@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from dgsr.expressions import syntax
+from dgsr.expressions.coordinates import origins_of
 from dgsr.expressions.evaluation import Functions, evaluate
 from dgsr.expressions.expression import Expression
 from dgsr.expressions.trees import Tree, is_number, leaves
@@ -45,8 +46,9 @@ def weak_points(expression: Expression, columns: np.ndarray) -> list[str]:
     if not used:
         return []
     numbers = [expression.feature_names.index(name) for name in used]
-    some = columns[numbers][:, rows]
-    values, near, between = (dict(zip(used, points)) for points in (some, _near(some), _midpoints(some)))
+    some, origins = columns[numbers][:, rows], origins_of(expression, columns)[numbers, None]
+    near = _near(some - origins) + origins
+    values, near, between = (dict(zip(used, points)) for points in (some, near, _midpoints(some)))
     with np.errstate(all="ignore"):
         found = list(dict.fromkeys(_weak_parts(expression.tree, values, near, n_rows, functions)))
         if not np.isfinite(evaluate(expression.tree, between, functions=functions)).all():

@@ -41,6 +41,16 @@ def is_number(tree: Tree) -> bool:
     return not isinstance(tree, (tuple, str))
 
 
+def is_far(number: int | float | Fraction) -> bool:
+    """Return whether what is left of a column after this may need more than five digits of it.
+
+    These are large numbers, and those of usual size that were written with six to twelve digits.
+    """
+    value = float(number)
+    is_precise = float(f"{value:.5g}") != float(f"{value:.12g}") == value
+    return abs(value) >= 1000.0 or (is_precise and abs(value) >= 1e-3)
+
+
 def as_float(value: int | float | Fraction) -> float:
     """Return the float64 nearest to a number; infinite for one beyond the largest."""
     try:

@@ -6,7 +6,7 @@ import html
 import math
 import re
 import unicodedata
-from typing import Any
+from typing import Any, NamedTuple
 
 import sympy
 from sympy.printing.latex import LatexPrinter, tex_greek_dictionary, translate
@@ -15,8 +15,10 @@ from sympy.printing.precedence import PRECEDENCE
 from sympy.printing.pretty.pretty_symbology import greek_letters
 from sympy.printing.printer import Printer
 
+from dgsr.expressions.evaluation import Functions
 from dgsr.expressions.identifiers import spelled
-from dgsr.expressions.symbolic import rebuilt
+from dgsr.expressions.symbolic import rebuilt, to_sympy
+from dgsr.expressions.trees import Tree, is_far, is_number, leaves, rewritten
 
 _DIGITS = 5
 # Largest power whose sign and other properties sympy may examine.
@@ -28,22 +30,48 @@ _LATEX = {c: f"\\{c}" for c in "%#&$_{}"} | {c: f"{{{c}}}" for c in "+-*/=<>,;:|
 _LATEX |= {" ": r"\ ", "\\": r"{\backslash}", "^": r"{\wedge}", "~": r"{\sim}", '"': "''", "`": "'"}
 
 
-def to_latex(expression: sympy.Expr) -> str:
-    """Write a sympy expression in LaTeX: floats of 5 digits, and names of any characters."""
+class _Distance(NamedTuple):
+    """What is left of a column after a large number, x - 1700000000, which sympy would distribute."""
+
+    column: sympy.Symbol
+    number: str
+
+
+def _prepared(tree: Tree, functions: Functions) -> tuple[sympy.Expr, dict[Any, Any]]:
+    """Return a tree in sympy with placeholders, and what each of them shows."""
     shown: dict[Any, Any] = {}
-    expression = _with_placeholders(expression, shown)
+    symbols: dict[str, sympy.Symbol] = {
+        leaf: sympy.Symbol(leaf) for leaf in leaves(tree) if isinstance(leaf, str)
+    }
+
+    def hidden(node: Tree) -> Tree:
+        is_distance = node[0] == "sub" and isinstance(node[1], str) and is_number(node[2])
+        if not (is_distance and is_far(node[2])):
+            return node
+        name = f"{node[1]} - {node[2]}"
+        symbols[name] = sympy.Dummy()
+        shown[symbols[name]] = _Distance(symbols[node[1]], f"{float(node[2]):.12g}")
+        return name
+
+    expression = to_sympy(rewritten(tree, hidden), symbols, functions)
+    return _with_placeholders(expression, shown), shown
+
+
+def to_latex(tree: Tree, functions: Functions) -> str:
+    """Write a tree in LaTeX, as sympy writes it: floats of 5 digits, and names of any characters."""
+    expression, shown = _prepared(tree, functions)
     return _LatexPrinter(shown).doprint(expression)
 
 
-def to_mathml(expression: sympy.Expr) -> str:
-    """Write a sympy expression in presentation MathML, an element ``math``: ASCII, floats of 5 digits.
+def to_mathml(tree: Tree, functions: Functions) -> str:
+    """Write a tree in presentation MathML, as sympy writes it, in an element ``math``.
 
-    Names stand as they are, escaped; Greek ones and a letter with digits are set as such.
+    It is ASCII, and floats have 5 digits. Names stand as they are, escaped; Greek ones and a letter with
+    digits are set as such.
     """
     # Words that stand side by side would read as one word.
-    has_words = any(not _is_letter(_latin(symbol.name)) for symbol in expression.free_symbols)
-    shown: dict[Any, Any] = {}
-    expression = _with_placeholders(expression, shown)
+    expression, shown = _prepared(tree, functions)
+    has_words = any(isinstance(leaf, str) and not _is_letter(_latin(leaf)) for leaf in leaves(tree))
     text = _MathmlPrinter(shown, {"mul_symbol": "dot" if has_words else None}).doprint(expression)
     text = text.replace("<mn>-", "<mn>&#8722;").replace("<mo>-</mo>", "<mo>&#8722;</mo>")
     text = text.replace("&ExponentialE;", "e")  # few fonts have the double-struck letter of this entity
@@ -92,10 +120,16 @@ class _Restoring(Printer):
         self.shown = shown
 
     def _print_Dummy(self, symbol):
-        return self._print(self.shown[symbol]) if symbol in self.shown else self._print_Symbol(symbol)
+        part = self.shown.get(symbol, symbol)
+        if isinstance(part, _Distance):
+            return self._print_distance(part)
+        return self._print_Symbol(symbol) if part is symbol else self._print(part)
 
 
 class _LatexPrinter(_Restoring, LatexPrinter):
+    def _print_distance(self, distance):
+        return rf"\left({self._print(distance.column)} - {distance.number}\right)"
+
     def _print_Float(self, number):
         return super()._print_Float(sympy.Float(number, _DIGITS))
 
@@ -125,6 +159,15 @@ class _MathmlPrinter(_Restoring, MathMLPresentationPrinter):
 
     def _print_UnevaluatedExpr(self, expr):
         return self._print(expr.args[0])
+
+    def _print_distance(self, distance):
+        row = self.dom.createElement("mrow")
+        row.appendChild(self._element("mo", "("))
+        row.appendChild(self._print(distance.column))
+        row.appendChild(self._element("mo", "-"))
+        row.appendChild(self._element("mn", distance.number))
+        row.appendChild(self._element("mo", ")"))
+        return row
 
     def _print_Float(self, number):
         mantissa, _, exponent = _shortened(number).partition("e")

@@ -101,7 +101,7 @@ class Units:
         ImportError
             If pint is not installed.
         """
-        if units is None and y_units is None:
+        if not units and y_units is None:
             return None
         if not units:
             raise ValueError(

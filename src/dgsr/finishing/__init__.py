@@ -15,9 +15,11 @@ from dgsr.expressions.coordinates import unscaled
 from dgsr.expressions.expression import Expression
 from dgsr.expressions.library import Library, Opcode
 from dgsr.expressions.nesting import Nesting
-from dgsr.expressions.programs import FreeProgram
+from dgsr.expressions.programs import FreeProgram, to_program
 from dgsr.expressions.simple_numbers import shortest, simple_numbers
+from dgsr.expressions.tidy import tidy
 from dgsr.expressions.units import Units
+from dgsr.finishing.expansion import expanded
 from dgsr.finishing.fits import Fits, FittedProgram
 from dgsr.finishing.forms import forms, plain
 from dgsr.finishing.programs import score, tree_of, written
@@ -91,6 +93,15 @@ def mean_formula(data: DataSet, library: Library) -> Expression:
     near = math.sqrt(max(NOTICEABLE, data.rounding_nmse) * data.variance)
     number = next(iter(simple_numbers(data.mean, near, max_digits=13)), shortest(data.mean, near))
     return Expression(library, [library.index["const"]], [number])
+
+
+def multiplied_out(expression: Expression) -> Expression:
+    """Return an expression with its products of sums multiplied out and like terms collected."""
+    try:
+        tokens, constants = to_program(tidy(expanded(expression.tree)), expression.library)
+    except (ValueError, ArithmeticError):  # it is too long, or a number in it too large
+        return expression
+    return Expression(expression.library, tokens, constants)
 
 
 def _finished(

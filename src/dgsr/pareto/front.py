@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple, overload
 import numpy as np
 
 from dgsr.constants.uncertainty import Uncertainty, uncertainty_of
+from dgsr.expressions.coordinates import without_origins
 from dgsr.expressions.expression import Expression
 from dgsr.expressions.formula_prior import description_length
 from dgsr.expressions.library import Library
@@ -44,11 +45,12 @@ class Candidate(NamedTuple):
     uncertainty: Uncertainty | None = None
     units: tuple[str, ...] = ()
     handicap: float = 1.0  # what its loss is multiplied by where formulas are compared, for its units
+    bits: float | None = None  # where numbers that columns are measured from do not count
 
     @property
     def description_length(self) -> float:
         """The bits of the formula; see `dgsr.expressions.formula_prior.description_length`."""
-        return description_length(self.expression)
+        return description_length(self.expression) if self.bits is None else self.bits
 
     @property
     def leave_one_out(self) -> float:
@@ -184,7 +186,7 @@ class ParetoFront(Sequence[Candidate]):
             library = programs.library
             handicaps = units.handicaps(units.violations(*programs.arrays, library, by_value=True))
             losses = np.where(np.isfinite(handicaps), losses * handicaps, np.inf)
-        bits = np.array([description_length(expression) for expression in expressions])
+        bits = np.array([description_length(without_origins(e, data.columns)) for e in expressions])
         supported = _supported(expressions, losses, bits, data, tolerance)
         limit = 1.0 + max(NOTICEABLE, tolerance)  # the loss of the mean
         if not (losses[supported] <= limit).any():
@@ -198,7 +200,8 @@ class ParetoFront(Sequence[Candidate]):
             uncertainty = uncertainty_of(named, fitted or data, data.n_effective, relative)
             loss, handicap = float(losses[i] / handicaps[i]), float(handicaps[i])
             texts = () if units is None else units_of_constants(named, units)
-            candidates.append(Candidate(named.complexity, loss, named, uncertainty, texts, handicap))
+            own = None if bits[i] == description_length(named) else float(bits[i])
+            candidates.append(Candidate(named.complexity, loss, named, uncertainty, texts, handicap, own))
         held_out_losses = None
         if held_out is not None:
             held_out_losses = Population.from_expressions([c.expression for c in candidates]).nmse(held_out)

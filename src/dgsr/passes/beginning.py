@@ -17,7 +17,7 @@ from dgsr.passes.checkpoint import Checkpoint
 #: Why a fit cannot go on from the last one.
 OTHER_DATA = (
     "warm_start=True goes on with the columns of X and y and the library of the last fit, and these are "
-    "others; set warm_start=False, or fit a clone."
+    "others, or lie elsewhere; set warm_start=False, or fit a clone."
 )
 
 

@@ -67,15 +67,14 @@ def initial_programs(
     for number, formula in enumerate(() if formulas is None else formulas):
         try:
             tree = _read(str(formula), library, list(names))
-            program = coordinates.read(_expression(tree, library))
-            if library.has_constants:
-                program = _expression(_without_scale(program.tree, library), library)
+            given = _expression(tree, library)
+            program = _bare(coordinates.read(given))
             if program.length > constraints.max_length:
                 raise ValueError(
                     f"it has {program.length} tokens, and max_length is {constraints.max_length}; raise "
                     "max_length, or shorten it."
                 )
-            _check_demands(program, constraints, list(names))
+            _check_demands(_bare(given), constraints, list(names))
             found.append(program)
         except ValueError as error:
             raise ValueError(f"initial_formulas[{number}]: {error}") from error
@@ -114,6 +113,12 @@ def _check_demands(program: Expression, constraints: Constraints, names: list[st
             raise ValueError(
                 "it is not consistent with the units; correct one of the two, or set unit_penalty."
             )
+
+
+def _bare(program: Expression) -> Expression:
+    """Return a program without its scale and offset, which a search of a library with constants fits."""
+    library = program.library
+    return _expression(_without_scale(program.tree, library), library) if library.has_constants else program
 
 
 def _expression(tree: Tree, library: Library) -> Expression:

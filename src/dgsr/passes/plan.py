@@ -12,7 +12,7 @@ from dgsr.evolution import EvolutionConfig
 from dgsr.expressions.constraints import Constraints
 from dgsr.expressions.coordinates import can_have_origins
 from dgsr.expressions.units import Units
-from dgsr.passes.beginning import Beginning
+from dgsr.passes.beginning import OTHER_DATA, Beginning
 from dgsr.passes.demands import Demands
 from dgsr.passes.initial import initial_programs
 from dgsr.passes.losses import near_neighbours
@@ -61,10 +61,15 @@ def planned(
         If the units, the initial formulas, the generator or the checkpoint are unusable.
     """
     library = demands.library
+    with_origins = _can_have_origins(parameters, demands)
+    if begin.coordinates is not None:
+        has_origins = bool(begin.coordinates.origins.any())
+        if (has_origins and not with_origins) or not begin.coordinates.suit(data[0]):
+            raise ValueError(OTHER_DATA)
     prepared = prepare(
         *data,
-        with_scales=library.has_constants,
-        with_origins=_can_have_origins(parameters, demands),
+        with_scales=library.has_constants and not _is_limited("mul", demands),
+        with_origins=with_origins,
         max_rows=parameters["max_rows"],
         held_out=_HELD_OUT if parameters["selection"] == "holdout" else 0.0,
         coordinates=begin.coordinates,
@@ -118,8 +123,12 @@ def planned(
 def _can_have_origins(parameters: Mapping[str, Any], demands: Demands) -> bool:
     """Return whether every formula may have x - 1990 in place of a column x."""
     has_units = parameters["units"] is not None and parameters["unitless_constants"]
-    is_limited = any(inner == "sub" and most is not None for _, inner, most in demands.nested)
-    return can_have_origins(demands.library) and not has_units and not is_limited
+    return can_have_origins(demands.library) and not has_units and not _is_limited("sub", demands)
+
+
+def _is_limited(operator: str, demands: Demands) -> bool:
+    """Return whether there are operators that must not stand above an operator as often as one likes."""
+    return any(inner == operator and most is not None for _, inner, most in demands.nested)
 
 
 def _units(

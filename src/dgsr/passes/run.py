@@ -13,7 +13,7 @@ from dgsr.expressions.constraints import Constraints
 from dgsr.expressions.expression import Expression
 from dgsr.expressions.library import Library
 from dgsr.expressions.nesting import Nesting
-from dgsr.finishing import finish, mean_formula
+from dgsr.finishing import finish, mean_formula, multiplied_out
 from dgsr.finishing.fits import SIGNIFICANT
 from dgsr.pareto import Candidate, ParetoFront
 from dgsr.passes.checkpoint import Checkpoint
@@ -307,11 +307,12 @@ class Passes:
             self._constraints.units,
         )
         longer = self.search.longer(rows.measured)
-        finished = [
-            coordinates.with_origins(formula)
-            for found in (programs, longer)
-            for formula in finish(found, *arguments)
-        ]
+        finished = [formula for found in (programs, longer) for formula in finish(found, *arguments)]
+        if coordinates.origins.any():
+            finished = [coordinates.with_origins(formula) for formula in finished]
+            finished += [
+                multiplied_out(formula) for formula in finished
+            ]  # x1*x2 rather than of distances from two origins
         if not required:
             finished.append(mean_formula(rows.data, self._library))
         # A required column that did nothing on the data is gone now, and with it the formula.

@@ -147,18 +147,23 @@ def _equal(value: Any, default: Any) -> bool:
     return type(value) is type(default) and isinstance(value, str | int | float) and value == default
 
 
+def _is_plain(value: Any) -> bool:
+    """Return whether the representation of a value is Python code that makes it."""
+    if isinstance(value, dict):
+        return all(map(_is_plain, [*value, *value.values()]))
+    if isinstance(value, list | tuple):
+        return all(map(_is_plain, value))
+    return value is None or isinstance(value, bool | int | float | str)
+
+
 def _source(value: Any) -> str:
     """Return a parameter as Python code, with the comma after it."""
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, Path):
         value = str(value)
-    if value is None or isinstance(value, bool | int | float | str):
+    if _is_plain(value):
         return f"{value!r},"
-    if isinstance(value, dict) and all(
-        isinstance(entry, str | None) for pair in value.items() for entry in pair
-    ):
-        return f"{value!r},"  # units of columns
     what = " ".join(repr(value).split())  # a comment ends with its line
     what = what if len(what) <= 60 else f"{what[:59]}…"
     return f"...,  # {what}"
