@@ -104,6 +104,10 @@ BAD_TABLES = {
     "long row": ("a,y\n1,2\n3,4,5\n", "line 3: 3 cells for 2 columns"),
     "short row": ("a,y\n1,2\n3\n", "line 3: 1 cell for 2 columns"),
     "open quote": ('a,y\n1,2\n"3,4\n', "1 cell for 2 columns"),
+    "open quote in the last column": ('a,y\n1,2\n3,"4\n5,6\n', "is not a CSV file.*check its quotes"),
+    "short row behind missing cells": ("a,b,y\n1,2,\n3,4\n", "line 3: 2 cells for 3 columns"),
+    "long row behind line breaks": ('a,y\n"\n\n1",2\n\n# c\n3,4,5\n', "line 7: 3 cells for 2 columns"),
+    "text behind line breaks": ('"a\nb",y\n"1\n",2\n\n3,"4\n"\n5,z\n', "line 8: 'z' for 'y' is not a number"),
     "not UTF-8": (b"a,y\n1,2\n\x81,4\n", "is not text; save the table as CSV"),
     "null byte": (b"a,y\n1,2\n\x00,4\n", "is not a number"),
 }
@@ -173,6 +177,19 @@ def test_thousands_of_columns_are_read(write):
 def test_the_lines_that_are_named_are_those_of_the_file(write):
     content = '# comment\na,b,y\n"1",2,3\n\n#\n1,,3\n1,2,3\n'
     assert read_table(write(content), "y").notes == ("1 row with a missing cell is left out: line 6.",)
+    content = '# comment\n"a\nb",y\n"1\n",2\n\n,3\n"\r\n4\r\n",5\n,6\n'
+    assert read_table(write(content), "y").notes == ("2 rows with a missing cell are left out: lines 7, 11.",)
+
+
+def test_numbers_are_read_to_the_last_digit(write):
+    numbers = np.random.default_rng(0).normal(size=(500, 2)) * 10.0 ** np.arange(-250, 250)[:, None]
+    content = "a,y\n" + "".join(f"{a!r},{y!r}\n" for a, y in numbers.tolist())
+    X, y, *_ = read_table(write(content), "y")
+    np.testing.assert_array_equal(np.column_stack([X, y]), numbers)
+
+
+def test_rows_of_separators_alone_are_passed_over(write):
+    np.testing.assert_array_equal(read_table(write("a;y\n1;2\n;;; ;\n;\n3;4\n"), "y").y, [2, 4])
 
 
 def test_many_rows_with_missing_cells_are_counted(write):
@@ -915,7 +932,7 @@ def test_help_lists_the_commands_without_loading_torch():
     code = "import sys; from dgsr.cli import app; app(['--help'], standalone_mode=False); print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert all(name in done.stdout for name in ("fit", "models", "bench", "pretrain"))
-    assert not {"torch", "numba", "sympy", "sklearn"} & set(done.stdout.split())
+    assert not {"torch", "numba", "sympy", "sklearn", "pandas"} & set(done.stdout.split())
 
 
 @pytest.mark.search

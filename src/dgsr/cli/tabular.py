@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
+import codecs
 import csv
 import difflib
 import io
-import itertools
-import math
 import re
 import sys
-from array import array
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from pathlib import Path
-from typing import BinaryIO, NamedTuple, TextIO
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+
+if TYPE_CHECKING:
+    import pandas
 
 # Cells that have no value, in lower case.
 _MISSING = {"", "na", "n/a", "nan", "null", "none", "?"}
@@ -24,13 +24,16 @@ _MISSING = {"", "na", "n/a", "nan", "null", "none", "?"}
 # Most names and lines that a message lists, and most letters of a name or a cell that it quotes.
 _MOST_NAMES, _MOST_LINES, _LONGEST_QUOTE = 30, 5, 60
 
-# A cell in quotes, and one whose quotes are not closed yet.
-_QUOTED, _OPEN = re.compile(r'"[^"]*"'), re.compile(r'(?:^|[,;\t])"[^"]*$')
-# Most lines over which the names of the columns may go.
-_MOST_HEADER_LINES = 100
+# Comments, and lines without any cell.
+_NO_ROW = re.compile(r"^(?:#.*|[,;\t ]+)$", re.MULTILINE)
 
-# A number whose decimals stand behind a comma.
-_DECIMAL_COMMA = re.compile(r"[+-]?\d*,\d+([eE][+-]?\d+)?|[+-]?\d+,\d*([eE][+-]?\d+)?", re.ASCII)
+# Cells in quotes, and the line of the names of the columns: the first that is not empty, and what it goes on
+# with behind line breaks in quotes.
+_QUOTED = re.compile(r'(?<![^,;\t\n])(?:"[^"]*")+')
+_HEADER = re.compile(rf"^(?=.*\S)(?:{_QUOTED.pattern}|[^\n])*", re.MULTILINE)
+
+# Python's float would take 1_000 and the digits of every script too.
+_NUMBER = re.compile(r"[+-]?((\d+\.?\d*|\.\d+)(e[+-]?\d+)?|inf(inity)?|nan)", re.ASCII | re.IGNORECASE)
 
 
 class TableError(ValueError):
@@ -74,222 +77,182 @@ def read_table(
         If there is no such file, it is not a table of finite numbers with at least two rows and two
         columns, or it lacks a column.
     """
-    return _rows_of(path).table(target, columns, weights)
+    others = [name for name in (target, weights) if name is not None]
+    if double := next((name for name in columns or () if name in others), None):
+        raise TableError(f"{_quoted(double)} is an input and the target or the weights; choose one of them.")
+    cells = _read(path, [*(columns or ()), *others])
+    columns = cells.inputs(others) if columns is None else columns
+    rows = cells.columns([*columns, *others])
+    is_missing = rows.isna().any(axis=1)
+    why = ""
+    if n_missing := is_missing.sum():
+        lines = ", ".join(map(str, rows.index[is_missing][:_MOST_LINES]))
+        more = f" and {n_missing - _MOST_LINES:,} more" if n_missing > _MOST_LINES else ""
+        are = _counted(n_missing, "row with a missing cell", "rows with a missing cell")
+        left_out = f"{are} left out: {'line' if n_missing == 1 else 'lines'} {lines}{more}"
+        cells.notes.append(f"{left_out}.")
+        rows, why = rows[~is_missing], f" ({left_out})"
+    if len(rows) < 2:
+        found = "1 row" if len(rows) else "no rows"
+        raise TableError(
+            f"{cells.path} has {found} of numbers under its header; a fit needs at least 2{why}."
+        )
+    n, values = len(columns), rows.to_numpy()
+    return Table(
+        np.ascontiguousarray(values[:, :n]),
+        values[:, n].copy(),
+        tuple(columns),
+        target,
+        tuple(cells.notes),
+        None if weights is None else values[:, n + 1].copy(),
+    )
 
 
 def read_columns(path: Path | str, columns: Sequence[str]) -> np.ndarray:
     """Return columns of a CSV file, shape (n_rows, n_columns), NaN where a cell is missing."""
-    return _rows_of(path).values(columns)
+    return _read(path, columns).columns(columns).to_numpy()
 
 
-def _rows_of(path: Path | str) -> _Rows:
-    name, file = _opened(path)
+class _Cells(NamedTuple):
+    """The rows of a file that have a cell; the frames' index has the line on which each of them ends."""
+
+    path: str  # what messages begin with
+    text: pandas.DataFrame  # the cells without spaces around them
+    numbers: pandas.DataFrame  # the same as float64, NaN where a cell is no number
+    notes: list[str]  # see `Table`
+
+    def inputs(self, others: Sequence[str]) -> list[str]:
+        """Return the names of the columns but `others` and, where one has numbers, those that have none."""
+        columns = self.numbers.drop(columns=others)
+        if not len(columns.columns):
+            raise TableError(
+                f"{self.path} has no column but the target {others[0]!r}; add at least one input column."
+            )
+        has_numbers = columns.notna().any()
+        if has_numbers.all() or not has_numbers.any():
+            return columns.columns.tolist()
+        without = columns.columns[~has_numbers]
+        are = _counted(len(without), "column without a number", "columns without a number")
+        self.notes.append(f"{are} left out: {_listed(without)}.")
+        return columns.columns[has_numbers].tolist()
+
+    def columns(self, names: Sequence[str]) -> pandas.DataFrame:
+        """Return some columns, NaN where a cell is missing; raise where one is no finite number."""
+        numbers = self.numbers[list(names)]
+        for name in numbers.columns[~np.isfinite(numbers).all()]:
+            odd = self.text.loc[~np.isfinite(self.numbers[name]), name]
+            odd = odd[~odd.str.lower().isin(_MISSING)]
+            if len(odd):
+                line, cell = odd.index[0], odd.iloc[0]
+                what = f"{_quoted(cell)} for {_quoted(name)} is not a number; {_mend(cell)}"
+                if np.isinf(self.numbers.at[line, name]):
+                    what = f"{_shortened(cell)} for {_quoted(name)} is not finite; "
+                    what += "remove the row or the column"
+                raise TableError(f"{self.path}, line {line}: {what}.")
+        return numbers
+
+
+def _read(path: Path | str, wanted: Sequence[str]) -> _Cells:
+    """Return the cells of a file, which must have the columns `wanted`."""
+    import pandas
+
+    name, content = _content(path)
+    text, notes = _decoded(content, name)
     try:
-        with file, io.TextIOWrapper(file, encoding=_encoding(file), newline="") as text:
-            return _read(text, name)
-    except UnicodeDecodeError:
-        raise TableError(f"{name} is not text; save the table as CSV (UTF-8).") from None
-    except csv.Error as error:
-        raise TableError(f"{name} is not a CSV file: {error}.") from None
-    except OSError as error:
-        raise TableError(f"{name} cannot be read: {error.strerror}.") from None
+        return _parsed(text, name, wanted, notes)
+    except (csv.Error, pandas.errors.ParserError) as error:
+        raise TableError(f"{name} is not a CSV file: {str(error).strip()}; check its quotes.") from None
 
 
-def _opened(path: Path | str) -> tuple[str, BinaryIO]:
-    """Return the name of a file for messages, and the file."""
+def _parsed(text: str, path: str, wanted: Sequence[str], notes: list[str]) -> _Cells:
+    """Return the cells of a text, and add to `notes`; csv.Error or ParserError where quotes stay open."""
+    import pandas
+
+    # Lines keep their numbers. Before version 3.1 pandas ends a cell at a null character.
+    text = _NO_ROW.sub("", text).replace("\0", "\ufffd")
+    header = _HEADER.search(text)
+    if header is None:
+        raise TableError(
+            f"{path} is empty; its first line must name the columns, and rows of numbers follow."
+        )
+    delimiter = max(",;\t", key=_QUOTED.sub("", header[0]).count)
+    names = _columns(next(csv.reader(io.StringIO(header[0]), delimiter=delimiter)), path)
+    if lacking := [name for name in wanted if name not in names]:
+        raise TableError(_no_such_column(path, lacking[0], names))
+    n_before = text.count("\n", 0, header.start())
+    try:
+        table = pandas.read_csv(
+            io.BytesIO(text.encode()),
+            sep=delimiter,
+            header=None,
+            dtype=object,
+            na_filter=False,
+            skiprows=n_before,
+            skip_blank_lines=False,
+        )
+    except pandas.errors.ParserError:
+        _check_widths(text, delimiter, len(names), path)
+        raise
+    n_breaks = table.apply(lambda column: column.str.count("\n")).sum(axis=1) if '"' in text else 0
+    lines = (n_before + np.arange(1, len(table) + 1) + np.cumsum(n_breaks))[1:]
+    cells = pandas.Series(table.to_numpy()[1:].ravel(), dtype=object).str.strip()
+    numbers, comma = _numbers(cells, may_have_commas=delimiter != ",")
+    if comma is not None:
+        notes.append(f"Commas in numbers, as in {comma}, are read as decimal points.")
+    table = pandas.DataFrame(cells.to_numpy().reshape(-1, len(names)), lines, names, dtype=object)
+    is_row = (table != "").any(axis=1)
+    if (table.loc[is_row, names[-1]] == "").any():  # pandas fills short rows with empty cells
+        _check_widths(text, delimiter, len(names), path)
+    numbers = pandas.DataFrame(numbers.reshape(table.shape), lines, names)
+    return _Cells(path, table[is_row], numbers[is_row], notes)
+
+
+def _numbers(cells: pandas.Series, may_have_commas: bool) -> tuple[np.ndarray, str | None]:
+    """Return the numbers in cells, NaN where there is none, and the first with a decimal comma."""
+    written = cells.str.replace(",", ".") if may_have_commas else cells
+    is_number = written.str.fullmatch(_NUMBER).astype(bool)
+    # Python's float is right to the last digit; pandas is from version 3.1 on.
+    numbers = written.where(is_number, "nan").to_numpy().astype(float)
+    return numbers, next(iter(cells[is_number & (written != cells)]), None)
+
+
+def _check_widths(text: str, delimiter: str, n: int, path: str) -> None:
+    """Raise an error for the first row that has not `n` cells."""
+    rows = csv.reader(io.StringIO(text), delimiter=delimiter)
+    for row in rows:
+        if len(row) != n and any(map(str.strip, row)):
+            cells = "1 cell" if len(row) == 1 else f"{len(row)} cells"
+            raise TableError(
+                f"{path}, line {rows.line_num}: {cells} for {n} columns; give every row one cell per column."
+            )
+
+
+def _content(path: Path | str) -> tuple[str, bytes]:
+    """Return the name of a file for messages, and its content."""
     if str(path) == "-":
-        return "standard input", io.BytesIO(sys.stdin.buffer.read())
+        return "standard input", sys.stdin.buffer.read()
     path = Path(path)
     if not path.exists():
         raise TableError(f"{path} does not exist; check the path.")
     if path.is_dir():
         raise TableError(f"{path} is a folder; name a CSV file.")
     try:
-        return str(path), path.open("rb")
+        return str(path), path.read_bytes()
     except OSError as error:
         raise TableError(f"{path} cannot be read: {error.strerror}.") from None
 
 
-def _encoding(file: BinaryIO) -> str:
-    """Return the encoding of a text: UTF-8, UTF-16 with its mark, or else that of Western Windows."""
-    mark = file.read(2)
-    file.seek(0)
-    if mark in (b"\xff\xfe", b"\xfe\xff"):
-        return "utf-16"
-    text = io.TextIOWrapper(file, encoding="utf-8-sig", newline="")
-    try:
-        while text.read(1 << 20):
-            pass
-    except UnicodeDecodeError:
-        return "cp1252"
-    finally:
-        text.detach()
-        file.seek(0)
-    return "utf-8-sig"
-
-
-def _read(text: TextIO, path: str) -> _Rows:
-    numbered = _Lines(text)
-    lines = iter(numbered)
-    first = next((line for line in lines if line.strip()), None)
-    if first is None:
-        raise TableError(
-            f"{path} is empty; its first line must name the columns, and rows of numbers follow."
-        )
-    head = [first]
-    for _ in range(_MOST_HEADER_LINES):
-        if not _OPEN.search(_QUOTED.sub("", "".join(head))):
-            break
-        head.extend(itertools.islice(lines, 1))  # a name in quotes has a line break
-    delimiter = max(",;\t", key=_QUOTED.sub("", "".join(head)).count)
-    cells = csv.reader(itertools.chain(head, lines), delimiter=delimiter)
-    header = _columns(next(cells), path)
-    rows = _Rows(path, header, may_have_commas=delimiter != ",")
-    for row in cells:
-        if any(cell.strip() for cell in row):
-            rows.add(row, numbered.number)
-    if text.encoding == "cp1252":
-        rows.notes.append(f"{path} is not text in UTF-8 and is read as Windows-1252.")
-    return rows
-
-
-class _Lines:
-    """The lines of a text without comments, and the number of the last one."""
-
-    def __init__(self, text: Iterable[str]) -> None:
-        self.number, self._text = 0, text
-
-    def __iter__(self) -> Iterator[str]:
-        for line in self._text:
-            self.number += 1
-            if not line.startswith("#"):
-                yield line
-
-
-@dataclass
-class _Rows:
-    """The rows of a table as they are read.
-
-    Parameters
-    ----------
-    path : str
-        What messages begin with.
-    header : list of str
-        Names of the columns.
-    may_have_commas : bool
-        Whether decimals may stand behind a comma.
-    """
-
-    path: str
-    header: list[str]
-    may_have_commas: bool
-    notes: list[str] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
-        self._places = {name: i for i, name in enumerate(self.header)}
-        self._numbers = array("d")  # a list would take four times the memory of large tables
-        self._lines = array("q")
-        self._n_plain = 0  # rows that are plainly valid
-        self._n_numbers = Counter[int]()  # in every column of the other rows
-        self._bad: dict[
-            int, str
-        ] = {}  # for every column, what is wrong with its first cell that is no number
-        self._comma: str | None = None  # the first cell with a decimal comma
-
-    def add(self, row: list[str], line: int) -> None:
-        """Add a row; cells that are missing or no numbers become NaN."""
-        self._lines.append(line)
-        quickly = _quickly_read(row, len(self.header))
-        if quickly is not None:
-            self._numbers.extend(quickly)
-            self._n_plain += 1
-            return
-        where = f"{self.path}, line {line}"
-        if len(row) != len(self.header):
-            cells = "1 cell" if len(row) == 1 else f"{len(row)} cells"
-            raise TableError(
-                f"{where}: {cells} for {len(self.header)} columns; give every row one cell per column."
-            )
-        for column, (name, cell) in enumerate(zip(self.header, row)):
-            self._numbers.append(self._number(column, name, cell.strip(), where))
-
-    def _number(self, column: int, name: str, cell: str, where: str) -> float:
-        if cell.lower() in _MISSING:
-            return math.nan
-        text = cell
-        if self.may_have_commas and _DECIMAL_COMMA.fullmatch(cell):
-            self._comma, text = self._comma or cell, cell.replace(",", ".")
-        if not _is_number(text):
-            mend = f"{_quoted(cell)} for {_quoted(name)} is not a number; {_mend(cell)}."
-            self._bad.setdefault(column, f"{where}: {mend}")
-            return math.nan
-        number = float(text)
-        if not math.isfinite(number):
-            raise TableError(
-                f"{where}: {_shortened(cell)} for {_quoted(name)} is not finite; "
-                "remove the row or the column."
-            )
-        self._n_numbers[column] += 1
-        return number
-
-    def table(self, target: str, columns: Sequence[str] | None, weights: str | None) -> Table:
-        """Return the table of some columns without the rows that have a missing cell; see `read_table`."""
-        others = [name for name in (target, weights) if name is not None]
-        if columns is None:
-            columns = [name for name in self.header if name not in others]
-            if not columns:
-                raise TableError(
-                    f"{self.path} has no column but the target {target!r}; add at least one input column."
-                )
-            without = [name for name in columns if not self._has_numbers(self._places[name])]
-            if without and len(without) < len(columns):
-                are = _counted(len(without), "column without a number", "columns without a number")
-                self.notes.append(f"{are} left out: {_listed(without)}.")
-                columns = [name for name in columns if self._has_numbers(self._places[name])]
-        elif double := next((name for name in columns if name in others), None):
-            raise TableError(
-                f"{_quoted(double)} is an input and the target or the weights; choose one of them."
-            )
-        rows = self.values([*columns, *others])
-        missing = np.flatnonzero(np.isnan(rows).any(axis=1))
-        if len(missing):
-            lines = [str(self._lines[i]) for i in missing[:_MOST_LINES]]
-            more = f" and {len(missing) - len(lines):,} more" if len(missing) > len(lines) else ""
-            are = _counted(len(missing), "row with a missing cell", "rows with a missing cell")
-            line = "line" if len(missing) == 1 else "lines"
-            self.notes.append(f"{are} left out: {line} {', '.join(lines)}{more}.")
-            rows = np.delete(rows, missing, axis=0)
-        if len(rows) < 2:
-            found = "1 row" if len(rows) else "no rows"
-            why = f" ({self.notes[-1].removesuffix('.')})" if len(missing) else ""
-            raise TableError(
-                f"{self.path} has {found} of numbers under its header; a fit needs at least 2{why}."
-            )
-        n = len(columns)
-        return Table(
-            np.ascontiguousarray(rows[:, :n]),
-            rows[:, n].copy(),
-            tuple(columns),
-            target,
-            tuple(self.notes),
-            None if weights is None else rows[:, n + 1].copy(),
-        )
-
-    def values(self, columns: Sequence[str]) -> np.ndarray:
-        """Return columns, shape (n_rows, n_columns), NaN where a cell is missing; raise where one is text."""
-        at = []
-        for name in columns:
-            if name not in self._places:
-                raise TableError(_no_such_column(self.path, name, self.header))
-            at.append(self._places[name])
-            if at[-1] in self._bad:
-                raise TableError(self._bad[at[-1]])
-        if self._comma is not None:
-            self.notes.append(f"Commas in numbers, as in {self._comma}, are read as decimal points.")
-        return np.asarray(self._numbers, dtype=np.float64).reshape(-1, len(self.header))[:, at]
-
-    def _has_numbers(self, column: int) -> bool:
-        return self._n_plain > 0 or self._n_numbers[column] > 0
+def _decoded(content: bytes, path: str) -> tuple[str, list[str]]:
+    """Return a text in UTF-8, UTF-16 with its mark or else Windows-1252, and notes on it."""
+    has_mark = content[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+    for encoding in ["utf-16"] if has_mark else ["utf-8-sig", "cp1252"]:
+        try:
+            text = io.TextIOWrapper(io.BytesIO(content), encoding).read()
+        except UnicodeDecodeError:
+            continue
+        told = f"{path} is not text in UTF-8 and is read as Windows-1252."
+        return text, [told] if encoding == "cp1252" else []
+    raise TableError(f"{path} is not text; save the table as CSV (UTF-8).")
 
 
 def _counted(n: int, one: str, several: str) -> str:
@@ -304,7 +267,7 @@ def _listed(names: Sequence[str]) -> str:
 
 def _columns(header: list[str], path: str) -> list[str]:
     names = [name.strip() for name in header]
-    if all(_is_number(name) for name in names):
+    if all(_NUMBER.fullmatch(name) for name in names):
         raise TableError(f"{path} starts with a row of numbers; add a first line that names the columns.")
     counts = Counter(names)
     for position, name in enumerate(names, start=1):
@@ -332,29 +295,8 @@ def _quoted(text: str) -> str:
     return repr(_shortened(text))
 
 
-def _quickly_read(row: list[str], n_columns: int) -> list[float] | None:
-    """Return the numbers of a row that is plainly valid, or None for a row that `_numbers` has to check."""
-    together = "".join(row)
-    if len(row) != n_columns or "_" in together or not together.isascii():
-        return None
-    try:
-        numbers = list(map(float, row))
-    except ValueError:
-        return None
-    return numbers if all(map(math.isfinite, numbers)) else None
-
-
-def _is_number(cell: str) -> bool:
-    try:
-        float(cell)
-    except ValueError:
-        return False
-    # Python, unlike other programs, reads 1_000 and digits of every script as numbers.
-    return "_" not in cell and cell.strip().isascii()
-
-
 def _mend(cell: str) -> str:
-    if _is_number(cell.replace(",", ".", 1)):
+    if _NUMBER.fullmatch(cell.replace(",", ".", 1)):
         return "write decimals with a point"
     if any(character.isdecimal() and not character.isascii() for character in cell):
         return "write numbers with the digits 0 to 9"
