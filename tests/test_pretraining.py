@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import itertools
 import json
+import re
+import sys
 from dataclasses import replace
 from types import SimpleNamespace
 from xml.etree import ElementTree
@@ -679,6 +681,13 @@ def test_a_generator_with_constants_is_trained_with_defaults_of_its_own(tmp_path
     assert json.loads((tmp_path / "plain" / CARD).read_text())["prior"]["max_leaves"] == 5
 
 
+def test_a_training_needs_no_matplotlib(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    run(tmp_path, steps=2)
+    assert not (tmp_path / CURVES).exists()
+    assert (tmp_path / CARD).exists()
+
+
 def test_the_curves_are_drawn_as_the_training_goes(tmp_path):
     class Enough(Exception):
         pass
@@ -688,8 +697,10 @@ def test_the_curves_are_drawn_as_the_training_goes(tmp_path):
             raise Enough
 
     def lines():
-        plot = ElementTree.parse(tmp_path / CURVES).getroot()
-        return [element.get("points").split() for element in plot.iter() if element.tag.endswith("polyline")]
+        groups = ElementTree.parse(tmp_path / CURVES).getroot().iter("{http://www.w3.org/2000/svg}g")
+        shown = [group for group in groups if group.get("id", "").startswith(("log_likelihood", "hit"))]
+        paths = {group.get("id"): group.find("{http://www.w3.org/2000/svg}path").get("d") for group in shown}
+        return {name: re.findall(r"[ML] (\S+) (\S+)", path) for name, path in paths.items()}
 
     with pytest.raises(Enough):
         run(tmp_path, steps=40, callback=stop_at_the_first_figures)
@@ -697,7 +708,7 @@ def test_the_curves_are_drawn_as_the_training_goes(tmp_path):
     (tmp_path / CURVES).unlink()
     run(tmp_path, steps=40)
     curves = json.loads((tmp_path / CARD).read_text())["curves"]
-    assert {len(line) for line in lines()} == {len(curves)}
+    assert {len(line) for line in lines().values()} == {len(curves)}
     assert all(0.0 <= point["waited"] < 1.0 for point in curves)
-    heights = [float(point.split(",")[1]) for point in lines()[0]]
+    heights = [float(y) for _, y in lines()["log_likelihood_right"]]
     assert np.argmin(heights) == np.argmax([point["log_likelihood_right"] for point in curves])

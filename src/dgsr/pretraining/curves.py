@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Sequence
-
-_WIDTH, _HEIGHT, _LEFT, _TOP = 300, 170, 44, 26
 
 # Colours that people with any colour vision can tell apart (Okabe and Ito, 2008).
 _PANELS = (
@@ -31,7 +30,7 @@ _PANELS = (
 )
 
 
-def to_svg(curves: Sequence[dict[str, float]], equations_a_step: int) -> str:
+def to_svg(curves: Sequence[dict[str, float]], equations_a_step: int) -> str | None:
     """Return plots of what was measured against the number of equations trained on, as one SVG.
 
     Parameters
@@ -42,46 +41,27 @@ def to_svg(curves: Sequence[dict[str, float]], equations_a_step: int) -> str:
 
     Returns
     -------
-    str
+    str or None
+        None without matplotlib. Each line is a group whose id is the name of what it shows.
     """
+    try:
+        from matplotlib import rc_context
+        from matplotlib.figure import Figure
+    except ImportError:
+        return None
     seen = [point["step"] * equations_a_step for point in curves]
-    measured = [
-        (title, [(name, [p[key] for p in curves], colour) for name, key, colour in lines if key in curves[0]])
-        for title, lines in _PANELS
-    ]
-    measured = [(title, lines) for title, lines in measured if lines]
-    panels = [_panel(title, seen, lines, i) for i, (title, lines) in enumerate(measured)]
-    width, height = len(panels) * (_WIDTH + _LEFT + 90), _TOP + _HEIGHT + 40
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" '
-        'font-family="sans-serif" font-size="11">\n'
-        f'<rect width="{width}" height="{height}" fill="white"/>\n' + "\n".join(panels) + "\n</svg>\n"
-    )
-
-
-def _panel(
-    title: str, seen: Sequence[float], lines: Sequence[tuple[str, Sequence[float], str]], place: int
-) -> str:
-    """Return the SVG of the plot at a place from the left: lines of a name, values and a colour."""
-    left, bottom = _LEFT + place * (_WIDTH + _LEFT + 90), _TOP + _HEIGHT
-    values = [value for _, points, _ in lines for value in points]
-    low, high = min(values), max(values)
-    if low >= 0.0:
-        low, high = 0.0, max(high, 0.1)
-    high = max(high, low + 1e-9)
-
-    def at(x: float, y: float) -> str:
-        return f"{left + _WIDTH * x / seen[-1]:.1f},{bottom - _HEIGHT * (y - low) / (high - low):.1f}"
-
-    parts = [
-        f'<text x="{left}" y="{_TOP - 10}">{title}</text>',
-        f'<path d="M{left},{_TOP}V{bottom}H{left + _WIDTH}" fill="none" stroke="#444"/>',
-        f'<text x="{left - 4}" y="{_TOP + 8}" text-anchor="end">{high:.3g}</text>',
-        f'<text x="{left - 4}" y="{bottom}" text-anchor="end">{low:.3g}</text>',
-        f'<text x="{left + _WIDTH}" y="{bottom + 16}" text-anchor="end">{seen[-1]:,.0f} equations</text>',
-    ]
-    for i, (name, points, colour) in enumerate(lines):
-        path = " ".join(at(x, y) for x, y in zip(seen, points, strict=True))
-        parts.append(f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="2"/>')
-        parts.append(f'<text x="{left + _WIDTH + 6}" y="{_TOP + 12 + 16 * i}" fill="{colour}">{name}</text>')
-    return "\n".join(parts)
+    panels = [(title, [line for line in lines if line[1] in curves[0]]) for title, lines in _PANELS]
+    panels = [(title, lines) for title, lines in panels if lines]
+    figure = Figure(figsize=(4.2 * len(panels), 2.8), layout="constrained")
+    for ax, (title, lines) in zip(figure.subplots(1, len(panels), squeeze=False)[0], panels):
+        for name, key, colour in lines:
+            (line,) = ax.plot(seen, [point[key] for point in curves], color=colour, label=name)
+            line.set_gid(key)
+        ax.set_title(title, fontsize=10)
+        ax.set_xlabel("equations")
+        ax.ticklabel_format(axis="x", style="sci", scilimits=(4, 5))
+        ax.legend(fontsize=8)
+    file = io.StringIO()
+    with rc_context({"svg.fonttype": "none", "svg.hashsalt": "dgsr"}):  # text as text, and equal files
+        figure.savefig(file, format="svg", metadata={"Date": None})
+    return file.getvalue()

@@ -93,8 +93,8 @@ def pretrain(
         Most variables a data set may have.
     out : str or Path
         Folder for ``weights.safetensors`` and ``card.json``; for ``curves.svg``, which shows the course of
-        the training; and for ``training.safetensors``, from which the same call resumes after an
-        interruption.
+        the training where matplotlib is installed; and for ``training.safetensors``, from which the same
+        call resumes after an interruption.
     config : str or GeneratorConfig
         Sizes of the network, or the name of a preset: ``"base"``, ours, or ``"paper"``, whose target is
         standardised in a library with constants.
@@ -267,7 +267,8 @@ class _Run:
         waited = trainer.seconds_waited / max(time.perf_counter() - self.started, 1e-9)
         self.curves.append({**point, "waited": waited, **figures})
         svg = to_svg(self.curves, trainer.config.n_datasets)
-        write_atomically(self.path.with_name(CURVES), svg.encode())
+        if svg is not None:
+            write_atomically(self.path.with_name(CURVES), svg.encode())
         return figures
 
     def _figures(self, n_programs: int, n_datasets: int) -> dict[str, float]:
