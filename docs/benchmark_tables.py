@@ -1,10 +1,12 @@
-"""Write docs/tables.md, the page of the tables, from their files: `python docs/benchmark_tables.py`."""
+"""Write docs/tables.md and the README's table from their files: `python docs/benchmark_tables.py`."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
+
+from readme_table import with_table
 
 from dgsr.benchmarking import by_problem
 from dgsr.benchmarking.environment import CHANGED
@@ -15,6 +17,7 @@ from dgsr.benchmarking.tables import read_records
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "tables.md"
+README = ROOT / "README.md"
 #: Where the files of the tables are, as the commands name it.
 FOLDER = "benchmarks/results/tables"
 
@@ -182,3 +185,4 @@ def _markdown(rows: Sequence[Sequence[str]]) -> str:
 
 if __name__ == "__main__":
     PAGE.write_text(page(), encoding="utf-8")
+    README.write_text(with_table(README.read_text(encoding="utf-8"), ROOT / FOLDER), encoding="utf-8")

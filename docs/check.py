@@ -14,6 +14,7 @@ import benchmark_tables
 import marked_figures
 import models
 import pictures
+import readme_table
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
@@ -72,6 +73,9 @@ def main() -> None:
     if benchmark_tables.PAGE.read_text(encoding="utf-8") != benchmark_tables.page():
         found.append("docs/tables.md is not what the files say; run python docs/benchmark_tables.py")
     files = ROOT / benchmark_tables.FOLDER
+    readme = benchmark_tables.README.read_text(encoding="utf-8")
+    if readme != readme_table.with_table(readme, files):
+        found.append("README.md is not what the files say; run python docs/benchmark_tables.py")
     found += [
         f"{page.relative_to(ROOT)}: {line}"
         for page in pages

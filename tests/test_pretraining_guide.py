@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import asdict, replace
 from types import SimpleNamespace
 from xml.etree import ElementTree
@@ -325,10 +326,17 @@ def test_the_preset_of_training_is_one_of_cross_entropy():
 
 
 def lines_of(svg):
+    """The texts of a picture, the points of its lines by name, and its width."""
     plot = ElementTree.fromstring(svg)
-    texts = [element.text for element in plot.iter() if element.tag.endswith("text")]
-    lines = [e.get("points").split() for e in plot.iter() if e.tag.endswith("polyline")]
-    return texts, lines, float(plot.get("viewBox").split()[2])
+    texts = ["".join(element.itertext()) for element in plot.iter("{http://www.w3.org/2000/svg}text")]
+    groups = {group.get("id", ""): group for group in plot.iter("{http://www.w3.org/2000/svg}g")}
+    paths = {
+        name: group.find("{http://www.w3.org/2000/svg}path").get("d")
+        for name, group in groups.items()
+        if name.startswith(("log_likelihood", "hit", "guide"))
+    }
+    points = {name: re.findall(r"[ML] (\S+) (\S+)", path) for name, path in paths.items()}
+    return texts, points, float(plot.get("viewBox").split()[2])
 
 
 TITLES = ["nats of the true program", "share found in the first samples", "nats of the parent-child pairs"]
@@ -339,12 +347,12 @@ def test_the_curves_of_a_guide_stand_beside_those_of_the_decoder(tmp_path):
     texts, lines, width = lines_of((tmp_path / CURVES).read_text())
     curves = json.loads((tmp_path / CARD).read_text())["curves"]
     # Three likelihoods; the shares of the first and of ten samples; the nats of the guide.
-    assert [len(line) for line in lines] == [len(curves)] * 8
+    assert [len(line) for line in lines.values()] == [len(curves)] * 8
     assert [text for text in texts if text in TITLES] == TITLES
-    heights = [float(point.split(",")[1]) for point in lines[5]]
+    heights = [float(y) for _, y in lines["guide_nats_right"]]
     assert np.argmin(heights) == np.argmax([point["guide_nats_right"] for point in curves])
     points = [{name: value for name, value in point.items() if name not in NATS} for point in curves]
     texts, lines, narrow = lines_of(to_svg(points, 8))
     assert len(lines) == 5
     assert [text for text in texts if text in TITLES] == TITLES[:2]
-    assert 3.0 * narrow == 2.0 * width
+    assert 3.0 * narrow == pytest.approx(2.0 * width)

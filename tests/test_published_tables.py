@@ -217,6 +217,35 @@ def test_the_page_is_what_the_files_say(docs):
     assert page.PAGE.read_text(encoding="utf-8") == page.page()
 
 
+def test_the_table_of_the_readme_is_what_the_files_say(docs):
+    page, _ = docs
+    readme = page.README.read_text(encoding="utf-8")
+    assert page.with_table(readme, ROOT / page.FOLDER) == readme
+
+
+def test_a_table_without_all_runs_is_not_in_the_readme(docs, tmp_path):
+    table = importlib.import_module("readme_table")
+    assert len(table.readme_table(tmp_path).splitlines()) == 2
+    known = TABLES["nguyen_c"]
+    runs = [
+        {"problem": problem, "seed": seed, "method": method, "noise": 0.0, "sampled_rows": None,
+         "budget": known.budget, "max_time": known.max_time, "recovered": seed < 4 or method == "exact",
+         "evaluations": 10, "looks": 5, "seconds": 0.5}
+        for problem in known.problems for seed in range(known.seeds) for method in known.methods
+    ]  # fmt: skip
+    table._TABLES = ("nguyen_c",)
+    path = file_of(known, tmp_path)
+    path.write_text("".join(json.dumps(record) + "\n" for record in runs[:-1]))
+    assert len(table.readme_table(tmp_path).splitlines()) == 2
+    path.write_text("".join(json.dumps(record) + "\n" for record in runs))
+    row = table.readme_table(tmp_path).splitlines()[2]
+    low, high = (100 * end for end in wilson_interval(4, 5))
+    assert row.count(f"| 80.0 ({low:.0f} to {high:.0f}), 0.5 s ") == 4
+    head = table.readme_table(tmp_path).splitlines()[0].split("|")
+    assert "`exact`" in head[[cell.startswith(" 100.0") for cell in row.split("|")].index(True)]
+    assert row.endswith("| 100.0 / 100.0 |")
+
+
 def test_the_figures_of_the_readme_are_those_of_the_files(docs):
     page, figures = docs
     text = (ROOT / "README.md").read_text(encoding="utf-8")
