@@ -12,7 +12,7 @@ from dgsr.benchmarking.tables import read_records
 #: The comments between which the table stands.
 BEGIN, END = "<!-- The next lines are made by docs/benchmark_tables.py. -->\n", "<!-- Here they end. -->\n"
 _TABLES = (
-    "feynman_d2", "feynman_d5", "nguyen", "r", "livermore", "feynman_additional", "synthetic_d12",
+    "feynman_d2", "feynman_d5", "nguyen", "nguyen_c", "r", "livermore", "feynman_additional", "synthetic_d12",
     "drawn_koza", "srbench", "drawn_physics", "drawn_laws",
 )  # fmt: skip
 # What each method is, in the order of the columns.
