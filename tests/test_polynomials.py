@@ -156,6 +156,14 @@ def test_a_fit_finds_it_at_once(library, law, n_columns, forbidden):
 
 
 @pytest.mark.search
+@pytest.mark.parametrize("size", [1e-200, 1e120])
+def test_powers_of_extreme_columns_make_no_noise(size, recwarn):
+    X = size * np.random.default_rng(0).uniform(1.0, 2.0, (40, 1))
+    DGSRRegressor("koza", None, random_state=0, max_evaluations=500).fit(X, np.sin(X[:, 0] / size))
+    assert not [warning for warning in recwarn if issubclass(warning.category, RuntimeWarning)]
+
+
+@pytest.mark.search
 def test_what_is_too_long_or_cannot_be_written_is_left_to_the_rest_of_the_search():
     X = np.random.default_rng(0).uniform(-2.0, 2.0, (60, 3))
     y = X.sum(axis=1) * X[:, 0] + X[:, 1] * X[:, 2]

@@ -78,6 +78,8 @@ def as_quotient(x: np.ndarray, y: np.ndarray) -> tuple[tuple[int, ...], tuple[in
             continue
         units = size ** np.concatenate([np.arange(above + 1), np.arange(below + 1)])
         free = directions[-1] / norms / units
+        if not np.isfinite(free).all():  # powers of x are beyond a float
+            return None
         sizes = np.abs(free)
         coefficients, _ = whole(free / sizes[sizes > 1e-6 * sizes.max()].min())
         if coefficients is None:

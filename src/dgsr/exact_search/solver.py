@@ -120,7 +120,9 @@ class ExactSolver:
         self._count_looks(LOOKS_OF_POLYNOMIALS)
         rows = np.unique(np.linspace(0, len(self._data.y) - 1, MOST_ROWS_OF_POLYNOMIALS).astype(np.int64))
         columns = self._data.columns[self._usable][:, rows]
-        for tree in rational_trees(columns, self._data.y[rows]):
+        with np.errstate(all="ignore"):  # powers of large columns may overflow
+            trees = list(rational_trees(columns, self._data.y[rows]))
+        for tree in trees:
             tokens = self._over_usable(to_program(tree, self.library)[0])
             n = len(tokens)
             if n <= len(program) and self._is_law(tokens, n):
