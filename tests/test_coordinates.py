@@ -189,8 +189,6 @@ def test_given_formulas_the_progress_and_later_fits_speak_of_the_columns_as_give
     ],
 )
 def test_nothing_is_moved_where_it_cannot_be_written(parameters):
-    if "units" in parameters:
-        pytest.importorskip("pint")
     regressor = DGSRRegressor(**{**QUICK, "max_evaluations": 2000, **parameters}, warm_start=True)
     regressor.fit(TIMES, OTHER * (SECONDS - START))
     assert not regressor._last_fit.coordinates.origins.any()
