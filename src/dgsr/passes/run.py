@@ -310,9 +310,8 @@ class Passes:
         finished = [formula for found in (programs, longer) for formula in finish(found, *arguments)]
         if coordinates.origins.any():
             finished = [coordinates.with_origins(formula) for formula in finished]
-            finished += [
-                multiplied_out(formula) for formula in finished
-            ]  # x1*x2 rather than of distances from two origins
+            # x1*x2 is a sum of products of the distances from two origins.
+            finished += [multiplied_out(formula) for formula in finished]
         if not required:
             finished.append(mean_formula(rows.data, self._library))
         # A required column that did nothing on the data is gone now, and with it the formula.
