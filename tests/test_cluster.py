@@ -130,6 +130,14 @@ def test_a_cluster_whose_workers_die_again_and_again_ends_no_fit(workers, monkey
                 os.kill(os.getpid(), signal.SIGKILL)
             return super().evolve(*arguments)
 
+    in_processes = Islands._in_processes
+
+    def with_both_workers(self, *arguments, **settings):
+        # While a worker is on its way back there is one, and joblib then works in this process, which lives.
+        distributed.get_client().wait_for_workers(2, timeout=60)
+        return in_processes(self, *arguments, **settings)
+
+    monkeypatch.setattr(Islands, "_in_processes", with_both_workers)
     monkeypatch.setattr("dgsr.search.islands._LONGEST_CALL", 15.0)
     with warnings.catch_warnings(record=True) as found:
         warnings.simplefilter("always")
