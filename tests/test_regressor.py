@@ -471,6 +471,28 @@ def test_a_fit_leaves_global_state_alone(gp):
 # --- the generator --------------------------------------------------------------------------------
 
 
+def test_without_evolution_every_program_is_sampled_and_refinement_does_not_begin_again(monkeypatch):
+    drawn = []
+
+    def counted(n, *arguments):
+        drawn.append(n)
+        return random_population(n, *arguments)
+
+    monkeypatch.setattr("dgsr.search.search.random_population", counted)
+    settings = {"library": "koza", "max_length": 12, "batch_size": 50, "look_up": False}
+    random = np.random.default_rng(0)
+    X, y = random.uniform(1.0, 2.0, (20, 2)), random.normal(size=20)
+    restarts = []
+    for gp_generations in (0, 1):
+        drawn.clear()
+        model = small(
+            generator=tiny_generator("koza"), gp_generations=gp_generations, max_evaluations=4_000, **settings
+        ).fit(X, y)
+        assert (sum(drawn) > 0) == (gp_generations > 0)
+        restarts.append(model.history_[-1]["restarts"])
+    assert restarts[0] == 0 < restarts[1]
+
+
 @pytest.mark.parametrize("objective", ["pqt", "risk-seeking", "vpg"])
 def test_a_given_generator_is_not_changed(objective):
     X, y = data()

@@ -13,13 +13,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import combinations
-from statistics import fmean
+from statistics import fmean, median
 from typing import Any, NamedTuple
 
 from dgsr.benchmarking.pairs import mcnemar
 from dgsr.benchmarking.tables import wilson_interval
 
 Record = Mapping[str, Any]
+
+# R2 is 1 - NMSE.
+_NMSE_OF_ACCURATE = 1e-3
 
 
 class Summary(NamedTuple):
@@ -41,6 +44,8 @@ class Summary(NamedTuple):
     evaluations: float
     #: The same over the problems that some run solved, which is what the paper tabulates; None without any.
     evaluations_of_solved: float | None
+    accuracy: float  # %, the mean over problems of the share of the seeds with R2 > 0.999 on test rows
+    complexity: float | None  # median over all runs of the complexity of the formula, in nodes
 
 
 class Comparison(NamedTuple):
@@ -59,6 +64,12 @@ def is_success(record: Record) -> bool:
     return bool(record.get("recovered", record.get("found", False)))
 
 
+def is_accurate(record: Record) -> bool:
+    """Return whether R2 of a run is above 0.999 on test rows, as SRBench counts it."""
+    error = record.get("test_nmse")
+    return error is not None and error < _NMSE_OF_ACCURATE
+
+
 def evaluations_to_solution(record: Record) -> int:
     """Return the equations that a run evaluated, or its whole budget if it did not find the law."""
     return int(record["evaluations"] if is_success(record) else record["budget"])
@@ -70,6 +81,7 @@ def summary(method: str, records: Iterable[Record]) -> Summary:
     runs = [run for of_one in problems.values() for run in of_one]
     shares = [fmean(map(is_success, of_one)) for of_one in problems.values()]
     low, high = wilson_interval(sum(shares), len(shares))
+    sizes = [run["complexity"] for run in runs if "complexity" in run]
     until = [fmean(map(evaluations_to_solution, of_one)) for of_one in problems.values()]
     return Summary(
         method,
@@ -83,6 +95,8 @@ def summary(method: str, records: Iterable[Record]) -> Summary:
         candidates=_mean([_candidates(run) for run in runs if run.get("looks") is not None]),
         evaluations=fmean(until),
         evaluations_of_solved=_mean([each for each, share in zip(until, shares) if share > 0]),
+        accuracy=100.0 * fmean(fmean(map(is_accurate, of_one)) for of_one in problems.values()),
+        complexity=median(sizes) if sizes else None,
     )
 
 
