@@ -54,6 +54,8 @@ def _laws(library: Library) -> Prior:
 #: The sets by the name of their prior. The data are drawn without the noise of a prior.
 DRAWN_SETS: dict[str, DrawnSet] = {
     "koza": DrawnSet("koza", _default, Constraints()),
+    "koza-d2": DrawnSet("koza", _default, Constraints(), n_columns=2),
+    "koza-d5": DrawnSet("koza", _default, Constraints(), n_columns=5),
     "physics": DrawnSet("physics", _default, Constraints()),
     "laws": DrawnSet("physics", _laws, Constraints()),
     "wide": DrawnSet("physics", _laws, Constraints(), n_columns=30),
@@ -144,7 +146,7 @@ def draw_problems(
     Notes
     -----
     Of each 21 problems in a row, 20 have 1, 2, 3, 4, 5, 1, ... columns, and the last has 6, 7 or 8; those of
-    ``"wide"`` have 30, of which the law has a few. The
+    ``"koza-d2"``, ``"koza-d5"`` and ``"wide"`` have 2, 5 and 30, of which an equation may have a few. The
     logarithm of the number of rows is uniform between those of 20 and 200. Equations are drawn again whose y
     varies too little, on all rows (as the prior has it) or on those to fit.
     """
