@@ -139,8 +139,8 @@ _DRAWN: dict[str, Any] = {
 # Of the equations that the paper draws from its prior, as many as fit; ours have the same seed as above.
 _EXTENDED = _DRAWN | {
     "max_time": 30.0, "budget": 2_000_000,
-    "note": "The paper draws 5,000 equations and counts symbolic recovery. Here an equation is found if the NMSE "
-            "of the formula on 1,000 fresh rows is below 1e-8.",
+    "note": "The paper draws 5,000 equations and counts symbolic recovery. Here an equation is found if the "
+            "NMSE of the formula on 1,000 fresh rows is below 1e-8.",
 }  # fmt: skip
 
 #: The tables by name, those first whose figures say most for their time.
