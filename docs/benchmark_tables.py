@@ -38,7 +38,8 @@ command above a table with that one.
   the averages of the paper do; those of the paper for GP leave out the runs that failed, too. Neither column
   has looks.
 - *R2 > 0.999* is the mean over problems of the share of the seeds whose formula reaches that on test rows
-  without noise. *Size* is the median number of nodes of the formulas of all runs.
+  without noise. *Complexity* is the median over all runs of that of the formula, C(f) of the paper: a token
+  counts 1, a quotient 2, a sine or cosine 3, an exponential or logarithm 4.
 - *p* is that of McNemar's exact test over problems. It compares the number of problems that more seeds of the
   first method solved with the number of those that more seeds of the second solved.
 
@@ -55,7 +56,7 @@ _HEADINGS = (
     "equations until found",
     "without problems never found",
     "R2 > 0.999 %",
-    "size",
+    "complexity",
 )
 
 

@@ -45,7 +45,7 @@ class Summary(NamedTuple):
     #: The same over the problems that some run solved, which is what the paper tabulates; None without any.
     evaluations_of_solved: float | None
     accuracy: float  # %, the mean over problems of the share of the seeds with R2 > 0.999 on test rows
-    complexity: float | None  # median over all runs of the complexity of the formula, in nodes
+    complexity: float | None  # median over all runs of the complexity C(f) of the formula
 
 
 class Comparison(NamedTuple):
