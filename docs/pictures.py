@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from html import escape
 from pathlib import Path
 
@@ -18,6 +18,7 @@ import rooms
 ROOT = Path(__file__).parents[1]
 FOLDER = ROOT / "docs" / "pictures"
 FRONT = FOLDER / "front.json"
+HARD_FRONTS = ROOT / "benchmarks" / "results" / "fronts.json"
 ABSORPTION = ROOT / "examples" / "data" / "absorption.csv"
 
 STYLE = """
@@ -150,6 +151,64 @@ def front() -> str:
     return svg(720, 286, "Pareto front of 14 measurements of absorption, and the chosen formula", parts)
 
 
+# Of the picture of two fronts: places of the panels, their size, and the range of the axes. Below the lowest
+# error, all formulas stand on the last line.
+_PANELS, _PANEL = {"Feynman-8": 60, "Feynman-13": 420}, (290, 190)
+_MOST_COMPLEX, _LOWEST_POWER = 70, -8
+_LINES = {"generator": "curve", "gp": "fitted"}
+_MARKS = {"DGSR": "dot", "NGGP": "faint", "GP": "chosen"}
+
+
+def _steps(front: Sequence[dict[str, float]], at: Callable[[float, float], tuple[float, float]]) -> str:
+    """Return the line of the least test NMSE up to each complexity, from where it falls below 1."""
+    steps, least = "", 1.0
+    for candidate in front:
+        if candidate["test_nmse"] < least:
+            x, y = at(candidate["complexity"], least)
+            least = candidate["test_nmse"]
+            steps += f"{'H' if steps else f'M{x:.1f},{y:.1f}H'}{x:.1f}V{at(0.0, least)[1]:.1f}"
+    return steps + f"H{at(_MOST_COMPLEX, least)[0]:.1f}" if steps else "M0,0"
+
+
+def fronts() -> str:
+    """Fronts of two laws that no method of the paper finds, beside the formulas that the paper lists."""
+    found = json.loads(HARD_FRONTS.read_text(encoding="utf-8"))
+    top, (width, height) = 46, _PANEL
+    parts = []
+    for problem, left in _PANELS.items():
+
+        def at(complexity: float, error: float, left: int = left) -> tuple[float, float]:
+            power = max(math.log10(max(error, 1e-300)), _LOWEST_POWER)
+            return left + width * complexity / _MOST_COMPLEX, top + height * power / _LOWEST_POWER
+
+        parts += [text(left, 24, problem, "bold"), text(left - 46, top - 8, "test NMSE", "small faint")]
+        parts.append(text(left + width, top + height + 34, "complexity C(f)", "small faint", "end"))
+        for power in range(0, _LOWEST_POWER - 1, -2):
+            _, y = at(0, 10.0**power)
+            label = f"{10.0**power:g}" if power > _LOWEST_POWER else f"≤{10.0**power:g}"
+            parts.append(f'<path class="grid" d="M{left},{y:.0f}h{width}"/>')
+            parts.append(text(left - 6, y + 4, label, "small faint", "end"))
+        for complexity in range(0, _MOST_COMPLEX + 1, 10):
+            x, _ = at(complexity, 1.0)
+            parts.append(text(x, top + height + 18, str(complexity), "small faint", "middle"))
+        for run in found["runs"]:
+            if run["problem"] == problem:
+                parts.append(f'<path class="{_LINES[run["method"]]}" d="{_steps(run["front"], at)}"/>')
+        for method, kind in _MARKS.items():
+            for x, y in (at(*point) for point in found["published"][problem][method]):
+                parts.append(f'<circle class="{kind}" cx="{x:.1f}" cy="{y:.1f}" r="4"/>')
+    x = 60.0
+    for name, kind in _LINES.items():
+        parts.append(f'<path class="{kind}" d="M{x:.0f},296h22"/>')
+        parts.append(text(x + 28, 300, name, "small"))
+        x += 110
+    for name, kind in _MARKS.items():
+        parts.append(f'<circle class="{kind}" cx="{x + 6:.0f}" cy="296" r="4"/>')
+        parts.append(text(x + 16, 300, f"{name}, published", "small"))
+        x += 130
+    return svg(730, 316, "Pareto fronts of Feynman-8 and Feynman-13", parts)
+
+
 # The measures of the picture of the rooms: pixels from floor to floor, the size of a box, each room's column.
 _FLOOR, _COLUMN, _BOX = 70, 160, (150, 42)
 _COLUMNS = {
@@ -190,7 +249,7 @@ def house() -> str:
     return svg(970, height, "The rooms of the code and which uses which", lines + boxes)
 
 
-PICTURES = {"way": way, "front": front, "rooms": house}
+PICTURES = {"way": way, "front": front, "fronts": fronts, "rooms": house}
 
 
 def fit() -> None:
