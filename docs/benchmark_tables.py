@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from problem_rows import problem_rows
 from readme_table import with_table
 
 from dgsr.benchmarking import by_problem
@@ -42,6 +43,9 @@ command above a table with that one.
   counts 1, a quotient 2, a sine or cosine 3, an exponential or logarithm 4.
 - *p* is that of McNemar's exact test over problems. It compares the number of problems that more seeds of the
   first method solved with the number of those that more seeds of the second solved.
+
+A table with few problems has a row for each, with the number of runs that found its law. One with many has
+those that no run found.
 
 Published figures are copied from the named source. The hours below are those of one core if no run ended
 early; most runs do.
@@ -101,6 +105,9 @@ def _section(table: Table, runs: Cells) -> str:
         pairs += [_named(table, setting, _pair(each)) for each in compared]
     if len(pairs) > 1:
         lines += ["\n", _markdown(pairs)]
+    rows = problem_rows(table, runs)
+    if len(rows) > 1:
+        lines += ["\n", _markdown(rows)]
     return "".join(lines)
 
 

@@ -257,6 +257,23 @@ def test_a_table_without_all_runs_is_not_in_the_readme(docs, tmp_path):
     assert row.endswith("| 100.0 / 100.0 |")
 
 
+def test_problems_have_rows_in_short_tables_and_in_long_ones_if_no_run_found_them(docs):
+    rows_of = importlib.import_module("problem_rows").problem_rows
+    short, long = TABLES["r"], TABLES["srbench"]
+    runs = {(short.settings[0], method): {} for method in short.methods}
+    runs[short.settings[0], "gp"] = {("R-2", seed): {"recovered": seed < 2} for seed in range(3)}
+    assert rows_of(short, runs)[0] == ("problem", "law", "`gp`", "published DGSR %", "published NGGP %")
+    assert rows_of(short, runs)[2] == ("R-2", "`(x1**5-3*x1**3+1)/(x1**2+1)`", "2 of 3", "0", "0")
+    runs = {(long.settings[0], method): {} for method in long.methods}
+    for i, method in enumerate(("gp", "exact")):
+        runs[long.settings[0], method] = {
+            ("feynman_I_9_18", 0): {"recovered": False, "test_nmse": 0.5 - i / 4},
+            ("feynman_I_12_1", 0): {"recovered": method == "exact", "test_nmse": 0.1},
+        }
+    assert [(row[0], row[2]) for row in rows_of(long, runs)[1:]] == [("feynman_I_9_18", "2.5e-01")]
+    assert rows_of(TABLES["drawn_laws"], {}) == []
+
+
 def test_the_figures_of_the_readme_are_those_of_the_files(docs):
     page, figures = docs
     text = (ROOT / "README.md").read_text(encoding="utf-8")
