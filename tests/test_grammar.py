@@ -154,7 +154,7 @@ def test_limits_of_more_than_63_bits_are_refused():
         Nesting.of(limits, library)
     limits.popitem()
     bits = Nesting.of(limits, library)
-    assert np.bitwise_count(np.bitwise_or.reduce(bits.closed)) == 6
+    assert int(np.bitwise_or.reduce(bits.closed)).bit_count() == 6
 
 
 @pytest.mark.parametrize("linear_scaling", [False, True])
