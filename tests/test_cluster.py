@@ -7,6 +7,7 @@ import signal
 import warnings
 from contextlib import suppress
 
+import dask
 import distributed
 import pytest
 from joblib import Parallel, delayed, parallel_config
@@ -21,8 +22,13 @@ from test_islands import Deadly, X, Y, in_turns, small
 
 @pytest.fixture(scope="module")
 def workers():
-    """The processes of a cluster of two workers, on which joblib runs its tasks."""
+    """The processes of a cluster of two workers, on which joblib runs its tasks.
+
+    A cluster on one machine gives a worker up that is gone 15 seconds after it died, and one that dies again
+    and again may be gone just then. Here both come back.
+    """
     with (
+        dask.config.set({"distributed.deploy.lost-worker-timeout": "1 hour"}),
         distributed.LocalCluster(
             n_workers=2, threads_per_worker=1, dashboard_address="localhost:0", silence_logs="ERROR"
         ) as cluster,
@@ -134,7 +140,7 @@ def test_a_cluster_whose_workers_die_again_and_again_ends_no_fit(workers, monkey
 
     def with_both_workers(self, *arguments, **settings):
         # While a worker is on its way back there is one, and joblib then works in this process, which lives.
-        distributed.get_client().wait_for_workers(2, timeout=60)
+        distributed.get_client().wait_for_workers(2, timeout=300)
         return in_processes(self, *arguments, **settings)
 
     monkeypatch.setattr(Islands, "_in_processes", with_both_workers)
