@@ -19,12 +19,25 @@ def _control_regressor(control, **parameters):
     return control_regressor(control, **parameters)
 
 
+def _operon_regressor(**parameters):
+    from dgsr.benchmarking.peers import OperonRegressor
+
+    return OperonRegressor(**parameters)
+
+
+def _gplearn_regressor(**parameters):
+    from dgsr.benchmarking.peers import GplearnRegressor
+
+    return GplearnRegressor(**parameters)
+
+
 #: The methods by name: functions that make an unfitted regressor from `library`, `max_evaluations`,
 #: `max_length`, `random_state` and the options of the run. The regressor has `fit` and `predict`, and once it
 #: is fitted `expression_`, `pareto_front_`, `n_evaluations_` and `stop_reason_`. In the pairs ``generator``
 #: and ``gp``, without exact search, and ``dgsr`` and ``exact``, with it, the first has a generator and the
 #: second has none. The controls of ``generator`` are ``untrained``, whose weights are random, and those of
-#: `dgsr.baselines.controls`.
+#: `dgsr.baselines.controls`. The peers ``operon`` and ``gplearn``, of `dgsr.benchmarking.peers`, need
+#: `PACKAGES`.
 METHODS: dict[str, Callable[..., Any]] = {
     "dgsr": partial(_dgsr_regressor, generator="auto"),
     "generator": partial(_dgsr_regressor, generator="auto", look_up=False),
@@ -34,11 +47,20 @@ METHODS: dict[str, Callable[..., Any]] = {
     "untrained": partial(_dgsr_regressor, generator="untrained", look_up=False),
     "gp": partial(_dgsr_regressor, generator=None, look_up=False),
     "exact": partial(_dgsr_regressor, generator=None),
+    "operon": _operon_regressor,
+    "gplearn": _gplearn_regressor,
 }
+
+#: The package that a peer is in, by which pip installs it, too.
+PACKAGES = {"operon": "pyoperon", "gplearn": "gplearn"}
 
 
 def check_methods(methods: Sequence[str]) -> None:
-    """Raise ValueError if a method is unknown."""
+    """Raise ValueError if a method is unknown, or needs a package that is not installed."""
     unknown = [method for method in methods if method not in METHODS]
     if unknown:
         raise ValueError(f"methods={unknown} are unknown; choose from {', '.join(METHODS)}.")
+    for package in (PACKAGES[method] for method in methods if method in PACKAGES):
+        from dgsr.benchmarking.peers import imported
+
+        imported(package)

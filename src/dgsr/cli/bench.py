@@ -42,8 +42,8 @@ def bench(
     method: Annotated[
         list[str] | None,
         typer.Option(
-            help="dgsr, generator, misled, blind, features, untrained, gp, exact; may be repeated. With "
-            "--table some of its methods."
+            help="dgsr, generator, misled, blind, features, untrained, gp, exact, and the peers operon (of "
+            "pyoperon) and gplearn; may be repeated. With --table some of its methods."
         ),
     ] = None,
     seeds: Annotated[int, typer.Option(min=1, help="Runs of each problem.")] = 1,
