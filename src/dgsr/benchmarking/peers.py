@@ -29,6 +29,8 @@ _GPLEARN_FORMS = {
     "inv": "(1 / {})", "abs": "abs({})", "sqrt": "sqrt(abs({}))", "log": "log(abs({}))", "sin": "sin({})",
     "cos": "cos({})",
 }  # fmt: skip
+# The value of functions of gplearn where their last operand is that near to 0.
+_PROTECTED, _NEAR_ZERO = {"div": "1", "inv": "0", "log": "0"}, 0.001
 
 
 def imported(module: str) -> Any:
@@ -150,9 +152,10 @@ class GplearnRegressor(_Peer):
     The parameters are gplearn's defaults, which SRBench has, too. It lacks ``exp``, ``square``, ``cube``,
     ``pow``, ``tanh``, ``arcsin`` and ``arccos``. It fits no constants but draws them between -1 and 1, and
     has none in a library without. Where the operand of a quotient, an inverse or a logarithm is within 0.001
-    of 0, it predicts 1, 0 or 0, unlike `expression_`. It bounds neither seconds nor nodes, so generations are
-    made one by one while there is time for one as long as the last, and the result is the formula of at most
-    `max_length` nodes with the least error of all generations. There is no front but this formula.
+    of 0, its value is 1, 0 or 0; `expression_` has that value only if all rows of the fit have it. It bounds
+    neither seconds nor nodes, so generations are made one by one while there is time for one as long as the
+    last, and the result is the formula of at most `max_length` nodes with the least error of all generations.
+    There is no front but this formula.
     """
 
     names: ClassVar[dict[str, str]] = {name: name for name in _GPLEARN_FORMS}
@@ -193,7 +196,9 @@ class GplearnRegressor(_Peer):
                 "raise max_length or max_evaluations."
             )
         self._program = best[0]
-        self.expression_ = _read(gplearn_text(self._program.program), X.shape[1])
+        with np.errstate(all="ignore"):
+            text = gplearn_text(self._program.program, np.asarray(X))
+        self.expression_ = _read(text, X.shape[1])
         loss = np.mean((y - self.predict(X)) ** 2) / np.var(y)
         self.pareto_front_ = [Candidate(self.expression_.complexity, float(loss), self.expression_)]
         return self
@@ -204,21 +209,28 @@ class GplearnRegressor(_Peer):
             return self._program.execute(np.asarray(X)).astype(np.float64)
 
 
-def gplearn_text(program: Sequence[Any]) -> str:
+def gplearn_text(program: Sequence[Any], X: np.ndarray) -> str:
     """Return the formula of a program of gplearn, whose own text rounds constants to three decimals.
 
     Parameters
     ----------
     program : sequence
         In prefix order: functions, which have `name` and `arity`, columns as integers, and constants.
+    X : ndarray of shape (n_samples, n_features)
+        Rows of the fit. A protected function that has the other value in all of them is written as that.
     """
-    stack: list[str] = []
+    stack: list[tuple[str, np.ndarray]] = []
     for node in reversed(program):
         if hasattr(node, "arity"):
-            stack.append(_GPLEARN_FORMS[node.name].format(*(stack.pop() for _ in range(node.arity))))
+            texts, values = zip(*(stack.pop() for _ in range(node.arity)))
+            is_protected = node.name in _PROTECTED and np.all(np.abs(values[-1]) <= _NEAR_ZERO)
+            text = _PROTECTED[node.name] if is_protected else _GPLEARN_FORMS[node.name].format(*texts)
+            stack.append((text, node(*values)))
+        elif isinstance(node, int):
+            stack.append((f"x{node + 1}", X[:, node]))
         else:
-            stack.append(f"x{node + 1}" if isinstance(node, int) else f"({float(node)!r})")
-    return stack.pop()
+            stack.append((f"({float(node)!r})", np.full(len(X), node)))
+    return stack.pop()[0]
 
 
 def _read(text: str, n_columns: int) -> Expression:
