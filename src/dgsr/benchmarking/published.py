@@ -124,7 +124,8 @@ _D2, _D5 = "DGSR paper, tables of Feynman d=2", "DGSR paper, tables of Feynman d
 _FEW_ROWS = "DGSR paper, table of the ablation of data with noise"
 _SRBENCH_NOTE = "There is one seed, because more seeds of the same problems hardly narrow the interval."
 _PEERS_NOTE = (
-    "Seconds alone limit a run, and each method has one thread. The settings of the peers, and what they "
+    "Seconds alone limit a run, and each method has one thread. The limit is that of the search: `dgsr` "
+    "finishes its formulas after it, so compare the seconds, too. The settings of the peers, and what they "
     "count as an evaluation, are in the docstrings of `dgsr.benchmarking.peers`."
 )
 
