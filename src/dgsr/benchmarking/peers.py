@@ -86,12 +86,13 @@ class OperonRegressor(_Peer):
     Notes
     -----
     The parameters are those of its entry in SRBench, two objectives (error and length) and one step of
-    Levenberg-Marquardt for the constants of each formula; all others are the package's defaults. Of the front
-    it takes the formula with the least Bayesian information criterion, since its default, a description
-    length, must be told the noise. It lacks ``cube``, ``neg`` and ``inv``. Its formulas have coefficients of
-    variables, a scale and an offset in every library, and `max_length` bounds its nodes without these. It
-    computes in single precision. `max_time` is rounded down to whole seconds, at least one. Its evaluations
-    are those of residuals or their derivatives on all rows.
+    Levenberg-Marquardt for the constants of each formula, without the tuning of operators and length there;
+    all others are the package's defaults. Of the front it takes the formula with the least Bayesian
+    information criterion, since its default, a description length, must be told the noise. It lacks ``cube``,
+    ``neg`` and ``inv``. Its formulas have coefficients of variables, a scale and an offset in every library,
+    and `max_length` bounds its nodes without these. It computes in single precision. `max_time` is rounded
+    down to whole seconds, at least one. Its evaluations are those of residuals or their derivatives on all
+    rows.
     """
 
     names: ClassVar[dict[str, str]] = {
@@ -149,12 +150,13 @@ class GplearnRegressor(_Peer):
 
     Notes
     -----
-    The parameters are gplearn's defaults, which SRBench has, too. It lacks ``exp``, ``square``, ``cube``,
-    ``pow``, ``tanh``, ``arcsin`` and ``arccos``. It fits no constants but draws them between -1 and 1, and
-    has none in a library without. Where the operand of a quotient, an inverse or a logarithm is within 0.001
-    of 0, its value is 1, 0 or 0; `expression_` has that value only if all rows of the fit have it. It bounds
-    neither seconds nor nodes, so generations are made one by one while there is time for one as long as the
-    last, and the result is the formula of at most `max_length` nodes with the least error of all generations.
+    The parameters are gplearn's defaults, as in SRBench before tuning. It lacks ``exp``, ``square``,
+    ``cube``, ``pow``, ``tanh``, ``arcsin`` and ``arccos``. It fits no constants but draws them between -1 and
+    1, and has none in a library without. Where the operand of a quotient, an inverse or a logarithm is within
+    0.001 of 0, its value is 1, 0 or 0; `expression_` has that value only if all rows of the fit have it. It
+    bounds neither seconds nor nodes, so generations are made one by one while there is time for one as long
+    as the last, and the result is the formula of at most `max_length` nodes with the least error of all
+    generations.
     There is no front but this formula.
     """
 
