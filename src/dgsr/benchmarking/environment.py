@@ -8,6 +8,7 @@ from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
+from dgsr.benchmarking.methods import PACKAGES
 from dgsr.version import __version__
 
 #: What follows the commit where the package or its weights were changed after it.
@@ -20,6 +21,8 @@ _SOURCES = ("src", "pretrained")
 def environment() -> dict[str, str]:
     """Return version and commit of dgsr, the versions of what it computes with, and the processor's name.
 
+    The versions of the peers are among them where they are installed.
+
     The commit is the last one that changed the package or its weights, so that a commit of results or of
     pages is the same state of the search. It is ``"unknown"`` outside of a checkout, and ends in ``-dirty``
     where the package or its weights were changed since.
@@ -29,6 +32,7 @@ def environment() -> dict[str, str]:
         "commit": _commit(Path(__file__).parent),
         "python": platform.python_version(),
         **{package: _version(package) for package in ("numpy", "numba", "scipy", "sympy", "torch")},
+        **{peer: its for peer in PACKAGES.values() if (its := _version(peer)) != "unknown"},
         "processor": _processor(),
     }
 

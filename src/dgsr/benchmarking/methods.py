@@ -19,6 +19,18 @@ def _control_regressor(control, **parameters):
     return control_regressor(control, **parameters)
 
 
+def _operon_regressor(**parameters):
+    from dgsr.benchmarking.peers import OperonRegressor
+
+    return OperonRegressor(**parameters)
+
+
+def _gplearn_regressor(**parameters):
+    from dgsr.benchmarking.peers import GplearnRegressor
+
+    return GplearnRegressor(**parameters)
+
+
 _ABLATED: dict[str, Any] = {"generator": "auto", "look_up": False}
 
 #: The methods by name: functions that make an unfitted regressor from `library`, `max_evaluations`,
@@ -29,6 +41,7 @@ _ABLATED: dict[str, Any] = {"generator": "auto", "look_up": False}
 #: `dgsr.baselines.controls`. The ablations of ``generator`` leave out refinement (``unrefined``), or refine
 #: by another objective than priority queue training (``vpg``, ``risk-seeking``). Those that end in ``-alone``
 #: have no evolution either, and ``sampled`` has neither refinement nor evolution.
+#: The peers ``operon`` and ``gplearn``, of `dgsr.benchmarking.peers`, need `PACKAGES`.
 METHODS: dict[str, Callable[..., Any]] = {
     "dgsr": partial(_dgsr_regressor, generator="auto"),
     "generator": partial(_dgsr_regressor, generator="auto", look_up=False),
@@ -46,11 +59,20 @@ METHODS: dict[str, Callable[..., Any]] = {
     "untrained-alone": partial(_dgsr_regressor, generator="untrained", look_up=False, gp_generations=0),
     "gp": partial(_dgsr_regressor, generator=None, look_up=False),
     "exact": partial(_dgsr_regressor, generator=None),
+    "operon": _operon_regressor,
+    "gplearn": _gplearn_regressor,
 }
+
+#: The package that a peer is in, by which pip installs it, too.
+PACKAGES = {"operon": "pyoperon", "gplearn": "gplearn"}
 
 
 def check_methods(methods: Sequence[str]) -> None:
-    """Raise ValueError if a method is unknown."""
+    """Raise ValueError if a method is unknown, or needs a package that is not installed."""
     unknown = [method for method in methods if method not in METHODS]
     if unknown:
         raise ValueError(f"methods={unknown} are unknown; choose from {', '.join(METHODS)}.")
+    for package in (PACKAGES[method] for method in methods if method in PACKAGES):
+        from dgsr.benchmarking.peers import imported
+
+        imported(package)

@@ -13,6 +13,8 @@ from dgsr.problems import load_set
 #: The methods of every table, the whole search and what it is without its parts; see
 #: `dgsr.benchmarking.METHODS`.
 USUAL_METHODS = ("dgsr", "generator", "exact", "gp", "blind")
+#: The methods of the tables that compare the package with others of the field.
+PEER_METHODS = ("dgsr", "operon", "gplearn")
 
 #: The methods of the tables of ablations: without encoder, without training, without or with another
 #: refinement, and the same without evolution.
@@ -131,6 +133,11 @@ _ADDITIONAL = "DGSR paper, table of additional synthetic experiments"
 _D5_ABLATIONS = "DGSR paper, table of the ablation study"
 _WITHOUT_EVOLUTION = "DGSR paper, table of the ablated optimizer"
 _SRBENCH_NOTE = "There is one seed, because more seeds of the same problems hardly narrow the interval."
+_PEERS_NOTE = (
+    "Seconds alone limit a run, and each method has one thread. The limit is that of the search: `dgsr` "
+    "finishes its formulas after it, so compare the seconds, too. The settings of the peers, and what they "
+    "count as an evaluation, are in the docstrings of `dgsr.benchmarking.peers`."
+)
 
 # Of a drawn set. Its seed is the first eight digits of the commit that the search was frozen at.
 _DRAWN: dict[str, Any] = {
@@ -208,6 +215,10 @@ TABLES: dict[str, Table] = {
               ))),
         Table("srbench_noise", "SRBench with noise", ("srbench_feynman", "strogatz"), seeds=1,
               max_time=15.0, settings=tuple(map(Setting, (0.001, 0.01, 0.1))), note=_SRBENCH_NOTE),
+        Table("srbench_peers", "SRBench, 133 laws, beside peers", ("srbench_feynman", "strogatz"), seeds=1,
+              max_time=15.0, budget=10**9, methods=PEER_METHODS, note=_PEERS_NOTE),
+        Table("drawn_laws_peers", "Laws drawn afresh, beside peers", ("drawn:laws",), **_DRAWN,
+              methods=PEER_METHODS, note=_PEERS_NOTE),
     )
 }  # fmt: skip
 

@@ -43,8 +43,8 @@ def bench(
         list[str] | None,
         typer.Option(
             help="dgsr, generator, misled, blind, features, untrained, unrefined, vpg, risk-seeking, "
-            "sampled, pqt-alone, vpg-alone, risk-seeking-alone, untrained-alone, gp, exact; may be repeated. "
-            "With --table some of its methods."
+            "sampled, pqt-alone, vpg-alone, risk-seeking-alone, untrained-alone, gp, exact, and the peers "
+            "operon (of pyoperon) and gplearn; may be repeated. With --table some of its methods."
         ),
     ] = None,
     seeds: Annotated[int, typer.Option(min=1, help="Runs of each problem.")] = 1,

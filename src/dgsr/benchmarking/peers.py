@@ -1,0 +1,239 @@
+"""Regressors of other packages, which are the methods ``operon`` and ``gplearn``.
+
+The packages are no dependencies: a fit imports the one that it needs. Formulas are read with the library
+``physics``, whatever that of the problem, since it has constants and every operator that a peer writes.
+"""
+
+from __future__ import annotations
+
+import importlib
+import math
+import time
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.base import BaseEstimator, RegressorMixin
+
+from dgsr.expressions.expression import Expression
+from dgsr.expressions.library import get_library
+from dgsr.pareto.front import Candidate
+
+# More generations than any run makes.
+_UNBOUNDED = 10**9
+# Digits that tell a number in single precision from all others, and most digits of a number that are read.
+_SINGLE, _MOST_DIGITS = 9, 49
+# How functions of gplearn are written; its roots and logarithms are those of the absolute value.
+_GPLEARN_FORMS = {
+    "add": "({} + {})", "sub": "({} - {})", "mul": "({} * {})", "div": "({} / {})", "neg": "(-{})",
+    "inv": "(1 / {})", "abs": "abs({})", "sqrt": "sqrt(abs({}))", "log": "log(abs({}))", "sin": "sin({})",
+    "cos": "cos({})",
+}  # fmt: skip
+# The value of functions of gplearn where their last operand is that near to 0.
+_PROTECTED, _NEAR_ZERO = {"div": "1", "inv": "0", "log": "0"}, 0.001
+
+
+def imported(module: str) -> Any:
+    """Return a module of a peer.
+
+    Raises
+    ------
+    ValueError
+        If its package is not installed.
+    """
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        package = module.partition(".")[0]
+        raise ValueError(
+            f"The package {package} cannot be imported ({error}); install it with pip install {package}, "
+            "or leave its method out."
+        ) from error
+
+
+class _Peer(RegressorMixin, BaseEstimator):
+    """What the peers share: the parameters of all methods, and the result as an expression."""
+
+    #: Operators that the peer has, by its names for them.
+    names: ClassVar[dict[str, str]]
+    expression_: Expression
+    pareto_front_: list[Candidate]
+    n_evaluations_: int
+    stop_reason_: str
+
+    def __init__(
+        self,
+        library: str = "physics",
+        max_evaluations: int = 2_000_000,
+        max_length: int = 30,
+        random_state: int | None = None,
+        max_time: float | None = None,
+    ) -> None:
+        self.library = library
+        self.max_evaluations = max_evaluations
+        self.max_length = max_length
+        self.random_state = random_state
+        self.max_time = max_time
+
+    def _functions(self) -> list[str]:
+        operators = get_library(self.library, 1).operators
+        return [self.names[operator] for operator in operators if operator in self.names]
+
+
+class OperonRegressor(_Peer):
+    """Genetic programming of pyoperon on one thread.
+
+    Notes
+    -----
+    The parameters are those of its entry in SRBench, two objectives (error and length) and one step of
+    Levenberg-Marquardt for the constants of each formula, without the tuning of operators and length there;
+    all others are the package's defaults. Of the front it takes the formula with the least Bayesian
+    information criterion, since its default, a description length, must be told the noise. It lacks ``cube``,
+    ``neg`` and ``inv``. Its formulas have coefficients of variables, a scale and an offset in every library,
+    and `max_length` bounds its nodes without these. It computes in single precision. `max_time` is rounded
+    down to whole seconds, at least one. Its evaluations are those of residuals or their derivatives on all
+    rows.
+    """
+
+    names: ClassVar[dict[str, str]] = {
+        "add": "add", "sub": "sub", "mul": "mul", "div": "div", "exp": "exp", "log": "log", "sin": "sin",
+        "cos": "cos", "sqrt": "sqrt", "square": "square", "pow": "pow", "tanh": "tanh", "abs": "abs",
+        "arcsin": "asin", "arccos": "acos",
+    }  # fmt: skip
+
+    def fit(self, X: np.ndarray, y: np.ndarray) -> OperonRegressor:
+        """Search for a formula of `y`, shape (n_samples,), in the columns of `X`."""
+        limit = None if self.max_time is None else max(1, int(self.max_time))
+        model = imported("pyoperon.sklearn").SymbolicRegressor(
+            allowed_symbols=",".join([*self._functions(), "constant", "variable"]),
+            objectives=["r2", "length"],
+            optimizer_iterations=1,
+            model_selection_criterion="bayesian_information_criterion",
+            max_length=self.max_length,
+            generations=_UNBOUNDED,
+            max_evaluations=self.max_evaluations,
+            max_time=limit,
+            n_threads=1,
+            random_state=self.random_state,
+        )
+        start = time.perf_counter()
+        self._model = model.fit(X, y)
+        is_late = limit is not None and time.perf_counter() - start >= limit
+        self.stop_reason_ = "max_time" if is_late else "max_evaluations"
+        self.expression_ = self._expression(model.model_)
+        self.pareto_front_ = []
+        for each in model.pareto_front_:
+            expression = self._expression(each["tree"])
+            loss = each["mean_squared_error"] / np.var(y)
+            self.pareto_front_.append(Candidate(expression.complexity, float(loss), expression))
+        self.n_evaluations_ = sum(model.stats_[f"{kind}_evaluations"] for kind in ("residual", "jacobian"))
+        return self
+
+    def predict(self, X: np.ndarray) -> np.ndarray:
+        """Return what pyoperon predicts, shape (n_samples,)."""
+        return self._model.predict(X).astype(np.float64)
+
+    def _expression(self, tree: Any) -> Expression:
+        names = [f"x{i + 1}" for i in range(self._model.n_features_in_)]
+        decimals = decimals_of([node.Value for node in tree.Nodes])
+        return _read(self._model.get_model_string(tree, decimals, names), len(names))
+
+
+def decimals_of(values: Sequence[float]) -> int:
+    """Return how many decimals show numbers in single precision exactly, or nearly if they differ much."""
+    powers = [math.floor(math.log10(abs(value))) for value in values if value != 0.0 and math.isfinite(value)]
+    return max(0, min(_SINGLE - min(powers, default=0), _MOST_DIGITS - 1 - max([0, *powers])))
+
+
+class GplearnRegressor(_Peer):
+    """Genetic programming of gplearn on one thread.
+
+    Notes
+    -----
+    The parameters are gplearn's defaults, as in SRBench before tuning. It lacks ``exp``, ``square``,
+    ``cube``, ``pow``, ``tanh``, ``arcsin`` and ``arccos``. It fits no constants but draws them between -1 and
+    1, and has none in a library without. Where the operand of a quotient, an inverse or a logarithm is within
+    0.001 of 0, its value is 1, 0 or 0; `expression_` has that value only if all rows of the fit have it. It
+    bounds neither seconds nor nodes, so generations are made one by one while there is time for one as long
+    as the last, and the result is the formula of at most `max_length` nodes with the least error of all
+    generations.
+    There is no front but this formula.
+    """
+
+    names: ClassVar[dict[str, str]] = {name: name for name in _GPLEARN_FORMS}
+
+    def fit(self, X: np.ndarray, y: np.ndarray) -> GplearnRegressor:
+        """Search for a formula of `y`, shape (n_samples,), in the columns of `X`."""
+        size = min(1_000, self.max_evaluations)
+        model = imported("gplearn.genetic").SymbolicRegressor(
+            population_size=size,
+            function_set=self._functions(),
+            const_range=(-1.0, 1.0) if get_library(self.library, 1).has_constants else None,
+            warm_start=True,
+            low_memory=True,
+            random_state=self.random_state,
+        )
+        end = math.inf if self.max_time is None else time.perf_counter() + self.max_time
+        best: list[Any] = []
+        self.n_evaluations_, self.stop_reason_ = 0, ""
+        while not self.stop_reason_:
+            start = time.perf_counter()
+            model.set_params(generations=self.n_evaluations_ // size + 1)
+            with np.errstate(all="ignore"):
+                model.fit(X, y)
+            self.n_evaluations_ += size
+            best += [each for each in model._programs[-1] if each.length_ <= self.max_length]
+            finite = [each for each in best if math.isfinite(each.raw_fitness_)]
+            best = sorted(finite, key=lambda program: program.raw_fitness_)[:1]
+            now = time.perf_counter()
+            if best and best[0].raw_fitness_ == 0.0:
+                self.stop_reason_ = "exact fit"
+            elif self.n_evaluations_ + size > self.max_evaluations:
+                self.stop_reason_ = "max_evaluations"
+            elif now + (now - start) > end:
+                self.stop_reason_ = "max_time"
+        if not best:
+            raise ValueError(
+                f"No formula of gplearn has at most max_length={self.max_length} nodes and a finite error; "
+                "raise max_length or max_evaluations."
+            )
+        self._program = best[0]
+        with np.errstate(all="ignore"):
+            text = gplearn_text(self._program.program, np.asarray(X))
+        self.expression_ = _read(text, X.shape[1])
+        loss = np.mean((y - self.predict(X)) ** 2) / np.var(y)
+        self.pareto_front_ = [Candidate(self.expression_.complexity, float(loss), self.expression_)]
+        return self
+
+    def predict(self, X: np.ndarray) -> np.ndarray:
+        """Return what gplearn predicts, shape (n_samples,)."""
+        with np.errstate(all="ignore"):
+            return self._program.execute(np.asarray(X)).astype(np.float64)
+
+
+def gplearn_text(program: Sequence[Any], X: np.ndarray) -> str:
+    """Return the formula of a program of gplearn, whose own text rounds constants to three decimals.
+
+    Parameters
+    ----------
+    program : sequence
+        In prefix order: functions, which have `name` and `arity`, columns as integers, and constants.
+    X : ndarray of shape (n_samples, n_features)
+        Rows of the fit. A protected function that has the other value in all of them is written as that.
+    """
+    stack: list[tuple[str, np.ndarray]] = []
+    for node in reversed(program):
+        if hasattr(node, "arity"):
+            texts, values = zip(*(stack.pop() for _ in range(node.arity)))
+            is_protected = node.name in _PROTECTED and np.all(np.abs(values[-1]) <= _NEAR_ZERO)
+            text = _PROTECTED[node.name] if is_protected else _GPLEARN_FORMS[node.name].format(*texts)
+            stack.append((text, node(*values)))
+        elif isinstance(node, int):
+            stack.append((f"x{node + 1}", X[:, node]))
+        else:
+            stack.append((f"({float(node)!r})", np.full(len(X), node)))
+    return stack.pop()[0]
+
+
+def _read(text: str, n_columns: int) -> Expression:
+    return Expression.from_text(text, get_library("physics", n_columns))

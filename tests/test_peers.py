@@ -1,0 +1,155 @@
+"""Peers give formulas that equal their predictions, within their limits, and say which package is missing."""
+
+from __future__ import annotations
+
+import time
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from dgsr.benchmarking import METHODS, run_set
+from dgsr.benchmarking.fits import described
+from dgsr.benchmarking.methods import PACKAGES
+from dgsr.benchmarking.peers import _PROTECTED, OperonRegressor, decimals_of, gplearn_text
+from dgsr.expressions import Expression, get_library
+
+PEERS = list(PACKAGES)
+PHYSICS = get_library("physics", 3)
+
+
+@pytest.fixture
+def peer(request):
+    """The function that makes a regressor of a peer that is installed."""
+    pytest.importorskip(PACKAGES[request.param])
+    return METHODS[request.param]
+
+
+@pytest.fixture(scope="module")
+def table():
+    X = np.random.default_rng(0).uniform(1.0, 3.0, (40, 3))
+    return X, X[:, 0] * np.sin(X[:, 1]) / X[:, 2]
+
+
+class Function:
+    """A function of gplearn, with any values of its own."""
+
+    def __init__(self, name, arity):
+        self.name, self.arity = name, arity
+
+    def __call__(self, *values):
+        return sum(values)
+
+
+# --- formulas, without the packages ---------------------------------------------------------------
+
+
+def test_a_program_of_gplearn_is_written_with_all_digits_of_its_constants():
+    div, sub, log, sqrt = Function("div", 2), Function("sub", 2), Function("log", 1), Function("sqrt", 1)
+    X = np.array([[2.0, 0.0, -5.0]])
+    text = gplearn_text([div, sub, 0, -0.123456789012, log, sqrt, 2], X)
+    assert text == "((x1 - (-0.123456789012)) / log(abs(sqrt(abs(x3)))))"
+    expected = 2.123456789012 / np.log(np.sqrt(5.0))
+    np.testing.assert_allclose(Expression.from_text(text, PHYSICS)(X), [expected], rtol=1e-14)
+
+
+@pytest.mark.parametrize("name", ["neg", "inv", "abs", "sin", "cos", "add", "mul"])
+def test_every_function_of_gplearn_is_the_operator_of_its_name(name):
+    length = 1 + next(token.arity for token in PHYSICS.tokens if token.name == name)
+    X = np.random.default_rng(0).normal(size=(20, 3))
+    text = gplearn_text([Function(name, length - 1), 0, 1][:length], X)
+    expression = Expression.from_text(text, PHYSICS)
+    ours = Expression(PHYSICS, [PHYSICS.index[token] for token in (name, "x1", "x2")[:length]])
+    np.testing.assert_allclose(expression(X), ours(X), rtol=1e-14)
+
+
+@pytest.mark.parametrize(("name", "value"), [("div", "1"), ("inv", "0"), ("log", "0")])
+def test_a_protected_function_of_gplearn_that_is_always_protected_is_a_number(name, value):
+    X = np.array([[1.0, 0.0], [2.0, -0.001]])
+    program = [Function("add", 2), 0, Function(name, 2), 0, 1] if name == "div" else [Function(name, 1), 1]
+    assert gplearn_text(program, X) == (f"(x1 + {value})" if name == "div" else value)
+    X[1, 1] = 0.002
+    assert "x2" in gplearn_text(program, X)
+
+
+class Model:
+    """A fitted regressor of pyoperon whose formula is a + (b*x1)**2."""
+
+    n_features_in_ = 3
+
+    def get_model_string(self, tree, precision, names):
+        a, b = (f"{node.Value:.{precision}f}" for node in tree.Nodes)
+        return f"(({a}) + ((({b}) * {names[0]}) ^ 2))"
+
+
+@pytest.mark.parametrize("size", [-1e-30, 1e-6, 1.0, 1e6, -1e30])
+def test_the_text_of_operon_keeps_the_digits_of_small_and_large_numbers(size):
+    a, b = float(np.float32(size / 3.0)), -0.5
+    regressor = OperonRegressor()
+    regressor._model = Model()
+    expression = regressor._expression(SimpleNamespace(Nodes=[SimpleNamespace(Value=v) for v in (a, b)]))
+    np.testing.assert_allclose(expression(np.array([[0.0, 7.0, 7.0]])), [a], rtol=1e-8)
+    np.testing.assert_allclose(expression(np.array([[3.0, 7.0, 7.0]])), [a + 2.25], rtol=1e-8)
+
+
+def test_numbers_too_far_apart_for_all_digits_are_cut_at_the_small_one():
+    assert decimals_of([1e30, 1e-30, 0.0, float("inf")]) == 18
+    assert decimals_of([0.0]) == decimals_of([]) == 9
+
+
+# --- the packages ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("method", PEERS)
+def test_a_package_that_is_missing_is_named_before_anything_runs(method, monkeypatch):
+    def refuse(name):
+        raise ModuleNotFoundError(f"No module named {name!r}")
+
+    monkeypatch.setattr("dgsr.benchmarking.peers.importlib.import_module", refuse)
+    package = PACKAGES[method]
+    with pytest.raises(ValueError, match=f"{package} cannot be imported .*pip install {package}"):
+        run_set("feynman_d2", methods=["gp", method])
+    with pytest.raises(ValueError, match=f"pip install {package}"):
+        METHODS[method]().fit(np.ones((3, 1)), np.arange(3.0))
+
+
+@pytest.mark.parametrize("peer", PEERS, indirect=True)
+def test_the_expression_of_a_peer_predicts_what_the_peer_predicts(peer, table):
+    X, y = table
+    regressor = peer(library="physics", max_evaluations=5_000, max_length=20, random_state=0).fit(X, y)
+    predicted = regressor.predict(X)
+    assert np.mean((y - predicted) ** 2) < np.var(y)
+    np.testing.assert_allclose(regressor.expression_(X), predicted, rtol=1e-4, atol=1e-5)
+    losses = [np.mean((y - each.expression(X)) ** 2) / np.var(y) for each in regressor.pareto_front_]
+    np.testing.assert_allclose([each.loss for each in regressor.pareto_front_], losses, rtol=1e-3)
+    assert str(regressor.expression_) in [str(each.expression) for each in regressor.pareto_front_]
+
+
+@pytest.mark.parametrize("peer", PEERS, indirect=True)
+def test_a_peer_stops_at_its_evaluations_or_its_seconds(peer, table):
+    few = peer(max_evaluations=3_000, random_state=0).fit(*table)
+    assert few.stop_reason_ == "max_evaluations"
+    assert 1_000 <= few.n_evaluations_ <= 2 * 3_000
+    start = time.perf_counter()
+    brief = peer(max_evaluations=10**9, random_state=0, max_time=1.5).fit(*table)
+    assert time.perf_counter() - start < 30.0  # several processes may share the processor
+    assert described(brief)["stop_reason"] == "max_time"
+
+
+@pytest.mark.parametrize("name", OperonRegressor.names)
+def test_the_text_of_operon_names_every_operator_as_we_do(name, monkeypatch):
+    pytest.importorskip("pyoperon")
+    length = 1 + next(token.arity for token in PHYSICS.tokens if token.name == name)
+    ours = Expression(PHYSICS, [PHYSICS.index[token] for token in (name, "x1", "x2")[:length]])
+    X = np.random.default_rng(0).uniform(-0.9 if name in ("abs", "tanh") else 0.1, 0.9, (40, 3))
+    monkeypatch.setattr(OperonRegressor, "_functions", lambda self: [self.names[name]])
+    regressor = OperonRegressor(max_evaluations=20_000, random_state=0).fit(X, ours(X))
+    np.testing.assert_allclose(regressor.expression_(X), ours(X), rtol=1e-3, atol=1e-3)
+
+
+def test_the_functions_of_gplearn_are_protected_where_we_take_them_to_be():
+    functions = pytest.importorskip("gplearn.functions")._function_map
+    operand = np.array([0.0, -0.001, 0.0011])
+    for name, value in _PROTECTED.items():
+        values = functions[name](*([np.full(3, 2.0), operand] if name == "div" else [operand]))
+        assert (values == float(value)).tolist() == [True, True, False]
