@@ -194,7 +194,6 @@ def test_a_damaged_checkpoint_is_refused_before_anything_is_run(damage, path):
         ("0/budget/seconds", float("nan")),
         ("0/budget/n_evaluations", 1.5),
         ("0/stage", "1"),
-        ("0/inherits", 1),
     ],
 )
 def test_numbers_that_no_search_has_are_refused(entry, value, path):

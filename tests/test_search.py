@@ -549,11 +549,12 @@ def test_the_best_are_what_sorting_gives(losses, n, seed):
     assert len(set(programs_of(kept))) == len(kept)
 
 
-# --- rounds of a library with constants -----------------------------------------------------------
+# --- the rounds -----------------------------------------------------------------------------------
 
 
-def test_a_round_begins_with_samples_random_programs_and_survivors():
-    search = small(library="koza-const", survivors=0.5, random_share=0.5, patience=0)
+@pytest.mark.parametrize("library", ["koza", "koza-const"])
+def test_a_round_begins_with_samples_random_programs_and_survivors(library):
+    search = small(library=library, survivors=0.5, random_share=0.5, patience=0)
     first = search.ask()
     assert len(first) == 60
     search.tell(first)
@@ -568,8 +569,8 @@ def test_a_round_begins_with_samples_random_programs_and_survivors():
     assert np.isfinite(best).all()
 
 
-def test_without_constants_every_round_is_sampled_anew():
-    search = small(survivors=0.9, random_share=0.9)
+def test_without_survivors_every_round_is_sampled_anew():
+    search = small(survivors=0.0, random_share=0.9)
     rounds(search, 1)
     state = search.state.copy()
     asked = search.ask()

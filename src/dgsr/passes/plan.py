@@ -148,17 +148,17 @@ def _units(
 def _search_config(parameters: Mapping[str, Any], tolerance: float) -> SearchConfig:
     """Return the settings of the search.
 
-    Without evolution every program is sampled, since nothing breeds from random ones, and the decoder is
-    trained without restarts, as in Petersen et al., ICLR 2021.
+    Without evolution every program is sampled, since nothing breeds from random ones or survivors, and the
+    decoder is trained without restarts, as in Petersen et al., ICLR 2021.
     """
     names = ("max_time", "objective", "refine", "look_up")
     n_generations = int(parameters["gp_generations"])
-    by_policy_alone: dict[str, Any] = {} if n_generations else {"random_share": 0.0, "patience": 0}
+    by_policy_alone = dict[str, Any](random_share=0.0, survivors=0.0, patience=0)
     return SearchConfig(
         max_evaluations=int(parameters["max_evaluations"]),
         tolerance=tolerance,
         batch_size=int(parameters["batch_size"]),
         evolution=EvolutionConfig(generations=n_generations),
         **{name: parameters[name] for name in names},
-        **by_policy_alone,
+        **({} if n_generations else by_policy_alone),
     )

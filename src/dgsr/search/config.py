@@ -40,7 +40,7 @@ class SearchConfig:
     patience : int or None
         Rounds without a better program after which the search begins again, with the pre-trained weights of
         the decoder and no queue and population, but with its Pareto front. 0 stands for never; None for 3, or
-        1 in libraries with constants, whose rounds go on where the last one ended.
+        1 in libraries with constants, whose rounds take longer.
     gain : float
         Share by which a round must lower the NMSE to count as better, in libraries with constants.
     n_joined : int
@@ -50,8 +50,8 @@ class SearchConfig:
     fit_iterations : int
         Steps of a fit, from the constants that a program has.
     survivors : float
-        Share of the programs that a round begins with that are the best of the last round, in libraries with
-        constants, because their fitted constants cannot be sampled.
+        Share of the programs that a round begins with that are the best of the last round. Their fitted
+        constants cannot be sampled, and a long law takes more generations than a round has.
     look_up : bool
         Whether exact search looks for the law and repairs near misses, in libraries without fitted constants,
         and whether laws of two simple terms are compared exhaustively, in those with constants.

@@ -109,7 +109,6 @@ class Search:
         self._stage, self._stage_step = 1, 1
         self._n_new = 0  # number of newcomers among the programs of this round
         self._n_prepared = 0  # number of steps before the rounds that are done
-        self.inherits = False  # whether the next round keeps programs that another search found
         self.refinement, probabilities = None, None
         if generator is not None:  # line 1
             self.refinement = Refinement(generator, data, library, self.grammar, config, seed)
@@ -166,15 +165,13 @@ class Search:
     def ask(self) -> Population:
         """Return the programs that a round begins with: k samples of p_theta(f|D), line 3.
 
-        Random programs take the places of some samples. Where constants are fitted, so do the best programs
-        of the last round.
+        Random programs take the places of some samples, and the best programs of the last round those of
+        most.
         """
-        config, n, fits_constants = self.config, self.config.batch_size, self.evaluation.fits_constants
+        n, fits_constants = self.config.batch_size, self.evaluation.fits_constants
         if self.refinement is None and not fits_constants and len(self.generation.programs):
             return self.generation.programs
-        n_survivors = int(config.survivors * n) if fits_constants or self.inherits else 0
-        survivors = self.generation.best(n_survivors).programs
-        self.inherits = False
+        survivors = self.generation.best(int(self.config.survivors * n)).programs
         n_fresh = n - len(survivors)
         n_random = int(self._random_share * n_fresh)
         new = []
@@ -339,7 +336,6 @@ class Search:
             "stage": self._stage,
             "stage_step": self._stage_step,
             "prepared": self._n_prepared,
-            "inherits": self.inherits,
             "history": [dict(entry) for entry in self.history],
             "budget": self.budget.state_dict(),
             "restarts": self.restarts.state_dict(),
@@ -355,7 +351,7 @@ class Search:
         """Go on where a search of the same data with the same settings was saved."""
         self.state[:] = saved["random_state"]
         self._stage, self._stage_step = saved["stage"], saved["stage_step"]
-        self._n_prepared, self.inherits = saved["prepared"], saved["inherits"]
+        self._n_prepared = saved["prepared"]
         if self.solver is not None:
             self.solver.go_on(self._stage)
         self.history = [dict(entry) for entry in saved["history"]]
@@ -382,7 +378,6 @@ class Search:
         nmse = self.evaluate(programs, len(programs))
         known = Scored(programs[is_allowed], nmse[is_allowed]).and_also(self.generation)
         self.generation = known.best(self.config.batch_size)
-        self.inherits = True
         self.record(nmse)
 
     def begin_with(self, saved: dict[str, Any]) -> None:
@@ -407,7 +402,6 @@ class Search:
         self.queue = evaluated.best(self.config.queue_size)
         self.generation = evaluated.best(self.config.batch_size)
         self.restarts.best = self.queue.lowest
-        self.inherits = True
         if self.refinement is not None and self._refines and saved["refinement"] is not None:
             self.refinement.load_weights(saved["refinement"]["decoder"])
         if len(programs):
