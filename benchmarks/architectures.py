@@ -8,7 +8,7 @@ as decoder, `plain` a plain transformer as encoder, and `two-variables` sees tab
 where the others see up to five (P3 of the paper). Each is measured on new equations with 2 and 5 variables,
 and in the search without exact search: Feynman d=2 and d=5, budgets of 300,000 evaluations, 3 seeds. Minutes
 are of processor time, of which other programs on the machine take none away. Trainings go on from the states
-in FOLDER, and finished measurements are kept.
+in FOLDER, and finished measurements of the same training are kept.
 """
 
 from __future__ import annotations
@@ -115,9 +115,16 @@ def main() -> None:
     for name in arguments.names or ABLATIONS:
         trainer = train(name, arguments.minutes, arguments.work)
         generator = trainer.generator.eval()
-        row = rows.setdefault(name, {"minutes": arguments.minutes, "equations": arguments.equations})
-        row |= {"steps": trainer.step, "weights": generator.n_parameters()}
-        hits, needed = row.setdefault("hits", []), row.setdefault("evaluations", {})
+        about = {
+            "minutes": arguments.minutes,
+            "equations": arguments.equations,
+            "steps": trainer.step,
+            "weights": generator.n_parameters(),
+        }
+        row = rows.get(name, {})
+        if {key: row.get(key) for key in about} != about:  # figures of another training are measured anew
+            row = rows[name] = about | {"hits": [], "evaluations": {}}
+        hits, needed = row["hits"], row["evaluations"]
         for d in VARIABLES[len(hits) :]:
             hits.append({"n_variables": d, **figures(generator, PRIOR, d, arguments.equations)})
             arguments.out.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 
@@ -138,3 +139,37 @@ def test_a_training_goes_on_from_its_file(architectures, monkeypatch, tmp_path):
     assert again.step == first.step
     for name, tensor in first.generator.state_dict().items():
         assert torch.equal(tensor, again.generator.state_dict()[name])
+
+
+def test_finished_measurements_are_kept_and_those_of_a_shorter_training_replaced(
+    architectures, monkeypatch, tmp_path, capsys
+):
+    steps, measured = [3], []
+
+    def train(name, minutes, work):
+        trainer = architectures.trainer_of(architectures.ABLATIONS[name])
+        trainer.step = steps[0]
+        return trainer
+
+    def figures(generator, prior, d, n_equations):
+        measured.append((type(generator).__name__, d))
+        names = [f"log_likelihood_{given}" for given in ("right", "wrong", "none")]
+        return dict.fromkeys(
+            [*names, "valid", "hit_1", "hit_10", "hit_100", "hit_1000", "hit_100_wrong"], 0.5
+        )
+
+    def evaluations(generator, problem, seed):
+        return 50 if problem.name == "Feynman-1" else architectures.BUDGET
+
+    for function in (train, figures, evaluations):
+        monkeypatch.setattr(architectures, function.__name__, function)
+    monkeypatch.setattr(architectures, "SETS", ("feynman_d2",))
+    out = tmp_path / "rows.json"
+    for now in (3, 3, 4):
+        steps[0] = now
+        monkeypatch.setattr(sys, "argv", ["architectures.py", "lstm", "plain", "--out", str(out)])
+        architectures.main()
+    once = [(kind, d) for kind in ("LSTMGenerator", "PlainGenerator") for d in (2, 5)]
+    assert measured == 2 * once
+    assert {row["steps"] for row in json.loads(out.read_text(encoding="utf-8")).values()} == {4}
+    assert "3 of 21 runs, evaluations of these 50, of all 257150" in capsys.readouterr().out
