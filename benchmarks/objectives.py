@@ -30,6 +30,7 @@ from dgsr.generator.generator import Generator
 from dgsr.pretraining import PRETRAINING_CONFIGS, pretrain
 from dgsr.pretraining.prior import Prior
 from dgsr.problems import load_set
+from dgsr.problems.problem import Problem
 from dgsr.regressor import DGSRRegressor
 
 LIBRARY, N_VARIABLES = "koza", 5
@@ -64,26 +65,28 @@ def train(name: str, minutes: float, work: Path) -> Generator:
     return load_generator(out)
 
 
+def evaluations(generator: Generator, problem: Problem, seed: int) -> int:
+    """Return how many evaluations a search without exact search needs, `BUDGET` where it does not succeed."""
+    data = problem.sample(seed)
+    regressor = DGSRRegressor(
+        problem.library,
+        generator,
+        max_evaluations=BUDGET,
+        look_up=False,
+        max_length=problem.max_length,
+        random_state=seed,
+    ).fit(data.X_train, data.y_train)
+    found = is_recovered(regressor.expression_, problem, confirm=False).recovered
+    return regressor.n_evaluations_ if found else BUDGET
+
+
 def in_the_search(generator: Generator) -> dict[str, Any]:
-    evaluations = []
-    for problem in load_set("feynman_d2"):
-        for seed in SEEDS:
-            data = problem.sample(seed)
-            regressor = DGSRRegressor(
-                problem.library,
-                generator,
-                max_evaluations=BUDGET,
-                look_up=False,
-                max_length=problem.max_length,
-                random_state=seed,
-            ).fit(data.X_train, data.y_train)
-            found = is_recovered(regressor.expression_, problem, confirm=False).recovered
-            evaluations.append(regressor.n_evaluations_ if found else BUDGET)
+    needed = [evaluations(generator, problem, seed) for problem in load_set("feynman_d2") for seed in SEEDS]
     return {
-        "runs": len(evaluations),
-        "recovered": sum(n < BUDGET for n in evaluations),
-        "median": float(np.median(evaluations)),
-        "mean": float(np.mean(evaluations)),
+        "runs": len(needed),
+        "recovered": sum(n < BUDGET for n in needed),
+        "median": float(np.median(needed)),
+        "mean": float(np.mean(needed)),
     }
 
 
