@@ -377,7 +377,7 @@ def assert_goes_on_as(whole, resumed):
 
 
 def test_a_state_is_not_changed_by_going_on():
-    search = rounds(small(), 2)
+    search = rounds(small(patience=0), 2)
     state = search.state_dict()
 
     def weights():
@@ -446,7 +446,8 @@ def test_nothing_is_refined_when_not_asked():
 
 @pytest.mark.parametrize("objective", OBJECTIVES)
 def test_refining_makes_good_programs_likelier(objective):
-    search = small(objective=objective, generations=0, epsilon=0.1, learning_rate=0.01, seed=1)
+    settings = {"generations": 0, "patience": 0, "epsilon": 0.1, "learning_rate": 0.01, "seed": 1}
+    search = small(objective=objective, **settings)
     population = search.generator.population(*_tokens(search.ask()))
     nmse = population.nmse(X, Y)
     order = np.argsort(nmse)

@@ -39,8 +39,8 @@ class SearchConfig:
         Weight of the hierarchical entropy term, and its decay from token to token.
     patience : int or None
         Rounds without a better program after which the search begins again, with the pre-trained weights of
-        the decoder and no queue and population, but with its Pareto front. 0 stands for never; None for 3, or
-        1 in libraries with constants, whose rounds take longer.
+        the decoder and no queue and population, but with its Pareto front. 0 stands for never; None for 1, or
+        3 without a generator in libraries without constants.
     gain : float
         Share by which a round must lower the NMSE to count as better, in libraries with constants.
     n_joined : int

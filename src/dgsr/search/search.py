@@ -114,7 +114,10 @@ class Search:
             self.refinement = Refinement(generator, data, library, self.grammar, config, seed)
             probabilities = generator.guide_probabilities(self.refinement.encoding)
         self.guidance = Guidance(self.grammar, library, probabilities)
-        patience = self.evaluation.patience if config.patience is None else config.patience
+        # Where the newcomers of a generator join the best programs, one stale round is enough: with more
+        # there were fewer searches, and they found fewer short laws.
+        usual = self.evaluation.patience if generator is None else 1
+        patience = usual if config.patience is None else config.patience
         self.restarts = Restarts(patience, self.evaluation.gain)
         self._nothing = Scored.none(library, constraints.max_length, self.evaluation.n_constants)
         self.queue = self.generation = self._nothing
