@@ -271,7 +271,8 @@ def test_islands_that_did_not_begin_again_count_no_restarts():
 
 def test_the_decoder_of_the_best_island_goes_on():
     generator = tiny_generator("koza", max_length=30)
-    search = islands("koza", n_islands=2, generator=generator, look_up=False)
+    settings = {"generator": generator, "look_up": False, "patience": 0}
+    search = islands("koza", n_islands=2, **settings)
     with parallel_config("sequential"):
         search.advance()
     state = search.state_dict()
@@ -281,7 +282,7 @@ def test_the_decoder_of_the_best_island_goes_on():
     name = max(decoders[0], key=lambda name: decoders[0][name].size)
     np.testing.assert_array_equal(state["refinement"]["decoder"][name], decoders[best][name])
     assert not np.array_equal(decoders[best][name], decoders[other][name])
-    later = islands("koza", n_islands=2, generator=generator, look_up=False)
+    later = islands("koza", n_islands=2, **settings)
     later.begin_with(state)
     weights = later.state_dict()["refinement"]["decoder"]
     np.testing.assert_array_equal(weights[name], decoders[best][name])
