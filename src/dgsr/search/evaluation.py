@@ -60,8 +60,6 @@ class Evaluation(ABC):
     random_shares : tuple of two floats
         Share of the new programs of a round that are random, where the configuration gives none, before and
         after the search first begins again.
-    patience : int
-        Rounds without a better program after which a search begins again, where the configuration gives none.
     gain : float
         Share by which a round must lower the NMSE to count as better.
     is_solved : bool
@@ -76,7 +74,6 @@ class Evaluation(ABC):
 
     fits_constants: ClassVar[bool]
     random_shares: ClassVar[tuple[float, float]]
-    patience: ClassVar[int]
 
     def __post_init__(self) -> None:
         config, fits = self.config, self.fits_constants
@@ -163,7 +160,7 @@ class Evaluation(ABC):
 class Plain(Evaluation):
     """Evaluates programs as they stand."""
 
-    fits_constants, random_shares, patience = False, (0.8, 0.8), 3
+    fits_constants, random_shares = False, (0.8, 0.8)
 
     def score(self, population: Population, n_new: int) -> np.ndarray:
         nmse = np.full(len(population), np.inf)
@@ -183,7 +180,7 @@ class Fitted(Evaluation):
 
     # The share of random programs rises at the first restart, because restarts are frequent and most samples
     # of the pre-trained decoder are then programs that the search has evaluated before.
-    fits_constants, random_shares, patience = True, (0.5, 0.9), 1
+    fits_constants, random_shares = True, (0.5, 0.9)
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -114,10 +114,11 @@ class Search:
             self.refinement = Refinement(generator, data, library, self.grammar, config, seed)
             probabilities = generator.guide_probabilities(self.refinement.encoding)
         self.guidance = Guidance(self.grammar, library, probabilities)
-        # Where the newcomers of a generator join the best programs, one stale round is enough: with more
-        # there were fewer searches, and they found fewer short laws.
-        usual = self.evaluation.patience if generator is None else 1
-        patience = usual if config.patience is None else config.patience
+        patience = config.patience
+        if patience is None:
+            # Where newcomers join the best programs, one stale round is enough: with more there were fewer
+            # searches, and they found fewer short laws. Evolution alone goes on with the programs it has.
+            patience = 1 if generator is not None or self.evaluation.fits_constants else 3
         self.restarts = Restarts(patience, self.evaluation.gain)
         self._nothing = Scored.none(library, constraints.max_length, self.evaluation.n_constants)
         self.queue = self.generation = self._nothing
