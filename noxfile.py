@@ -50,7 +50,7 @@ def demo(session: nox.Session) -> None:
 def tests(session: nox.Session) -> None:
     """Run the tests, but for those that take long."""
     install(session, "-e", ".[test]")
-    session.run(*PYTEST, "-m", "not slow", *session.posargs)
+    session.run(*PYTEST, "-m", "not slow and not peers", *session.posargs)
 
 
 @nox.session
@@ -65,6 +65,13 @@ def other_processor(session: nox.Session) -> None:
     """Run the tests that depend on where a search goes, with the arithmetic of an old processor."""
     install(session, "-e", ".[test]")
     session.run("python", "tests/tools/other_processor.py", *PYTEST, "-m", "search", *session.posargs)
+
+
+@nox.session
+def peers(session: nox.Session) -> None:
+    """Run the tests of the methods that are other packages, which are comparisons and no dependencies."""
+    install(session, "-e", ".[test,peers]")
+    session.run("pytest", "-m", "peers", *session.posargs)
 
 
 @nox.session
@@ -160,4 +167,4 @@ def oldest(session: nox.Session) -> None:
     constraints = Path(session.create_tmp()) / "constraints.txt"
     constraints.write_text("\n".join([*lowest_versions(), *torch]) + "\n", encoding="utf-8")
     session.install("-c", str(constraints), "-e", ".[test]")
-    session.run("pytest", "-n", "2", "-W", "ignore::DeprecationWarning", *session.posargs)
+    session.run("pytest", "-n", "2", "-W", "ignore::DeprecationWarning", "-m", "not peers", *session.posargs)

@@ -11,18 +11,11 @@ import pytest
 from dgsr.benchmarking import METHODS, run_set
 from dgsr.benchmarking.fits import described
 from dgsr.benchmarking.methods import PACKAGES
-from dgsr.benchmarking.peers import _PROTECTED, OperonRegressor, decimals_of, gplearn_text
+from dgsr.benchmarking.peers import _PROTECTED, OperonRegressor, decimals_of, gplearn_text, imported
 from dgsr.expressions import Expression, get_library
 
 PEERS = list(PACKAGES)
 PHYSICS = get_library("physics", 3)
-
-
-@pytest.fixture
-def peer(request):
-    """The function that makes a regressor of a peer that is installed."""
-    pytest.importorskip(PACKAGES[request.param])
-    return METHODS[request.param]
 
 
 @pytest.fixture(scope="module")
@@ -113,10 +106,13 @@ def test_a_package_that_is_missing_is_named_before_anything_runs(method, monkeyp
         METHODS[method]().fit(np.ones((3, 1)), np.arange(3.0))
 
 
-@pytest.mark.parametrize("peer", PEERS, indirect=True)
-def test_the_expression_of_a_peer_predicts_what_the_peer_predicts(peer, table):
+@pytest.mark.peers
+@pytest.mark.parametrize("method", PEERS)
+def test_the_expression_of_a_peer_predicts_what_the_peer_predicts(method, table):
     X, y = table
-    regressor = peer(library="physics", max_evaluations=5_000, max_length=20, random_state=0).fit(X, y)
+    regressor = METHODS[method](library="physics", max_evaluations=5_000, max_length=20, random_state=0).fit(
+        X, y
+    )
     predicted = regressor.predict(X)
     assert np.mean((y - predicted) ** 2) < np.var(y)
     np.testing.assert_allclose(regressor.expression_(X), predicted, rtol=1e-4, atol=1e-5)
@@ -125,20 +121,21 @@ def test_the_expression_of_a_peer_predicts_what_the_peer_predicts(peer, table):
     assert str(regressor.expression_) in [str(each.expression) for each in regressor.pareto_front_]
 
 
-@pytest.mark.parametrize("peer", PEERS, indirect=True)
-def test_a_peer_stops_at_its_evaluations_or_its_seconds(peer, table):
-    few = peer(max_evaluations=3_000, random_state=0).fit(*table)
+@pytest.mark.peers
+@pytest.mark.parametrize("method", PEERS)
+def test_a_peer_stops_at_its_evaluations_or_its_seconds(method, table):
+    few = METHODS[method](max_evaluations=3_000, random_state=0).fit(*table)
     assert few.stop_reason_ == "max_evaluations"
     assert 1_000 <= few.n_evaluations_ <= 2 * 3_000
     start = time.perf_counter()
-    brief = peer(max_evaluations=10**9, random_state=0, max_time=1.5).fit(*table)
+    brief = METHODS[method](max_evaluations=10**9, random_state=0, max_time=1.5).fit(*table)
     assert time.perf_counter() - start < 30.0  # several processes may share the processor
     assert described(brief)["stop_reason"] == "max_time"
 
 
+@pytest.mark.peers
 @pytest.mark.parametrize("name", OperonRegressor.names)
 def test_the_text_of_operon_names_every_operator_as_we_do(name, monkeypatch):
-    pytest.importorskip("pyoperon")
     length = 1 + next(token.arity for token in PHYSICS.tokens if token.name == name)
     ours = Expression(PHYSICS, [PHYSICS.index[token] for token in (name, "x1", "x2")[:length]])
     X = np.random.default_rng(0).uniform(-0.9 if name in ("abs", "tanh") else 0.1, 0.9, (40, 3))
@@ -147,8 +144,9 @@ def test_the_text_of_operon_names_every_operator_as_we_do(name, monkeypatch):
     np.testing.assert_allclose(regressor.expression_(X), ours(X), rtol=1e-3, atol=1e-3)
 
 
+@pytest.mark.peers
 def test_the_functions_of_gplearn_are_protected_where_we_take_them_to_be():
-    functions = pytest.importorskip("gplearn.functions")._function_map
+    functions = imported("gplearn.functions")._function_map
     operand = np.array([0.0, -0.001, 0.0011])
     for name, value in _PROTECTED.items():
         values = functions[name](*([np.full(3, 2.0), operand] if name == "div" else [operand]))

@@ -156,8 +156,7 @@ class GplearnRegressor(_Peer):
     0.001 of 0, its value is 1, 0 or 0; `expression_` has that value only if all rows of the fit have it. It
     bounds neither seconds nor nodes, so generations are made one by one while there is time for one as long
     as the last, and the result is the formula of at most `max_length` nodes with the least error of all
-    generations.
-    There is no front but this formula.
+    generations. There is no front but this formula.
     """
 
     names: ClassVar[dict[str, str]] = {name: name for name in _GPLEARN_FORMS}
