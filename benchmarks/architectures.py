@@ -13,7 +13,6 @@ in FOLDER, and finished measurements of the same training are kept.
 
 from __future__ import annotations
 
-import argparse
 import json
 import time
 from pathlib import Path
@@ -23,7 +22,16 @@ import numpy as np
 import torch
 from _architectures import LSTMGenerator, PlainGenerator
 from generators import figures
-from objectives import BUDGET, LIBRARY, N_VARIABLES, PRIOR, SEEDS, evaluations
+from objectives import (
+    BUDGET,
+    LIBRARY,
+    N_VARIABLES,
+    PRIOR,
+    SEEDS,
+    arguments_of,
+    evaluations,
+    line_of,
+)
 
 from dgsr.expressions.constraints import Constraints
 from dgsr.expressions.library import get_library
@@ -98,21 +106,10 @@ def train(name: str, minutes: float, work: Path) -> Trainer:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(ABLATIONS))
-    parser.add_argument("--minutes", type=float, default=5.0)
-    parser.add_argument("--equations", type=int, default=32)
-    parser.add_argument("--work", type=Path, default=Path("architectures"))
-    parser.add_argument("--out", type=Path, required=True)
-    arguments = parser.parse_args()
-    unknown = set(arguments.names) - set(ABLATIONS)
-    if unknown:
-        parser.error(f"no such ablation: {', '.join(sorted(unknown))}; there are {', '.join(ABLATIONS)}")
+    arguments = arguments_of(__doc__, ABLATIONS, minutes=5.0, work="architectures")
     torch.set_num_threads(1)
     rows = json.loads(arguments.out.read_text(encoding="utf-8")) if arguments.out.exists() else {}
-    for name in arguments.names or ABLATIONS:
+    for name in arguments.names:
         trainer = train(name, arguments.minutes, arguments.work)
         generator = trainer.generator.eval()
         about = {
@@ -137,15 +134,7 @@ def main() -> None:
     for name, row in rows.items():
         print(f"{name}: {row['weights']:,} weights, {row['steps']:,} steps")
         for hit in row["hits"]:
-            likelihoods = [hit[f"log_likelihood_{given}"] for given in ("right", "wrong", "none")]
-            found = [hit[f"hit_{count}"] for count in (1, 10, 100, 1000)]
-            print(
-                f"  d={hit['n_variables']} nats "
-                + " ".join(f"{value:6.1f}" for value in likelihoods)
-                + f"  valid {hit['valid']:.0%}  found "
-                + " ".join(f"{value:4.0%}" for value in found)
-                + f"  with wrong data {hit['hit_100_wrong']:.0%}"
-            )
+            print(line_of(hit))
         for problem_set, own in row["evaluations"].items():
             needed = np.array(list(own.values()))
             found = needed[needed < BUDGET]

@@ -1,6 +1,6 @@
 """What to train a generator for: the paper's objective and others, with equal time on the same equations.
 
-    python benchmarks/objectives.py [OBJECTIVE ...] [--minutes 4] [--work FOLDER] --out FILE.json
+    python benchmarks/objectives.py [NAME ...] [--minutes 4] [--work FOLDER] --out FILE.json
 
 `untrained` is the network as it begins; `vpg` trains it from scratch by vanilla policy gradient on the
 reward of sampled programs, as the paper does, and `paper` does so with the paper's network and settings;
@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Collection
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -90,22 +91,54 @@ def in_the_search(generator: Generator) -> dict[str, Any]:
     }
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+def line_of(hit: dict[str, Any]) -> str:
+    """Return what `figures` found for a number of variables, as a line."""
+    likelihoods = [hit[f"log_likelihood_{given}"] for given in ("right", "wrong", "none")]
+    found = [hit[f"hit_{count}"] for count in (1, 10, 100, 1000)]
+    return (
+        f"  d={hit['n_variables']:<2} nats "
+        + " ".join(f"{value:6.1f}" for value in likelihoods)
+        + f"  valid {hit['valid']:.0%}  found "
+        + " ".join(f"{value:4.0%}" for value in found)
+        + f"  with wrong data {hit['hit_100_wrong']:.0%}"
     )
-    parser.add_argument("names", nargs="*", metavar="OBJECTIVE", help=", ".join(OBJECTIVES))
-    parser.add_argument("--minutes", type=float, default=4.0)
+
+
+def arguments_of(description: str, known: Collection[str], minutes: float, work: str) -> argparse.Namespace:
+    """Return the arguments of a program that trains networks of known names and measures them.
+
+    Parameters
+    ----------
+    description : str
+        The text of its help.
+    known : collection of str
+        What it can train; all of it by default.
+    minutes : float
+        Minutes of a training, by default.
+    work : str
+        Folder of the trainings, by default.
+    """
+    parser = argparse.ArgumentParser(
+        description=description, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(known))
+    parser.add_argument("--minutes", type=float, default=minutes)
     parser.add_argument("--equations", type=int, default=32)
-    parser.add_argument("--work", type=Path, default=Path("objectives"))
+    parser.add_argument("--work", type=Path, default=Path(work))
     parser.add_argument("--out", type=Path, required=True)
     arguments = parser.parse_args()
-    unknown = set(arguments.names) - set(OBJECTIVES)
+    unknown = set(arguments.names) - set(known)
     if unknown:
-        parser.error(f"no such objective: {', '.join(sorted(unknown))}; there are {', '.join(OBJECTIVES)}")
+        parser.error(f"no such name: {', '.join(sorted(unknown))}; there are {', '.join(known)}")
+    arguments.names = arguments.names or list(known)
+    return arguments
+
+
+def main() -> None:
+    arguments = arguments_of(__doc__, OBJECTIVES, minutes=4.0, work="objectives")
     torch.set_num_threads(1)
     rows = json.loads(arguments.out.read_text(encoding="utf-8")) if arguments.out.exists() else {}
-    for name in arguments.names or OBJECTIVES:
+    for name in arguments.names:
         row = rows.setdefault(name, {"minutes": arguments.minutes, "equations": arguments.equations})
         generator = train(name, arguments.minutes, arguments.work)
         reads_any = generator.config.encoder == "descriptions"
@@ -120,15 +153,7 @@ def main() -> None:
     for name, row in rows.items():
         print(name, {key: round(value) for key, value in row["search"].items()})
         for hit in row["hits"]:
-            likelihoods = [hit[f"log_likelihood_{given}"] for given in ("right", "wrong", "none")]
-            found = [hit[f"hit_{count}"] for count in (1, 10, 100, 1000)]
-            print(
-                f"  d={hit['n_variables']:<2} nats "
-                + " ".join(f"{value:6.1f}" for value in likelihoods)
-                + f"  valid {hit['valid']:.0%}  found "
-                + " ".join(f"{value:4.0%}" for value in found)
-                + f"  with wrong data {hit['hit_100_wrong']:.0%}"
-            )
+            print(line_of(hit))
 
 
 if __name__ == "__main__":

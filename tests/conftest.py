@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
@@ -39,3 +41,11 @@ def pytest_xdist_setupnodes(config, specs):
         statuses = [process.wait() for process in running]
         if any(statuses):
             raise pytest.UsageError("The kernels could not be compiled; the traceback is above.")
+
+
+@pytest.fixture(scope="module")
+def benchmark():
+    """A function that imports a program of benchmarks/ as it is started, beside its neighbours."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(Path(__file__).parents[1] / "benchmarks"))
+        yield importlib.import_module

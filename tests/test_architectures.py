@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -21,21 +20,12 @@ from dgsr.pretraining.config import PretrainingConfig
 from dgsr.search.config import SearchConfig
 from dgsr.search.refinement import Refinement
 
-_BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
-
 LIBRARY, CONSTRAINTS = get_library("koza", 2), Constraints()
 
 
 @pytest.fixture(scope="module")
-def architectures():
-    """The program, as `python benchmarks/architectures.py` finds its neighbours."""
-    sys.path.insert(0, str(_BENCHMARKS))
-    try:
-        import architectures
-
-        yield architectures
-    finally:
-        sys.path.remove(str(_BENCHMARKS))
+def architectures(benchmark):
+    return benchmark("architectures")
 
 
 def lively(kind):

@@ -4,11 +4,9 @@ import json
 import sys
 from collections import Counter
 from importlib import resources
-from pathlib import Path
 
 import pytest
 
-_BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
 _DECAY = (
     "<m:mi>y</m:mi><m:mo>=</m:mo><m:mfrac><m:mi>A</m:mi><m:mrow><m:mn>2</m:mn><m:mi>w</m:mi></m:mrow></m:mfrac>"
     "<m:msup><m:mi>e</m:mi><m:mrow><m:mo>−</m:mo><m:mi>b</m:mi><m:mi>t</m:mi></m:mrow></m:msup>"  # noqa: RUF001
@@ -19,15 +17,8 @@ _PROBLEM = "<m:mi>F</m:mi><m:mo>=</m:mo><m:mi>a</m:mi><m:mi>b</m:mi>"
 
 
 @pytest.fixture(scope="module")
-def textbook_counts():
-    """The program, as `python benchmarks/textbook_counts.py` finds its neighbours."""
-    sys.path.insert(0, str(_BENCHMARKS))
-    try:
-        import textbook_counts
-
-        yield textbook_counts
-    finally:
-        sys.path.remove(str(_BENCHMARKS))
+def textbook_counts(benchmark):
+    return benchmark("textbook_counts")
 
 
 @pytest.fixture

@@ -31,7 +31,8 @@ def _gplearn_regressor(**parameters):
     return GplearnRegressor(**parameters)
 
 
-_ABLATED: dict[str, Any] = {"generator": "auto", "look_up": False}
+# Of the method `generator`, which the ablations change.
+_GENERATOR: dict[str, Any] = {"generator": "auto", "look_up": False}
 
 #: The methods by name: functions that make an unfitted regressor from `library`, `max_evaluations`,
 #: `max_length`, `random_state` and the options of the run. The regressor has `fit` and `predict`, and once it
@@ -40,22 +41,22 @@ _ABLATED: dict[str, Any] = {"generator": "auto", "look_up": False}
 #: second has none. The controls of ``generator`` are ``untrained``, whose weights are random, and those of
 #: `dgsr.baselines.controls`. The ablations of ``generator`` leave out refinement (``unrefined``), or refine
 #: by another objective than priority queue training (``vpg``, ``risk-seeking``). Those that end in ``-alone``
-#: have no evolution either, and ``sampled`` has neither refinement nor evolution.
-#: The peers ``operon`` and ``gplearn``, of `dgsr.benchmarking.peers`, need `PACKAGES`.
+#: have no evolution either, and ``sampled`` has neither refinement nor evolution. The peers ``operon`` and
+#: ``gplearn``, of `dgsr.benchmarking.peers`, need `PACKAGES`.
 METHODS: dict[str, Callable[..., Any]] = {
     "dgsr": partial(_dgsr_regressor, generator="auto"),
-    "generator": partial(_dgsr_regressor, generator="auto", look_up=False),
+    "generator": partial(_dgsr_regressor, **_GENERATOR),
     "misled": partial(_control_regressor, "misled", look_up=False),
     "blind": partial(_control_regressor, "blind", look_up=False),
     "features": partial(_control_regressor, "features", look_up=False),
     "untrained": partial(_dgsr_regressor, generator="untrained", look_up=False),
-    "unrefined": partial(_dgsr_regressor, **_ABLATED, refine=False),
-    "vpg": partial(_dgsr_regressor, **_ABLATED, objective="vpg"),
-    "risk-seeking": partial(_dgsr_regressor, **_ABLATED, objective="risk-seeking"),
-    "sampled": partial(_dgsr_regressor, **_ABLATED, refine=False, gp_generations=0),
-    "pqt-alone": partial(_dgsr_regressor, **_ABLATED, gp_generations=0),
-    "vpg-alone": partial(_dgsr_regressor, **_ABLATED, objective="vpg", gp_generations=0),
-    "risk-seeking-alone": partial(_dgsr_regressor, **_ABLATED, objective="risk-seeking", gp_generations=0),
+    "unrefined": partial(_dgsr_regressor, **_GENERATOR, refine=False),
+    "vpg": partial(_dgsr_regressor, **_GENERATOR, objective="vpg"),
+    "risk-seeking": partial(_dgsr_regressor, **_GENERATOR, objective="risk-seeking"),
+    "sampled": partial(_dgsr_regressor, **_GENERATOR, refine=False, gp_generations=0),
+    "pqt-alone": partial(_dgsr_regressor, **_GENERATOR, gp_generations=0),
+    "vpg-alone": partial(_dgsr_regressor, **_GENERATOR, objective="vpg", gp_generations=0),
+    "risk-seeking-alone": partial(_dgsr_regressor, **_GENERATOR, objective="risk-seeking", gp_generations=0),
     "untrained-alone": partial(_dgsr_regressor, generator="untrained", look_up=False, gp_generations=0),
     "gp": partial(_dgsr_regressor, generator=None, look_up=False),
     "exact": partial(_dgsr_regressor, generator=None),
