@@ -5,7 +5,7 @@
 Early stopping is off. P1 is how many different programs that are the true equation a search finds (NMSE
 below 1e-12). P2 is the share of the sampled programs that are valid, and the log-likelihood of the true
 function (the sum over the hundred shortest of its programs that a search with another seed has found), round
-by round while the decoder is refined. P3 is in `benchmarks/generators.py`.
+by round while the decoder is refined. P3 is in `benchmarks/objectives.py`.
 
 References
 ----------
