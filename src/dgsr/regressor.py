@@ -82,8 +82,8 @@ class DGSRRegressor(FittedRegressor):
         Engine of the genetic programming; an object needs the method `evolve` of
         `dgsr.evolution.Engine`.
     gp_generations : int, default=25
-        Generations of genetic programming in a round. With 0 there is none: the decoder then samples every
-        program, and its refinement does not begin again.
+        Generations of genetic programming in a round. With 0 there is none: every program is then sampled (or
+        random, without a generator), and the refinement of the decoder does not begin again.
     min_length, max_length : int, default=1, 30
         Fewest and most tokens of an equation; scale and offset, which a library with constants adds, do not
         count. A sum of parts of such equations, for data that no short formula fits, may be four times as
