@@ -141,7 +141,7 @@ _PEERS_NOTE = (
 
 # Of a drawn set. Its seed is the first eight digits of the commit that the search was frozen at.
 _DRAWN: dict[str, Any] = {
-    "seeds": 1, "max_time": 5.0, "budget": 10**9, "n_problems": 200, "draw_seed": 0xF641C4B9,
+    "seeds": 1, "max_time": 5.0, "budget": 10**9, "n_problems": 200, "draw_seed": 0xAA75311F,
 }  # fmt: skip
 # Of the equations that the paper draws from its prior, as many as fit; ours have the same seed as above.
 _EXTENDED = _DRAWN | {
