@@ -234,9 +234,9 @@ def guided_generator(library="koza", seed=0):
     return made
 
 
-def small(generator, *, library="koza", seed=0, engine="compiled", **config):
+def small(generator, *, library="koza", seed=0, engine="compiled", generations=2, **config):
     config = {"batch_size": 40, "max_evaluations": 10**9, "look_up": False, **config}
-    config = SearchConfig(evolution=EvolutionConfig(generations=2), **config)
+    config = SearchConfig(evolution=EvolutionConfig(generations=generations), **config)
     return Search(DataSet.from_arrays(X, Y), get_library(library, 2), LIMITS, config, generator, engine, seed)
 
 
@@ -276,9 +276,10 @@ def test_the_guide_changes_what_is_searched():
 @pytest.mark.parametrize(
     ("library", "refine", "refines"),
     [
-        ("koza", "auto", True),
+        ("koza", "auto", False),
         ("koza-const", "auto", False),
         ("koza-const", True, True),
+        ("koza", True, True),
         ("koza", False, False),
     ],
 )
@@ -295,6 +296,14 @@ def test_a_guided_decoder_writes_in_every_round_and_is_refined_where_that_pays(
     assert len(sampled) == 3
     assert min(sampled) > 0
     assert len(refined) == (2 if refines else 0)
+
+
+def test_a_guided_decoder_is_refined_where_no_evolution_can_follow_the_guide(monkeypatch):
+    search = small(guided_generator(), batch_size=20, generations=0, patience=0)
+    refined = []
+    monkeypatch.setattr(search.refinement, "refine", lambda *_: refined.append(1))
+    rounds(search, 2)
+    assert len(refined) == 2
 
 
 @pytest.mark.parametrize("refine", ["auto", True])

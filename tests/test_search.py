@@ -321,13 +321,14 @@ def test_a_million_rows_are_searched_within_the_time_and_without_copies_of_them(
     assert megabytes < 50.0  # the rows themselves are 16
 
 
-def test_without_a_generator_rounds_go_on_from_the_last_generation():
-    search = rounds(small(None), 1)
-    evaluated = search.n_evaluations
-    assert search.ask() is search.generation.programs
-    np.testing.assert_array_equal(search.generation.nmse, search.generation.programs.nmse(X, Y))
-    search.tell(search.ask())
-    assert evaluated < search.n_evaluations <= evaluated + 2 * 60  # the parents are not evaluated again
+@pytest.mark.parametrize("library", ["koza", "koza-const"])
+def test_without_a_generator_random_programs_take_the_places_of_the_samples(library):
+    search = rounds(small(None, library=library, batch_size=20, survivors=0.9, patience=0), 1)
+    survivors = search.generation.best(18).programs  # fewer where programs are alike
+    asked = search.ask()
+    assert len(asked) == 20
+    assert 2 <= len(survivors) <= 18
+    assert_equal_populations(asked[np.arange(20 - len(survivors), 20)], survivors)
 
 
 @pytest.mark.parametrize("generator", ["tiny", None])

@@ -48,7 +48,7 @@ else:
 
 
 class DGSRRegressor(FittedRegressor):
-    """Symbolic regression with a pre-trained conditional generator, refined on the data.
+    """Symbolic regression with a pre-trained conditional generator.
 
     Parameters
     ----------
@@ -72,8 +72,8 @@ class DGSRRegressor(FittedRegressor):
     objective : {"pqt", "risk-seeking", "vpg"}, default="pqt"
         How the decoder is refined: by priority queue training, a risk-seeking or a vanilla policy gradient.
     refine : bool or "auto", default="auto"
-        Whether the decoder is refined during the search. ``"auto"`` refines it but where constants are fitted
-        and the generator has a guide, as in the default library: there it took time and found no more.
+        Whether the decoder is refined during the search. ``"auto"`` refines it unless the generator has a
+        guide that drives evolution, as the shipped ones have: there it took time and found no more.
     look_up : bool, default=True
         Whether short laws are looked for exhaustively, too. In libraries without fitted constants exact
         search solves for the law of exact data before and between the rounds, and repairs near misses; in

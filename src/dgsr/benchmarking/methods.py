@@ -39,9 +39,8 @@ _GENERATOR: dict[str, Any] = {"generator": "auto", "look_up": False}
 #: is fitted `expression_`, `pareto_front_`, `n_evaluations_` and `stop_reason_`. In the pairs ``generator``
 #: and ``gp``, without exact search, and ``dgsr`` and ``exact``, with it, the first has a generator and the
 #: second has none. The controls of ``generator`` are ``untrained``, whose weights are random, and those of
-#: `dgsr.baselines.controls`. The ablations of ``generator`` leave out refinement (``unrefined``), or refine
-#: by another objective than priority queue training (``vpg``, ``risk-seeking``). Those that end in ``-alone``
-#: have no evolution either, and ``sampled`` has neither refinement nor evolution. The peers ``operon`` and
+#: `dgsr.baselines.controls`. ``pqt``, ``vpg`` and ``risk-seeking`` are ``generator`` with its decoder refined by
+#: these objectives. Those that end in ``-alone`` have no evolution, and ``sampled`` has no refinement either. The peers ``operon`` and
 #: ``gplearn``, of `dgsr.benchmarking.peers`, need `PACKAGES`.
 METHODS: dict[str, Callable[..., Any]] = {
     "dgsr": partial(_dgsr_regressor, generator="auto"),
@@ -50,9 +49,9 @@ METHODS: dict[str, Callable[..., Any]] = {
     "blind": partial(_control_regressor, "blind", look_up=False),
     "features": partial(_control_regressor, "features", look_up=False),
     "untrained": partial(_dgsr_regressor, generator="untrained", look_up=False),
-    "unrefined": partial(_dgsr_regressor, **_GENERATOR, refine=False),
-    "vpg": partial(_dgsr_regressor, **_GENERATOR, objective="vpg"),
-    "risk-seeking": partial(_dgsr_regressor, **_GENERATOR, objective="risk-seeking"),
+    "pqt": partial(_dgsr_regressor, **_GENERATOR, refine=True),
+    "vpg": partial(_dgsr_regressor, **_GENERATOR, refine=True, objective="vpg"),
+    "risk-seeking": partial(_dgsr_regressor, **_GENERATOR, refine=True, objective="risk-seeking"),
     "sampled": partial(_dgsr_regressor, **_GENERATOR, refine=False, gp_generations=0),
     "pqt-alone": partial(_dgsr_regressor, **_GENERATOR, gp_generations=0),
     "vpg-alone": partial(_dgsr_regressor, **_GENERATOR, objective="vpg", gp_generations=0),

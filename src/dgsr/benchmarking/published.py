@@ -16,10 +16,10 @@ USUAL_METHODS = ("dgsr", "generator", "exact", "gp", "blind")
 #: The methods of the tables that compare the package with others of the field.
 PEER_METHODS = ("dgsr", "operon", "gplearn")
 
-#: The methods of the tables of ablations: without encoder, without training, without or with another
-#: refinement, and the same without evolution.
+#: The methods of the tables of ablations: without encoder, without training, with refinement by three
+#: objectives, and the same without evolution.
 _ABLATIONS = (
-    "generator", "blind", "untrained", "unrefined", "vpg", "risk-seeking",
+    "generator", "blind", "untrained", "pqt", "vpg", "risk-seeking",
     "pqt-alone", "vpg-alone", "risk-seeking-alone", "sampled", "untrained-alone",
 )  # fmt: skip
 

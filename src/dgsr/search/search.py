@@ -69,8 +69,7 @@ class Search:
     config : SearchConfig
     generator : Generator or None
         Its encoder is left as it is; its decoder is copied and refined. None stands for genetic programming
-        alone: random programs take the places of the samples, and in libraries without constants a round
-        begins with the last generation.
+        alone: random programs take the places of the samples.
     engine : str or Engine
         ``"compiled"``, ``"deap"``, or an object with their method `evolve`.
     seed : int
@@ -114,12 +113,7 @@ class Search:
             self.refinement = Refinement(generator, data, library, self.grammar, config, seed)
             probabilities = generator.guide_probabilities(self.refinement.encoding)
         self.guidance = Guidance(self.grammar, library, probabilities)
-        patience = config.patience
-        if patience is None:
-            # Where newcomers join the best programs, one stale round is enough: with more there were fewer
-            # searches, and they found fewer short laws. Evolution alone goes on with the programs it has.
-            patience = 1 if generator is not None or self.evaluation.fits_constants else 3
-        self.restarts = Restarts(patience, self.evaluation.gain)
+        self.restarts = Restarts(config.patience, self.evaluation.gain)
         self._nothing = Scored.none(library, constraints.max_length, self.evaluation.n_constants)
         self.queue = self.generation = self._nothing
         self.evolved = self._nothing  # the programs of the last round, which a restart leaves as they are
@@ -172,9 +166,7 @@ class Search:
         Random programs take the places of some samples, and the best programs of the last round those of
         most.
         """
-        n, fits_constants = self.config.batch_size, self.evaluation.fits_constants
-        if self.refinement is None and not fits_constants and len(self.generation.programs):
-            return self.generation.programs
+        n = self.config.batch_size
         survivors = self.generation.best(int(self.config.survivors * n)).programs
         n_fresh = n - len(survivors)
         n_random = int(self._random_share * n_fresh)
@@ -204,11 +196,11 @@ class Search:
     def _refines(self) -> bool:
         """Whether the decoder is trained on what the search finds.
 
-        Where constants are fitted and a guide drives evolution it is not by default: that took time and found
-        no more (docs/decisions.md).
+        Where a guide drives evolution it is not by default: that took time and found no more
+        (docs/decisions.md).
         """
         if self.config.refine == "auto":
-            return not (self.guidance.has_guide and self.evaluation.fits_constants)
+            return not (self.guidance.has_guide and self.config.evolution.generations)
         return bool(self.config.refine)
 
     def _sample(self, refinement: Refinement, n: int) -> Population:
@@ -220,8 +212,7 @@ class Search:
         Whatever is evaluated may enter the archive, line 8.
         """
         self._n_prepared = _N_STEPS_BEFORE
-        is_last_generation = sampled is self.generation.programs and len(sampled) > 0
-        nmse = self.generation.nmse if is_last_generation else self.evaluate(sampled, self._n_new)  # line 6
+        nmse = self.evaluate(sampled, self._n_new)  # line 6
         evolved = Scored(sampled, nmse)
         if not self._should_stop():
             options = self._guided, self.state, self._should_stop
