@@ -39,9 +39,9 @@ _GENERATOR: dict[str, Any] = {"generator": "auto", "look_up": False}
 #: is fitted `expression_`, `pareto_front_`, `n_evaluations_` and `stop_reason_`. In the pairs ``generator``
 #: and ``gp``, without exact search, and ``dgsr`` and ``exact``, with it, the first has a generator and the
 #: second has none. The controls of ``generator`` are ``untrained``, whose weights are random, and those of
-#: `dgsr.baselines.controls`. ``pqt``, ``vpg`` and ``risk-seeking`` are ``generator`` with its decoder refined by
-#: these objectives. Those that end in ``-alone`` have no evolution, and ``sampled`` has no refinement either. The peers ``operon`` and
-#: ``gplearn``, of `dgsr.benchmarking.peers`, need `PACKAGES`.
+#: `dgsr.baselines.controls`. ``pqt``, ``vpg`` and ``risk-seeking`` are ``generator`` with its decoder refined
+#: by these objectives. Those that end in ``-alone`` have no evolution, and ``sampled`` has no refinement
+#: either. The peers ``operon`` and ``gplearn``, of `dgsr.benchmarking.peers`, need `PACKAGES`.
 METHODS: dict[str, Callable[..., Any]] = {
     "dgsr": partial(_dgsr_regressor, generator="auto"),
     "generator": partial(_dgsr_regressor, **_GENERATOR),
