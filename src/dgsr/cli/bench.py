@@ -42,8 +42,8 @@ def bench(
     method: Annotated[
         list[str] | None,
         typer.Option(
-            help="dgsr, generator, misled, blind, features, untrained, pqt, vpg, risk-seeking, "
-            "sampled, pqt-alone, vpg-alone, risk-seeking-alone, untrained-alone, gp, exact, and the peers "
+            help="dgsr, generator, exact, gp, misled, blind, features, untrained, pqt, vpg, risk-seeking, "
+            "sampled, pqt-alone, vpg-alone, risk-seeking-alone, untrained-alone, and the peers "
             "operon (of pyoperon) and gplearn; may be repeated. With --table some of its methods."
         ),
     ] = None,
