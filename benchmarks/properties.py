@@ -62,7 +62,7 @@ def new_search(problem_name: str, method: str, seed: int, budget: int) -> tuple[
     constraints = Constraints(max_length=problem.max_length)
     generator = generator_of(method, library, constraints, seed)
     # With a tolerance below 0 no fit is exact.
-    config = SearchConfig(max_evaluations=budget, tolerance=-1.0)
+    config = SearchConfig(max_evaluations=budget, tolerance=-1.0, refine=True)
     dataset = DataSet.from_arrays(data.X_train, data.y_train)
     search = Search(dataset, library, constraints, config, generator, "compiled", seed)
     found: dict[bytes, np.ndarray] = {}
