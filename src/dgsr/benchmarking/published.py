@@ -139,8 +139,8 @@ _PEERS_NOTE = (
     "count as an evaluation, are in the docstrings of `dgsr.benchmarking.peers`."
 )
 
-# Of a drawn set. Its seed is the first eight digits of the commit that the search was frozen at; without
-# constants the search is of a later one.
+# Of a drawn set. Its seed is the first eight digits of the commit that froze the search, which is a later one
+# for libraries without constants.
 _DRAWN: dict[str, Any] = {
     "seeds": 1, "max_time": 5.0, "budget": 10**9, "n_problems": 200, "draw_seed": 0xAA75311F,
 }  # fmt: skip

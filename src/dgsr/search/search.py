@@ -68,8 +68,8 @@ class Search:
     constraints : Constraints
     config : SearchConfig
     generator : Generator or None
-        Its encoder is left as it is; its decoder is copied and refined. None stands for genetic programming
-        alone: random programs take the places of the samples.
+        Its encoder is left as it is; its decoder is copied, and refined where the configuration asks for it.
+        None stands for genetic programming alone: random programs take the places of the samples.
     engine : str or Engine
         ``"compiled"``, ``"deap"``, or an object with their method `evolve`.
     seed : int
