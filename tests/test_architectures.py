@@ -120,6 +120,7 @@ def test_training_with_two_variables_has_five_places_and_tables_of_two_columns(a
     assert any(batch.drawn.X[:, :, 1].all() for batch in batches)
 
 
+@pytest.mark.slow
 def test_a_training_goes_on_from_its_file(architectures, monkeypatch, tmp_path):
     small = PretrainingConfig(n_datasets=4, n_groups=1)
     monkeypatch.setitem(architectures.PRETRAINING_CONFIGS, "base", small)
@@ -131,6 +132,7 @@ def test_a_training_goes_on_from_its_file(architectures, monkeypatch, tmp_path):
         assert torch.equal(tensor, again.generator.state_dict()[name])
 
 
+@pytest.mark.slow
 def test_finished_measurements_are_kept_and_those_of_a_shorter_training_replaced(
     architectures, monkeypatch, tmp_path, capsys
 ):

@@ -936,6 +936,7 @@ def test_help_lists_the_commands_without_loading_torch():
 
 
 @pytest.mark.search
+@pytest.mark.slow
 def test_a_fit_prints_nothing_but_its_json_and_loads_neither_benchmarks_nor_pre_training(areas):
     code = "import sys\nfrom dgsr.cli import main\ntry: main()\nfinally: print(*sys.modules, file=sys.stderr)"
     command = [sys.executable, "-c", code, "fit", areas, "--target", "area", *SMALL, "--json"]

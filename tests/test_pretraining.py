@@ -391,7 +391,10 @@ def assert_same_weights(a, b):
         assert torch.equal(tensor, b.state_dict()[name]), name
 
 
-@pytest.mark.parametrize("objective", OBJECTIVES)
+@pytest.mark.parametrize(
+    "objective",
+    [pytest.param(o, marks=() if o == "cross-entropy" else pytest.mark.slow) for o in OBJECTIVES],
+)
 def test_a_run_that_was_interrupted_and_resumed_equals_one_that_was_not(tmp_path, objective):
     def interrupt(progress):
         if progress.step == 3:
@@ -409,7 +412,11 @@ def test_a_run_that_was_interrupted_and_resumed_equals_one_that_was_not(tmp_path
 
 
 @pytest.mark.parametrize(
-    "where", ["torch.nn.utils.clip_grad_norm_", "dgsr.generator.objectives.hierarchical_entropy"]
+    "where",
+    [
+        "torch.nn.utils.clip_grad_norm_",
+        pytest.param("dgsr.generator.objectives.hierarchical_entropy", marks=pytest.mark.slow),
+    ],
 )
 def test_an_interruption_in_the_midst_of_a_step_loses_that_step_alone(tmp_path, monkeypatch, where):
     whole = run(tmp_path / "whole", objective="vpg")
@@ -688,6 +695,7 @@ def test_a_training_needs_no_matplotlib(tmp_path, monkeypatch):
     assert (tmp_path / CARD).exists()
 
 
+@pytest.mark.slow
 def test_the_curves_are_drawn_as_the_training_goes(tmp_path):
     class Enough(Exception):
         pass

@@ -292,6 +292,7 @@ def test_training_goes_on_from_a_generator_with_its_guide(tmp_path):
     assert card["steps_done"] == 4
 
 
+@pytest.mark.slow
 def test_training_goes_on_with_another_library_of_more_columns(tmp_path):
     run(tmp_path / "first")
     library = Library("more", ("mul", "cos", "add"), False, 6)
