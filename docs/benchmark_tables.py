@@ -32,12 +32,12 @@ command above a table with that one.
   problems of the share of the seeds that found it. Its 95% interval is Wilson's with the problem as the unit,
   since five seeds of seven problems are seven observations.
 - *Seconds* and *candidates* are means over all runs, those included that found nothing. Candidates are the
-  equations evaluated and the looks of exact search, of which each examines one candidate in its tables of
-  subprograms. More costly steps of that search count as so many looks as they take time.
+  equations evaluated and the looks of exact search. Each look examines one candidate in a table of
+  subprograms; a costlier step of that search is counted as the looks that take as long.
 - *Equations until found* is the mean over problems of the equations that a run evaluates, of which one that
   does not find the law counts the whole budget. The last column leaves out the problems that no run found, as
   the averages of the paper do; those of the paper for GP leave out the runs that failed, too. Neither column
-  has looks.
+  counts looks.
 - *R2 > 0.999* is the mean over problems of the share of the seeds whose formula reaches that on test rows
   without noise. *Complexity* is the median over all runs of that of the formula, C(f) of the paper: a token
   counts 1, a quotient 2, a sine or cosine 3, an exponential or logarithm 4.
@@ -46,6 +46,19 @@ command above a table with that one.
 
 A table with few problems has a row for each, with the number of runs that found its law. One with many has
 those that no run found.
+
+| method | what it is |
+| --- | --- |
+| `dgsr` | the whole search |
+| `exact` | the same without a network |
+| `generator` | network and evolution, and nothing looked up: neither exact search nor laws of two terms |
+| `gp` | evolution alone |
+| `blind` | `generator` whose encoder returns its mean over other data sets |
+| `untrained` | `generator` with the paper's network and random weights: no guide, and a decoder that is refined |
+| `pqt`, `vpg`, `risk-seeking` | `generator` whose decoder is refined during the search, by that objective |
+| `pqt-alone`, `vpg-alone`, `risk-seeking-alone`, `untrained-alone` | the same without evolution |
+| `sampled` | samples of the network alone: neither evolution nor refinement |
+| `operon`, `gplearn` | the packages pyoperon and gplearn |
 
 Published figures are copied from the named source. The hours below are those of one core if no run ended
 early; most runs do.
@@ -90,9 +103,8 @@ def _section(table: Table, runs: Cells) -> str:
     """Return the part of the page about one table."""
     heading = table.name.replace("_", "-")  # as its link is written
     command = f"dgsr bench --table {table.name} --out {FOLDER}"
-    limits = (
-        f"At most {table.max_time:g} s and {table.budget:,} equations a run, seeds 0 to {table.seeds - 1}."
-    )
+    seeds = f"seeds 0 to {table.seeds - 1}" if table.seeds > 1 else "seed 0"
+    limits = f"At most {table.max_time:g} s and {table.budget:,} equations a run, {seeds}."
     lines = [f"\n## {heading}\n\n{table.title}. {limits}", f" {table.note}" if table.note else ""]
     lines += [f"\n\n<!-- not run: takes hours -->\n```sh\n{command}\n```\n\n{_provenance(table, runs)}\n\n"]
     lines.append(_markdown([_heads(table, _HEADINGS), *_rows(table, runs)]))

@@ -19,7 +19,7 @@ _TABLES = (
 _METHODS = {
     "dgsr": "all of it",
     "exact": "no network",
-    "generator": "no exact search",
+    "generator": "nothing looked up",
     "gp": "neither",
     "blind": "`generator` without data",
 }

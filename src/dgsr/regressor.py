@@ -59,13 +59,13 @@ class DGSRRegressor(FittedRegressor):
         The pre-trained generator: a name of `dgsr.list_generators`, a folder, or the
         object. ``"auto"`` takes the shipped one that knows most operators of the library, for programs of any
         length; it never writes the others, which evolution does. Where none knows any, the network is
-        untrained, and a warning says so. ``"untrained"`` has random weights; None searches by genetic
-        programming without a network.
+        untrained, and a warning says so. ``"untrained"`` is the paper's network with random weights, whose
+        decoder is refined; None searches by genetic programming without a network.
     max_evaluations : int or float, default=2_000_000
         Most equations to evaluate, such as ``1e6``, for all columns of `y` together.
     max_time : float or None, default=None
-        Most seconds to search, for all columns of `y` together. Compiling before the search, which takes up
-        to a minute once after an installation, starting the processes of `n_jobs` and finishing the front do
+        Most seconds to search, for all columns of `y` together. Compiling before the search, which takes 10
+        to 40 s once after an installation, starting the processes of `n_jobs` and finishing the front do
         not count.
     batch_size : int, default=500
         Programs sampled in a round.
@@ -83,7 +83,8 @@ class DGSRRegressor(FittedRegressor):
         `dgsr.evolution.Engine`.
     gp_generations : int, default=25
         Generations of genetic programming in a round. With 0 there is none: every program is then sampled (or
-        random, without a generator), and the refinement of the decoder does not begin again.
+        random, without a generator), ``refine="auto"`` refines any decoder, and its refinement does not begin
+        again.
     min_length, max_length : int, default=1, 30
         Fewest and most tokens of an equation; scale and offset, which a library with constants adds, do not
         count. A sum of parts of such equations, for data that no short formula fits, may be four times as
@@ -139,9 +140,9 @@ class DGSRRegressor(FittedRegressor):
         What violations of units cost: the loss of a formula counts 1 + unit_penalty times their number. None
         keeps no formula that has any.
     warm_start : bool, default=False
-        Whether a further call of `fit` begins with the formulas and the decoder that the last one ended
-        with, and has a whole budget of its own; the columns and the library must be the same, the rows need
-        not.
+        Whether a further call of `fit` begins with the formulas that the last one ended with, and with its
+        decoder where that is refined, and has a whole budget of its own; the columns and the library must be
+        the same, the rows need not.
     checkpoint : str, path or None, default=None
         A file that the search is written to as it goes, at most every three seconds. The same call goes on
         from it, after a crash or with a larger budget; after a crash, with a budget of evaluations, the

@@ -55,8 +55,8 @@ class Evaluation(ABC):
     n_constants : int
         Constants that a program has room for.
     fits_constants : bool
-        Whether constants are fitted. Programs then improve from round to round: a round begins with the best
-        programs of the last one, and does not end at its first exact fit, which is seldom the simplest.
+        Whether constants are fitted. A round then does not end at its first exact fit, which is seldom the
+        simplest.
     random_shares : tuple of two floats
         Share of the new programs of a round that are random, where the configuration gives none, before and
         after the search first begins again.

@@ -1,4 +1,4 @@
-"""The generator of a search: it samples programs for the data, and its decoder learns from the best."""
+"""The generator of a search: it samples programs for the data, and its decoder may learn from the best."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _REFINED_AT_ONCE, _FEW_COLUMNS = 256, 12
 
 
 class Refinement:
-    """A copy of a generator that reads one data set, and whose decoder is refined.
+    """A copy of a generator that reads one data set, and whose decoder can be refined.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Algorithm 2 of the paper: sample, evolve, train the decoder on the best programs, and repeat.
+"""Algorithm 2 of the paper: sample, evolve, train the decoder on the best programs if asked, and repeat.
 
 === ========================================================== ======================
 1   load the pre-trained generator, which defines p_theta(f|D) `Search`
@@ -120,7 +120,7 @@ class Search:
 
     @property
     def generator(self) -> Generator | None:
-        """The generator whose decoder is refined."""
+        """The generator, whose decoder may be refined."""
         return None if self.refinement is None else self.refinement.generator
 
     @property
@@ -207,7 +207,7 @@ class Search:
         return refinement.sample(n, self.evaluation.n_constants, self.state, self._should_stop)
 
     def tell(self, sampled: Population) -> None:
-        """Do the rest of a round: evaluate, evolve, and train the decoder on the best programs.
+        """Do the rest of a round: evaluate, evolve, and train the decoder if it is refined.
 
         Whatever is evaluated may enter the archive, line 8.
         """
