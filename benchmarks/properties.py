@@ -22,6 +22,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from dgsr.benchmarking.environment import environment
 from dgsr.expressions import get_library
 from dgsr.expressions.constraints import Constraints
 from dgsr.generator.adaptation import adapted
@@ -110,6 +111,7 @@ def run(problem_name: str, method: str, seed: int, budget: int, forms: list[np.n
         "method": method,
         "seed": seed,
         "budget": budget,
+        "environment": environment(),
         "distinct": len(found),
         "restarts": search.restarts.n,
         "rounds": rounds,
