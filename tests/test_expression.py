@@ -257,3 +257,13 @@ def test_wrong_input_is_named():
     with_constants = get_library("koza-const", 1)
     with pytest.raises(ValueError, match="constants has 0 values"):
         Expression(with_constants, [with_constants.index["const"]])
+
+
+@pytest.mark.parametrize("text", ["0.05*sin(exp(x1) - sin(x2))", "sin(sqrt(x1) - exp(x2)) + x1"])
+def test_a_formula_has_one_form_however_many_sympy_has_made_before(text, monkeypatch):
+    def forms(n_dummies):
+        monkeypatch.setattr(sympy.Dummy, "_count", n_dummies)  # the number of the next one, and its name
+        expression = Expression.from_text(text, get_library("physics", 2))
+        return expression.sympy, expression.latex, expression.mathml
+
+    assert all(forms(n) == forms(50) for n in range(90, 101))

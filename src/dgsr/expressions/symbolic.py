@@ -60,6 +60,15 @@ _KNOWN = frozenset((*_BASIC, "pow", *FUNCTIONS))
 _UNDEFINED = (sympy.zoo, sympy.oo, -sympy.oo, sympy.nan)
 
 
+def placeholder(n: int) -> sympy.Dummy:
+    """Return the symbol for the hidden part number `n` of an expression.
+
+    sympy orders symbols by their names, and an unnamed one is named by how many there were before in the
+    process, so that the same formula would now be sin(a - b) and then -sin(b - a).
+    """
+    return sympy.Dummy(f"placeholder_{n:06d}")
+
+
 class _Builder:
     """Builds one expression at a bounded cost.
 
@@ -152,7 +161,7 @@ class _Builder:
         if part.is_Symbol or part.is_number or part in shown:
             return part
         if part not in self.placeholders:
-            self.placeholders[part] = sympy.Dummy()
+            self.placeholders[part] = placeholder(len(self.placeholders))
             self.hidden[self.placeholders[part]] = part
         return self.placeholders[part]
 

@@ -17,7 +17,7 @@ from sympy.printing.printer import Printer
 
 from dgsr.expressions.evaluation import Functions
 from dgsr.expressions.identifiers import spelled
-from dgsr.expressions.symbolic import rebuilt, to_sympy
+from dgsr.expressions.symbolic import placeholder, rebuilt, to_sympy
 from dgsr.expressions.trees import Tree, is_far, is_number, leaves, rewritten
 
 _DIGITS = 5
@@ -49,7 +49,7 @@ def _prepared(tree: Tree, functions: Functions) -> tuple[sympy.Expr, dict[Any, A
         if not (is_distance and is_far(node[2])):
             return node
         name = f"{node[1]} - {node[2]}"
-        symbols[name] = sympy.Dummy()
+        symbols[name] = placeholder(len(shown))
         shown[symbols[name]] = _Distance(symbols[node[1]], f"{float(node[2]):.12g}")
         return name
 
@@ -95,7 +95,7 @@ def _with_placeholders(expression: Any, shown: dict[Any, Any]) -> Any:
     if is_power or isinstance(expression, sympy.Function):
         for place in range(int(is_power), len(parts)):
             if not _is_plain(parts[place]):
-                symbol = sympy.Dummy()
+                symbol = placeholder(len(shown))
                 shown[symbol] = parts[place]
                 parts[place] = symbol
     if all(new is old for new, old in zip(parts, expression.args)):
