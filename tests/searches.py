@@ -63,13 +63,14 @@ def described(X, y):
 
 
 def measure_few_programs(monkeypatch, n):
-    """Have a training measure its generator by no more than `n` programs of each validation equation."""
+    """Have a training measure its generator by at most `n` programs of each equation, and draw no curves."""
     real = run_module.measure
 
     def measure(generator, held_out, n_programs, n_datasets):
         return real(generator, held_out, min(n_programs, n), n_datasets)
 
     monkeypatch.setattr(run_module, "measure", measure)
+    monkeypatch.setattr(run_module, "to_svg", lambda curves, equations: None)
 
 
 def log_prob(generator, population, X, y):

@@ -185,7 +185,7 @@ def test_given_formulas_the_progress_and_later_fits_speak_of_the_columns_as_give
         {"units": {"x1": "s", "x2": "m/s"}, "y_units": "m", "unitless_constants": True},
         {"nested": {"exp": {"sub": 0}}},
         {"library": Library("own", ("add", "mul", "sin"), True, 2)},
-        {"library": "koza"},
+        {"library": "koza", "look_up": False},
     ],
 )
 def test_nothing_is_moved_where_it_cannot_be_written(parameters):

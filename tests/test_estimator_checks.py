@@ -13,14 +13,17 @@ pytestmark = pytest.mark.search
 BUDGET = {"max_evaluations": 200, "batch_size": 50, "random_state": 0}
 
 
-@parametrize_with_checks([DGSRRegressor(**BUDGET), DGSRRegressor(generator=None, **BUDGET)])
+@parametrize_with_checks([DGSRRegressor(**BUDGET)])
 def test_scikit_learns_checks_pass(estimator, check):
     check(estimator)
 
 
 @pytest.mark.slow
 @parametrize_with_checks(
-    [DGSRRegressor(generator="untrained", library="koza-const", gp_generations=2, **BUDGET)]
+    [
+        DGSRRegressor(generator=None, **BUDGET),
+        DGSRRegressor(generator="untrained", library="koza-const", gp_generations=2, **BUDGET),
+    ]
 )
-def test_the_checks_pass_with_an_untrained_generator(estimator, check):
+def test_the_checks_pass_without_a_generator_and_with_an_untrained_one(estimator, check):
     check(estimator)

@@ -173,7 +173,23 @@ def test_a_context_is_tried_whether_or_not_the_one_before_it_can_be_inverted(fun
     np.testing.assert_allclose(values(KOZA, program[:n], columns), y, rtol=1e-9)
 
 
-@pytest.mark.parametrize("stage", STAGES, ids=lambda stage: stage.name)
+# The first stages, and one of every later kind in a short or a long context.
+QUICK = (
+    *(stage.name for stage in STAGES[:9]),
+    "join in two short contexts",
+    "sine of an operator on a join",
+    "sine of an operator in a short context",
+    "sine of an operator in a long context",
+)
+
+
+@pytest.mark.parametrize(
+    "stage",
+    [
+        pytest.param(stage, id=stage.name, marks=() if stage.name in QUICK else pytest.mark.slow)
+        for stage in STAGES
+    ],
+)
 def test_a_stage_finds_its_example(stage):
     """Alone, and over columns that are the same for all."""
     columns = table(seed=3)

@@ -81,7 +81,7 @@ def name(path: Path) -> str:
     return path.relative_to(ROOT).as_posix()
 
 
-SLOW = ("scaling_out.md", "pretrain_your_domain.py", "grid_search.py")
+SLOW = ("scaling_out.md", "budgets.md", "pretrain_your_domain.py", "grid_search.py")
 
 
 def marked(paths: list[Path]) -> list:

@@ -722,7 +722,15 @@ def test_shortening_makes_no_two_terms_equal():
     assert expression.latex.count("sqrt") == 2
 
 
-@pytest.mark.parametrize("number", [3, 0.1, np.int64(3), np.float64(0.1)])
+@pytest.mark.parametrize(
+    "number",
+    [
+        0.1,
+        np.int64(3),
+        pytest.param(3, marks=pytest.mark.slow),
+        pytest.param(np.float64(0.1), marks=pytest.mark.slow),
+    ],
+)
 def test_a_sympy_form_may_be_a_number(number):
     library = get_library("physics", 1).with_operator("same", lambda x: float(number), sympy=lambda x: number)
     expression = Expression(library, [library.index[name] for name in ("add", "same", "x1", "x1")])

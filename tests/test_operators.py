@@ -250,6 +250,7 @@ def test_a_function_that_is_compiled_already_can_be_an_operator():
     np.testing.assert_allclose(expression([[0.0], [2.0]]), [1.0, np.sin(2.0) / 2.0])
 
 
+@pytest.mark.slow
 def test_a_library_with_users_operators_survives_pickling_and_copying(X):
     expression = Expression.from_text(TEXT, LIBRARY)
     again = pickle.loads(pickle.dumps(expression))

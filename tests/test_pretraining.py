@@ -35,6 +35,7 @@ from dgsr.pretraining import (
 from dgsr.pretraining import run as run_module
 from dgsr.pretraining import trainer as trainer_module
 from dgsr.pretraining.conditioning_gap import draw_validation_set, measure
+from dgsr.pretraining.curves import to_svg
 from dgsr.pretraining.decontamination import Decontamination, benchmark_decontamination, comparable
 from dgsr.pretraining.prior import DrawnDataSets, Prior
 from dgsr.pretraining.stream import Batch
@@ -530,25 +531,31 @@ def test_pretraining_leaves_global_random_state_alone(tmp_path):
 
 
 @pytest.fixture(scope="module")
-def trained():
-    """A tiny generator after 300 steps of cross-entropy, with its losses and its held-out equations."""
+def held_out():
+    """Equations that no training sees."""
     generator = Generator.untrained(LIBRARY, TINY, Constraints(1, 8), 0)
-    held_out = draw_validation_set(generator, PRIOR, NOTHING, 40, seed=0)
+    return draw_validation_set(generator, PRIOR, NOTHING, 40, seed=0)
+
+
+@pytest.fixture(scope="module")
+def trained(held_out):
+    """A tiny generator after 300 steps of cross-entropy, with its losses and its figures before and after."""
+    generator = Generator.untrained(LIBRARY, TINY, Constraints(1, 8), 0)
     before = measure(generator, held_out, 50, 40)
     settings = PretrainingConfig(
         steps=300, n_datasets=64, n_groups=2, max_samples=60, learning_rate=0.01, warmup=5
     )
     trainer = Trainer(generator, PRIOR, settings, NOTHING, 0)
     losses = [trainer.run_step() for _ in range(300)]
-    return SimpleNamespace(
-        losses=losses, before=before, after=measure(generator.eval(), held_out, 50, 40), held_out=held_out
-    )
+    return SimpleNamespace(losses=losses, before=before, after=measure(generator.eval(), held_out, 50, 40))
 
 
+@pytest.mark.slow
 def test_cross_entropy_training_lowers_the_loss(trained):
     assert np.mean(trained.losses[-20:]) < 0.7 * np.mean(trained.losses[:5])
 
 
+@pytest.mark.slow
 def test_an_untrained_generator_has_no_conditioning_gap_and_a_trained_one_has(trained):
     def gaps(figures):
         return [figures[f"{name}_right"] - figures[f"{name}_wrong"] for name in ("log_likelihood", "reward")]
@@ -564,10 +571,10 @@ def test_an_untrained_generator_has_no_conditioning_gap_and_a_trained_one_has(tr
     assert trained.after["hit_1"] <= trained.after["hit_10"]
 
 
-def test_the_figures_are_those_of_a_generator_that_knows_the_answers(trained, monkeypatch):
+def test_the_figures_are_those_of_a_generator_that_knows_the_answers(held_out, monkeypatch):
     """One that writes the true program of the encoding it is given; here the encoding is its number."""
     generator = Generator.untrained(LIBRARY, TINY, Constraints(1, 8), 0)
-    drawn = trained.held_out.drawn
+    drawn = held_out.drawn
     numbers = torch.arange(40.0).view(40, 1, 1)
     monkeypatch.setattr(generator, "encode", lambda X, y, d: Encoding(numbers))
 
@@ -584,7 +591,7 @@ def test_the_figures_are_those_of_a_generator_that_knows_the_answers(trained, mo
 
     monkeypatch.setattr(generator, "sample_encoded", answer)
     monkeypatch.setattr(generator, "log_probs", log_probs)
-    figures = measure(generator, trained.held_out, 10, 40)
+    figures = measure(generator, held_out, 10, 40)
     assert figures["log_likelihood_right"] == -0.5
     assert figures["log_likelihood_wrong"] == -7.0
     assert figures["reward_right"] == 1.0
@@ -593,20 +600,20 @@ def test_the_figures_are_those_of_a_generator_that_knows_the_answers(trained, mo
     assert figures["hit_100_wrong"] < 0.2
 
 
-def test_held_out_equations_are_never_trained_on(trained):
-    excluded = trained.held_out.added_to(NOTHING)
+def test_held_out_equations_are_never_trained_on(held_out):
+    excluded = held_out.added_to(NOTHING)
     assert len(excluded.values) > 10
     drawn = PRIOR.draw(5000, 5, 2, LIBRARY, Constraints(1, 8), new_state(1), excluded)
     fresh = np.random.default_rng(0).uniform(1.0, 3.0, (7, 2))
-    theirs = trained.held_out.drawn.programs.predict(fresh)
+    theirs = held_out.drawn.programs.predict(fresh)
     ours = drawn.programs.predict(fresh)
     assert not np.isclose(ours[:, None], theirs[None], rtol=1e-9).all(axis=-1).any()
 
 
-def test_a_validation_set_is_the_same_for_the_same_seed(trained):
+def test_a_validation_set_is_the_same_for_the_same_seed(held_out):
     generator = Generator.untrained(LIBRARY, TINY, Constraints(1, 8), 7)
     again = conditioning_gap.draw_validation_set(generator, PRIOR, NOTHING, 40, seed=0)
-    np.testing.assert_array_equal(again.drawn.y, trained.held_out.drawn.y)
+    np.testing.assert_array_equal(again.drawn.y, held_out.drawn.y)
 
 
 # Libraries with constants.
@@ -689,6 +696,7 @@ def test_a_generator_with_constants_is_trained_with_defaults_of_its_own(tmp_path
 
 
 def test_a_training_needs_no_matplotlib(tmp_path, monkeypatch):
+    monkeypatch.setattr(run_module, "to_svg", to_svg)
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     run(tmp_path, steps=2)
     assert not (tmp_path / CURVES).exists()
@@ -696,7 +704,9 @@ def test_a_training_needs_no_matplotlib(tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
-def test_the_curves_are_drawn_as_the_training_goes(tmp_path):
+def test_the_curves_are_drawn_as_the_training_goes(tmp_path, monkeypatch):
+    monkeypatch.setattr(run_module, "to_svg", to_svg)
+
     class Enough(Exception):
         pass
 

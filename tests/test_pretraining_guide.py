@@ -343,7 +343,8 @@ def lines_of(svg):
 TITLES = ["nats of the true program", "share found in the first samples", "nats of the parent-child pairs"]
 
 
-def test_the_curves_of_a_guide_stand_beside_those_of_the_decoder(tmp_path):
+def test_the_curves_of_a_guide_stand_beside_those_of_the_decoder(tmp_path, monkeypatch):
+    monkeypatch.setattr("dgsr.pretraining.run.to_svg", to_svg)
     run(tmp_path)
     texts, lines, width = lines_of((tmp_path / CURVES).read_text())
     curves = json.loads((tmp_path / CARD).read_text())["curves"]

@@ -33,6 +33,7 @@ from dgsr.reporting.facts import snippet
 from dgsr.reporting.numbers import number, share_explained
 
 ABSORPTION = Path(__file__).parents[1] / "examples" / "data" / "absorption.csv"
+SLOW = pytest.mark.slow
 ODD_NAMES = ["<b>&\"'", "</script><script>alert(1)</script>"]
 BROWSER_OPTIONS = [
     "--no-sandbox",
@@ -649,13 +650,13 @@ def test_on_paper_the_page_is_light_and_the_whole_table_is_there(visit, thirty, 
     assert not seen.page.locator("#copy").is_visible()
 
 
-@pytest.mark.parametrize("width", [320, 390, 820, 1600])
+@pytest.mark.parametrize("width", [320, pytest.param(390, marks=SLOW), pytest.param(820, marks=SLOW), 1600])
 def test_the_page_is_never_wider_than_the_window(visit, thirty, tmp_path, width):
     seen = visit(thirty.write(tmp_path / "thirty.html", target="absorption"), width=width)
     assert seen.page.evaluate("document.documentElement.scrollWidth") <= width
 
 
-@pytest.mark.parametrize("width", [390, 1280])
+@pytest.mark.parametrize("width", [pytest.param(390, marks=SLOW), 1280])
 def test_a_formula_wider_than_its_card_scrolls_to_its_end_also_by_the_keyboard(
     visit, thirty, absorption_page, tmp_path, width
 ):

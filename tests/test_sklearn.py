@@ -32,11 +32,16 @@ def small(**parameters):
     return DGSRRegressor(**{"generator": None, "max_evaluations": 2_000, "random_state": 0, **parameters})
 
 
+@pytest.fixture(scope="module")
+def fitted():
+    return small().fit(X, Y)
+
+
 @pytest.mark.parametrize("frame", [pd.DataFrame, polars.DataFrame])
-def test_frames_give_the_formula_their_names(frame):
+def test_frames_give_the_formula_their_names(frame, fitted):
     table = frame({"a mass": X[:, 0], "x_{1}": X[:, 1]})
     model = small().fit(table, Y)
-    np.testing.assert_array_equal(model.predict(table), small().fit(X, Y).predict(X))
+    np.testing.assert_array_equal(model.predict(table), fitted.predict(X))
     assert {str(symbol) for symbol in model.sympy_expr_.free_symbols} <= {"a mass", "x_{1}"}
     assert list(model.feature_names_in_) == ["a mass", "x_{1}"]
     assert "a mass" in str(model.pareto_front_)
@@ -142,27 +147,24 @@ def test_numbers_written_as_text_and_nullable_numbers_are_numbers():
 # --- another candidate, and another rule ----------------------------------------------------------
 
 
-def test_another_candidate_predicts_by_its_number():
-    model = small().fit(X, Y)
-    for i, candidate in enumerate(model.pareto_front_):
-        np.testing.assert_array_equal(model.predict(X, index=i), candidate.expression(X))
-    np.testing.assert_array_equal(model.predict(X, index=-1), model.predict(X, index="accuracy"))
-    np.testing.assert_array_equal(model.predict(X, index="mdl"), model.predict(X))
+def test_another_candidate_predicts_by_its_number(fitted):
+    for i, candidate in enumerate(fitted.pareto_front_):
+        np.testing.assert_array_equal(fitted.predict(X, index=i), candidate.expression(X))
+    np.testing.assert_array_equal(fitted.predict(X, index=-1), fitted.predict(X, index="accuracy"))
+    np.testing.assert_array_equal(fitted.predict(X, index="mdl"), fitted.predict(X))
 
 
 @pytest.mark.parametrize("rule", ["mdl", "bic", "score", "accuracy"])
-def test_a_rule_chooses_what_it_would_have_chosen_in_the_fit(rule):
-    np.testing.assert_array_equal(
-        small().fit(X, Y).predict(X, index=rule), small(selection=rule).fit(X, Y).predict(X)
-    )
+def test_a_rule_chooses_what_it_would_have_chosen_in_the_fit(rule, fitted):
+    np.testing.assert_array_equal(fitted.predict(X, index=rule), small(selection=rule).fit(X, Y).predict(X))
 
 
-def test_held_out_rows_choose_only_where_there_are_some():
+def test_held_out_rows_choose_only_where_there_are_some(fitted):
     model = small(selection="holdout").fit(X, Y)
     np.testing.assert_array_equal(model.predict(X, index="holdout"), model.predict(X))
     assert len(model.pareto_front_[1:].held_out) == len(model.pareto_front_) - 1
     with pytest.raises(ValueError, match="selection='holdout'"):
-        small().fit(X, Y).predict(X, index="holdout")
+        fitted.predict(X, index="holdout")
 
 
 def test_of_a_few_rows_none_are_held_out_and_the_lowest_loss_chooses():
@@ -171,9 +173,9 @@ def test_of_a_few_rows_none_are_held_out_and_the_lowest_loss_chooses():
 
 
 @pytest.mark.parametrize("index", [99, -99, 1.5, "best"])
-def test_a_candidate_that_is_not_there_is_refused(index):
+def test_a_candidate_that_is_not_there_is_refused(index, fitted):
     with pytest.raises(ValueError, match=r"index=|selection="):
-        small().fit(X, Y).predict(X, index=index)
+        fitted.predict(X, index=index)
 
 
 # --- going on -------------------------------------------------------------------------------------
@@ -187,7 +189,7 @@ def test_a_warm_start_goes_on_from_the_formulas_of_the_last_fit(library, generat
     model = small(library=library, generator=generator, warm_start=True, **settings).fit(X, Y)
     losses, lowest = [model.pareto_front_[-1].loss], [model._last_fit.search["archive"]["nmse"].min()]
     model.set_params(max_evaluations=2_000)
-    for _ in range(5):
+    for _ in range(3):
         model.fit(X, Y)
         losses.append(model.pareto_front_[-1].loss)
         lowest.append(model._last_fit.search["archive"]["nmse"].min())
@@ -302,8 +304,8 @@ def test_the_picture_of_a_pipeline_or_a_search_has_the_formula_below_the_name():
     assert captions(pipeline)[-1] == f"{formula}; `&lt;b&gt;`"
 
 
-def test_a_front_is_a_table_in_text_and_html():
-    front = small().fit(X, Y).pareto_front_
+def test_a_front_is_a_table_in_text_and_html(fitted):
+    front = fitted.pareto_front_
     lines = str(front).splitlines()
     assert lines[0].split() == ["complexity", "bits", "loss", "leave-one-out", "formula"]
     assert [int(line.split()[0]) for line in lines[1:]] == list(range(len(front)))
@@ -312,9 +314,8 @@ def test_a_front_is_a_table_in_text_and_html():
     assert list(front.to_frame().columns) == [*numbers, "standard_errors", "formula"]
 
 
-def test_a_copy_has_other_names_of_the_features():
-    model = small().fit(X, Y)
-    named = model.with_feature_names(["mass", "time"])
+def test_a_copy_has_other_names_of_the_features(fitted):
+    named = fitted.with_feature_names(["mass", "time"])
     assert {str(s) for s in named.sympy_expr_.free_symbols} <= {"mass", "time"}
-    np.testing.assert_array_equal(named.predict(X), model.predict(X))
-    assert "mass" not in str(model.pareto_front_)
+    np.testing.assert_array_equal(named.predict(X), fitted.predict(X))
+    assert "mass" not in str(fitted.pareto_front_)

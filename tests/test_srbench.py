@@ -237,6 +237,7 @@ def test_the_alarm_passes_through_fit_and_leaves_the_best_formula_so_far(submiss
     np.testing.assert_allclose(values_of(submission.model(est, X), X), prediction, rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_the_whole_fit_ends_within_max_time(submission):
     X, y = noise(2000)
     est = quick(submission, max_evaluations=500).fit(X, y)  # compiles

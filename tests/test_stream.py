@@ -123,6 +123,7 @@ def test_tables_of_more_than_the_usual_columns_are_fewer_the_more_they_have():
     assert shares[11] == pytest.approx(shares[5] / 2**4)
     assert shares.sum() == pytest.approx(1.0)
     config = PretrainingConfig(n_datasets=8, n_groups=1, usual_columns=1)
-    columns = [new_stream(config)[number].n_variables for number in range(60)]
+    stream = new_stream(config)
+    columns = [stream[number].n_variables for number in range(60)]
     assert columns.count(1) > 45
     assert max(columns) > 1
