@@ -26,7 +26,7 @@ INTRODUCTION = f"""# Tables by one command
 
 This page is made by `python docs/benchmark_tables.py` from the files in `{FOLDER}`,
 which have a line of JSON per run. `nox -s tables -- --hours 2` goes on with all tables for two hours, the
-command above a table with that one.
+command above a table with that one, both in a checkout of the commit that the table names.
 
 - *Found* is the number of problems whose law more than half of the seeds found. *Recovery* is the mean over
   problems of the share of the seeds that found it. Its 95% interval is Wilson's with the problem as the unit,

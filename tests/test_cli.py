@@ -899,9 +899,8 @@ def test_a_bad_file_ends_the_program_with_one_line_and_code_2(write):
 
 @pytest.mark.search
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no signals to send to one process")
-@pytest.mark.parametrize(
-    ("number", "code"), [(signal.SIGINT, 130), pytest.param(signal.SIGTERM, 143, marks=pytest.mark.slow)]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_a_fit_that_is_interrupted_prints_the_best_so_far(areas, number, code):
     # A shell may have started the tests with SIGINT ignored; a terminal does not start dgsr so.
     heard = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "

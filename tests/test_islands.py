@@ -127,7 +127,7 @@ def test_a_grid_search_starts_no_processes_of_its_islands(tmp_path):
     assert parents == {str(os.getpid())}
 
 
-@pytest.mark.parametrize("max_evaluations", [100, 12_000, 12_001])
+@pytest.mark.parametrize("max_evaluations", [100, pytest.param(12_000, marks=pytest.mark.slow), 12_001])
 def test_the_islands_share_one_budget(max_evaluations):
     model = in_turns(small(max_evaluations=max_evaluations, tolerance=0.0))
     assert model.n_evaluations_ == max_evaluations

@@ -231,7 +231,15 @@ def test_the_difference_at_the_edge_of_a_domain_is_that_of_one_side():
     assert np.isnan(result[2])
 
 
-@pytest.mark.parametrize("function", [gauss, picky, lambda x: 1.0 if x > 0.0 else 0.0, lambda x: x > 0.0])
+@pytest.mark.parametrize(
+    "function",
+    [
+        gauss,
+        lambda x: 1.0 if x > 0.0 else 0.0,
+        pytest.param(picky, marks=pytest.mark.slow),
+        pytest.param(lambda x: x > 0.0, marks=pytest.mark.slow),
+    ],
+)
 def test_what_is_not_finite_stays_so_whatever_a_users_operator_makes_of_it(function):
     library = get_library("koza", 1).with_operator("own", function)
     X = np.array([[4.0], [np.inf], [-np.inf], [np.nan], [9.0]])

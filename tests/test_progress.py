@@ -24,8 +24,8 @@ from dgsr.reporting.progress import shown
 def fit(**parameters):
     X = np.random.default_rng(0).uniform(0.5, 2.0, (30, 2))
     y = X[:, 0] * np.exp(-X[:, 1]) + 0.05 * np.sin(7.0 * X[:, 0])
-    settings = {"generator": None, "max_evaluations": 30_000, "random_state": 0, **parameters}
-    return DGSRRegressor(**settings).fit(X, y)
+    settings = {"generator": None, "max_evaluations": 30_000, "random_state": 0, "look_up": False}
+    return DGSRRegressor(**settings | parameters).fit(X, y)
 
 
 def test_silence_is_silent(capsys):

@@ -80,16 +80,11 @@ SETTINGS = {
         **{"library": "koza", "look_up": False, "generator": "tiny", "refine": True, "n_jobs": 2}
     },
 }
+LONG = ("exact search", "constants", "three passes", "refined decoder")
 
 
 @pytest.mark.parametrize("n_rounds", [1, pytest.param(5, marks=SLOW)])
-@pytest.mark.parametrize(
-    "name",
-    [
-        pytest.param(n, marks=SLOW if n in ("exact search", "three passes", "constants") else ())
-        for n in SETTINGS
-    ],
-)
+@pytest.mark.parametrize("name", [pytest.param(n, marks=SLOW if n in LONG else ()) for n in SETTINGS])
 def test_a_fit_that_was_killed_ends_as_if_it_had_not_been(name, n_rounds, tmp_path, monkeypatch):
     monkeypatch.setattr("dgsr.search.islands._MOST_ROUNDS", 1)
     monkeypatch.setattr("dgsr.search.islands.Parallel", partial(Parallel, backend="sequential"))
