@@ -151,7 +151,8 @@ _PEERS_NOTE = (
 _DRAWN: dict[str, Any] = {
     "seeds": 1, "max_time": 5.0, "budget": 10**9, "n_problems": 200, "draw_seed": 0xAA75311F,
 }  # fmt: skip
-_LONGER = _DRAWN | {"max_time": 15.0, "settings": (Setting(), Setting(0.01)), "methods": PAIRED_METHODS}
+_NOISY = _DRAWN | {"settings": (Setting(0.01), Setting(0.05)), "note": _DRAWN_NOISE_NOTE}
+_LONGER = _NOISY | {"max_time": 15.0, "settings": (Setting(), Setting(0.01)), "methods": PAIRED_METHODS}
 _DRAWN_KOZA = _DRAWN | {"draw_seed": 0xF4D3B3A7}
 # Of the equations that the paper draws from its prior, as many as fit; ours have the same seed as above.
 _EXTENDED = _DRAWN_KOZA | {
@@ -189,10 +190,9 @@ TABLES: dict[str, Table] = {
         Table("drawn_laws", "Laws drawn afresh", ("drawn:laws",), **_DRAWN),
         Table("laws", "Laws of textbooks, 60 in no benchmark", ("laws",), seeds=1, max_time=15.0,
               settings=(Setting(), Setting(0.01)), note=_NOISE_NOTE),
-        Table("drawn_laws_noise", "Laws drawn afresh, noise", ("drawn:laws",), **_DRAWN,
-              settings=(Setting(0.01), Setting(0.05)), note=_DRAWN_NOISE_NOTE),
+        Table("drawn_laws_noise", "Laws drawn afresh, noise", ("drawn:laws",), **_NOISY),
         Table("drawn_physics_noise", "Equations with constants, drawn afresh, noise", ("drawn:physics",),
-              **_DRAWN, settings=(Setting(0.01), Setting(0.05)), note=_DRAWN_NOISE_NOTE),
+              **_NOISY),
         Table("feynman_additional", "Feynman, 32 more", ("feynman_additional",), seeds=3,
               published=_paper((67.81, 4.6, 318_042), (67.81, 3.0, 328_499),
                                source="DGSR paper, table of additional Feynman")),
@@ -235,10 +235,9 @@ TABLES: dict[str, Table] = {
               note=f"{_SRBENCH_NOTE} {_NOISE_NOTE}"),
         Table("srbench_peers", "SRBench, 133 laws, beside peers", ("srbench_feynman", "strogatz"), seeds=1,
               max_time=15.0, budget=10**9, methods=PEER_METHODS, note=_PEERS_NOTE),
-        Table("drawn_laws_longer", "Laws drawn afresh, 15 s", ("drawn:laws",),
-              **_LONGER, note=_DRAWN_NOISE_NOTE),
+        Table("drawn_laws_longer", "Laws drawn afresh, 15 s", ("drawn:laws",), **_LONGER),
         Table("drawn_physics_longer", "Equations with constants, drawn afresh, 15 s", ("drawn:physics",),
-              **_LONGER, note=_DRAWN_NOISE_NOTE),
+              **_LONGER),
         Table("drawn_laws_peers", "Laws drawn afresh, beside peers", ("drawn:laws",), **_DRAWN,
               methods=PEER_METHODS, note=_PEERS_NOTE),
     )
