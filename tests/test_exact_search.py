@@ -173,9 +173,10 @@ def test_a_context_is_tried_whether_or_not_the_one_before_it_can_be_inverted(fun
     np.testing.assert_allclose(values(KOZA, program[:n], columns), y, rtol=1e-9)
 
 
-# The first stages, and one of every later kind in a short or a long context.
+# The first stages, and later ones with an operator outside, with one inside, and with two contexts.
 QUICK = (
     *(stage.name for stage in STAGES[:9]),
+    "operator on a plain join in one context",
     "join in two short contexts",
     "sine of an operator on a join",
     "sine of an operator in a short context",
