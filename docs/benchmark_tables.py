@@ -54,7 +54,7 @@ those that no run found.
 | `generator` | network and evolution, and nothing looked up: neither exact search nor laws of two terms |
 | `gp` | evolution alone |
 | `blind` | `generator` whose encoder returns its mean over other data sets |
-| `untrained` | `generator` with the paper's network and random weights: no guide, and a decoder that is refined |
+| `untrained` | the paper's network with random weights: it has no guide, and its decoder is refined |
 | `pqt`, `vpg`, `risk-seeking` | `generator` whose decoder is refined during the search, by that objective |
 | `pqt-alone`, `vpg-alone`, `risk-seeking-alone`, `untrained-alone` | the same without evolution |
 | `sampled` | samples of the network alone: neither evolution nor refinement |

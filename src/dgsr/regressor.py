@@ -68,7 +68,7 @@ class DGSRRegressor(FittedRegressor):
         to 40 s once after an installation, starting the processes of `n_jobs` and finishing the front do
         not count.
     batch_size : int, default=500
-        Programs sampled in a round.
+        Programs that a round begins with: the best of the last round, sampled and random ones.
     objective : {"pqt", "risk-seeking", "vpg"}, default="pqt"
         How the decoder is refined: by priority queue training, a risk-seeking or a vanilla policy gradient.
     refine : bool or "auto", default="auto"
