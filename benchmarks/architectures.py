@@ -21,7 +21,6 @@ from typing import NamedTuple
 import numpy as np
 import torch
 from _architectures import LSTMGenerator, PlainGenerator
-from generators import figures
 from objectives import (
     BUDGET,
     LIBRARY,
@@ -30,6 +29,7 @@ from objectives import (
     SEEDS,
     arguments_of,
     evaluations,
+    figures,
     line_of,
 )
 
@@ -123,7 +123,7 @@ def main() -> None:
             row = rows[name] = about | {"hits": [], "evaluations": {}}
         hits, needed = row["hits"], row["evaluations"]
         for d in VARIABLES[len(hits) :]:
-            hits.append({"n_variables": d, **figures(generator, PRIOR, d, arguments.equations)})
+            hits.append({"n_variables": d, **figures(generator, d, arguments.equations)})
             arguments.out.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
         for problem_set in SETS:
             own = needed.setdefault(problem_set, {})

@@ -22,13 +22,14 @@ from typing import Any
 
 import numpy as np
 import torch
-from generators import figures
 
 from dgsr.benchmarking import is_recovered
 from dgsr.expressions import get_library
 from dgsr.generator.checkpoints import load_generator
 from dgsr.generator.generator import Generator
 from dgsr.pretraining import PRETRAINING_CONFIGS, pretrain
+from dgsr.pretraining.conditioning_gap import draw_validation_set, measure
+from dgsr.pretraining.decontamination import benchmark_decontamination
 from dgsr.pretraining.prior import Prior
 from dgsr.problems import load_set
 from dgsr.problems.problem import Problem
@@ -37,6 +38,8 @@ from dgsr.regressor import DGSRRegressor
 LIBRARY, N_VARIABLES = "koza", 5
 VARIABLES = (1, 2, 3, 5, 9, 12)
 SEEDS, BUDGET = (0, 1, 2), 300_000
+#: Seed of the equations of the figures.
+SEED = 20_261_121
 #: The equations of all trainings and of the figures, whichever network is trained.
 PRIOR = Prior.varied_for(get_library(LIBRARY, N_VARIABLES), N_VARIABLES)
 
@@ -64,6 +67,14 @@ def train(name: str, minutes: float, work: Path) -> Generator:
         usual = {"max_time": 60.0 * minutes, "n_validation": 16, "prior": PRIOR}
         pretrain(LIBRARY, N_VARIABLES, out, **usual | settings)
     return load_generator(out)
+
+
+def figures(generator: Generator, n_variables: int, n_equations: int) -> dict[str, float]:
+    """Return what `measure` says of a generator on new equations, which are no problem of any set."""
+    generator = generator.with_variables(n_variables)
+    excluded = benchmark_decontamination(generator.library, generator.constraints)
+    held_out = draw_validation_set(generator, PRIOR, excluded, n_equations, SEED, n_variables)
+    return measure(generator, held_out, n_programs=1000, n_datasets=n_equations)
 
 
 def evaluations(generator: Generator, problem: Problem, seed: int) -> int:
@@ -145,7 +156,7 @@ def main() -> None:
         counts = [d for d in VARIABLES if d <= N_VARIABLES or reads_any]
         row.setdefault("hits", [])
         for d in counts[len(row["hits"]) :]:
-            row["hits"].append({"n_variables": d, **figures(generator, PRIOR, d, arguments.equations)})
+            row["hits"].append({"n_variables": d, **figures(generator, d, arguments.equations)})
             arguments.out.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
         if "search" not in row:
             row["search"] = in_the_search(generator)

@@ -143,7 +143,7 @@ def test_finished_measurements_are_kept_and_those_of_a_shorter_training_replaced
         trainer.step = steps[0]
         return trainer
 
-    def figures(generator, prior, d, n_equations):
+    def figures(generator, d, n_equations):
         measured.append((type(generator).__name__, d))
         names = [f"log_likelihood_{given}" for given in ("right", "wrong", "none")]
         return dict.fromkeys(

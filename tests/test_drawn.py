@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+from dataclasses import replace
 from functools import cache
 from itertools import product
 from math import comb
@@ -19,7 +20,10 @@ from dgsr.benchmarking.environment import _commit
 from dgsr.benchmarking.fits import _warm
 from dgsr.benchmarking.pairs import compare, mcnemar, summarise_methods, tables, to_markdown
 from dgsr.cli import app
+from dgsr.expressions import Expression
+from dgsr.generator.sampling import Samples
 from dgsr.pareto import Candidate
+from dgsr.population import Population
 
 
 def same(a, b):
@@ -346,3 +350,39 @@ def test_options_of_drawn_sets_are_refused_for_others():
     result = CliRunner().invoke(app, ["bench", "nguyen", "--problems", "3"])
     assert result.exit_code == 2
     assert result.stderr.startswith("error: --problems 3 is for drawn sets")
+
+
+# --- the network alone ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("noise", "factor", "first"), [(0.0, 1.0, 3), (0.01, 1.0, 3), (0.01, 2.0, None)])
+def test_the_network_alone_is_judged_by_its_first_sample_that_is_the_law(
+    benchmark, monkeypatch, noise, factor, first
+):
+    alone = benchmark("network_alone")
+    [problem] = draw_problems("koza", 3, 5, ["koza-drawn-5-002"])  # three columns, no constants
+    truth, library = problem.truth, problem.truth.library
+
+    def sample_encoded(encoding, n, grammar, state):
+        written = [[library.first_variable]] * n
+        written[2] = written[4] = list(truth.tokens)
+        tokens = np.zeros((n, grammar.max_length), dtype=np.int64)
+        for row, program in zip(tokens, written, strict=True):
+            row[: len(program)] = program
+        return Samples(tokens, np.array([len(program) for program in written]), np.zeros(n))
+
+    monkeypatch.setattr(alone.shipped("koza"), "sample_encoded", sample_encoded)
+    # Without constants a program has the scale of the law, so that twice the values are another law.
+    problem = replace(problem, y=factor * problem.y)
+    record = alone.Sampling(problem, noise, "generator").record()
+    assert (record["first"], record["distinct"], record["columns"]) == (first, 2, 3)
+
+
+def test_the_network_alone_fits_constants_before_it_judges(benchmark):
+    fitted = benchmark("network_alone").fitted
+    [problem] = draw_problems("laws", 1, 5)
+    data = problem.sample()
+    data = data._replace(y_train=3.0 * data.X_train[:, 0] - 2.0)
+    library = problem.truth.library
+    values = fitted(Population.from_expressions([Expression.from_text("x1", library)]), data)
+    np.testing.assert_allclose(values, [3.0 * data.X_test[:, 0] - 2.0], atol=1e-9)
