@@ -100,7 +100,7 @@ def run(problem_name: str, method: str, seed: int, budget: int, forms: list[np.n
         if search.generator is not None:
             with torch.no_grad():
                 scored = search.generator.log_probs(
-                    search.refinement.encoding, tokens, lengths, search.grammar
+                    search.conditioned.encoding, tokens, lengths, search.grammar
                 )
             entry["log_likelihood"] = float(scored.programs[0].logsumexp(0))
             entry["valid"] = float(np.isfinite(sampled.nmse(dataset)).mean())

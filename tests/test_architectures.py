@@ -17,8 +17,8 @@ from dgsr.kernels.grammar import are_valid
 from dgsr.kernels.random import new_state
 from dgsr.population import DataSet
 from dgsr.pretraining.config import PretrainingConfig
+from dgsr.search.conditioned import ConditionedGenerator
 from dgsr.search.config import SearchConfig
-from dgsr.search.refinement import Refinement
 
 LIBRARY, CONSTRAINTS = get_library("koza", 2), Constraints()
 
@@ -84,17 +84,17 @@ def test_a_seed_decides_what_the_lstm_samples(lstm):
 def test_refinement_makes_the_queue_likelier_under_a_copy_of_the_lstm(lstm):
     X, y = (values[0] for values in data_sets(1))
     data, grammar = DataSet.from_arrays(X, y), lstm.grammar(2)
-    refinement = Refinement(lstm, data, LIBRARY, grammar, SearchConfig(objective="pqt"), seed=0)
+    conditioned = ConditionedGenerator(lstm, data, LIBRARY, grammar, SearchConfig(objective="pqt"), seed=0)
     queue = lstm.sample(X, y, 5)
 
     def log_probs(generator):
         with torch.no_grad():
-            return generator.log_probs(refinement.encoding, queue.tokens, queue.lengths, grammar).programs
+            return generator.log_probs(conditioned.encoding, queue.tokens, queue.lengths, grammar).programs
 
     before = log_probs(lstm)
     for _ in range(5):
-        refinement.refine(queue, queue, np.ones(5), lambda: False)
-    assert log_probs(refinement.generator).mean() > before.mean() + 0.01
+        conditioned.refine(queue, queue, np.ones(5), lambda: False)
+    assert log_probs(conditioned.generator).mean() > before.mean() + 0.01
     torch.testing.assert_close(log_probs(lstm), before)
 
 

@@ -287,9 +287,9 @@ def test_a_guided_decoder_writes_in_every_round_and_is_refined_where_that_pays(
     library, refine, refines, monkeypatch
 ):
     search = small(guided_generator(library), library=library, batch_size=20, refine=refine, patience=0)
-    sampled, refined, sample = [], [], search.refinement.sample
-    monkeypatch.setattr(search.refinement, "sample", lambda n, *rest: sampled.append(n) or sample(n, *rest))
-    monkeypatch.setattr(search.refinement, "refine", lambda *_: refined.append(1))
+    sampled, refined, sample = [], [], search.conditioned.sample
+    monkeypatch.setattr(search.conditioned, "sample", lambda n, *rest: sampled.append(n) or sample(n, *rest))
+    monkeypatch.setattr(search.conditioned, "refine", lambda *_: refined.append(1))
     search.glance()
     assert sampled == [20]
     rounds(search, 2)
@@ -301,7 +301,7 @@ def test_a_guided_decoder_writes_in_every_round_and_is_refined_where_that_pays(
 def test_a_guided_decoder_is_refined_where_no_evolution_can_follow_the_guide(monkeypatch):
     search = small(guided_generator(), batch_size=20, generations=0, patience=0)
     refined = []
-    monkeypatch.setattr(search.refinement, "refine", lambda *_: refined.append(1))
+    monkeypatch.setattr(search.conditioned, "refine", lambda *_: refined.append(1))
     rounds(search, 2)
     assert len(refined) == 2
 
@@ -312,7 +312,7 @@ def test_without_a_guide_the_decoder_is_refined(refine, monkeypatch):
     plain = Generator.untrained(get_library("koza-const", 2), rows, LIMITS, 0).eval()
     search = small(plain, library="koza-const", batch_size=20, refine=refine, patience=0)
     refined = []
-    monkeypatch.setattr(search.refinement, "refine", lambda *_: refined.append(1))
+    monkeypatch.setattr(search.conditioned, "refine", lambda *_: refined.append(1))
     rounds(search, 2)
     assert len(refined) == 2
 
@@ -327,7 +327,7 @@ def test_the_guide_reads_the_rows_that_the_decoder_reads(monkeypatch):
     search = small(made, seed=7)
     (_, _, seed), encoding = read  # the data are read once
     assert seed == 7
-    assert encoding is search.refinement.encoding
+    assert encoding is search.conditioned.encoding
     expected = Guidance(search.grammar, made.library, real(encoding))
     np.testing.assert_array_equal(search._guided.weight, expected.grammar(0).weight)
 

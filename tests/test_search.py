@@ -181,9 +181,9 @@ def test_constants_are_fitted_alike_however_many_programs_are_evaluated_at_a_tim
 @pytest.mark.parametrize("at_once", [32, 64])
 def test_sampling_few_programs_at_a_time_changes_nothing(monkeypatch, at_once):
     settings = {"batch_size": 150, "random_share": 0.0}
-    monkeypatch.setattr("dgsr.search.refinement._SAMPLED_AT_ONCE", 150)
+    monkeypatch.setattr("dgsr.search.conditioned._SAMPLED_AT_ONCE", 150)
     expected = small(**settings).ask()
-    monkeypatch.setattr("dgsr.search.refinement._SAMPLED_AT_ONCE", at_once)
+    monkeypatch.setattr("dgsr.search.conditioned._SAMPLED_AT_ONCE", at_once)
     assert_equal_populations(small(**settings).ask(), expected)
 
 
@@ -422,7 +422,7 @@ def test_the_decoder_is_refined_and_the_encoder_is_not():
 @pytest.mark.parametrize("objective", OBJECTIVES)
 def test_the_gradient_of_parts_is_that_of_the_whole(objective, monkeypatch):
     def gradients(at_once):
-        monkeypatch.setattr("dgsr.search.refinement._REFINED_AT_ONCE", at_once)
+        monkeypatch.setattr("dgsr.search.conditioned._REFINED_AT_ONCE", at_once)
         search = rounds(small(objective=objective, epsilon=0.5), 1)
         return [parameter.grad for parameter in search.generator.decoder.parameters()]
 
@@ -434,8 +434,8 @@ def test_a_step_that_is_out_of_time_is_not_taken(monkeypatch):
     search = small(objective="vpg")
     sampled = search.ask()
     given = [parameter.clone() for parameter in search.generator.decoder.parameters()]
-    monkeypatch.setattr("dgsr.search.refinement._REFINED_AT_ONCE", 7)
-    search.refinement.refine(search.queue.programs, sampled, np.ones(len(sampled)), lambda: True)
+    monkeypatch.setattr("dgsr.search.conditioned._REFINED_AT_ONCE", 7)
+    search.conditioned.refine(search.queue.programs, sampled, np.ones(len(sampled)), lambda: True)
     assert all(map(torch.equal, search.generator.decoder.parameters(), given))
 
 
@@ -576,7 +576,7 @@ def test_without_survivors_every_round_is_sampled_anew():
     rounds(search, 1)
     state = search.state.copy()
     asked = search.ask()
-    samples = search.generator.sample_encoded(search.refinement.encoding, 6, search.grammar, state)
+    samples = search.generator.sample_encoded(search.conditioned.encoding, 6, search.grammar, state)
     np.testing.assert_array_equal(asked.tokens[:6], samples.tokens)
     assert len(asked) == 60  # the others are random
 

@@ -1,15 +1,15 @@
 """Algorithm 2 of the paper: sample, evolve, train the decoder on the best programs if asked, and repeat.
 
-=== ========================================================== ======================
+=== ========================================================== =============================
 1   load the pre-trained generator, which defines p_theta(f|D) `Search`
 2   while evaluations are below the budget                     `run`
 3   F_generator: sample k programs from p_theta(f|D)           `Search.ask`
 4   F_GP: the result of GP(F_generator)                        `Search.tell`
 5   F_train: the union of F_generator and the best of F_GP     `Search.tell`
 6   compute the rewards of F_train                             `Search.evaluate`
-7   train the decoder's parameters phi                         `Refinement.refine`
+7   train the decoder's parameters phi                         `ConditionedGenerator.refine`
 8   keep the best program seen                                 `Search.archive`
-=== ========================================================== ======================
+=== ========================================================== =============================
 
 References
 ----------
@@ -32,11 +32,11 @@ from dgsr.kernels.random import new_state
 from dgsr.pareto import ParetoArchive
 from dgsr.population import DataSet, Population, rewards_of
 from dgsr.search.budget import Budget
+from dgsr.search.conditioned import ConditionedGenerator
 from dgsr.search.config import SearchConfig
 from dgsr.search.evaluation import evaluation_of
 from dgsr.search.guidance import Guidance
 from dgsr.search.longer import longer_formulas
-from dgsr.search.refinement import Refinement
 from dgsr.search.restarts import Restarts
 from dgsr.search.scored import Scored
 from dgsr.search.two_terms import two_term_programs
@@ -108,10 +108,10 @@ class Search:
         self._stage, self._stage_step = 1, 1
         self._n_new = 0  # number of newcomers among the programs of this round
         self._n_prepared = 0  # number of steps before the rounds that are done
-        self.refinement, probabilities = None, None
+        self.conditioned, probabilities = None, None
         if generator is not None:  # line 1
-            self.refinement = Refinement(generator, data, library, self.grammar, config, seed)
-            probabilities = generator.guide_probabilities(self.refinement.encoding)
+            self.conditioned = ConditionedGenerator(generator, data, library, self.grammar, config, seed)
+            probabilities = generator.guide_probabilities(self.conditioned.encoding)
         self.guidance = Guidance(self.grammar, library, probabilities)
         self.restarts = Restarts(config.patience, self.evaluation.gain)
         self._nothing = Scored.none(library, constraints.max_length, self.evaluation.n_constants)
@@ -121,7 +121,7 @@ class Search:
     @property
     def generator(self) -> Generator | None:
         """The generator, whose decoder may be refined."""
-        return None if self.refinement is None else self.refinement.generator
+        return None if self.conditioned is None else self.conditioned.generator
 
     @property
     def archive(self) -> ParetoArchive:
@@ -171,8 +171,8 @@ class Search:
         n_fresh = n - len(survivors)
         n_random = int(self._random_share * n_fresh)
         new = []
-        if self.refinement is not None and n_random < n_fresh:
-            new.append(self._sample(self.refinement, n_fresh - n_random))
+        if self.conditioned is not None and n_random < n_fresh:
+            new.append(self._sample(self.conditioned, n_fresh - n_random))
         new.append(self._random(n_random))
         self._n_new = sum(map(len, new)) if len(survivors) else 0
         return Population.concatenate([*new, survivors])
@@ -187,7 +187,7 @@ class Search:
     @property
     def _random_share(self) -> float:
         """Share of the new programs of a round that are random, and not sampled."""
-        if self.refinement is None:
+        if self.conditioned is None:
             return 1.0
         share = self.config.random_share
         return self.evaluation.random_shares[self.restarts.n > 0] if share is None else share
@@ -203,8 +203,8 @@ class Search:
             return not (self.guidance.has_guide and self.config.evolution.generations)
         return bool(self.config.refine)
 
-    def _sample(self, refinement: Refinement, n: int) -> Population:
-        return refinement.sample(n, self.evaluation.n_constants, self.state, self._should_stop)
+    def _sample(self, conditioned: ConditionedGenerator, n: int) -> Population:
+        return conditioned.sample(n, self.evaluation.n_constants, self.state, self._should_stop)
 
     def tell(self, sampled: Population) -> None:
         """Do the rest of a round: evaluate, evolve, and train the decoder if it is refined.
@@ -219,14 +219,14 @@ class Search:
             evolved = Scored(*self.engine.evolve(sampled, nmse, self.evaluate, *options))  # lines 4 and 6
             self._repair(evolved)
         self.generation = self.evolved = evolved
-        if self.refinement is not None:
+        if self.conditioned is not None:
             train = Scored(sampled, nmse).and_also(evolved.best(self.config.n_joined))  # line 5
             self.queue = self.queue.and_also(train).best(self.config.queue_size)
             if self._refines and self._random_share < 1.0 and len(self.queue.programs):
-                self.refinement.refine(self.queue.programs, *train, self._should_stop)  # line 7
+                self.conditioned.refine(self.queue.programs, *train, self._should_stop)  # line 7
         if self.restarts.is_due(min(self.queue.lowest, evolved.lowest)):
-            if self.refinement is not None:
-                self.refinement.restart()
+            if self.conditioned is not None:
+                self.conditioned.restart()
             self.queue = self.generation = self._nothing
         self.record(nmse)
 
@@ -273,8 +273,8 @@ class Search:
         nmse = np.zeros(0)
         if self.solver is not None and self._law is not None:
             nmse = self.evaluate(self._law)
-        if self.refinement is not None and not self._should_stop():
-            programs = self._sample(self.refinement, min(_GLANCE, self.config.batch_size))
+        if self.conditioned is not None and not self._should_stop():
+            programs = self._sample(self.conditioned, min(_GLANCE, self.config.batch_size))
             nmse = self.evaluate(programs)
             self.queue = Scored(programs, nmse).best(self.config.queue_size)
         if len(nmse):
@@ -339,7 +339,7 @@ class Search:
             "generation": self.generation.state_dict(),
             "evolved": self.evolved.state_dict(),
             # Without refinement the decoder is the pre-trained one, ten times as large as all the rest.
-            "refinement": self.refinement.state_dict() if self.refinement and self._refines else None,
+            "refinement": self.conditioned.state_dict() if self.conditioned and self._refines else None,
         }
 
     def load_state_dict(self, saved: dict[str, Any]) -> None:
@@ -356,8 +356,8 @@ class Search:
         self.queue = Scored.from_state_dict(self.library, saved["queue"])
         self.generation = Scored.from_state_dict(self.library, saved["generation"])
         self.evolved = Scored.from_state_dict(self.library, saved["evolved"])
-        if self.refinement is not None and saved["refinement"] is not None:
-            self.refinement.load_state_dict(saved["refinement"])
+        if self.conditioned is not None and saved["refinement"] is not None:
+            self.conditioned.load_state_dict(saved["refinement"])
 
     def begin_with_programs(self, programs: Population, is_allowed: np.ndarray) -> None:
         """Begin with programs of someone else, which compete with the random ones of the first round.
@@ -397,8 +397,8 @@ class Search:
         self.queue = evaluated.best(self.config.queue_size)
         self.generation = evaluated.best(self.config.batch_size)
         self.restarts.best = self.queue.lowest
-        if self.refinement is not None and self._refines and saved["refinement"] is not None:
-            self.refinement.load_weights(saved["refinement"]["decoder"])
+        if self.conditioned is not None and self._refines and saved["refinement"] is not None:
+            self.conditioned.load_weights(saved["refinement"]["decoder"])
         if len(programs):
             self._n_prepared = _N_STEPS_BEFORE
             self.record(evaluated.nmse)

@@ -27,8 +27,8 @@ _SAMPLED_AT_ONCE = 64
 _REFINED_AT_ONCE, _FEW_COLUMNS = 256, 12
 
 
-class Refinement:
-    """A copy of a generator that reads one data set, and whose decoder can be refined.
+class ConditionedGenerator:
+    """The conditional generator p_theta(f|D) of one data set D: a copy whose decoder can be refined.
 
     Parameters
     ----------
