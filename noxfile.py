@@ -23,8 +23,13 @@ CHECKED = ["src", "tests", "examples", "benchmarks", "noxfile.py"]
 
 
 def install(session: nox.Session, *packages: str) -> None:
-    """Install `packages` in the versions of constraints.txt."""
-    session.install("-c", "constraints.txt", *packages)
+    """Install `packages` in the versions of constraints.txt.
+
+    pip would compile every module, those of torch in half a minute; Python compiles what it imports, and is
+    told to keep it.
+    """
+    session.install("--no-compile", "-c", "constraints.txt", *packages)
+    session.env["PYTHONDONTWRITEBYTECODE"] = ""
 
 
 @nox.session
