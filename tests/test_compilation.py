@@ -60,7 +60,9 @@ def package(tmp_path):
 
 def call(package, **environment):
     """Call the kernel in a process of its own: its value, whether it was loaded, and the warnings."""
-    environment = {**os.environ, "PYTHONPATH": str(package.parents[1]), **environment}
+    # Python would not notice an edit of the same time and size by its own kept code.
+    usual = {"PYTHONPATH": str(package.parents[1]), "PYTHONDONTWRITEBYTECODE": "1"}
+    environment = {**os.environ, **usual, **environment}
     environment = {name: value for name, value in environment.items() if value is not None}
     done = subprocess.run([sys.executable, "-c", CALL], env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
