@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import argparse
 import itertools
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -111,9 +112,8 @@ def fitted(programs: Population, data: Sample) -> np.ndarray:
         return fit.slope[:, None] * programs.predict(data.X_test) + fit.intercept[:, None]
 
 
-def summary(path: Path) -> None:
+def summary(records: Sequence[Mapping[str, Any]]) -> None:
     """Print the share of equations whose law is among the first samples, with Wilson's interval."""
-    records = read_records(path)
     keys = ("set", "noise", "method")
     print(f"{'set':<16}{'noise':>6} {'method':<10}" + "".join(f"{n:>20,}" for n in N_SAMPLES))
     for key in dict.fromkeys(tuple(record[name] for name in keys) for record in records):
@@ -134,15 +134,15 @@ def main() -> None:
     parser.add_argument("--summary", type=Path)
     arguments = parser.parse_args()
     if arguments.summary:
-        summary(arguments.summary)
+        summary(read_records(arguments.summary))
         return
     torch.set_num_threads(1)
+    records = []
     for name, table in SETS.items():
         problems = draw_problems(name, arguments.problems, table_of(table).draw_seed)
         runs = [Sampling(*run) for run in itertools.product(problems, NOISE, arguments.method)]
-        record_all(runs, KEY, 1, arguments.out, None)
-    if arguments.out:
-        summary(arguments.out)
+        records += record_all(runs, KEY, 1, arguments.out, None)
+    summary(records)
 
 
 if __name__ == "__main__":
