@@ -378,6 +378,14 @@ def test_the_network_alone_is_judged_by_its_first_sample_that_is_the_law(
     assert (record["first"], record["distinct"], record["columns"]) == (first, 2, 3)
 
 
+@pytest.mark.parametrize(("factor", "first"), [(1.0, 1), (2.0, None)])
+def test_beside_the_network_alone_the_law_itself_is_judged(benchmark, factor, first):
+    alone = benchmark("network_alone")
+    [problem] = draw_problems("koza", 3, 5, ["koza-drawn-5-002"])  # no constants, so no scale is fitted
+    problem = replace(problem, y=factor * problem.y)
+    assert alone.Sampling(problem, 0.0, "truth").record()["first"] == first
+
+
 def test_the_network_alone_fits_constants_before_it_judges(benchmark):
     fitted = benchmark("network_alone").fitted
     [problem] = draw_problems("laws", 1, 5)
