@@ -15,7 +15,7 @@ setting. The first columns are the log-likelihood in nats of the true program of
 its own data, another equation's data, and none; the *conditioning gap* is the first minus the second. "Found"
 is the share of the held-out equations whose function is among the first samples, after constants are fitted;
 all equations have tables of as many columns as the generator was trained with, or of five where its training
-usually has no more. For other numbers of variables see [benchmarks](benchmarks.md).
+usually has no more. For tables of other sizes see [the network alone](benchmarks.md#the-network-alone).
 
 A generator with a *guide* also says which token stands under which in the law. Its figures are nats of the
 parent-child pairs of the true program. These weights drive the random choices of genetic programming.
@@ -48,6 +48,8 @@ def section(card: dict) -> str:
     how = (
         f"{training['objective']} on {card['equations_seen']:,} equations, {card['seconds'] / 60:.0f} minutes"
     )
+    if start := training.get("start_from"):
+        how += f" after those of {start}, an earlier generator"
     encoder = card["config"].get("encoder", "rows")
     guide = ""
     if "guide_nats_right" in figures:

@@ -99,10 +99,10 @@ class DGSRRegressor(FittedRegressor):
         loss of a row as a formula of ``target`` and ``prediction``, such as ``"log(prediction/target)**2"``:
         0 where they are equal, and not negative elsewhere. A callable is given the targets and the values of
         a formula, arrays of shape (n_rows,), and returns the loss of every row; unlike a formula it is not
-        saved in files. ``"auto"`` is squared, but where the median size of the targets is a hundredth of the
-        largest, or less, and none is 0: there half of the budget judges relative errors, if the data have any
-        noise, and the shorter description of formula and residuals is kept. Losses are searched for as
-        weights of the rows, and those of the front are NMSE under these weights.
+        saved in files. ``"auto"`` is squared, except where the median size of the targets is a hundredth
+        of the largest, or less, and none is 0: there half of the budget judges relative errors, if the data
+        have any noise, and the shorter description of formula and residuals is kept. Losses are searched for
+        as weights of the rows, and those of the front are NMSE under these weights.
     selection : {"mdl", "bic", "score", "accuracy", "holdout"}, default="mdl"
         Rule that chooses the candidate of the front that predicts, unless one fits exactly; see
         `dgsr.pareto.ParetoFront.select`.
@@ -127,7 +127,7 @@ class DGSRRegressor(FittedRegressor):
         How many of an inner operator may stand under each other anywhere below an outer one, from 0 to 9, or
         None for any number: ``{"exp": {"log": 0}, "sin": {"sin": 1}}`` has no logarithm inside an exponential
         and at most sin(sin(x)). Unless told otherwise no sine or cosine stands inside another.
-    units : dict of str to str, default=None
+    units : dict of str to (str or None), default=None
         Units of the columns by name, such as ``{"m": "kg", "v": "m/s"}``, read by pint (``dgsr[units]``).
         Only dimensionally consistent formulas are then kept. The unit ``""`` has no dimension; that of a
         column without an entry is unknown, and nothing is held against it. Only dimensions count: km and m
@@ -343,7 +343,7 @@ class DGSRRegressor(FittedRegressor):
         DGSRRegressor
             The estimator itself. Ctrl-C ends the search with a warning and keeps the best so far, and the
             search of the next column of `y` begins; any other exception passes through and leaves the
-            estimator fitted with the best so far, but where `y` has several columns.
+            estimator fitted with the best so far, unless `y` has several columns.
 
         Raises
         ------

@@ -117,7 +117,10 @@ def fit(
         typer.Option(help="File to write the search to as it goes; the same call goes on from it."),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
-    save: Annotated[Path | None, typer.Option(help="File to keep the fit in, for dgsr.load.")] = None,
+    save: Annotated[
+        Path | None,
+        typer.Option(help="File to keep the fit in, for dgsr show, dgsr predict and dgsr.load."),
+    ] = None,
     report: Annotated[Path | None, typer.Option(help="File to write an HTML report of the fit to.")] = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="Show no progress.")] = False,
 ) -> None:

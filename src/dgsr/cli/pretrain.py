@@ -13,7 +13,12 @@ from dgsr.cli.output import print_line, progress, warnings_as_notes
 
 def pretrain(
     library: Annotated[str, typer.Option(help="Token library to learn.")],
-    n_variables: Annotated[int, typer.Option(min=1, help="Most input variables the generator will serve.")],
+    n_variables: Annotated[
+        int,
+        typer.Option(
+            min=1, help="Most columns of its tables; a network of --config base serves wider ones, too."
+        ),
+    ],
     out: Annotated[Path, typer.Option(help="Folder for weights, card and checkpoints.")],
     objective: Annotated[
         str | None,

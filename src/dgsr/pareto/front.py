@@ -35,17 +35,31 @@ _BITS_OF_WEAK_POINT = 20.0
 class Candidate(NamedTuple):
     """One formula of the front.
 
-    `leave_one_out` and `standard_errors` are nan in fits that a version without uncertainties saved. `units`
-    are those of the constants (`dgsr.expressions.units_of_constants`), no texts in a fit without units.
+    Parameters
+    ----------
+    complexity : int
+        C(f) of the paper; see `dgsr.expressions.OPERATORS`.
+    loss : float
+        NMSE on the data of the fit.
+    expression : Expression
+    uncertainty : Uncertainty, optional
+        None in a fit that a version without uncertainties saved; `leave_one_out` and `standard_errors` are
+        nan then.
+    units : tuple of str
+        Units of the constants (`dgsr.expressions.units_of_constants`); empty in a fit without units.
+    handicap : float
+        What the loss is multiplied by where formulas are compared, for violations of units.
+    bits : float, optional
+        Description length, where the numbers that columns are measured from do not count.
     """
 
     complexity: int
-    loss: float  # NMSE on the data of the fit
+    loss: float
     expression: Expression
     uncertainty: Uncertainty | None = None
     units: tuple[str, ...] = ()
-    handicap: float = 1.0  # what its loss is multiplied by where formulas are compared, for its units
-    bits: float | None = None  # where numbers that columns are measured from do not count
+    handicap: float = 1.0
+    bits: float | None = None
 
     @property
     def description_length(self) -> float:

@@ -104,16 +104,19 @@ def pretrain(
         Distribution of equations and inputs; by default `Prior.default_for` the library, and for a generator
         with a guide `Prior.varied_for`.
     constraints : Constraints, optional
+        Limits of the programs; by default their length is that of `config`.
     start_from : str or Path, optional
         Name or folder of a generator whose weights and sizes the training begins with; `config` is ignored.
         Of another library it must be one with a guide, and the weights of their common tokens are taken.
     max_time : float, optional
         Seconds after which the training stops early; another call resumes it.
     device : str
+        Where to train: ``"cpu"`` or ``"cuda"``.
     n_workers : int
         Processes that draw data sets in advance, for each process that trains; with 0 it draws its own. The
         result does not depend on it.
     random_state : int
+        Seed of the first weights and of the data.
     resume : bool
         Whether to resume from ``training.safetensors`` if it exists. All settings but the number of steps
         must be the same.
