@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from dgsr import DGSRRegressor
 from dgsr.population import DataSet
-from dgsr.preprocessing import prepare, row_ranks
+from dgsr.preprocessing import idle_columns, prepare, row_ranks
 
 
 def data(n_samples=40, seed=0):
@@ -184,3 +184,40 @@ def test_a_fit_takes_the_memory_of_three_and_a_half_tables_at_the_most():
     peak(2_000)  # loads what any fit needs
     few, many = 5_000, 60_000
     assert peak(many) - peak(few) <= 3.5 * (many - few) * 21 * 8
+
+
+# --- columns that say nothing, and targets in single precision -------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("candidates", "with_constants", "idle"),
+    [
+        ([0, 1, 2, 3, 4], True, (2, 3, 4)),
+        ([0, 1, 2, 3, 4], False, (2, 4)),
+        ([2, 1, 3], True, (3,)),
+        ([2, 0], False, (0,)),
+        ([3], True, ()),
+        ([3, 4], True, ()),
+    ],
+)
+def test_copies_and_with_constants_equal_values_are_idle(candidates, with_constants, idle):
+    columns = np.random.default_rng(0).normal(size=(5, 20))
+    columns[0, 0] = 0.0
+    columns[2] = columns[0]
+    columns[2, 0] = -0.0
+    columns[3:] = 7.0
+    assert idle_columns(columns, candidates, with_constants) == idle
+
+
+def test_the_rounding_of_single_precision_is_recognised_and_that_of_short_numbers_is_not():
+    y = np.random.default_rng(0).uniform(0.5, 2.0, 200)
+
+    def rounding(values):
+        return DataSet.from_arrays(np.zeros((200, 1)), values).rounding_nmse
+
+    single = y.astype(np.float32).astype(np.float64)
+    error = np.mean((single - y) ** 2) / y.var()
+    assert error < rounding(single) < 100.0 * error
+    assert rounding(y) < 1e-30
+    for short in (np.round(y, 1), np.round(1e6 * y), np.round(64.0 * y) / 64.0):
+        assert rounding(short) < 1e-30

@@ -949,3 +949,88 @@ def test_two_rows_are_too_few_to_tell_formulas_apart(rows, weights):
     X, y = data()
     with pytest.warns(UserWarning, match=r"So few rows \(2\) cannot tell formulas apart"):
         small().fit(X[rows], y[rows], weights)
+
+
+# --- columns that say nothing ---------------------------------------------------------------------
+
+
+def ratio_table():
+    X = np.random.default_rng(0).uniform(1.0, 3.0, (40, 2))
+    return X, 3.0 * X[:, 0] / X[:, 1] + 1.0
+
+
+@pytest.mark.parametrize("value", [1.0, 7.0, 2021.0])
+def test_constant_columns_and_copies_stay_out_of_the_formula(value):
+    X, y = ratio_table()
+    wide = np.column_stack([np.full(40, value), X, X[:, 0]])
+    model = DGSRRegressor(max_evaluations=2_000, random_state=0).fit(wide, y)
+    assert str(model.expression_) == "1 + 3*x2/x3"
+
+
+def test_a_copy_is_in_the_formula_where_it_is_wanted_or_its_original_is_forbidden():
+    X, y = ratio_table()
+    wide = np.column_stack([X, X[:, 0]])
+    for demands in ({"required": ["x3"]}, {"forbidden": ["x1"]}, {"initial_formulas": ["x3/x2"]}):
+        model = DGSRRegressor(max_evaluations=2_000, random_state=0, **demands).fit(wide, y)
+        assert str(model.expression_) == "1 + 3*x3/x2"
+
+
+def test_a_constant_column_serves_as_a_number_where_there_are_no_others():
+    X, _ = ratio_table()
+    wide = np.column_stack([X, np.full(40, 7.3)])
+    model = DGSRRegressor("koza", max_evaluations=2_000, random_state=0).fit(wide, 7.3 * X[:, 0])
+    assert str(model.expression_) == "x1*x3"
+
+
+def test_a_law_in_single_precision_is_found_and_ends_the_search():
+    X = np.random.default_rng(0).uniform(0.5, 2.0, (50, 2)).astype(np.float32)
+    y = np.sqrt(X[:, 1]) + np.float32(2.5) * X[:, 0] ** 2
+    model = DGSRRegressor(max_evaluations=20_000, random_state=0).fit(X, y)
+    assert str(model.expression_) == "sqrt(x2) + 2.5*x1**2"
+    assert model.stop_reason_ == "exact fit"
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_noise_alone_is_a_number(seed):
+    rng = np.random.default_rng(seed)
+    X, y = rng.uniform(0.0, 5.0, (40, 3)), rng.normal(size=40)
+    assert not DGSRRegressor(max_evaluations=3_000, random_state=0).fit(X, y).sympy_expr_.free_symbols
+
+
+def test_a_batch_larger_than_the_budget_is_no_larger_than_it():
+    X, y = ratio_table()
+    y = y + np.random.default_rng(1).normal(size=40)
+    models = [
+        DGSRRegressor(max_evaluations=300, batch_size=n, random_state=0).fit(X, y) for n in (300, 9_000)
+    ]
+    assert models[0].expression_ == models[1].expression_
+
+
+# --- what a fit warns of --------------------------------------------------------------------------
+
+
+def test_a_fit_that_is_exact_on_its_sample_alone_says_so():
+    rng = np.random.default_rng(1)
+    X = rng.uniform(1.0, 3.0, (5_000, 2))
+    y = X[:, 0] * X[:, 1]
+    y[rng.choice(5_000, 5, replace=False)] += 50.0
+    with pytest.warns(UserWarning, match="fits its 200 rows exactly, but the NMSE .* on all 5000 rows is"):
+        DGSRRegressor(max_evaluations=1_000, random_state=0).fit(X, y)
+
+
+def test_few_rows_for_the_constants_or_to_hold_out_are_warned_of():
+    rng = np.random.default_rng(0)
+    X, y = rng.uniform(1.0, 3.0, (4, 2)), rng.normal(size=4)
+    with pytest.warns(UserWarning, match="constants that single rows determine"):
+        DGSRRegressor(max_evaluations=3_000, selection="accuracy", random_state=0).fit(X, y)
+    with pytest.warns(UserWarning, match="too few different rows to hold some out"):
+        DGSRRegressor(max_evaluations=1_000, selection="holdout", random_state=0).fit(X, 2.0 * X[:, 0])
+
+
+def test_a_forbidden_column_is_no_part_of_the_linear_model_that_is_compared():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(1.0, 3.0, (60, 2))
+    y = X[:, 0] + 0.05 * rng.normal(size=60)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        DGSRRegressor(max_evaluations=1_000, forbidden=["x1"], random_state=0).fit(X, y)

@@ -46,10 +46,13 @@ class DataSet(NamedTuple):
     def rounding_nmse(self) -> float:
         """NMSE of predictions that miss every target by half a unit in its last place.
 
-        Targets such as 1e6 + 1e-9*f are rounded so coarsely that lower errors say nothing of a formula.
+        Targets such as 1e6 + 1e-9*f are rounded so coarsely that lower errors say nothing of a formula. Of
+        targets in single precision it is two units, since what they were computed from was rounded, too.
         """
-        half_units = 0.5 * np.spacing(np.abs(self.y))
-        return float(np.mean(self.weights * half_units**2) / self.variance)
+        error = 0.5 * np.spacing(np.abs(self.y))
+        if _are_single(self.y):
+            error = 2.0 * np.spacing(np.abs(self.y).astype(np.float32)).astype(np.float64)
+        return float(np.mean(self.weights * error**2) / self.variance)
 
     def with_precision(self, precision: np.ndarray) -> DataSet:
         """Return the data with weights multiplied by the precision of the rows, as many rows as before.
@@ -65,6 +68,14 @@ class DataSet(NamedTuple):
         rows = counted[np.unique(np.linspace(0, len(counted) - 1, n).astype(np.int64))]
         sample = DataSet.from_arrays(self.columns[:, rows].T, self.y[rows], self.weights[rows])
         return sample._replace(n_effective=self.n_effective * len(rows) / len(counted))
+
+
+def _are_single(values: np.ndarray) -> bool:
+    """Return whether values look like rounded to single precision, and not like whole or short numbers."""
+    with np.errstate(all="ignore"):
+        single = values.astype(np.float32)
+    # Of rounded numbers three quarters use one of the last two bits.
+    return np.array_equal(single, values) and np.mean(single.view(np.int32) & 3 != 0) > 0.5
 
 
 def rewards_of(nmse: np.ndarray) -> np.ndarray:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -247,6 +247,31 @@ def prepare(
     table, weights = _sample(table, weights, max_rows, rng)
     search = DataSet.from_arrays(coordinates.measured(table[:, :-1].T).T, table[:, -1], weights)
     return Prepared(data, fitted, search, coordinates, held_out_data)
+
+
+def idle_columns(columns: np.ndarray, candidates: Iterable[int], with_constants: bool) -> tuple[int, ...]:
+    """Return the columns that can do nothing in a formula which others, or its constants, cannot do.
+
+    These are copies of earlier columns, and in a library with constants the columns with the same value in
+    every row; none where there would be no other.
+
+    Parameters
+    ----------
+    columns : ndarray of shape (n_features, n_rows)
+    candidates : iterable of int
+        The columns to choose from, in order.
+    with_constants : bool
+        Whether the library has constants.
+    """
+    known: set[bytes] = set()
+    idle, n_candidates = [], 0
+    for i in candidates:
+        n_candidates += 1
+        values = (columns[i] + 0.0).tobytes()  # -0.0 is 0.0
+        if values in known or (with_constants and np.ptp(columns[i]) == 0.0):
+            idle.append(i)
+        known.add(values)
+    return tuple(idle) if len(idle) < n_candidates else ()
 
 
 def row_ranks(table: np.ndarray) -> np.ndarray:

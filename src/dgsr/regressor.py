@@ -184,8 +184,9 @@ class DGSRRegressor(FittedRegressor):
     loss_ : str
         The loss that the formulas were judged by: its name, its formula, or ``"callable"``.
     stop_reason_ : str
-        ``"exact fit"``, ``"max_evaluations"``, ``"max_time"``, ``"callback"``, ``"interrupted"``,
-        ``"constant target"``, or ``"error"`` after an exception of the callback or from outside.
+        ``"exact fit"`` of the rows of the search, ``"max_evaluations"``, ``"max_time"``, ``"callback"``,
+        ``"interrupted"``, ``"constant target"``, or ``"error"`` after an exception of the callback or from
+        outside.
     random_state_ : int or None
         The `random_state` of the fit, or the integer that was drawn in its place: it repeats the fit. None if
         nothing is random because the targets are constant, or in a file of an earlier version.
@@ -406,12 +407,6 @@ class DGSRRegressor(FittedRegressor):
 
     def _run(self, searches: Passes, state: dict[str, Any] | None) -> None:
         """Search, and leave a fitted estimator behind however it ends."""
-        n_rows = len(searches.prepared.data.y)
-        if n_rows < 3:
-            warn_caller(
-                f"So few rows ({n_rows}) cannot tell formulas apart, because nearly every one can be "
-                "fitted to them; give more."
-            )
         try:
             with search_shown(bool(self.verbose), self.callback) as show:
                 outcome = searches.run(state, show)
@@ -420,7 +415,7 @@ class DGSRRegressor(FittedRegressor):
                 self._take(searches, searches.outcome)
         if searches.stop_reason == "interrupted":
             warn_caller("The search was interrupted; the best formulas so far are kept.")
-        if caveat := outcome.caveat():
+        for caveat in searches.caveats(outcome):
             warn_caller(caveat)
 
     def _take(self, searches: Passes, outcome: Outcome) -> None:

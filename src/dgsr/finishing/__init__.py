@@ -20,11 +20,10 @@ from dgsr.expressions.simple_numbers import shortest, simple_numbers
 from dgsr.expressions.tidy import tidy
 from dgsr.expressions.units import Units
 from dgsr.finishing.expansion import expanded
-from dgsr.finishing.fits import Fits, FittedProgram
+from dgsr.finishing.fits import SIGNIFICANT, Fits, FittedProgram
 from dgsr.finishing.forms import forms, plain
 from dgsr.finishing.programs import score, tree_of, written
 from dgsr.finishing.snapping import snapped, with_simple_numbers
-from dgsr.pareto import NOTICEABLE
 from dgsr.population import DataSet, Population
 
 
@@ -87,10 +86,10 @@ def finish(
 def mean_formula(data: DataSet, library: Library) -> Expression:
     """Return the mean of the targets as a formula of a library with constants.
 
-    It is the simplest number that predicts them as well as the mean itself, up to a loss that the front takes
-    for the same.
+    It is the simplest number within two standard errors of the mean, as other constants are of theirs: more
+    digits would make any other formula look short beside it.
     """
-    near = math.sqrt(max(NOTICEABLE, data.rounding_nmse) * data.variance)
+    near = math.sqrt(max(SIGNIFICANT / data.n_effective, data.rounding_nmse) * data.variance)
     number = next(iter(simple_numbers(data.mean, near, max_digits=13)), shortest(data.mean, near))
     return Expression(library, [library.index["const"]], [number])
 
@@ -140,7 +139,25 @@ def _finished(
             violations = _violations(finished, units, library)
         finished = [finished[i] for i in np.flatnonzero(violations == violations.min())]
     best = _simplest(finished, library)
-    return Expression(library, best.program.tokens, best.program.constants)
+    formula = Expression(library, best.program.tokens, best.program.constants)
+    collected = _collected(formula)
+    is_allowed = units is None and (nesting is None or nesting.holds(collected.tokens.tolist(), library))
+    return (
+        collected if is_allowed and required.intersection(formula.tokens) <= {*collected.tokens} else formula
+    )
+
+
+def _collected(formula: Expression) -> Expression:
+    """Return 1.5*x1 + 2.5*x2 for x2 + 1.5*(x1 + x2): multiplied out if variables then stand in it less often.
+
+    The shorter numbers of the second form are what chance made of its constants, and nobody would write it.
+    """
+    flat, first = multiplied_out(formula), formula.library.first_variable
+    if len(flat.tokens) > len(formula.tokens) or sum(flat.tokens >= first) >= sum(formula.tokens >= first):
+        return formula
+    # 1 - 0.9 is 0.1 and not 0.09999999999999998.
+    constants = [shortest(value, 4.0 * math.ulp(max(abs(value), 1.0))) for value in flat.constants.tolist()]
+    return Expression(flat.library, flat.tokens, constants)
 
 
 def _simplest(forms: list[FittedProgram], library: Library) -> FittedProgram:

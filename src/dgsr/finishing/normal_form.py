@@ -359,10 +359,19 @@ def _power(base: Scaled, exponent: Scaled) -> Scaled:
 
 
 def _exponential(scale: Number, node: Node) -> Scaled:
-    """Return the exponential of scale*node, which is f**c for exp(c*log(f))."""
+    """Return the exponential of scale*node: f**c for exp(c*log(f)), and f*exp(g) for exp(log(f) + g)."""
     if _is_call(node, "log"):
         return _power(node.arguments[0], (scale, 1))
-    return 1, Call("exp", ((scale, node),))
+    terms = [(scale * c, part) for part, c in node.terms] if isinstance(node, Sum) else []
+    powers = [_power(f.arguments[0], (c, 1)) for c, f in terms if _is_whole_logarithm(c, f)]
+    if not powers:
+        return 1, Call("exp", ((scale, node),))
+    rest = _call("exp", [_sum([(c, part) for c, part in terms if not _is_whole_logarithm(c, part)])])
+    return _product([(factor, 1) for factor in (*powers, rest)])
+
+
+def _is_whole_logarithm(coefficient: Number, node: Node) -> bool:
+    return _is_call(node, "log") and abs(coefficient) <= _MAX_POWER and coefficient == int(coefficient)
 
 
 def _wave(name: str, scale: Number, node: Node) -> Scaled:

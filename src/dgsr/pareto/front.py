@@ -12,7 +12,7 @@ from dgsr.constants.uncertainty import Uncertainty, uncertainty_of
 from dgsr.expressions.coordinates import without_origins
 from dgsr.expressions.expression import Expression
 from dgsr.expressions.formula_prior import description_length
-from dgsr.expressions.library import Library
+from dgsr.expressions.library import Library, Opcode
 from dgsr.expressions.soundness import weak_points
 from dgsr.expressions.units import Units
 from dgsr.expressions.units_of_constants import units_of_constants
@@ -202,10 +202,13 @@ class ParetoFront(Sequence[Candidate]):
             losses = np.where(np.isfinite(handicaps), losses * handicaps, np.inf)
         bits = np.array([description_length(without_origins(e, data.columns)) for e in expressions])
         supported = _supported(expressions, losses, bits, data, tolerance)
-        limit = 1.0 + max(NOTICEABLE, tolerance)  # the loss of the mean
-        if not (losses[supported] <= limit).any():
-            limit = np.finfo(np.float64).max
-        order = [int(i) for i in np.lexsort((losses, bits)) if losses[i] <= limit]
+        is_number = programs.lengths == 1
+        is_number &= programs.library.table.opcode[programs.tokens[:, 0]] == Opcode.CONSTANT
+        # The loss of the mean, which a rounded mean exceeds.
+        limits = np.where(is_number, np.finfo(np.float64).max, 1.0 + max(NOTICEABLE, tolerance))
+        if not (losses <= limits)[supported].any():
+            limits[:] = np.finfo(np.float64).max
+        order = [int(i) for i in np.lexsort((losses, bits)) if losses[i] <= limits[i]]
         on_front = _undominated([i for i in order if supported[i]], losses, tolerance)
         left_off = [i for i in _undominated(order, losses, tolerance) if not supported[i]]
         candidates: list[Candidate] = []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -11,13 +12,15 @@ import numpy as np
 from dgsr.evolution import EvolutionConfig
 from dgsr.expressions.constraints import Constraints
 from dgsr.expressions.coordinates import can_have_origins
+from dgsr.expressions.library import Library
 from dgsr.expressions.units import Units
 from dgsr.passes.beginning import OTHER_DATA, Beginning
 from dgsr.passes.demands import Demands
-from dgsr.passes.initial import initial_programs
+from dgsr.passes.initial import Initial, initial_programs
 from dgsr.passes.losses import near_neighbours
 from dgsr.passes.run import Passes
-from dgsr.preprocessing import prepare
+from dgsr.population import DataSet
+from dgsr.preprocessing import idle_columns, prepare
 from dgsr.reporting.progress import print_line
 from dgsr.search import Budget, Islands, Search, SearchConfig, compile_kernels, number_of_islands
 
@@ -86,6 +89,8 @@ def planned(
     initial, constraints = initial_programs(
         parameters["initial_formulas"], library, feature_names, prepared.coordinates, constraints
     )
+    if constraints.units is None:  # with units a column may be there for its unit
+        constraints = _without_idle_columns(constraints, library, prepared.data, initial)
     generator = choose_generator(constraints, begin.seed)
     n_islands = number_of_islands(parameters["n_jobs"])
     if begin.checkpoint is not None:
@@ -126,6 +131,22 @@ def _can_have_origins(parameters: Mapping[str, Any], demands: Demands) -> bool:
     return can_have_origins(demands.library) and not has_units and not _is_limited("sub", demands)
 
 
+def _without_idle_columns(
+    constraints: Constraints, library: Library, data: DataSet, initial: Initial | None
+) -> Constraints:
+    """Return constraints that also forbid idle columns, but those that are required or given in a formula."""
+    first = library.first_variable
+    wanted = {library.index[name] for name in constraints.required}
+    wanted |= set() if initial is None else set(initial.programs.tokens.ravel().tolist())
+    forbidden = constraints.forbidden_columns
+    candidates = [i for i in range(library.n_variables) if i not in forbidden]
+    # Those that are wanted come first, so that another column is the copy.
+    candidates.sort(key=lambda i: first + i not in wanted)
+    idle = idle_columns(data.columns, candidates, library.has_constants)
+    idle = {i for i in idle if first + i not in wanted}
+    return replace(constraints, forbidden_columns=tuple(sorted(idle.union(forbidden))))
+
+
 def _is_limited(operator: str, demands: Demands) -> bool:
     """Return whether there are operators that must not stand above an operator as often as one likes."""
     return any(inner == operator and most is not None for _, inner, most in demands.nested)
@@ -157,7 +178,7 @@ def _search_config(parameters: Mapping[str, Any], tolerance: float) -> SearchCon
     return SearchConfig(
         max_evaluations=int(parameters["max_evaluations"]),
         tolerance=tolerance,
-        batch_size=int(parameters["batch_size"]),
+        batch_size=int(min(parameters["batch_size"], max(2, parameters["max_evaluations"]))),
         evolution=EvolutionConfig(generations=n_generations),
         **{name: parameters[name] for name in names},
         **({} if n_generations else by_policy_alone),

@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from dgsr.constants.uncertainty import linear_leave_one_out
 from dgsr.expressions.constraints import Constraints
 from dgsr.expressions.expression import Expression
 from dgsr.expressions.library import Library
 from dgsr.expressions.nesting import Nesting
 from dgsr.finishing import finish, mean_formula, multiplied_out
-from dgsr.finishing.fits import SIGNIFICANT
-from dgsr.pareto import Candidate, ParetoFront
+from dgsr.pareto import ParetoFront
 from dgsr.passes.checkpoint import Checkpoint
 from dgsr.passes.initial import Initial
 from dgsr.passes.losses import Loss, Pass, description, passes, precisions
+from dgsr.passes.outcome import Outcome
 from dgsr.passes.shown import Shown
 from dgsr.preprocessing import Prepared
 from dgsr.reporting.progress import SearchCallback, SearchProgress
@@ -33,30 +32,6 @@ _NEARLY_EXACT = 1e-5
 
 class _Ended(Exception):
     """What ends a search whose callback wants no more."""
-
-
-class Outcome(NamedTuple):
-    """The front of a pass, and what was chosen from it."""
-
-    front: ParetoFront
-    chosen: Candidate
-    loss: str | Loss
-    rows: Prepared  # with the weights of the pass
-    bits: float  # description length of the chosen formula and its residuals; -inf for an exact fit
-
-    def caveat(self) -> str | None:
-        """Return what to say where a linear model of all columns has a lower leave-one-out NMSE, or None."""
-        linear = linear_leave_one_out(self.rows.fitted)
-        # A law that is linear loses as much by rounding its constants (`dgsr.finishing`).
-        rounding = SIGNIFICANT * (1 + len(self.chosen.expression.constants)) / self.rows.fitted.n_effective
-        is_better = linear < min(self.chosen.leave_one_out * np.exp(-rounding), 1.0)
-        if not is_better or self.chosen.loss <= self.front.tolerance:
-            return None
-        return (
-            f"A linear model of all columns predicts rows left out better than the chosen formula (NMSE "
-            f"{linear:.3g}, formula {self.chosen.leave_one_out:.3g}); the data may have no shorter law, or "
-            "the search may need more time."
-        )
 
 
 class Passes:
@@ -166,6 +141,15 @@ class Passes:
         if self.outcome is None:
             raise ValueError(self._reason_for_nothing())
         return self.outcome
+
+    def caveats(self, outcome: Outcome) -> Iterator[str]:
+        """Yield what a person should know about the outcome."""
+        if self._selection == "holdout" and outcome.front.held_out is None:
+            yield (
+                "There are too few different rows to hold some out, so the lowest loss chose the formula; "
+                "give 8 or more, or choose another selection."
+            )
+        yield from outcome.caveats(self._constraints, self.stop_reason)
 
     def _reason_for_nothing(self) -> str:
         """Return why there is no formula, and what helps."""

@@ -120,6 +120,14 @@ def caveats(estimator: Any) -> list[str]:
     return found
 
 
+def rule_of_choice(estimator: Any) -> str | None:
+    """Return the rule that chooses the formula of a fit; None if `selection` now chooses another one."""
+    front, rule = estimator.pareto_front_, estimator.selection
+    if rule == "holdout" and front.held_out is None:
+        rule = "accuracy"
+    return rule if front.select(rule) == front.index_of(estimator.expression_) else None
+
+
 def particulars(estimator: Any, n_rows: int) -> list[tuple[str, str]]:
     """Return the circumstances of the fit as pairs of a name and a value."""
     seconds = estimator.history_[-1]["seconds"] if estimator.history_ else 0.0
@@ -133,7 +141,10 @@ def particulars(estimator: Any, n_rows: int) -> list[tuple[str, str]]:
         ("Random state", "not known" if seed is None else str(seed)),
         ("Library", estimator.library_.name),
         ("Generator", estimator.generator_),
-        ("Chosen by", estimator.selection),
+        (
+            "Chosen by",
+            rule_of_choice(estimator) or f"none, selection={estimator.selection!r} chooses another",
+        ),
         ("Versions", ", ".join(f"{name} {version}" for name, version in _versions())),
     ]
 

@@ -18,7 +18,15 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 
 from dgsr.files.writing import write_atomically
 from dgsr.reporting.charts import front_chart, history_chart
-from dgsr.reporting.facts import Judged, caveats, judged, particulars, sampled_rows, snippet
+from dgsr.reporting.facts import (
+    Judged,
+    caveats,
+    judged,
+    particulars,
+    rule_of_choice,
+    sampled_rows,
+    snippet,
+)
 from dgsr.reporting.numbers import counted, number, share_explained
 
 # The formula that each rule of selection chooses, in words.
@@ -210,9 +218,13 @@ def _reason(estimator: Any) -> str:
     """Return why the chosen formula is the one that predicts."""
     if estimator.stop_reason_ == "constant target":
         return "The target is the same in every row of the fit, so the formula is that number."
-    if estimator.stop_reason_ == "exact fit":
+    front = estimator.pareto_front_
+    if front.candidate_of(estimator.expression_).loss <= front.tolerance:
         return "The formula that predicts: an exact fit."
-    return f"The formula that predicts: {_REASONS[estimator.selection]}."
+    rule = rule_of_choice(estimator)
+    if rule is None:
+        return f"The formula that predicts is not the one that selection={estimator.selection!r} chooses."
+    return f"The formula that predicts: {_REASONS[rule]}."
 
 
 def _front_hint(n_candidates: int, n_left_off: int) -> str:
