@@ -16,6 +16,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
+import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
@@ -75,12 +76,23 @@ BAD_TABLES = {
     "blank file": ("\n \n", "is empty"),
     "header alone": ("a,y\n", "no rows"),
     "one row": ("a,y\n1,2\n", "1 row of numbers .* at least 2"),
-    "no such column": ("a,b\n1,2\n3,4\n", r"no column 'y'; its columns are a, b\.$"),
-    "target in another case": ("a,Y\n1,2\n3,4\n", r"its columns are a, Y\. Did you mean 'Y'\?"),
+    "no such column": ("a,b\n1,2\n3,4\n", r"no column 'y'; its columns are 'a', 'b'\.$"),
+    "target in another case": ("a,Y\n1,2\n3,4\n", r"its columns are 'a', 'Y'\. Did you mean 'Y'\?"),
+    "spaces between cells": ("a y\n1 2\n3 4\n", r"are 'a y'\. Separate the cells by commas, semicolons"),
+    "bars between cells": ("a|y\n1|2\n3|4\n", r"are 'a\|y'\. Separate the cells by commas, semicolons"),
+    "open quote in the first line": ('"a,y\n1,2\n3,4\n', r"are 'a,y'\. Close the quotes in its first line"),
+    "open quote of a later name": ('a,"b,y\n1,2,3\n', r"are 'a', 'b,y'\. Close the quotes in its first line"),
+    "open quote closed below": ('"a,y\n1,2,"\n3,4\n', r"are 'a,y\\n1,2,'\. Close the quotes in its first"),
     "target alone": ("y\n1\n2\n", "no column but the target 'y'"),
-    "no header": ("1,2\n3,4\n", "names the columns"),
+    "no header": ("1,2\n3,4\n", r"a row of numbers; add a first line that names the columns\.$"),
+    "header in a comment": (
+        "\n# a,y\n1,2\n3,4\n",
+        r"a row of numbers; lines that begin with # are skipped, such as '# a,y'\. If it has the names of "
+        r"the columns, take the # away; numpy\.savetxt\(\.\.\., comments=''\)",
+    ),
     "same name twice": ("a,a,y\n1,2,3\n4,5,6\n", "2 columns named 'a'"),
-    "column without a name": ("a,,y\n1,2,3\n4,5,6\n", "column 2 no name"),
+    "column without a name": ("a,,y\n1,2,3\n4,5,6\n", r"column 2 no name; .* in the first line\.$"),
+    "index of pandas": (",a,y\n0,1,2\n1,3,4\n", r"column 1 no name; .*: to_csv\(.*index=False\)\.$"),
     "text column": ("a,y\n1,2\nred,3\nblue,4\n", "line 3: 'red' for 'a' is not a number; remove the column"),
     "text target": ("a,y\n1,high\n2,low\n", "line 2: 'high' for 'y' is not a number"),
     "decimal commas between commas": ('a,y\n1,2\n"3,5",4\n', "line 3: '3,5' .* decimals with a point"),
@@ -96,7 +108,7 @@ BAD_TABLES = {
         "line 3: '4.\uff15' for 'y' is not a number; write numbers with the digits",
     ),
     "long cell": (f"a,y\n1,2\n{'x' * 999},4\n", r"line 3: 'x{59}…' for 'a' is not a number"),
-    "many columns": (f"{','.join(f'x{i}' for i in range(2000))}\n", r"are x0, .*, x29, and 1,970 more\.$"),
+    "many columns": (f"{','.join(f'x{i}' for i in range(2000))}\n", r"'x0', .*, 'x29', and 1,970 more\.$"),
     "empty cell": ("a,y\n1,2\n,4\n", r"1 row of numbers .* at least 2 \(1 row with .* left out: line 3\)"),
     "nan": ("a,y\n1,2\n3,NaN\n", r"1 row of numbers .* \(1 row with a missing cell is left out: line 3\)"),
     "infinite": ("a,y\n1,2\n-inf,4\n", "line 3: -inf for 'a' is not finite"),
@@ -130,13 +142,13 @@ UNUSUAL_TABLES = {
     "missing cells": ("a,b,y\n1,3,2\n,5,6\n7,8,n/a\n4,6,5\n", ["2 rows .* left out: lines 3, 4"]),
     "columns of text": (
         "a,kind,b,y,place\n1,red,3,2,here\n4,NA,6,5,there\n",
-        ["2 columns without a number are left out: kind, place"],
+        ["2 columns without a number are left out: 'kind', 'place'"],
     ),
-    "empty columns": ("a,,b,y\n1,,3,2\n4,,6,5\n".replace(",,b", ",c,b"), ["1 column .* left out: c"]),
+    "empty columns": ("a,,b,y\n1,,3,2\n4,,6,5\n".replace(",,b", ",c,b"), ["1 column .* left out: 'c'"]),
     "decimal commas": ("a;b;y\n1,0;3,0;,2e1\n4;6;5,\n", ["as in 1,0, are read as decimal points"]),
     "comments": ("# measured in May\na,b,y\n# morning\n1,3,2\n#1,1,1\n4,6,5\n", []),
     "another encoding": ("a,b,y,größe\n1,3,2,weiß\n4,6,5,ä\n".encode("cp1252"), ["Windows-1252", "größe"]),
-    "line breaks in cells": ('a,b,y,note\n1,3,2,"two\nlines"\n4,6,5,"\n"\n', ["left out: note"]),
+    "line breaks in cells": ('a,b,y,note\n1,3,2,"two\nlines"\n4,6,5,"\n"\n', ["left out: 'note'"]),
     "wide letters": ("a,b,y\n1,3,2\n4,6,5\n".encode("utf-16"), []),
 }
 
@@ -210,7 +222,8 @@ def test_the_inputs_and_the_weights_are_columns_of_choice(write):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"columns": ["a", "z"]}, "no column 'z'; its columns are a, n, y"),
+        ({"columns": ["a", "z"]}, "no column 'z'; its columns are 'a', 'n', 'y'"),
+        ({"columns": ["a", "n", "a"]}, "'a' is given as an input more than once"),
         ({"columns": ["a", "n"], "weights": "n"}, "'n' is an input and the target or the weights"),
         ({"weights": "z"}, "no column 'z'"),
     ],
@@ -239,7 +252,7 @@ def test_a_missing_file_and_a_folder_are_named(tmp_path):
 
 
 class FakeRegressor:
-    """Finds x1*x2 without looking, in two rounds."""
+    """Finds the product of two columns without looking, in two rounds."""
 
     texts = ("x1", "x1*x2")
     stop_reason_ = "exact fit"
@@ -258,7 +271,8 @@ class FakeRegressor:
             raise ValueError("generator='nonsense' is neither a folder nor a name; known names: koza-d12.")
         warnings.warn("the data are few", UserWarning, stacklevel=2)
         self.library_ = get_library("koza-const", X.shape[1])
-        expressions = [Expression.from_text(text, self.library_) for text in self.texts]
+        found = [Expression.from_text(text, self.library_) for text in self.texts]
+        expressions = [expression.with_feature_names(X.columns) for expression in found]
         for round_ in (1, 2):
             if self.callback:
                 self.callback(
@@ -280,15 +294,11 @@ class FakeRegressor:
     def set_params(self, callback):
         return self
 
-    def with_feature_names(self, names):
-        self.pareto_front_ = self.pareto_front_.with_feature_names(names)
-        self.expression_ = self.expression_.with_feature_names(names)
-        return self
-
-    def save(self, path):
+    def save(self, path, target):
         self.written.append("fit")
 
-    def report(self, path, *data, target):
+    def report(self, path, X, y, sample_weight, target):
+        type(self).reported = sample_weight
         self.written.append("page")
 
 
@@ -313,18 +323,18 @@ def test_fit_prints_the_front_with_the_columns_names_and_marks_the_chosen_formul
     result = run("fit", data, "--target", "area")
     assert result.exit_code == 0
     lines = [line.split() for line in result.stdout.splitlines()]
-    assert lines[0] == ["complexity", "bits", "NMSE", "leave-one-out", "formula"]
-    assert lines[1] == ["1", "4.1", "not", "finite", "0.5", "width"]
-    assert lines[2] == [">", "3", "7.6", "0", "0.5", "width*height"]
-    assert "area = height*width" in result.stdout
+    assert lines[0] == ["index", "complexity", "bits", "NMSE", "leave-one-out", "formula"]
+    assert lines[1] == ["0", "1", "4.1", "not", "finite", "0.5", "width"]
+    assert lines[2] == [">", "1", "3", "7.6", "0", "0.5", "width*height"]
+    assert "area = width*height" in result.stdout
 
 
 def test_fit_says_on_standard_error_what_it_left_out(regressor, write):
     path = write("width,colour,height,area\n1,red,2,2\n2,blue,3,6\n,red,5,15\n3,red,5,15\n")
     result = run("fit", path, "--target", "area", "--json")
-    assert "note: 1 column without a number is left out: colour." in result.stderr
+    assert "note: 1 column without a number is left out: 'colour'." in result.stderr
     assert "note: 1 row with a missing cell is left out: line 4." in result.stderr
-    assert json.loads(result.stdout)["formula"] == "height*width"
+    assert json.loads(result.stdout)["formula"] == "width*height"
 
 
 def test_fit_reports_progress_and_warnings_on_standard_error_only(regressor, data):
@@ -345,7 +355,8 @@ def test_fit_keeps_the_fit_and_writes_a_report(write, tmp_path):
     assert result.exit_code == 0, result.stderr
     assert result.stderr.count("note: ") == result.stderr.count("note: compiling")
     model = dgsr.load(kept)
-    np.testing.assert_allclose(model.predict([[7.0, 3.0]]), [21.0])
+    rows = pd.DataFrame({"wing width": [7.0], "height": [3.0]})
+    np.testing.assert_allclose(model.predict(rows), [21.0])
     text = (tmp_path / "fit.html").read_text(encoding="utf-8")
     assert "wing width" in text
     assert "area" in text
@@ -370,12 +381,14 @@ def test_fit_goes_on_from_a_checkpoint(write, tmp_path):
     assert "is of a fit with another table; set what it was, delete the file" in other.stderr
 
 
-def test_fit_passes_columns_and_weights_on(regressor, write):
+def test_fit_passes_columns_and_weights_on(regressor, write, tmp_path):
     path = write("n,width,height,depth,area\n7,1,2,5,2\n8,2,3,5,6\n9,3,5,5,15\n")
     columns = ["--columns", "height", "--columns", "depth", "--weights", "n"]
-    result = run("fit", path, "--target", "area", "--selection", "bic", "--max-rows", "50", *columns)
-    assert "area = depth*height" in result.stdout
+    options = ["--selection", "bic", "--max-rows", "50", "--report", str(tmp_path / "fit.html")]
+    result = run("fit", path, "--target", "area", *options, *columns)
+    assert "area = height*depth" in result.stdout
     np.testing.assert_array_equal(regressor.sample_weight, [7, 8, 9])
+    np.testing.assert_array_equal(regressor.reported, [7, 8, 9])
     assert (regressor.parameters["selection"], regressor.parameters["max_rows"]) == ("bic", 50)
 
 
@@ -384,30 +397,53 @@ def test_a_saved_fit_is_shown_and_predicts_for_other_tables(areas, write, tmp_pa
     options = ["--generator", "none", "--random-state", "0", "--max-evaluations", "3000", "--save", saved]
     fitted = run("fit", areas, "--target", "area", "--json", *options)
     shown = run("show", saved, "--json")
-    assert json.loads(shown.stdout) == json.loads(fitted.stdout) | {"target": "y"}
-    assert "lambda" in run("show", saved).stdout
+    assert json.loads(shown.stdout) == json.loads(fitted.stdout)
+    assert "\narea = lambda*`x 1`\n" in run("show", saved).stdout
     model = dgsr.load(saved)
     table = write("more,x 1,lambda\n1,3,2\n1,,4\n1,0.5,7\n", "others.csv")
     predicted = run("predict", saved, table)
     assert predicted.exit_code == 0
     assert "1 of 3 rows have a missing cell" in predicted.stderr
     values = np.array(predicted.stdout.split(), dtype=float)
-    expected = model.predict(np.array([[2.0, 3.0], [7.0, 0.5]]))
+    rows = pd.DataFrame({"lambda": [2.0, 7.0], "x 1": [3.0, 0.5]})
+    expected = model.predict(rows)
     np.testing.assert_array_equal(values, [expected[0], np.nan, expected[1]])
     for index in (0, "accuracy"):
         first = run("predict", saved, table, "--index", str(index)).stdout.split()[0]
-        assert float(first) == model.predict(np.array([[2.0, 3.0]]), index=index)[0]
+        assert float(first) == model.predict(rows, index=index)[0]
+
+
+def test_a_fit_of_an_earlier_version_is_shown_and_predicts(write):
+    saved = str(Path(__file__).parent / "data" / "fit_format_1.dgsr")
+    assert "\ny = `a mass`/exp(time - 0.92)\n" in run("show", saved).stdout
+    assert json.loads(run("show", saved, "--json").stdout)["target"] == "y"
+    predicted = run("predict", saved, write("a mass,time\n1.5,0.92\n"))
+    assert (predicted.stderr, float(predicted.stdout)) == ("", pytest.approx(1.5))
+
+
+@pytest.mark.search
+def test_a_fit_that_python_saved_is_shown_and_predicts(write, tmp_path):
+    X = np.random.default_rng(0).uniform(1, 5, (20, 2))
+    model = dgsr.DGSRRegressor("koza", None, max_evaluations=2_000, random_state=0)
+    saved = tmp_path / "fit.dgsr"
+    model.fit(X, X[:, 0] * X[:, 1]).save(saved, target="force")
+    assert "\nforce = x1*x2\n" in run("show", str(saved)).stdout
+    predicted = run("predict", str(saved), write("x2,x1\n3,4\n"))
+    assert (predicted.stderr, float(predicted.stdout)) == ("", 12.0)
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (["predict", "FIT", "none.csv"], "none.csv does not exist"),
-        (["predict", "FIT", "TABLE"], "no column 'lambda'; its columns are height, length"),
-        (["predict", "FIT", "AREAS", "--index", "best"], "best"),
-        (["predict", "FIT", "AREAS", "--index", "99"], "99"),
+        (["predict", "FIT", "TABLE"], "no column 'lambda'; its columns are 'height', 'length'"),
+        (["predict", "FIT", "AREAS", "--index", "best"], "--index 'best' is no candidate; give a number"),
+        (["predict", "FIT", "AREAS", "--index", "99"], "--index '99' is no candidate; give a number from 0"),
+        (["predict", "FIT", "AREAS", "--index", "²"], "--index '²' is no candidate; give a number from 0 to"),
         (["show", "TABLE"], "others.csv"),
-        (["show", "none.dgsr"], "none.dgsr"),
+        (["show", "none.dgsr"], "none.dgsr does not exist; name a file that dgsr fit --save wrote."),
+        (["predict", "none.dgsr", "AREAS"], "none.dgsr does not exist; name a file that dgsr fit"),
+        (["show", "."], ". is a folder; name a file that dgsr fit --save wrote."),
     ],
 )
 def test_what_no_saved_fit_can_do_is_one_line_of_error(areas, write, tmp_path, arguments, message):
@@ -428,7 +464,7 @@ def test_quiet_fit_shows_no_progress(regressor, data):
 
 def test_json_is_the_whole_of_standard_output(regressor, data):
     result = json.loads(run("fit", data, "--target", "area", "--json").stdout)
-    assert result["formula"] == "height*width"
+    assert result["formula"] == "width*height"
     assert result["version"] == dgsr.__version__
     same = {"leave_one_out": 0.5, "constants": [], "standard_errors": []}
     width = {"complexity": 1, "description_length": 4.12, "nmse": None, "formula": "width", "chosen": False}
@@ -440,7 +476,7 @@ def test_fitted_constants_are_short_in_the_table_and_whole_elsewhere(regressor, 
     monkeypatch.setattr(regressor, "texts", ("0.123456789*x1", "0.123456789*x1*x2"))
     table = run("fit", data, "--target", "area").stdout
     assert "0.12346*width*height" in table
-    assert "area = 0.123456789*height*width" in table
+    assert "area = 0.123456789*width*height" in table
     result = json.loads(run("fit", data, "--target", "area", "--json").stdout)
     assert [row["formula"] for row in result["pareto_front"]] == [
         "0.123456789*width",
@@ -455,7 +491,7 @@ def test_fit_passes_its_options_on(regressor, data):
         "--generator",
         "g",
         "--max-evaluations",
-        "9",
+        "9e3",
         "--max-time",
         "1.5",
         "--loss",
@@ -473,7 +509,7 @@ def test_fit_passes_its_options_on(regressor, data):
     assert regressor.parameters == {
         "library": "koza",
         "generator": "g",
-        "max_evaluations": 9,
+        "max_evaluations": 9000,
         "max_time": 1.5,
         "loss": "huber",
         "selection": "mdl",
@@ -491,9 +527,9 @@ def test_rules_and_formulas_go_by_the_names_of_the_columns(regressor, data):
     options += ["--loss", "log(prediction/target)**2"]
     run("fit", data, "--target", "area", *options)
     given = regressor.parameters
-    assert given["complexity"] == {"sin": 9, "x2": 2}
+    assert given["complexity"] == {"sin": 9, "height": 2}
     assert given["nested"] == {"sin": {"sin": None}, "exp": {"log": 0, "sin": 1}}
-    assert given["initial_formulas"] == ["a*x1/x2**2"]
+    assert given["initial_formulas"] == ["a*width/height^2"]
     assert given["loss"] == "log(prediction/target)**2"
 
 
@@ -501,10 +537,11 @@ def test_rules_and_formulas_go_by_the_names_of_the_columns(regressor, data):
     ("options", "message"),
     [
         (["--complexity", "sin"], "'sin' must be NAME=NUMBER"),
-        (["--complexity", "hight=2"], r"complexity\['hight'\] .*; did you mean 'height'\?"),
-        (["--complexity", "sin=two"], r"complexity\['sin'\]='two' must be a whole number from 1 to 100"),
         (["--nested", "sin=1"], "'sin=1' must be OUTER/INNER=NUMBER"),
-        (["--nested", "sin/sin=10"], "=10 must be a whole number from 0 to 9 or None"),
+        (["--units", "width"], "--units 'width' must be COLUMN=UNIT"),
+        (["--unit-penalty", "2"], "--unit-penalty means nothing without units; give --units, too"),
+        (["--unitless-constants"], "--unitless-constants means nothing without units; give --units, too"),
+        (["--columns", "width", "--columns", "width"], "'width' is given as an input more than once"),
         (["--test-size", "1.5"], "--test-size 1.5 must be between 0 and 1"),
         (["--test-size", "0.3"], "holds out 1 of 3 rows, .* at least 2 each"),
     ],
@@ -568,7 +605,7 @@ def test_an_interrupted_fit_prints_what_it_has_and_says_so_in_its_exit_code(regr
     monkeypatch.setattr(regressor, "stop_reason_", "interrupted")
     result = run("fit", data, "--target", "area")
     assert result.exit_code == 130
-    assert "area = height*width" in result.stdout
+    assert "area = width*height" in result.stdout
 
 
 @pytest.mark.parametrize("option", ["--save", "--report", "--checkpoint"])
@@ -581,16 +618,51 @@ def test_a_file_that_cannot_be_written_is_told_before_the_search(regressor, data
     assert not hasattr(regressor, "parameters")
 
 
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--save", "data.csv"], "--save data.csv would overwrite the table data.csv"),
+        (["--report", "a/../data.csv"], "--report a/../data.csv would overwrite the table data.csv"),
+        (["--checkpoint", "link.csv"], "--checkpoint link.csv would overwrite the table data.csv"),
+        (["--save", "fit", "--report", "fit"], "--report fit would overwrite --save fit"),
+        (["--save", "fit", "--checkpoint", "./fit"], "--checkpoint fit would overwrite --save fit"),
+        (["--report", "link", "--checkpoint", "fit"], "--checkpoint fit would overwrite --report link"),
+    ],
+)
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no links that anyone may make")
+def test_no_file_is_written_over_the_table_or_another_result(
+    regressor, data, tmp_path, monkeypatch, options, said
+):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a").mkdir()
+    (tmp_path / "link.csv").symlink_to("data.csv")
+    (tmp_path / "link").symlink_to("fit")
+    before = Path(data).read_bytes()
+    result = run("fit", "data.csv", "--target", "area", *options)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr == f"error: {said}, the same file; give {said.split()[0]} another.\n"
+    assert Path(data).read_bytes() == before
+    assert not (tmp_path / "fit").exists()
+    assert not hasattr(regressor, "parameters")
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/null"), reason="there is no device that takes everything")
+def test_a_device_takes_several_results(regressor, data):
+    result = run("fit", data, "--target", "area", "--save", "/dev/null", "--report", "/dev/null")
+    assert result.exit_code == 0
+    assert regressor.written == ["fit", "page"]
+
+
 def test_a_result_is_printed_before_it_is_written_and_one_failure_keeps_nothing_back(
     regressor, data, tmp_path, monkeypatch
 ):
-    def fail(self, path):
+    def fail(self, path, target):
         raise OSError(f"{path} cannot be written")
 
     monkeypatch.setattr(regressor, "save", fail)
     kept, page = str(tmp_path / "fit.dgsr"), str(tmp_path / "fit.html")
     result = run("fit", data, "--target", "area", "--quiet", "--save", kept, "--report", page)
-    assert "area = height*width" in result.stdout
+    assert "area = width*height" in result.stdout
     assert result.stderr == f"note: the data are few\nerror: {kept} cannot be written\n"
     assert regressor.written == ["page"]
     assert result.exit_code == 1
@@ -643,7 +715,7 @@ def test_letters_that_standard_output_lacks_are_escaped(regressor, write, monkey
     with pytest.raises(SystemExit) as end:
         main()
     assert end.value.code == 0
-    assert b"area = height*\\u03bb\n" in output.getvalue()
+    assert b"area = \\u03bb*height\n" in output.getvalue()
 
 
 ORDERS = "\x1b]0:owned\x07\x9b31m\u202e\x08\nz"
@@ -660,7 +732,7 @@ def test_what_a_stranger_wrote_gives_a_terminal_no_orders(regressor, write):
     assert all(c == "\n" or c.isprintable() for c in result.output)
     found = json.loads(run("fit", data, "--target", target, "--json").stdout)
     assert found["target"] == target
-    assert f"a{ORDERS}" in found["formula"]
+    assert found["formula"] == f"`a{escaped}`*height"
 
 
 @pytest.mark.parametrize(
@@ -723,6 +795,13 @@ def test_a_wrong_option_is_refused(data, option):
     assert option.partition("=")[0] in result.stderr
 
 
+@pytest.mark.parametrize("number", ["1.5", "-1e5", "inf", "nan", "many"])
+def test_what_is_no_whole_number_of_evaluations_is_refused(data, number):
+    result = run("fit", data, "--target", "area", f"--max-evaluations={number}")
+    assert result.exit_code == 2
+    assert f"'{number}' is no whole number above 0" in " ".join(result.stderr.split())
+
+
 # --- dgsr fit, in earnest -------------------------------------------------------------------------
 
 
@@ -742,12 +821,13 @@ def test_the_formula_of_a_fit_is_in_the_names_of_the_columns(areas):
     result = run("fit", areas, "--target", "area", *SMALL, "--quiet")
     assert (result.exit_code, result.stderr) == (0, "")
     *front, empty, formula, summary = result.stdout.splitlines()
-    assert front[0].split() == ["complexity", "bits", "NMSE", "leave-one-out", "formula"]
+    assert front[0].split() == ["index", "complexity", "bits", "NMSE", "leave-one-out", "formula"]
+    assert [row.lstrip("> ").split()[0] for row in front[1:]] == [str(i) for i in range(len(front) - 1)]
     assert front[-1].startswith(">")
     assert front[-1].endswith(("lambda*`x 1`", "`x 1`*lambda"))
     assert not any(line.endswith(" ") for line in front)
     assert empty == ""
-    assert formula == "area = lambda*x 1"
+    assert formula == "area = lambda*`x 1`"
     assert summary.endswith("stopped: exact fit")
 
 
@@ -760,6 +840,17 @@ def test_the_same_seed_prints_the_same_json(areas):
     assert sum(row["chosen"] for row in first["pareto_front"]) == 1
     assert first["n_evaluations"] <= 2000
     assert {**first, "seconds": None} == {**second, "seconds": None}
+
+
+@pytest.mark.search
+def test_a_formula_of_columns_whose_names_are_no_words_is_read_back(write):
+    rows = np.random.default_rng(0).uniform(1, 5, (20, 2))
+    lines = [f"{a!r},{c!r},{2 * np.pi * a / c!r}" for a, c in rows.tolist()]
+    table = write("\n".join(["a-b,c,y", *lines]) + "\n")
+    found = json.loads(run("fit", table, "--target", "y", *SMALL, "--quiet", "--json").stdout)
+    assert found["formula"] == "2*pi*`a-b`/c"
+    read = Expression.from_text(found["formula"], get_library("physics", 2), ["a-b", "c"])
+    np.testing.assert_allclose(read(rows), 2 * np.pi * rows[:, 0] / rows[:, 1])
 
 
 def test_a_constant_target_is_noted_once(write):
@@ -785,6 +876,13 @@ def test_a_fit_worse_than_the_mean_is_noted_with_a_mend(write):
         (["--library", "kozo"], "library='kozo' is unknown; choose from koza"),
         (["--generator", "nope"], "generator='nope' is neither a folder nor a name"),
         (["--max-time", "0"], "The 'max_time' parameter of DGSRRegressor must be"),
+        (["--complexity", "lambdas=2"], "complexity['lambdas'] is neither a column nor an operator"),
+        (["--complexity", "sin=two"], "complexity['sin']='two' must be a whole number from 1 to 100"),
+        (["--nested", "sin/sin=10"], "nested['sin']['sin']=10 must be a whole number from 0 to 9 or None"),
+        (["--initial-formula", "`x 1`*lamda"], "initial_formulas[0]: 'lamda' is no column. Did you"),
+        (["--initial-formula", "a*x1"], "initial_formulas[0]: it has no column; the columns are lambda, `x"),
+        (["--units", "lambda=foo"], "units['lambda']='foo' is no unit"),
+        (["--units", "lamda=m"], "units names 'lamda', which is no column; did you mean 'lambda'?"),
     ],
 )
 def test_a_value_the_estimator_refuses_is_one_line_of_error(areas, options, message):
@@ -894,7 +992,7 @@ def test_a_bad_file_ends_the_program_with_one_line_and_code_2(write):
     )
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith("error: ")
-    assert done.stderr.endswith("data.csv has no column 'y'; its columns are a, b.\n")
+    assert done.stderr.endswith("data.csv has no column 'y'; its columns are 'a', 'b'.\n")
 
 
 @pytest.mark.search
@@ -940,7 +1038,7 @@ def test_a_fit_prints_nothing_but_its_json_and_loads_neither_benchmarks_nor_pre_
     code = "import sys\nfrom dgsr.cli import main\ntry: main()\nfinally: print(*sys.modules, file=sys.stderr)"
     command = [sys.executable, "-c", code, "fit", areas, "--target", "area", *SMALL, "--json"]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert json.loads(done.stdout)["formula"] == "lambda*x 1"
+    assert json.loads(done.stdout)["formula"] == "lambda*`x 1`"
     progress, modules = done.stderr.rstrip().rsplit("\n", 1)
     assert "evaluations" in progress
     modules = set(modules.split())

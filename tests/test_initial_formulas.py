@@ -111,6 +111,8 @@ REFUSED = {
     ),
     "no column": (["a + b"], r"initial_formulas\[0\]: it has no column; the columns are x1, x2, x3\."),
     "unknown function": (["zeta(x1)"], r"initial_formulas\[0\]: Cannot read .* position 0, 'zeta'"),
+    "beyond a float": (["1e400*x1"], r"\[0\]: '1e\+400' cannot be .*: its value is .* beyond the largest"),
+    "division by 0": (["x1 + a*x2/0"], r"initial_formulas\[0\]: it divides by the number 0; write another"),
     "too long": (
         [" + ".join(["x1*x2"] * 12)],
         r"initial_formulas\[0\]: it has \d+ tokens, and max_length is 30",

@@ -141,7 +141,8 @@ def test_progress_and_history_speak_of_the_rows_of_the_front(capsys):
         assert nmse_of(said.best_expression, X, y) == pytest.approx(said.best_nmse, rel=1e-6)
     for candidate in model.pareto_front_:
         assert nmse_of(candidate.expression, X, y) == pytest.approx(candidate.loss, rel=1e-6)
-        assert candidate.loss <= 1.0 + 1e-6
+        is_number = len(candidate.expression.tokens) == 1  # the mean, within two standard errors
+        assert candidate.loss <= 1.0 + (1.01 * 4.0 / 400 if is_number else 1e-6)
     silent = clone(model).set_params(callback=None).fit(X, y)
     assert str(silent.pareto_front_) == str(model.pareto_front_)
     assert [entry["best_nmse"] for entry in silent.history_] == [said.best_nmse for said in told]

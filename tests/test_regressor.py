@@ -1018,13 +1018,11 @@ def test_a_fit_that_is_exact_on_its_sample_alone_says_so():
         DGSRRegressor(max_evaluations=1_000, random_state=0).fit(X, y)
 
 
-def test_few_rows_for_the_constants_or_to_hold_out_are_warned_of():
+def test_rows_too_few_for_the_constants_are_warned_of():
     rng = np.random.default_rng(0)
     X, y = rng.uniform(1.0, 3.0, (4, 2)), rng.normal(size=4)
     with pytest.warns(UserWarning, match="constants that single rows determine"):
         DGSRRegressor(max_evaluations=3_000, selection="accuracy", random_state=0).fit(X, y)
-    with pytest.warns(UserWarning, match="too few different rows to hold some out"):
-        DGSRRegressor(max_evaluations=1_000, selection="holdout", random_state=0).fit(X, 2.0 * X[:, 0])
 
 
 def test_a_forbidden_column_is_no_part_of_the_linear_model_that_is_compared():

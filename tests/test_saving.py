@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import errno
 import json
+import math
+import pickle
 from pathlib import Path
 
+import joblib
 import numpy as np
 import pandas as pd
 import pytest
@@ -125,9 +128,24 @@ def test_what_a_file_cannot_hold_is_named_and_left_out(tmp_path):
 
 def test_operators_of_the_users_own_are_refused(tmp_path):
     library = get_library("physics").with_operator("bump", lambda x: np.exp(-x * x))
-    with pytest.raises(ValueError, match="operators of your own, bump"):
-        fitted(library=library).save(tmp_path / "fit.dgsr")
+    model = fitted(library=library)
+    with pytest.raises(ValueError, match=r"operators of your own, bump.* joblib.dump if .* cloudpickle.dump"):
+        model.save(tmp_path / "fit.dgsr")
     assert not list(tmp_path.iterdir())
+    with pytest.raises((pickle.PicklingError, AttributeError)):
+        joblib.dump(model, tmp_path / "fit.joblib")
+    again = pickle.loads(pytest.importorskip("cloudpickle").dumps(model))
+    np.testing.assert_array_equal(again.predict(X), model.predict(X))
+
+
+def bump(x):
+    return math.exp(-x * x)
+
+
+def test_joblib_keeps_operators_that_are_functions_of_a_module(tmp_path):
+    model = fitted(library=get_library("physics").with_operator("bump", bump))
+    joblib.dump(model, tmp_path / "fit.joblib")
+    np.testing.assert_array_equal(joblib.load(tmp_path / "fit.joblib").predict(X), model.predict(X))
 
 
 def test_what_is_no_saved_estimator_is_refused(tmp_path):

@@ -352,7 +352,7 @@ class DGSRRegressor(FittedRegressor):
             If the data or a parameter are unusable; the message says what to change.
         """
         last = self.__dict__.get("_last_fit") if self.warm_start else None
-        for name in ("expression_", "estimators_", "_rows", "_last_fit"):
+        for name in ("expression_", "estimators_", "target_name_", "_rows", "_last_fit"):
             self.__dict__.pop(name, None)  # so that a fit that fails leaves nothing of an earlier one
         X, y, sample_weight = checked(self, X, y, sample_weight)
         if y.ndim == 1:

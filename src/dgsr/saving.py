@@ -44,7 +44,7 @@ _MAX_LENGTH, _MAX_DEPTH, _MAX_VARIABLES = 10_000, 300, 1_000_000
 _LARGEST_NUMBER = float(np.finfo(np.float64).max)
 
 
-def save(regressor: Any, path: str | Path) -> None:
+def save(regressor: Any, path: str | Path, target: str = "y") -> None:
     """Write a fitted estimator to a file; an existing file is replaced in one step.
 
     Parameters
@@ -52,6 +52,8 @@ def save(regressor: Any, path: str | Path) -> None:
     regressor : DGSRRegressor
         A fitted estimator.
     path : str or Path
+    target : str, default="y"
+        Name of the target, which `dgsr show` prints; `load` sets `target_name_` to it.
 
     Raises
     ------
@@ -72,8 +74,9 @@ def save(regressor: Any, path: str | Path) -> None:
     if library.user_operators:
         names = ", ".join(library.functions)
         raise ValueError(
-            f"The library has operators of your own, {names}, which are code and cannot be saved; "
-            "keep the estimator with joblib.dump, or the formula with expression_.text."
+            f"The library has operators of your own, {names}, which are code and cannot be saved. Keep the "
+            "estimator with joblib.dump if all their functions are defined by name in a module, otherwise "
+            "with cloudpickle.dump; or keep the formula, expression_.text."
         )
     parameters, left_out = _parameters(regressor)
     if left_out:
@@ -92,6 +95,7 @@ def save(regressor: Any, path: str | Path) -> None:
         "units": [list(candidate.units) for candidate in front],
         "chosen": expressions.index(regressor.expression_),
         "feature_names_in": None if columns is None else [str(name) for name in columns],
+        "target": str(target),
         "attributes": {name: _plain(getattr(regressor, name)) for name in _ATTRIBUTES},
         "random_state": regressor.random_state_,
         "history": [{key: _plain(value) for key, value in entry.items()} for entry in regressor.history_],
@@ -177,8 +181,9 @@ def _rebuilt(estimator: type, header: dict[str, Any], arrays: dict[str, np.ndarr
         names = _names(header["feature_names_in"], regressor.n_features_in_)
         regressor.feature_names_in_ = np.array(names, dtype=object)
     regressor.history_ = [_round(entry) for entry in _entry(header, "history", list)]
-    drawn = {"random_state": None, **header}  # no seed in earlier versions
-    regressor.random_state_ = _entry(drawn, "random_state", int, type(None))
+    known = {"random_state": None, "target": "y", **header}  # neither in earlier versions
+    regressor.random_state_ = _entry(known, "random_state", int, type(None))
+    regressor.target_name_ = _entry(known, "target", str)
     return regressor
 
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import difflib
 import math
-from collections.abc import Sequence
+import os
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -18,6 +17,17 @@ from dgsr.reporting.progress import search_line
 
 if TYPE_CHECKING:
     from dgsr.regressor import DGSRRegressor
+
+
+def _whole_number(text: str | int) -> int:
+    """Return a whole number above 0, which may be written as 1e6."""
+    try:
+        number = float(text)
+    except ValueError:
+        number = math.nan
+    if not (number.is_integer() and number >= 1.0):
+        raise typer.BadParameter(f"{text!r} is no whole number above 0, such as 1000000 or 1e6.")
+    return int(number)
 
 
 def fit(
@@ -45,7 +55,12 @@ def fit(
             "untrained or none."
         ),
     ] = "auto",
-    max_evaluations: Annotated[int, typer.Option(min=1, help="Most equations to evaluate.")] = 2_000_000,
+    max_evaluations: Annotated[
+        int,
+        typer.Option(
+            parser=_whole_number, metavar="INTEGER", help="Most equations to evaluate, such as 500000 or 1e6."
+        ),
+    ] = 2_000_000,
     max_time: Annotated[float | None, typer.Option(min=0.0, help="Most seconds of search.")] = None,
     loss: Annotated[
         str,
@@ -95,7 +110,10 @@ def fit(
     ] = None,
     initial_formula: Annotated[
         list[str] | None,
-        typer.Option(help="Formula to begin with; names that are no columns are constants. May be repeated."),
+        typer.Option(
+            help="Formula of the columns to begin with; names that are no columns are constants. May be "
+            "repeated."
+        ),
     ] = None,
     units: Annotated[
         list[str] | None,
@@ -130,28 +148,25 @@ def fit(
     prints the best so far.
     """
     from dgsr.cli.held_out import score_of, split
-    from dgsr.cli.rules import formulas_over_columns, rules_of
+    from dgsr.cli.rules import rules_of, units_of
     from dgsr.cli.tabular import read_table
-    from dgsr.files.writing import check_writable
 
     with sigterm_interrupts() as signals, input_errors(signals=signals), warnings_as_notes():
-        for path in (save, report, checkpoint):
-            if path is not None:
-                check_writable(path)  # now, and not after the search
+        _check_files(data, {"--save": save, "--report": report, "--checkpoint": checkpoint})
         table = read_table(data, target, columns or None, weights)
         for note in table.notes:
             print_note(note)
-        of_units = _parameters_of_units(units, y_units, unitless_constants, unit_penalty, table.feature_names)
+        rules = rules_of(complexity, nested)
+        rules |= units_of(units, y_units, unitless_constants, unit_penalty)
         seed = random_state or 0
         table, held_out = (table, None) if test_size is None else split(table, test_size, seed)
         from dgsr.expressions.library import library_over
         from dgsr.regressor import DGSRRegressor
         from dgsr.search.compiling import compile_kernels
 
-        tokens = library_over(library, len(table.feature_names))
-        rules = rules_of(complexity, nested, tokens, table.feature_names)
-        compile_kernels(tokens.has_constants, None if quiet else print_note)
-        with progress(quiet, partial(search_line, names=table.feature_names)) as show:
+        has_constants = library_over(library, len(table.feature_names)).has_constants
+        compile_kernels(has_constants, None if quiet else print_note)
+        with progress(quiet, search_line) as show:
             regressor = DGSRRegressor(
                 library=library,
                 generator=None if generator == "none" else generator,
@@ -161,54 +176,69 @@ def fit(
                 selection=selection,
                 max_rows=max_rows,
                 random_state=random_state,
-                initial_formulas=formulas_over_columns(initial_formula, table.feature_names),
+                initial_formulas=initial_formula or None,
                 n_jobs=n_jobs,
                 checkpoint=checkpoint,
                 callback=show,
                 **rules,
-                **of_units,
             )
-            regressor.fit(table.X, table.y, table.weights)
+            regressor.fit(table.inputs, table.y, table.weights)
         _note_bad_fit(regressor)
-    named = regressor.set_params(callback=None).with_feature_names(table.feature_names)
-    result = result_of(named, target)
+    regressor.set_params(callback=None)
+    result = result_of(regressor, target)
     if held_out is not None:
-        result["test"] = score_of(regressor.predict(held_out.X), held_out) | {"seed": seed}
-    outputs = [partial(print_json, result) if as_json else partial(print_result, named, result)]
+        result["test"] = score_of(regressor.predict(held_out.inputs), held_out) | {"seed": seed}
+    outputs = [partial(print_json, result) if as_json else partial(print_result, regressor, result)]
     if save is not None:
-        outputs.append(partial(named.save, save))
+        outputs.append(partial(regressor.save, save, target=target))
     if report is not None:
-        outputs.append(partial(named.report, report, table.X, table.y, target=target))
+        outputs.append(
+            partial(
+                regressor.report, report, table.inputs, table.y, sample_weight=table.weights, target=target
+            )
+        )
     with warnings_as_notes():
         run_outputs(outputs)
     if result["stop_reason"] == "interrupted":
         raise typer.Exit(interrupted_code(signals))
 
 
-def _parameters_of_units(
-    units: list[str] | None,
-    y_units: str | None,
-    unitless_constants: bool,
-    unit_penalty: float | None,
-    names: Sequence[str],
-) -> dict[str, Any]:
-    """Return the parameters of the estimator, whose columns are x1 .. xd; none without units."""
-    if not units and y_units is None:
-        return {}
-    found = {}
-    for entry in units or ():
-        name, sign, unit = entry.rpartition("=")
-        if not sign or name not in names:
-            similar = difflib.get_close_matches(name or entry, names, 1, 0.6)
-            mend = f"did you mean {similar[0]!r}?" if similar else f"the columns are {', '.join(names[:60])}."
-            raise ValueError(f"--units {entry!r} is not COLUMN=UNIT with the name of a column; {mend}")
-        found[f"x{names.index(name) + 1}"] = unit
-    return {
-        "units": found,
-        "y_units": y_units,
-        "unitless_constants": unitless_constants,
-        "unit_penalty": unit_penalty,
-    }
+def _check_files(data: Path, outputs: dict[str, Path | None]) -> None:
+    """Raise unless each output can be written, and to a file of its own.
+
+    Parameters
+    ----------
+    data : Path
+        The table, ``-`` for standard input.
+    outputs : dict of str to Path or None
+        Files by their options, None where the option is not given.
+
+    Raises
+    ------
+    ValueError
+        If an output is the table or another output.
+    OSError
+        If one cannot be written. Files are tried before the search, so that it is not lost.
+    """
+    from dgsr.files.writing import check_writable
+
+    taken = {"the table": Path("/dev/stdin") if str(data) == "-" else data}
+    for option, path in outputs.items():
+        if path is None:
+            continue
+        for other, file in taken.items():
+            if _are_one_file(path, file):
+                raise ValueError(
+                    f"{option} {path} would overwrite {other} {file}, the same file; give {option} another."
+                )
+        check_writable(path)
+        taken[option] = path
+
+
+def _are_one_file(path: Path, other: Path) -> bool:
+    if path.exists() and other.exists():
+        return path.is_file() and path.samefile(other)  # a device, such as /dev/null, takes several
+    return os.path.realpath(path) == os.path.realpath(other)
 
 
 def _note_bad_fit(regressor: DGSRRegressor) -> None:
@@ -231,7 +261,7 @@ def result_of(regressor: DGSRRegressor, target: str) -> dict[str, Any]:
     has_units = any(candidate.units for candidate in front)
     return {
         "target": target,
-        "formula": str(regressor.expression_.sympy),
+        "formula": regressor.expression_.text,
         "constants": front.candidate_of(regressor.expression_).constants_text(),
         "pareto_front": [
             {
@@ -279,10 +309,12 @@ def print_result(regressor: DGSRRegressor, result: dict[str, Any]) -> None:
     formulas = [candidate.expression.shortened().text for candidate in front]
     with_units = [{"constants": candidate.units_text()} for candidate in front]
     has_units = any(candidate.units for candidate in front)
+    rows = zip(result["pareto_front"], formulas, with_units, strict=True)
     print_table(
         [
             {
                 "": ">" if row["chosen"] else "",
+                "index": index,
                 "complexity": row["complexity"],
                 "bits": f"{row['description_length']:.1f}",
                 "NMSE": _shown(row["nmse"]),
@@ -290,7 +322,7 @@ def print_result(regressor: DGSRRegressor, result: dict[str, Any]) -> None:
                 "formula": formula,
                 **(constants if has_units else {}),
             }
-            for row, formula, constants in zip(result["pareto_front"], formulas, with_units, strict=True)
+            for index, (row, formula, constants) in enumerate(rows)
         ]
     )
     print_line()

@@ -1,39 +1,13 @@
-"""What a person writes on the command line about formulas, in the words of the estimator.
-
-The command fits arrays, whose columns the estimator calls x1 .. xd, and a person writes the names of the
-table.
-"""
+"""What a person writes on the command line about formulas and units, as parameters of the estimator."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
-from dgsr.expressions.library import Library
-from dgsr.expressions.syntax import parse, to_text
-from dgsr.expressions.trees import rename
 
-
-def formulas_over_columns(formulas: Sequence[str] | None, names: Sequence[str]) -> list[str] | None:
-    """Return formulas with x1 .. xd in place of the names of columns; None for none.
-
-    A text that is no formula is returned as it is, and the estimator says what is wrong with it.
-    """
-    columns = _columns(names)
-
-    def renamed(text: str) -> str:
-        try:
-            return to_text(rename(parse(text), columns))
-        except ValueError:
-            return text
-
-    return [renamed(text) for text in formulas] if formulas else None
-
-
-def rules_of(
-    complexity: Sequence[str] | None, nested: Sequence[str] | None, library: Library, names: Sequence[str]
-) -> dict[str, Any]:
-    """Return the parameters `complexity` and `nested` of an estimator, those that are given.
+def rules_of(complexity: Sequence[str] | None, nested: Sequence[str] | None) -> dict[str, Any]:
+    """Return the parameters `complexity` and `nested`, those that are given.
 
     Parameters
     ----------
@@ -41,17 +15,12 @@ def rules_of(
         Texts such as ``"sin=9"``.
     nested : sequence of str or None
         Texts such as ``"sin/sin=1"``, or ``"sin/sin=any"``.
-    library : Library
-    names : sequence of str
-        Names of the columns.
 
     Raises
     ------
     ValueError
-        If a text is of another form, or names what is neither a column nor an operator.
+        If a text is of another form. What the names and numbers mean is left to the estimator.
     """
-    from dgsr.passes.demands import Demands
-
     complexities = {}
     for text in complexity or ():
         name, number = _parts(text, "--complexity", "NAME=NUMBER, such as sin=9")
@@ -64,16 +33,48 @@ def rules_of(
         if not slash:
             raise ValueError(f"--nested {text!r} must be {form}.")
         limits.setdefault(outer, {})[inner] = None if number == "any" else _number(number)
-    Demands.of(None, None, library, names, complexities, limits)  # which knows the names of the table
-    columns = _columns(names)
-    complexities = {columns.get(name, name): number for name, number in complexities.items()}
     given = {"complexity": complexities, "nested": limits}
     return {name: value for name, value in given.items() if value}
 
 
-def _columns(names: Sequence[str]) -> dict[str, str]:
-    """Return what the estimator calls the columns of these names."""
-    return {name: f"x{i + 1}" for i, name in enumerate(names)}
+def units_of(
+    units: Sequence[str] | None, y_units: str | None, unitless_constants: bool, unit_penalty: float | None
+) -> dict[str, Any]:
+    """Return the parameters of the estimator that units are given by; none without units.
+
+    Parameters
+    ----------
+    units : sequence of str or None
+        Texts such as ``"v=m/s"``; ``"v="`` has no dimension.
+    y_units : str or None
+    unitless_constants : bool
+    unit_penalty : float or None
+
+    Raises
+    ------
+    ValueError
+        If a text is of another form, or there are no units that the last two could matter for.
+    """
+    if not units and y_units is None:
+        for option, is_given in {
+            "--unitless-constants": unitless_constants,
+            "--unit-penalty": unit_penalty is not None,
+        }.items():
+            if is_given:
+                raise ValueError(f"{option} means nothing without units; give --units, too, or leave it out.")
+        return {}
+    found = {}
+    for text in units or ():
+        column, equals, unit = text.rpartition("=")
+        if not (equals and column):
+            raise ValueError(f"--units {text!r} must be COLUMN=UNIT, such as v=m/s.")
+        found[column] = unit
+    return {
+        "units": found,
+        "y_units": y_units,
+        "unitless_constants": unitless_constants,
+        "unit_penalty": unit_penalty,
+    }
 
 
 def _parts(text: str, option: str, form: str) -> tuple[str, str]:

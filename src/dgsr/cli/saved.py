@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 import typer
@@ -12,6 +13,10 @@ import dgsr
 from dgsr.cli.errors import input_errors
 from dgsr.cli.fit import print_result, result_of
 from dgsr.cli.output import print_json, print_line, print_note
+
+if TYPE_CHECKING:
+    from dgsr.pareto import ParetoFront
+    from dgsr.regressor import DGSRRegressor
 
 _Saved = Annotated[Path, typer.Argument(metavar="FIT", help="File that dgsr fit --save wrote.")]
 
@@ -22,8 +27,8 @@ def show(
 ) -> None:
     """Print the formulas of a saved fit, the chosen one marked."""
     with input_errors():
-        regressor = dgsr.load(fit)
-    result = result_of(regressor, "y")
+        regressor = _loaded(fit)
+    result = result_of(regressor, regressor.target_name_)
     if as_json:
         print_json(result)
     else:
@@ -39,22 +44,50 @@ def predict(
     index: Annotated[
         str | None,
         typer.Option(
-            help="Formula that dgsr show prints, by its number from 0 or the rule that would choose it."
+            help="Formula to evaluate, by its index in the table of dgsr show, from 0, or by the rule that "
+            "would choose it: mdl, bic, score, accuracy or holdout."
         ),
     ] = None,
 ) -> None:
     """Print the values of the formula for every row of a table, nan where a cell is missing."""
+    import pandas
+
     from dgsr.cli.tabular import read_columns
 
     with input_errors():
-        regressor = dgsr.load(fit)
+        regressor = _loaded(fit)
+        chosen = None if index is None else _candidate(index, regressor.pareto_front_)
         X = read_columns(data, regressor.expression_.feature_names)
         is_whole = np.isfinite(X).all(axis=1)
-        chosen = int(index) if index is not None and index.lstrip("-").isdigit() else index
         values = np.full(len(X), np.nan)
         if is_whole.any():
-            values[is_whole] = regressor.predict(X[is_whole], index=chosen)
+            rows = pandas.DataFrame(X[is_whole], columns=getattr(regressor, "feature_names_in_", None))
+            values[is_whole] = regressor.predict(rows, index=chosen)
         if not is_whole.all():
             print_note(f"{np.sum(~is_whole):,} of {len(X):,} rows have a missing cell and no value.")
     for value in values.tolist():
         print_line(repr(value))
+
+
+def _loaded(fit: Path) -> DGSRRegressor:
+    """Return the estimator in a file; ValueError if there is none, or the file cannot be read."""
+    try:
+        return dgsr.load(fit)
+    except OSError as error:
+        reason = "is a folder" if fit.is_dir() else f"cannot be read ({error.strerror or error})"
+        reason = reason if fit.exists() else "does not exist"
+        raise ValueError(f"{fit} {reason}; name a file that dgsr fit --save wrote.") from error
+
+
+def _candidate(index: str, front: ParetoFront) -> int | str:
+    """Return the number or the rule that a text names; ValueError if there is no such candidate or rule."""
+    from dgsr.pareto import SELECTIONS
+
+    if index in SELECTIONS:
+        return index
+    if not re.fullmatch("-?[0-9]{1,9}", index) or not -len(front) <= int(index) < len(front):
+        raise ValueError(
+            f"--index {index!r} is no candidate; give a number from 0 to {len(front) - 1}, or the name of a "
+            f"rule: {', '.join(SELECTIONS)}."
+        )
+    return int(index)

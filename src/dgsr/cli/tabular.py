@@ -50,6 +50,13 @@ class Table(NamedTuple):
     notes: tuple[str, ...] = ()  # what was left out or read in an unusual way, a sentence each
     weights: np.ndarray | None = None  # (n_samples,) float64
 
+    @property
+    def inputs(self) -> pandas.DataFrame:
+        """The inputs under their names, by which the estimator then knows them."""
+        import pandas
+
+        return pandas.DataFrame(self.X, columns=list(self.feature_names))
+
 
 def read_table(
     path: Path | str, target: str, columns: Sequence[str] | None = None, weights: str | None = None
@@ -75,11 +82,13 @@ def read_table(
     ------
     TableError
         If there is no such file, it is not a table of finite numbers with at least two rows and two
-        columns, or it lacks a column.
+        columns, or it lacks a column; or if an input is given twice, or is the target or the weights, too.
     """
     others = [name for name in (target, weights) if name is not None]
     if double := next((name for name in columns or () if name in others), None):
         raise TableError(f"{_quoted(double)} is an input and the target or the weights; choose one of them.")
+    if double := next((name for name, n in Counter(columns or ()).items() if n > 1), None):
+        raise TableError(f"{_quoted(double)} is given as an input more than once; give every input once.")
     cells = _read(path, [*(columns or ()), *others])
     columns = cells.inputs(others) if columns is None else columns
     rows = cells.columns([*columns, *others])
@@ -169,17 +178,19 @@ def _parsed(text: str, path: str, wanted: Sequence[str], notes: list[str]) -> _C
     import pandas
 
     # Lines keep their numbers. Before version 3.1 pandas ends a cell at a null character.
-    text = _NO_ROW.sub("", text).replace("\0", "\ufffd")
+    given, text = text, _NO_ROW.sub("", text).replace("\0", "\ufffd")
     header = _HEADER.search(text)
     if header is None:
         raise TableError(
             f"{path} is empty; its first line must name the columns, and rows of numbers follow."
         )
     delimiter = max(",;\t", key=_QUOTED.sub("", header[0]).count)
-    names = _columns(next(csv.reader(io.StringIO(header[0]), delimiter=delimiter)), path)
-    if lacking := [name for name in wanted if name not in names]:
-        raise TableError(_no_such_column(path, lacking[0], names))
     n_before = text.count("\n", 0, header.start())
+    comments = [line for line in given.split("\n", n_before)[:n_before] if line.startswith("#")]
+    names = _columns(next(csv.reader(io.StringIO(header[0]), delimiter=delimiter)), path, comments)
+    if lacking := [name for name in wanted if name not in names]:
+        is_open = "\n" in names[-1] or (header[0].count('"') % 2 == 1 and delimiter in names[-1])
+        raise TableError(_no_such_column(path, lacking[0], names, is_open))
     try:
         table = pandas.read_csv(
             io.BytesIO(text.encode()),
@@ -261,18 +272,28 @@ def _counted(n: int, one: str, several: str) -> str:
 
 def _listed(names: Sequence[str]) -> str:
     """Return names for a message, the first thirty."""
-    shown = ", ".join(map(_shortened, names[:_MOST_NAMES]))
+    shown = ", ".join(map(_quoted, names[:_MOST_NAMES]))
     return shown if len(names) <= _MOST_NAMES else f"{shown}, and {len(names) - _MOST_NAMES:,} more"
 
 
-def _columns(header: list[str], path: str) -> list[str]:
+def _columns(header: list[str], path: str, comments: list[str]) -> list[str]:
+    """Return the names of the columns, below lines that are comments."""
     names = [name.strip() for name in header]
     if all(_NUMBER.fullmatch(name) for name in names):
-        raise TableError(f"{path} starts with a row of numbers; add a first line that names the columns.")
+        mend = "add a first line that names the columns."
+        if comments:
+            mend = (
+                f"lines that begin with # are skipped, such as {_quoted(comments[-1])}. If it has the names "
+            )
+            mend += "of the columns, take the # away; numpy.savetxt(..., comments='') writes none."
+        raise TableError(f"{path} starts with a row of numbers; {mend}")
     counts = Counter(names)
     for position, name in enumerate(names, start=1):
         if not name:
-            raise TableError(f"{path} gives column {position} no name; name every column in the first line.")
+            mend = "name every column in the first line"
+            if position == 1:
+                mend += ", or leave the index of a pandas table out: to_csv(..., index=False)"
+            raise TableError(f"{path} gives column {position} no name; {mend}.")
         if counts[name] > 1:
             raise TableError(
                 f"{path} has {counts[name]} columns named {_quoted(name)}; give each its own name."
@@ -280,10 +301,15 @@ def _columns(header: list[str], path: str) -> list[str]:
     return names
 
 
-def _no_such_column(path: str, target: str, names: list[str]) -> str:
+def _no_such_column(path: str, target: str, names: list[str], is_open: bool) -> str:
+    """Return the message on a column that is none of `names`, the last of which may be an open quote."""
     by_lower_case = {name.lower(): name for name in names}
     close = difflib.get_close_matches(target.lower(), by_lower_case, n=1)
     hint = f" Did you mean {_quoted(by_lower_case[close[0]])}?" if close else ""
+    if is_open:
+        hint = " Close the quotes in its first line."
+    elif len(names) == 1 and re.search("[ |]", names[0]):
+        hint = " Separate the cells by commas, semicolons or tabs."
     return f"{path} has no column {_quoted(target)}; its columns are {_listed(names)}.{hint}"
 
 

@@ -58,15 +58,17 @@ def initial_programs(
     Raises
     ------
     ValueError
-        If a formula cannot be read, not be written in the library, has no column, is too long, has what is
-        forbidden, lacks what is required, breaks a limit of `nested` or a rule of units; the message says
-        which one, and where in the text.
+        If a formula cannot be read, not be written in the library, has no column, divides by the number 0, is
+        too long, has what is forbidden, lacks what is required, breaks a limit of `nested` or a rule of
+        units; the message says which one, and where in the text.
     """
     names = [f"x{i + 1}" for i in range(library.n_variables)] if feature_names is None else feature_names
     found = []
     for number, formula in enumerate(() if formulas is None else formulas):
         try:
             tree = _read(str(formula), library, list(names))
+            if _divides_by_zero(tree):
+                raise ValueError("it divides by the number 0; write another number, or a name for it.")
             given = _expression(tree, library)
             program = _bare(coordinates.read(given))
             if program.length > constraints.max_length:
@@ -144,9 +146,17 @@ def _read(text: str, library: Library, names: list[str]) -> Tree:
         return 1.0  # where its fit begins
 
     tree = syntax.parse(text, None, library.functions)
+    over_columns = map_leaves(tree, replaced)
     if not any(leaf in columns for leaf in leaves(tree) if isinstance(leaf, str)):
         raise ValueError(f"it has no column; the columns are {', '.join(map(syntax.quoted, names[:20]))}.")
-    return map_leaves(tree, replaced)
+    return over_columns
+
+
+def _divides_by_zero(tree: Tree) -> bool:
+    if not isinstance(tree, tuple):
+        return False
+    is_here = tree[0] == "div" and is_number(tree[2]) and tree[2] == 0
+    return is_here or any(map(_divides_by_zero, tree[1:]))
 
 
 def _without_scale(tree: Tree, library: Library) -> Tree:

@@ -143,8 +143,8 @@ def _without_idle_columns(
     # Those that are wanted come first, so that another column is the copy.
     candidates.sort(key=lambda i: first + i not in wanted)
     idle = idle_columns(data.columns, candidates, library.has_constants)
-    idle = {i for i in idle if first + i not in wanted}
-    return replace(constraints, forbidden_columns=tuple(sorted(idle.union(forbidden))))
+    unwanted = {i for i in idle if first + i not in wanted}
+    return replace(constraints, forbidden_columns=tuple(sorted(unwanted.union(forbidden))))
 
 
 def _is_limited(operator: str, demands: Demands) -> bool:

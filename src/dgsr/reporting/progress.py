@@ -6,7 +6,7 @@ import html
 import math
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -129,13 +129,12 @@ def printable(text: str) -> str:
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
-def search_line(progress: SearchProgress, names: Sequence[str] | None = None) -> str:
-    """Return the progress of a search as a line, with other names of the features if `names` are given."""
-    best = progress.best_expression if names is None else progress.best_expression.with_feature_names(names)
+def search_line(progress: SearchProgress) -> str:
+    """Return the progress of a search as a line."""
     speed = progress.evaluations / max(progress.seconds, 1e-9)
     return (
         f"{progress.evaluations:,} evaluations, {speed:,.0f} a second, "
-        f"best NMSE {progress.best_nmse:.3g}: {best.shortened()}"
+        f"best NMSE {progress.best_nmse:.3g}: {progress.best_expression.shortened()}"
     )
 
 

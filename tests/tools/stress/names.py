@@ -10,7 +10,6 @@ import re
 import shutil
 import subprocess
 from contextlib import redirect_stdout
-from functools import partial
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import NamedTuple
@@ -46,9 +45,10 @@ class Names(NamedTuple):
 
 def names(rng: random.Random, n_columns: int) -> Names:
     """Return names that are code, or nearly."""
-    *columns, target = (
-        "".join(rng.choices(PIECES, k=rng.choice([1, 1, 2, 4]))) for _ in range(n_columns + 1)
-    )
+    different: dict[str, None] = {}  # in the order they were drawn
+    while len(different) <= n_columns:
+        different["".join(rng.choices(PIECES, k=rng.choice([1, 1, 2, 4])))] = None
+    *columns, target = different
     return Names(columns, target)
 
 
@@ -138,7 +138,7 @@ def _of_terminal(model: DGSRRegressor, given: Names) -> str | None:
     text = io.StringIO()
     with redirect_stdout(text):
         print_result(model, result_of(model, given.target))
-    with shown(partial(search_line, names=given.columns), Console(file=text)) as show:
-        show(SearchProgress(100, 1.0, 0.1, model.expression_))
+    with shown(search_line, Console(file=text)) as show:
+        show(SearchProgress(100, 1.0, 0.1, model.expression_.with_feature_names(given.columns)))
     orders = {c for c in text.getvalue() if not c.isprintable() and c != "\n"}
     return f"a terminal is given {orders}" if orders else None
