@@ -180,6 +180,8 @@ def test_where_no_generator_is_known_there_is_a_warning():
     with pytest.warns(UserWarning, match=r"knows the operators both; .* generator=None"):
         name, _ = choose_generator("auto", library, LIMITS, 0)
     assert name == "untrained"
+    with pytest.warns(UserWarning, match="dgsr knows a library without operators; the search has an untr"):
+        choose_generator("auto", Library("own", (), False, 2), LIMITS, 0)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert choose_generator("auto", get_library("physics", 2), LIMITS, 0)[0] != "untrained"

@@ -128,6 +128,7 @@ def names(programs, i):
     [
         ({"required": ["x9"]}, r"required\[0\]='x9' is neither a column nor an operator .*choose from add"),
         ({"forbidden": ["x1", "sine"]}, r"forbidden\[1\]='sine' .* did you mean 'sin'\?"),
+        ({"forbidden": ["const"]}, r"forbidden\[0\]='const' is a fitted number, .* library without con"),
         ({"forbidden": ["?"]}, r"forbidden\[0\]='\?' .* choose from add, sub"),
         ({"forbidden": "x1"}, "forbidden.*array-like"),
         ({"forbidden": ["x1", "x2", "x3"]}, "forbidden names every column; leave at least one"),

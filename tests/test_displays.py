@@ -84,6 +84,14 @@ def test_a_column_named_with_dollars_is_not_taken_for_mathematics():
     display.figure_.canvas.draw()  # mathtext would stop here
 
 
+def test_a_character_that_the_font_lacks_is_warned_of_once():
+    formulas = [f"{i}*\u8d28\u91cf" for i in range(6)]
+    with pytest.warns(UserWarning, match="missing from font") as warned:
+        display = ParetoFrontDisplay(range(6), np.exp(-np.arange(6.0)), formulas, chosen=1).plot()
+    assert len(display.labels_) > 1
+    assert sorted(str(one.message)[:11] for one in warned) == ["Glyph 36136", "Glyph 37327"]
+
+
 def test_a_long_formula_is_shortened_in_its_label():
     formula = " + ".join(f"sin({i}*x)" for i in range(30))
     display = ParetoFrontDisplay([100], [0.1], [formula], chosen=0).plot()

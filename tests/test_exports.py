@@ -498,10 +498,10 @@ def test_columns_of_any_name_are_arguments_in_c(tmp_path):
     np.testing.assert_allclose(compiled([expression], tmp_path)[0](X), expression(X), rtol=1e-9)
 
 
-def test_columns_of_the_same_name_are_told_apart():
+def test_columns_whose_names_are_one_to_python_are_told_apart():
     library = get_library("koza", 2)
     tokens = [library.index[name] for name in ("sub", "x1", "x2")]
-    function = function_of(Expression(library, tokens, (), ["a", "a"]).to_python())
+    function = function_of(Expression(library, tokens, (), ["a", "\uff41"]).to_python())
     assert function(3.0, 1.0) == 2.0
 
 

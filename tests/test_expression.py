@@ -254,6 +254,15 @@ def test_wrong_input_is_named():
         expression(np.ones(3))
     with pytest.raises(ValueError, match="feature_names has 1"):
         Expression(library, expression.tokens, (), ["a"])
+    with pytest.raises(ValueError, match="feature_names has 1"):
+        Expression.from_text("a", library, ["a"])
+    for repeated in (["a", "a"], ["1", 1]):
+        with pytest.raises(
+            ValueError, match=f"feature_names repeats {repeated[0]!r}; name each variable once"
+        ):
+            expression.with_feature_names(repeated)
+    with pytest.raises(ValueError, match="feature_names repeats 'a'"):
+        Expression.from_text("a*b", library, ["a", "a"])
     with_constants = get_library("koza-const", 1)
     with pytest.raises(ValueError, match="constants has 0 values"):
         Expression(with_constants, [with_constants.index["const"]])

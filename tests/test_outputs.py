@@ -228,3 +228,10 @@ def test_every_output_has_a_unit_of_its_own():
 def test_a_list_of_units_has_one_for_each_of_several_outputs(targets, said):
     with pytest.raises(ValueError, match=said):
         small(units={"a": "m"}, y_units=["m"]).fit(X, targets)
+
+
+@pytest.mark.parametrize("targets", [LAWS, LAWS[:, 0]])
+@pytest.mark.parametrize("y_units", [{"m": "s"}, {"a": "m", "b": "s"}, {"m", "s"}])
+def test_units_of_targets_by_name_are_refused(y_units, targets):
+    with pytest.raises(ValueError, match=r"y_units=.* must be a str, or a sequence with one unit for eac"):
+        small(units={"a": "m"}, y_units=y_units).fit(X, targets)

@@ -178,8 +178,9 @@ def test_a_page_that_cannot_be_written_leaves_the_old_one(absorption, tmp_path, 
 
 
 def test_half_a_pair_of_surrogates_in_a_name_is_shown_by_its_number(absorption, tmp_path):
-    named = absorption.estimator.with_feature_names(["a\udc80b"])
-    page = Fit(named, absorption.X, absorption.y).page(tmp_path, target="c\ud800")
+    names = ["a\udc80b"]
+    named = absorption.estimator.with_feature_names(names)
+    page = Fit(named, absorption.X.set_axis(names, axis=1), absorption.y).page(tmp_path, target="c\ud800")
     assert "a\\udc80b" in page
     assert "c\\ud800" in page
     assert embedded(page)["target"] == "c\ud800"
@@ -211,6 +212,11 @@ def test_predictions_that_are_not_finite_are_null_and_counted(absorption, tmp_pa
     assert third["note"] == "Undefined on 1 row, which the plots leave out."
     assert third["r2"] == third["rmse"] == "–"
     assert not re.search(r"\b(NaN|Infinity|nan|inf)\b", Elements(page).texts["candidates"])
+
+
+def test_a_target_may_be_named_by_a_number(absorption, tmp_path):
+    absorption.estimator.report(tmp_path / "page.html", absorption.X, absorption.y, target=3)
+    assert "<title>A formula for 3</title>" in (tmp_path / "page.html").read_text()
 
 
 def test_residuals_and_metrics_are_those_of_the_candidates(absorption, tmp_path):

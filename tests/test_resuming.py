@@ -9,6 +9,7 @@ import subprocess
 import sys
 from functools import partial
 
+import numba
 import numpy as np
 import pandas as pd
 import pytest
@@ -156,6 +157,76 @@ def test_a_checkpoint_of_another_fit_is_refused(others, table, named, path):
     with pytest.raises(ValueError, match=f"is of a fit with another {named}; .* delete the file"):
         small(checkpoint=path, **others).fit(*table)
     assert path.read_bytes() == before
+
+
+def squares(scale=1.0, root=np.sqrt, of=abs):
+    return lambda y, p: root(scale * of(y - p) ** 4)
+
+
+class Loss:
+    def __init__(self, scale):
+        self.scale = scale
+
+    def __call__(self, y, p):
+        return self.scale * abs(y - p)
+
+    def of_rows(self, y, p):
+        return self.scale * (y - p) ** 2
+
+
+LOSSES = [
+    lambda y, p: (y - p) ** 2,
+    lambda y, p: abs(y - p),
+    lambda y, p: 2 * abs(y - p),
+    lambda y, p: abs(y - p) if y.dtype.char in {"d", "f", "e", "g"} else p,
+    lambda y, p, scale=3: scale * abs(y - p),
+    lambda y, p: np.array([abs(a - b) for a, b in zip(y, p)]),
+    lambda y, p: np.array([(a - b) ** 2 for a, b in zip(y, p)]),
+    squares(),
+    squares(2.0),
+    squares(root=np.cbrt),
+    squares(of=lambda r: r / 2),
+    Loss(1.0),
+    Loss(2.0),
+    Loss(1.0).of_rows,
+    Loss(2.0).of_rows,
+    partial(squares(), 1.0),
+    partial(squares(), 2.0),
+    numba.njit(lambda y, p: (y - p) ** 4),
+    numba.njit(lambda y, p: (y - p) ** 6),
+    np.hypot,
+]
+
+
+def test_a_checkpoint_tells_functions_from_each_other_in_every_process():
+    texts = [module._text(loss) for loss in LOSSES]
+    assert len(set(texts)) == len(texts)
+    code = "import test_resuming as own; print([own.module._text(loss) for loss in own.LOSSES])"
+    for seed in "12":  # of the order of sets
+        run = subprocess.run(
+            [sys.executable, "-c", code],
+            cwd=os.path.dirname(__file__),
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert run.stdout.strip() == str(texts)
+
+
+def test_a_function_that_holds_itself_has_a_text():
+    def loss(y, p):
+        return loss(p, y)
+
+    assert module._text(loss).startswith("test_a_function_that_holds_itself_has_a_text.<locals>.loss ")
+
+
+def test_a_checkpoint_of_another_function_is_refused(tmp_path):
+    path = tmp_path / "fit.checkpoint"
+    small(checkpoint=path, max_evaluations=300, loss=lambda y, p: (y - p) ** 2).fit(X, Y)
+    small(checkpoint=path, max_evaluations=400, loss=lambda y, p: (y - p) ** 2).fit(X, Y)
+    with pytest.raises(ValueError, match="is of a fit with another loss"):
+        small(checkpoint=path, max_evaluations=400, loss=lambda y, p: abs(y - p)).fit(X, Y)
 
 
 def parts_of(path):

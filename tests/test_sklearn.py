@@ -19,7 +19,7 @@ from sklearn.multioutput import MultiOutputRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
-from dgsr import DGSRRegressor
+from dgsr import DGSRRegressor, load
 
 pytestmark = pytest.mark.search
 
@@ -35,6 +35,16 @@ def small(**parameters):
 @pytest.fixture(scope="module")
 def fitted():
     return small().fit(X, Y)
+
+
+@pytest.mark.parametrize("y", [np.log(X[:, 0]), np.column_stack([X[:, 1], np.log(X[:, 0])])])
+def test_a_score_where_the_formula_is_undefined_says_in_how_many_rows(y):
+    model = small(library="koza", look_up=True).fit(X, y)
+    assert model.score(X, y, X[:, 1]) > 0.999
+    below = np.where(np.arange(40)[:, None] < 3, -X, X)
+    assert np.isnan(model.predict(below)).sum() == 3
+    with pytest.raises(ValueError, match=r"no finite value in 3 of 40 rows\. Leave these out, or"):
+        model.score(below, y)
 
 
 @pytest.mark.parametrize("frame", [pd.DataFrame, polars.DataFrame])
@@ -104,6 +114,11 @@ NO_NUMBERS = {
     "only dates": (pd.DataFrame({"day": DAYS}), "Column 'day' of X has dates"),
     "zoned": (TABLE.assign(day=DAYS.tz_localize("UTC")), "Column 'day' of X has dates"),
     "spans": (TABLE.assign(span=DAYS - DAYS[0]), "Column 'span' of X has dates or times"),
+    "periods": (
+        TABLE.assign(month=pd.period_range("2020-01", periods=len(X), freq="M")),
+        r"Column 'month' of X has dates .* such as 2020-01; make dates of them, t.dt.to_timestamp\(\), and",
+    ),
+    "missing": (TABLE.astype(object).replace(X[3, 1], pd.NA), "Column 'age' of X has no value in some row; "),
     "dates in polars": (polars.DataFrame({"day": DAYS.to_numpy()}), "Column 'day' of X has dates"),
 }
 
@@ -168,7 +183,11 @@ def test_held_out_rows_choose_only_where_there_are_some(fitted):
 
 
 def test_of_a_few_rows_none_are_held_out_and_the_lowest_loss_chooses():
-    model = small(selection="holdout").fit(X[:4], Y[:4])
+    with (
+        pytest.warns(UserWarning, match="constants that single rows determine"),
+        pytest.warns(UserWarning, match="too few different rows to hold some out"),
+    ):
+        model = small(selection="holdout").fit(X[:4], Y[:4])
     assert model.expression_ == model.pareto_front_[-1].expression
 
 
@@ -319,3 +338,23 @@ def test_a_copy_has_other_names_of_the_features(fitted):
     assert {str(s) for s in named.sympy_expr_.free_symbols} <= {"mass", "time"}
     np.testing.assert_array_equal(named.predict(X), fitted.predict(X))
     assert "mass" not in str(fitted.pareto_front_)
+    assert not hasattr(named, "feature_names_in_")  # as in the fit, so that arrays predict without a warning
+    with pytest.raises(ValueError, match="feature_names repeats 'mass'"):
+        fitted.with_feature_names(["mass", "mass"])
+
+
+@pytest.mark.parametrize("y", [Y, np.column_stack([Y, X[:, 0]])])
+def test_a_copy_with_other_names_predicts_for_tables_that_have_them(y, tmp_path):
+    table = pd.DataFrame(X, columns=["u", "v"])
+    model = small(max_evaluations=600).fit(table, y)
+    named = model.with_feature_names(["a", "b"])
+    renamed = table.set_axis(["a", "b"], axis=1)
+    np.testing.assert_array_equal(named.predict(renamed), model.predict(table))
+    np.testing.assert_array_equal(model.with_feature_names(["b", "a"]).feature_names_in_, ["b", "a"])
+    np.testing.assert_array_equal(model.feature_names_in_, ["u", "v"])
+    with pytest.raises(ValueError, match="feature names should match"):
+        named.predict(table)
+    if y.ndim == 1:
+        named.save(tmp_path / "named")
+        np.testing.assert_array_equal(load(tmp_path / "named").predict(renamed), model.predict(table))
+        named.report(tmp_path / "page.html", renamed, y)

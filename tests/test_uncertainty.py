@@ -216,6 +216,47 @@ def test_the_linear_model_is_that_of_scikit_learn(seed):
     assert np.isinf(linear_leave_one_out(DataSet.from_arrays(X[:7], y[:7])))
 
 
+@settings(max_examples=10)
+@given(seeds, st.integers(-400, 1000))
+def test_the_linear_model_does_not_depend_on_the_scale_of_the_columns(seed, exponent):
+    rng = np.random.default_rng(seed)
+    X, y = rng.normal(size=(14, 3)), rng.normal(size=14)
+    scaled = X * np.array([1.0, 2.0**exponent, 1e307])
+    found, expected = (linear_leave_one_out(DataSet.from_arrays(Z, y)) for Z in (scaled, X))
+    assert found == pytest.approx(expected, rel=1e-6)
+
+
+@settings(max_examples=10)
+@given(seeds, st.integers(0, 1022))
+def test_what_the_data_know_of_a_constant_scales_with_its_column(seed, exponent):
+    rng = np.random.default_rng(seed)
+    X, noise, scale = rng.uniform(0.5, 1.0, (20, 2)), rng.normal(size=20), 2.0**exponent
+    weights = rng.uniform(0.1, 5.0, 20)  # with the larger ones a slope overflows
+    known, scaled = (
+        uncertainty_of(
+            Expression(LIBRARY, Expression.from_text("2.5*x1", LIBRARY).tokens, [2.5 / s]),
+            DataSet.from_arrays(X * s, 2.5 * X[:, 0] + noise, weights),
+        )
+        for s in (1.0, scale)
+    )
+    assert scaled.noise == pytest.approx(known.noise)
+    assert scaled.leave_one_out == pytest.approx(known.leave_one_out, rel=1e-3)
+    if exponent < 400:  # else its square is below the smallest float
+        np.testing.assert_allclose(scaled.standard_errors * scale, known.standard_errors, rtol=1e-4)
+
+
+@pytest.mark.search
+def test_columns_up_to_the_largest_float_are_fitted():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(1, 3, (60, 2))
+    y = 3 * X[:, 0] / X[:, 1] + 1
+    model = DGSRRegressor(generator=None, random_state=0, max_evaluations=300)
+    for Z in (X * 5e307, np.column_stack([X, rng.choice([-1e308, 1e308], 60)])):
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "A linear model|invalid value encountered in reduce")
+            assert model.fit(Z, y).score(Z, y) > 0.5
+
+
 def test_a_fit_warns_where_a_linear_model_does_as_well():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(200, 8))

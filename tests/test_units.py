@@ -88,7 +88,8 @@ def test_a_text_is_the_unit_it_says(text, expected, factor):
 
 @pytest.mark.parametrize(
     "text",
-    ["9**9**9**9", "m**9**9**9", "(m)**9", "m**(9**9)", "2*m", "1e9", "__import__('os')", "m.real", "m; s",
+    [["kg"], 3 * pint.Unit("kg"), "9**9**9**9", "m**9**9**9", "(m)**9", "m**(9**9)",
+     "2*m", "1e9", "__import__('os')", "m.real", "m; s",
      "m[0]", "lambda: m", "m" * 101, "m^123", "((m))", "kg\n+ 1", 5],
 )  # fmt: skip
 def test_what_is_no_unit_never_reaches_the_parser(text, monkeypatch):
@@ -126,6 +127,11 @@ def test_without_pint_the_error_says_how_to_install_it(monkeypatch):
         ImportError, match=r"units\['m'\]='kg' needs pint; install it with pip install dgsr\[un"
     ):
         small().fit(TABLE, Y)
+
+
+@pytest.mark.parametrize("unit", ["kg*m^2/s^2", "W/kg^0.75", "J/(mol K)", "", "degC"])
+def test_a_unit_of_pint_is_that_of_its_text(unit):
+    assert Units.of({"m": pint.Unit(unit)}, None, NAMES) == Units.of({"m": unit}, None, NAMES)
 
 
 def test_a_unit_that_a_person_defines_is_known():
@@ -452,7 +458,7 @@ def test_the_command_line_takes_and_prints_units(tmp_path):
     assert " ± " in shown.stdout
     for entry, said in {
         "hh=m": "did you mean 'h'?",
-        "h": "did you mean 'h'?",
+        "h": "--units 'h' must be COLUMN=UNIT",
         "h=mm3": "'mm3' is no unit",
     }.items():
         done = CliRunner().invoke(app, [*options, "--units", entry])

@@ -24,6 +24,8 @@ _FITTED_ROWS = 2_000
 # Kinds of dtypes of numbers, and types of times.
 _NUMBERS = "biufc"
 _TIMES = (datetime.date, datetime.time, datetime.timedelta, np.datetime64, np.timedelta64)
+# Types of pandas, by their names, of a span of the calendar and of a missing value in a column of objects.
+_PERIOD, _MISSING = "Period", "NAType"
 
 # Between these spreads of y, squares of its differences, summed over any number of rows, are normal floats.
 _SMALLEST_SPREAD, _LARGEST_SPREAD = 1e-140, 1e140
@@ -108,7 +110,7 @@ def checked(
 
 
 def check_numbers(table: Any, name: str) -> None:
-    """Raise ValueError if a table has text, dates or times, and name their column.
+    """Raise ValueError if a table has text, dates, times or pandas' missing values, and name their column.
 
     Anything else that is no number is left to scikit-learn's validation.
 
@@ -125,9 +127,12 @@ def check_numbers(table: Any, name: str) -> None:
             mend = "leave it out, or encode it by numbers, with scikit-learn's OneHotEncoder for example."
             mend = mend if name == "X" else "give numbers, which a formula can be fitted to."
             raise ValueError(f"{where} has text, such as {cell[:40]!r}; {mend}")
+        if type(cell).__name__ == _MISSING:
+            raise ValueError(f"{where} has no value in some row; leave such rows out, or fill them in.")
         if cell is not None:
+            dates = "dates of them, t.dt.to_timestamp(), and " if type(cell).__name__ == _PERIOD else ""
             raise ValueError(
-                f"{where} has dates or times, such as {cell}; make numbers of them, such as days: "
+                f"{where} has dates or times, such as {cell}; make {dates}numbers of them, such as days: "
                 "(t - t.min()) / np.timedelta64(1, 'D')."
             )
 
@@ -152,7 +157,7 @@ def _columns(table: Any) -> Iterator[tuple[Any, Any]]:
 
 
 def _first_that_is_no_number(values: np.ndarray) -> Any:
-    """Return the first text, date or time that float() does not take; None if there is none."""
+    """Return the first text, time or missing value that float() does not take; None if there is none."""
     if values.dtype.kind in "mM":
         return values.flat[0] if values.size else None
     if values.dtype.kind in _NUMBERS:
@@ -160,12 +165,12 @@ def _first_that_is_no_number(values: np.ndarray) -> Any:
     try:
         values.astype(np.float64)
     except (TypeError, ValueError):
-        return next((cell for cell in values.flat if _is_text_or_time(cell)), None)
+        return next((cell for cell in values.flat if _is_no_number(cell)), None)
     return None
 
 
-def _is_text_or_time(cell: Any) -> bool:
-    if isinstance(cell, _TIMES):
+def _is_no_number(cell: Any) -> bool:
+    if isinstance(cell, _TIMES) or type(cell).__name__ in (_PERIOD, _MISSING):
         return True
     try:
         float(cell)
@@ -268,7 +273,7 @@ def idle_columns(columns: np.ndarray, candidates: Iterable[int], with_constants:
     for i in candidates:
         n_candidates += 1
         values = (columns[i] + 0.0).tobytes()  # -0.0 is 0.0
-        if values in known or (with_constants and np.ptp(columns[i]) == 0.0):
+        if values in known or (with_constants and columns[i].min() == columns[i].max()):
             idle.append(i)
         known.add(values)
     return tuple(idle) if len(idle) < n_candidates else ()

@@ -117,19 +117,31 @@ class Directions(NamedTuple):
     @classmethod
     def of(cls, jacobian: np.ndarray) -> Directions:
         """Take apart a Jacobian of shape (n_rows, k)."""
-        norms = np.sqrt((jacobian**2).sum(axis=0))
-        divisors = np.where(norms > 0.0, norms, 1.0)
+        jacobian, exponents = _without_overflow(jacobian)
+        lengths = np.sqrt((jacobian**2).sum(axis=0))
+        divisors = np.where(lengths > 0.0, lengths, 1.0)
         rows, singular, directions = np.linalg.svd(jacobian / divisors, full_matrices=False)
         is_seen = singular > _RANK * singular.max(initial=0.0)
-        inverse = (directions[is_seen] / singular[is_seen, None] / divisors).T
-        is_lost = (np.abs(directions[~is_seen]) > _PART).any(axis=0) | (norms == 0.0)
-        return cls(norms, rows[:, is_seen], inverse, is_lost)
+        inverse = np.ldexp(directions[is_seen] / singular[is_seen, None] / divisors, -exponents).T
+        is_lost = (np.abs(directions[~is_seen]) > _PART).any(axis=0) | (lengths == 0.0)
+        return cls(np.ldexp(lengths, exponents), rows[:, is_seen], inverse, is_lost)
 
     def leave_one_out(self, residuals: np.ndarray, data: DataSet) -> float:
         """Return the leave-one-out NMSE for weighted residuals of shape (n_rows,), or inf."""
         left_out = residuals / np.maximum(1.0 - (self.rows**2).sum(axis=1), 0.0)
         nmse = float(np.mean(left_out**2) / data.variance)
         return nmse if np.isfinite(nmse) else np.inf
+
+
+def _without_overflow(columns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return columns of large numbers, shape (n_rows, k), divided by powers of two, which is exact.
+
+    No square of them overflows. The exponents of the powers are of shape (k,).
+    """
+    largest = np.finfo(np.float64).max
+    columns = np.clip(columns, -largest, largest)  # a slope may be infinite once it is weighted
+    exponents = np.maximum(np.frexp(np.abs(columns).max(axis=0, initial=0.0))[1], 0)
+    return np.ldexp(columns, -exponents), exponents
 
 
 def uncertainty_of(
@@ -188,8 +200,9 @@ def linear_leave_one_out(data: DataSet) -> float:
     if data.n_effective < 2 * n_constants:
         return np.inf
     root = np.sqrt(data.weights)
+    columns = _without_overflow(data.columns.T)[0].T  # (n_features, n_rows)
     with np.errstate(all="ignore"):
-        centred = data.columns - np.mean(data.weights * data.columns, axis=1, keepdims=True)
+        centred = columns - np.mean(data.weights * columns, axis=1, keepdims=True)
         apart = Directions.of((np.vstack([centred, np.ones(len(data.y))]) * root).T)
         target = data.y * root
         return apart.leave_one_out(target - apart.rows @ (apart.rows.T @ target), data)

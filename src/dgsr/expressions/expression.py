@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -41,7 +42,8 @@ class Expression:
     Raises
     ------
     ValueError
-        If the tokens are not one complete program, or there are too few constants or names.
+        If the tokens are not one complete program, there are too few constants or names, or a name is there
+        twice.
 
     Examples
     --------
@@ -62,12 +64,7 @@ class Expression:
     ) -> None:
         self.library = library
         self.tokens = np.array(tokens, dtype=np.int64)
-        names = _default_names(library) if feature_names is None else tuple(map(str, feature_names))
-        if len(names) != library.n_variables:
-            raise ValueError(
-                f"feature_names has {len(names)} names; the library has {library.n_variables} variables."
-            )
-        self.feature_names = names
+        self.feature_names = _names(library, feature_names)
         constants = np.asarray(constants, dtype=np.float64)
         self._tree = from_program(library, self.tokens, constants)
         n_constants = int(np.sum(self.tokens == library.index["const"])) if library.has_constants else 0
@@ -91,7 +88,7 @@ class Expression:
         ValueError
             If the text cannot be read, or not be written with the tokens of the library.
         """
-        names = _default_names(library) if feature_names is None else tuple(map(str, feature_names))
+        names = _names(library, feature_names)
         tree = syntax.parse(text, names, library.functions)
         tree = rename(tree, dict(zip(names, _default_names(library))))
         tokens, constants = to_program(tree, library)
@@ -298,6 +295,21 @@ class _ArrayFunction:
 
     def __repr__(self) -> str:
         return f"<function of {', '.join(self.names)}: {syntax.to_text(self.tree)}>"
+
+
+def _names(library: Library, given: Sequence[str] | None) -> tuple[str, ...]:
+    """Return the names of the variables; ValueError if these are not as many, or one is there twice."""
+    if given is None:
+        return _default_names(library)
+    names = tuple(map(str, given))
+    if len(names) != library.n_variables:
+        raise ValueError(
+            f"feature_names has {len(names)} names; the library has {library.n_variables} variables."
+        )
+    repeated = [name for name, count in Counter(names).items() if count > 1]
+    if repeated:
+        raise ValueError(f"feature_names repeats {', '.join(map(repr, repeated))}; name each variable once.")
+    return names
 
 
 def _default_names(library: Library) -> tuple[str, ...]:

@@ -239,7 +239,7 @@ class _Writer:
     def _constant(self, tree: Tree) -> None:
         value = float(evaluate_strictly(tree, {}, self.library.functions))
         if not math.isfinite(value):
-            self._fail(tree, "its value is not finite")
+            self._fail(tree, "its value is not finite, or is beyond the largest float")
         self.tokens.append(self.index["const"])
         self.constants.append(value)
         self.free.append(any(isinstance(leaf, float) for leaf in leaves(tree)))

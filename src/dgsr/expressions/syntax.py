@@ -314,5 +314,8 @@ def _number_text(value: int | float | Fraction) -> tuple[str, int]:
 def _decimal(value: int | Fraction) -> str | None:
     """Write a number as a decimal that `parse` reads exactly, or return None."""
     context = decimal.Context(prec=_MAX_DIGITS - 1)
-    text = str(context.divide(decimal.Decimal(value.numerator), decimal.Decimal(value.denominator)))
+    number = context.divide(decimal.Decimal(value.numerator), decimal.Decimal(value.denominator))
+    text = str(number)
+    if "E" in text:
+        text = str(number.normalize(context))  # without zeros at the end
     return text.lower() if Fraction(text) == value else None

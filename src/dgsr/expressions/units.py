@@ -9,7 +9,7 @@ from __future__ import annotations
 import difflib
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -74,7 +74,7 @@ class Units:
     @classmethod
     def of(
         cls,
-        units: Mapping[str, str | None] | None,
+        units: Mapping[str, Any] | None,
         y_units: str | None,
         feature_names: Sequence[str],
         *,
@@ -87,7 +87,8 @@ class Units:
         ----------
         units : mapping of str to str or None, or None
             Units by the name of the column. A column without an entry, or with None, has an unknown unit; the
-            empty text is the unit of a column without a dimension.
+            empty text is the unit of a column without a dimension. An object whose `str` is a text of a unit,
+            such as a unit of pint, is that unit.
         y_units : str or None
             Unit of the target; None if it is unknown.
         feature_names : sequence of str
@@ -103,6 +104,7 @@ class Units:
         """
         if not units and y_units is None:
             return None
+        check_has_order(y_units)
         if not units:
             raise ValueError(
                 f"y_units={y_units!r} is given without units of columns, which it is compared with; "
@@ -203,14 +205,22 @@ class Units:
         return 1.0 + self.penalty * violations
 
 
-def _read(text: Any, place: str) -> tuple[dict[str, float], float] | None:
-    """Return the exponents by dimension and the factor of a unit; ValueError if the text is none."""
-    if text is None:
+def check_has_order(y_units: Any) -> None:
+    """Raise ValueError if units of the columns of y are given by name, or in no order."""
+    if isinstance(y_units, Mapping | Set):
+        raise ValueError(
+            f"y_units={y_units!r} must be a str, or a sequence with one unit for each column of y."
+        )
+
+
+def _read(given: Any, place: str) -> tuple[dict[str, float], float] | None:
+    """Return the exponents by dimension and the factor of a unit; ValueError if its text is none."""
+    if given is None:
         return None
+    text = str(given)  # of a unit of pint, too
     mend = "write it as in 'kg*m^2/s^2' or 'J/(mol K)', and '' where there is no dimension"
-    if not isinstance(text, str) or len(text) > _MOST_CHARACTERS or not _TEXT.fullmatch(text):
-        shown = text[:_MOST_CHARACTERS] if isinstance(text, str) else text
-        raise ValueError(f"{place}={shown!r} is no unit; {mend}.")
+    if len(text) > _MOST_CHARACTERS or not _TEXT.fullmatch(text):
+        raise ValueError(f"{place}={text[:_MOST_CHARACTERS]!r} is no unit; {mend}.")
     try:
         import pint
     except ImportError as error:

@@ -83,9 +83,11 @@ def choose_generator(
     if chosen == "auto":
         found = find_generator(library)
         if found is None:
+            operators = ", ".join(library.operators)
+            known = f"the operators {operators}" if operators else "a library without operators"
             warn_caller(
-                f"No generator that comes with dgsr knows the operators {', '.join(library.operators)}; the "
-                "search has an untrained one. Set generator=None to search without, or pretrain one."
+                f"No generator that comes with dgsr knows {known}; the search has an untrained one. Set "
+                "generator=None to search without, or pretrain one."
             )
         chosen = "untrained" if found is None else found
     if chosen == "untrained":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -203,6 +204,7 @@ class ParetoFrontDisplay:
         taken = [] if legend is None else [legend.get_window_extent()]
         inside = self.ax_.get_window_extent()
         labels: list[Annotation] = []
+        told: dict[str, warnings.WarningMessage] = {}  # once each: of characters that the font lacks
         for i in others if self.chosen is None else [self.chosen, *others]:
             if len(labels) == _N_LABELS:
                 break
@@ -218,7 +220,10 @@ class ParetoFrontDisplay:
                     color="C1" if i == self.chosen else None,
                 )
                 label.set_parse_math(False)  # a dollar in a column's name is a dollar
-                box = label.get_window_extent()
+                with warnings.catch_warnings(record=True) as found:
+                    warnings.simplefilter("always")
+                    box = label.get_window_extent()
+                told.update({str(one.message): one for one in found})
                 is_free = (
                     inside.containsx(box.x0) and inside.containsx(box.x1) and not box.count_contains(points)
                 )
@@ -227,6 +232,8 @@ class ParetoFrontDisplay:
                     labels.append(label)
                     break
                 label.remove()
+        for one in told.values():
+            warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)
         return labels
 
 

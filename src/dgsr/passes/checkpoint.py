@@ -11,11 +11,14 @@ import json
 import time
 import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, Set
+from functools import partial
 from pathlib import Path
+from types import CellType, CodeType
 from typing import Any
 
 import numpy as np
 
+from dgsr.expressions.expression import Expression
 from dgsr.expressions.library import Library
 from dgsr.files.container import DAMAGE, packed, unpacked
 from dgsr.files.writing import check_writable, remove_leftovers, write_atomically
@@ -32,6 +35,8 @@ _MAX_BYTES, _MAX_HEADER = 1 << 30, 1 << 27
 _MOST_SEARCHES = 10
 # Parameters that a fit may change and go on.
 _MAY_CHANGE = ("max_evaluations", "max_time", "warm_start", "checkpoint", "verbose", "callback")
+# Levels of what a parameter holds that tell it from others.
+_DEEPEST = 12
 # Characters of a value that a message shows, and what stands in the file as a digest or as something else.
 _LONGEST_SHOWN, _NOT_SHOWN = 40, ("table", "library", "generator", "selection")
 
@@ -174,20 +179,57 @@ class Checkpoint:
         self._written = time.monotonic()
 
 
-def _text(value: Any) -> str:
-    """Return a text that tells the value of a parameter from others."""
+def _text(value: Any, depth: int = 0) -> str:
+    """Return a text that tells the value of a parameter from others, the same one in every process."""
     if isinstance(value, Library):
         return json.dumps(value.to_json(), sort_keys=True)
     if hasattr(value, "state_dict"):  # a generator
         return _digest([tensor.detach().numpy() for tensor in value.state_dict().values()])
-    if value is None or isinstance(value, str | bool | int | float | np.generic):
+    if value is None or isinstance(value, str | bytes | bool | int | float | np.generic | Expression):
         return str(value)
+    if depth == _DEEPEST:
+        return type(value).__qualname__
+    if isinstance(value, CodeType):
+        return _text([value.co_code, value.co_names, value.co_consts], depth + 1)
     if isinstance(value, Mapping):
-        return str({str(key): _text(inner) for key, inner in sorted(value.items())})
+        return str(dict(sorted((str(key), _text(inner, depth + 1)) for key, inner in value.items())))
+    if isinstance(value, np.ndarray):
+        return _digest([value]) if value.dtype.kind in "biufc" else _text(value.tolist(), depth + 1)
     if isinstance(value, Collection):
-        entries = [str(entry) for entry in value]
+        entries = [_text(entry, depth + 1) for entry in value]
         return str(sorted(entries) if isinstance(value, Set) else entries)
-    return getattr(value, "__qualname__", type(value).__qualname__)
+    if callable(value):
+        return _text_of_callable(value, depth + 1)
+    text = repr(value)
+    return type(value).__qualname__ if " at 0x" in text else text  # an address is of one process
+
+
+def _text_of_callable(value: Any, depth: int) -> str:
+    """Return the name of a callable and a digest of its code and of the values that it holds.
+
+    A function that it calls by name, and one that is no Python code, counts by its name alone.
+    """
+    function = getattr(value, "py_func", value)  # inside one that numba compiled
+    name = getattr(function, "__qualname__", type(function).__qualname__)
+    if isinstance(function, partial):
+        parts = [function.func, function.args, function.keywords]
+    elif hasattr(function, "__code__"):
+        owner = getattr(function, "__self__", None)  # of a method
+        cells = [_content(cell) for cell in function.__closure__ or ()]
+        held = [function.__defaults__, function.__kwdefaults__, cells, getattr(owner, "__dict__", None)]
+        parts = [function.__code__, *held]
+    elif hasattr(type(function).__call__, "__code__") and not isinstance(function, type):
+        parts = [type(function).__call__, getattr(function, "__dict__", None)]
+    else:
+        return name
+    return f"{name} {hashlib.sha256(_text(parts, depth).encode()).hexdigest()[:16]}"
+
+
+def _content(cell: CellType) -> Any:
+    try:
+        return cell.cell_contents
+    except ValueError:  # it is empty
+        return None
 
 
 def _difference(name: str, saved: str | None, own: str) -> str:

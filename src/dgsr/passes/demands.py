@@ -117,6 +117,11 @@ def _token(
     """Return the token that a name stands for; ValueError if there is none."""
     if name in known:
         return known[name]
+    if name == "const":
+        raise ValueError(
+            f"{place} is a fitted number, which is neither a column nor an operator; for formulas without "
+            "such numbers choose a library without constants: 'koza', or Library(..., has_constants=False)."
+        )
     similar = difflib.get_close_matches(str(name), known, 1, 0.6)
     mend = f"did you mean {similar[0]!r}?" if similar else f"choose from {', '.join([*known][:60])}."
     raise ValueError(f"{place} is {kind} of the library; {mend}")

@@ -8,6 +8,7 @@ from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
+from dgsr.expressions.units import check_has_order
 from dgsr.passes.beginning import OTHER_DATA, Last, LastFit
 
 
@@ -47,8 +48,8 @@ def fit_each(
     Raises
     ------
     ValueError
-        If there were other columns in the last fit, there are not as many units as columns, or a column
-        cannot be fitted; a note of the error says which.
+        If there were other columns in the last fit, there are not as many units as columns or they have no
+        order, or a column cannot be fitted; a note of the error says which.
     """
     n_outputs = targets.shape[1]
     if last is None:
@@ -56,6 +57,7 @@ def fit_each(
     if not isinstance(last, list) or len(last) != n_outputs:
         raise ValueError(OTHER_DATA)
     y_units = parameters["y_units"]
+    check_has_order(y_units)
     if y_units is not None and not isinstance(y_units, str) and len(y_units) != n_outputs:
         raise ValueError(
             f"y_units={[*y_units]!r} has {len(y_units)} entries for {n_outputs} columns of y; give one for "
