@@ -219,5 +219,7 @@ def test_the_rounding_of_single_precision_is_recognised_and_that_of_short_number
     error = np.mean((single - y) ** 2) / y.var()
     assert error < rounding(single) < 100.0 * error
     assert rounding(y) < 1e-30
-    for short in (np.round(y, 1), np.round(1e6 * y), np.round(64.0 * y) / 64.0):
-        assert rounding(short) < 1e-30
+    for short in (np.round(y, 1), np.round(1e6 * y), np.round(64.0 * y) / 64.0, 9e6 + np.round(40.0 * y)):
+        assert rounding(short) < 1e-14
+    far = (1e5 + y).astype(np.float32).astype(np.float64)
+    assert rounding(far) == 1e-10

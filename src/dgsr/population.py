@@ -13,6 +13,9 @@ from dgsr.expressions.library import Library
 from dgsr.kernels.evaluate import predictions, squared_errors
 from dgsr.kernels.programs import Programs
 
+# Largest NMSE that the rounding of targets in single precision is taken to leave.
+_MOST_OF_SINGLE = 1e-10
+
 
 class DataSet(NamedTuple):
     """A data set in the layout that the kernels read."""
@@ -47,12 +50,14 @@ class DataSet(NamedTuple):
         """NMSE of predictions that miss every target by half a unit in its last place.
 
         Targets such as 1e6 + 1e-9*f are rounded so coarsely that lower errors say nothing of a formula. Of
-        targets in single precision it is two units, since what they were computed from was rounded, too.
+        targets in single precision it is two units, since what they were computed from was rounded, too, but
+        no more than 1e-10: what is rounded more coarsely is judged as any noise is.
         """
-        error = 0.5 * np.spacing(np.abs(self.y))
         if _are_single(self.y):
-            error = 2.0 * np.spacing(np.abs(self.y).astype(np.float32)).astype(np.float64)
-        return float(np.mean(self.weights * error**2) / self.variance)
+            units = np.spacing(np.abs(self.y).astype(np.float32)).astype(np.float64)
+            return min(float(np.mean(self.weights * (2.0 * units) ** 2) / self.variance), _MOST_OF_SINGLE)
+        half_units = 0.5 * np.spacing(np.abs(self.y))
+        return float(np.mean(self.weights * half_units**2) / self.variance)
 
     def with_precision(self, precision: np.ndarray) -> DataSet:
         """Return the data with weights multiplied by the precision of the rows, as many rows as before.
@@ -74,8 +79,10 @@ def _are_single(values: np.ndarray) -> bool:
     """Return whether values look like rounded to single precision, and not like whole or short numbers."""
     with np.errstate(all="ignore"):
         single = values.astype(np.float32)
+    if not np.array_equal(single, values) or np.array_equal(np.round(values), values):
+        return False
     # Of rounded numbers three quarters use one of the last two bits.
-    return np.array_equal(single, values) and np.mean(single.view(np.int32) & 3 != 0) > 0.5
+    return bool(np.mean(single.view(np.int32) & 3 != 0) > 0.5)
 
 
 def rewards_of(nmse: np.ndarray) -> np.ndarray:

@@ -12,6 +12,9 @@ from dgsr.expressions.expression import Expression
 from dgsr.expressions.library import Library
 from dgsr.population import DataSet, Population
 
+#: How much n log(NMSE) may grow for one constant that is made simpler: two standard deviations, squared.
+SIGNIFICANT = 4.0
+
 # Singular value, relative to the largest, below which a direction of constants has no effect on the fit, and
 # the part that a constant must have in such a direction to count as undetermined.
 _RANK, _PART = 1e-8, 1e-3

@@ -27,7 +27,8 @@ def description_length(expression: Expression) -> float:
     The structure takes -log2(p) bits for every token, where p is the share that the token has under its
     parent in the equations of the prior, times its complexity over its usual one
     (`Library.with_complexities`), and a number as many digits as `dgsr.expressions.simple_numbers`
-    says: 1 takes none, 0.25 and 1/3 take few, 0.2537 takes four.
+    says: 1 takes none, 0.25 and 1/3 take few, 0.2537 takes four. A number alone has no structure, so that it
+    takes fewer bits than any column: that there is no relation needs no evidence.
 
     Examples
     --------
@@ -43,11 +44,12 @@ def description_length(expression: Expression) -> float:
     ----------
     Rissanen, 1978 (minimum description length).
     """
+    digits = _BITS_OF_DIGIT * sum(max(cost(value), 0.0) for value in expression.constants.tolist())
     tokens = np.asarray(expression.tokens, dtype=np.int64)[None]
+    if len(expression.constants) == tokens.shape[1]:
+        return float(digits)
     structure = structure_bits(expression.library, tokens, np.array([tokens.shape[1]]))[0]
-    of_constants = _BITS_OF_CONSTANT * len(expression.constants)
-    digits = sum(max(cost(value), 0.0) for value in expression.constants.tolist())
-    return float(structure - of_constants + _BITS_OF_DIGIT * digits)
+    return float(structure - _BITS_OF_CONSTANT * len(expression.constants) + digits)
 
 
 def structure_bits(library: Library, tokens: np.ndarray, lengths: np.ndarray) -> np.ndarray:

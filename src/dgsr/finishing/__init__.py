@@ -11,6 +11,7 @@ import math
 
 import numpy as np
 
+from dgsr.constants.uncertainty import SIGNIFICANT
 from dgsr.expressions.coordinates import unscaled
 from dgsr.expressions.expression import Expression
 from dgsr.expressions.library import Library, Opcode
@@ -20,7 +21,7 @@ from dgsr.expressions.simple_numbers import shortest, simple_numbers
 from dgsr.expressions.tidy import tidy
 from dgsr.expressions.units import Units
 from dgsr.finishing.expansion import expanded
-from dgsr.finishing.fits import SIGNIFICANT, Fits, FittedProgram
+from dgsr.finishing.fits import Fits, FittedProgram
 from dgsr.finishing.forms import forms, plain
 from dgsr.finishing.programs import score, tree_of, written
 from dgsr.finishing.snapping import snapped, with_simple_numbers

@@ -8,14 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from dgsr.constants.fitting import fit_constants
-from dgsr.constants.uncertainty import Directions, derivatives
+from dgsr.constants.uncertainty import SIGNIFICANT, Directions, derivatives
 from dgsr.expressions.library import Library
 from dgsr.expressions.programs import FreeProgram
 from dgsr.finishing.programs import groups_of
 from dgsr.population import DataSet, Population
-
-#: How much n log(NMSE) may grow for one constant that is snapped: two standard deviations, squared.
-SIGNIFICANT = 4.0
 
 # Fits with an NMSE below this are equally good, whatever the data: it is the noise of rounding on the way.
 _ROUNDING_NMSE = 1e-20

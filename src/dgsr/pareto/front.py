@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple, overload
 
 import numpy as np
 
-from dgsr.constants.uncertainty import Uncertainty, uncertainty_of
+from dgsr.constants.uncertainty import SIGNIFICANT, Uncertainty, uncertainty_of
 from dgsr.expressions.coordinates import without_origins
 from dgsr.expressions.expression import Expression
 from dgsr.expressions.formula_prior import description_length
@@ -204,8 +204,9 @@ class ParetoFront(Sequence[Candidate]):
         supported = _supported(expressions, losses, bits, data, tolerance)
         is_number = programs.lengths == 1
         is_number &= programs.library.table.opcode[programs.tokens[:, 0]] == Opcode.CONSTANT
-        # The loss of the mean, which a rounded mean exceeds.
-        limits = np.where(is_number, np.finfo(np.float64).max, 1.0 + max(NOTICEABLE, tolerance))
+        # The loss of the mean, and of a number within two of its standard errors.
+        of_numbers = max(1.01 * SIGNIFICANT / data.n_effective, NOTICEABLE, tolerance)
+        limits = 1.0 + np.where(is_number, of_numbers, max(NOTICEABLE, tolerance))
         if not (losses <= limits)[supported].any():
             limits[:] = np.finfo(np.float64).max
         order = [int(i) for i in np.lexsort((losses, bits)) if losses[i] <= limits[i]]

@@ -7,9 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dgsr.constants.uncertainty import linear_leave_one_out
+from dgsr.constants.uncertainty import SIGNIFICANT, linear_leave_one_out
 from dgsr.expressions.constraints import Constraints
-from dgsr.finishing.fits import SIGNIFICANT
 from dgsr.pareto import Candidate, ParetoFront
 from dgsr.passes.losses import Loss
 from dgsr.preprocessing import Prepared
