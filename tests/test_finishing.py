@@ -826,6 +826,15 @@ def test_small_terms_beside_a_large_offset_have_standard_errors():
 # --- forms that a person would not write ----------------------------------------------------------
 
 
+def test_a_column_times_nothing_is_no_part_of_a_formula():
+    rng, library = np.random.default_rng(11), get_library("koza-const", 3)
+    data = DataSet.from_arrays(rng.normal(size=(40, 3)), 3.0 * rng.normal(size=40))
+    text = "0.9*(x2 - x3)*(x1 + x2 + cos(exp(x3))/exp(exp(1e-5*x3))) - 0.9"
+    program = Population.from_expressions([Expression.from_text(text, library)])
+    (formula,) = finish(program, np.ones(3), data, library, 1e-20)
+    assert 0.0 not in formula.constants
+
+
 def test_a_logarithm_in_an_exponent_becomes_a_factor():
     X = np.random.default_rng(0).uniform(1.0, 3.0, (60, 2))
     data = DataSet.from_arrays(X, 2.0 * X[:, 0] * np.exp(-((X[:, 1] - 1.0) ** 2)))

@@ -53,7 +53,9 @@ def snapped(fit: FittedProgram, limit: float, fits: Fits) -> FittedProgram:
         except (ValueError, ArithmeticError):
             break
         old = fit.program
-        if score(program, library) > score(old, library) or (
+        is_longer = score(program, library) > score(old, library)
+        # exp(0*x1) is left for the longer 2.718...: a column that does nothing is no part of a formula.
+        if (is_longer and 0.0 not in old.constants) or (
             np.array_equal(program.tokens, old.tokens)
             and np.allclose(program.constants, old.constants, rtol=1e-14, atol=0)
         ):
