@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 
     from dgsr.expressions.torch_export import FormulaModule
 
+# Further digits that a number keeps if it has no more, and the size from which none of a number are counted.
+_FEW_MORE, _LARGEST_WHOLE = 3, 1e12
+
 
 class Expression:
     """One equation.
@@ -133,12 +136,17 @@ class Expression:
     def shortened(self, digits: int = 5) -> Expression:
         """Return the equation with its constants rounded to `digits` significant digits.
 
-        A number that a column is measured from, x - 1700012345, has all its digits, since what is left of the
-        column may be smaller than what they add up to.
+        A number of a few more digits, such as 1013.25, keeps them, a large one those before the decimal
+        point and one more, for the rest of the formula may be small beside it. A number that a column is
+        measured from, x - 1700012345, has all its digits, since what is left of the column may be smaller
+        than what they add up to.
         """
         constants = self.constants.tolist()
         columns = (column for _, column in places_of_constants(self.library, self.tokens))
-        kept = [12 if column >= 0 and is_far(value) else digits for column, value in zip(columns, constants)]
+        kept = [
+            12 if column >= 0 and is_far(value) else _digits_shown(value, digits)
+            for column, value in zip(columns, constants)
+        ]
         return self.with_constants([float(f"{value:.{n}g}") for value, n in zip(constants, kept)])
 
     @property
@@ -295,6 +303,14 @@ class _ArrayFunction:
 
     def __repr__(self) -> str:
         return f"<function of {', '.join(self.names)}: {syntax.to_text(self.tree)}>"
+
+
+def _digits_shown(value: float, digits: int) -> int:
+    """Return the significant digits of a number that is shortened to `digits`, or a few more."""
+    if float(f"{value:.{digits + _FEW_MORE}g}") == value:
+        return digits + _FEW_MORE
+    before_the_point = len(f"{abs(value):.0f}") if abs(value) < _LARGEST_WHOLE else 0
+    return max(digits, before_the_point + 1)
 
 
 def _names(library: Library, given: Sequence[str] | None) -> tuple[str, ...]:
