@@ -1025,6 +1025,14 @@ def test_rows_too_few_for_the_constants_are_warned_of():
         DGSRRegressor(max_evaluations=3_000, selection="accuracy", random_state=0).fit(X, y)
 
 
+@pytest.mark.parametrize("seed", [0, 1])
+def test_a_formula_that_hangs_on_single_rows_is_warned_of(seed):
+    rng = np.random.default_rng(seed)
+    X, y = rng.uniform(0.0, 5.0, (60, 3)), np.exp(2.0 * rng.normal(size=60))
+    with pytest.warns(UserWarning, match="single rows determine: its loss is 0.0.* Give more rows"):
+        DGSRRegressor(loss="squared", max_evaluations=5_000, random_state=0).fit(X, y)
+
+
 def test_a_forbidden_column_is_no_part_of_the_linear_model_that_is_compared():
     rng = np.random.default_rng(0)
     X = rng.uniform(1.0, 3.0, (60, 2))

@@ -41,10 +41,11 @@ class Outcome(NamedTuple):
                 f"So few rows ({n_rows}) cannot tell formulas apart, because nearly every one can be "
                 "fitted to them; give more."
             )
-        elif np.isinf(self.chosen.leave_one_out):
+        elif self._hangs_on_single_rows:
             yield (
-                "The chosen formula has constants that single rows determine, so nothing says how well it "
-                "predicts others; give more rows, or choose a shorter formula of the front."
+                "The chosen formula has constants that single rows determine: its loss is "
+                f"{self.chosen.loss:.3g}, and its leave-one-out error {self.chosen.leave_one_out:.3g}. Give "
+                "more rows, choose a shorter formula of the front, or, where rows may be outliers, set loss='huber'."
             )
         if self.chosen.loss <= max(self.front.tolerance, _EXACT_ON_ALL_ROWS):
             return
@@ -54,8 +55,12 @@ class Outcome(NamedTuple):
                 f"the chosen one on all {n_rows} rows is {self.chosen.loss:.3g}: some rows may be outliers, "
                 "or follow another law. Raise max_rows to search on more of them."
             )
-        elif constraints.units is None:
+        elif constraints.units is None and not self._hangs_on_single_rows:
             yield from self._linear_is_better(constraints)
+
+    @property
+    def _hangs_on_single_rows(self) -> bool:
+        return self.chosen.leave_one_out > max(1.0, 2.0 * self.chosen.loss)
 
     def _linear_is_better(self, constraints: Constraints) -> Iterator[str]:
         fitted = self.rows.fitted
