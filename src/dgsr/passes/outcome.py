@@ -45,7 +45,7 @@ class Outcome(NamedTuple):
             yield (
                 "The chosen formula has constants that single rows determine: its loss is "
                 f"{self.chosen.loss:.3g}, and its leave-one-out error {self.chosen.leave_one_out:.3g}. Give "
-                "more rows, choose a shorter formula of the front, or set loss='huber' if rows may be outliers."
+                "more rows, choose a shorter formula of the front, or set loss='huber' against outliers."
             )
         if self.chosen.loss <= max(self.front.tolerance, _EXACT_ON_ALL_ROWS):
             return
