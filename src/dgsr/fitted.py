@@ -116,7 +116,7 @@ class FittedRegressor(RegressorMixin, BaseEstimator):
         Returns
         -------
         float
-            With several outputs the mean of their R2.
+            R2 of the predictions; where there are several outputs, the mean of theirs.
 
         Raises
         ------

@@ -201,6 +201,8 @@ class DGSRRegressor(FittedRegressor):
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Only when `X` has column names that are all strings.
+    target_name_ : str
+        Only of an estimator that `dgsr.load` read: the name of the target that `save` was given.
 
     References
     ----------
