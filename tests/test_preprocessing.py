@@ -164,6 +164,35 @@ def test_the_effective_number_of_rows():
     assert DataSet.from_arrays(X, y, np.where(np.arange(40) < 10, 3.0, 1.0)).n_effective == pytest.approx(30)
 
 
+def test_equal_rows_without_weights_are_as_many_measurements():
+    X, y = np.repeat([[1.0], [2.0], [4.0]], [50, 200, 50], axis=0), np.repeat([1.0, 3.0, 2.0], [50, 200, 50])
+    one = prepared(X, y)
+    assert len(one.data.y) == 3
+    assert {one.data.n_effective, one.fitted.n_effective, one.search.n_effective} == {300.0}
+    assert prepared(X, y, np.full(300, 0.1)).data.n_effective == pytest.approx(300)
+
+
+def test_whole_weights_are_counts_and_of_others_the_ratios_matter():
+    X, y = data(3)
+    assert prepared(X, y, np.array([1, 2, 5])).data.n_effective == 8.0
+    assert prepared(X, y, np.array([1.0, 2.0, 5.0])).data.n_effective == pytest.approx(64 / 30)
+    assert prepared(X, y, np.array([10.0, 20.0, 50.0])).data.n_effective == pytest.approx(64 / 30)
+
+
+def test_the_rows_of_a_sample_stand_for_their_own_measurements():
+    X, y = data(40)
+    weight = np.random.default_rng(0).integers(1, 9, 40)
+    one = prepared(X, y, weight, max_rows=10)
+    assert one.data.n_effective == weight.sum()
+    assert one.search.n_effective == weight[np.isin(y, one.search.y)].sum()
+
+
+def test_large_whole_weights_are_asked_about():
+    X, _ = data(20)
+    with pytest.warns(UserWarning, match="count as so many measurements"):
+        DGSRRegressor(generator=None, max_evaluations=200).fit(X, X[:, 0] * X[:, 1], np.full(20, 10**6))
+
+
 @pytest.mark.slow
 def test_a_fit_takes_the_memory_of_three_and_a_half_tables_at_the_most():
     """Besides the caller's, and apart from what any fit takes."""

@@ -13,9 +13,10 @@ from sklearn.model_selection import LeaveOneOut, cross_val_predict
 import dgsr
 from dgsr import DGSRRegressor
 from dgsr.constants.fitting import fit_constants
-from dgsr.constants.uncertainty import linear_leave_one_out, uncertainty_of
+from dgsr.constants.uncertainty import linear_leave_one_out, robust_uncertainty_of, uncertainty_of
 from dgsr.expressions import Expression, get_library
 from dgsr.pareto import Candidate
+from dgsr.passes.losses import precisions
 from dgsr.population import DataSet, Population
 
 LIBRARY = get_library("physics", 2)
@@ -151,6 +152,43 @@ def test_noise_in_proportion_is_in_proportion_to_the_prediction():
     found = uncertainty_of(expression, data, relative=True)
     deviations = found.of_predictions(expression, np.array([[1.0], [100.0], [8000.0]]), relative=True)
     np.testing.assert_allclose(deviations, [0.1, 10.0, 800.0], rtol=0.15)
+
+
+@pytest.mark.parametrize("loss", ["absolute", "huber"])
+@pytest.mark.parametrize("noise", ["normal", "laplace", "outliers"])
+def test_errors_of_fits_that_forgive_outliers_are_the_spread_of_repeated_fits(loss, noise):
+    rng, n = np.random.default_rng(0), 50
+    tokens = [LIBRARY.index[name] for name in ("add", "const", "mul", "const", "x1")]
+    slopes, found = [], []
+    for _ in range(150):
+        X = rng.uniform(0.5, 2.0, (n, 2))
+        wild = (rng.random(n) < 0.1) * rng.normal(0.0, 10.0, n) if noise == "outliers" else 0.0
+        errors = rng.laplace(size=n) if noise == "laplace" else rng.normal(size=n) + wild
+        y, design = 1.0 + 2.0 * X[:, 0] + 0.3 * errors, np.column_stack([np.ones(n), X[:, 0]])
+        constants = np.linalg.lstsq(design, y, rcond=None)[0]
+        for _ in range(40):
+            root = np.sqrt(precisions(loss, X, y, design @ constants))
+            constants = np.linalg.lstsq(design * root[:, None], y * root, rcond=None)[0]
+        expression, data = Expression(LIBRARY, tokens, constants), DataSet.from_arrays(X, y)
+        weighted = data.with_precision(precisions(loss, X, y, design @ constants))
+        slopes.append(constants[1])
+        found.append(robust_uncertainty_of(expression, data, weighted, loss))
+    error = np.sqrt(np.mean([each.standard_errors[1] ** 2 for each in found]))
+    assert 0.85 < error / np.std(slopes) < 1.45  # a density at 0 is estimated with some bias
+    assert np.mean([each.noise for each in found]) == pytest.approx(0.3, rel=0.2)
+
+
+def test_a_fit_that_forgives_outliers_tells_the_noise_of_the_other_rows():
+    rng = np.random.default_rng(1)
+    X = rng.uniform(0.5, 3.0, (80, 1))
+    y = 2.5 * X[:, 0] + 0.1 * rng.normal(size=80)
+    y[::10] += 20.0
+    one = DGSRRegressor(generator=None, loss="absolute", max_evaluations=3_000, random_state=0).fit(X, y)
+    formula = one.pareto_front_.candidate_of(one.expression_)
+    assert formula.uncertainty.noise == pytest.approx(0.1, rel=0.4)
+    slope = np.argmax(np.abs(formula.expression.constants))
+    # Of normal noise the median costs a quarter more than the mean.
+    assert formula.standard_errors[slope] == pytest.approx(0.1 / np.sqrt(np.sum(X**2)), rel=0.6)
 
 
 def test_a_prediction_without_a_value_has_no_deviation():

@@ -16,10 +16,14 @@ from sklearn.utils.validation import (
 
 from dgsr.expressions.coordinates import Coordinates
 from dgsr.population import DataSet
+from dgsr.reporting.warning import warn_caller
 
 # Most rows that the constants of the front are fitted on. More say little more about a constant, and
 # finishing a front takes a hundred fits.
 _FITTED_ROWS = 2_000
+
+# A row is measured fewer times than this on average, or whole numbers may be no counts but sizes.
+_MANY_TIMES = 10_000
 
 # Kinds of dtypes of numbers, and types of times.
 _NUMBERS = "biufc"
@@ -83,7 +87,8 @@ def checked(
     Returns
     -------
     tuple of (X, y, sample_weight)
-        Float64 arrays; `y` is of shape (n_samples,) where it has one column, and the weights may be None.
+        Float64 arrays; `y` is of shape (n_samples,) where it has one column. The weights may be None, and
+        those of an integer type stay whole numbers.
 
     Raises
     ------
@@ -99,9 +104,17 @@ def checked(
     if y.ndim != 2 or y.shape[1] == 1:
         y = column_or_1d(y, warn=True)
     if sample_weight is not None:
+        given = np.asarray(sample_weight)
         sample_weight = _check_sample_weight(sample_weight, X, ensure_non_negative=True)
         if not sample_weight.any():
             raise ValueError("sample_weight is 0 in every row; give some row a weight above 0.")
+        if given.ndim == 1 and are_counts(given):
+            sample_weight = given
+            if float(given.sum(dtype=np.float64)) > _MANY_TIMES * len(given):
+                warn_caller(
+                    f"sample_weight has whole numbers of {given.mean():.3g} on average, which count as so "
+                    "many measurements of each row; if they only say how much a row matters, give floats."
+                )
     names = list(getattr(estimator, "feature_names_in_", ()))
     repeated = sorted({name for name in names if names.count(name) > 1})
     if repeated:
@@ -209,8 +222,8 @@ def prepare(
     X : ndarray of shape (n_samples, n_features)
     y : ndarray of shape (n_samples,)
     sample_weight : ndarray of shape (n_samples,), optional
-        The weights of the rows, which must not be negative, nor all 0. A row with weight 2 is exactly the
-        same as two equal rows.
+        The weights of the rows, which must not be negative, nor all 0. Whole numbers of an integer type say
+        how often a row was measured: one with weight 2 is exactly the same as two equal rows.
     with_scales : bool
         Whether columns of extreme scale are rescaled, which a library with constants can undo.
     with_origins : bool
@@ -228,30 +241,64 @@ def prepare(
     -------
     Prepared
     """
-    table = np.column_stack([X, y])
-    weights = np.ones(len(y)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
-    used = np.flatnonzero(weights > 0.0)
-    table, weights = table[used], weights[used]
-    # Divided by a power of two, which is exact, the weights are below 1, and no sum of them overflows.
-    weights = np.ldexp(weights, -np.frexp(weights.max())[1])
-    _, first, row_of = np.unique(row_ranks(table), return_index=True, return_inverse=True)
-    table, weights = table[first], np.bincount(row_of, weights).astype(np.float64)
+    rows = _Rows.joined(np.column_stack([X, y]), sample_weight)
     rng = np.random.default_rng(seed)
     held_out_data = None
-    n_out = int(held_out * len(table))
+    n_out = int(held_out * len(rows.table))
     if n_out > 1:
-        order = rng.permutation(len(table))
-        held_out_data = _data(table[order[:n_out]], weights[order[:n_out]])
-        kept = np.sort(order[n_out:])
-        table, weights = table[kept], weights[kept]
+        order = rng.permutation(len(rows.table))
+        held_out_data = rows.at(order[:n_out]).data
+        rows = rows.at(np.sort(order[n_out:]))
     if coordinates is None:
-        coordinates = Coordinates.of(table[:, :-1], with_scales, with_origins)
-    data = _data(table, weights)
-    table, weights = _sample(table, weights, _FITTED_ROWS, rng)
-    fitted = _data(table, weights)
-    table, weights = _sample(table, weights, max_rows, rng)
-    search = DataSet.from_arrays(coordinates.measured(table[:, :-1].T).T, table[:, -1], weights)
-    return Prepared(data, fitted, search, coordinates, held_out_data)
+        coordinates = Coordinates.of(rows.table[:, :-1], with_scales, with_origins)
+    data = rows.data
+    rows = rows.sample(_FITTED_ROWS, rng)
+    fitted = rows.data
+    searched = rows.sample(max_rows, rng).data
+    columns = np.ascontiguousarray(coordinates.measured(searched.columns))
+    return Prepared(data, fitted, searched._replace(columns=columns), coordinates, held_out_data)
+
+
+class _Rows(NamedTuple):
+    """Different rows of inputs and target, and what the measurements that each stands for weigh."""
+
+    table: np.ndarray  # (n_rows, n_features + 1)
+    weights: np.ndarray  # (n_rows,): sums of the weights of the measurements
+    squares: np.ndarray  # (n_rows,): sums of their squares
+
+    @classmethod
+    def joined(cls, table: np.ndarray, sample_weight: np.ndarray | None) -> _Rows:
+        """Return the different rows of a table that have a weight, in lexicographic order."""
+        given = np.ones(len(table), dtype=np.int64) if sample_weight is None else np.asarray(sample_weight)
+        used = np.flatnonzero(given > 0)
+        table, weights = table[used], given[used].astype(np.float64)
+        # Divided by a power of two, which is exact, the weights are below 1, and no sum of them overflows.
+        exponent = -np.frexp(weights.max())[1]
+        weights = np.ldexp(weights, exponent)
+        squares = weights * (np.ldexp(1.0, exponent) if are_counts(given) else weights)
+        _, first, row_of = np.unique(row_ranks(table), return_index=True, return_inverse=True)
+        return cls(table[first], np.bincount(row_of, weights), np.bincount(row_of, squares))
+
+    @property
+    def data(self) -> DataSet:
+        data = DataSet.from_arrays(self.table[:, :-1], self.table[:, -1], self.weights)
+        return data._replace(n_effective=float(self.weights.sum() ** 2 / self.squares.sum()))
+
+    def at(self, rows: np.ndarray) -> _Rows:
+        """Return some of the rows, by their numbers."""
+        return _Rows(self.table[rows], self.weights[rows], self.squares[rows])
+
+    def sample(self, n: int | None, rng: np.random.Generator) -> _Rows:
+        """Return `n` random rows, or all rows if the target does not vary within the sample."""
+        if n is None or len(self.table) <= n:
+            return self
+        sample = self.at(np.sort(rng.choice(len(self.table), n, replace=False)))
+        return self if np.ptp(sample.table[:, -1]) == 0.0 else sample
+
+
+def are_counts(weights: np.ndarray) -> bool:
+    """Return whether weights say how often rows were measured, as whole numbers of an integer type do."""
+    return weights.dtype.kind in "biu"
 
 
 def idle_columns(columns: np.ndarray, candidates: Iterable[int], with_constants: bool) -> tuple[int, ...]:
@@ -302,19 +349,3 @@ def row_ranks(table: np.ndarray) -> np.ndarray:
         has_equal = ~is_new | ~np.concatenate([is_new[1:], [True]])
         tied = tied[has_equal]
     return ranks
-
-
-def _sample(
-    table: np.ndarray, weights: np.ndarray, n: int | None, rng: np.random.Generator
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return `n` random rows, or all rows if the target does not vary within the sample."""
-    if n is None or len(table) <= n:
-        return table, weights
-    rows = np.sort(rng.choice(len(table), n, replace=False))
-    if np.ptp(table[rows, -1]) == 0.0:
-        return table, weights
-    return table[rows], weights[rows]
-
-
-def _data(table: np.ndarray, weights: np.ndarray) -> DataSet:
-    return DataSet.from_arrays(table[:, :-1], table[:, -1], weights)

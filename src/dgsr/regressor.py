@@ -339,7 +339,9 @@ class DGSRRegressor(FittedRegressor):
             this column alone with that share finds. With `checkpoint` each has a file of its own, whose name
             ends in ``.0``, ``.1`` and so on.
         sample_weight : array-like of shape (n_samples,), optional
-            Weights of the rows in every loss, not negative. A row of weight 2 counts as two equal rows.
+            Weights of the rows in every loss, not negative. Those of an integer type are counts: a row of
+            weight 2 is the same as two equal rows. Of others the ratios alone matter, as of one over the
+            variance of each measurement.
 
         Returns
         -------

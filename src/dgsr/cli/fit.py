@@ -41,7 +41,9 @@ def fit(
     columns: Annotated[
         list[str] | None, typer.Option(help="Column to take as an input, instead of all. May be repeated.")
     ] = None,
-    weights: Annotated[str | None, typer.Option(help="Column with the weights of the rows.")] = None,
+    weights: Annotated[
+        str | None, typer.Option(help="Column with the weights of the rows; whole numbers are counts.")
+    ] = None,
     library: Annotated[
         str,
         typer.Option(

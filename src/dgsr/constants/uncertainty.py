@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -15,6 +15,13 @@ from dgsr.population import DataSet, Population
 #: How much n log(NMSE) may grow for one constant that is made simpler: two standard deviations, squared.
 SIGNIFICANT = 4.0
 
+#: Residuals beyond this many robust standard deviations count in proportion and not squared (Huber, 1964: 95%
+#: efficiency under normal noise), and the robust standard deviation in median absolute residuals.
+HUBER, DEVIATIONS = 1.345, 1.4826
+
+# Half the width of the kernel of a density at 0, in standard deviations times n**(-1/5). It is narrow, since
+# wider ones flatten the density, and so the errors come out too large.
+_KERNEL = 1.06
 # Singular value, relative to the largest, below which a direction of constants has no effect on the fit, and
 # the part that a constant must have in such a direction to count as undetermined.
 _RANK, _PART = 1e-8, 1e-3
@@ -192,6 +199,62 @@ def uncertainty_of(
     errors = np.sqrt(np.diag(covariance))
     errors[fitted[apart.is_lost]] = np.inf
     return Uncertainty(float(np.sqrt(noise)), covariance, errors, leave_one_out)
+
+
+def robust_uncertainty_of(
+    expression: Expression,
+    data: DataSet,
+    weighted: DataSet,
+    loss: Literal["absolute", "huber"],
+    n_effective: float | None = None,
+) -> Uncertainty:
+    """Return what data know of a formula whose constants minimise a loss that forgives outliers.
+
+    The covariance is that of least squares with the mean of psi**2 over the square of that of psi' in place
+    of the variance of the noise, where psi is the derivative of the loss (Huber, Robust Statistics, 1981,
+    section 7.6). For absolute errors the mean of psi' is twice the density of the residuals at 0, which is
+    estimated from those near 0 (Powell, 1991). `noise` is the standard deviation of normal noise with the
+    median of the sizes of the residuals, so that outliers have no part in it.
+
+    Parameters
+    ----------
+    expression : Expression
+    data : DataSet
+        Rows with the weights of the measurements alone.
+    weighted : DataSet
+        The same rows, weighted for the loss, too; the leave-one-out error is that of these.
+    loss : {"absolute", "huber"}
+    n_effective : float, optional
+        As for `uncertainty_of`.
+
+    Returns
+    -------
+    Uncertainty
+    """
+    found = uncertainty_of(expression, weighted, n_effective)
+    by_squares = uncertainty_of(expression, data, n_effective)
+    n, k = len(data.y), int(np.sum(~are_origins(expression, data.columns)))
+    if not np.isfinite(by_squares.noise) or n <= k:
+        return found
+    with np.errstate(all="ignore"):
+        sizes = np.abs(expression(data.columns.T) - data.y)
+    # A fit of k constants can make k residuals 0, which say nothing of the noise.
+    order = np.argsort(sizes)[k:]
+    sizes, weights = sizes[order], data.weights[order]
+    below = np.cumsum(weights) / weights.sum()
+    least = np.sqrt(data.rounding_nmse * data.variance)
+    deviation = max(DEVIATIONS * float(sizes[np.searchsorted(below, 0.5)]), least)
+    if loss == "huber":
+        limit = HUBER * deviation
+        square = np.average(np.minimum(sizes, limit) ** 2, weights=weights)
+        slope = np.average(sizes <= limit, weights=weights)
+    else:
+        width = _KERNEL * deviation * n**-0.2
+        square, slope = 1.0, max(np.average(sizes <= width, weights=weights), 1.0 / n) / width
+    scale = float(np.sqrt(square * n / (n - k)) / (slope * by_squares.noise))
+    return Uncertainty(
+        deviation, by_squares.covariance * scale**2, by_squares.standard_errors * scale, found.leave_one_out
+    )
 
 
 def linear_leave_one_out(data: DataSet) -> float:

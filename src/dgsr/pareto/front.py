@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, overload
 
 import numpy as np
 
-from dgsr.constants.uncertainty import SIGNIFICANT, Uncertainty, uncertainty_of
+from dgsr.constants.uncertainty import SIGNIFICANT, Uncertainty
+from dgsr.constants.uncertainty import uncertainty_of as by_least_squares
 from dgsr.expressions.coordinates import without_origins
 from dgsr.expressions.expression import Expression
 from dgsr.expressions.formula_prior import description_length
@@ -163,8 +165,7 @@ class ParetoFront(Sequence[Candidate]):
         feature_names: Sequence[str] | None = None,
         tolerance: float = 0.0,
         held_out: DataSet | None = None,
-        fitted: DataSet | None = None,
-        relative: bool = False,
+        uncertainty_of: Callable[[Expression], Uncertainty] | None = None,
         units: Units | None = None,
     ) -> ParetoFront:
         """Return the front of some expressions, whose losses are computed on `data`.
@@ -184,16 +185,16 @@ class ParetoFront(Sequence[Candidate]):
             NMSE that counts as exact; nothing longer than an exact formula is on the front.
         held_out : DataSet, optional
             Rows that were held out of the fit.
-        fitted : DataSet, optional
-            Rows from which the uncertainty of the constants is computed, a sample of `data`; all by default.
-        relative : bool
-            Whether the rows are weighted by one over the square of their targets.
+        uncertainty_of : callable, optional
+            A function that returns the `Uncertainty` of an expression; by default that of least squares on
+            `data`.
         units : Units, optional
             Units of columns and target. Formulas are compared by their losses times their handicaps, and
             those that the rule forbids are left out.
         """
         if not expressions:
             return cls([])
+        uncertainty_of = uncertainty_of or partial(by_least_squares, data=data)
         programs = Population.from_expressions(expressions)
         losses, handicaps = programs.nmse(data), np.ones(len(programs))
         if units is not None:
@@ -215,7 +216,7 @@ class ParetoFront(Sequence[Candidate]):
         candidates: list[Candidate] = []
         for i in on_front:
             named = expressions[i].with_feature_names(feature_names)
-            uncertainty = uncertainty_of(named, fitted or data, data.n_effective, relative)
+            uncertainty = uncertainty_of(named)
             loss, handicap = float(losses[i] / handicaps[i]), float(handicaps[i])
             texts = () if units is None else units_of_constants(named, units)
             own = None if bits[i] == description_length(named) else float(bits[i])

@@ -16,6 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.spatial import cKDTree
 
+from dgsr.constants.uncertainty import DEVIATIONS, HUBER
 from dgsr.passes.loss_formulas import LOSSES, check_formula, values_of
 from dgsr.population import DataSet
 
@@ -23,9 +24,6 @@ from dgsr.population import DataSet
 #: every row, not negative.
 Loss = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
-# Residuals beyond this many robust standard deviations count in proportion and not squared (Huber, 1964: 95%
-# efficiency under normal noise), and the robust standard deviation in median absolute residuals.
-_HUBER, _DEVIATIONS = 1.345, 1.4826
 # Residuals below this share of the median one are taken for it, so that no weight is infinite.
 _SMALLEST = 0.01
 # How often the residual of a row is halved until the loss has a value there.
@@ -125,7 +123,7 @@ def precisions(loss: str | Loss, X: np.ndarray, y: np.ndarray, predicted: np.nda
     if loss == "absolute":
         found = 1.0 / sizes
     elif loss == "huber":
-        found = np.minimum(1.0, _HUBER * _DEVIATIONS * middle / sizes)
+        found = np.minimum(1.0, HUBER * DEVIATIONS * middle / sizes)
     else:
         values, sizes = _with_values(loss, y, np.copysign(sizes, residuals))
         found = values / sizes**2
@@ -145,7 +143,7 @@ def near_neighbours(X: np.ndarray, y: np.ndarray) -> np.ndarray:
     n = min(_N_NEIGHBOURS, len(y) - 1)
     _, nearest = cKDTree(ranks).query(ranks, k=n + 1)
     sizes = np.abs(y - np.median(y[nearest[:, 1:]], axis=1))
-    limit = _FAR * _DEVIATIONS * float(np.median(sizes)) or float(sizes.max()) or 1.0
+    limit = _FAR * DEVIATIONS * float(np.median(sizes)) or float(sizes.max()) or 1.0
     return np.maximum(np.minimum(1.0, limit / np.maximum(sizes, limit)) ** 4, _LEAST)
 
 

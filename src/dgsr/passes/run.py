@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from dgsr.constants.uncertainty import Uncertainty, robust_uncertainty_of, uncertainty_of
 from dgsr.expressions.constraints import Constraints
 from dgsr.expressions.expression import Expression
 from dgsr.expressions.library import Library
@@ -254,8 +255,7 @@ class Passes:
             self._feature_names,
             self._tolerance,
             rows.held_out,
-            rows.fitted,
-            step.loss == "relative",
+            partial(self._uncertainty_of, loss=step.loss, rows=rows),
             self._constraints.units,
         )
         if len(front) == 0:  # no program is finite on the rows that the search did not see
@@ -305,6 +305,13 @@ class Passes:
             if required <= set(formula.tokens.tolist())
             and (nesting is None or nesting.holds(formula.tokens.tolist(), self._library))
         ]
+
+    def _uncertainty_of(self, expression: Expression, loss: str | Loss, rows: Prepared) -> Uncertainty:
+        """Return what the rows of a pass, weighted for its loss, know of a formula."""
+        n = rows.data.n_effective
+        if loss == "absolute" or loss == "huber":
+            return robust_uncertainty_of(expression, self.prepared.fitted, rows.fitted, loss, n)
+        return uncertainty_of(expression, rows.fitted, n, loss == "relative")
 
     def _precisions(self, loss: str | Loss, X: np.ndarray, y: np.ndarray) -> np.ndarray:
         """Return the precision of rows by the formula so far, or by the mean of y where it is undefined."""
