@@ -19,7 +19,7 @@ from dgsr.evolution import (
     random_population,
 )
 from dgsr.expressions.constraints import Constraints
-from dgsr.expressions.library import get_library
+from dgsr.expressions.library import Library, get_library
 from dgsr.kernels import evolve as kernel
 from dgsr.kernels.evolve import Offspring, vary
 from dgsr.kernels.grammar import are_valid
@@ -655,3 +655,10 @@ def test_random_subtrees_have_operators_by_their_weight():
         at = library.index[name]
         assert roots[at] / roots.sum() == pytest.approx(expected[at], rel=0.25)
     assert roots[library.index["arcsin"]] < 0.2 * roots[library.index["sin"]]
+
+
+def test_constraints_that_leave_no_program_are_refused():
+    library = Library("sine", ("sin",), False, 1)
+    grammar = Constraints(min_length=3).grammar(library)  # no sine stands in another
+    with pytest.raises(ValueError, match="leave no program"):
+        random_population(5, library, grammar, new_state(0))

@@ -142,3 +142,15 @@ def test_where_every_column_is_forbidden_nothing_is_found():
     solver = solver_of(columns, columns[0] + columns[1], (0, 1))
     assert len(solver.solve(0)) == 0
     assert len(solver.repair(population(get_library("koza", 2), "mul x1 x2"))) == 0
+
+
+def test_a_row_of_next_to_no_weight_hides_no_law():
+    columns = columns_of(2)
+    y = columns[0] * np.exp(columns[1])
+    y[3] += 100.0
+    weights = np.ones(len(y))
+    weights[3] = 1e-9
+    library = get_library("koza", 2)
+    data = DataSet.from_arrays(columns.T, y, weights)
+    found = ExactSolver(library, data, Constraints().grammar(library), SIZE).solve(0)
+    assert len(found) == 1

@@ -66,6 +66,16 @@ def test_a_missing_term_is_found_wherever_it_is_missing(start, law):
     assert found.nmse(data).min() < 1e-12
 
 
+def test_rows_of_next_to_no_weight_do_not_choose_the_terms():
+    rng = np.random.default_rng(0)
+    law = 3.0 * X[:, 0] * X[:, 1] - 1.7 * np.log(X[:, 2]) + 0.4
+    table = np.vstack([X, 1e4 * rng.uniform(0.5, 3.0, X.shape)])
+    y = np.concatenate([law, 1e4 * rng.normal(size=len(X))])
+    data = DataSet.from_arrays(table, y, np.repeat([1.0, 1e-25], len(X)))
+    found = extended(programs("2.5*x1*x2 + 1.5"), data, GRAMMAR, 60)
+    assert found.nmse(data).min() < 1e-12
+
+
 @settings(max_examples=15)
 @given(seeds)
 @example(2_210_309_506)  # a node of 1e200 times its derivative

@@ -25,7 +25,7 @@ from dgsr.expressions.simple_numbers import cost, recognise, simple_numbers
 from dgsr.expressions.syntax import parse, to_text
 from dgsr.expressions.tidy import tidy
 from dgsr.expressions.trees import leaves, map_leaves
-from dgsr.finishing import finish, mean_formula
+from dgsr.finishing import _collected, finish, mean_formula
 from dgsr.finishing.expansion import expanded, gathered, separated
 from dgsr.finishing.fits import Fits, FittedProgram
 from dgsr.finishing.forms import forms
@@ -855,3 +855,8 @@ def test_the_variables_of_a_linear_law_stand_once_each(coefficients):
     slopes = [float(formula.sympy.diff(symbol)) for symbol in sorted(formula.sympy.free_symbols, key=str)]
     np.testing.assert_allclose(slopes, coefficients, atol=0.1)
     assert all(len(repr(value)) < 6 for value in formula.constants.tolist())
+
+
+def test_collected_constants_keep_their_digits_whatever_their_size():
+    formula = Expression.from_text("1.23e-17*x2 + 4.56e-17*(x1 + x2)", get_library("physics", 2))
+    np.testing.assert_allclose(np.sort(_collected(formula).constants), [4.56e-17, 5.79e-17], rtol=1e-14)

@@ -214,7 +214,7 @@ def test_the_best_programs_migrate_to_the_next_island_but_not_into_one_that_begi
         np.testing.assert_array_equal(state["archive"]["nmse"], search.archive.nmse)
 
 
-def precision_of(X, y):
+def precision_of(data):
     """Return a precision by which the first column says how exactly a row was measured."""
     return 0.1 + X[:, 0]
 
@@ -223,7 +223,7 @@ def test_every_second_island_weighs_the_rows_by_their_precision():
     search = islands(precision_of=precision_of)
     own, other, *more = [search._judge(i).arguments["data"] for i in range(4)]
     np.testing.assert_array_equal(own.weights, np.ones(len(Y)))
-    np.testing.assert_allclose(other.weights, precision_of(X, Y) / precision_of(X, Y).mean())
+    np.testing.assert_allclose(other.weights, precision_of(search.data) / precision_of(search.data).mean())
     assert other.n_effective == own.n_effective
     for data, again in zip((own, other), more, strict=True):
         np.testing.assert_array_equal(data.weights, again.weights)
@@ -231,7 +231,7 @@ def test_every_second_island_weighs_the_rows_by_their_precision():
 
 def test_where_all_rows_are_as_precise_or_no_constants_are_fitted_the_islands_weigh_alike():
     for search in (
-        islands(precision_of=lambda X, y: np.full(len(y), 0.3)),
+        islands(precision_of=lambda data: np.full(len(data.y), 0.3)),
         islands("koza", precision_of=precision_of),
     ):
         assert search._judge(1) is search._judge(0)

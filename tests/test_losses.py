@@ -10,6 +10,7 @@ import dgsr
 from dgsr import DGSRRegressor
 from dgsr.passes.losses import LOSSES, check_loss, description, passes, precisions, spans_decades
 from dgsr.population import DataSet
+from dgsr.preprocessing import prepare
 from dgsr.search import Search
 
 seeds = st.integers(0, 2**32 - 1)
@@ -23,6 +24,12 @@ def rows_of(seed, n=20):
     rng = np.random.default_rng(seed)
     y = rng.normal(size=n)
     return rng.normal(size=(n, 2)), y, y + rng.normal(size=n)
+
+
+def precisions_of(loss, X, y, predicted):
+    with np.errstate(over="ignore", invalid="ignore"):
+        data = DataSet.from_arrays(X, y)
+    return precisions(loss, data, predicted)
 
 
 @pytest.mark.parametrize(
@@ -40,7 +47,7 @@ def rows_of(seed, n=20):
 @given(seed=seeds)
 def test_weighted_squares_are_the_loss(loss, of_row, seed):
     X, y, predicted = rows_of(seed)
-    weighted = precisions(loss, X, y, predicted) * (y - predicted) ** 2
+    weighted = precisions_of(loss, X, y, predicted) * (y - predicted) ** 2
     # Residuals below a hundredth of the median one are taken for it.
     is_large = np.abs(y - predicted) > 0.01 * np.median(np.abs(y - predicted))
     shares = (weighted / of_row(y, predicted))[is_large]
@@ -51,7 +58,7 @@ def test_weighted_squares_are_the_loss(loss, of_row, seed):
 @given(seeds)
 def test_the_slope_of_hubers_loss_ends_to_grow(seed):
     X, y, predicted = rows_of(seed)
-    slopes = precisions("huber", X, y, predicted) * np.abs(y - predicted)
+    slopes = precisions_of("huber", X, y, predicted) * np.abs(y - predicted)
     limit = 1.345 * 1.4826 * np.median(np.abs(y - predicted))
     np.testing.assert_allclose(slopes, np.minimum(np.abs(y - predicted), limit))
 
@@ -59,13 +66,13 @@ def test_the_slope_of_hubers_loss_ends_to_grow(seed):
 def test_rows_that_fit_are_not_forgotten_by_a_loss_of_ones_own():
     X, y, _ = rows_of(0, 30)
     predicted = y + np.where(np.arange(30) < 25, 0.0, 5.0)
-    found = precisions(lambda y, f: np.log1p((y - f) ** 2), X, y, predicted)
+    found = precisions_of(lambda y, f: np.log1p((y - f) ** 2), X, y, predicted)
     assert found[:25].min() > found[25:].max()
 
 
 def test_a_loss_may_forgive_all_residuals():
     X, y, _ = rows_of(0)
-    found = precisions(lambda y, f: np.maximum(np.abs(y - f) - 0.1, 0.0), X, y, y + 0.05)
+    found = precisions_of(lambda y, f: np.maximum(np.abs(y - f) - 0.1, 0.0), X, y, y + 0.05)
     np.testing.assert_array_equal(found, 1.0)
 
 
@@ -80,9 +87,31 @@ def test_rows_far_from_their_neighbours_weigh_little():
     X = rng.uniform(size=(200, 2))
     y = X[:, 0] + 0.05 * rng.normal(size=200)
     y[:10] += 5.0
-    found = precisions("neighbours", X, y, y)
+    found = precisions_of("neighbours", X, y, y)
     assert found[:10].max() < 0.01
     assert np.median(found[10:]) == 1.0
+
+
+def test_outliers_among_equal_inputs_are_not_their_own_neighbours():
+    rng = np.random.default_rng(0)
+    x = np.repeat(np.arange(5.0), 40)
+    y = 3.0 * x + 0.1 * rng.normal(size=200)
+    is_far = np.tile(np.arange(40) < 8, 5)
+    y[is_far] += rng.uniform(20.0, 30.0, is_far.sum())
+    order = np.lexsort((y, x))  # as the rows of a fit are
+    found = precisions_of("neighbours", x[order, None], y[order], y[order])
+    assert np.mean(found[is_far[order]] > 0.5) < 0.1
+
+
+def test_equal_rows_count_where_outliers_are_told():
+    x = np.repeat(np.arange(1.0, 6.0), 100)
+    y = 2.0 * x
+    is_far = np.tile(np.arange(100) < 20, 5)
+    y[is_far] += np.random.default_rng(0).uniform(5.0, 15.0, is_far.sum())
+    data = prepare(x[:, None], y, None, with_scales=False, with_origins=False, max_rows=None, seed=0).data
+    assert len(data.y) == 105
+    found = precisions("huber", data, 2.0 * data.columns[0])
+    assert found[data.counts == 1].max() < 1e-4
 
 
 def test_precisions_are_finite_and_positive_for_extreme_targets():
@@ -90,7 +119,7 @@ def test_precisions_are_finite_and_positive_for_extreme_targets():
     y = np.array([1e-200, 1.0, 1e5, -1e200, 2.0, 3.0])
     for loss in ("relative", "absolute", "huber", "neighbours"):
         for predicted in (y, np.zeros(6)):
-            found = precisions(loss, X, y, predicted)
+            found = precisions_of(loss, X, y, predicted)
             assert np.isfinite(found).all()
             assert found.min() > 0.0
             assert found.max() <= 1.0
@@ -174,7 +203,7 @@ def test_a_formula_that_is_no_loss_is_refused_before_the_search(loss, message):
 
 def test_a_row_where_a_loss_has_no_value_weighs_as_nearer_to_its_target():
     y, predicted = np.array([1.0, 2.0, 4.0]), np.array([1.5, -6.0, 4.5])
-    found = precisions("log(prediction/target)**2", y[:, None], y, predicted)
+    found = precisions_of("log(prediction/target)**2", y[:, None], y, predicted)
     # -6 is 8 below 2, and so are -2 and 0 too far; 1 is not.
     expected = np.log(np.array([1.5, 1.0, 4.5]) / y) ** 2 / np.array([0.5, 1.0, 0.5]) ** 2
     np.testing.assert_allclose(found, expected / expected.max())

@@ -226,3 +226,15 @@ def test_a_front_is_a_sequence_that_shows_as_a_table():
     numbers = ["complexity", "description_length", "loss", "leave_one_out"]
     assert list(frame.columns) == [*numbers, "standard_errors", "formula"]
     assert frame["loss"].tolist() == [1.0, 0.25]
+
+
+def test_numbers_that_columns_are_measured_from_do_not_count_as_fitted():
+    library = get_library("physics", 1)
+    t = 1.7e9 + np.arange(50.0)
+    data = DataSet.from_arrays(t[:, None], 1e-3 * (t - 1.7e9) ** 2 + np.random.default_rng(0).normal(size=50))
+    texts = ("0.001*(x1 - 1700000000)*(x1 - 1700000000)", "0.0011*(x1 - 1700000000)*(x1 - 1700000000) - 0.01")
+    front = ParetoFront.from_expressions([Expression.from_text(text, library) for text in texts], data)
+    losses = np.array([each.loss for each in front])
+    expected = 50 * np.log(losses) + np.log(50) * np.arange(1, 1 + len(front))
+    assert front.select("bic") == np.argmin(expected)
+    assert [int(np.count_nonzero(each.standard_errors)) for each in front] == [*range(1, 1 + len(front))]

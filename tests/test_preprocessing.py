@@ -168,13 +168,16 @@ def test_equal_rows_without_weights_are_as_many_measurements():
     X, y = np.repeat([[1.0], [2.0], [4.0]], [50, 200, 50], axis=0), np.repeat([1.0, 3.0, 2.0], [50, 200, 50])
     one = prepared(X, y)
     assert len(one.data.y) == 3
-    assert {one.data.n_effective, one.fitted.n_effective, one.search.n_effective} == {300.0}
+    for rows in (one.data, one.fitted, one.search):
+        assert rows.n_effective == pytest.approx(300)
+        np.testing.assert_array_equal(rows.counts, [50, 200, 50])
+        assert rows.most_constants == 3
     assert prepared(X, y, np.full(300, 0.1)).data.n_effective == pytest.approx(300)
 
 
 def test_whole_weights_are_counts_and_of_others_the_ratios_matter():
     X, y = data(3)
-    assert prepared(X, y, np.array([1, 2, 5])).data.n_effective == 8.0
+    assert prepared(X, y, np.array([1, 2, 5])).data.n_effective == pytest.approx(8)
     assert prepared(X, y, np.array([1.0, 2.0, 5.0])).data.n_effective == pytest.approx(64 / 30)
     assert prepared(X, y, np.array([10.0, 20.0, 50.0])).data.n_effective == pytest.approx(64 / 30)
 
@@ -183,14 +186,28 @@ def test_the_rows_of_a_sample_stand_for_their_own_measurements():
     X, y = data(40)
     weight = np.random.default_rng(0).integers(1, 9, 40)
     one = prepared(X, y, weight, max_rows=10)
-    assert one.data.n_effective == weight.sum()
-    assert one.search.n_effective == weight[np.isin(y, one.search.y)].sum()
+    assert one.data.n_effective == pytest.approx(weight.sum())
+    assert one.search.n_effective == pytest.approx(weight[np.isin(y, one.search.y)].sum())
 
 
 def test_large_whole_weights_are_asked_about():
     X, _ = data(20)
-    with pytest.warns(UserWarning, match="count as so many measurements"):
-        DGSRRegressor(generator=None, max_evaluations=200).fit(X, X[:, 0] * X[:, 1], np.full(20, 10**6))
+    with pytest.warns(UserWarning, match="counts as so many equal measurements"):
+        DGSRRegressor(generator=None, max_evaluations=200).fit(X, X[:, 0] * X[:, 1], np.full(20, 100))
+
+
+def test_rows_that_are_held_out_and_the_others_have_targets_that_vary():
+    X = np.random.default_rng(0).normal(size=(60, 2))
+    y = np.where(np.arange(60) < 3, 1.0, 0.0)
+    for seed in range(30):
+        one = prepare(
+            X, y, None, with_scales=False, with_origins=False, max_rows=None, held_out=0.25, seed=seed
+        )
+        assert np.ptp(one.held_out.y) == np.ptp(one.data.y) == 1.0
+    y[1:3] = 0.0
+    one = prepare(X, y, None, with_scales=False, with_origins=False, max_rows=None, held_out=0.25, seed=0)
+    assert one.held_out is None
+    assert len(one.data.y) == 60
 
 
 @pytest.mark.slow

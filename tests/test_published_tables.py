@@ -386,6 +386,7 @@ def test_the_command_runs_a_table_and_goes_on_with_it(monkeypatch, tmp_path):
         (["nguyen", "--table", "r"], "SET is not for tables"),
         (["--table", "r", "--seeds", "3"], "--seeds is not for tables"),
         (["--table", "rr"], "table='rr' is unknown"),
+        (["nguyen", "--hours", "1"], "--hours is for tables"),
         (["--table", "r", "--method", "features"], "methods=['features'] are not in the table r; choose"),
     ],
 )

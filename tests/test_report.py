@@ -230,6 +230,13 @@ def test_residuals_and_metrics_are_those_of_the_candidates(absorption, tmp_path)
         assert shown["bits"] == f"{candidate.description_length:.1f}"
 
 
+def test_the_rows_of_a_report_have_a_weight(tmp_path):
+    X = np.random.default_rng(0).normal(size=(5_000, 1))
+    weights = (np.arange(5_000) % 50 == 3).astype(int)
+    model = DGSRRegressor(generator=None, max_evaluations=500, random_state=0).fit(X, X[:, 0] ** 2, weights)
+    model.report(tmp_path / "report.html")
+
+
 def test_weights_count_in_r2(absorption, tmp_path):
     weights = np.linspace(0, 3, len(absorption.y))
     page = absorption.page(tmp_path, sample_weight=weights)

@@ -234,6 +234,21 @@ def test_a_warm_start_on_other_rows_begins_with_the_formulas_that_were_found():
     assert model.n_evaluations_ <= 600
 
 
+def test_a_warm_start_on_other_data_knows_the_law_that_exact_search_finds():
+    x = np.random.default_rng(0).uniform(0.5, 2.0, (50, 1))
+    model = small(library="koza", generator=None, max_evaluations=600, warm_start=True)
+    model.fit(x, np.random.default_rng(1).normal(size=50))
+    law = (x[:, 0] ** 5 - 3 * x[:, 0] ** 3 + 1) / (x[:, 0] ** 2 + 1)
+    assert model.fit(x, law).stop_reason_ == "exact fit"
+
+
+def test_a_fit_that_fails_leaves_nothing_of_the_last_one():
+    model = small().fit(X, Y)
+    with pytest.raises(ValueError):
+        model.fit(X[:1], Y[:1])
+    assert not [name for name in vars(model) if name.endswith("_") and name != "n_features_in_"]
+
+
 def test_a_warm_start_on_other_columns_or_with_another_library_is_refused():
     model = small(warm_start=True).fit(X, Y)
     with pytest.raises(ValueError, match="warm_start=True goes on with the columns"):

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from dgsr.expressions import get_library
 from dgsr.expressions.constraints import Constraints
+from dgsr.expressions.units import Units
 from dgsr.population import DataSet
 from dgsr.search import Search, SearchConfig
 from dgsr.search.terms import columns_of, functions_of, joined
@@ -43,6 +44,16 @@ def test_laws_of_two_terms_are_exact_before_anything_evolves(law):
     assert search.archive.best_nmse() <= 1e-19
     assert 0 < search.n_evaluations <= 140
     assert search.stop_reason() == "exact fit"
+
+
+def test_units_leave_laws_whose_scale_and_constants_carry_them():
+    X = np.random.default_rng(0).uniform(0.5, 2.0, (40, 2))
+    y = 3.0 * X[:, 0] ** 2 + 2.0 * np.sqrt(X[:, 1]) + 1.0
+    units = Units.of({"t": "s", "q": "kg"}, "m", ["t", "q"])
+    library = get_library("physics", 2)
+    search = Search(DataSet.from_arrays(X, y), library, Constraints(units=units), SearchConfig(), None)
+    search.compare_pairs()
+    assert search.archive.best_nmse() <= 1e-19
 
 
 @settings(max_examples=10)

@@ -18,6 +18,7 @@ from dgsr.expressions import Expression, get_library
 from dgsr.pareto import Candidate
 from dgsr.passes.losses import precisions
 from dgsr.population import DataSet, Population
+from dgsr.preprocessing import prepare
 
 LIBRARY = get_library("physics", 2)
 seeds = st.integers(0, 2**32 - 1)
@@ -103,6 +104,29 @@ def test_a_weight_of_two_is_two_equal_measurements_to_the_constants():
     np.testing.assert_allclose(one.standard_errors, other.standard_errors, rtol=0.02)
 
 
+def test_equal_measurements_are_left_out_one_by_one():
+    x = np.repeat([1.0, 2.0, 3.0], 100)
+    y = np.concatenate([np.arange(100) < n for n in (75, 50, 25)]).astype(float)
+    data = prepare(x[:, None], y, None, with_scales=False, with_origins=False, max_rows=None, seed=0).data
+    expression = Expression.from_text("1.1 - 0.3*x1", get_library("physics", 1))
+    population = Population.from_expressions([expression])
+    fit_constants(population, data, scaled=False, n_iterations=200, precision=1e-14)
+    predicted = cross_val_predict(LinearRegression(), x[:, None], y, cv=LeaveOneOut())
+    found = uncertainty_of(population[0], data).leave_one_out
+    assert found == pytest.approx(np.mean((y - predicted) ** 2) / y.var(), rel=1e-6)
+    assert linear_leave_one_out(data) == pytest.approx(found, rel=1e-6)
+
+
+def test_outliers_have_no_part_in_the_noise_of_equal_measurements():
+    x = np.repeat([0.0, 1.0], 200)
+    wild = np.tile(np.r_[np.zeros(180), np.ones(10), -np.ones(10)], 2)
+    expression = Expression.from_text("0.0001 + 0.9999*x1", get_library("physics", 1))
+    for jitter in (0.0, 1e-9):
+        y = x + wild + jitter * np.random.default_rng(0).normal(size=400)
+        data = prepare(x[:, None], y, None, with_scales=False, with_origins=False, max_rows=None, seed=0).data
+        assert robust_uncertainty_of(expression, data, data, "huber").noise < 2e-4
+
+
 def test_what_the_data_do_not_determine_has_an_infinite_error():
     X, y = noisy(4)
     data = DataSet.from_arrays(X, y)
@@ -165,12 +189,13 @@ def test_errors_of_fits_that_forgive_outliers_are_the_spread_of_repeated_fits(lo
         wild = (rng.random(n) < 0.1) * rng.normal(0.0, 10.0, n) if noise == "outliers" else 0.0
         errors = rng.laplace(size=n) if noise == "laplace" else rng.normal(size=n) + wild
         y, design = 1.0 + 2.0 * X[:, 0] + 0.3 * errors, np.column_stack([np.ones(n), X[:, 0]])
+        data = DataSet.from_arrays(X, y)
         constants = np.linalg.lstsq(design, y, rcond=None)[0]
         for _ in range(40):
-            root = np.sqrt(precisions(loss, X, y, design @ constants))
+            root = np.sqrt(precisions(loss, data, design @ constants))
             constants = np.linalg.lstsq(design * root[:, None], y * root, rcond=None)[0]
-        expression, data = Expression(LIBRARY, tokens, constants), DataSet.from_arrays(X, y)
-        weighted = data.with_precision(precisions(loss, X, y, design @ constants))
+        expression = Expression(LIBRARY, tokens, constants)
+        weighted = data.with_precision(precisions(loss, data, design @ constants))
         slopes.append(constants[1])
         found.append(robust_uncertainty_of(expression, data, weighted, loss))
     error = np.sqrt(np.mean([each.standard_errors[1] ** 2 for each in found]))

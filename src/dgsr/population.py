@@ -15,6 +15,8 @@ from dgsr.kernels.programs import Programs
 
 # Largest NMSE that the rounding of targets in single precision is taken to leave.
 _MOST_OF_SINGLE = 1e-10
+# Least weight of a usual row, as a share of the median one.
+_LEAST_WEIGHT = 0.01
 
 
 class DataSet(NamedTuple):
@@ -25,25 +27,34 @@ class DataSet(NamedTuple):
     weights: np.ndarray  # (n_samples,) float64, with a mean of 1
     mean: float  # of y, weighted
     variance: float  # of y, weighted
-    n_effective: float  # (sum w)**2 / sum w**2 (Kish, 1965), of the weights before `with_precision`
+    counts: np.ndarray  # (n_samples,) float64, the equal measurements that each row stands for
+    n_effective: float  # (sum w)**2 / sum w**2 over measurements (Kish, 1965), w before `with_precision`
 
     @classmethod
-    def from_arrays(cls, X: np.ndarray, y: np.ndarray, sample_weight: np.ndarray | None = None) -> DataSet:
+    def from_arrays(
+        cls,
+        X: np.ndarray,
+        y: np.ndarray,
+        sample_weight: np.ndarray | None = None,
+        counts: np.ndarray | None = None,
+    ) -> DataSet:
         """Return the data set of `X` (n_samples, n_features), `y` (n_samples,) and weights (n_samples,).
 
-        The weights must not be negative, nor all 0; they are divided by their mean.
+        The weights must not be negative, nor all 0; they are divided by their mean. A row that stands for
+        several equal measurements, of which `counts` has the number, has the sum of their weights.
         """
         y = np.ascontiguousarray(y, dtype=np.float64)
         columns = np.ascontiguousarray(np.asarray(X, dtype=np.float64).T)
+        counts = np.ones(len(y)) if counts is None else counts
         if sample_weight is None:
-            return cls(columns, y, np.ones(len(y)), float(y.mean()), float(y.var()), float(len(y)))
+            return cls(columns, y, np.ones(len(y)), float(y.mean()), float(y.var()), counts, float(len(y)))
         weights = np.ascontiguousarray(sample_weight, dtype=np.float64)
         weights = weights / weights.max()  # first, so that the mean cannot overflow
         weights = weights / weights.mean()
-        n_effective = float(weights.sum() ** 2 / (weights**2).sum())
+        n_effective = float(weights.sum() ** 2 / (weights**2 / counts).sum())
         mean = float(np.mean(weights * y))
         variance = float(np.mean(weights * (y - mean) ** 2))
-        return cls(columns, y, weights, mean, variance, n_effective)
+        return cls(columns, y, weights, mean, variance, counts, n_effective)
 
     @property
     def rounding_nmse(self) -> float:
@@ -59,20 +70,40 @@ class DataSet(NamedTuple):
         half_units = 0.5 * np.spacing(np.abs(self.y))
         return float(np.mean(self.weights * half_units**2) / self.variance)
 
+    @property
+    def is_usual(self) -> np.ndarray:
+        """Whether each row weighs more than next to nothing, as an outlier may, shape (n_samples,)."""
+        return self.weights >= _LEAST_WEIGHT * np.median(self.weights)
+
+    @property
+    def most_constants(self) -> float:
+        """Number of rows that constants can be fitted to: with as many constants a formula fits anything."""
+        return min(self.n_effective, float(len(self.y)))
+
     def with_precision(self, precision: np.ndarray) -> DataSet:
         """Return the data with weights multiplied by the precision of the rows, as many rows as before.
 
         A weight says how often a row was measured, a precision, of shape (n_samples,), how exactly.
         """
-        other = DataSet.from_arrays(self.columns.T, self.y, self.weights * precision)
+        other = DataSet.from_arrays(self.columns.T, self.y, self.weights * precision, self.counts)
         return other._replace(n_effective=self.n_effective)
 
     def evenly_spaced(self, n: int) -> DataSet:
         """Return a data set of at most `n` of the rows that have a weight, evenly spaced."""
         counted = np.flatnonzero(self.weights)
         rows = counted[np.unique(np.linspace(0, len(counted) - 1, n).astype(np.int64))]
-        sample = DataSet.from_arrays(self.columns[:, rows].T, self.y[rows], self.weights[rows])
+        sample = DataSet.from_arrays(
+            self.columns[:, rows].T, self.y[rows], self.weights[rows], self.counts[rows]
+        )
         return sample._replace(n_effective=self.n_effective * len(rows) / len(counted))
+
+
+def weighted_median(values: np.ndarray, weights: np.ndarray) -> float:
+    """Return the median of values (n,) with weights (n,), which for equal weights is numpy's."""
+    order = np.argsort(values, kind="stable")
+    below = np.cumsum(weights[order])
+    middle = [np.searchsorted(below, 0.5 * below[-1], side=side) for side in ("left", "right")]
+    return float(np.mean(values[order[np.minimum(middle, len(order) - 1)]]))
 
 
 def _are_single(values: np.ndarray) -> bool:

@@ -22,8 +22,12 @@ from dgsr.reporting.warning import warn_caller
 # finishing a front takes a hundred fits.
 _FITTED_ROWS = 2_000
 
-# A row is measured fewer times than this on average, or whole numbers may be no counts but sizes.
-_MANY_TIMES = 10_000
+# Where whole numbers exceed this on average, they may be no counts of equal rows but sizes, or the numbers of
+# measurements behind a mean.
+_MANY_TIMES = 10
+
+# How often rows to hold out are drawn until the target varies among them and among the others.
+_DRAWS = 20
 
 # Kinds of dtypes of numbers, and types of times.
 _NUMBERS = "biufc"
@@ -49,18 +53,17 @@ class Prepared(NamedTuple):
         """The rows of `fitted` in the coordinates of the search."""
         return self.fitted._replace(columns=self.coordinates.measured(self.fitted.columns))
 
-    def with_precision(self, precision_of: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> Prepared:
+    def with_precision(self, precision_of: Callable[[DataSet], np.ndarray]) -> Prepared:
         """Return the same rows, weighted by their precision too.
 
         Parameters
         ----------
         precision_of : callable
-            A function of inputs (n_rows, n_features), as given, and targets (n_rows,) that returns the
-            precision of every row; see `DataSet.with_precision`.
+            A function of rows, as given, that returns the precision of each; see `DataSet.with_precision`.
         """
 
         def weighted(data: DataSet) -> DataSet:
-            return data.with_precision(precision_of(data.columns.T, data.y))
+            return data.with_precision(precision_of(data))
 
         raw = self.search._replace(columns=self.coordinates.raw(self.search.columns))
 
@@ -112,8 +115,9 @@ def checked(
             sample_weight = given
             if float(given.sum(dtype=np.float64)) > _MANY_TIMES * len(given):
                 warn_caller(
-                    f"sample_weight has whole numbers of {given.mean():.3g} on average, which count as so "
-                    "many measurements of each row; if they only say how much a row matters, give floats."
+                    f"sample_weight has whole numbers, {given.mean():.3g} on average, so that each row "
+                    "counts as so many equal measurements; if a row is the mean of several, or the weights "
+                    "only say how much it matters, give floats."
                 )
     names = list(getattr(estimator, "feature_names_in_", ()))
     repeated = sorted({name for name in names if names.count(name) > 1})
@@ -245,10 +249,12 @@ def prepare(
     rng = np.random.default_rng(seed)
     held_out_data = None
     n_out = int(held_out * len(rows.table))
-    if n_out > 1:
+    for _ in range(_DRAWS if n_out > 1 else 0):
         order = rng.permutation(len(rows.table))
-        held_out_data = rows.at(order[:n_out]).data
-        rows = rows.at(np.sort(order[n_out:]))
+        out, kept = rows.at(order[:n_out]), rows.at(np.sort(order[n_out:]))
+        if np.ptp(out.table[:, -1]) > 0.0 and np.ptp(kept.table[:, -1]) > 0.0:
+            held_out_data, rows = out.data, kept
+            break
     if coordinates is None:
         coordinates = Coordinates.of(rows.table[:, :-1], with_scales, with_origins)
     data = rows.data
@@ -264,7 +270,7 @@ class _Rows(NamedTuple):
 
     table: np.ndarray  # (n_rows, n_features + 1)
     weights: np.ndarray  # (n_rows,): sums of the weights of the measurements
-    squares: np.ndarray  # (n_rows,): sums of their squares
+    counts: np.ndarray  # (n_rows,): numbers of the measurements, effective ones where their weights differ
 
     @classmethod
     def joined(cls, table: np.ndarray, sample_weight: np.ndarray | None) -> _Rows:
@@ -277,16 +283,16 @@ class _Rows(NamedTuple):
         weights = np.ldexp(weights, exponent)
         squares = weights * (np.ldexp(1.0, exponent) if are_counts(given) else weights)
         _, first, row_of = np.unique(row_ranks(table), return_index=True, return_inverse=True)
-        return cls(table[first], np.bincount(row_of, weights), np.bincount(row_of, squares))
+        joined = np.bincount(row_of, weights)
+        return cls(table[first], joined, joined**2 / np.bincount(row_of, squares))
 
     @property
     def data(self) -> DataSet:
-        data = DataSet.from_arrays(self.table[:, :-1], self.table[:, -1], self.weights)
-        return data._replace(n_effective=float(self.weights.sum() ** 2 / self.squares.sum()))
+        return DataSet.from_arrays(self.table[:, :-1], self.table[:, -1], self.weights, self.counts)
 
     def at(self, rows: np.ndarray) -> _Rows:
         """Return some of the rows, by their numbers."""
-        return _Rows(self.table[rows], self.weights[rows], self.squares[rows])
+        return _Rows(self.table[rows], self.weights[rows], self.counts[rows])
 
     def sample(self, n: int | None, rng: np.random.Generator) -> _Rows:
         """Return `n` random rows, or all rows if the target does not vary within the sample."""

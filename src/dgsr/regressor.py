@@ -16,7 +16,7 @@ from dgsr.constants.scaling import check_can_scale
 from dgsr.expressions.constraints import Constraints
 from dgsr.expressions.expression import Expression
 from dgsr.expressions.library import Library, library_over
-from dgsr.fitted import FittedRegressor
+from dgsr.fitted import OF_EACH_OUTPUT, FittedRegressor
 from dgsr.pareto import SELECTIONS, ParetoFront
 from dgsr.passes import (
     Beginning,
@@ -356,7 +356,8 @@ class DGSRRegressor(FittedRegressor):
             If the data or a parameter are unusable; the message says what to change.
         """
         last = self.__dict__.get("_last_fit") if self.warm_start else None
-        for name in ("expression_", "estimators_", "target_name_", "_rows", "_last_fit"):
+        own = ("library_", "random_state_", "estimators_", "target_name_", "_rows", "_last_fit")
+        for name in (*OF_EACH_OUTPUT, *own):
             self.__dict__.pop(name, None)  # so that a fit that fails leaves nothing of an earlier one
         X, y, sample_weight = checked(self, X, y, sample_weight)
         if y.ndim == 1:
@@ -389,9 +390,10 @@ class DGSRRegressor(FittedRegressor):
         demands = Demands.of(self.required, self.forbidden, library, names, self.complexity, self.nested)
         self.library_ = demands.library
         check_can_scale(self.library_)
-        shown = evenly_spaced_rows(len(y))  # for `report`
+        counted = np.arange(len(y)) if sample_weight is None else np.flatnonzero(sample_weight)
+        shown = counted[evenly_spaced_rows(len(counted))]  # for `report`
         self._rows = X[shown], y[shown], None if sample_weight is None else sample_weight[shown]
-        targets = y if sample_weight is None else y[sample_weight > 0]
+        targets = y[counted]
         if targets.min() == targets.max():
             return self._fit_constant(float(targets[0]))
         check_spread(targets)

@@ -99,6 +99,9 @@ def bench(
         else:
             run_tables(table or [], method, out, hours, n_jobs, any_commit)
         return
+    if hours is not None:
+        with input_errors():
+            raise ValueError("--hours is for tables; leave it out, or limit each run by --max-time.")
     methods = list(dict.fromkeys(method or ["dgsr"]))
     settings: dict[str, Any] = {"seeds": seeds, "noise": noise, "n_jobs": n_jobs, "out": out}
     settings |= {"callback": lambda record: print_message(run_line(record)), "any_commit": any_commit}

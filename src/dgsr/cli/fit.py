@@ -42,7 +42,8 @@ def fit(
         list[str] | None, typer.Option(help="Column to take as an input, instead of all. May be repeated.")
     ] = None,
     weights: Annotated[
-        str | None, typer.Option(help="Column with the weights of the rows; whole numbers are counts.")
+        str | None,
+        typer.Option(help="Column with the weights of the rows; whole numbers without a point are counts."),
     ] = None,
     library: Annotated[
         str,

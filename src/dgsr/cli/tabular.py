@@ -48,7 +48,7 @@ class Table(NamedTuple):
     feature_names: tuple[str, ...]
     target: str
     notes: tuple[str, ...] = ()  # what was left out or read in an unusual way, a sentence each
-    weights: np.ndarray | None = None  # (n_samples,) int64 if all are whole, otherwise float64
+    weights: np.ndarray | None = None  # (n_samples,) int64 if all have digits alone, otherwise float64
 
     @property
     def inputs(self) -> pandas.DataFrame:
@@ -76,7 +76,8 @@ def read_table(
     columns : sequence of str, optional
         Inputs; by default all other columns that have a number.
     weights : str, optional
-        Column of the weights of the rows. Whole numbers are counts, as in `DGSRRegressor.fit`.
+        Column of the weights of the rows. They are counts, as in `DGSRRegressor.fit`, where all are
+        written with digits alone, 2 and not 2.0.
 
     Raises
     ------
@@ -107,20 +108,17 @@ def read_table(
             f"{cells.path} has {found} of numbers under its header; a fit needs at least 2{why}."
         )
     n, values = len(columns), rows.to_numpy()
+    are_counts = (
+        weights is not None and cells.text.loc[rows.index, weights].str.fullmatch("[0-9]{1,15}").all()
+    )
     return Table(
         np.ascontiguousarray(values[:, :n]),
         values[:, n].copy(),
         tuple(columns),
         target,
         tuple(cells.notes),
-        None if weights is None else _counts_or_shares(values[:, n + 1]),
+        None if weights is None else values[:, n + 1].astype(np.int64 if are_counts else np.float64),
     )
-
-
-def _counts_or_shares(weights: np.ndarray) -> np.ndarray:
-    """Return whole numbers as such, which then say how often rows were measured."""
-    are_whole = np.array_equal(weights, np.round(weights)) and np.abs(weights).max() < 2.0**53
-    return weights.astype(np.int64 if are_whole else np.float64)
 
 
 def read_columns(path: Path | str, columns: Sequence[str]) -> np.ndarray:

@@ -10,7 +10,7 @@ import numpy as np
 from dgsr.expressions.coordinates import are_origins
 from dgsr.expressions.expression import Expression
 from dgsr.expressions.library import Library
-from dgsr.population import DataSet, Population
+from dgsr.population import DataSet, Population, weighted_median
 
 #: How much n log(NMSE) may grow for one constant that is made simpler: two standard deviations, squared.
 SIGNIFICANT = 4.0
@@ -25,6 +25,8 @@ _KERNEL = 1.06
 # Singular value, relative to the largest, below which a direction of constants has no effect on the fit, and
 # the part that a constant must have in such a direction to count as undetermined.
 _RANK, _PART = 1e-8, 1e-3
+# Rows whose derivatives are computed at a time, which limits the memory.
+_BLOCK = 10_000
 # Steps of the central differences, relative to the constant: about the cube root of the rounding error.
 _STEP = 6e-6
 
@@ -35,7 +37,7 @@ class Uncertainty(NamedTuple):
     noise: float  # standard deviation of y, or for relative errors of y/f; inf with fewer rows than constants
     covariance: np.ndarray  # (n_constants, n_constants) of the constants, by linearisation
     standard_errors: np.ndarray  # (n_constants,); inf where the data do not determine the constant
-    leave_one_out: float  # NMSE of every row predicted from the others, by linearisation
+    leave_one_out: float  # NMSE of every measurement predicted from the others, by linearisation
 
     def of_predictions(self, expression: Expression, X: np.ndarray, relative: bool = False) -> np.ndarray:
         """Return the standard deviation of a new measurement around the formula's values.
@@ -53,17 +55,23 @@ class Uncertainty(NamedTuple):
             Square root of the variance of the noise plus that of the formula's value by its constants; inf
             with fewer rows than constants, nan where the formula is undefined.
         """
-        columns = np.ascontiguousarray(np.asarray(X, dtype=np.float64).T)
-        constants = np.asarray(expression.constants)
-        groups = [np.array([i]) for i in range(len(constants))]
-        slopes = derivatives(expression.library, expression.tokens, constants, groups, columns)
+        X = np.asarray(X, dtype=np.float64)
         values = np.asarray(expression(X), dtype=np.float64)
         with np.errstate(all="ignore"):
-            variances = np.einsum("ir,ij,jr->r", slopes, self.covariance, slopes)
+            parts = [self._variances(expression, X[at : at + _BLOCK]) for at in range(0, len(X), _BLOCK)]
+            variances = np.concatenate([np.zeros(0), *parts])
             noise = self.noise * (np.abs(values) if relative else 1.0)
             deviations = np.sqrt(noise**2 + np.maximum(variances, 0.0))
         deviations = np.where(np.isfinite(self.noise), deviations, np.inf)
         return np.where(np.isfinite(values), deviations, np.nan)
+
+    def _variances(self, expression: Expression, X: np.ndarray) -> np.ndarray:
+        """Return the variances of the formula's values by its constants, shape (n_rows,)."""
+        constants = np.asarray(expression.constants)
+        groups = [np.array([i]) for i in range(len(constants))]
+        columns = np.ascontiguousarray(X.T)
+        slopes = derivatives(expression.library, expression.tokens, constants, groups, columns)
+        return (slopes * (self.covariance @ slopes)).sum(axis=0)
 
 
 def derivatives(
@@ -138,7 +146,8 @@ class Directions(NamedTuple):
 
     def leave_one_out(self, residuals: np.ndarray, data: DataSet) -> float:
         """Return the leave-one-out NMSE for weighted residuals of shape (n_rows,), or inf."""
-        left_out = residuals / np.maximum(1.0 - (self.rows**2).sum(axis=1), 0.0)
+        leverages = (self.rows**2).sum(axis=1) / data.counts  # of single measurements
+        left_out = residuals / np.maximum(1.0 - leverages, 0.0)
         nmse = float(np.mean(left_out**2) / data.variance)
         return nmse if np.isfinite(nmse) else np.inf
 
@@ -187,9 +196,9 @@ def uncertainty_of(
             expression.library, expression.tokens, constants, list(fitted[:, None]), data.columns
         )
         apart = Directions.of((slopes * root).T)
-        leave_one_out = apart.leave_one_out(residuals, data) if n > k else np.inf
+        leave_one_out = apart.leave_one_out(residuals, data) if data.most_constants > k else np.inf
         mean_square = max(float(np.mean(residuals**2)), data.rounding_nmse * data.variance)
-        noise = mean_square * n / (n - k) if n > k else np.inf
+        noise = mean_square * n / (n - k) if data.most_constants > k else np.inf
         # The information of one weighted row counts n/len(y) times, and all rows of the fit count.
         information = (n_effective or n) / len(data.y)
         covariance = np.zeros((len(constants), len(constants)))
@@ -233,17 +242,17 @@ def robust_uncertainty_of(
     """
     found = uncertainty_of(expression, weighted, n_effective)
     by_squares = uncertainty_of(expression, data, n_effective)
-    n, k = len(data.y), int(np.sum(~are_origins(expression, data.columns)))
-    if not np.isfinite(by_squares.noise) or n <= k:
+    n, k = data.n_effective, int(np.sum(~are_origins(expression, data.columns)))
+    if not np.isfinite(by_squares.noise):
         return found
     with np.errstate(all="ignore"):
         sizes = np.abs(expression(data.columns.T) - data.y)
     # A fit of k constants can make k residuals 0, which say nothing of the noise.
-    order = np.argsort(sizes)[k:]
-    sizes, weights = sizes[order], data.weights[order]
-    below = np.cumsum(weights) / weights.sum()
+    order = np.argsort(sizes)
+    sizes, upto = sizes[order], np.cumsum(data.weights[order])
+    weights = np.diff(np.maximum(upto - upto[-1] * k / n, 0.0), prepend=0.0)
     least = np.sqrt(data.rounding_nmse * data.variance)
-    deviation = max(DEVIATIONS * float(sizes[np.searchsorted(below, 0.5)]), least)
+    deviation = max(DEVIATIONS * weighted_median(sizes, weights), least)
     if loss == "huber":
         limit = HUBER * deviation
         square = np.average(np.minimum(sizes, limit) ** 2, weights=weights)

@@ -67,8 +67,16 @@ def random_population(
     """Return a random first population that meets the constraints, by default ramped half and half.
 
     The parameters are those of `dgsr.kernels.growth.fill_with_random_programs`.
+
+    Raises
+    ------
+    ValueError
+        If the constraints leave no program.
     """
     n_constants = grammar.max_constants if library.has_constants else 0
     population = Population.empty(n_programs, library, grammar.max_length, n_constants)
-    fill_with_random_programs(population.arrays, grammar, min_height, max_height, full_share, state)
+    if not fill_with_random_programs(population.arrays, grammar, min_height, max_height, full_share, state):
+        raise ValueError(
+            "The constraints leave no program; relax min_length, max_length, forbidden and nested."
+        )
     return population

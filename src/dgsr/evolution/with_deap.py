@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import wraps
 from numbers import Real
+from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -29,6 +30,9 @@ from dgsr.population import Population
 
 if TYPE_CHECKING:
     from deap import base, gp
+
+# Held while Python's global generator is seeded.
+_DRAWING = Lock()
 
 
 class DeapEvolution:
@@ -291,10 +295,14 @@ def _differ(population: Population, other: Population) -> np.ndarray:
 
 @contextmanager
 def _seeded(state: np.ndarray) -> Iterator[None]:
-    """Seed Python's global generator from `state`, and restore its own state afterwards."""
-    before = random.getstate()
-    random.seed(int(next_uint64(state)))
-    try:
-        yield
-    finally:
-        random.setstate(before)
+    """Seed Python's global generator from `state`, and restore its own state afterwards.
+
+    Other threads wait meanwhile, or they would draw from it, too.
+    """
+    with _DRAWING:
+        before = random.getstate()
+        random.seed(int(next_uint64(state)))
+        try:
+            yield
+        finally:
+            random.setstate(before)

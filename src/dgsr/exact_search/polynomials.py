@@ -58,8 +58,8 @@ def as_polynomial(columns: np.ndarray, y: np.ndarray) -> tuple[Polynomial, int] 
 
 def _of_degree(columns: np.ndarray, y: np.ndarray, degree: int) -> tuple[Polynomial, int] | None:
     """Return what `as_polynomial` does, with the monomials up to a degree."""
-    terms = _exponents(len(columns), degree)
-    values = np.array([np.prod(columns ** np.array(term)[:, None], axis=0) for term in terms])
+    factors = _factors(len(columns), degree)
+    values = np.array([np.prod(columns[list(of)], axis=0) for of in factors])
     norms = np.sqrt((values**2).sum(axis=1))
     used = np.flatnonzero(np.isfinite(norms) & (norms > 0.0))
     scaled = values[used] / norms[used, None]
@@ -75,16 +75,19 @@ def _of_degree(columns: np.ndarray, y: np.ndarray, degree: int) -> tuple[Polynom
         return None
     if np.abs(coefficients @ values[used[chosen]] / divisor - y).max() > _ERROR * np.abs(y).max():
         return None
-    return {terms[used[i]]: int(c) for i, c in zip(chosen, coefficients) if c != 0}, divisor
+    found = {factors[used[i]]: int(c) for i, c in zip(chosen, coefficients) if c != 0}
+    return {_exponents(of, len(columns)): c for of, c in found.items()}, divisor
 
 
-def _exponents(n_columns: int, degree: int) -> list[tuple[int, ...]]:
-    """Return the exponents of all monomials up to a degree, in rising order of it."""
+def _factors(n_columns: int, degree: int) -> list[tuple[int, ...]]:
+    """Return the columns that all monomials up to a degree are products of, in rising order of it."""
     return [
-        tuple(np.bincount(np.array(chosen, dtype=int), minlength=n_columns).tolist())
-        for total in range(degree + 1)
-        for chosen in combinations_with_replacement(range(n_columns), total)
+        of for total in range(degree + 1) for of in combinations_with_replacement(range(n_columns), total)
     ]
+
+
+def _exponents(factors: tuple[int, ...], n_columns: int) -> tuple[int, ...]:
+    return tuple(np.bincount(np.array(factors, dtype=int), minlength=n_columns).tolist())
 
 
 def _pursued(values: np.ndarray, y: np.ndarray, most: int) -> np.ndarray:

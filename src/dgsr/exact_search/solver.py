@@ -79,7 +79,8 @@ class ExactSolver:
         self.grammar = grammar
         columns = np.arange(len(data.columns))
         self._usable = columns[grammar.is_variable[library.first_variable + columns]]  # not forbidden
-        rows = spread_rows(len(data.y))
+        usual = np.flatnonzero(data.is_usual)
+        rows = usual[spread_rows(len(usual))]
         self._columns = np.ascontiguousarray(data.columns[:, rows])
         self._y = data.y[rows].astype(np.float64)
         self._has_points = len(rows) >= N_POINTS and len(self._usable) > 0
@@ -118,7 +119,8 @@ class ExactSolver:
         if not {"add", "sub", "mul", "div"} <= set(self.library.index):
             return 0
         self._count_looks(LOOKS_OF_POLYNOMIALS)
-        rows = np.unique(np.linspace(0, len(self._data.y) - 1, MOST_ROWS_OF_POLYNOMIALS).astype(np.int64))
+        usual = np.flatnonzero(self._data.is_usual)
+        rows = usual[np.unique(np.linspace(0, len(usual) - 1, MOST_ROWS_OF_POLYNOMIALS).astype(np.int64))]
         columns = self._data.columns[self._usable][:, rows]
         with np.errstate(all="ignore"):  # powers of large columns may overflow
             trees = list(rational_trees(columns, self._data.y[rows]))

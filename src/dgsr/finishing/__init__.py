@@ -157,7 +157,9 @@ def _collected(formula: Expression) -> Expression:
     if len(flat.tokens) > len(formula.tokens) or sum(flat.tokens >= first) >= sum(formula.tokens >= first):
         return formula
     # 1 - 0.9 is 0.1 and not 0.09999999999999998.
-    constants = [shortest(value, 4.0 * math.ulp(max(abs(value), 1.0))) for value in flat.constants.tolist()]
+    largest = float(np.abs(formula.constants).max(initial=0.0))
+    near = [4.0 * math.ulp(max(abs(value), largest)) for value in flat.constants.tolist()]
+    constants = [shortest(value, error) for value, error in zip(flat.constants.tolist(), near)]
     return Expression(flat.library, flat.tokens, constants)
 
 

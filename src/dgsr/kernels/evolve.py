@@ -129,6 +129,7 @@ def _vary(parents, fitness, grammar, crossover, mutation, tournament, mutate_max
             parent = offspring.parents[b]
             offspring.changed[b] = _differs(children, b, parents, parent, grammar.is_constant)
             if not offspring.changed[b]:
+                offspring.mutations[b] = -1
                 copy_to(children.constants[b], parents.constants[parent])
 
 

@@ -28,6 +28,8 @@ from dgsr.kernels.random import integer, uniform
 
 #: How often a genetic operator may try to make a child that meets the constraints.
 ATTEMPTS = 4
+# How often a random program is begun before the constraints are taken to leave none.
+_MOST_ATTEMPTS = 10_000
 #: Value of a constant that no parent had.
 NEW_CONSTANT = 1.0
 
@@ -230,7 +232,7 @@ def store(draft, b, programs):
 
 @compiled(nogil=True)
 def fill_with_random_programs(programs, grammar, min_height, max_height, full_share, state):
-    """Write random programs that meet the constraints: ramped, full or grown.
+    """Write random programs that meet the constraints, ramped, full or grown; return False if there are none.
 
     Parameters
     ----------
@@ -256,7 +258,11 @@ def fill_with_random_programs(programs, grammar, min_height, max_height, full_sh
     for b in range(len(programs.lengths)):
         height = min_height + integer(state, max_height - min_height + 1)
         full = uniform(state) < full_share
-        reset(draft.counters)
-        while not grow(height, full, draft, grammar, choices, state):
+        for _ in range(_MOST_ATTEMPTS):
             reset(draft.counters)
+            if grow(height, full, draft, grammar, choices, state):
+                break
+        else:
+            return False
         store(draft, b, programs)
+    return True

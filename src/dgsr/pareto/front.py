@@ -384,7 +384,8 @@ class ParetoFront(Sequence[Candidate]):
             lengths = [candidate.description_length for candidate in self]
             return int(np.argmin(0.5 * self.n_samples * np.log2(losses) + lengths))
         if selection == "bic":
-            n_constants = np.array([len(candidate.expression.constants) for candidate in self])
+            # Numbers that columns are measured from are not fitted, and have no error.
+            n_constants = np.array([np.count_nonzero(candidate.standard_errors) for candidate in self])
             return int(np.argmin(self.n_samples * np.log(losses) + np.log(self.n_samples) * n_constants))
         return self._steepest(losses)
 

@@ -18,7 +18,7 @@ from scipy.spatial import cKDTree
 
 from dgsr.constants.uncertainty import DEVIATIONS, HUBER
 from dgsr.passes.loss_formulas import LOSSES, check_formula, values_of
-from dgsr.population import DataSet
+from dgsr.population import DataSet, weighted_median
 
 #: A function of the targets and the values of a formula, both of shape (n_rows,), that returns the loss of
 #: every row, not negative.
@@ -86,7 +86,7 @@ def check_loss(loss: str | Loss, y: np.ndarray) -> None:
             check_formula(loss, y)
 
 
-def precisions(loss: str | Loss, X: np.ndarray, y: np.ndarray, predicted: np.ndarray) -> np.ndarray:
+def precisions(loss: str | Loss, data: DataSet, predicted: np.ndarray) -> np.ndarray:
     """Return the weights of rows with which squared residuals are a loss.
 
     Parameters
@@ -94,9 +94,10 @@ def precisions(loss: str | Loss, X: np.ndarray, y: np.ndarray, predicted: np.nda
     loss : str or callable
         The loss of a `Pass`. A row in which a callable or a formula has no value, as the logarithm of a
         negative prediction has none, weighs as with a prediction nearer to the target, where it has one.
-    X : ndarray of shape (n_rows, n_features)
-    y, predicted : ndarray of shape (n_rows,)
-        The targets, and the values of the best formula so far.
+    data : DataSet
+        The rows, with the weights of the measurements.
+    predicted : ndarray of shape (n_rows,)
+        Values of the best formula so far.
 
     Returns
     -------
@@ -108,15 +109,16 @@ def precisions(loss: str | Loss, X: np.ndarray, y: np.ndarray, predicted: np.nda
     ValueError
         If a callable or a formula does not have one finite value for every row, not negative.
     """
+    y = data.y
     if loss == "squared":
         return np.ones(len(y))
     if loss == "neighbours":
-        return near_neighbours(X, y)
+        return near_neighbours(data)
     if loss == "relative":
         return np.maximum((np.abs(y).min() / np.abs(y)) ** 2, _LEAST)
     residuals = y - predicted
     sizes = np.abs(residuals)
-    middle = float(np.median(sizes))
+    middle = weighted_median(sizes, data.weights)
     if middle == 0.0:  # most rows are exact, and the others are outliers
         middle = float(sizes.max()) * 1e-6 or 1.0
     sizes = np.maximum(sizes, _SMALLEST * middle)
@@ -132,18 +134,22 @@ def precisions(loss: str | Loss, X: np.ndarray, y: np.ndarray, predicted: np.nda
     return np.maximum(found / found.max(), _LEAST)
 
 
-def near_neighbours(X: np.ndarray, y: np.ndarray) -> np.ndarray:
+def near_neighbours(data: DataSet) -> np.ndarray:
     """Return low weights for rows whose target is far from the median of their neighbours' targets.
 
     Where rows are more than a search or a fit of constants sees, all weigh the same.
     """
+    y = data.y
     if len(y) > _MOST_ROWS:
         return np.ones(len(y))
-    ranks = np.argsort(np.argsort(X, axis=0, kind="stable"), axis=0)  # so that no column outweighs another
+    # Ranks, so that no column outweighs another; those of equal inputs say nothing of the target.
+    order = np.random.default_rng(0).permutation(len(y))
+    ranks = np.empty(data.columns.T.shape)
+    ranks[order] = np.argsort(np.argsort(data.columns.T[order], axis=0, kind="stable"), axis=0)
     n = min(_N_NEIGHBOURS, len(y) - 1)
     _, nearest = cKDTree(ranks).query(ranks, k=n + 1)
     sizes = np.abs(y - np.median(y[nearest[:, 1:]], axis=1))
-    limit = _FAR * DEVIATIONS * float(np.median(sizes)) or float(sizes.max()) or 1.0
+    limit = _FAR * DEVIATIONS * weighted_median(sizes, data.weights) or float(sizes.max()) or 1.0
     return np.maximum(np.minimum(1.0, limit / np.maximum(sizes, limit)) ** 4, _LEAST)
 
 

@@ -20,6 +20,7 @@ from dgsr.passes.initial import Initial
 from dgsr.passes.losses import Loss, Pass, description, passes, precisions
 from dgsr.passes.outcome import Outcome
 from dgsr.passes.shown import Shown
+from dgsr.population import DataSet
 from dgsr.preprocessing import Prepared
 from dgsr.reporting.progress import SearchCallback, SearchProgress
 from dgsr.search import Search, one_thread
@@ -313,7 +314,7 @@ class Passes:
             return robust_uncertainty_of(expression, self.prepared.fitted, rows.fitted, loss, n)
         return uncertainty_of(expression, rows.fitted, n, loss == "relative")
 
-    def _precisions(self, loss: str | Loss, X: np.ndarray, y: np.ndarray) -> np.ndarray:
+    def _precisions(self, loss: str | Loss, data: DataSet) -> np.ndarray:
         """Return the precision of rows by the formula so far, or by the mean of y where it is undefined."""
-        predicted = y if self.outcome is None else self.outcome.chosen.expression(X)
-        return precisions(loss, X, y, np.where(np.isfinite(predicted), predicted, y.mean()))
+        predicted = data.y if self.outcome is None else self.outcome.chosen.expression(data.columns.T)
+        return precisions(loss, data, np.where(np.isfinite(predicted), predicted, data.mean))

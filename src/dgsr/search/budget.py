@@ -77,7 +77,7 @@ class Budget:
     @property
     def n_left(self) -> int:
         """Evaluations that are left."""
-        return self.max_evaluations - self.n_evaluations
+        return max(self.max_evaluations - self.n_evaluations, 0)
 
     def count(self, nmse: np.ndarray) -> None:
         """Count evaluated programs by their NMSE, which is infinite where a program is invalid."""

@@ -127,6 +127,16 @@ class Evaluation(ABC):
         """Return which whole formulas may be tried and break no rule of units, shape (n_programs,)."""
         return self.may_be_tried(population) & np.isfinite(self._handicaps(population))
 
+    def may_be_scaled(self, population: Population) -> np.ndarray:
+        """Return which programs may be tried and, with a scale and an offset, break no rule of units."""
+        is_allowed = self.may_be_tried(population)
+        units = self.constraints.units
+        return (
+            is_allowed
+            if units is None
+            else is_allowed & np.isfinite(units.handicaps(self.violations(population)))
+        )
+
     def may_be_term(self, population: Population) -> np.ndarray:
         """Return which programs may be terms of formulas for what units say, shape (n_programs,)."""
         return np.isfinite(self._handicaps(population, of_whole=False))

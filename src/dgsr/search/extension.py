@@ -60,7 +60,7 @@ class _Pool(NamedTuple):
     """The terms that formulas are extended by, and their values; the first term is the number 1."""
 
     tokens: list[tuple[int, ...]]
-    values: np.ndarray  # (n_terms, n_rows), weighted and scaled
+    values: np.ndarray  # (n_terms, n_rows), scaled
     bits: np.ndarray  # (n_terms,)
     is_turning: np.ndarray  # (n_terms,) bool: whether the term has a sine or cosine
 
@@ -181,7 +181,7 @@ class Extender:
         tokens, pool = program[0], self.pool
         nodes = self._nodes(tokens)
         slopes, values = self._tangents(program, nodes)
-        slopes = np.concatenate([slopes, slopes * values])
+        slopes = np.concatenate([slopes, slopes * values]) * self._root
         fitted, target = self._fitted(program), self.data.y * self._root
         bits = np.array([_BITS_OF_SUMMAND, _BITS_OF_FACTOR]).repeat(len(nodes))[:, None] + pool.bits
         bits[np.ix_(np.tile([node.is_turning for node in nodes], 2), pool.is_turning)] = np.inf
@@ -197,7 +197,7 @@ class Extender:
         for i in np.argsort(changes, kind="stable")[:_N_FITTED].tolist():
             is_factor, node = at[i] >= len(nodes), nodes[at[i] % len(nodes)]
             found.append(self._joined(program, node, pool.tokens[term[i]], is_factor))
-        room = self.data.n_effective / _ROWS_PER_CONSTANT
+        room = self.data.most_constants / _ROWS_PER_CONSTANT
         return [term for term in found if len(term[0]) <= self.max_length and len(term[1]) <= room]
 
     def _saved(self, gains: np.ndarray) -> np.ndarray:

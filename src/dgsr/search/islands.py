@@ -101,9 +101,9 @@ class Islands(Search):
     n_islands : int
         Number of searches.
     precision_of : callable, optional
-        A function of inputs (n_rows, n_features) and targets (n_rows,) that returns the precision by which
-        every second island weighs the rows, too; see `DataSet.with_precision`. It is not asked for in
-        libraries without constants, where a process would fill the bank of exact search twice.
+        A function of the data that returns the precision by which every second island weighs the rows,
+        too; see `DataSet.with_precision`. It is not asked for in libraries without constants, where a
+        process would fill the bank of exact search twice.
     **arguments
         Those of `Search`.
     """
@@ -112,7 +112,7 @@ class Islands(Search):
         self,
         *,
         n_islands: int,
-        precision_of: Callable[[np.ndarray, np.ndarray], np.ndarray] | None = None,
+        precision_of: Callable[[DataSet], np.ndarray] | None = None,
         **arguments: Any,
     ) -> None:
         super().__init__(**arguments)
@@ -121,7 +121,7 @@ class Islands(Search):
         self._states: list[State] = []
         weighted = [self.data]
         if precision_of is not None and self.evaluation.fits_constants:
-            precision = precision_of(self.data.columns.T, self.data.y)
+            precision = precision_of(self.data)
             if precision.min() < precision.max():
                 weighted.append(self.data.with_precision(precision))
         self._judges = [self._judge_of(data, arguments) for data in weighted]

@@ -289,7 +289,7 @@ class Search:
         programs = programs.of_width(n_tokens, n_constants)
         # The rest of the grammar is not looked at, for which a kernel would have to be compiled: evolution
         # does not begin with these programs.
-        is_usable = (programs.lengths >= self.grammar.min_length) & self.evaluation.may_be_kept(programs)
+        is_usable = (programs.lengths >= self.grammar.min_length) & self.evaluation.may_be_scaled(programs)
         programs = programs[np.flatnonzero(is_usable)]
         nmse = self.evaluate(programs, len(programs))
         if len(nmse):
@@ -401,6 +401,8 @@ class Search:
             self.conditioned.load_weights(saved["refinement"]["decoder"])
         if len(programs):
             self._n_prepared = _N_STEPS_BEFORE
+            if self._law is not None:  # of data that may have been others
+                self.evaluate(self._law)
             self.record(evaluated.nmse)
 
     def _kept(self, programs: Population) -> Population:

@@ -35,8 +35,8 @@ from dgsr.search.terms import (
 
 # Columns that terms are made of; terms whose pairs are compared, and those whose products are.
 _MOST_COLUMNS, _MOST_IN_PAIRS, _MOST_IN_PRODUCTS = 60, 1_000, 20_000
-# Rows that terms are compared on; fewest rows; least weight of such a row, as a share of the median one.
-_MOST_ROWS, _FEWEST_ROWS, _LEAST_WEIGHT = 200, 6, 0.01
+# Most and fewest rows that terms are compared on.
+_MOST_ROWS, _FEWEST_ROWS = 200, 6
 # Terms whose partners in products are looked at, since where values repeat thousands have some.
 _MOST_FIRST = 1_000
 # Pairs of each h, and products, that become programs.
@@ -124,9 +124,7 @@ def two_term_programs(
         At most 140 programs, 20 for each function of the target and 20 products; none for fewer than six
         rows. The weights of the rows do not count, but rows of hardly any weight are left out.
     """
-    # A row that weighs little next to the others may be an outlier.
-    usual = data.weights >= _LEAST_WEIGHT * np.median(data.weights)
-    sample = data._replace(weights=data.weights * usual).evenly_spaced(_MOST_ROWS)
+    sample = data._replace(weights=data.weights * data.is_usual).evenly_spaced(_MOST_ROWS)
     y = sample.y
     if len(y) < _FEWEST_ROWS or not {"add", "mul"} <= set(library.index):
         return population_of(library, [])
