@@ -153,7 +153,8 @@ PYTHONS = [line.split(" :: ")[-1] for line in PROJECT["classifiers"] if " :: Pyt
 def lowest_versions() -> list[str]:
     """Return the lowest versions that pyproject.toml allows of what the tests need, but for torch."""
     optional = PROJECT["optional-dependencies"]
-    requirements = [*PROJECT["dependencies"], *optional["dask"], *optional["plot"], *optional["test"]]
+    extras = [line for name in ("dask", "plot", "units", "test") for line in optional[name]]
+    requirements = [*PROJECT["dependencies"], *extras]
     return [
         re.sub(r"(\[.*\])?>=", "==", line)  # constraints name no extras
         for line in requirements

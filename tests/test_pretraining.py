@@ -36,9 +36,14 @@ from dgsr.pretraining import run as run_module
 from dgsr.pretraining import trainer as trainer_module
 from dgsr.pretraining.conditioning_gap import draw_validation_set, measure
 from dgsr.pretraining.curves import to_svg
-from dgsr.pretraining.decontamination import Decontamination, benchmark_decontamination, comparable
+from dgsr.pretraining.decontamination import (
+    Decontamination,
+    benchmark_decontamination,
+    comparable,
+    nothing_held_out,
+)
 from dgsr.pretraining.prior import DrawnDataSets, Prior
-from dgsr.pretraining.stream import Batch
+from dgsr.pretraining.stream import Batch, Stream
 from dgsr.problems import list_sets, load_problem, load_set
 from searches import measure_few_programs, tiny_guided_config
 
@@ -515,6 +520,15 @@ def test_training_may_start_from_a_generator_of_the_same_library(tmp_path):
     assert_same_weights(first, again)
     with pytest.raises(ValueError, match=r"library 'mine', which cannot be adapted to 'koza'"):
         pretrain("koza", 2, tmp_path / "fourth", start_from=tmp_path / "first")
+    with pytest.raises(ValueError, match="constraints are not those of start_from"):
+        pretrain(LIBRARY, 2, tmp_path / "fifth", start_from=tmp_path / "first", constraints=Constraints(1, 5))
+
+
+def test_equations_have_no_more_columns_than_asked_for():
+    config = PretrainingConfig(n_datasets=10, n_groups=1)
+    library = LIBRARY.with_variables(6)
+    stream = Stream(library, Constraints(1, 8), PRIOR, config, nothing_held_out(6), seed=0, n_variables=2)
+    assert max(stream[i].n_variables for i in range(50)) == 2
 
 
 def raise_interrupt(progress):
@@ -603,11 +617,23 @@ def test_the_figures_are_those_of_a_generator_that_knows_the_answers(held_out, m
 def test_held_out_equations_are_never_trained_on(held_out):
     excluded = held_out.added_to(NOTHING)
     assert len(excluded.values) > 10
-    drawn = PRIOR.draw(5000, 5, 2, LIBRARY, Constraints(1, 8), new_state(1), excluded)
+    config = PretrainingConfig(n_datasets=500, n_groups=1)
+    stream = Stream(LIBRARY, Constraints(1, 8), PRIOR, config, excluded, seed=1)
     fresh = np.random.default_rng(0).uniform(1.0, 3.0, (7, 2))
     theirs = held_out.drawn.programs.predict(fresh)
-    ours = drawn.programs.predict(fresh)
-    assert not np.isclose(ours[:, None], theirs[None], rtol=1e-9).all(axis=-1).any()
+    for number in range(10):
+        ours = stream[number].drawn.programs.predict(fresh)  # with columns in any order
+        assert not np.isclose(ours[:, None], theirs[None], rtol=1e-9).all(axis=-1).any()
+
+
+def test_equations_have_the_first_variables_before_they_are_reordered():
+    library = get_library("koza", 5)
+    drawn = Prior.varied_for(library, 5).draw(3_000, 10, 5, library, Constraints(), new_state(0))
+    for tokens in drawn.programs.tokens:
+        used = {
+            token - library.first_variable for token in tokens.tolist() if token >= library.first_variable
+        }
+        assert used == set(range(len(used)))
 
 
 def test_a_validation_set_is_the_same_for_the_same_seed(held_out):

@@ -241,7 +241,7 @@ def test_markdown_has_a_line_per_problem_and_the_set():
     text = to_markdown(run())
     assert "### feynman_d2" in text
     assert "| Feynman-1 | oracle | 2 | 100.0 (34.2 to 100.0) |" in text
-    assert "| **all** | oracle | 4 | 50.0 (15.0 to 85.0) |" in text
+    assert "| **all** | oracle | 4 | 50.0 (9.5 to 90.5) |" in text
 
 
 def test_the_interval_is_wilsons():

@@ -110,7 +110,8 @@ class DGSRRegressor(FittedRegressor):
         NMSE at which a fit is exact and the search stops, or that of half a unit in the last place of the
         targets where that is more, as for 1e6 + 1e-9*f.
     random_state : int, RandomState instance or None, default=None
-        The same integer gives the same result, whatever the number of threads.
+        With the same data, versions, kind of processor, `n_jobs` and budget of evaluations the same integer
+        gives the same result, whatever the number of threads. With `max_time` it need not.
     initial_formulas : sequence of str or Expression, default=None
         Formulas to begin with, such as ``["a*x1/(b + x1)"]``: they compete from the first round on, and may
         be chosen as they are. A name that is no column is a constant to fit; a column whose name is no word
@@ -137,8 +138,8 @@ class DGSRRegressor(FittedRegressor):
     unitless_constants : bool, default=False
         Whether constants are mere numbers. Otherwise each may carry a unit, which the front prints.
     unit_penalty : float or None, default=None
-        What violations of units cost: the loss of a formula counts 1 + unit_penalty times their number. None
-        keeps no formula that has any.
+        What violations of units cost: the loss of a formula with n of them is multiplied by
+        1 + unit_penalty*n. None keeps no formula that has any.
     warm_start : bool, default=False
         Whether a further call of `fit` begins with the formulas that the last one ended with, and with its
         decoder where that is refined, and has a whole budget of its own; the columns and the library must be

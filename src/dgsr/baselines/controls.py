@@ -43,10 +43,11 @@ Control = Callable[[Generator, int, int], Generator]
 
 
 def _others(generator: Generator, n_variables: int, n: int, seed: int) -> DrawnDataSets:
-    """Return the data sets of `n` equations of the prior."""
+    """Return the data sets of `n` equations of the prior, none of whose columns is the first by rule."""
     library = generator.library.with_variables(n_variables)
     prior = Prior.default_for(library, min(n_variables, _FEW_COLUMNS))
-    return prior.draw(n, _N_ROWS, n_variables, library, generator.constraints, new_state(seed))
+    arguments = n, _N_ROWS, n_variables, library, generator.constraints, new_state(seed)
+    return prior.draw(*arguments, in_any_order=True)
 
 
 def misled(generator: Generator, n_variables: int, seed: int) -> Generator:

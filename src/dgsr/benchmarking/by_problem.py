@@ -16,6 +16,7 @@ from itertools import combinations
 from statistics import fmean, median
 from typing import Any, NamedTuple
 
+from dgsr.benchmarking.drawn_runner import UNBOUNDED
 from dgsr.benchmarking.pairs import mcnemar
 from dgsr.benchmarking.tables import wilson_interval
 
@@ -40,8 +41,8 @@ class Summary(NamedTuple):
     #: were not counted.
     candidates: float | None
     #: Equations until the law is found, mean over problems: a run that does not find it counts the whole
-    #: budget.
-    evaluations: float
+    #: budget. None where seconds alone limit the runs.
+    evaluations: float | None
     #: The same over the problems that some run solved, which is what the paper tabulates; None without any.
     evaluations_of_solved: float | None
     accuracy: float  # %, the mean over problems of the share of the seeds with R2 > 0.999 on test rows
@@ -83,6 +84,7 @@ def summary(method: str, records: Iterable[Record]) -> Summary:
     low, high = wilson_interval(sum(shares), len(shares))
     sizes = [run["complexity"] for run in runs if "complexity" in run]
     until = [fmean(map(evaluations_to_solution, of_one)) for of_one in problems.values()]
+    is_bounded = all(run["budget"] < UNBOUNDED for run in runs)
     return Summary(
         method,
         n_problems=len(problems),
@@ -93,7 +95,7 @@ def summary(method: str, records: Iterable[Record]) -> Summary:
         high=100.0 * high,
         seconds=_mean([run["seconds"] for run in runs if "seconds" in run]),
         candidates=_mean([_candidates(run) for run in runs if run.get("looks") is not None]),
-        evaluations=fmean(until),
+        evaluations=fmean(until) if is_bounded else None,
         evaluations_of_solved=_mean([each for each, share in zip(until, shares) if share > 0]),
         accuracy=100.0 * fmean(fmean(map(is_accurate, of_one)) for of_one in problems.values()),
         complexity=median(sizes) if sizes else None,

@@ -7,6 +7,7 @@ import math
 import os
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from itertools import takewhile
 from pathlib import Path
 from typing import Any, Protocol
@@ -75,7 +76,9 @@ def record_all(
     if out is not None:
         open(out, "ab").close()  # a file that cannot be written is an error now, and not after a run
     in_time = takewhile(lambda _: until is None or time.monotonic() < until, missing)
-    for record in _in_parallel(in_time, n_jobs):
+    # Asked for before the first run, so that a commit meanwhile is not taken for theirs.
+    record_of = partial(_record_safely, its=environment() if missing else {})
+    for record in _in_parallel(record_of, in_time, n_jobs):
         if out is not None:
             _append(Path(out), record)
         records[name(record)] = record
@@ -102,27 +105,29 @@ def _refuse_other_commits(path: str | os.PathLike | None, records: Iterable[Mapp
         )
 
 
-def _record_safely(run: Run) -> dict[str, Any]:
+def _record_safely(run: Run, its: Mapping[str, Any]) -> dict[str, Any]:
     """Return the record of a run with its environment.
 
     An exception is recorded, so that one failure does not end the others.
     """
     try:
-        return {**run.record(), "environment": environment()}
+        return {**run.record(), "environment": its}
     except Exception as error:
         text = f"{type(error).__name__}: {error}"
-        return {**run.identity(), "error": text, "environment": environment()}
+        return {**run.identity(), "error": text, "environment": its}
 
 
-def _in_parallel(runs: Iterable[Run], n_jobs: int | None) -> Iterable[dict[str, Any]]:
+def _in_parallel(
+    record_of: Callable[[Run], dict[str, Any]], runs: Iterable[Run], n_jobs: int | None
+) -> Iterable[dict[str, Any]]:
     """Yield the records as runs finish; they begin in their order."""
     if n_jobs in (None, 1):
-        return map(_record_safely, runs)
+        return map(record_of, runs)
     import joblib
 
     with joblib.parallel_config(backend="loky", inner_max_num_threads=1):
         parallel = joblib.Parallel(n_jobs=n_jobs, return_as="generator_unordered", batch_size=1)
-    return parallel(map(joblib.delayed(_record_safely), runs))
+    return parallel(map(joblib.delayed(record_of), runs))
 
 
 def _append(path: Path, record: Mapping[str, Any]) -> None:

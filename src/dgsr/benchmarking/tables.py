@@ -62,7 +62,8 @@ def summarise(records: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
     -------
     list of dict
         set, problem (``"all"`` over a whole set), method, runs, recovery (%), low, high (its 95%
-        interval), evaluations and seconds (means). The recovery of a set is that of all its runs together.
+        interval), evaluations and seconds (means). The recovery of a set is that of all its runs together,
+        and its interval has the problem as the unit: seeds of one problem are no independent observations.
 
     Raises
     ------
@@ -118,7 +119,8 @@ def _setting(key: str, value: Any) -> str:
 
 def _row(set_name: str, problem: str, label: str, runs: list[Mapping[str, Any]]) -> dict[str, Any]:
     recovered = sum(bool(run.get("recovered")) for run in runs)
-    low, high = wilson_interval(recovered, len(runs))
+    n = len({run["problem"] for run in runs}) if problem == ALL else len(runs)
+    low, high = wilson_interval(n * recovered / len(runs), n)
     return {
         "set": set_name,
         "problem": problem,

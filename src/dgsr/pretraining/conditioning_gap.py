@@ -8,6 +8,7 @@ however good its samples are.
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import permutations
 from typing import NamedTuple
 
 import numpy as np
@@ -36,14 +37,24 @@ class ValidationSet(NamedTuple):
     """Held-out equations with a data set each, all over the same number of variables."""
 
     drawn: DrawnDataSets
+    as_drawn: Population  # the same equations over the first columns, as training compares them
     n_variables: int
     linear_scaling: bool = False
 
     def added_to(self, others: Decontamination) -> Decontamination:
-        """Return `others` with the equations of this set, each with the constants it has and no others."""
-        programs = self.drawn.programs
-        values = comparable(programs.predict(others.points.T), self.linear_scaling)
-        return others._replace(values=np.concatenate([others.values, values]))
+        """Return `others` with the equations of this set, each with the constants it has and no others.
+
+        An equation has a row for every order of its variables.
+        """
+        library, points = self.as_drawn.library, others.points
+        n_used = self.as_drawn.tokens.max(axis=1) - library.first_variable + 1
+        rows = [others.values]
+        for d in np.unique(n_used).tolist():
+            programs = self.as_drawn[np.flatnonzero(n_used == d)]
+            for order in permutations(range(d)):
+                columns = points[[*order, *range(d, len(points))]]
+                rows.append(comparable(programs.predict(columns.T), self.linear_scaling))
+        return others._replace(values=np.concatenate(rows))
 
 
 def fitted_nmse(population: Population, data: DataSet) -> np.ndarray:
@@ -71,8 +82,9 @@ def draw_validation_set(
     state = new_state(seed, 2**32 - 1)
     prior = replace(prior, noise=None)
     arguments = n, N_ROWS, n_variables, generator.library, generator.constraints, state, excluded
+    as_drawn = prior.draw(n, N_ROWS, n_variables, *arguments[3:5], state.copy(), excluded).programs
     drawn = prior.draw(*arguments, in_any_order=True)
-    return ValidationSet(drawn, n_variables, generator.grammar(n_variables).linear_scaling)
+    return ValidationSet(drawn, as_drawn, n_variables, generator.grammar(n_variables).linear_scaling)
 
 
 @torch.inference_mode()

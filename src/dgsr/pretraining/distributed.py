@@ -26,6 +26,12 @@ def process_group(device: str) -> Iterator[None]:
         distributed.destroy_process_group()
 
 
+def take_device(device: str) -> None:
+    """Let each of the processes that torchrun has started on this machine have a GPU of its own."""
+    if device == "cuda" and int(os.environ.get("WORLD_SIZE", "1")) > 1:
+        torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
+
+
 def rank() -> int:
     """Return the number of this process; process 0 writes the files."""
     return distributed.get_rank() if distributed.is_initialized() else 0

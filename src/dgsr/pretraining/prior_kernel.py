@@ -153,6 +153,20 @@ def _can_be_simplified(tokens, length, constants, table, arity, has_constants, p
 
 
 @compiled()
+def _leaves_out_a_variable(tokens, length, is_variable):
+    """Return whether a program has a variable without having the one before it, as x1*x3 has."""
+    for i in range(length):
+        before = tokens[i] - 1
+        if before >= 0 and is_variable[tokens[i]] and is_variable[before]:
+            found = False
+            for k in range(length):
+                found = found or tokens[k] == before
+            if not found:
+                return True
+    return False
+
+
+@compiled()
 def _draw_program(b, n_variables, table, grammar, prior, law, excluded, drawn, w, state):
     """Draw equation `b`; return its length, or 0 if it must be drawn again."""
     tokens, constants, parts = drawn.tokens[b], drawn.constants[b], w.parts
@@ -172,6 +186,8 @@ def _draw_program(b, n_variables, table, grammar, prior, law, excluded, drawn, w
     else:
         canonicalise(tokens, length, parts.constants[0], grammar.arity, prior.rewriting)
     if not is_valid(tokens, length, grammar, w.counters, w.open_nodes):
+        return 0
+    if _leaves_out_a_variable(tokens, length, grammar.is_variable):  # what is held out is over the first ones
         return 0
     if is_among(skeleton(tokens, length), excluded.skeletons):
         return 0

@@ -20,7 +20,7 @@ from dgsr.pretraining.prior_trees import INTEGER, MAX_NODES, NUMBER, VARIABLE, T
 
 #: Number of base units, such as length, mass and time, and of the random products that are tried for a unit.
 N_UNITS, _TRIALS = 3, 60
-# Nodes that must be free when a factor is begun, because one may take that many.
+# Nodes that must be free when a factor is begun, for few take more.
 _ROOM = 24
 
 
@@ -37,9 +37,10 @@ class LawDraft(NamedTuple):
 
 @compiled()
 def _node(draft, kind, first, second):
-    """Append a node and return its number."""
+    """Append a node and return its number, and only count it where there is no room."""
     n = draft.counts[0]
-    draft.tree.kind[n], draft.tree.first[n], draft.tree.second[n] = kind, first, second
+    if n < MAX_NODES:
+        draft.tree.kind[n], draft.tree.first[n], draft.tree.second[n] = kind, first, second
     draft.counts[0] = n + 1
     return n
 

@@ -37,6 +37,8 @@ from dgsr.problems import list_sets
 _Settings = TypeVar("_Settings")
 
 _TRAINING = "training.safetensors"
+# Fewest tokens of an equation in the appendix "Dataset Generation and Training" of the paper.
+_MIN_LENGTH_OF_PAPER = 4
 _CURVE_POINTS = 20  # measurements in the course of a training
 
 
@@ -104,9 +106,11 @@ def pretrain(
         Distribution of equations and inputs; by default `Prior.default_for` the library, and for a generator
         with a guide `Prior.varied_for`.
     constraints : Constraints, optional
-        Limits of the programs; by default their length is that of `config`.
+        Limits of the programs. By default their length is that of `config`, and with the settings of the
+        paper at least 4.
     start_from : str or Path, optional
-        Name or folder of a generator whose weights and sizes the training begins with; `config` is ignored.
+        Name or folder of a generator whose weights, sizes and constraints the training begins with; `config`
+        is ignored, and `constraints` may not be others.
         Of another library it must be one with a guide, and the weights of their common tokens are taken.
     max_time : float, optional
         Seconds after which the training stops early; another call resumes it.
@@ -151,11 +155,18 @@ def pretrain(
         library = get_library(library, n_variables)
     library = library.with_variables(n_variables)
     refuse_user_operators(library)
+    min_length = _MIN_LENGTH_OF_PAPER if training == "paper" else 1
     training = replace(_preset("training", training, PRETRAINING_CONFIGS), **changes)
+    distributed.take_device(device)
     if start_from is None:
-        generator = _new_generator(library, config, constraints, random_state)  # line 1
+        generator = _new_generator(library, config, constraints, min_length, random_state)  # line 1
     else:
         generator = load_generator(start_from, device)
+        if constraints is not None and constraints != generator.constraints:
+            raise ValueError(
+                f"constraints are not those of start_from={str(start_from)!r}, which are "
+                f"{generator.constraints}; leave them out."
+            )
         if not can_adapt(generator.config.encoder, generator.library, library):
             raise ValueError(
                 f"start_from={str(start_from)!r} is a generator for the library {generator.library.name!r}, "
@@ -172,7 +183,7 @@ def pretrain(
     held_out = validation.added_to(held_out)
     out = Path(out)
     with distributed.process_group(device):
-        trainer = Trainer(generator, prior, training, held_out, random_state, n_workers)
+        trainer = Trainer(generator, prior, training, held_out, random_state, n_workers, n_variables)
         run = _Run(trainer, validation, out, resume)
         run.train(max_time, save_every, callback)  # lines 2 to 13
         if distributed.rank() == 0:
@@ -197,14 +208,18 @@ def _preset(parameter: str, value: str | _Settings, presets: Mapping[str, _Setti
 
 
 def _new_generator(
-    library: Library, config: str | GeneratorConfig, constraints: Constraints | None, seed: int
+    library: Library,
+    config: str | GeneratorConfig,
+    constraints: Constraints | None,
+    min_length: int,
+    seed: int,
 ) -> Generator:
     """Return an untrained generator; a preset of sizes is adapted to a library with constants."""
     if isinstance(config, str):
         config = _preset("config", config, CONFIGS)
         if library.has_constants:
             config = replace(config, target="standardised")
-    constraints = constraints or Constraints(max_length=config.max_length)
+    constraints = constraints or Constraints(min_length=min_length, max_length=config.max_length)
     return Generator.untrained(library, config, constraints, seed)
 
 

@@ -38,6 +38,8 @@ class Stream(Dataset):
     excluded : Decontamination
         Functions that must not be drawn.
     seed : int
+    n_variables : int, optional
+        Most columns of a table that an equation may have; by default all variables of the library.
     """
 
     def __init__(
@@ -48,6 +50,7 @@ class Stream(Dataset):
         config: PretrainingConfig,
         excluded: Decontamination,
         seed: int,
+        n_variables: int | None = None,
     ) -> None:
         self.library = library
         self.constraints = constraints
@@ -55,6 +58,7 @@ class Stream(Dataset):
         self.config = config
         self.excluded = excluded
         self.seed = seed
+        self.n_variables = n_variables or library.n_variables
 
     def __getitem__(self, number: int) -> Batch:
         """Draw batch `number`: lines 5 to 7 of algorithm 1 for each of its data sets."""
@@ -62,7 +66,7 @@ class Stream(Dataset):
         rng = np.random.default_rng((self.seed, number))
         low, high = math.log(config.min_samples), math.log(config.max_samples + 1)
         n_samples = int(math.exp(rng.uniform(low, high)))
-        shares = column_shares(self.library.n_variables, config.usual_columns)
+        shares = column_shares(self.n_variables, config.usual_columns)
         n_variables = 1 + int(rng.choice(len(shares), p=shares))
         n = config.n_datasets // config.n_groups
         state = new_state(self.seed, number)

@@ -45,6 +45,14 @@ class Trainer:
     seed : int
     n_workers : int
         Processes that draw data sets in advance; with 0 this process draws its own.
+    n_variables : int, optional
+        Most columns of a table that an equation may have; by default all variables of the generator's
+        library.
+
+    Raises
+    ------
+    ValueError
+        If several processes are to train by a policy gradient, whose baseline follows from group to group.
     """
 
     def __init__(
@@ -55,13 +63,20 @@ class Trainer:
         excluded: Decontamination,
         seed: int,
         n_workers: int = 0,
+        n_variables: int | None = None,
     ) -> None:
+        if distributed.n_processes() > 1 and config.objective != "cross-entropy":
+            raise ValueError(
+                f"objective={config.objective!r} trains in one process, since its baseline follows from one "
+                "group to the next; use one, or the objective 'cross-entropy'."
+            )
         self.generator = generator
         self.prior = prior
         self.config = config
         self.seed = seed
         self.n_workers = n_workers
-        self.stream = Stream(generator.library, generator.constraints, prior, config, excluded, seed)
+        library, constraints = generator.library, generator.constraints
+        self.stream = Stream(library, constraints, prior, config, excluded, seed, n_variables)
         self.step = 0
         self.seconds_waited = 0.0
         self._batches: Iterator[Batch] | None = None
