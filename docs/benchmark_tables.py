@@ -37,7 +37,7 @@ command above a table with that one, both in a checkout of the commit that the t
 - *Equations until found* is the mean over problems of the equations that a run evaluates, of which one that
   does not find the law counts the whole budget. The last column leaves out the problems that no run found, as
   the averages of the paper do; those of the paper for GP leave out the runs that failed, too. Neither column
-  counts looks.
+  counts looks, and the first is empty where seconds alone limit a run.
 - *R2 > 0.999* is the mean over problems of the share of the seeds whose formula reaches that on test rows
   without noise. *Complexity* is the median over all runs of that of the formula, C(f) of the paper: a token
   counts 1, a quotient 2, a sine or cosine 3, an exponential or logarithm 4.
@@ -53,15 +53,19 @@ those that no run found.
 | `exact` | the same without a network |
 | `generator` | network and evolution, and nothing looked up: neither exact search nor laws of two terms |
 | `gp` | evolution alone |
-| `blind` | `generator` whose encoder returns its mean over other data sets |
+| `blind` | `generator` whose encoder returns its mean over other data sets; see below |
 | `untrained` | the paper's network with random weights: it has no guide, and its decoder is refined |
 | `pqt`, `vpg`, `risk-seeking` | `generator` whose decoder is refined during the search, by that objective |
 | `pqt-alone`, `vpg-alone`, `risk-seeking-alone`, `untrained-alone` | the same without evolution |
 | `sampled` | samples of the network alone: neither evolution nor refinement |
 | `operon`, `gplearn` | the packages pyoperon and gplearn |
 
-Published figures are copied from the named source. The hours below are those of one core if no run ended
-early; most runs do.
+The other data sets of `blind` had their laws in their first columns, so that it says that these matter most.
+That is information, and it is wrong where columns stand in any order, as in drawn sets. It was corrected
+after these tables were made ([decisions](decisions.md)).
+
+Published figures are copied from the named source, whose runs had other rows and another test of equality.
+The hours below are those of one core if no run ended early; most runs do.
 
 """
 _HEADINGS = (

@@ -12,19 +12,20 @@ import sys
 from pathlib import Path
 
 import matplotlib.pyplot as plt
+import pandas as pd
 from sklearn.metrics import PredictionErrorDisplay
 from sklearn.model_selection import train_test_split
 
 from dgsr import DGSRRegressor
-from dgsr.cli.tabular import read_table
 from dgsr.reporting.displays import ParetoFrontDisplay
 
 parser = argparse.ArgumentParser(description="Fit the noise of an airfoil.")
 parser.add_argument("--max-evaluations", type=int, default=100_000)
 arguments = parser.parse_args()
 
-table = read_table(Path(sys.argv[0]).parent / "data" / "airfoil_self_noise.csv", "sound_pressure")
-X_train, X_test, y_train, y_test = train_test_split(table.X, table.y, random_state=0)
+table = pd.read_csv(Path(sys.argv[0]).parent / "data" / "airfoil_self_noise.csv")
+X, y = table.drop(columns="sound_pressure"), table["sound_pressure"]
+X_train, X_test, y_train, y_test = train_test_split(X, y, random_state=0)
 regressor = DGSRRegressor(max_evaluations=arguments.max_evaluations, random_state=0).fit(X_train, y_train)
 
 # %%
@@ -32,7 +33,6 @@ regressor = DGSRRegressor(max_evaluations=arguments.max_evaluations, random_stat
 
 for candidate in regressor.pareto_front_:
     print(f"{candidate.complexity:4d}  NMSE {candidate.loss:.3g}  {candidate.expression}")
-print("with", ", ".join(f"x{i} = {name}" for i, name in enumerate(table.feature_names, start=1)))
 
 ParetoFrontDisplay.from_estimator(regressor)
 plt.show()

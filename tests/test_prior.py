@@ -177,6 +177,25 @@ def test_unknown_constants_and_impossible_noise_are_refused(settings):
         Prior(**settings)
 
 
+def test_targets_have_a_scale_and_an_offset_where_constants_are_fitted():
+    library = get_library("physics", 3)
+    prior = replace(Prior.varied_for(library, 3), noise=None)
+    usual, drawn = draw(prior, library=library), draw(replace(prior, transformed=1.0), library=library)
+    assert not np.array_equal(usual.y, drawn.y)
+    values = drawn.programs.predict(drawn.X.reshape(-1, 3)).reshape(len(drawn.y), *drawn.y.shape)
+    slopes, offsets = [], []
+    for b, y in enumerate(drawn.y):
+        own = values[b, b]
+        slope, offset = np.polyfit(own - own.mean(), y, 1)
+        slopes.append(slope)
+        offsets.append((offset - slope * own.mean()) / y.std())
+        np.testing.assert_allclose(slope * (own - own.mean()) + offset, y, atol=1e-6 * np.abs(y).max())
+    assert 0.4 < np.mean(np.array(slopes) < 0.0) < 0.6
+    assert 0.4 < np.mean(np.abs(offsets) > 1e-3) < 0.6
+    same = draw(replace(Prior(), transformed=1.0))  # without constants a scale would be another law
+    np.testing.assert_array_equal(same.y, draw().y)
+
+
 def test_noise_is_of_the_given_share_of_the_targets_and_of_their_spread():
     drawn = draw(Prior(noise=(0.01, 0.1, 0.5)), n=600, n_samples=400)
     levels = np.zeros(600)

@@ -113,6 +113,10 @@ class Prior:
     inputs : {"uniform", "varied"}
         ``"uniform"``: uniform in an interval. ``"varied"``: as people's tables are
         (module ``dgsr.pretraining.prior_inputs``).
+    transformed : float
+        Probability that the target of a data set is a(y + b) in place of y, where constants are fitted, and
+        so scale and offset are free: |a| is log-uniform from 0.01 to 100, half of the a are negative, and
+        half of the b are 0, the others normal with 0.1 to 10 standard deviations of y.
     domains : tuple of (low, high, weight)
         Intervals of the inputs; three times in four all variables of a data set share one.
 
@@ -120,8 +124,8 @@ class Prior:
     ------
     ValueError
         If the numbers of leaves are not ``1 <= min_leaves <= max_leaves``, `constants` or `inputs` is
-        unknown, or `noise` or `laws` is out of its range; on drawing, if no operator of two subtrees has a
-        weight, or there are to be laws and the library lacks one of add, sub, mul and div.
+        unknown, or `noise`, `laws` or `transformed` is out of its range; on drawing, if no operator of two
+        subtrees has a weight, or there are to be laws and the library lacks one of add, sub, mul and div.
     """
 
     min_leaves: int = 3
@@ -134,6 +138,7 @@ class Prior:
     noise: tuple[float, float, float] | None = None
     laws: float = 0.0
     inputs: str = "uniform"
+    transformed: float = 0.0
     domains: tuple[tuple[float, float, float], ...] = DEFAULT_DOMAINS
 
     def __post_init__(self) -> None:
@@ -148,6 +153,8 @@ class Prior:
             raise ValueError(f"inputs={self.inputs!r} is unknown; choose from {', '.join(INPUTS)}.")
         if not 0.0 <= self.laws <= 1.0:
             raise ValueError(f"laws={self.laws} is a share: give a number from 0 to 1.")
+        if not 0.0 <= self.transformed <= 1.0:
+            raise ValueError(f"transformed={self.transformed} is a probability: give a number from 0 to 1.")
         low, high, probability = self.noise or (1.0, 1.0, 0.0)
         if not (0.0 < low <= high and 0.0 <= probability <= 1.0):
             raise ValueError(f"noise={self.noise} must be 0 < low <= high and a probability, or None.")
@@ -240,6 +247,7 @@ class Prior:
             domains=np.array(self.domains, dtype=np.float64),
             varied=self.inputs == "varied",
             law_share=float(self.laws),
+            transformed=float(self.transformed),
         )
 
     def draw(

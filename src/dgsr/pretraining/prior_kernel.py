@@ -31,6 +31,9 @@ _MAX_TRIALS = 200_000
 
 # Bounds of a usable target: its largest size, and the least variance relative to the mean square.
 _LARGEST, _LEAST_VARIANCE = 1e8, 1e-10
+# Sizes of the scale of a target, and of its offset in standard deviations of the target.
+_LEAST_SCALE, _LARGEST_SCALE = 0.01, 100.0
+_LEAST_OFFSET, _LARGEST_OFFSET = 0.1, 10.0
 
 
 class DrawnArrays(NamedTuple):
@@ -242,6 +245,18 @@ def _add_noise(y, variance, prior, state):
             y[j] += scale * normal(state)
 
 
+@compiled()
+def _transform(y, variance, prior, state):
+    """Give the target a scale and perhaps an offset, with the prior's probability."""
+    if prior.transformed > 0.0 and uniform(state) < prior.transformed:
+        scale = log_uniform(state, _LEAST_SCALE, _LARGEST_SCALE) * (1.0 if uniform(state) < 0.5 else -1.0)
+        offset = 0.0
+        if uniform(state) < 0.5:
+            offset = normal(state) * log_uniform(state, _LEAST_OFFSET, _LARGEST_OFFSET) * np.sqrt(variance)
+        for j in range(len(y)):
+            y[j] = scale * (y[j] + offset)
+
+
 @compiled(nogil=True)
 def draw_datasets(n_variables, table, grammar, prior, law, excluded, drawn, state):
     """Draw equations from the prior and evaluate each on random inputs.
@@ -278,6 +293,8 @@ def draw_datasets(n_variables, table, grammar, prior, law, excluded, drawn, stat
         if variance == 0.0:
             continue
         _add_noise(drawn.y[b], variance, prior, state)
+        if grammar.linear_scaling:
+            _transform(drawn.y[b], variance, prior, state)
         if prior.varied and grammar.linear_scaling:  # a law in other units has another factor
             change_units(drawn.X[b], n_variables, w.units, state)
         drawn.tokens[b, length:] = 0

@@ -56,6 +56,7 @@ class PriorTable(NamedTuple):
     domains: np.ndarray  # (n_domains, 3) float64: low, high and weight of the intervals of inputs
     varied: bool  # whether inputs are also log-uniform, normal, gridded, correlated and in other units
     law_share: float  # probability that an equation is a law
+    transformed: float  # probability that a target has a scale and perhaps an offset
 
 
 class Tree(NamedTuple):
