@@ -182,6 +182,15 @@ def test_whole_weights_are_counts_and_of_others_the_ratios_matter():
     assert prepared(X, y, np.array([10.0, 20.0, 50.0])).data.n_effective == pytest.approx(64 / 30)
 
 
+def test_weights_of_all_sizes_leave_an_effective_number_of_rows():
+    X, y = data(3)
+    one = prepared(
+        np.vstack([X, X]), np.tile(y, 2), np.array([1.0, 1e-200, 1e-300, 1.0, 1e-200, 3e-300])
+    ).data
+    np.testing.assert_allclose(np.sort(one.counts), [1.6, 2.0, 2.0])
+    assert one.n_effective == pytest.approx(2)
+
+
 def test_the_rows_of_a_sample_stand_for_their_own_measurements():
     X, y = data(40)
     weight = np.random.default_rng(0).integers(1, 9, 40)

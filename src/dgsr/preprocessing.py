@@ -281,10 +281,13 @@ class _Rows(NamedTuple):
         # Divided by a power of two, which is exact, the weights are below 1, and no sum of them overflows.
         exponent = -np.frexp(weights.max())[1]
         weights = np.ldexp(weights, exponent)
-        squares = weights * (np.ldexp(1.0, exponent) if are_counts(given) else weights)
         _, first, row_of = np.unique(row_ranks(table), return_index=True, return_inverse=True)
         joined = np.bincount(row_of, weights)
-        return cls(table[first], joined, joined**2 / np.bincount(row_of, squares))
+        if are_counts(given):
+            return cls(table[first], joined, np.ldexp(joined, -exponent))
+        # The weights of a row are such that no square of them vanishes.
+        own = np.ldexp(weights, -np.frexp(joined)[1][row_of])
+        return cls(table[first], joined, np.bincount(row_of, own) ** 2 / np.bincount(row_of, own**2))
 
     @property
     def data(self) -> DataSet:
