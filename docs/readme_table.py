@@ -21,7 +21,6 @@ _METHODS = {
     "exact": "no network",
     "generator": "nothing looked up",
     "gp": "neither",
-    "blind": "`generator` without data",
 }
 _HEAD = (
     "problems",
