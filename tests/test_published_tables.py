@@ -256,12 +256,13 @@ def test_a_table_without_all_runs_is_not_in_the_readme(docs, tmp_path):
     ]  # fmt: skip
     table._TABLES = ("nguyen_c",)
     path = file_of(known, tmp_path)
-    path.write_text("".join(json.dumps(record) + "\n" for record in runs[:-1]))
+    some = [run for run in runs if (run["method"], run["seed"]) != ("gp", 4)]
+    path.write_text("".join(json.dumps(record) + "\n" for record in some))
     assert len(table.readme_table(tmp_path).splitlines()) == 2
     path.write_text("".join(json.dumps(record) + "\n" for record in runs))
     row = table.readme_table(tmp_path).splitlines()[2]
     low, high = (100 * end for end in wilson_interval(4, 5))
-    assert row.count(f"| 80.0 ({low:.0f} to {high:.0f}), 0.5 s ") == 4
+    assert row.count(f"| 80.0 ({low:.0f} to {high:.0f}), 0.5 s ") == 3
     head = table.readme_table(tmp_path).splitlines()[0].split("|")
     assert "`exact`" in head[[cell.startswith(" 100.0") for cell in row.split("|")].index(True)]
     assert row.endswith("| 100.0 / 100.0 |")

@@ -16,7 +16,6 @@ from sklearn.utils.validation import (
 
 from dgsr.expressions.coordinates import Coordinates
 from dgsr.population import DataSet
-from dgsr.reporting.warning import warn_caller
 
 # Most rows that the constants of the front are fitted on. More say little more about a constant, and
 # finishing a front takes a hundred fits.
@@ -113,12 +112,6 @@ def checked(
             raise ValueError("sample_weight is 0 in every row; give some row a weight above 0.")
         if given.ndim == 1 and are_counts(given):
             sample_weight = given
-            if float(given.sum(dtype=np.float64)) > _MANY_TIMES * len(given):
-                warn_caller(
-                    f"sample_weight has whole numbers, {given.mean():.3g} on average, so that each row "
-                    "counts as so many equal measurements; if a row is the mean of several, or the weights "
-                    "only say how much it matters, give floats."
-                )
     names = list(getattr(estimator, "feature_names_in_", ()))
     repeated = sorted({name for name in names if names.count(name) > 1})
     if repeated:
@@ -303,6 +296,16 @@ class _Rows(NamedTuple):
             return self
         sample = self.at(np.sort(rng.choice(len(self.table), n, replace=False)))
         return self if np.ptp(sample.table[:, -1]) == 0.0 else sample
+
+
+def doubts_about(sample_weight: np.ndarray | None) -> Iterator[str]:
+    """Yield what a person should know whose weights may not be the counts that they are taken for."""
+    if sample_weight is not None and are_counts(sample_weight) and sample_weight.mean() > _MANY_TIMES:
+        yield (
+            f"sample_weight has whole numbers, {sample_weight.mean():.3g} on average, so that each row "
+            "counts as so many equal measurements; if a row is the mean of several, or the weights only say "
+            "how much it matters, give floats."
+        )
 
 
 def are_counts(weights: np.ndarray) -> bool:

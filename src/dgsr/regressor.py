@@ -30,7 +30,7 @@ from dgsr.passes import (
     fit_each,
     planned,
 )
-from dgsr.preprocessing import check_spread, checked
+from dgsr.preprocessing import check_spread, checked, doubts_about
 from dgsr.reporting.facts import evenly_spaced_rows
 from dgsr.reporting.progress import SearchCallback, print_result, search_shown
 from dgsr.reporting.warning import warn_caller
@@ -361,6 +361,8 @@ class DGSRRegressor(FittedRegressor):
         for name in (*OF_EACH_OUTPUT, *own):
             self.__dict__.pop(name, None)  # so that a fit that fails leaves nothing of an earlier one
         X, y, sample_weight = checked(self, X, y, sample_weight)
+        for doubt in doubts_about(sample_weight):
+            warn_caller(doubt)
         if y.ndim == 1:
             return self._fit_one(X, y, sample_weight, last)
         fit_output = partial(self._fit_output, X, sample_weight)
