@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -214,7 +214,7 @@ def robust_uncertainty_of(
     expression: Expression,
     data: DataSet,
     weighted: DataSet,
-    loss: Literal["absolute", "huber"],
+    loss: str,
     n_effective: float | None = None,
 ) -> Uncertainty:
     """Return what data know of a formula whose constants minimise a loss that forgives outliers.
