@@ -115,7 +115,7 @@ class Prior:
         (module ``dgsr.pretraining.prior_inputs``).
     transformed : float
         Probability that the target of a data set is a(y + b) in place of y, where constants are fitted, and
-        so scale and offset are free: |a| is log-uniform from 0.01 to 100, half of the a are negative, and
+        so scale and offset are free: the size of a is log-uniform from 0.01 to 100, half are negative, and
         half of the b are 0, the others normal with 0.1 to 10 standard deviations of y.
     domains : tuple of (low, high, weight)
         Intervals of the inputs; three times in four all variables of a data set share one.
