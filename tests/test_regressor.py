@@ -272,8 +272,13 @@ def test_a_weight_of_two_is_two_rows_and_a_weight_of_zero_none(settings):
     weighted = small(**settings).fit(X, y, weight)
     repeated = small(**settings).fit(np.repeat(X, weight, axis=0), np.repeat(y, weight))
     assert found(weighted) == found(repeated)
-    assert found(weighted) == found(small(**settings).fit(X, y, 2.0 * weight))
     assert found(weighted) != found(small(**settings).fit(X, y))
+
+
+def test_of_weights_that_are_no_counts_the_ratios_matter():
+    X, y = data()
+    weight = np.random.default_rng(0).uniform(0.1, 5.0, len(y))
+    assert found(small().fit(X, y, weight)) == found(small().fit(X, y, 64.0 * weight))
 
 
 def test_rows_of_no_weight_are_left_out():
