@@ -198,6 +198,7 @@ LOSSES = [
 ]
 
 
+@pytest.mark.slow
 def test_a_checkpoint_tells_functions_from_each_other_in_every_process():
     texts = [module._text(loss) for loss in LOSSES]
     assert len(set(texts)) == len(texts)
