@@ -234,7 +234,7 @@ def robust_uncertainty_of(
         The same rows, weighted for the loss, too; the leave-one-out error is that of these.
     loss : {"absolute", "huber"}
     n_effective : float, optional
-        As for `uncertainty_of`.
+        Effective number of rows of the fit, where `data` are a sample of them; by default that of `data`.
 
     Returns
     -------
