@@ -171,7 +171,7 @@ def test_equal_rows_without_weights_are_as_many_measurements():
     for rows in (one.data, one.fitted, one.search):
         assert rows.n_effective == pytest.approx(300)
         np.testing.assert_array_equal(rows.counts, [50, 200, 50])
-        assert rows.most_constants == 3
+        assert rows.n_independent == 3
     assert prepared(X, y, np.full(300, 0.1)).data.n_effective == pytest.approx(300)
 
 

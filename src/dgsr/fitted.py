@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from sklearn.metrics import PredictionErrorDisplay
 
 #: Attributes that are lists, with an entry for each column of `y`, where it has several.
-OF_EACH_OUTPUT = (
+_OF_EACH_OUTPUT = (
     "expression_",
     "pareto_front_",
     "loss_",
@@ -304,7 +304,7 @@ class FittedRegressor(RegressorMixin, BaseEstimator):
     def _take_outputs(self, estimators: list[Self]) -> None:
         """Set the attributes of a fit of several outputs from the fits of each."""
         self.estimators_ = estimators
-        for name in OF_EACH_OUTPUT:
+        for name in _OF_EACH_OUTPUT:
             setattr(self, name, [getattr(one, name) for one in estimators])
         self.library_ = estimators[0].library_
         drawn = [one.random_state_ for one in estimators if one.random_state_ is not None]

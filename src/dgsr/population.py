@@ -76,8 +76,8 @@ class DataSet(NamedTuple):
         return self.weights >= _LEAST_WEIGHT * np.median(self.weights)
 
     @property
-    def most_constants(self) -> float:
-        """Number of rows that constants can be fitted to: with as many constants a formula fits anything."""
+    def n_independent(self) -> float:
+        """Effective number of rows, but no more than different ones: as many constants would fit those."""
         return min(self.n_effective, float(len(self.y)))
 
     def with_precision(self, precision: np.ndarray) -> DataSet:

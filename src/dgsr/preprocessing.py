@@ -298,14 +298,15 @@ class _Rows(NamedTuple):
         return self if np.ptp(sample.table[:, -1]) == 0.0 else sample
 
 
-def doubts_about(sample_weight: np.ndarray | None) -> Iterator[str]:
-    """Yield what a person should know whose weights may not be the counts that they are taken for."""
-    if sample_weight is not None and are_counts(sample_weight) and sample_weight.mean() > _MANY_TIMES:
-        yield (
-            f"sample_weight has whole numbers, {sample_weight.mean():.3g} on average, so that each row "
-            "counts as so many equal measurements; if a row is the mean of several, or the weights only say "
-            "how much it matters, give floats."
-        )
+def doubt_about(sample_weight: np.ndarray | None) -> str:
+    """Return what to tell a person whose weights may not be the counts that they are taken for, or ""."""
+    if sample_weight is None or not are_counts(sample_weight) or sample_weight.mean() <= _MANY_TIMES:
+        return ""
+    return (
+        f"sample_weight has whole numbers, {sample_weight.mean():.3g} on average, so that each row counts as "
+        "so many equal measurements; if a row is the mean of several, or the weights only say how much it "
+        "matters, give floats."
+    )
 
 
 def are_counts(weights: np.ndarray) -> bool:

@@ -16,7 +16,7 @@ from dgsr.constants.scaling import check_can_scale
 from dgsr.expressions.constraints import Constraints
 from dgsr.expressions.expression import Expression
 from dgsr.expressions.library import Library, library_over
-from dgsr.fitted import OF_EACH_OUTPUT, FittedRegressor
+from dgsr.fitted import FittedRegressor
 from dgsr.pareto import SELECTIONS, ParetoFront
 from dgsr.passes import (
     Beginning,
@@ -30,7 +30,7 @@ from dgsr.passes import (
     fit_each,
     planned,
 )
-from dgsr.preprocessing import check_spread, checked, doubts_about
+from dgsr.preprocessing import check_spread, checked, doubt_about
 from dgsr.reporting.facts import evenly_spaced_rows
 from dgsr.reporting.progress import SearchCallback, print_result, search_shown
 from dgsr.reporting.warning import warn_caller
@@ -357,11 +357,11 @@ class DGSRRegressor(FittedRegressor):
             If the data or a parameter are unusable; the message says what to change.
         """
         last = self.__dict__.get("_last_fit") if self.warm_start else None
-        own = ("library_", "random_state_", "estimators_", "target_name_", "_rows", "_last_fit")
-        for name in (*OF_EACH_OUTPUT, *own):
-            self.__dict__.pop(name, None)  # so that a fit that fails leaves nothing of an earlier one
+        for name in [*vars(self)]:  # so that a fit that fails leaves nothing of an earlier one
+            if name.endswith("_") or name in ("_rows", "_last_fit"):
+                delattr(self, name)
         X, y, sample_weight = checked(self, X, y, sample_weight)
-        for doubt in doubts_about(sample_weight):
+        if doubt := doubt_about(sample_weight):
             warn_caller(doubt)
         if y.ndim == 1:
             return self._fit_one(X, y, sample_weight, last)

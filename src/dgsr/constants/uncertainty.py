@@ -196,9 +196,9 @@ def uncertainty_of(
             expression.library, expression.tokens, constants, list(fitted[:, None]), data.columns
         )
         apart = Directions.of((slopes * root).T)
-        leave_one_out = apart.leave_one_out(residuals, data) if data.most_constants > k else np.inf
+        leave_one_out = apart.leave_one_out(residuals, data) if data.n_independent > k else np.inf
         mean_square = max(float(np.mean(residuals**2)), data.rounding_nmse * data.variance)
-        noise = mean_square * n / (n - k) if data.most_constants > k else np.inf
+        noise = mean_square * n / (n - k) if data.n_independent > k else np.inf
         # The information of one weighted row counts n/len(y) times, and all rows of the fit count.
         information = (n_effective or n) / len(data.y)
         covariance = np.zeros((len(constants), len(constants)))

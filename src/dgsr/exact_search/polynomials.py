@@ -87,6 +87,7 @@ def _factors(n_columns: int, degree: int) -> list[tuple[int, ...]]:
 
 
 def _exponents(factors: tuple[int, ...], n_columns: int) -> tuple[int, ...]:
+    """Return how often each column is among the factors of a monomial."""
     return tuple(np.bincount(np.array(factors, dtype=int), minlength=n_columns).tolist())
 
 

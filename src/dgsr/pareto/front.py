@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple, overload
 
 import numpy as np
 
-from dgsr.constants.uncertainty import SIGNIFICANT, Uncertainty
-from dgsr.constants.uncertainty import uncertainty_of as by_least_squares
+from dgsr.constants.uncertainty import SIGNIFICANT, Uncertainty, uncertainty_of
 from dgsr.expressions.coordinates import without_origins
 from dgsr.expressions.expression import Expression
 from dgsr.expressions.formula_prior import description_length
@@ -165,7 +164,7 @@ class ParetoFront(Sequence[Candidate]):
         feature_names: Sequence[str] | None = None,
         tolerance: float = 0.0,
         held_out: DataSet | None = None,
-        uncertainty_of: Callable[[Expression], Uncertainty] | None = None,
+        assess: Callable[[Expression], Uncertainty] | None = None,
         units: Units | None = None,
     ) -> ParetoFront:
         """Return the front of some expressions, whose losses are computed on `data`.
@@ -185,7 +184,7 @@ class ParetoFront(Sequence[Candidate]):
             NMSE that counts as exact; nothing longer than an exact formula is on the front.
         held_out : DataSet, optional
             Rows that were held out of the fit.
-        uncertainty_of : callable, optional
+        assess : callable, optional
             A function that returns the `Uncertainty` of an expression; by default that of least squares on
             `data`.
         units : Units, optional
@@ -194,7 +193,7 @@ class ParetoFront(Sequence[Candidate]):
         """
         if not expressions:
             return cls([])
-        uncertainty_of = uncertainty_of or partial(by_least_squares, data=data)
+        assess = assess or partial(uncertainty_of, data=data)
         programs = Population.from_expressions(expressions)
         losses, handicaps = programs.nmse(data), np.ones(len(programs))
         if units is not None:
@@ -216,7 +215,7 @@ class ParetoFront(Sequence[Candidate]):
         candidates: list[Candidate] = []
         for i in on_front:
             named = expressions[i].with_feature_names(feature_names)
-            uncertainty = uncertainty_of(named)
+            uncertainty = assess(named)
             loss, handicap = float(losses[i] / handicaps[i]), float(handicaps[i])
             texts = () if units is None else units_of_constants(named, units)
             own = None if bits[i] == description_length(named) else float(bits[i])

@@ -129,13 +129,7 @@ class Evaluation(ABC):
 
     def may_be_scaled(self, population: Population) -> np.ndarray:
         """Return which programs may be tried and, with a scale and an offset, break no rule of units."""
-        is_allowed = self.may_be_tried(population)
-        units = self.constraints.units
-        return (
-            is_allowed
-            if units is None
-            else is_allowed & np.isfinite(units.handicaps(self.violations(population)))
-        )
+        return self.may_be_tried(population) & np.isfinite(self._judged(population)[0])
 
     def may_be_term(self, population: Population) -> np.ndarray:
         """Return which programs may be terms of formulas for what units say, shape (n_programs,)."""

@@ -197,7 +197,7 @@ class Extender:
         for i in np.argsort(changes, kind="stable")[:_N_FITTED].tolist():
             is_factor, node = at[i] >= len(nodes), nodes[at[i] % len(nodes)]
             found.append(self._joined(program, node, pool.tokens[term[i]], is_factor))
-        room = self.data.most_constants / _ROWS_PER_CONSTANT
+        room = self.data.n_independent / _ROWS_PER_CONSTANT
         return [term for term in found if len(term[0]) <= self.max_length and len(term[1]) <= room]
 
     def _saved(self, gains: np.ndarray) -> np.ndarray:

@@ -90,7 +90,7 @@ def sums_of_terms(
         factors = np.linalg.lstsq(design, sample.y * root, rcond=None)[0]
         factors[:-1] /= largest[chosen[:n]]
         tokens, constants = _sum(pool, chosen[:n], factors)
-        if len(tokens) <= max_length and _ROWS_PER_CONSTANT * len(constants) <= data.most_constants:
+        if len(tokens) <= max_length and _ROWS_PER_CONSTANT * len(constants) <= data.n_independent:
             sums.append((tuple(tokens), tuple(constants)))
     found = population_of(library, sums)
     if len(found):
