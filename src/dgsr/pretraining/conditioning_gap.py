@@ -37,23 +37,26 @@ class ValidationSet(NamedTuple):
     """Held-out equations with a data set each, all over the same number of variables."""
 
     drawn: DrawnDataSets
-    as_drawn: Population  # the same equations over the first columns, as training compares them
     n_variables: int
     linear_scaling: bool = False
 
     def added_to(self, others: Decontamination) -> Decontamination:
         """Return `others` with the equations of this set, each with the constants it has and no others.
 
-        An equation has a row for every order of its variables.
+        Training compares equations over the first columns, before these are put in any order. So an equation
+        has a row for every order of the first columns in the place of those that it has.
         """
-        library, points = self.as_drawn.library, others.points
-        n_used = self.as_drawn.tokens.max(axis=1) - library.first_variable + 1
+        programs, first = self.drawn.programs, self.drawn.programs.library.first_variable
+        by_columns: dict[tuple[int, ...], list[int]] = {}
+        for i, tokens in enumerate(programs.tokens.tolist()):
+            used = tuple(sorted({token - first for token in tokens if token >= first}))
+            by_columns.setdefault(used, []).append(i)
         rows = [others.values]
-        for d in np.unique(n_used).tolist():
-            programs = self.as_drawn[np.flatnonzero(n_used == d)]
-            for order in permutations(range(d)):
-                columns = points[[*order, *range(d, len(points))]]
-                rows.append(comparable(programs.predict(columns.T), self.linear_scaling))
+        for used, numbers in by_columns.items():
+            points = others.points.copy()
+            for order in permutations(range(len(used))):
+                points[list(used)] = others.points[list(order)]
+                rows.append(comparable(programs[np.array(numbers)].predict(points.T), self.linear_scaling))
         return others._replace(values=np.concatenate(rows))
 
 
@@ -82,9 +85,8 @@ def draw_validation_set(
     state = new_state(seed, 2**32 - 1)
     prior = replace(prior, noise=None)
     arguments = n, N_ROWS, n_variables, generator.library, generator.constraints, state, excluded
-    as_drawn = prior.draw(n, N_ROWS, n_variables, *arguments[3:5], state.copy(), excluded).programs
     drawn = prior.draw(*arguments, in_any_order=True)
-    return ValidationSet(drawn, as_drawn, n_variables, generator.grammar(n_variables).linear_scaling)
+    return ValidationSet(drawn, n_variables, generator.grammar(n_variables).linear_scaling)
 
 
 @torch.inference_mode()
