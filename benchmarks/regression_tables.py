@@ -111,12 +111,12 @@ def dgsr_fit(X: np.ndarray, y: np.ndarray, seconds: float, seed: int) -> tuple[A
     return model, str(model.expression_)
 
 
-def operon_fit(X: np.ndarray, y: np.ndarray, seconds: float, seed: int, **settings: Any) -> tuple[Any, str]:
+def operon_fit(X: np.ndarray, y: np.ndarray, seconds: float, seed: int) -> tuple[Any, str]:
     from pyoperon.sklearn import SymbolicRegressor
 
     model = SymbolicRegressor(
-        **{"optimizer_iterations": 5, **settings},
         allowed_symbols="add,sub,mul,div,constant,variable,exp,log,sqrt,square,sin,cos,tanh",
+        optimizer_iterations=5,
         generations=10**9,
         max_evaluations=10**12,
         max_time=int(seconds),
@@ -125,14 +125,6 @@ def operon_fit(X: np.ndarray, y: np.ndarray, seconds: float, seed: int, **settin
     )
     model.fit(X, y)
     return model, model.get_model_string(model.model_, precision=8)
-
-
-def short_operon_fit(X: np.ndarray, y: np.ndarray, seconds: float, seed: int) -> tuple[Any, str]:
-    """Fit with two objectives, error and length, and choose by BIC, as `dgsr.benchmarking.peers` does."""
-    settings = {"objectives": ["r2", "length"], "optimizer_iterations": 1, "max_length": 30}
-    return operon_fit(
-        X, y, seconds, seed, model_selection_criterion="bayesian_information_criterion", **settings
-    )
 
 
 def linear_fit(X: np.ndarray, y: np.ndarray, seconds: float, seed: int) -> tuple[Any, str]:
@@ -145,13 +137,7 @@ def forest_fit(X: np.ndarray, y: np.ndarray, seconds: float, seed: int) -> tuple
     return RandomForestRegressor(500, random_state=seed).fit(X, y), ""
 
 
-METHODS = {
-    "dgsr": dgsr_fit,
-    "operon": operon_fit,
-    "operon-short": short_operon_fit,
-    "linear": linear_fit,
-    "forest": forest_fit,
-}
+METHODS = {"dgsr": dgsr_fit, "operon": operon_fit, "linear": linear_fit, "forest": forest_fit}
 
 
 def nodes(formula: str) -> int | None:
@@ -246,7 +232,7 @@ def main() -> None:
 
 def _print(record: dict[str, Any]) -> None:
     result = record.get("error") or f"test R2 {record['test_r2']:.3f}  {record['nodes']} nodes"
-    print(f"{record['table']:<12} {record['split']} {record['method']:<12} {result}", flush=True)
+    print(f"{record['table']:<12} {record['split']} {record['method']:<8} {result}", flush=True)
 
 
 if __name__ == "__main__":
