@@ -4,9 +4,10 @@
 
 The line 1 + 2*x1 is measured at 20, 50 and 200 random places with normal, Laplace or contaminated noise (ten
 times as large in a tenth of the rows), and fitted by absolute errors and by Huber's loss in sixty iterations.
-Each record has the standard deviation of the slopes of all repetitions, and for `robust_uncertainty_of` and for
-`uncertainty_of`, which has the errors of weighted least squares, the share of the intervals of 1.96 standard
-errors that hold the slope, and the root mean square of the errors over that deviation. It takes two minutes.
+Each record has the standard deviation of the slopes of all repetitions, and for `robust_uncertainty_of` and
+for `uncertainty_of`, which has the errors of weighted least squares, the share of the intervals of 1.96
+standard errors that hold the slope, and the root mean square of the errors over that deviation. It takes two
+minutes.
 """
 
 from __future__ import annotations

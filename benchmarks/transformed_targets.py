@@ -3,8 +3,8 @@
     python benchmarks/transformed_targets.py --out benchmarks/results/transformed_targets.json
 
 The figures are mean log-likelihoods, in nats, of the true programs of 200 random equations and of 200 laws of
-the prior, over three columns of 60 rows without noise, given the target or a transformed one. They take half a
-minute.
+the prior, over three columns of 60 rows without noise, given the target or a transformed one. They take half
+a minute.
 """
 
 from __future__ import annotations

@@ -60,8 +60,8 @@ those that no run found.
 | `sampled` | samples of the network alone: neither evolution nor refinement |
 | `operon`, `gplearn` | the packages pyoperon and gplearn |
 
-The other data sets of `blind` had their laws in their first columns. With columns in any order, as later versions
-draw them, it finds 138 of the 200 equations of drawn_koza, and 139 here.
+The other data sets of `blind` had their laws in their first columns. With columns in any order, as later
+versions draw them, it finds 138 of the 200 equations of drawn_koza, and 139 here.
 
 Published figures are copied from the named source, whose runs had other rows and another test of equality.
 The hours below are those of one core if no run ended early; most runs do.

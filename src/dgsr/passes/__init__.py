@@ -4,6 +4,7 @@ from dgsr.passes.beginning import Beginning, Last, LastFit
 from dgsr.passes.demands import Demands
 from dgsr.passes.losses import Loss, check_loss
 from dgsr.passes.outputs import fit_each
+from dgsr.passes.parameters import Parameters
 from dgsr.passes.plan import planned
 from dgsr.passes.run import Outcome, Passes
 
@@ -14,6 +15,7 @@ __all__ = [
     "LastFit",
     "Loss",
     "Outcome",
+    "Parameters",
     "Passes",
     "check_loss",
     "fit_each",
