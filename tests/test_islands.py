@@ -6,13 +6,17 @@ import os
 import signal
 import subprocess
 import sys
+import threading
+import time
 import warnings
+from itertools import count
 from textwrap import dedent
 
 import joblib
 import numpy as np
 import pytest
 from joblib import Parallel, delayed, parallel_config
+from joblib.externals import loky
 from sklearn.model_selection import GridSearchCV
 
 from dgsr import DGSRRegressor
@@ -378,6 +382,32 @@ def test_ctrl_c_ends_all_processes_and_keeps_the_best(tmp_path):
     reason, n = said.split()[-2:]
     assert reason == "interrupted"
     assert int(n) > 0
+
+
+def test_an_interrupt_while_calls_are_handed_over_leaves_no_traceback(monkeypatch):
+    executor = loky.process_executor.ProcessPoolExecutor
+    thread = loky.process_executor._ExecutorManagerThread
+    submit, wait = executor.submit, thread.wait_result_broken_or_wakeup
+    n_submitted, failed = count(1), []
+
+    def interrupted(self, *call, **arguments):
+        future = submit(self, *call, **arguments)
+        if next(n_submitted) == 4:
+            raise KeyboardInterrupt
+        return future
+
+    def slow(self):
+        waited = wait(self)
+        time.sleep(0.02)  # so that the calls are taken back before it looks, if nobody waits for it
+        return waited
+
+    monkeypatch.setattr(executor, "submit", interrupted)
+    monkeypatch.setattr(thread, "wait_result_broken_or_wakeup", slow)
+    monkeypatch.setattr(threading, "excepthook", failed.append)
+    with pytest.warns(UserWarning, match="interrupted"):
+        model = small().fit(X, Y)
+    assert model.stop_reason_ == "interrupted"
+    assert failed == []
 
 
 def test_an_interrupted_fit_keeps_the_best():

@@ -14,6 +14,7 @@ import multiprocessing
 import os
 import sys
 import threading
+import time
 import uuid
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -50,6 +51,9 @@ _MOST_GROWTH = 2 * 10**9
 # Times in a row that processes may die before the fit goes on without any.
 _MOST_DEATHS = 3
 
+# Seconds in which joblib's thread is sure to have taken the calls that it was given.
+_TIME_TO_TAKE = 0.05
+
 # Seconds after which a cluster counts as one that does not answer: at most, and beyond those that the search
 # has left.
 _LONGEST_CALL, _PATIENCE = 600.0, 120.0
@@ -80,6 +84,15 @@ def _is_nested() -> bool:
     except ValueError:
         return False
     return True
+
+
+class _Parallel(Parallel):
+    """joblib's, but an interrupt while calls are handed over leaves no traceback."""
+
+    def _abort(self) -> None:
+        # The thread that hands calls to loky's processes fails on those that are taken back before it looks.
+        time.sleep(_TIME_TO_TAKE)
+        super()._abort()
 
 
 class _Judge(NamedTuple):
@@ -134,7 +147,7 @@ class Islands(Search):
         self._cluster, self._parallel = None, Parallel(backend="sequential")
         if not _is_nested():
             self._cluster = getattr(get_active_backend()[0], "client", None)  # of dask, else None
-            self._parallel = Parallel(
+            self._parallel = _Parallel(
                 n_islands, prefer="processes", batch_size=1, pre_dispatch=n_islands, max_nbytes=None
             )
 
