@@ -87,6 +87,18 @@ def test_equations_of_a_library_without_constants_have_none():
         np.testing.assert_allclose(problem.truth(problem.X), problem.y, rtol=1e-12)
 
 
+def test_transformed_targets_are_lines_of_the_values_of_their_equations():
+    problems = draw_problems("transformed", 21, 1)
+    slopes = []
+    for problem in problems:
+        values = problem.truth(problem.X)
+        slope, offset = np.polyfit(values, problem.y, 1)
+        np.testing.assert_allclose(slope * values + offset, problem.y, atol=1e-6 * np.std(problem.y))
+        slopes.append(slope)
+    assert len(set(np.round(np.log10(np.abs(slopes)), 2))) > 15
+    assert {-1.0, 1.0} == set(np.sign(slopes))
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

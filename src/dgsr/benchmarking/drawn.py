@@ -51,6 +51,10 @@ def _laws(library: Library) -> Prior:
     return Prior.varied_for(library, library.n_variables, laws=1.0)
 
 
+def _transformed(library: Library) -> Prior:
+    return replace(Prior.varied_for(library, library.n_variables), transformed=1.0)
+
+
 #: The sets by the name of their prior. The data are drawn without the noise of a prior.
 DRAWN_SETS: dict[str, DrawnSet] = {
     "koza": DrawnSet("koza", _default, Constraints()),
@@ -59,6 +63,7 @@ DRAWN_SETS: dict[str, DrawnSet] = {
     "physics": DrawnSet("physics", _default, Constraints()),
     "laws": DrawnSet("physics", _laws, Constraints()),
     "wide": DrawnSet("physics", _laws, Constraints(), n_columns=30),
+    "transformed": DrawnSet("physics", _transformed, Constraints(linear_scaling=True)),
 }
 
 
@@ -73,7 +78,8 @@ class DrawnProblem:
     seed, number : int
         What the problem follows from.
     truth : Expression
-        The equation; it need not have all columns of X.
+        The equation; it need not have all columns of X. Those of ``"transformed"`` lack the scale and the
+        offset that y has.
     X, y : ndarray of shape (n_rows + 1,000, n_columns) and (n_rows + 1,000,)
         The rows to fit and those to judge by, of one distribution and without noise.
     max_length : int
