@@ -5,9 +5,8 @@
 
 The laws are K of SRBench's Feynman set, chosen by the seed, and the first K of the drawn set `drawn:laws` of
 this seed. Each has tables of 6, 10, 20, 50 and 200 rows, and each table one noise of 0.1, 1, 5, 10 and 20% of
-the standard deviation of y, in turn. A formula has the form of the law if its constants, fitted to 1,000
-clean rows, leave an NMSE below 1e-9, none of them vanishes, and it is no more complex than 1.3 times the law
-and 4. The rules `aicc` (Akaike's criterion for few rows) and `leave_one_out` choose from the same fronts.
+the standard deviation of y, in turn. Whether a formula has the form of the law is judged on 1,000 clean rows
+(`dgsr.benchmarking.recovery.has_the_form`). The rules `aicc` (Akaike's criterion for few rows) and `leave_one_out` choose from the same fronts.
 The program writes one line of JSON for each table, and goes on where the file ends.
 """
 
@@ -26,10 +25,9 @@ from dgsr import DGSRRegressor
 from dgsr.benchmarking import read_records
 from dgsr.benchmarking.drawn import draw_problems
 from dgsr.benchmarking.recording import record_all
-from dgsr.constants.fitting import fit_constants
+from dgsr.benchmarking.recovery import has_the_form
 from dgsr.expressions import Expression, get_library
 from dgsr.pareto import ParetoFront
-from dgsr.population import DataSet, Population
 from dgsr.problems import load_set
 
 ROWS = (6, 10, 20, 50, 200)
@@ -51,19 +49,6 @@ def laws(n: int, seed: int) -> Iterator[tuple[str, str, np.ndarray, np.ndarray, 
     for problem in draw_problems("laws", n, seed):
         order = np.random.default_rng(seed).permutation(len(problem.y))[: 200 + _CLEAN]
         yield "drawn", problem.name, problem.X[order], problem.y[order], problem.truth.complexity
-
-
-def has_the_form(expression: Expression, X: np.ndarray, y: np.ndarray, complexity: int) -> bool:
-    """Return whether a formula is the law but for its constants."""
-    if expression.complexity > 1.3 * complexity + 4:
-        return False
-    population = Population.from_expressions([expression])
-    before = population.constants[0, : len(expression.constants)].copy()
-    data = DataSet.from_arrays(X, y)
-    with np.errstate(all="ignore"):
-        nmse = fit_constants(population, data, scaled=False, n_iterations=100, precision=1e-12).nmse[0]
-    after = population.constants[0, : len(before)]
-    return bool(nmse < 1e-9 and np.all(np.abs(after) > 1e-6 * np.abs(before)))
 
 
 def aicc(front: ParetoFront) -> int:

@@ -160,6 +160,7 @@ def prophet(monkeypatch):
     for name in ("prophet", "seer"):
         monkeypatch.setitem(METHODS, name, Prophet)
         _warm.add((name, "physics"))
+    monkeypatch.setattr("dgsr.benchmarking.drawn_runner.has_the_form", lambda *arguments: True)
     monkeypatch.setattr(Prophet, "fits", 0)
     monkeypatch.setattr(Prophet, "chosen", Formula(square(), 1.0))
     monkeypatch.setattr(Prophet, "on_front", Formula(square(), 1.0))
@@ -288,6 +289,12 @@ def test_pairs_are_counted_as_by_hand():
     assert (row["first_seconds"], row["second_seconds"]) == (14.0, 13.0)
     assert (row["first_evaluations"], row["second_evaluations"]) == (20.0, 60.0)
     assert (at_one_second["n"], at_one_second["only_first"], at_one_second["max_time"]) == (1, 1, 1.0)
+
+
+def test_formulas_of_the_form_of_the_equation_are_counted_where_that_was_judged():
+    assert [row["form"] for row in summarise_methods(RECORDS)] == [None] * 4
+    judged = [*RECORDS, *(record(8 + i, "a", False, form=form) for i, form in enumerate((True, False, True)))]
+    assert [row["form"] for row in summarise_methods(judged)] == [2, None, None, None]
 
 
 def test_pairs_are_counted_by_the_number_of_columns():

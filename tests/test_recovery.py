@@ -5,9 +5,11 @@ from __future__ import annotations
 import time
 
 import mpmath
+import numpy as np
 import pytest
 
 from dgsr.benchmarking import is_recovered, recovery
+from dgsr.benchmarking.recovery import has_the_form
 from dgsr.expressions import Expression, get_library
 from dgsr.problems import load_problem
 
@@ -155,3 +157,28 @@ def test_columns_count_and_not_the_names_the_data_had():
 def test_an_expression_of_other_variables_is_refused():
     with pytest.raises(ValueError, match="has 1 variables; Feynman-1 has 2"):
         is_recovered(Expression.from_text("x1", get_library("koza", 1)), load_problem("Feynman-1"))
+
+
+@pytest.mark.parametrize(
+    ("text", "has"),
+    [
+        ("2*x1*exp(-0.7*x2) + 3", True),
+        ("2.2*x1*exp(-0.75*x2) + 2.9", True),
+        ("4.1 + 1.7*x1/exp(0.6*x2)", True),
+        ("2.2*x1*exp(-0.75*x2)", False),
+        ("2*x1*exp(-0.7*x2) + 3 + 0.01*x3", False),  # has a term that vanishes
+        ("2*x1/(1 + 0.7*x2) + 3", False),
+        (
+            "x1*(exp(-0.7*x2) + exp(-0.7*x2)) + 3 + (x3 - x3)*(x1 + x2*x3)/(x1 + x2 + x3)",
+            False,
+        ),  # is too long
+    ],
+)
+def test_a_formula_has_the_form_of_the_law_if_other_constants_make_it_the_law(text, has):
+    library = get_library("physics", 3)
+    truth = Expression.from_text("2*x1*exp(-0.7*x2) + 3", library)
+    X = np.random.default_rng(0).uniform(0.5, 2.0, (300, 3))
+    expression = Expression.from_text(text, library)
+    constants = expression.constants.copy()
+    assert has_the_form(expression, X, truth(X), truth.complexity) == has
+    np.testing.assert_array_equal(expression.constants, constants)

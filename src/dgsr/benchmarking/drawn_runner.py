@@ -11,6 +11,7 @@ from dgsr.benchmarking.drawn import DrawnProblem
 from dgsr.benchmarking.fits import described, warm_up
 from dgsr.benchmarking.methods import METHODS, check_methods
 from dgsr.benchmarking.recording import nmse, record_all
+from dgsr.benchmarking.recovery import has_the_form
 
 #: An equation is found when the NMSE on clean rows is below the larger of the first number, and the second
 #: times the square of the noise level.
@@ -62,14 +63,16 @@ class _Run(NamedTuple):
         regressor.fit(data.X_train, data.y_train)
         seconds = time.perf_counter() - start
         error = nmse(data.y_test, regressor.predict(data.X_test))
+        formula = regressor.expression_
         front = [nmse(data.y_test, c.expression(data.X_test)) for c in regressor.pareto_front_]
         return {
             **self.identity(),
             "found": is_found(error, self.noise),
             "on_front": any(is_found(each, self.noise) for each in front),
+            "form": has_the_form(formula, data.X_test, data.y_test, self.problem.truth.complexity),
             "seconds": seconds,
-            "formula": str(regressor.expression_),
-            "complexity": regressor.expression_.complexity,
+            "formula": str(formula),
+            "complexity": formula.complexity,
             "train_nmse": nmse(data.y_train, regressor.predict(data.X_train)),
             "test_nmse": error,
             **described(regressor),
@@ -132,6 +135,7 @@ def run_drawn(
         The records of all these runs, those read from `out` included: set, draw_seed, problem, method, seed,
         noise, max_time, budget, library, rows, columns, variables (that the equation has), constants, truth,
         truth_length, found (the chosen formula, see `is_found`), on_front (any formula of the front),
+        form (the chosen formula has the form of the equation, see `dgsr.benchmarking.recovery.has_the_form`),
         seconds, formula, complexity, train_nmse, test_nmse, what `dgsr.benchmarking.fits.described` says of
         the fit, and its `environment`.
 

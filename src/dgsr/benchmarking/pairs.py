@@ -47,7 +47,8 @@ def summarise_methods(records: Iterable[Mapping[str, Any]]) -> list[dict[str, An
     -------
     list of dict
         set, draw_seed, noise, max_time, budget, method, runs, failed, found (with the 95% interval of its
-        share, in %), on_front (number of runs with the equation on the front), evaluations (median), seconds
+        share, in %), on_front (number of runs with the equation on the front), form (number of runs
+        whose formula has the form of the equation; of older records None), evaluations (median), seconds
         (total). A run that failed counts as not found.
     """
     rows = []
@@ -62,6 +63,7 @@ def summarise_methods(records: Iterable[Mapping[str, Any]]) -> list[dict[str, An
                     "failed": sum("error" in run for run in all_runs),
                     "found": _share(_n_found(all_runs), len(all_runs)),
                     "on_front": sum(bool(run.get("on_front")) for run in all_runs),
+                    "form": _n_of_the_form(all_runs),
                     "evaluations": _median(all_runs),
                     "seconds": _seconds(all_runs),
                 }
@@ -143,6 +145,11 @@ def _values(record: Mapping[str, Any], names: Sequence[str]) -> tuple[Any, ...]:
 
 def _n_found(runs: Sequence[Mapping[str, Any]]) -> int:
     return sum(bool(run.get("found")) for run in runs)
+
+
+def _n_of_the_form(runs: Sequence[Mapping[str, Any]]) -> int | None:
+    judged = [run["form"] for run in runs if "form" in run]
+    return sum(judged) if judged else None
 
 
 def _share(found: int, n: int) -> str:

@@ -12,12 +12,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from dgsr.constants.fitting import fit_constants
 from dgsr.expressions.evaluation import evaluate
 from dgsr.expressions.expression import Expression
 from dgsr.expressions.simple_numbers import recognised
 from dgsr.expressions.symbolic import from_sympy, to_sympy
 from dgsr.expressions.syntax import parse, to_text
 from dgsr.expressions.trees import Tree, leaves, map_leaves
+from dgsr.population import DataSet, Population
 from dgsr.problems import Problem
 
 #: Points at which two formulas are compared, and how many of them must be left where both have a value.
@@ -29,6 +31,9 @@ DIGITS = 50
 TOLERANCE = 1e-20
 #: SRBench rounds constants to this many decimals, and smaller constants than the second number to 0.
 DECIMALS, NEGLIGIBLE = 3, 1e-4
+# A formula has the form of the law below this NMSE on clean rows, if it is at most so many times as complex and
+# so much more, and if no fitted constant is smaller than this share of what it was before.
+_FORM_NMSE, _LONGER, _MORE, _VANISHED = 1e-9, 1.3, 4, 1e-6
 # Under SRBench's rule the R2 must be larger than this.
 _MIN_R2 = 0.5
 
@@ -46,6 +51,32 @@ class Recovery(NamedTuple):
     confirmed: bool | None
     #: Largest relative difference from the truth over the points, before any constant is rounded.
     error: float
+
+
+def has_the_form(expression: Expression, X: np.ndarray, y: np.ndarray, complexity: int) -> bool:
+    """Return whether an expression is the law but for the values of its constants.
+
+    It is if its constants, fitted to clean rows from where they are, leave an NMSE below 1e-9 and none of them
+    vanishes, and if it is hardly more complex than the law.
+
+    Parameters
+    ----------
+    expression : Expression
+        What was found, perhaps on few rows with noise, so that its constants are not those of the law.
+    X, y : ndarray of shape (n_rows, n_columns) and (n_rows,)
+        Rows without noise, many more than there are constants.
+    complexity : int
+        Complexity of the law. A scale and an offset may come to it.
+    """
+    if expression.complexity > _LONGER * complexity + _MORE:
+        return False
+    population = Population.from_expressions([expression])
+    before = population.constants[0, : len(expression.constants)].copy()
+    data = DataSet.from_arrays(X, y)
+    with np.errstate(all="ignore"):
+        nmse = fit_constants(population, data, scaled=False, n_iterations=100, precision=1e-12).nmse[0]
+    after = population.constants[0, : len(before)]
+    return bool(nmse < _FORM_NMSE and np.all(np.abs(after) > _VANISHED * np.abs(before)))
 
 
 def is_recovered(
