@@ -6,7 +6,8 @@
 The laws are K of SRBench's Feynman set, chosen by the seed, and the first K of the drawn set `drawn:laws` of
 this seed. Each has tables of 6, 10, 20, 50 and 200 rows, and each table one noise of 0.1, 1, 5, 10 and 20% of
 the standard deviation of y, in turn. Whether a formula has the form of the law is judged on 1,000 clean rows
-(`dgsr.benchmarking.recovery.has_the_form`). The rules `aicc` (Akaike's criterion for few rows) and `leave_one_out` choose from the same fronts.
+(`dgsr.benchmarking.recovery.has_the_form`). The rules `aicc` (Akaike's criterion for few rows) and
+`leave_one_out` choose from the same fronts.
 The program writes one line of JSON for each table, and goes on where the file ends.
 """
 

@@ -31,8 +31,8 @@ DIGITS = 50
 TOLERANCE = 1e-20
 #: SRBench rounds constants to this many decimals, and smaller constants than the second number to 0.
 DECIMALS, NEGLIGIBLE = 3, 1e-4
-# A formula has the form of the law below this NMSE on clean rows, if it is at most so many times as complex and
-# so much more, and if no fitted constant is smaller than this share of what it was before.
+# A formula has the form of the law below this NMSE on clean rows, if it is at most so many times as complex
+# and so much more, and if no fitted constant is smaller than this share of what it was before.
 _FORM_NMSE, _LONGER, _MORE, _VANISHED = 1e-9, 1.3, 4, 1e-6
 # Under SRBench's rule the R2 must be larger than this.
 _MIN_R2 = 0.5
@@ -56,8 +56,8 @@ class Recovery(NamedTuple):
 def has_the_form(expression: Expression, X: np.ndarray, y: np.ndarray, complexity: int) -> bool:
     """Return whether an expression is the law but for the values of its constants.
 
-    It is if its constants, fitted to clean rows from where they are, leave an NMSE below 1e-9 and none of them
-    vanishes, and if it is hardly more complex than the law.
+    It is if its constants, fitted to clean rows from where they are, leave an NMSE below 1e-9 and none of
+    them vanishes, and if it is hardly more complex than the law.
 
     Parameters
     ----------
