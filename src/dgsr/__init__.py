@@ -12,12 +12,14 @@ if TYPE_CHECKING:
     from dgsr.generator.checkpoints import list_generators, load_generator
     from dgsr.pretraining import pretrain
     from dgsr.regressor import DGSRRegressor, load
+    from dgsr.search import find_symmetries
 
 # Imported when first asked for: torch and numba take a second, `import dgsr` should not.
 _ROOMS = {
     "DGSRRegressor": "dgsr.regressor",
     "Expression": "dgsr.expressions",
     "Library": "dgsr.expressions",
+    "find_symmetries": "dgsr.search",
     "get_library": "dgsr.expressions",
     "list_generators": "dgsr.generator.checkpoints",
     "load": "dgsr.regressor",
@@ -30,6 +32,7 @@ __all__ = [
     "Expression",
     "Library",
     "__version__",
+    "find_symmetries",
     "get_library",
     "list_generators",
     "load",

@@ -6,6 +6,7 @@ from dgsr.search.config import OBJECTIVES, SearchConfig
 from dgsr.search.islands import Islands, number_of_islands
 from dgsr.search.scored import Scored
 from dgsr.search.search import Search, run
+from dgsr.search.symmetries import find_symmetries
 from dgsr.search.threads import one_thread
 
 __all__ = [
@@ -16,6 +17,7 @@ __all__ = [
     "Search",
     "SearchConfig",
     "compile_kernels",
+    "find_symmetries",
     "number_of_islands",
     "one_thread",
     "run",

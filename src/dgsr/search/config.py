@@ -55,6 +55,9 @@ class SearchConfig:
     look_up : bool
         Whether exact search looks for the law and repairs near misses, in libraries without fitted constants,
         and whether laws of two simple terms are compared exhaustively, in those with constants.
+    symmetries : bool
+        Whether, with `look_up` and in libraries with constants, the law is searched among the fewer columns
+        that symmetries of the table leave.
     random_share : float or None
         Share of the other programs that are random; the rest are sampled. Random programs reach what has a
         low probability under the generator, and take no time. None stands for 0.8, and in libraries with
@@ -82,4 +85,5 @@ class SearchConfig:
     survivors: float = 0.9
     random_share: float | None = None
     look_up: bool = True
+    symmetries: bool = True
     evolution: EvolutionConfig = field(default_factory=EvolutionConfig)

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -37,6 +38,7 @@ from dgsr.search.config import SearchConfig
 from dgsr.search.evaluation import evaluation_of
 from dgsr.search.guidance import Guidance
 from dgsr.search.longer import longer_formulas
+from dgsr.search.reduced import search_reduced
 from dgsr.search.restarts import Restarts
 from dgsr.search.scored import Scored
 from dgsr.search.two_terms import two_term_programs
@@ -45,7 +47,10 @@ if TYPE_CHECKING:
     from dgsr.generator.generator import Generator
 
 # Steps before the first round, and programs of the generator that the first of them evaluates.
-_N_STEPS_BEFORE, _GLANCE = 3, 50
+_N_STEPS_BEFORE, _GLANCE = 4, 50
+# Share by which a round must lower the NMSE of a search among fewer columns, which finds the law soon or not
+# at all and so begins again earlier.
+_GAIN_OF_REDUCED = 0.5
 # Random programs that are drawn for each that is tried, where units tell which are consistent.
 _DRAWN_FOR_ONE = 5
 #: Seconds that must be left when a stage of the solver in the large bank begins, because it may take that
@@ -89,6 +94,7 @@ class Search:
         budget: Budget | None = None,
     ) -> None:
         self.config, self.library, self.data = config, library, data
+        self._arguments = constraints, generator, engine, seed
         # The grammar is over the generator's tokens, which may be more than the library's.
         tokens_of = library if generator is None else generator.library
         self.grammar = constraints.grammar(tokens_of, library.n_variables)
@@ -261,7 +267,8 @@ class Search:
 
     def prepare(self, after_step: Callable[[], None]) -> None:
         """Do what comes before the rounds, and is not done yet; call `after_step` after what evaluates."""
-        for step in (self.glance, self.compare_pairs, self.solve_further)[self._n_prepared :]:
+        steps = self.glance, self.compare_pairs, self.search_fewer_columns, self.solve_further
+        for step in steps[self._n_prepared :]:
             before = self.n_evaluations
             step()
             self._n_prepared += 1
@@ -294,6 +301,30 @@ class Search:
         nmse = self.evaluate(programs, len(programs))
         if len(nmse):
             self.record(nmse)
+
+    def search_fewer_columns(self) -> None:
+        """Search among the fewer columns that symmetries of the table leave, where constants are fitted."""
+        is_asked = self.config.look_up and self.config.symmetries and self.evaluation.fits_constants
+        if is_asked and self.stop_reason() is None:
+            before = self.n_evaluations
+            search_reduced(self)
+            if self.n_evaluations > before:
+                self.record(np.array([self.archive.best_nmse()]))
+
+    def of_other_columns(self, data: DataSet) -> Population:
+        """Return the front of a search among other columns, which spends the budget of this one."""
+        constraints, generator, engine, seed = self._arguments
+        free = replace(constraints, forbidden_columns=(), required=(), units=None, min_length=1)
+        library = self.library.with_variables(len(data.columns))
+        config = replace(self.config, symmetries=False, gain=_GAIN_OF_REDUCED)
+        search = Search(data, library, free, config, generator, engine, seed, self.budget)
+        run(search)
+        return search.archive.population()
+
+    def enter(self, programs: Population) -> None:
+        """Enter programs of another search into the archive, with their constants fitted."""
+        widths = self.archive.tokens.shape[1], self.archive.constants.shape[1]
+        self.evaluation.enter(self._kept(programs.of_width(*widths)))
 
     def solve_further(self) -> None:
         """Solve for the law at the solver's next stage, in a million subprograms, if there is time.
@@ -386,9 +417,7 @@ class Search:
             size is not taken over.
         """
         archive = ParetoArchive.from_state_dict(self.library, saved["archive"], saved["tolerance"])
-        widths = self.archive.tokens.shape[1], self.archive.constants.shape[1]
-        front = self._kept(archive.population()).of_width(*widths)
-        self.evaluation.enter(front)
+        self.enter(archive.population())
         queue, generation = (Scored.from_state_dict(self.library, saved[k]) for k in ("queue", "generation"))
         widths = self._nothing.programs.tokens.shape[1], self.evaluation.n_constants
         programs = queue.and_also(generation).programs

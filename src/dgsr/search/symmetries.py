@@ -1,0 +1,428 @@
+"""Symmetries of a table: combinations of columns that the target depends on, and factors that it has.
+
+A smooth function through the rows (module ``surrogate``) has a gradient, and the gradient shows what leaves
+the target as it is. If y does not change where two columns change alike, it depends on their difference; if
+it changes by a power where some columns are scaled, it is a product of powers times a function of fewer
+groups of columns, as the pi theorem has it for units, which nobody has to give. Every such step leaves a
+column fewer, and is kept only if the smooth function of what is left predicts rows left out as well.
+
+References
+----------
+Udrescu and Tegmark, Science Advances 6, eaay2631, 2020 (AI Feynman), who test symmetries with a neural
+network; Buckingham, Physical Review 4, 345, 1914.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import partial
+from itertools import combinations
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from dgsr.expressions.syntax import to_text
+from dgsr.expressions.trees import Tree, map_leaves
+from dgsr.search.surrogate import Surrogate, fit_surrogate
+
+#: Most columns that are looked at, and fewest rows for each.
+MOST_COLUMNS, ROWS_PER_COLUMN = 12, 5
+# Most rows: the time rises with their third power.
+_MOST_ROWS = 400
+# Largest error on rows left out, in standard deviations, of a function that shows anything.
+_LARGEST_ERROR = 0.5
+# How far a symmetry may be broken, relative to what breaks it: between these, and in errors of the surrogate.
+_LEAST_BROKEN, _MOST_BROKEN, _BROKEN_PER_ERROR = 0.05, 0.4, 3.0
+# Least share of a column in a symmetry, and of a column's part in the change of the target.
+_LEAST_SHARE, _LEAST_PART = 0.02, 0.01
+# Differences are of columns that change the target alike, within this factor.
+_ALIKE = 0.05
+# Most columns that are scaled together, most exponent, and most steps that are tried one after the other.
+_MOST_SCALED, _MOST_EXPONENT, _MOST_TRIED = 3, 6, 8
+# Denominators of exponents, and the error up to which others than 1 are told.
+_DENOMINATORS, _ERROR_OF_FRACTIONS = (1, 2, 3, 4), 1e-2
+# What is left may have this many times the error, if that is small, and a little more if it is not; and more,
+# up to the error with all columns, if it is moderate. What breaks a symmetry visibly has a larger error.
+_TIMES_SMALL, _SMALL, _TIMES_LARGE, _NEGLIGIBLE = 1.5, 3e-3, 1.02, 1e-5
+_TIMES_AT_MOST, _MODERATE = 3.0, 3e-2
+# Largest share of the variance of the target that is no noise.
+_NO_NOISE = 1e-6
+# Smallest value of a column that others are divided by, relative to its largest.
+_LEAST_DIVISOR = 1e-6
+# Least standard deviation of a column or of the target, relative to its size.
+_LEAST_VARIED = 1e-9
+
+Monomial = Mapping[Tree, Fraction]
+
+
+@dataclass(frozen=True, eq=False)
+class Reduction:
+    """A table of fewer columns, and how a formula of them is one of the old columns.
+
+    Parameters
+    ----------
+    columns : tuple of Monomial
+        Products of powers of old columns and of their sums and differences.
+    factor : Monomial
+        What the old target is divided by.
+    X, y : ndarray of shape (n_rows, n_columns) and (n_rows,)
+        The new columns and the new target.
+    is_exact : bool
+        Whether the smooth function through the rows takes them to have no noise.
+    """
+
+    columns: tuple[Monomial, ...]
+    factor: Monomial
+    X: np.ndarray
+    y: np.ndarray
+    is_exact: bool = False
+
+    @property
+    def statement(self) -> str:
+        """What the reduction says of the target, in words."""
+        columns = [to_text(_product(column)) for column in self.columns]
+        listed = " and ".join([", ".join(columns[:-1]), columns[-1]] if len(columns) > 1 else columns)
+        whole = _product({"y": Fraction(1), **{atom: -power for atom, power in self.factor.items()}})
+        return f"{to_text(whole)} depends on {listed} alone"
+
+    def lifted(self, tree: Tree) -> Tree:
+        """Return a formula of the old columns from the tree of one of the new columns, x1 and so on."""
+        terms = {f"x{i + 1}": _product(column) for i, column in enumerate(self.columns)}
+        inner = map_leaves(tree, lambda leaf: terms.get(leaf, leaf) if isinstance(leaf, str) else leaf)
+        return ("mul", _product(self.factor), inner) if self.factor else inner
+
+
+def find_symmetries(X: Any, y: Any, feature_names: Sequence[str] | None = None) -> list[str]:
+    """Say which combinations of columns a target depends on, and which factors it has.
+
+    Nothing is assumed of the formula but that it is smooth, and no units are needed. It takes half a second.
+
+    Parameters
+    ----------
+    X : array-like of shape (n_rows, n_columns)
+        From 2 to 12 columns, with at least 5 rows for each; of more than 400 rows as many are used.
+    y : array-like of shape (n_rows,)
+    feature_names : sequence of str, optional
+        By default those of a data frame, else x1 and so on.
+
+    Returns
+    -------
+    list of str
+        At most two statements, the second of fewer columns, such as ``"y/(G*m1*m2) depends on x2 - x1 and
+        y2 - y1 alone"``; none where the rows show no symmetry. They hold within the error of the rows.
+
+    Raises
+    ------
+    ValueError
+        If X and y are not finite numbers of as many rows, or the names are not as many as the columns.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.random.default_rng(0).uniform(1, 3, (100, 4))
+    >>> find_symmetries(X, X[:, 0] * np.exp(-X[:, 1] * X[:, 2] / X[:, 3]))
+    ['y/x1 depends on x4/(x3*x2) alone']
+    """
+    names = getattr(X, "columns", None) if feature_names is None else feature_names
+    X, y = np.asarray(X, dtype=np.float64), np.asarray(y, dtype=np.float64)
+    if X.ndim != 2 or y.shape != X.shape[:1] or not (np.isfinite(X).all() and np.isfinite(y).all()):
+        raise ValueError(
+            f"X of shape {X.shape} and y of shape {y.shape} must be a table and a number for each of its "
+            "rows, all of them finite."
+        )
+    names = [f"x{i + 1}" for i in range(X.shape[1])] if names is None else [str(name) for name in names]
+    if len(names) != X.shape[1]:
+        raise ValueError(f"feature_names={names} must have {X.shape[1]} names, one for each column.")
+    return [reduction.statement for reduction in reductions_of(X, y, names)]
+
+
+def reductions_of(
+    X: np.ndarray, y: np.ndarray, names: Sequence[str], is_over: Callable[[], bool] = lambda: False
+) -> list[Reduction]:
+    """Return tables of fewer columns that tell the target as well.
+
+    Parameters
+    ----------
+    X, y : ndarray of shape (n_rows, n_columns) and (n_rows,)
+    names : sequence of str
+        The columns, as trees have them.
+    is_over : callable
+        A function that is asked before each step whether to make no more.
+
+    Returns
+    -------
+    list of Reduction
+        At most two: one by the steps that make formulas shorter (factors, products and differences that
+        columns enter in alone, idle columns), and one by all steps, where formulas may be longer as well.
+    """
+    n_rows, n_columns = X.shape
+    if not 2 <= n_columns <= MOST_COLUMNS or n_rows < ROWS_PER_COLUMN * n_columns or is_over():
+        return []
+    rows = np.unique(np.linspace(0, n_rows - 1, min(n_rows, _MOST_ROWS)).astype(np.int64))
+    whole = Reduction(tuple({name: Fraction(1)} for name in names), {}, X, y)
+    state = _State.of(whole, rows)
+    limit = np.inf if state is None else _TIMES_LARGE * state.error
+    found: list[Reduction] = []
+    for shortens in (True, False):
+        before = state
+        while state is not None and state.reduction.X.shape[1] > 1:
+            following = _following(state, rows, shortens, limit, is_over)
+            if following is None:
+                break
+            state = following
+        if state is not None and state is not before:
+            found.append(replace(state.reduction, is_exact=state.surrogate.noise <= _NO_NOISE))
+    return found
+
+
+class _View(NamedTuple):
+    """Whether columns that are positive, and the target, are seen as logarithms."""
+
+    columns: bool
+    target: bool
+
+
+@dataclass(frozen=True, eq=False)
+class _State:
+    """A table, and the smooth function through its rows."""
+
+    reduction: Reduction
+    view: _View
+    surrogate: Surrogate
+    gradient: np.ndarray  # (n_rows, n_columns) of the target as it is seen, by the columns as they are
+    target: np.ndarray  # (n_rows,) as it is seen
+
+    @classmethod
+    def of(cls, reduction: Reduction, rows: np.ndarray) -> _State | None:
+        """Return a table in the view in which the smooth function predicts y best, None if in none."""
+        X, y = reduction.X[rows], reduction.y[rows]
+        has_sign = bool((y > 0.0).all() or (y < 0.0).all())
+        has_positive = bool((X > 0.0).all(axis=0).any())
+        best: tuple[float, _State] | None = None
+        for columns in (False, True)[: 1 + has_positive]:
+            for target in (False, True)[: 1 + has_sign]:
+                state = cls.seen(reduction, rows, _View(columns, target))
+                if state is None:
+                    continue
+                error = state.surrogate.error
+                if target:  # relative errors, so those of y itself are larger by the size of y
+                    error *= state.target.std() * np.sqrt(np.mean(y**2)) / y.std()
+                if best is None or error < best[0]:
+                    best = error, state
+        return None if best is None or best[0] > _LARGEST_ERROR else best[1]
+
+    @classmethod
+    def seen(
+        cls, reduction: Reduction, rows: np.ndarray, view: _View, near: Surrogate | None = None
+    ) -> _State | None:
+        """Return a table in a view, None if it has no smooth function."""
+        X, y = reduction.X[rows], reduction.y[rows]
+        with np.errstate(all="ignore"):
+            is_log = (X > 0.0).all(axis=0) & view.columns
+            U = np.where(is_log, np.log(np.abs(X)), X)
+            target = np.log(np.abs(y)) if view.target else y
+        arrays = np.column_stack([U, target])
+        sizes = np.abs(arrays).max(axis=0)
+        if not np.isfinite(arrays).all() or (arrays.std(axis=0) <= _LEAST_VARIED * sizes).any():
+            return None
+        surrogate = fit_surrogate(U, target, near)
+        if surrogate is None:
+            return None
+        return cls(reduction, view, surrogate, surrogate.gradient / np.where(is_log, X, 1.0), target)
+
+    @property
+    def error(self) -> float:
+        """Error on rows left out by which steps are judged; of a logarithm it is the relative error of y."""
+        return self.surrogate.error * (self.target.std() if self.view.target else 1.0)
+
+    @property
+    def allowed(self) -> float:
+        """How far a symmetry may be broken, which the surrogate cannot tell from its own error."""
+        return float(np.clip(_BROKEN_PER_ERROR * self.surrogate.error, _LEAST_BROKEN, _MOST_BROKEN))
+
+
+class _Step(NamedTuple):
+    """A candidate for a step, with what orders candidates."""
+
+    lengthens: bool  # whether formulas may get longer
+    size: int  # number of columns
+    broken: float  # how far the symmetry is from exact
+    key: str  # what tells it from others
+    taken: Callable[[], Reduction]
+
+
+def _following(
+    state: _State, rows: np.ndarray, shortens: bool, usual: float, is_over: Callable[[], bool]
+) -> _State | None:
+    """Return the state after the best step, None if no step leaves the target told as well.
+
+    `usual` is the error with all columns, and a little more.
+    """
+    steps = {step.key: step for step in _steps(state, rows) if not (step.lengthens and shortens)}
+    error = state.error
+    limit = max((_TIMES_SMALL if error < _SMALL else _TIMES_LARGE) * error, _NEGLIGIBLE)
+    if error < _MODERATE:
+        limit = max(limit, min(_TIMES_AT_MOST * error, usual))
+    for step in sorted(steps.values(), key=lambda step: step[:3])[:_MOST_TRIED]:
+        if is_over():
+            return None
+        with np.errstate(all="ignore"):
+            reduction = step.taken()
+        views = (_View(columns, state.view.target) for columns in (False, True))
+        seen = [_State.seen(reduction, rows, view, state.surrogate) for view in views]
+        best = min((new for new in seen if new is not None), key=lambda new: new.error, default=None)
+        if best is not None and best.error <= limit:
+            return best
+    return None
+
+
+def _steps(state: _State, rows: np.ndarray) -> Iterator[_Step]:
+    """Yield the steps that the gradient speaks for."""
+    reduction, X = state.reduction, state.reduction.X[rows]
+    n_columns = X.shape[1]
+    changes = state.gradient * X.std(axis=0)
+    sizes = _rms(changes) / max(state.target.std(), 1e-300)
+    for i in range(n_columns):
+        if sizes[i] < state.allowed:
+            yield _Step(False, 0, float(sizes[i]), f"idle {i}", partial(_without, reduction, i))
+    slopes = _rms(state.gradient)
+    for i, j in combinations(range(n_columns), 2):
+        if min(slopes[i], slopes[j]) < _ALIKE * max(slopes[i], slopes[j]):
+            continue
+        for sign in (-1, 1):  # y depends on x_i + sign x_j
+            broken = float(_rms(state.gradient[:, i] - sign * state.gradient[:, j]))
+            broken /= float(slopes[i] + slopes[j])
+            if broken < state.allowed:
+                taken = partial(_with_sum, reduction, i, j, sign)
+                yield _Step(False, 2, broken, f"sum {i} {j} {sign}", taken)
+    yield from _scalings(state, X)
+
+
+def _scalings(state: _State, X: np.ndarray) -> Iterator[_Step]:
+    """Yield the steps for columns that are scaled together, by which the target changes by a power."""
+    n_columns = X.shape[1]
+    # Of the target's own scaling, the last column: -y, and -1 for its logarithm.
+    own = -np.ones(len(X)) if state.view.target else -state.target
+    changes = np.column_stack([X * state.gradient, own])
+    sizes = _rms(changes)
+    products = (changes / np.maximum(sizes, 1e-300)).T
+    products = products @ products.T / len(X)
+    able = [i for i in range(n_columns) if sizes[i] > _LEAST_PART * min(sizes[-1], sizes[:-1].max())]
+    for size in range(1, _MOST_SCALED + 1):
+        for columns in combinations(able, size):
+            for has_factor in (True, False)[: 1 + (size > 1)]:
+                at = [*columns, n_columns] if has_factor else [*columns]
+                values, vectors = np.linalg.eigh(products[np.ix_(at, at)])
+                broken, vector = float(np.sqrt(max(values[0], 0.0))), vectors[:, 0]
+                if broken > state.allowed or np.abs(vector[:size]).min() < _LEAST_SHARE:
+                    continue
+                exponents = _exponents(vector / sizes[at], size, X[:, columns], state.surrogate.error)
+                if exponents is None:
+                    continue
+                pivot, powers, factor = exponents
+                lengthens = size > 2 or (size == 2 and factor != 0)
+                taken = partial(_scaled, state.reduction, columns, pivot, powers, factor)
+                yield _Step(lengthens, size, broken, f"scale {columns} {powers} {factor}", taken)
+
+
+def _exponents(
+    vector: np.ndarray, size: int, X: np.ndarray, error: float
+) -> tuple[int, tuple[Fraction, ...], Fraction] | None:
+    """Return which of the columns divides the others, their exponents, and that of the target's factor."""
+    best = None
+    for pivot in range(size):
+        column = X[:, pivot]
+        if np.abs(column).min() <= _LEAST_DIVISOR * np.abs(column).max():
+            continue
+        ratios = vector / vector[pivot]
+        near = [_nearest(ratio, error) for ratio in ratios]
+        if any(ratio is None for ratio in near):
+            continue
+        rational = [ratio for ratio in near if ratio is not None]
+        if not all(rational[:size]):
+            continue
+        if not (column > 0.0).all() and any(ratio.denominator > 1 for ratio in rational):
+            continue
+        cost = sum(abs(ratio) + 2 * (ratio.denominator > 1) for ratio in rational)
+        if best is None or cost < best[0]:
+            factor = rational[size] if len(rational) > size else Fraction(0)
+            best = cost, pivot, tuple(rational[:size]), factor
+    return None if best is None else best[1:]
+
+
+def _nearest(ratio: float, error: float) -> Fraction | None:
+    """Return the simple number that a ratio of the surrogate stands for, None if there is none."""
+    allowed = 0.03 + 0.02 * abs(ratio) + 0.5 * min(error, 0.3)
+    for denominator in _DENOMINATORS if error < _ERROR_OF_FRACTIONS else (1,):
+        near = Fraction(round(ratio * denominator), denominator)
+        if abs(float(near) - ratio) <= allowed and abs(near) <= _MOST_EXPONENT:
+            return near
+    return None
+
+
+def _without(reduction: Reduction, i: int) -> Reduction:
+    """Return a table without a column."""
+    columns = reduction.columns[:i] + reduction.columns[i + 1 :]
+    return replace(reduction, columns=columns, X=np.delete(reduction.X, i, axis=1))
+
+
+def _with_sum(reduction: Reduction, i: int, j: int, sign: int) -> Reduction:
+    """Return a table with the sum of two columns, or their difference, in place of both."""
+    X, columns = reduction.X.copy(), list(reduction.columns)
+    X[:, i] += sign * X[:, j]
+    whole = "add" if sign > 0 else "sub"
+    columns[i] = {(whole, _product(columns[i]), _product(columns[j])): Fraction(1)}
+    return _without(replace(reduction, columns=tuple(columns), X=X), j)
+
+
+def _scaled(
+    reduction: Reduction,
+    columns: tuple[int, ...],
+    pivot: int,
+    powers: tuple[Fraction, ...],
+    factor: Fraction,
+) -> Reduction:
+    """Return a table with columns and target divided by powers of one of the columns, which goes."""
+    X, terms, at = reduction.X.copy(), list(reduction.columns), columns[pivot]
+    divisor = reduction.X[:, at]
+    for i, power in zip(columns, powers):
+        if i != at:
+            X[:, i] *= divisor ** float(-power)
+            terms[i] = _times(terms[i], terms[at], -power)
+    return _without(
+        Reduction(
+            tuple(terms),
+            _times(reduction.factor, terms[at], factor),
+            X,
+            reduction.y * divisor ** float(-factor),
+        ),
+        at,
+    )
+
+
+def _times(monomial: Monomial, other: Monomial, power: Fraction) -> Monomial:
+    """Return one product of powers times a power of another."""
+    powers = {atom: monomial.get(atom, 0) + power * other.get(atom, 0) for atom in {**monomial, **other}}
+    return {atom: Fraction(power) for atom, power in powers.items() if power != 0}
+
+
+def _product(monomial: Monomial) -> Tree:
+    """Return the tree of a product of powers."""
+    above: Tree = None
+    below: Tree = None
+    for atom, power in monomial.items():
+        size = abs(power)
+        term = atom if size == 1 else ("pow", atom, int(size) if size.denominator == 1 else size)
+        if power > 0:
+            above = term if above is None else ("mul", above, term)
+        else:
+            below = term if below is None else ("mul", below, term)
+    above = 1 if above is None else above
+    return above if below is None else ("div", above, below)
+
+
+def _rms(values: np.ndarray) -> np.ndarray:
+    """Return the root mean squares over the rows."""
+    return np.sqrt(np.mean(values**2, axis=0))

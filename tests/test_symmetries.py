@@ -1,0 +1,193 @@
+"""Symmetries of a table: the gradient of the surrogate, the steps, and the searches among fewer columns."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.spatial.distance import cdist
+
+from dgsr import DGSRRegressor, find_symmetries
+from dgsr.expressions import Expression, get_library
+from dgsr.expressions.syntax import to_text
+from dgsr.population import Population
+from dgsr.search.reduced import lifted
+from dgsr.search.surrogate import fit_surrogate
+from dgsr.search.symmetries import Reduction, reductions_of
+
+pytestmark = pytest.mark.search
+
+
+def table(n_rows, n_columns, seed=0, low=1.0, high=3.0):
+    return np.random.default_rng(seed).uniform(low, high, (n_rows, n_columns))
+
+
+# --- the surrogate --------------------------------------------------------------------------------
+
+
+def test_the_error_of_a_surrogate_is_that_of_leaving_out_each_row():
+    X = table(30, 2)
+    y = np.sin(X[:, 0]) * X[:, 1] + 0.05 * np.random.default_rng(1).normal(size=30)
+    Z, values = (X - X.mean(axis=0)) / X.std(axis=0), (y - y.mean()) / y.std()
+    found = fit_surrogate(X, y)
+    # With relevances unknown to the test, only one that is the same for all columns can be checked.
+    kernels = [
+        np.exp(-(cdist(Z, Z) ** 2) / (4.0 * length**2)) + 100.0 * (1.0 + Z @ Z.T)
+        for length in (1.5, 3.0, 6.0, 12.0)
+    ]
+    errors = []
+    for kernel in kernels:
+        for noise in (1e-10, 1e-6, 1e-3, 1e-1):
+            left_out = []
+            for i in range(30):
+                rest = np.delete(np.arange(30), i)
+                covariance = kernel[np.ix_(rest, rest)] + noise * np.eye(29)
+                left_out.append(kernel[i, rest] @ np.linalg.solve(covariance, values[rest]) - values[i])
+            errors.append(np.sqrt(np.mean(np.square(left_out))))
+    assert found.error <= min(errors) * (1.0 + 1e-6)
+    assert found.error > 0.2 * min(errors)
+
+
+def test_the_gradient_of_a_surrogate_is_that_of_the_function():
+    X = table(150, 3)
+    found = fit_surrogate(X, X[:, 0] ** 2 * np.sin(X[:, 1]) + 5.0 * X[:, 2])
+    assert found.error < 1e-3
+    true = np.column_stack([2 * X[:, 0] * np.sin(X[:, 1]), X[:, 0] ** 2 * np.cos(X[:, 1]), np.full(150, 5.0)])
+    np.testing.assert_allclose(found.gradient, true, atol=0.1)
+    assert np.sqrt(np.mean((found.gradient - true) ** 2)) < 0.02
+
+
+def test_a_straight_line_costs_a_surrogate_nothing():
+    X = table(12, 3)
+    found = fit_surrogate(X, X @ [1.0, -2.0, 3.0])
+    assert found.error < 1e-4
+    np.testing.assert_allclose(found.gradient, np.tile([1.0, -2.0, 3.0], (12, 1)), atol=1e-3)
+
+
+# --- what is found --------------------------------------------------------------------------------
+
+
+LAWS = [
+    ("a*exp(-b*c/d)", ["y/a depends on d/(c*b) alone", "y/a depends on b*c/d alone"]),
+    ("sin(a - b) + c", ["y depends on a - b, c alone", "y depends on a - b and c alone"]),
+    ("exp(a + b)/c + log(c)", ["y depends on a + b and c alone"]),
+    ("a**2*sqrt(b)/(1 + c)", ["y/(a**2*b**0.5) depends on c alone", "y/(b**0.5*a**2) depends on c alone"]),
+    ("log(a) + 2*a", ["y depends on a alone"]),
+    ("sin(a)*b + exp(c - 2*d*a)*b**2", []),
+]
+
+
+@pytest.mark.parametrize(("law", "said"), LAWS)
+@pytest.mark.parametrize("noise", [0.0, 0.002])
+def test_a_symmetry_is_found_and_said(law, said, noise):
+    X = table(120, 4)
+    names = ["a", "b", "c", "d"]
+    y = eval(law, {"exp": np.exp, "sin": np.sin, "log": np.log, "sqrt": np.sqrt, **dict(zip(names, X.T))})
+    y = y + noise * y.std() * np.random.default_rng(1).normal(size=120)
+    statements = find_symmetries(pd.DataFrame(X, columns=names), y)
+    if noise:  # what is equal within the noise may be said in another way
+        assert bool(statements) == bool(said)
+    else:
+        assert statements[:1] == said[:1] or statements[0] in said
+
+
+def test_an_exact_symmetry_holds_for_the_values_of_the_table():
+    X = table(200, 6)
+    y = X[:, 0] * X[:, 1] / np.sqrt((X[:, 2] - X[:, 3] - 3.0) ** 2 + X[:, 4] ** 2 * X[:, 5] ** 2)
+    found = reductions_of(X, y, [f"x{i + 1}" for i in range(6)])
+    assert [reduction.X.shape[1] for reduction in found][-1] <= 3
+    for reduction in found:
+        library = get_library("physics", 6)
+        for column, values in zip(reduction.columns, reduction.X.T):
+            tree = Reduction((column,), {}, X, y).lifted("x1")
+            written = Expression.from_text(to_text(tree), library)
+            np.testing.assert_allclose(written(X), values, rtol=1e-12)
+        factor = Reduction((), reduction.factor, X, y).lifted(1)
+        np.testing.assert_allclose(
+            Expression.from_text(to_text(factor), library)(X) * reduction.y, y, rtol=1e-12
+        )
+
+
+def test_where_there_is_no_symmetry_none_is_found():
+    X = table(150, 3)
+    assert find_symmetries(X, np.random.default_rng(0).normal(size=150)) == []
+    assert find_symmetries(X, np.sin(X[:, 0]) + X[:, 1] ** 2 + np.exp(-X[:, 2]) * X[:, 0]) == []
+    assert find_symmetries(X[:10], X[:10, 0] * X[:10, 1]) == []  # too few rows
+    assert find_symmetries(X[:, :1], X[:, 0] ** 2) == []  # too few columns
+    assert find_symmetries(table(150, 13), X[:, 0] ** 2) == []  # too many
+
+
+def test_a_column_that_does_not_count_goes():
+    X = table(120, 3)
+    assert find_symmetries(X, np.exp(X[:, 0]) + np.log(X[:, 1]) * X[:, 0]) == ["y depends on x1 and x2 alone"]
+
+
+@pytest.mark.parametrize(
+    ("X", "y", "names", "message"),
+    [
+        (np.ones((3, 2)), np.ones(2), None, "X of shape"),
+        (np.ones(3), np.ones(3), None, "X of shape"),
+        (np.full((3, 2), np.nan), np.ones(3), None, "finite"),
+        (np.ones((3, 2)), np.ones(3), ["a"], "feature_names"),
+    ],
+)
+def test_what_is_no_table_is_named(X, y, names, message):
+    with pytest.raises(ValueError, match=message):
+        find_symmetries(X, y, names)
+
+
+# --- the searches ---------------------------------------------------------------------------------
+
+
+def test_a_formula_of_fewer_columns_becomes_one_of_all():
+    X = table(40, 4)
+    columns = {"x1": Fraction(1), "x2": Fraction(-2)}, {("sub", "x3", "x4"): Fraction(1)}
+    factor = {"x2": Fraction(1, 2)}
+    few = np.column_stack([X[:, 0] / X[:, 1] ** 2, X[:, 2] - X[:, 3]])
+    reduction = Reduction(columns, factor, few, few[:, 0])
+    short, long = get_library("physics", 2), get_library("physics", 4)
+    formula = Expression.from_text("1.5*exp(x1)*x2 + 0.25", short)
+    programs = lifted(Population.from_expressions([formula]), reduction, long)
+    assert len(programs) == 1
+    np.testing.assert_allclose(programs[0](X), np.sqrt(X[:, 1]) * formula(few), rtol=1e-12)
+
+
+def gravity():
+    X = table(200, 9) + np.array([0, 0, 0, 3, 3, 3, 0, 0, 0])
+    squares = [(X[:, i] - X[:, i + 3]) ** 2 for i in (3, 4, 5)]
+    return X, X[:, 0] * X[:, 1] * X[:, 2] / sum(squares)
+
+
+def test_a_law_of_many_columns_is_found_among_few():
+    X, y = gravity()
+    settings = {"generator": None, "max_evaluations": 60_000, "random_state": 0}
+    model = DGSRRegressor(**settings).fit(X, y)
+    assert model.stop_reason_ == "exact fit"
+    assert model.loss_ is not None
+    other, target = gravity()
+    np.testing.assert_allclose(model.predict(other), target, rtol=1e-8)
+    without = DGSRRegressor(**settings, look_up=False).fit(X, y)
+    assert without.stop_reason_ == "max_evaluations"
+
+
+def test_the_searches_keep_within_the_budget():
+    X, y = gravity()
+    y = y + np.sin(7.0 * X[:, 0] * X[:, 3])  # no law is found
+    model = DGSRRegressor(generator=None, max_evaluations=5_000, random_state=0).fit(X, y)
+    assert model.n_evaluations_ <= 5_000
+    assert model.stop_reason_ == "max_evaluations"
+    assert max(entry["evaluations"] for entry in model.history_) == model.n_evaluations_
+
+
+def test_forbidden_columns_and_required_operators_are_kept():
+    X, y = gravity()
+    model = DGSRRegressor(
+        generator=None, max_evaluations=20_000, random_state=0, forbidden=["x1"], required=["exp"]
+    )
+    model.fit(X, y)
+    first = model.expression_.library.first_variable
+    for candidate in model.pareto_front_:
+        assert first not in candidate.expression.tokens
+        assert candidate.expression.library.index["exp"] in candidate.expression.tokens
