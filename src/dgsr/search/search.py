@@ -40,6 +40,7 @@ from dgsr.search.guidance import Guidance
 from dgsr.search.longer import longer_formulas
 from dgsr.search.reduced import search_reduced
 from dgsr.search.restarts import Restarts
+from dgsr.search.scaled_terms import scaled_term_programs
 from dgsr.search.scored import Scored
 from dgsr.search.two_terms import two_term_programs
 
@@ -288,19 +289,22 @@ class Search:
             self.record(nmse)
 
     def compare_pairs(self) -> None:
-        """Evaluate the best formulas of two terms, where constants are fitted."""
+        """Evaluate the best formulas of two terms, or one with a number inside, if constants are fitted."""
         if not (self.config.look_up and self.evaluation.fits_constants) or self._should_stop():
             return
         n_tokens, n_constants = self._nothing.programs.tokens.shape[1], self.evaluation.n_constants
-        programs = two_term_programs(self.data, self.library, self.grammar, self.evaluation.may_be_term)
-        programs = programs.of_width(n_tokens, n_constants)
-        # The rest of the grammar is not looked at, for which a kernel would have to be compiled: evolution
-        # does not begin with these programs.
-        is_usable = (programs.lengths >= self.grammar.min_length) & self.evaluation.may_be_scaled(programs)
-        programs = programs[np.flatnonzero(is_usable)]
-        nmse = self.evaluate(programs, len(programs))
-        if len(nmse):
-            self.record(nmse)
+        settings = self.data, self.library, self.grammar, self.evaluation.may_be_term
+        for best_programs in (two_term_programs, scaled_term_programs):
+            programs = best_programs(*settings).of_width(n_tokens, n_constants)
+            # The rest of the grammar is not looked at, for which a kernel would have to be compiled:
+            # evolution does not begin with these programs.
+            is_long = programs.lengths >= self.grammar.min_length
+            programs = programs[np.flatnonzero(is_long & self.evaluation.may_be_scaled(programs))]
+            nmse = self.evaluate(programs, len(programs))
+            if len(nmse):
+                self.record(nmse)
+            if self.stop_reason() is not None:
+                return
 
     def search_fewer_columns(self) -> None:
         """Search among the fewer columns that symmetries of the table leave, where constants are fitted."""

@@ -35,8 +35,8 @@ from dgsr.search.terms import (
 
 # Columns that terms are made of; terms whose pairs are compared, and those whose products are.
 _MOST_COLUMNS, _MOST_IN_PAIRS, _MOST_IN_PRODUCTS = 60, 1_000, 20_000
-# Most and fewest rows that terms are compared on.
-_MOST_ROWS, _FEWEST_ROWS = 200, 6
+#: Most and fewest rows that terms are compared on.
+MOST_ROWS, FEWEST_ROWS = 200, 6
 # Terms whose partners in products are looked at, since where values repeat thousands have some.
 _MOST_FIRST = 1_000
 # Pairs of each h, and products, that become programs.
@@ -49,7 +49,7 @@ _LEAST_VARIED = 1e-9
 _SAME = 1e-9
 
 
-class _Transform(NamedTuple):
+class Transform(NamedTuple):
     """A function h of the target, and the program with h(y) = a f + b g + c solved for y."""
 
     forward: Callable[[np.ndarray], np.ndarray]
@@ -60,13 +60,24 @@ class _Transform(NamedTuple):
         """Return whether a library with add and mul has the operators of the program."""
         return {*self.outer, *(("sub",) if self.is_even else ())} <= set(library.index)
 
+    def solved(self, term: Term, factor: float, offset: float, library: Library) -> Term:
+        """Return the program of h(y) = factor * term + offset, solved for y, without its scale and offset."""
+        index, (tokens, constants) = library.index, term
+        outer = tuple(index[name] for name in self.outer)
+        if not outer:
+            return tokens, constants
+        if self.is_even and factor < 0.0:
+            return (*outer, index["sub"], index["const"], *tokens), (offset / -factor, *constants)
+        return (*outer, index["add"], *tokens, index["const"]), (*constants, offset / factor)
 
-_TRANSFORMS = (
-    _Transform(lambda y: y, (), False),
-    _Transform(lambda y: 1.0 / y, ("inv",), False),
-    _Transform(lambda y: y**2, ("sqrt",), True),
-    _Transform(lambda y: 1.0 / y**2, ("inv", "sqrt"), True),
-    _Transform(lambda y: np.sqrt(np.abs(y)), ("square",), False),
+
+#: Functions of the target under which terms are compared.
+TRANSFORMS = (
+    Transform(lambda y: y, (), False),
+    Transform(lambda y: 1.0 / y, ("inv",), False),
+    Transform(lambda y: y**2, ("sqrt",), True),
+    Transform(lambda y: 1.0 / y**2, ("inv", "sqrt"), True),
+    Transform(lambda y: np.sqrt(np.abs(y)), ("square",), False),
 )
 
 
@@ -124,15 +135,15 @@ def two_term_programs(
         At most 140 programs, 20 for each function of the target and 20 products; none for fewer than six
         rows. The weights of the rows do not count, but rows of hardly any weight are left out.
     """
-    sample = data._replace(weights=data.weights * data.is_usual).evenly_spaced(_MOST_ROWS)
+    sample = data._replace(weights=data.weights * data.is_usual).evenly_spaced(MOST_ROWS)
     y = sample.y
-    if len(y) < _FEWEST_ROWS or not {"add", "mul"} <= set(library.index):
+    if len(y) < FEWEST_ROWS or not {"add", "mul"} <= set(library.index):
         return population_of(library, [])
     with np.errstate(all="ignore"):
         terms = _terms_of(sample, library, columns_of(grammar), may_be_term)
         found = _products(terms, y, library)
         pairs = _Pairs(terms.best(_MOST_IN_PAIRS, y))
-        for transform in _TRANSFORMS:
+        for transform in TRANSFORMS:
             if transform.can_be_written(library):
                 found += _of_pairs(transform, pairs, y, library)
         if all(name in library.index for name in ("exp", "pow")):
@@ -190,23 +201,15 @@ def _units(values: np.ndarray) -> np.ndarray:
     return centred / np.linalg.norm(centred, axis=1, keepdims=True)
 
 
-def _of_pairs(transform: _Transform, pairs: _Pairs, y: np.ndarray, library: Library) -> list[Term]:
+def _of_pairs(transform: Transform, pairs: _Pairs, y: np.ndarray, library: Library) -> list[Term]:
     """Return the programs of the best pairs under one function of the target."""
-    index = library.index
+    add, mul, const = (library.index[name] for name in ("add", "mul", "const"))
     found: list[Term] = []
-    outer = tuple(index[name] for name in transform.outer)
-    add, mul, const = index["add"], index["mul"], index["const"]
     for i, j, a, b, c in pairs.best(transform.forward(y)):
         f, g = pairs.terms[i], pairs.terms[j]
         if transform.is_even and a < 0.0 < b:
             f, g, a, b = g, f, b, a
-        pair = (add, *f, mul, const, *g)  # the factor a is left to the scale of the formula
-        if not outer:
-            found.append((pair, (b / a,)))
-        elif transform.is_even and a < 0.0:
-            found.append(((*outer, index["sub"], const, *pair), (c / -a, b / a)))
-        else:
-            found.append(((*outer, add, *pair, const), (b / a, c / a)))
+        found.append(transform.solved(((add, *f, mul, const, *g), (b / a,)), a, c, library))
     return found
 
 

@@ -1,0 +1,166 @@
+"""An exhaustive search for laws with a number inside: h(y) = a f(c m) + b, or a log(m + c) + b.
+
+m is a column, a simple function of one, or two columns joined; f is an exponential, a sine or a hyperbolic
+tangent; h is one of the functions that pairs of terms are compared under. a and b follow from least squares,
+so that the numbers c can be tried one by one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+import numpy as np
+from scipy.optimize import minimize_scalar
+
+from dgsr.expressions.constraints import Grammar
+from dgsr.expressions.library import Library
+from dgsr.population import DataSet, Population
+from dgsr.search.terms import Judge, Term, any_term, columns_of, is_usable, joined, population_of
+from dgsr.search.two_terms import FEWEST_ROWS, MOST_ROWS, TRANSFORMS, Transform
+
+# Columns that are joined, and terms.
+_MOST_COLUMNS, _MOST_TERMS = 12, 200
+# Terms of each f and h whose number is determined, and those that become programs.
+_REFINED, _BEST = 8, 3
+# Least that a term varies by, as a share of its size; unexplained share of the variance that is rounding.
+_LEAST_VARIED, _ROUNDING = 1e-9, 1e-20
+
+
+class _Function(NamedTuple):
+    """A function f, the values of c times the largest m, or its range, that are tried, and what it needs."""
+
+    value: Callable[[np.ndarray], np.ndarray]
+    numbers: np.ndarray
+    of_range: bool  # whether the numbers are for the range of m, and not for its largest value
+
+
+_SIZES = np.geomspace(0.02, 40.0, 56)
+_FUNCTIONS = {
+    "exp": _Function(np.exp, np.concatenate([-_SIZES, _SIZES]), False),
+    "tanh": _Function(np.tanh, np.geomspace(0.05, 20.0, 40), False),
+    "sin": _Function(np.sin, np.arange(0.5, 40.0, 0.4), True),
+    "cos": _Function(np.cos, np.arange(0.5, 40.0, 0.4), True),
+    "log": _Function(np.log1p, _SIZES, False),
+}
+
+
+def scaled_term_programs(
+    data: DataSet, library: Library, grammar: Grammar, may_be_term: Judge = any_term
+) -> Population:
+    """Return the best formulas of a function of a term times a number, their scale and offset left out.
+
+    Parameters
+    ----------
+    data : DataSet
+    library : Library
+        A library with constants.
+    grammar : Grammar
+        Tells which columns may be used.
+    may_be_term : callable
+        A function that tells which programs may be terms.
+
+    Returns
+    -------
+    Population
+        At most 75 programs, 3 for each f and h; none for fewer than six rows. The weights of the rows do not
+        count, but rows of hardly any weight are left out.
+    """
+    sample = data._replace(weights=data.weights * data.is_usual).evenly_spaced(MOST_ROWS)
+    found: list[Term] = []
+    if len(sample.y) >= FEWEST_ROWS and {"add", "mul"} <= set(library.index):
+        with np.errstate(all="ignore"):
+            terms, values = _terms_of(sample, library, grammar, may_be_term)
+            transforms = [transform for transform in TRANSFORMS if transform.can_be_written(library)]
+            for name, function in _FUNCTIONS.items():
+                if name in library.index and len(terms):
+                    found += _of_function(name, function, terms, values, transforms, sample.y, library)
+    return population_of(library, list(dict.fromkeys(found)))
+
+
+def _terms_of(
+    data: DataSet, library: Library, grammar: Grammar, may_be_term: Judge
+) -> tuple[list[tuple[int, ...]], np.ndarray]:
+    """Return the terms that functions are taken of, and their values, shape (n_terms, n_rows)."""
+    columns = columns_of(grammar)
+    unary = [library.index[name] for name in ("square", "inv", "sqrt") if name in library.index]
+    few = columns[:_MOST_COLUMNS]
+    terms = [*columns, *((operator, *column) for operator in unary for column in columns)]
+    terms += [term for term in joined(library, few, few) if term[1] != term[2]]
+    terms = terms[:_MOST_TERMS]
+    population = population_of(library, [(term, ()) for term in terms])
+    values = population.predict(data.columns.T)
+    kept = is_usable(values, _LEAST_VARIED) & may_be_term(population)
+    return [term for term, is_kept in zip(terms, kept) if is_kept], values[kept]
+
+
+def _of_function(
+    name: str,
+    function: _Function,
+    terms: list[tuple[int, ...]],
+    values: np.ndarray,
+    transforms: list[Transform],
+    y: np.ndarray,
+    library: Library,
+) -> Iterator[Term]:
+    """Yield the programs of one function f of the best terms, for every h."""
+    sizes = np.ptp(values, axis=1) if function.of_range else np.abs(values).max(axis=1)
+    numbers = function.numbers / sizes[:, None]  # (n_terms, n_numbers)
+    shapes = function.value(numbers[:, :, None] * values[:, None, :])
+    centred = shapes - shapes.mean(axis=2, keepdims=True)
+    norms = np.sqrt(np.einsum("ijk,ijk->ij", centred, centred))
+    is_shape = np.isfinite(norms) & (norms > _LEAST_VARIED * np.abs(shapes).max(axis=2))
+    for transform in transforms:
+        target = transform.forward(y)
+        spread = target - target.mean()
+        if not np.isfinite(target).all() or np.ptp(target) <= _LEAST_VARIED * np.abs(target).max():
+            continue
+        shares = np.where(is_shape, (centred @ spread / norms) ** 2 / (spread @ spread), 0.0)
+        best = np.argmax(shares, axis=1)  # of each term the best number
+        order = np.argsort(-shares[np.arange(len(terms)), best], kind="stable")[:_REFINED]
+        refined = []
+        for i in order.tolist():
+            at, own = best[i], numbers[i]
+            bounds = sorted((float(own[max(at - 1, 0)]), float(own[min(at + 1, len(own) - 1)])))
+            if bounds[0] < 0.0 < bounds[1]:  # between the negative numbers and the positive ones
+                bounds = sorted((0.1 * float(own[at]), float(own[at])))
+            refined.append((*_refined(function, values[i], target, bounds), i))
+        for _, number, i in sorted(refined)[:_BEST]:
+            yield _program(name, function, transform, terms[i], number, values[i], target, library)
+
+
+def _refined(
+    function: _Function, term: np.ndarray, target: np.ndarray, bounds: list[float]
+) -> tuple[float, float]:
+    """Return the unexplained share of the variance with the best number within bounds, and the number."""
+    spread = target - target.mean()
+
+    def unexplained(number: float) -> float:
+        shape = function.value(number * term)
+        centred = shape - shape.mean()
+        left = spread - centred * (centred @ spread) / (centred @ centred)
+        return float(np.log(left @ left / (spread @ spread) + _ROUNDING))
+
+    found = minimize_scalar(unexplained, bounds=bounds, method="bounded", options={"xatol": 1e-12})
+    return float(found.fun), float(found.x)
+
+
+def _program(
+    name: str,
+    function: _Function,
+    transform: Transform,
+    term: tuple[int, ...],
+    number: float,
+    values: np.ndarray,
+    target: np.ndarray,
+    library: Library,
+) -> Term:
+    """Return the program of h(y) = a f(c m) + b, solved for y, without its scale and offset."""
+    index = library.index
+    if name == "log":  # log(1 + c m) is log(m + 1/c) and an offset
+        inner: Term = (index["log"], index["add"], index["const"], *term), (1.0 / number,)
+    else:
+        inner = (index[name], index["mul"], index["const"], *term), (number,)
+    shape = np.log(values + 1.0 / number) if name == "log" else function.value(number * values)
+    a, b = np.polyfit(shape, target, 1).tolist()
+    return transform.solved(inner, a, b, library)
