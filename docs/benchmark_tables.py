@@ -51,7 +51,7 @@ those that no run found.
 | --- | --- |
 | `dgsr` | the whole search |
 | `exact` | the same without a network |
-| `generator` | network and evolution, and nothing looked up: neither exact search nor laws of two terms |
+| `generator` | network and evolution, and nothing looked up: neither exact search, nor laws of two terms, nor symmetries |
 | `gp` | evolution alone |
 | `blind` | `generator` whose encoder returns its mean over other data sets; see below |
 | `untrained` | the paper's network with random weights: it has no guide, and its decoder is refined |
