@@ -892,6 +892,28 @@ def test_a_value_the_estimator_refuses_is_one_line_of_error(areas, options, mess
     assert result.stderr.count("\n") == 1
 
 
+# --- dgsr symmetries ------------------------------------------------------------------------------
+
+
+@pytest.mark.search
+def test_symmetries_of_a_table_are_said(tmp_path):
+    random = np.random.default_rng(0).uniform(1.0, 3.0, (60, 3))
+    force = random[:, 0] * np.exp(random[:, 1] - random[:, 2])
+    path = tmp_path / "table.csv"
+    table = np.column_stack([random, force])
+    np.savetxt(path, table, delimiter=",", header="mass,start,end,force", comments="")
+    done = CliRunner().invoke(app, ["symmetries", str(path), "--target", "force"])
+    assert done.exit_code == 0
+    assert done.stdout == "force/mass depends on start - end alone\n"
+    done = CliRunner().invoke(
+        app, ["symmetries", str(path), "--target", "force", "--columns", "mass", "--json"]
+    )
+    assert json.loads(done.stdout) == []
+    done = CliRunner().invoke(app, ["symmetries", str(path), "--target", "power"])
+    assert done.exit_code == 2
+    assert "power" in done.stderr
+
+
 # --- dgsr models, bench and pretrain --------------------------------------------------------------
 
 

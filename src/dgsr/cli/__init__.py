@@ -1,4 +1,4 @@
-"""The command line: `dgsr fit`, `show`, `predict`, `models`, `bench` and `pretrain`.
+"""The command line: `dgsr fit`, `show`, `predict`, `symmetries`, `models`, `bench` and `pretrain`.
 
 Results go to standard output; progress, notes and errors go to standard error. The exit codes are 0 when all
 is done, 1 when some runs of a benchmark failed or a result could not be printed or written, 2 for wrong
@@ -16,7 +16,7 @@ from typing import Annotated
 import typer
 
 import dgsr
-from dgsr.cli import bench, fit, models, pretrain, saved
+from dgsr.cli import bench, fit, models, pretrain, saved, symmetries
 from dgsr.cli.errors import FAILED
 from dgsr.cli.output import drop_unprinted, print_error, print_line
 
@@ -26,7 +26,16 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-for command in (fit.fit, saved.show, saved.predict, models.models, bench.bench, pretrain.pretrain):
+_COMMANDS = (
+    fit.fit,
+    saved.show,
+    saved.predict,
+    symmetries.symmetries,
+    models.models,
+    bench.bench,
+    pretrain.pretrain,
+)
+for command in _COMMANDS:
     app.command()(command)
 
 

@@ -79,12 +79,11 @@ class Reduction:
     y: np.ndarray
     is_exact: bool = False
 
-    @property
-    def statement(self) -> str:
-        """What the reduction says of the target, in words."""
+    def statement(self, target: str) -> str:
+        """Return what the reduction says of a target of that name."""
         columns = [to_text(_product(column)) for column in self.columns]
         listed = " and ".join([", ".join(columns[:-1]), columns[-1]] if len(columns) > 1 else columns)
-        whole = _product({"y": Fraction(1), **{atom: -power for atom, power in self.factor.items()}})
+        whole = _product({target: Fraction(1), **{atom: -power for atom, power in self.factor.items()}})
         return f"{to_text(whole)} depends on {listed} alone"
 
     def lifted(self, tree: Tree) -> Tree:
@@ -94,7 +93,9 @@ class Reduction:
         return ("mul", _product(self.factor), inner) if self.factor else inner
 
 
-def find_symmetries(X: Any, y: Any, feature_names: Sequence[str] | None = None) -> list[str]:
+def find_symmetries(
+    X: Any, y: Any, feature_names: Sequence[str] | None = None, target_name: str | None = None
+) -> list[str]:
     """Say which combinations of columns a target depends on, and which factors it has.
 
     Nothing is assumed of the formula but that it is smooth, and no units are needed. It takes half a second.
@@ -106,6 +107,8 @@ def find_symmetries(X: Any, y: Any, feature_names: Sequence[str] | None = None) 
     y : array-like of shape (n_rows,)
     feature_names : sequence of str, optional
         By default those of a data frame, else x1 and so on.
+    target_name : str, optional
+        By default that of a series, else y.
 
     Returns
     -------
@@ -126,6 +129,7 @@ def find_symmetries(X: Any, y: Any, feature_names: Sequence[str] | None = None) 
     ['y/x1 depends on x4/(x3*x2) alone']
     """
     names = getattr(X, "columns", None) if feature_names is None else feature_names
+    target = getattr(y, "name", None) if target_name is None else target_name
     X, y = np.asarray(X, dtype=np.float64), np.asarray(y, dtype=np.float64)
     if X.ndim != 2 or y.shape != X.shape[:1] or not (np.isfinite(X).all() and np.isfinite(y).all()):
         raise ValueError(
@@ -135,7 +139,8 @@ def find_symmetries(X: Any, y: Any, feature_names: Sequence[str] | None = None) 
     names = [f"x{i + 1}" for i in range(X.shape[1])] if names is None else [str(name) for name in names]
     if len(names) != X.shape[1]:
         raise ValueError(f"feature_names={names} must have {X.shape[1]} names, one for each column.")
-    return [reduction.statement for reduction in reductions_of(X, y, names)]
+    target = "y" if target is None else str(target)
+    return [reduction.statement(target) for reduction in reductions_of(X, y, names)]
 
 
 def reductions_of(

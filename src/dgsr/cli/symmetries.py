@@ -1,0 +1,40 @@
+"""`dgsr symmetries`: which combinations of the columns of a table a target depends on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dgsr.cli.errors import input_errors
+from dgsr.cli.output import print_json, print_line, print_note
+
+
+def symmetries(
+    data: Annotated[
+        Path,
+        typer.Argument(
+            metavar="DATA.csv", help="Table whose first line names the columns; - reads standard input."
+        ),
+    ],
+    target: Annotated[str, typer.Option(help="Column that depends on the others.")],
+    columns: Annotated[
+        list[str] | None, typer.Option(help="Column to take as an input, instead of all. May be repeated.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print a JSON list of sentences.")] = False,
+) -> None:
+    """Say which combinations of columns a target depends on, before any formula is known."""
+    from dgsr.cli.tabular import read_table
+    from dgsr.search import find_symmetries
+
+    with input_errors():
+        table = read_table(data, target, columns or None)
+        for note in table.notes:
+            print_note(note)
+        statements = find_symmetries(table.X, table.y, table.feature_names, table.target)
+    if as_json:
+        print_json(statements)
+        return
+    for statement in statements or ["The rows show no symmetry."]:
+        print_line(statement)
