@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from dgsr.generator.generator import Generator
 
 # Steps before the first round, and programs of the generator that the first of them evaluates.
-_N_STEPS_BEFORE, _GLANCE = 4, 50
+_N_STEPS_BEFORE, _GLANCE = 5, 50
 # Share by which a round must lower the NMSE of a search among fewer columns, which finds the law soon or not
 # at all and so begins again earlier.
 _GAIN_OF_REDUCED = 0.5
@@ -268,7 +268,8 @@ class Search:
 
     def prepare(self, after_step: Callable[[], None]) -> None:
         """Do what comes before the rounds, and is not done yet; call `after_step` after what evaluates."""
-        steps = self.glance, self.compare_pairs, self.search_fewer_columns, self.solve_further
+        compare = self.compare_pairs, self.compare_scaled
+        steps = self.glance, *compare, self.search_fewer_columns, self.solve_further
         for step in steps[self._n_prepared :]:
             before = self.n_evaluations
             step()
@@ -289,22 +290,27 @@ class Search:
             self.record(nmse)
 
     def compare_pairs(self) -> None:
-        """Evaluate the best formulas of two terms, or one with a number inside, if constants are fitted."""
-        if not (self.config.look_up and self.evaluation.fits_constants) or self._should_stop():
+        """Evaluate the best formulas of two terms, where constants are fitted."""
+        if not self._should_stop():
+            self._compare(two_term_programs)
+
+    def compare_scaled(self) -> None:
+        """Evaluate the best formulas of one term with a number inside, if those of two are not exact."""
+        if self.stop_reason() is None:
+            self._compare(scaled_term_programs)
+
+    def _compare(self, best_programs: Callable[..., Population]) -> None:
+        if not (self.config.look_up and self.evaluation.fits_constants):
             return
-        n_tokens, n_constants = self._nothing.programs.tokens.shape[1], self.evaluation.n_constants
-        settings = self.data, self.library, self.grammar, self.evaluation.may_be_term
-        for best_programs in (two_term_programs, scaled_term_programs):
-            programs = best_programs(*settings).of_width(n_tokens, n_constants)
-            # The rest of the grammar is not looked at, for which a kernel would have to be compiled:
-            # evolution does not begin with these programs.
-            is_long = programs.lengths >= self.grammar.min_length
-            programs = programs[np.flatnonzero(is_long & self.evaluation.may_be_scaled(programs))]
-            nmse = self.evaluate(programs, len(programs))
-            if len(nmse):
-                self.record(nmse)
-            if self.stop_reason() is not None:
-                return
+        programs = best_programs(self.data, self.library, self.grammar, self.evaluation.may_be_term)
+        programs = programs.of_width(self._nothing.programs.tokens.shape[1], self.evaluation.n_constants)
+        # The rest of the grammar is not looked at, for which a kernel would have to be compiled: evolution
+        # does not begin with these programs.
+        is_usable = (programs.lengths >= self.grammar.min_length) & self.evaluation.may_be_scaled(programs)
+        programs = programs[np.flatnonzero(is_usable)]
+        nmse = self.evaluate(programs, len(programs))
+        if len(nmse):
+            self.record(nmse)
 
     def search_fewer_columns(self) -> None:
         """Search among the fewer columns that symmetries of the table leave, where constants are fitted."""
