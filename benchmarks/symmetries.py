@@ -20,7 +20,8 @@ import numpy as np
 from dgsr.expressions.evaluation import evaluate
 from dgsr.expressions.trees import Tree
 from dgsr.problems import Problem, load_set
-from dgsr.search.symmetries import Reduction, reductions_of
+from dgsr.search.reduction import Reduction
+from dgsr.search.symmetries import reductions_of
 
 NOISE = (0.0, 0.001, 0.01, 0.05)
 N_ROWS, N_POINTS = 200, 20

@@ -43,6 +43,13 @@ def pytest_xdist_setupnodes(config, specs):
             raise pytest.UsageError("The kernels could not be compiled; the traceback is above.")
 
 
+def pytest_collection_modifyitems(items):
+    """Leave tests in a browser, which a new machine seldom has, to the session of the slow ones."""
+    for item in items:
+        if "browser" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.slow)
+
+
 @pytest.fixture(scope="module")
 def benchmark():
     """A function that imports a program of benchmarks/ as it is started, beside its neighbours."""

@@ -378,6 +378,7 @@ def test_the_generator_of_the_fewest_variables_that_fits_is_found(shipped, libra
     assert find_generator(library) == found
 
 
+@pytest.mark.slow
 @pytest.mark.search
 def test_wider_data_get_the_widest_generator_that_reads_any_number_of_columns(tmp_path, monkeypatch):
     for name, n_variables in (("narrow", 2), ("wide", 3)):

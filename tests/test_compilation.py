@@ -84,6 +84,7 @@ def test_what_is_compiled_once_is_loaded_by_the_next_process(package, cache):
     assert call(package, NUMBA_CACHE_DIR=str(cache)) == [8.0, 1, []]
 
 
+@pytest.mark.slow
 def test_an_edit_of_what_a_kernel_calls_is_never_run_from_the_old_machine_code(package, cache):
     assert call(package, NUMBA_CACHE_DIR=str(cache)) == [8.0, 0, []]
     leaf = package / "leaf.py"
@@ -106,6 +107,7 @@ def test_damaged_files_are_compiled_anew(package, cache, file, damage):
     assert call(package, NUMBA_CACHE_DIR=str(cache)) == [8.0, 1, []]
 
 
+@pytest.mark.slow
 def test_without_a_folder_that_can_be_written_there_is_a_warning_and_compiling_in_memory(package, tmp_path):
     blocked = tmp_path / "file"
     blocked.write_text("")

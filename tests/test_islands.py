@@ -172,6 +172,7 @@ def advanced_once(**options):
         return search, search._in_processes(range(3), 1, send_search=True)
 
 
+@pytest.mark.slow
 def test_the_archive_holds_the_best_of_every_island():
     search, found = advanced_once()
     lowest = np.min([search.archive.nmse, *(state["archive"]["nmse"] for state in found)], axis=0)
@@ -273,6 +274,7 @@ def test_islands_that_did_not_begin_again_count_no_restarts():
     assert search.restarts.n == 0
 
 
+@pytest.mark.slow
 def test_the_decoder_of_the_best_island_goes_on():
     generator = tiny_generator("koza", max_length=30)
     settings = {"generator": generator, "look_up": False, "patience": 0}

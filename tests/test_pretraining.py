@@ -109,6 +109,7 @@ def answers_after_training(assign=None, steps=150, k=40, seed=0, wrong_latents=F
     return log_probs.programs.exp().ravel().numpy()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow)])
 def test_vanilla_policy_gradient_learns_to_answer_each_data_set_its_own(seed):
     assert answers_after_training(seed=seed).min() > 0.8

@@ -159,6 +159,7 @@ def trained():
     return SimpleNamespace(losses=losses, first=first, last=last, changed=changed, generator=generator)
 
 
+@pytest.mark.slow
 def test_training_lowers_the_nats_of_decoder_and_guide(trained):
     assert np.mean(trained.losses[-10:]) < 0.75 * np.mean(trained.losses[:3])
     assert trained.last["guide_nats_right"] < 0.75 * trained.first["guide_nats_right"]
@@ -343,6 +344,7 @@ def lines_of(svg):
 TITLES = ["nats of the true program", "share found in the first samples", "nats of the parent-child pairs"]
 
 
+@pytest.mark.slow
 def test_the_curves_of_a_guide_stand_beside_those_of_the_decoder(tmp_path, monkeypatch):
     monkeypatch.setattr("dgsr.pretraining.run.to_svg", to_svg)
     run(tmp_path)

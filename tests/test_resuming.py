@@ -81,7 +81,10 @@ SETTINGS = {
         **{"library": "koza", "look_up": False, "generator": "tiny", "refine": True, "n_jobs": 2}
     },
 }
-LONG = ("exact search", "constants", "three passes", "refined decoder")
+LONG = (
+    *("exact search", "constants", "three passes", "refined decoder"),
+    *("islands", "islands with refined decoders"),
+)
 
 
 @pytest.mark.parametrize("n_rounds", [1, pytest.param(5, marks=SLOW)])

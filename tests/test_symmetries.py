@@ -14,8 +14,9 @@ from dgsr.expressions import Expression, get_library
 from dgsr.expressions.syntax import to_text
 from dgsr.population import Population
 from dgsr.search.reduced import lifted
+from dgsr.search.reduction import Reduction
 from dgsr.search.surrogate import fit_surrogate
-from dgsr.search.symmetries import Reduction, reductions_of
+from dgsr.search.symmetries import reductions_of
 
 pytestmark = pytest.mark.search
 
@@ -122,6 +123,20 @@ def test_where_there_is_no_symmetry_none_is_found():
 def test_a_column_that_does_not_count_goes():
     X = table(120, 3)
     assert find_symmetries(X, np.exp(X[:, 0]) + np.log(X[:, 1]) * X[:, 0]) == ["y depends on x1 and x2 alone"]
+
+
+def test_constant_columns_copies_and_values_of_any_size_are_no_error():
+    X = table(100, 3)
+    y = X[:, 0] * np.exp(X[:, 1] - X[:, 2])
+    said = ["y/x1 depends on x2 - x3 alone"]
+    assert find_symmetries(np.column_stack([X, np.ones(100), X[:, 1]]), y) == said
+    assert find_symmetries(np.repeat(X[:20], 5, axis=0), np.repeat(y[:20], 5)) == said
+    assert find_symmetries(X - 2.0, (X[:, 0] - 2.0) * np.exp(X[:, 1] - X[:, 2])) == said
+    for size in (1e-200, 1e200):
+        find_symmetries(size * X, y)
+        find_symmetries(X, size * y)
+    find_symmetries(X, np.ones(100))
+    find_symmetries(X[:1], y[:1])
 
 
 @pytest.mark.parametrize(

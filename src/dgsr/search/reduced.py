@@ -12,7 +12,8 @@ from dgsr.expressions.programs import to_program
 from dgsr.expressions.trees import Tree
 from dgsr.finishing.merging import merge
 from dgsr.population import DataSet, Population
-from dgsr.search.symmetries import Reduction, reductions_of
+from dgsr.search.reduction import Reduction
+from dgsr.search.symmetries import reductions_of
 from dgsr.search.terms import Term, population_of
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ network; Buckingham, Physical Review 4, 345, 1914.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
@@ -23,8 +23,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dgsr.expressions.syntax import to_text
-from dgsr.expressions.trees import Tree, map_leaves
+from dgsr.preprocessing import idle_columns
+from dgsr.search.reduction import Reduction, scaled, with_sum, without
 from dgsr.search.surrogate import Surrogate, fit_surrogate
 
 #: Most columns that are looked at, and fewest rows for each.
@@ -54,44 +54,6 @@ _LEAST_DIVISOR = 1e-6
 # Least standard deviation of a column or of the target, relative to its size.
 _LEAST_VARIED = 1e-9
 
-Monomial = Mapping[Tree, Fraction]
-
-
-@dataclass(frozen=True, eq=False)
-class Reduction:
-    """A table of fewer columns, and how a formula of them is one of the old columns.
-
-    Parameters
-    ----------
-    columns : tuple of Monomial
-        Products of powers of old columns and of their sums and differences.
-    factor : Monomial
-        What the old target is divided by.
-    X, y : ndarray of shape (n_rows, n_columns) and (n_rows,)
-        The new columns and the new target.
-    is_exact : bool
-        Whether the smooth function through the rows takes them to have no noise.
-    """
-
-    columns: tuple[Monomial, ...]
-    factor: Monomial
-    X: np.ndarray
-    y: np.ndarray
-    is_exact: bool = False
-
-    def statement(self, target: str) -> str:
-        """Return what the reduction says of a target of that name."""
-        columns = [to_text(_product(column)) for column in self.columns]
-        listed = " and ".join([", ".join(columns[:-1]), columns[-1]] if len(columns) > 1 else columns)
-        whole = _product({target: Fraction(1), **{atom: -power for atom, power in self.factor.items()}})
-        return f"{to_text(whole)} depends on {listed} alone"
-
-    def lifted(self, tree: Tree) -> Tree:
-        """Return a formula of the old columns from the tree of one of the new columns, x1 and so on."""
-        terms = {f"x{i + 1}": _product(column) for i, column in enumerate(self.columns)}
-        inner = map_leaves(tree, lambda leaf: terms.get(leaf, leaf) if isinstance(leaf, str) else leaf)
-        return ("mul", _product(self.factor), inner) if self.factor else inner
-
 
 def find_symmetries(
     X: Any, y: Any, feature_names: Sequence[str] | None = None, target_name: str | None = None
@@ -103,7 +65,8 @@ def find_symmetries(
     Parameters
     ----------
     X : array-like of shape (n_rows, n_columns)
-        From 2 to 12 columns, with at least 5 rows for each; of more than 400 rows as many are used.
+        From 2 to 12 columns, with at least 5 rows for each; of more than 400 rows as many are used. Constant
+        columns and copies of others are left out.
     y : array-like of shape (n_rows,)
     feature_names : sequence of str, optional
         By default those of a data frame, else x1 and so on.
@@ -140,7 +103,11 @@ def find_symmetries(
     if len(names) != X.shape[1]:
         raise ValueError(f"feature_names={names} must have {X.shape[1]} names, one for each column.")
     target = "y" if target is None else str(target)
-    return [reduction.statement(target) for reduction in reductions_of(X, y, names)]
+    left_out = idle_columns(X.T, range(X.shape[1]), with_constants=True) if len(X) else ()
+    used = [i for i in range(X.shape[1]) if i not in left_out]
+    with np.errstate(all="ignore"):
+        found = reductions_of(X[:, used], y, [names[i] for i in used])
+    return [reduction.statement(target) for reduction in found]
 
 
 def reductions_of(
@@ -291,16 +258,16 @@ def _steps(state: _State, rows: np.ndarray) -> Iterator[_Step]:
     sizes = _rms(changes) / max(state.target.std(), 1e-300)
     for i in range(n_columns):
         if sizes[i] < state.allowed:
-            yield _Step(False, 0, float(sizes[i]), f"idle {i}", partial(_without, reduction, i))
+            yield _Step(False, 0, float(sizes[i]), f"idle {i}", partial(without, reduction, i))
     slopes = _rms(state.gradient)
     for i, j in combinations(range(n_columns), 2):
-        if min(slopes[i], slopes[j]) < _ALIKE * max(slopes[i], slopes[j]):
+        if min(slopes[i], slopes[j]) <= _ALIKE * max(slopes[i], slopes[j]):
             continue
         for sign in (-1, 1):  # y depends on x_i + sign x_j
             broken = float(_rms(state.gradient[:, i] - sign * state.gradient[:, j]))
             broken /= float(slopes[i] + slopes[j])
             if broken < state.allowed:
-                taken = partial(_with_sum, reduction, i, j, sign)
+                taken = partial(with_sum, reduction, i, j, sign)
                 yield _Step(False, 2, broken, f"sum {i} {j} {sign}", taken)
     yield from _scalings(state, X)
 
@@ -328,7 +295,7 @@ def _scalings(state: _State, X: np.ndarray) -> Iterator[_Step]:
                     continue
                 pivot, powers, factor = exponents
                 lengthens = size > 2 or (size == 2 and factor != 0)
-                taken = partial(_scaled, state.reduction, columns, pivot, powers, factor)
+                taken = partial(scaled, state.reduction, columns, pivot, powers, factor)
                 yield _Step(lengthens, size, broken, f"scale {columns} {powers} {factor}", taken)
 
 
@@ -365,67 +332,6 @@ def _nearest(ratio: float, error: float) -> Fraction | None:
         if abs(float(near) - ratio) <= allowed and abs(near) <= _MOST_EXPONENT:
             return near
     return None
-
-
-def _without(reduction: Reduction, i: int) -> Reduction:
-    """Return a table without a column."""
-    columns = reduction.columns[:i] + reduction.columns[i + 1 :]
-    return replace(reduction, columns=columns, X=np.delete(reduction.X, i, axis=1))
-
-
-def _with_sum(reduction: Reduction, i: int, j: int, sign: int) -> Reduction:
-    """Return a table with the sum of two columns, or their difference, in place of both."""
-    X, columns = reduction.X.copy(), list(reduction.columns)
-    X[:, i] += sign * X[:, j]
-    whole = "add" if sign > 0 else "sub"
-    columns[i] = {(whole, _product(columns[i]), _product(columns[j])): Fraction(1)}
-    return _without(replace(reduction, columns=tuple(columns), X=X), j)
-
-
-def _scaled(
-    reduction: Reduction,
-    columns: tuple[int, ...],
-    pivot: int,
-    powers: tuple[Fraction, ...],
-    factor: Fraction,
-) -> Reduction:
-    """Return a table with columns and target divided by powers of one of the columns, which goes."""
-    X, terms, at = reduction.X.copy(), list(reduction.columns), columns[pivot]
-    divisor = reduction.X[:, at]
-    for i, power in zip(columns, powers):
-        if i != at:
-            X[:, i] *= divisor ** float(-power)
-            terms[i] = _times(terms[i], terms[at], -power)
-    return _without(
-        Reduction(
-            tuple(terms),
-            _times(reduction.factor, terms[at], factor),
-            X,
-            reduction.y * divisor ** float(-factor),
-        ),
-        at,
-    )
-
-
-def _times(monomial: Monomial, other: Monomial, power: Fraction) -> Monomial:
-    """Return one product of powers times a power of another."""
-    powers = {atom: monomial.get(atom, 0) + power * other.get(atom, 0) for atom in {**monomial, **other}}
-    return {atom: Fraction(power) for atom, power in powers.items() if power != 0}
-
-
-def _product(monomial: Monomial) -> Tree:
-    """Return the tree of a product of powers."""
-    above: Tree = None
-    below: Tree = None
-    for atom, power in monomial.items():
-        size = abs(power)
-        term = atom if size == 1 else ("pow", atom, int(size) if size.denominator == 1 else size)
-        if power > 0:
-            above = term if above is None else ("mul", above, term)
-        else:
-            below = term if below is None else ("mul", below, term)
-    above = 1 if above is None else above
-    return above if below is None else ("div", above, below)
 
 
 def _rms(values: np.ndarray) -> np.ndarray:

@@ -1,0 +1,112 @@
+"""Tables of fewer columns, which are products of powers of the old ones and of their sums and differences."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+import numpy as np
+
+from dgsr.expressions.syntax import to_text
+from dgsr.expressions.trees import Tree, map_leaves
+
+#: Expressions and their exponents.
+Monomial = Mapping[Tree, Fraction]
+
+
+@dataclass(frozen=True, eq=False)
+class Reduction:
+    """A table of fewer columns, and how a formula of them is one of the old columns.
+
+    Parameters
+    ----------
+    columns : tuple of Monomial
+        Products of powers of old columns and of their sums and differences.
+    factor : Monomial
+        What the old target is divided by.
+    X, y : ndarray of shape (n_rows, n_columns) and (n_rows,)
+        The new columns and the new target.
+    is_exact : bool
+        Whether the smooth function through the rows takes them to have no noise.
+    """
+
+    columns: tuple[Monomial, ...]
+    factor: Monomial
+    X: np.ndarray
+    y: np.ndarray
+    is_exact: bool = False
+
+    def statement(self, target: str) -> str:
+        """Return what the reduction says of a target of that name."""
+        columns = [to_text(_product(column)) for column in self.columns]
+        listed = " and ".join([", ".join(columns[:-1]), columns[-1]] if len(columns) > 1 else columns)
+        whole = _product({target: Fraction(1), **{atom: -power for atom, power in self.factor.items()}})
+        return f"{to_text(whole)} depends on {listed} alone"
+
+    def lifted(self, tree: Tree) -> Tree:
+        """Return a formula of the old columns from the tree of one of the new columns, x1 and so on."""
+        terms = {f"x{i + 1}": _product(column) for i, column in enumerate(self.columns)}
+        inner = map_leaves(tree, lambda leaf: terms.get(leaf, leaf) if isinstance(leaf, str) else leaf)
+        return ("mul", _product(self.factor), inner) if self.factor else inner
+
+
+def without(reduction: Reduction, i: int) -> Reduction:
+    """Return a table without a column."""
+    columns = reduction.columns[:i] + reduction.columns[i + 1 :]
+    return replace(reduction, columns=columns, X=np.delete(reduction.X, i, axis=1))
+
+
+def with_sum(reduction: Reduction, i: int, j: int, sign: int) -> Reduction:
+    """Return a table with the sum of two columns, or their difference, in place of both."""
+    X, columns = reduction.X.copy(), list(reduction.columns)
+    X[:, i] += sign * X[:, j]
+    whole = "add" if sign > 0 else "sub"
+    columns[i] = {(whole, _product(columns[i]), _product(columns[j])): Fraction(1)}
+    return without(replace(reduction, columns=tuple(columns), X=X), j)
+
+
+def scaled(
+    reduction: Reduction,
+    columns: tuple[int, ...],
+    pivot: int,
+    powers: tuple[Fraction, ...],
+    factor: Fraction,
+) -> Reduction:
+    """Return a table with columns and target divided by powers of one of the columns, which goes."""
+    X, terms, at = reduction.X.copy(), list(reduction.columns), columns[pivot]
+    divisor = reduction.X[:, at]
+    for i, power in zip(columns, powers):
+        if i != at:
+            X[:, i] *= divisor ** float(-power)
+            terms[i] = _times(terms[i], terms[at], -power)
+    return without(
+        Reduction(
+            tuple(terms),
+            _times(reduction.factor, terms[at], factor),
+            X,
+            reduction.y * divisor ** float(-factor),
+        ),
+        at,
+    )
+
+
+def _times(monomial: Monomial, other: Monomial, power: Fraction) -> Monomial:
+    """Return one product of powers times a power of another."""
+    powers = {atom: monomial.get(atom, 0) + power * other.get(atom, 0) for atom in {**monomial, **other}}
+    return {atom: Fraction(power) for atom, power in powers.items() if power != 0}
+
+
+def _product(monomial: Monomial) -> Tree:
+    """Return the tree of a product of powers."""
+    above: Tree = None
+    below: Tree = None
+    for atom, power in monomial.items():
+        size = abs(power)
+        term = atom if size == 1 else ("pow", atom, int(size) if size.denominator == 1 else size)
+        if power > 0:
+            above = term if above is None else ("mul", above, term)
+        else:
+            below = term if below is None else ("mul", below, term)
+    above = 1 if above is None else above
+    return above if below is None else ("div", above, below)
