@@ -136,19 +136,19 @@ CONTROLS: dict[str, Control] = {
 
 
 class ControlRegressor(DGSRRegressor):
-    """`DGSRRegressor` with a control in place of its generator, which `control_` names."""
+    """`DGSRRegressor` with a control in place of its generator, which `_control` names."""
 
-    control_: str
+    _control: str
 
     def _resolve_generator(self, constraints: Constraints, seed: int) -> Generator | None:
         generator = super()._resolve_generator(constraints, seed)
         if generator is None:
             return None
-        return CONTROLS[self.control_](generator, self.library_.n_variables, seed)
+        return CONTROLS[self._control](generator, self.library_.n_variables, seed)
 
 
 def control_regressor(control: str, **parameters) -> ControlRegressor:
     """Return an unfitted regressor with a control of `CONTROLS`."""
     regressor = ControlRegressor(**parameters)
-    regressor.control_ = control
+    regressor._control = control
     return regressor
