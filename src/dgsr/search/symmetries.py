@@ -202,7 +202,10 @@ class _State:
         surrogate = fit_surrogate(U, target, near)
         if surrogate is None:
             return None
-        return cls(reduction, view, surrogate, surrogate.gradient / np.where(is_log, X, 1.0), target)
+        gradient = surrogate.gradient / np.where(is_log, X, 1.0)
+        if not np.isfinite(gradient).all():
+            return None
+        return cls(reduction, view, surrogate, gradient, target)
 
     @property
     def error(self) -> float:
@@ -309,6 +312,8 @@ def _exponents(
         if np.abs(column).min() <= _LEAST_DIVISOR * np.abs(column).max():
             continue
         ratios = vector / vector[pivot]
+        if not np.isfinite(ratios).all():
+            continue
         near = [_nearest(ratio, error) for ratio in ratios]
         if any(ratio is None for ratio in near):
             continue
