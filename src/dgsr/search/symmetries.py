@@ -22,6 +22,7 @@ from itertools import combinations
 from typing import Any, NamedTuple
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from dgsr.preprocessing import idle_columns
 from dgsr.search.reduction import Reduction, scaled, with_sum, without
@@ -105,7 +106,7 @@ def find_symmetries(
     target = "y" if target is None else str(target)
     left_out = idle_columns(X.T, range(X.shape[1]), with_constants=True) if len(X) else ()
     used = [i for i in range(X.shape[1]) if i not in left_out]
-    with np.errstate(all="ignore"):
+    with np.errstate(all="ignore"), threadpool_limits(1, user_api="blas"):
         found = reductions_of(X[:, used], y, [names[i] for i in used])
     return [reduction.statement(target) for reduction in found]
 
