@@ -13,6 +13,9 @@ from __future__ import annotations
 import argparse
 import json
 import time
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -28,40 +31,28 @@ N_ROWS, N_POINTS = 200, 20
 _STEP, _TOLERANCE = 1e-5, 1e-4
 
 
-def gradients(tree: Tree, points: np.ndarray) -> np.ndarray:
-    """Return the gradients of a formula of x1, x2, ... at points, shape (n_points, n_columns)."""
+def values(tree: Tree, X: np.ndarray) -> np.ndarray:
+    """Return the values of a formula of x1, x2, ..., shape (n_rows,)."""
+    return np.broadcast_to(evaluate(tree, {f"x{i + 1}": column for i, column in enumerate(X.T)}), len(X))
 
-    def values(X: np.ndarray) -> np.ndarray:
-        found = evaluate(tree, {f"x{i + 1}": column for i, column in enumerate(X.T)})
-        return np.broadcast_to(found, len(X))
 
-    found = np.empty_like(points)
-    for i in range(points.shape[1]):
-        step = np.zeros(points.shape[1])
-        step[i] = _STEP
-        found[:, i] = (values(points + step) - values(points - step)) / (2.0 * _STEP)
-    return found
+def gradients(function: Callable[[np.ndarray], np.ndarray], points: np.ndarray) -> np.ndarray:
+    """Return the gradients of a function of rows at points, shape (n_points, n_columns)."""
+    steps = _STEP * np.eye(points.shape[1])
+    return np.column_stack(
+        [(function(points + step) - function(points - step)) / (2.0 * _STEP) for step in steps]
+    )
 
 
 def holds(reduction: Reduction, problem: Problem, points: np.ndarray) -> bool:
     """Return whether the law is a factor times a function of the combinations of columns."""
-    columns = [Reduction((column,), {}, points, points[:, 0]).lifted("x1") for column in reduction.columns]
-    factor = Reduction((), reduction.factor, points, points[:, 0]).lifted(1)
-
-    def left(X: np.ndarray) -> np.ndarray:
-        variables = {f"x{i + 1}": column for i, column in enumerate(X.T)}
-        return problem.target(X) / evaluate(factor, variables)
-
-    own = np.empty_like(points)
-    for i in range(points.shape[1]):
-        step = np.zeros(points.shape[1])
-        step[i] = _STEP
-        own[:, i] = (left(points + step) - left(points - step)) / (2.0 * _STEP)
-    parts = [gradients(column, points) for column in columns]
-    for at, gradient in enumerate(own):
-        basis = np.column_stack([part[at] for part in parts])
-        basis = basis / np.linalg.norm(basis, axis=0)
-        rest = gradient - basis @ np.linalg.lstsq(basis, gradient, rcond=None)[0]
+    factor = replace(reduction, columns=()).lifted(1)
+    columns = [replace(reduction, factor={}).lifted(f"x{i + 1}") for i in range(len(reduction.columns))]
+    own = gradients(lambda X: problem.target(X) / values(factor, X), points)
+    parts = [gradients(partial(values, column), points) for column in columns]
+    for gradient, *basis in zip(own, *parts):
+        directions = np.column_stack([part / np.linalg.norm(part) for part in basis])
+        rest = gradient - directions @ np.linalg.lstsq(directions, gradient, rcond=None)[0]
         if np.linalg.norm(rest) > _TOLERANCE * max(np.linalg.norm(gradient), 1e-6):
             return False
     return True

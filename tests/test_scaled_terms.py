@@ -10,6 +10,7 @@ from dgsr.expressions.constraints import Constraints
 from dgsr.expressions.evaluation import evaluate
 from dgsr.population import DataSet
 from dgsr.search import Search, SearchConfig
+from dgsr.search.looking_up import compare_scaled
 from dgsr.search.scaled_terms import scaled_term_programs
 
 LAWS = {
@@ -32,7 +33,7 @@ def search_of(X, y, library="physics", **settings):
 def test_laws_with_a_number_inside_are_exact_before_anything_evolves(law):
     X = np.random.default_rng(0).uniform(0.5, 2.0, (60, 3))
     search = search_of(X, LAWS[law](X.T))
-    search.compare_scaled()
+    compare_scaled(search)
     assert search.archive.best_nmse() <= 1e-18
     assert search.n_evaluations <= 75
 
@@ -43,7 +44,7 @@ def test_noise_does_not_hide_them(law):
     y = LAWS[law](X.T)
     noisy = y + 0.02 * y.std() * np.random.default_rng(1).normal(size=100)
     search = search_of(X, noisy)
-    search.compare_scaled()
+    compare_scaled(search)
     assert search.archive.best_nmse() < 1.2 * 0.02**2
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -33,7 +33,7 @@ def search_reduced(search: Search) -> None:
     limits = budget.max_evaluations, budget.max_time
     until = search.seconds + _LOOKING * (budget.max_time - search.seconds)
     columns = [i for i in range(search.library.n_variables) if i not in constraints.forbidden_columns]
-    tables = list(_reduced_tables(search.data, columns, lambda: search.seconds > until))
+    tables = _reduced_tables(search.data, columns, lambda: search.seconds > until)
     for share, (reduction, data) in zip(_SEARCHING[-len(tables) :], tables):
         if search.stop_reason() is not None:
             return
@@ -47,8 +47,8 @@ def search_reduced(search: Search) -> None:
 
 def _reduced_tables(
     data: DataSet, columns: list[int], is_over: Callable[[], bool]
-) -> Iterator[tuple[Reduction, DataSet]]:
-    """Yield tables of fewer columns that tell the target as well, and their data.
+) -> list[tuple[Reduction, DataSet]]:
+    """Return tables of fewer columns that tell the target as well, and their data.
 
     Parameters
     ----------
@@ -60,6 +60,7 @@ def _reduced_tables(
     """
     rows = np.flatnonzero(data.is_usual & (data.weights > 0.0))
     X, y = data.columns[columns][:, rows].T, data.y[rows]
+    tables = []
     for reduction in reductions_of(X, y, [f"x{i + 1}" for i in columns], is_over):
         with np.errstate(all="ignore"):
             factor = y / reduction.y
@@ -68,7 +69,8 @@ def _reduced_tables(
             # Noise of the old target is that of the new one times its factor.
             weights = data.weights[rows] * (1.0 if reduction.is_exact else factor**2)
             new = DataSet.from_arrays(reduction.X, reduction.y, weights, data.counts[rows])
-            yield reduction, new._replace(n_effective=data.n_effective)
+            tables.append((reduction, new._replace(n_effective=data.n_effective)))
+    return tables
 
 
 def lifted(found: Population, reduction: Reduction, library: Library) -> Population:

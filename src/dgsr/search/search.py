@@ -21,6 +21,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -38,17 +39,15 @@ from dgsr.search.config import SearchConfig
 from dgsr.search.evaluation import evaluation_of
 from dgsr.search.guidance import Guidance
 from dgsr.search.longer import longer_formulas
-from dgsr.search.reduced import search_reduced
+from dgsr.search.looking_up import LOOKS
 from dgsr.search.restarts import Restarts
-from dgsr.search.scaled_terms import scaled_term_programs
 from dgsr.search.scored import Scored
-from dgsr.search.two_terms import two_term_programs
 
 if TYPE_CHECKING:
     from dgsr.generator.generator import Generator
 
 # Steps before the first round, and programs of the generator that the first of them evaluates.
-_N_STEPS_BEFORE, _GLANCE = 5, 50
+_N_STEPS_BEFORE, _GLANCE = len(LOOKS) + 2, 50
 # Share by which a round must lower the NMSE of a search among fewer columns, which finds the law soon or not
 # at all and so begins again earlier.
 _GAIN_OF_REDUCED = 0.5
@@ -268,8 +267,8 @@ class Search:
 
     def prepare(self, after_step: Callable[[], None]) -> None:
         """Do what comes before the rounds, and is not done yet; call `after_step` after what evaluates."""
-        compare = self.compare_pairs, self.compare_scaled
-        steps = self.glance, *compare, self.search_fewer_columns, self.solve_further
+        steps: list[Callable[[], None]] = [self.glance, *(partial(look, self) for look in LOOKS)]
+        steps.append(self.solve_further)
         for step in steps[self._n_prepared :]:
             before = self.n_evaluations
             step()
@@ -289,38 +288,6 @@ class Search:
         if len(nmse):
             self.record(nmse)
 
-    def compare_pairs(self) -> None:
-        """Evaluate the best formulas of two terms, where constants are fitted."""
-        if not self._should_stop():
-            self._compare(two_term_programs)
-
-    def compare_scaled(self) -> None:
-        """Evaluate the best formulas of one term with a number inside, if those of two are not exact."""
-        if self.stop_reason() is None:
-            self._compare(scaled_term_programs)
-
-    def _compare(self, best_programs: Callable[..., Population]) -> None:
-        if not (self.config.look_up and self.evaluation.fits_constants):
-            return
-        programs = best_programs(self.data, self.library, self.grammar, self.evaluation.may_be_term)
-        programs = programs.of_width(self._nothing.programs.tokens.shape[1], self.evaluation.n_constants)
-        # The rest of the grammar is not looked at, for which a kernel would have to be compiled: evolution
-        # does not begin with these programs.
-        is_usable = (programs.lengths >= self.grammar.min_length) & self.evaluation.may_be_scaled(programs)
-        programs = programs[np.flatnonzero(is_usable)]
-        nmse = self.evaluate(programs, len(programs))
-        if len(nmse):
-            self.record(nmse)
-
-    def search_fewer_columns(self) -> None:
-        """Search among the fewer columns that symmetries of the table leave, where constants are fitted."""
-        is_asked = self.config.look_up and self.config.symmetries and self.evaluation.fits_constants
-        if is_asked and self.stop_reason() is None:
-            before = self.n_evaluations
-            search_reduced(self)
-            if self.n_evaluations > before:
-                self.record(np.array([self.archive.best_nmse()]))
-
     def of_other_columns(self, data: DataSet) -> Population:
         """Return the front of a search among other columns, which spends the budget of this one."""
         constraints, generator, engine, seed = self._arguments
@@ -333,8 +300,8 @@ class Search:
 
     def enter(self, programs: Population) -> None:
         """Enter programs of another search into the archive, with their constants fitted."""
-        widths = self.archive.tokens.shape[1], self.archive.constants.shape[1]
-        self.evaluation.enter(self._kept(programs.of_width(*widths)))
+        programs = programs.of_width(self.archive.tokens.shape[1], self.archive.constants.shape[1])
+        self.evaluation.enter(programs[np.flatnonzero(self.evaluation.may_be_kept(programs))])
 
     def solve_further(self) -> None:
         """Solve for the law at the solver's next stage, in a million subprograms, if there is time.
@@ -443,10 +410,6 @@ class Search:
             if self._law is not None:  # of data that may have been others
                 self.evaluate(self._law)
             self.record(evaluated.nmse)
-
-    def _kept(self, programs: Population) -> Population:
-        """Return the programs that may be kept."""
-        return programs[np.flatnonzero(self.evaluation.may_be_kept(programs))]
 
 
 def run(search: Search, callback: Callable[[Search], None] | None = None) -> str:

@@ -1,0 +1,63 @@
+"""What is looked up before the rounds of a search with constants, where ``look_up`` asks for it.
+
+Laws of two simple terms and of one with a number inside are compared exhaustively, and a search of its own
+looks among the fewer columns that symmetries of the table leave. Each look is left out once a fit is exact.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from dgsr.population import Population
+from dgsr.search.reduced import search_reduced
+from dgsr.search.scaled_terms import scaled_term_programs
+from dgsr.search.two_terms import two_term_programs
+
+if TYPE_CHECKING:
+    from dgsr.search.search import Search
+
+
+def compare_pairs(search: Search) -> None:
+    """Evaluate the best formulas of two terms; they are compared after an exact fit, too, if it is long."""
+    if _is_asked(search) and search.budget.spent() is None:
+        _compare(search, two_term_programs)
+
+
+def compare_scaled(search: Search) -> None:
+    """Evaluate the best formulas of one term with a number inside."""
+    if _is_asked(search) and search.stop_reason() is None:
+        _compare(search, scaled_term_programs)
+
+
+def search_fewer_columns(search: Search) -> None:
+    """Search among the fewer columns that symmetries of the table leave."""
+    if _is_asked(search) and search.config.symmetries and search.stop_reason() is None:
+        before = search.n_evaluations
+        search_reduced(search)
+        if search.n_evaluations > before:
+            search.record(np.array([search.archive.best_nmse()]))
+
+
+#: The looks, in their order.
+LOOKS: tuple[Callable[[Search], None], ...] = (compare_pairs, compare_scaled, search_fewer_columns)
+
+
+def _is_asked(search: Search) -> bool:
+    return search.config.look_up and search.evaluation.fits_constants
+
+
+def _compare(search: Search, best_programs: Callable[..., Population]) -> None:
+    """Evaluate the programs that an exhaustive comparison returns."""
+    grammar, evaluation = search.grammar, search.evaluation
+    programs = best_programs(search.data, search.library, grammar, evaluation.may_be_term)
+    programs = programs.of_width(grammar.max_length, evaluation.n_constants)
+    # The rest of the grammar is not looked at, for which a kernel would have to be compiled: evolution does
+    # not begin with these programs.
+    is_usable = (programs.lengths >= grammar.min_length) & evaluation.may_be_scaled(programs)
+    programs = programs[np.flatnonzero(is_usable)]
+    nmse = search.evaluate(programs, len(programs))
+    if len(nmse):
+        search.record(nmse)
