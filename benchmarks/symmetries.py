@@ -19,6 +19,7 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from dgsr.expressions.evaluation import evaluate
 from dgsr.expressions.trees import Tree
@@ -77,7 +78,8 @@ def main() -> None:
             X, y = data.X_train[at], data.y_train[at]
             y = y + noise * y.std() * random.normal(size=len(y))
             begun = time.perf_counter()
-            found = reductions_of(X, y, [f"x{i + 1}" for i in range(X.shape[1])])
+            with threadpool_limits(1, user_api="blas"):  # as in a search
+                found = reductions_of(X, y, [f"x{i + 1}" for i in range(X.shape[1])])
             seconds += time.perf_counter() - begun
             counts["columns"] += X.shape[1]
             counts["columns left"] += found[-1].X.shape[1] if found else X.shape[1]
