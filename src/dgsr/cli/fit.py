@@ -266,6 +266,9 @@ def result_of(regressor: DGSRRegressor, target: str) -> dict[str, Any]:
         "target": target,
         "formula": regressor.expression_.text,
         "constants": front.candidate_of(regressor.expression_).constants_text(),
+        "common_forms": [
+            {"name": name, "column": column} for name, column in regressor.expression_.common_forms
+        ],
         "pareto_front": [
             {
                 "complexity": int(candidate.complexity),
@@ -332,6 +335,8 @@ def print_result(regressor: DGSRRegressor, result: dict[str, Any]) -> None:
     print_line(f"{result['target']} = {result['formula']}")
     if result["constants"]:
         print_line(f"constants, with standard errors: {result['constants']}")
+    for form in result["common_forms"]:
+        print_line(f"in {form['column']} it has a form known as: {form['name']}")
     if "test" in result:
         print_line(_test_line(result["test"]))
     seed = "" if result["random_state"] is None else f", random state {result['random_state']}"

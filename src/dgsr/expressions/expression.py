@@ -11,6 +11,7 @@ import numpy as np
 
 from dgsr.expressions import syntax
 from dgsr.expressions.c_export import to_c
+from dgsr.expressions.common_forms import outermost_named
 from dgsr.expressions.evaluation import Functions, evaluate_strictly
 from dgsr.expressions.library import Library
 from dgsr.expressions.programs import from_program, places_of_constants, to_program
@@ -158,6 +159,22 @@ class Expression:
     def complexity(self) -> int:
         """C(f) of the paper, appendix "Evaluation Metrics": the sum of the tokens' complexities."""
         return int(self.library.table.complexity[self.tokens].sum())
+
+    @property
+    def common_forms(self) -> tuple[tuple[str, str], ...]:
+        """Names of the common forms of single columns that the formula has, each with its column.
+
+        ``12.3*S/(6.7 + S)`` has the form of Michaelis and Menten; see `dgsr.expressions.common_forms`. A part
+        of a part that has one is not looked at.
+        """
+        if not self.library.has_constants:
+            return ()
+        named = dict(zip(_default_names(self.library), self.feature_names))
+        return tuple(
+            (part.form.name, named[self.library.tokens[part.column].name])
+            for part in outermost_named(self.library, self.tokens.tolist(), self.constants.tolist())
+            if part.form.name
+        )
 
     @cached_property
     def tree(self) -> Tree:

@@ -8,6 +8,7 @@ from importlib import resources
 
 import numpy as np
 
+from dgsr.expressions.common_forms import named_parts
 from dgsr.expressions.constraints import Constraints, Grammar
 from dgsr.expressions.expression import Expression
 from dgsr.expressions.library import Library
@@ -17,6 +18,10 @@ from dgsr.kernels.pair_counts import pair_sums
 # Share of the counts of the prior in the weights of libraries with constants.
 _COUNTED = 0.5
 _BITS_OF_DIGIT = float(np.log2(10.0))
+# That a formula is named by its common form, as every fourth is, and whether it has an offset.
+_BITS_OF_NAMING = 3.0
+# The size of a number of such a formula, besides its digits.
+_BITS_OF_SIZE = 1.0
 # What a constant costs whose digits are not known yet: two of them.
 _BITS_OF_CONSTANT = 7.0
 
@@ -26,9 +31,11 @@ def description_length(expression: Expression) -> float:
 
     The structure takes -log2(p) bits for every token, where p is the share that the token has under its
     parent in the equations of the prior, times its complexity over its usual one
-    (`Library.with_complexities`), and a number as many digits as `dgsr.expressions.simple_numbers`
-    says: 1 takes none, 0.25 and 1/3 take few, 0.2537 takes four. A number alone has no structure, so that it
-    takes fewer bits than any column: that there is no relation needs no evidence.
+    (`Library.with_complexities`). A formula that has a common form of one column
+    (`dgsr.expressions.common_forms`) takes the bits of naming form and column, where these are fewer. A
+    number takes as many digits as `dgsr.expressions.simple_numbers` says: 1 takes none, 0.25 and 1/3 take
+    few, 0.2537 takes four. A number alone has no structure, so that it takes fewer bits than any column: that
+    there is no relation needs no evidence.
 
     Examples
     --------
@@ -45,11 +52,24 @@ def description_length(expression: Expression) -> float:
     Rissanen, 1978 (minimum description length).
     """
     digits = _BITS_OF_DIGIT * sum(max(cost(value), 0.0) for value in expression.constants.tolist())
-    tokens = np.asarray(expression.tokens, dtype=np.int64)[None]
-    if len(expression.constants) == tokens.shape[1]:
+    if len(expression.constants) == len(expression.tokens):
         return float(digits)
-    structure = structure_bits(expression.library, tokens, np.array([tokens.shape[1]]))[0]
-    return float(structure - _BITS_OF_CONSTANT * len(expression.constants) + digits)
+    return _bits_of_structure(expression) + float(digits)
+
+
+def _bits_of_structure(expression: Expression) -> float:
+    """Return the bits of a structure, which may be named as a common form of one column."""
+    library, tokens = expression.library, expression.tokens.astype(np.int64)
+    constants = expression.constants
+    bits = float(structure_bits(library, tokens[None], np.array([len(tokens)]))[0])
+    bits -= _BITS_OF_CONSTANT * len(constants)
+    named = named_parts(library, tokens.tolist(), constants.tolist())[0] if library.has_constants else None
+    if named is None:
+        return bits
+    of_name = _BITS_OF_NAMING + named.bits + float(np.log2(library.n_variables))
+    of_name += _BITS_OF_SIZE * max(named.form.n_numbers, len(constants))
+    # Where the user takes an operator for complex, so is a form that has it.
+    return min(bits, of_name * max(1.0, float(library.relative_complexities[tokens].max())))
 
 
 def structure_bits(library: Library, tokens: np.ndarray, lengths: np.ndarray) -> np.ndarray:

@@ -23,7 +23,7 @@ from dgsr.passes.shown import Shown
 from dgsr.population import DataSet
 from dgsr.preprocessing import Prepared
 from dgsr.reporting.progress import SearchCallback, SearchProgress
-from dgsr.search import Search, one_thread
+from dgsr.search import Search, curves_of, one_thread
 from dgsr.search import run as run_search
 
 # Reasons to stop that leave something to the next pass.
@@ -291,8 +291,8 @@ class Passes:
             nesting,
             self._constraints.units,
         )
-        longer = self.search.longer(rows.measured)
-        finished = [formula for found in (programs, longer) for formula in finish(found, *arguments)]
+        found = [programs, self.search.longer(rows.measured), curves_of(self.search, rows.measured)]
+        finished = [formula for formulas in found for formula in finish(formulas, *arguments)]
         if coordinates.origins.any():
             finished = [coordinates.with_origins(formula) for formula in finished]
             # x1*x2 is a sum of products of the distances from two origins.

@@ -166,9 +166,10 @@ def _page(
 def _described(shown: Judged, target: str) -> dict[str, Any]:
     """Return the texts that the page shows for a candidate."""
     candidate = shown.candidate
-    note = ""
+    forms = candidate.expression.common_forms
+    notes = [f"In {column} it has a form known as: {name}." for name, column in forms]
     if shown.n_undefined:
-        note = f"Undefined on {counted(shown.n_undefined, 'row')}, which the plots leave out."
+        notes.append(f"Undefined on {counted(shown.n_undefined, 'row')}, which the plots leave out.")
     constants = candidate.constants_text()
     equation = f"<mi>{html.escape(target)}</mi><mo>=</mo>{_inside(candidate.expression.mathml)}"
     return {
@@ -181,7 +182,7 @@ def _described(shown: Judged, target: str) -> dict[str, Any]:
         "constants": f"Constants, with standard errors: {constants}." if constants else "",
         "r2": share_explained(shown.r2),
         "rmse": number(shown.rmse, keep_zeros=True),
-        "note": note,
+        "note": " ".join(notes),
     }
 
 

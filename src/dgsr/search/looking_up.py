@@ -1,8 +1,8 @@
 """What is looked up before the rounds of a search with constants, where ``look_up`` asks for it.
 
-Laws of two simple terms and of one with a number inside are compared exhaustively, and a search of its own
-looks among the fewer columns that symmetries of the table leave. The second and the third look are left out
-once a fit is exact.
+Laws of two simple terms and of one with a number inside are compared exhaustively, the common forms are
+fitted to every column, and a search of its own looks among the fewer columns that symmetries of the table
+leave. All but the first look are left out once a fit is exact.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dgsr.population import Population
+from dgsr.population import DataSet, Population
+from dgsr.search.curves import curve_formulas, fitted_curves
 from dgsr.search.reduced import search_reduced
 from dgsr.search.scaled_terms import scaled_term_programs
 from dgsr.search.two_terms import two_term_programs
@@ -33,6 +34,12 @@ def compare_scaled(search: Search) -> None:
         _compare(search, scaled_term_programs)
 
 
+def compare_curves(search: Search) -> None:
+    """Evaluate the common forms of every column."""
+    if _is_asked(search) and search.stop_reason() is None:
+        _compare(search, lambda *arguments: fitted_curves(*arguments).programs)
+
+
 def search_fewer_columns(search: Search) -> None:
     """Search among the fewer columns that symmetries of the table leave."""
     if _is_asked(search) and search.config.symmetries and search.stop_reason() is None:
@@ -43,7 +50,24 @@ def search_fewer_columns(search: Search) -> None:
 
 
 #: The looks, in their order.
-LOOKS: tuple[Callable[[Search], None], ...] = (compare_pairs, compare_scaled, search_fewer_columns)
+LOOKS: tuple[Callable[[Search], None], ...] = (
+    compare_pairs,
+    compare_scaled,
+    compare_curves,
+    search_fewer_columns,
+)
+
+
+def curves_of(search: Search, data: DataSet) -> Population:
+    """Return the best common forms of a column, fitted to data that may be more than those of the search.
+
+    They are named, and so described more shortly than the archive of the search knows.
+    """
+    evaluation = search.evaluation
+    if not _is_asked(search) or search.archive.best_nmse() <= search.archive.tolerance:
+        return search.archive.population()[:0]
+    curves = fitted_curves(data, search.library, search.grammar, evaluation.may_be_term)
+    return curve_formulas(curves, data, evaluation.may_be_kept)
 
 
 def _is_asked(search: Search) -> bool:

@@ -1,0 +1,204 @@
+"""Fits of the common forms to every column: y = s f(x) + t, where f is a form with free numbers.
+
+Least squares begins at many points, since a rate, a place or a period far from the true one leads to a local
+optimum. The scale s and the offset t follow from least squares in closed form.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+from scipy.stats import qmc
+
+from dgsr.constants.fitting import Fit, fit_constants
+from dgsr.constants.scaling import written_out
+from dgsr.expressions.common_forms import COMMON_FORMS, CommonForm
+from dgsr.expressions.constraints import Grammar
+from dgsr.expressions.library import Library
+from dgsr.population import DataSet, Population
+from dgsr.search.terms import Judge, Term, any_term, columns_of, population_of
+
+# Starting points of every form and column, those that are fitted further, and most columns.
+_STARTS, _BEST, _MOST_COLUMNS = 64, 3, 12
+# Most rows that starting points are compared on, and that forms are fitted to; steps of the two fits.
+_FEW_ROWS, _MOST_ROWS, _FIRST_STEPS, _STEPS = 60, 1_000, 15, 40
+# Highest angle that a sine turns by over the rows: twenty periods.
+_FASTEST = 40.0 * np.pi
+# Fewest rows for each number of a formula, counting scale and offset.
+_ROWS_PER_CONSTANT = 2
+# Bits of a number whose digits are not known, and formulas that are kept.
+_BITS_OF_CONSTANT, _KEPT = 7.0, 8
+
+
+class _Starts:
+    """Numbers that fits of functions of a column begin with, each of shape (_STARTS,).
+
+    Parameters
+    ----------
+    x : ndarray of shape (n_rows,)
+    """
+
+    def __init__(self, x: np.ndarray) -> None:
+        shares = qmc.LatinHypercube(9, seed=0).random(_STARTS).T
+        low, high = float(x.min()), float(x.max())
+        self._x, extent = x, high - low
+        signs = np.where(shares[0] < 0.5, -1.0, 1.0)
+        self._span = signs * 0.2 * 200.0 ** shares[1]  # the range of an exponent
+        self.rate = self._span / extent
+        self.decay = -np.abs(self.rate)
+        self.other_rate = np.sign(self.rate) * 0.2 * 200.0 ** shares[2] / extent
+        self.frequency = (0.5 + min(_FASTEST, 1.5 * len(x)) * shares[3]) / extent
+        self.phase = 2.0 * np.pi * shares[4]
+        self.place = np.quantile(x, shares[5])
+        self.width = extent * 10.0 ** (2.0 * shares[6] - 1.5)
+        #: What is added to x where the sum may not be 0: a pole before the rows, or behind them.
+        distance = extent * 10.0 ** (4.0 * shares[7] - 2.5)
+        self.shift = np.where(shares[8] < 0.6, distance - low, -high - distance)
+        self.power = 6.0 * shares[6] - 3.0
+        self.growth = np.abs(self.power) + 0.2
+        self.ratio = signs * 10.0 ** (2.0 * shares[7] - 1.0)
+
+    def of_inverse(self, shift: np.ndarray | float = 0.0) -> np.ndarray:
+        """Return numbers a of exp(a/(shift + x))."""
+        inverse = 1.0 / (np.broadcast_to(shift, _STARTS)[:, None] + self._x)
+        return self._span / np.ptp(inverse, axis=1)
+
+    def saturating(self, power: np.ndarray) -> np.ndarray:
+        """Return numbers a of a + x**power."""
+        return np.abs(self.place) ** power
+
+    def switching(self, rate: np.ndarray) -> np.ndarray:
+        """Return numbers a of a + exp(rate*x)."""
+        return np.exp(rate * self.place)
+
+
+#: Where the fits of the forms begin: a, b and c. Forms that are others with an offset are not among them.
+_BEGINNINGS: dict[str, Callable[[_Starts], tuple[np.ndarray, ...]]] = {
+    "x**a": lambda s: (s.power,),
+    "(a + x)**b": lambda s: (s.shift, s.power),
+    "exp(a*x)": lambda s: (s.rate,),
+    "exp(a*x**b)": lambda s: (np.sign(s.rate) / s.saturating(s.growth), s.growth),
+    "exp(a/x)": lambda s: (s.of_inverse(),),
+    "x**a*exp(b/x)": lambda s: (s.power, s.of_inverse()),
+    "exp(a/(b + x))": lambda s: (s.of_inverse(s.shift), s.shift),
+    "1/(a + x)": lambda s: (s.shift,),
+    "x/(a + x)": lambda s: (s.shift,),
+    "1/(a + x**2)": lambda s: (s.width**2,),
+    "x**2/(a + x**2)": lambda s: (s.width**2,),
+    "1/(a + x**b)": lambda s: (s.saturating(s.power), s.power),
+    "x/(a + x**b)": lambda s: (s.saturating(s.growth), s.growth),
+    "x/(a + b*x + x**2)": lambda s: (s.width**2, np.abs(s.place)),
+    "1/(a + exp(b*x))": lambda s: (s.switching(s.rate), s.rate),
+    "tanh(a*x)": lambda s: (s.rate,),
+    "exp(a*exp(b*x))": lambda s: (np.sign(s.phase - np.pi) / s.switching(s.rate), s.rate),
+    "(a - exp(b*x))**c": lambda s: (np.ones(_STARTS), s.decay, s.growth),
+    "x*exp(a*x)": lambda s: (s.rate,),
+    "x**a*exp(b*x)": lambda s: (s.power, s.rate),
+    "log(x)": lambda s: (),
+    "log(a + x)": lambda s: (s.shift,),
+    "exp(a*x**2)": lambda s: (-0.5 / s.width**2,),
+    "exp(a*(b + x)**2)": lambda s: (-0.5 / s.width**2, -s.place),
+    "exp(a*(b + log(x))**2)": lambda s: (-np.abs(s.ratio), -np.log(s.place)),
+    "1/(a + (b + x)**2)": lambda s: (s.width**2, -s.place),
+    "sin(a*x)": lambda s: (s.frequency,),
+    "sin(a*x + b)": lambda s: (s.frequency, s.phase),
+    "exp(a*x)*sin(b*x)": lambda s: (s.decay, s.frequency),
+    "exp(a*x)*sin(b*x + c)": lambda s: (s.decay, s.frequency, s.phase),
+    "exp(a*x) + b*exp(c*x)": lambda s: (s.rate, s.ratio, s.other_rate),
+    "exp(a*x) + b*x": lambda s: (s.rate, s.ratio * np.abs(s.rate)),
+    "(a + exp(b*x))**2": lambda s: (-s.switching(s.rate), s.rate),
+}
+
+
+class Curves(NamedTuple):
+    """Common forms fitted to columns, their scale and offset left out of the programs."""
+
+    programs: Population
+    fit: Fit
+
+
+def fitted_curves(data: DataSet, library: Library, grammar: Grammar, may_be_term: Judge = any_term) -> Curves:
+    """Return the common forms of every column, fitted to the data.
+
+    Parameters
+    ----------
+    data : DataSet
+    library : Library
+        A library with constants.
+    grammar : Grammar
+        Tells which columns may be used, of which the first twelve are looked at.
+    may_be_term : callable
+        A function that tells which programs may be terms.
+    """
+    begun: list[Term] = []
+    for (token,) in columns_of(grammar)[:_MOST_COLUMNS]:
+        x = data.columns[token - library.first_variable]
+        if np.ptp(x) > 0.0:
+            starts = _Starts(x)
+            for form in COMMON_FORMS:
+                begun += _begun(form, token, starts, library)
+    programs = population_of(library, begun)
+    if not begun:
+        return Curves(programs, Fit(np.zeros(0), np.zeros(0), np.zeros(0)))
+    is_usable = may_be_term(programs) & np.isfinite(programs.constants).all(axis=1)
+    programs = programs[np.flatnonzero(is_usable)]
+    few, many = data.evenly_spaced(_FEW_ROWS), data.evenly_spaced(_MOST_ROWS)
+    for rows, steps, kept in ((few, _FIRST_STEPS, _BEST), (many, _STEPS, 1)):
+        fit = fit_constants(programs, rows, n_iterations=steps)
+        best = _best_of_each(programs, fit.nmse, kept)
+        programs, fit = programs[best], Fit(*(values[best] for values in fit))
+    return Curves(programs, fit)
+
+
+def _begun(form: CommonForm, token: int, starts: _Starts, library: Library) -> list[Term]:
+    """Return a form of a column with all numbers that its fit begins with."""
+    program = form.program(library, token)
+    if program is None or form.text not in _BEGINNINGS:
+        return []
+    tokens, numbers = program
+    with np.errstate(all="ignore"):
+        values = dict(zip("abc", _BEGINNINGS[form.text](starts)))
+    columns = [values[n] if isinstance(n, str) else np.full(_STARTS, n) for n in numbers]
+    constants = np.column_stack(columns or [np.zeros((1, 0))])
+    return [(tokens, tuple(row)) for row in constants.tolist()]
+
+
+def _best_of_each(programs: Population, nmse: np.ndarray, n: int) -> np.ndarray:
+    """Return the numbers of the n best fits of every form and column."""
+    order = np.argsort(nmse, kind="stable")
+    counts: dict[bytes, int] = {}
+    best = []
+    for i in order[np.isfinite(nmse[order])].tolist():
+        key = programs.tokens[i, : programs.lengths[i]].tobytes()
+        counts[key] = counts.get(key, 0) + 1
+        if counts[key] <= n:
+            best.append(i)
+    return np.array(best, dtype=np.int64)
+
+
+def curve_formulas(curves: Curves, data: DataSet, may_be_kept: Judge) -> Population:
+    """Return the best fitted forms as whole formulas, with the scale and the offset that they need.
+
+    Parameters
+    ----------
+    curves : Curves
+    data : DataSet
+    may_be_kept : callable
+        A function that tells which formulas may be kept.
+
+    Returns
+    -------
+    Population
+        At most eight, those with the shortest descriptions of numbers and residuals.
+    """
+    if len(curves.programs) == 0:
+        return curves.programs
+    formulas, nmse = written_out(curves.programs, curves.fit, data)
+    n_constants = formulas.is_constant.sum(axis=1)
+    with np.errstate(all="ignore"):
+        bits = 0.5 * data.n_effective * np.log2(nmse) + _BITS_OF_CONSTANT * n_constants
+    is_able = np.isfinite(bits) & (_ROWS_PER_CONSTANT * n_constants <= data.n_independent)
+    able = np.flatnonzero(is_able & may_be_kept(formulas))
+    return formulas[able[np.argsort(bits[able], kind="stable")[:_KEPT]]]

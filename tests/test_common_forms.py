@@ -1,0 +1,177 @@
+"""Skeletons and the common forms of one column: what is one form, and what it saves in bits."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dgsr import Expression, get_library
+from dgsr.evolution import random_population
+from dgsr.expressions.common_forms import COMMON_FORMS, named_parts
+from dgsr.expressions.constraints import Constraints
+from dgsr.expressions.formula_prior import description_length, structure_bits
+from dgsr.expressions.simple_numbers import cost
+from dgsr.expressions.skeletons import parts_of
+from dgsr.kernels.random import new_state
+
+LIBRARY = get_library("physics", 2)
+
+
+def formula(text, library=LIBRARY):
+    return Expression.from_text(text, library)
+
+
+def skeleton(text):
+    expression = formula(text)
+    return parts_of(LIBRARY, expression.tokens.tolist(), expression.constants.tolist())[0].skeleton
+
+
+SAME = [
+    ("12.3*x1/(6.7 + x1)", "x1/(0.5 + 0.08*x1)"),
+    ("x1/(3 + x1)", "0.2*x1*(1.1 + 4.3*x1)**-1"),
+    ("5*exp(-0.3*x1)", "exp(2.3 - 1.7*x1)"),
+    ("exp(-0.3*x1)", "1/exp(0.7*x1)"),
+    ("exp(-0.3*x1)", "1.7**x1"),
+    ("98/(1 + 4.4*exp(-0.6*x1))", "0.485/(0.005 + exp(-0.7*x1))"),
+    ("sin(1.3*x1 + 0.4)", "3*cos(0.2 - 1.7*x1)"),
+    ("x1**2.3", "4*x1**(-0.7)"),
+    ("1.3 - x1", "2.1 + 3*x1"),
+    ("3*exp(-1.7*x1) + 1.2*exp(-0.2*x1)", "exp(-1.1*x1) - 5*exp(-0.3*x1)"),
+    ("2.5*x1 + 1.3*x1", "x1"),
+    ("x1*x1**2.3", "x1**1.7"),
+]
+DIFFERENT = [
+    ("exp(-0.3*x1)", "3*exp(-1.7*x1) + 1.2*exp(-0.2*x1)"),  # one exponential and two
+    ("1/(1.3 + x1)**2", "1/((1.3 + x1)*(2.7 + x1))"),
+    ("x1**2", "x1**2.3"),
+    ("x1", "1.3 + x1"),
+    ("sin(1.3*x1)", "sin(1.3*x1 + 0.4)"),
+    ("log((1.3 + x1)**3)", "log(1.3 + x1)"),
+    ("exp(-0.3*x1)**2", "exp(-0.3*x1)"),
+]
+
+
+@pytest.mark.parametrize(("one", "other"), SAME)
+def test_one_skeleton(one, other):
+    assert skeleton(one) == skeleton(other) is not None
+
+
+@pytest.mark.parametrize(("one", "other"), DIFFERENT)
+def test_two_skeletons(one, other):
+    assert skeleton(one) != skeleton(other)
+
+
+@pytest.mark.parametrize("text", ["x1**20.5", "x1**12", "x1**x1", "2.3 + x1**15"])
+def test_what_nobody_takes_for_a_power_law_has_no_skeleton(text):
+    library = get_library("physics", 1)
+    expression = formula(text, library)
+    assert named_parts(library, expression.tokens.tolist(), expression.constants.tolist())[0] is None
+
+
+@given(st.integers(0, 10_000))
+def test_the_values_of_numbers_and_the_column_do_not_matter(seed):
+    """Random programs: neither other numbers nor the other column change a skeleton."""
+    rng = np.random.default_rng(seed)
+    programs = random_population(5, LIBRARY, Constraints().grammar(LIBRARY, 2), new_state(seed))
+    swapped = {
+        LIBRARY.first_variable: LIBRARY.first_variable + 1,
+        LIBRARY.first_variable + 1: LIBRARY.first_variable,
+    }
+    for i in range(len(programs)):
+        tokens = programs[i].tokens.tolist()
+        n = len(programs[i].constants)
+        # No multiples of a half, which stand for themselves as exponents, and none that is too large for one.
+        one, other = (rng.uniform(0.51, 0.99, n).tolist() for _ in range(2))
+        first = [part.skeleton for part in parts_of(LIBRARY, tokens, one)]
+        assert first == [part.skeleton for part in parts_of(LIBRARY, tokens, other)]
+        turned = [swapped.get(token, token) for token in tokens]
+        assert first == [part.skeleton for part in parts_of(LIBRARY, turned, one)]
+
+
+def test_every_form_is_known_by_its_skeleton_and_no_two_are_one():
+    library = get_library("physics", 1)
+    column = library.first_variable
+    for form in COMMON_FORMS:
+        tokens, numbers = form.program(library, column)
+        constants = [0.37 + 0.51 * "abc".find(n) if isinstance(n, str) else n for n in numbers]
+        assert named_parts(library, tokens, constants)[0].form == form
+        offset = Expression(
+            library, [library.index["add"], library.index["const"], *tokens], [2.0, *constants]
+        )
+        assert named_parts(library, offset.tokens.tolist(), offset.constants.tolist())[0].form in COMMON_FORMS
+
+
+def test_the_bits_of_the_forms_are_those_of_a_distribution():
+    assert sum(2.0**-form.bits for form in COMMON_FORMS) == pytest.approx(1.0)
+
+
+@given(st.integers(0, 10_000), st.integers(1, 4))
+def test_a_name_never_lengthens_a_description(seed, n_variables):
+    library = get_library("physics", n_variables)
+    programs = random_population(5, library, Constraints().grammar(library, n_variables), new_state(seed))
+    for i in range(len(programs)):
+        expression = programs[i]
+        n = len(expression.constants)
+        if n == len(expression.tokens):
+            continue
+        digits = np.log2(10.0) * sum(max(cost(value), 0.0) for value in expression.constants.tolist())
+        structure = structure_bits(
+            library, expression.tokens[None].astype(np.int64), np.array([len(expression.tokens)])
+        )
+        assert description_length(expression) <= structure[0] - 7.0 * n + digits + 1e-9
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("7*x1**1.5", "power law"),
+        ("250/(1.25 + x1)**2", "shifted power law"),
+        ("5 - 2/x1**3", "power law"),
+    ],
+)
+def test_a_simple_exponent_stands_for_a_free_one(text, name):
+    assert formula(text).common_forms == ((name, "x1"),)
+
+
+def test_one_column_in_simple_proportion_is_no_longer_than_any_named_form():
+    line = description_length(formula("0.5*x1"))
+    assert line <= description_length(formula("exp(-0.5*x1)"))
+    assert description_length(formula("0.5*x1 + 3")) <= description_length(formula("3 + exp(-0.5*x1)"))
+
+
+def test_a_known_form_is_shorter_than_an_unknown_one_as_long():
+    known, unknown = formula("x1/(3 + x1)"), formula("x1/(3 + tanh(x1))")
+    assert description_length(known) < description_length(unknown) - 5.0
+
+
+def test_a_form_costs_as_much_more_as_its_operators_do():
+    dear = LIBRARY.with_complexities({"exp": 12})
+    text = "2*exp(-3*x1)"
+    assert description_length(formula(text, dear)) > 2.0 * description_length(formula(text))
+
+
+def test_a_library_without_constants_has_no_forms():
+    library = get_library("koza", 1)
+    assert formula("exp(x1)", library).common_forms == ()
+    tokens = formula("exp(x1)", library).tokens
+    structure = structure_bits(library, tokens[None].astype(np.int64), np.array([2]))
+    assert description_length(formula("exp(x1)", library)) == pytest.approx(structure[0])
+
+
+TWO_FORMS = (("Arrhenius, vapour pressure", "T"), ("damped oscillation", "S"))
+
+
+@pytest.mark.parametrize(
+    ("text", "forms"),
+    [
+        ("12.3*S/(6.7 + S)", (("Michaelis-Menten, Langmuir, Monod", "S"),)),
+        ("2*exp(-3/T) + 7*exp(-0.2*S)*cos(4*S)", TWO_FORMS),
+        ("2*S + 3", ()),
+        ("S*T", ()),
+    ],
+)  # fmt: skip
+def test_a_formula_names_its_forms(text, forms):
+    expression = Expression.from_text(text, LIBRARY, ["S", "T"])
+    assert sorted(expression.common_forms) == sorted(forms)

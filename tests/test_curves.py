@@ -1,0 +1,173 @@
+"""Fits of the common forms: each is found on data of its own, as well as by scipy from the true numbers."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.optimize import curve_fit
+
+from dgsr import DGSRRegressor, get_library
+from dgsr.expressions.common_forms import COMMON_FORMS
+from dgsr.expressions.constraints import Constraints
+from dgsr.expressions.evaluation import evaluate
+from dgsr.expressions.syntax import parse
+from dgsr.population import DataSet
+from dgsr.search import Search, SearchConfig
+from dgsr.search.curves import _BEGINNINGS, curve_formulas, fitted_curves
+from dgsr.search.looking_up import compare_curves, curves_of
+
+# Numbers of each form that make sense for x between 0.5 and 12.
+NUMBERS = {
+    "x": (), "1/x": (), "x**2": (), "1/x**2": (), "x**3": (), "sqrt(x)": (), "a*x + x**2": (-7.0,),
+    "x**a": (0.73,), "(a + x)**b": (2.3, -1.4), "exp(a*x)": (-0.31,), "exp(a*x**b)": (-0.2, 1.4),
+    "exp(a/x)": (-3.7,), "x**a*exp(b/x)": (-1.3, -4.1), "exp(a/(b + x))": (-9.0, 2.6), "1/(a + x)": (1.9,),
+    "x/(a + x)": (2.7,), "1/(a + x**2)": (4.0,), "x**2/(a + x**2)": (9.0,), "1/(a + x**b)": (60.0, 2.6),
+    "x**b/(a + x**b)": (60.0, 2.6), "x/(a + x**b)": (1.8, 0.8), "x/(a + b*x + x**2)": (6.0, 1.5),
+    "1/(a + exp(b*x))": (0.03, -0.8), "tanh(a*x + b)": (0.6, -3.0), "tanh(a*x)": (0.22,),
+    "exp(a*exp(b*x))": (-5.0, -0.5), "(a - exp(b*x))**c": (1.0, -0.3, 2.2), "(a - exp(b*x))**3": (1.0, -0.3),
+    "x*exp(a*x)": (-0.4,), "x**a*exp(b*x)": (1.6, -0.7), "log(x)": (), "log(a + x)": (0.8,),
+    "exp(a*x**2)": (-0.04,), "exp(a*x**2 + b*x)": (-0.1, 0.9), "exp(a*(b + x)**2)": (-0.4, -5.0),
+    "exp(a*(b + log(x))**2)": (-1.8, -1.2), "1/(a + (b + x)**2)": (1.2, -6.0), "sin(a*x)": (1.7,),
+    "sin(a*x + b)": (2.9, 0.8), "exp(a*x)*sin(b*x)": (-0.2, 2.2), "exp(a*x)*sin(b*x + c)": (-0.2, 3.1, 1.1),
+    "exp(a*x) + b*exp(c*x)": (-1.6, 0.5, -0.15), "exp(a*x) + b*x": (-0.9, 0.08),
+    "(a + exp(b*x))**2": (-0.2, -0.5),
+}  # fmt: skip
+TEXTS = [form.text for form in COMMON_FORMS]
+X = np.linspace(0.5, 12.0, 60)
+
+
+def values_of(text, numbers, x):
+    return evaluate(parse(text), {"x": x, **dict(zip("abc", numbers))}) + np.zeros(len(x))
+
+
+def fits(columns, y, library="physics", **constraints):
+    data = DataSet.from_arrays(columns, y)
+    library = get_library(library, columns.shape[1])
+    grammar = Constraints(**constraints).grammar(library, columns.shape[1])
+    return data, fitted_curves(data, library, grammar)
+
+
+def test_every_form_has_numbers_here_and_all_fits_are_of_forms():
+    assert set(NUMBERS) == set(TEXTS)
+    assert set(_BEGINNINGS) <= set(TEXTS)
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_a_form_is_found_exactly_on_data_of_its_own(text):
+    """With the offset, forms that no fit begins with are others."""
+    y = 2.3 * values_of(text, NUMBERS[text], X) + 0.7
+    _, curves = fits(X[:, None], y)
+    assert curves.fit.nmse.min() < 1e-10
+
+
+@pytest.mark.parametrize("text", sorted(set(_BEGINNINGS) - {"log(x)"}))
+def test_with_noise_no_fit_is_worse_than_that_of_scipy_from_the_true_numbers(text):
+    y = 2.3 * values_of(text, NUMBERS[text], X) + 0.7
+    y = y + 0.03 * y.std() * np.random.default_rng(1).normal(size=len(y))
+    _, curves = fits(X[:, None], y)
+
+    def model(x, scale, offset, *numbers):
+        return scale * values_of(text, numbers, x) + offset
+
+    with np.errstate(all="ignore"):
+        numbers, _ = curve_fit(model, X, y, p0=[2.3, 0.7, *NUMBERS[text]], maxfev=20_000)
+        reference = np.mean((model(X, *numbers) - y) ** 2) / y.var()
+    names = [str(curves.programs[i].common_forms) for i in range(len(curves.programs))]
+    own = next(form.name for form in COMMON_FORMS if form.text == text)
+    of_name = [nmse for name, nmse in zip(names, curves.fit.nmse) if own in name]
+    assert min(of_name) <= 1.001 * reference
+
+
+def test_scaled_formulas_need_no_more_than_their_scale_and_offset():
+    data, curves = fits(X[:, None], 5.0 * X / (2.7 + X))
+    formulas = curve_formulas(curves, data, lambda programs: np.ones(len(programs), dtype=bool))
+    assert formulas.nmse(data).min() < 1e-12
+    best = formulas[int(np.argmin(formulas.is_constant.sum(axis=1) + 1e9 * (formulas.nmse(data) > 1e-12)))]
+    assert len(best.constants) == 2
+    assert best(X[:, None]) == pytest.approx(5.0 * X / (2.7 + X))
+
+
+def test_few_rows_take_few_numbers():
+    x = np.array([0.5, 1.0, 2.0, 4.0, 8.0])
+    data, curves = fits(x[:, None], x / (1.3 + x) + np.array([0.01, -0.01, 0.02, 0.0, -0.01]))
+    formulas = curve_formulas(curves, data, lambda programs: np.ones(len(programs), dtype=bool))
+    assert len(formulas)
+    assert formulas.is_constant.sum(axis=1).max() <= 2
+
+
+def test_forbidden_columns_and_constant_ones_are_left_out():
+    columns = np.column_stack([X, np.full(len(X), 3.0), X**2])
+    _, curves = fits(columns, np.exp(-0.3 * X), forbidden_columns=(0,))
+    first = curves.programs.library.first_variable
+    used = set(curves.programs.tokens[curves.programs.tokens >= first].tolist()) - {
+        curves.programs.library.index["const"]
+    }
+    assert used == {first + 2}
+    _, none = fits(columns[:, 1:2], np.exp(-0.3 * X))
+    assert len(none.programs) == 0
+
+
+def test_a_small_library_has_the_forms_that_it_can_write():
+    library = get_library("koza-const", 1)
+    _, curves = fits(X[:, None], 1.0 / (2.0 + X), "koza-const")
+    assert 0 < len(curves.programs) <= len(_BEGINNINGS)
+    assert curves.fit.nmse.min() < 1e-12
+    assert all(library.tokens[token].name for token in np.unique(curves.programs.tokens))
+
+
+def test_negative_columns_have_fits_too():
+    x = np.linspace(-6.0, 6.0, 50)
+    _, curves = fits(x[:, None], 3.0 / (1.0 + np.exp(-1.3 * (x - 0.7))))
+    assert curves.fit.nmse.min() < 1e-10
+
+
+@pytest.mark.parametrize("periods", [0.3, 1.0, 4.0, 11.0, 19.0])
+def test_sines_of_few_and_of_many_periods_are_found(periods):
+    x = np.linspace(2000.0, 2010.0, 120)
+    _, curves = fits(x[:, None], 3.0 + np.sin(2.0 * np.pi * periods * (x - 2003.3) / 10.0))
+    assert curves.fit.nmse.min() < 1e-8
+
+
+def test_the_look_is_asked_for_and_judged_by_units_and_demands():
+    y = 5.0 * X / (2.7 + X) + 0.01 * np.sin(50 * X)
+    data, library = DataSet.from_arrays(X[:, None], y), get_library("physics", 1)
+    search = Search(data, library, Constraints(), SearchConfig(), None)
+    compare_curves(search)
+    assert 0 < search.n_evaluations <= len(_BEGINNINGS)
+    assert len(curves_of(search, data))
+    without = Search(data, library, Constraints(), SearchConfig(look_up=False), None)
+    compare_curves(without)
+    assert without.n_evaluations == 0
+    assert len(curves_of(without, data)) == 0
+    required = Search(data, library, Constraints(required=("arcsin",)), SearchConfig(), None)
+    compare_curves(required)
+    assert np.isinf(required.archive.best_nmse())
+
+
+TABLES = {
+    "Michaelis-Menten": (
+        np.array([0.5, 1, 2, 3, 5, 8, 12, 20, 30, 50]),
+        lambda x: 12.3 * x / (6.7 + x),
+        0.02,
+    ),
+    "two exponentials": (
+        np.linspace(0, 12, 25),
+        lambda x: 3 * np.exp(-1.7 * x) + 1.2 * np.exp(-0.21 * x),
+        0.01,
+    ),
+    "sine with a phase": (
+        np.arange(1.0, 366, 9),
+        lambda x: 12.1 + 4.3 * np.sin(2 * np.pi * (x - 80) / 365),
+        0.05,
+    ),
+    "Gompertz": (np.linspace(0, 30, 25), lambda x: 12 * np.exp(-5 * np.exp(-0.25 * x)), 0.02),
+}
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_a_table_with_noise_has_the_form_that_people_know(name):
+    x, law, noise = TABLES[name]
+    y = law(x)
+    y = y + noise * y.std() * np.random.default_rng(3).normal(size=len(x))
+    fitted = DGSRRegressor(max_evaluations=20_000, random_state=0).fit(x[:, None], y)
+    assert any(name in form for form, _ in fitted.expression_.common_forms), fitted.expression_.text
