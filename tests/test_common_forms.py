@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from typer.testing import CliRunner
 
-from dgsr import Expression, get_library
+from dgsr import DGSRRegressor, Expression, get_library
+from dgsr.cli import app
 from dgsr.evolution import random_population
 from dgsr.expressions.common_forms import COMMON_FORMS, named_parts
 from dgsr.expressions.constraints import Constraints
@@ -175,3 +180,24 @@ TWO_FORMS = (("Arrhenius, vapour pressure", "T"), ("damped oscillation", "S"))
 def test_a_formula_names_its_forms(text, forms):
     expression = Expression.from_text(text, LIBRARY, ["S", "T"])
     assert sorted(expression.common_forms) == sorted(forms)
+
+
+def test_the_guide_lists_every_form_that_has_a_name():
+    page = (Path(__file__).parent.parent / "docs/guide/common_forms.md").read_text()
+    assert all(f"| `{form.text}` | {form.name} |" in page for form in COMMON_FORMS if form.name)
+
+
+def test_the_command_line_and_the_report_name_the_form(tmp_path):
+    S = np.linspace(0.5, 20.0, 30)
+    table = tmp_path / "rates.csv"
+    rows = "\n".join(f"{s!r},{r!r}" for s, r in zip(S.tolist(), (12.3 * S / (6.7 + S)).tolist()))
+    table.write_text(f"S,rate\n{rows}\n")
+    arguments = ["fit", str(table), "--target", "rate", "--random-state", "0", "--max-evaluations", "3000"]
+    shown = CliRunner().invoke(app, arguments)
+    assert "in S it has a form known as: Michaelis-Menten, Langmuir, Monod" in shown.output
+    found = json.loads(CliRunner().invoke(app, [*arguments, "--json"]).stdout)
+    assert found["common_forms"] == [{"name": "Michaelis-Menten, Langmuir, Monod", "column": "S"}]
+    regressor = DGSRRegressor(max_evaluations=3000, random_state=0).fit(S[:, None], 12.3 * S / (6.7 + S))
+    regressor.report(tmp_path / "report.html")
+    page = (tmp_path / "report.html").read_text()
+    assert "In x1 it has a form known as: Michaelis-Menten, Langmuir, Monod." in page

@@ -7,6 +7,7 @@ import pytest
 from scipy.optimize import curve_fit
 
 from dgsr import DGSRRegressor, get_library
+from dgsr.constants.uncertainty import uncertainty_of
 from dgsr.expressions.common_forms import COMMON_FORMS
 from dgsr.expressions.constraints import Constraints
 from dgsr.expressions.evaluation import evaluate
@@ -93,6 +94,16 @@ def test_few_rows_take_few_numbers():
     formulas = curve_formulas(curves, data, lambda programs: np.ones(len(programs), dtype=bool))
     assert len(formulas)
     assert formulas.is_constant.sum(axis=1).max() <= 2
+
+
+def test_a_peak_on_a_single_row_is_no_formula():
+    x = np.linspace(0.0, 10.0, 40)
+    y = np.random.default_rng(5).normal(size=40)
+    y[17] += 6.0
+    data, curves = fits(x[:, None], y)
+    formulas = curve_formulas(curves, data, lambda programs: np.ones(len(programs), dtype=bool))
+    assert all(uncertainty_of(formulas[i], data).leave_one_out < 1.0 for i in range(len(formulas)))
+    assert len(formulas) < len(curves.programs)
 
 
 def test_forbidden_columns_and_constant_ones_are_left_out():

@@ -166,7 +166,8 @@ def test_constants_are_fitted_alike_however_many_programs_are_evaluated_at_a_tim
     """What enters the archive may differ: a program is written out if it betters what is there."""
 
     def state():
-        search = small(None, library="koza-const", batch_size=20, max_evaluations=50, patience=0)
+        settings = {"batch_size": 20, "max_evaluations": 50, "patience": 0, "look_up": False}
+        search = small(None, library="koza-const", **settings)
         run(search)
         return search
 

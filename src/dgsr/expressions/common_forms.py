@@ -72,7 +72,7 @@ class CommonForm(NamedTuple):
 
 
 # How often forms are met, in rough sizes: no corpus was counted.
-COMMON, USUAL, RARE = 16.0, 4.0, 1.0
+COMMON, USUAL, RARE = 16.0, 4.0, 0.5
 
 #: The forms; a scale and an offset belong to none of them.
 COMMON_FORMS = (
@@ -114,7 +114,7 @@ COMMON_FORMS = (
     CommonForm("log-normal", "exp(a*(b + log(x))**2)", USUAL),
     CommonForm("Lorentz", "1/(a + (b + x)**2)", USUAL),
     CommonForm("sine", "sin(a*x)", USUAL),
-    CommonForm("sine with a phase", "sin(a*x + b)", USUAL),
+    CommonForm("sine with a phase", "sin(a*x + b)", COMMON),
     CommonForm("damped oscillation", "exp(a*x)*sin(b*x)", USUAL),
     CommonForm("damped oscillation", "exp(a*x)*sin(b*x + c)", USUAL),
     CommonForm("two exponentials", "exp(a*x) + b*exp(c*x)", USUAL),

@@ -21,7 +21,7 @@ _BITS_OF_DIGIT = float(np.log2(10.0))
 # That a formula is named by its common form, as every fourth is, and whether it has an offset.
 _BITS_OF_NAMING = 3.0
 # The size of a number of such a formula, besides its digits.
-_BITS_OF_SIZE = 1.0
+_BITS_OF_SIZE = 2.0
 # What a constant costs whose digits are not known yet: two of them.
 _BITS_OF_CONSTANT = 7.0
 

@@ -14,34 +14,40 @@ from scipy.stats import qmc
 
 from dgsr.constants.fitting import Fit, fit_constants
 from dgsr.constants.scaling import written_out
+from dgsr.constants.uncertainty import uncertainty_of
 from dgsr.expressions.common_forms import COMMON_FORMS, CommonForm
 from dgsr.expressions.constraints import Grammar
 from dgsr.expressions.library import Library
 from dgsr.population import DataSet, Population
 from dgsr.search.terms import Judge, Term, any_term, columns_of, population_of
 
-# Starting points of every form and column, those that are fitted further, and most columns.
-_STARTS, _BEST, _MOST_COLUMNS = 64, 3, 12
+# Starting points of every form and column, those of all columns together, those that are fitted further, and
+# most columns.
+_STARTS, _STARTS_OF_ALL, _BEST, _MOST_COLUMNS = 64, 320, 3, 12
 # Most rows that starting points are compared on, and that forms are fitted to; steps of the two fits.
 _FEW_ROWS, _MOST_ROWS, _FIRST_STEPS, _STEPS = 60, 1_000, 15, 40
 # Highest angle that a sine turns by over the rows: twenty periods.
 _FASTEST = 40.0 * np.pi
 # Fewest rows for each number of a formula, counting scale and offset.
 _ROWS_PER_CONSTANT = 2
+# NMSE of a form that is close to the data.
+_CLOSE = 0.1
 # Bits of a number whose digits are not known, and formulas that are kept.
-_BITS_OF_CONSTANT, _KEPT = 7.0, 8
+_BITS_OF_CONSTANT, _KEPT = 7.0, 5
 
 
 class _Starts:
-    """Numbers that fits of functions of a column begin with, each of shape (_STARTS,).
+    """Numbers that fits of functions of a column begin with, each of shape (n,).
 
     Parameters
     ----------
     x : ndarray of shape (n_rows,)
+    n : int
     """
 
-    def __init__(self, x: np.ndarray) -> None:
-        shares = qmc.LatinHypercube(9, seed=0).random(_STARTS).T
+    def __init__(self, x: np.ndarray, n: int) -> None:
+        shares = qmc.LatinHypercube(9, seed=0).random(n).T
+        self.ones = np.ones(n)
         low, high = float(x.min()), float(x.max())
         self._x, extent = x, high - low
         signs = np.where(shares[0] < 0.5, -1.0, 1.0)
@@ -62,7 +68,7 @@ class _Starts:
 
     def of_inverse(self, shift: np.ndarray | float = 0.0) -> np.ndarray:
         """Return numbers a of exp(a/(shift + x))."""
-        inverse = 1.0 / (np.broadcast_to(shift, _STARTS)[:, None] + self._x)
+        inverse = 1.0 / ((shift * self.ones)[:, None] + self._x)
         return self._span / np.ptp(inverse, axis=1)
 
     def saturating(self, power: np.ndarray) -> np.ndarray:
@@ -93,7 +99,7 @@ _BEGINNINGS: dict[str, Callable[[_Starts], tuple[np.ndarray, ...]]] = {
     "1/(a + exp(b*x))": lambda s: (s.switching(s.rate), s.rate),
     "tanh(a*x)": lambda s: (s.rate,),
     "exp(a*exp(b*x))": lambda s: (np.sign(s.phase - np.pi) / s.switching(s.rate), s.rate),
-    "(a - exp(b*x))**c": lambda s: (np.ones(_STARTS), s.decay, s.growth),
+    "(a - exp(b*x))**c": lambda s: (s.ones, s.decay, s.growth),
     "x*exp(a*x)": lambda s: (s.rate,),
     "x**a*exp(b*x)": lambda s: (s.power, s.rate),
     "log(x)": lambda s: (),
@@ -118,6 +124,10 @@ class Curves(NamedTuple):
     programs: Population
     fit: Fit
 
+    def close(self) -> Population:
+        """Return the programs that explain nine tenths of the variance; others mostly fit noise."""
+        return self.programs[np.flatnonzero(self.fit.nmse < _CLOSE)]
+
 
 def fitted_curves(data: DataSet, library: Library, grammar: Grammar, may_be_term: Judge = any_term) -> Curves:
     """Return the common forms of every column, fitted to the data.
@@ -133,10 +143,11 @@ def fitted_curves(data: DataSet, library: Library, grammar: Grammar, may_be_term
         A function that tells which programs may be terms.
     """
     begun: list[Term] = []
-    for (token,) in columns_of(grammar)[:_MOST_COLUMNS]:
+    columns = columns_of(grammar)[:_MOST_COLUMNS]
+    for (token,) in columns:
         x = data.columns[token - library.first_variable]
         if np.ptp(x) > 0.0:
-            starts = _Starts(x)
+            starts = _Starts(x, min(_STARTS, _STARTS_OF_ALL // len(columns)))
             for form in COMMON_FORMS:
                 begun += _begun(form, token, starts, library)
     programs = population_of(library, begun)
@@ -160,7 +171,7 @@ def _begun(form: CommonForm, token: int, starts: _Starts, library: Library) -> l
     tokens, numbers = program
     with np.errstate(all="ignore"):
         values = dict(zip("abc", _BEGINNINGS[form.text](starts)))
-    columns = [values[n] if isinstance(n, str) else np.full(_STARTS, n) for n in numbers]
+    columns = [values[n] if isinstance(n, str) else n * starts.ones for n in numbers]
     constants = np.column_stack(columns or [np.zeros((1, 0))])
     return [(tokens, tuple(row)) for row in constants.tolist()]
 
@@ -191,7 +202,8 @@ def curve_formulas(curves: Curves, data: DataSet, may_be_kept: Judge) -> Populat
     Returns
     -------
     Population
-        At most eight, those with the shortest descriptions of numbers and residuals.
+        At most five, those with the shortest descriptions of numbers and residuals. None predicts a row that
+        is left out worse than the mean does.
     """
     if len(curves.programs) == 0:
         return curves.programs
@@ -201,4 +213,9 @@ def curve_formulas(curves: Curves, data: DataSet, may_be_kept: Judge) -> Populat
         bits = 0.5 * data.n_effective * np.log2(nmse) + _BITS_OF_CONSTANT * n_constants
     is_able = np.isfinite(bits) & (_ROWS_PER_CONSTANT * n_constants <= data.n_independent)
     able = np.flatnonzero(is_able & may_be_kept(formulas))
-    return formulas[able[np.argsort(bits[able], kind="stable")[:_KEPT]]]
+    kept: list[int] = []
+    for i in able[np.argsort(bits[able], kind="stable")].tolist():
+        # A peak as narrow as the distance of two rows fits one of them.
+        if len(kept) < _KEPT and uncertainty_of(formulas[i], data).leave_one_out < 1.0:
+            kept.append(i)
+    return formulas[np.array(kept, dtype=np.int64)]

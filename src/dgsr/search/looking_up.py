@@ -35,9 +35,9 @@ def compare_scaled(search: Search) -> None:
 
 
 def compare_curves(search: Search) -> None:
-    """Evaluate the common forms of every column."""
+    """Evaluate the common forms of a column that explain most of the target."""
     if _is_asked(search) and search.stop_reason() is None:
-        _compare(search, lambda *arguments: fitted_curves(*arguments).programs)
+        _compare(search, lambda *arguments: fitted_curves(*arguments).close())
 
 
 def search_fewer_columns(search: Search) -> None:
