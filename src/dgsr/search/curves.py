@@ -10,7 +10,6 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-from scipy.stats import qmc
 
 from dgsr.constants.fitting import Fit, fit_constants
 from dgsr.constants.scaling import written_out
@@ -46,7 +45,9 @@ class _Starts:
     """
 
     def __init__(self, x: np.ndarray, n: int) -> None:
-        shares = qmc.LatinHypercube(9, seed=0).random(n).T
+        # A Latin hypercube: each of the nine numbers is in every n-th part of its range once.
+        rng = np.random.default_rng(0)
+        shares = (rng.permuted(np.tile(np.arange(n), (9, 1)), axis=1) + rng.random((9, n))) / n
         self.ones = np.ones(n)
         low, high = float(x.min()), float(x.max())
         self._x, extent = x, high - low
