@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -61,14 +61,22 @@ class CommonForm(NamedTuple):
 
         It is None where the library lacks an operator.
         """
-        values = {**_PLACEHOLDERS, "x": library.tokens[column].name}
-        tree = map_leaves(parse(self.text), lambda leaf: values.get(leaf, leaf))
-        try:
-            tokens, constants = to_program(tree, library)
-        except ValueError:
-            return None
-        letters = {value: letter for letter, value in _PLACEHOLDERS.items()}
-        return tuple(tokens.tolist()), tuple(letters.get(value, value) for value in constants.tolist())
+        return _program(self.text, library, column)
+
+
+@lru_cache(maxsize=4096)
+def _program(
+    text: str, library: Library, column: int
+) -> tuple[tuple[int, ...], tuple[str | float, ...]] | None:
+    """Return the program of a form; see `CommonForm.program`."""
+    values = {**_PLACEHOLDERS, "x": library.tokens[column].name}
+    tree = map_leaves(parse(text), lambda leaf: values.get(leaf, leaf))
+    try:
+        tokens, constants = to_program(tree, library)
+    except ValueError:
+        return None
+    letters = {value: letter for letter, value in _PLACEHOLDERS.items()}
+    return tuple(tokens.tolist()), tuple(letters.get(value, value) for value in constants.tolist())
 
 
 # How often forms are met, in rough sizes: no corpus was counted.

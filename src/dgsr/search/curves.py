@@ -6,7 +6,7 @@ optimum. The scale s and the offset t follow from least squares in closed form.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -14,11 +14,11 @@ import numpy as np
 from dgsr.constants.fitting import Fit, fit_constants
 from dgsr.constants.scaling import written_out
 from dgsr.constants.uncertainty import uncertainty_of
-from dgsr.expressions.common_forms import COMMON_FORMS, CommonForm
+from dgsr.expressions.common_forms import COMMON_FORMS
 from dgsr.expressions.constraints import Grammar
 from dgsr.expressions.library import Library
 from dgsr.population import DataSet, Population
-from dgsr.search.terms import Judge, Term, any_term, columns_of, population_of
+from dgsr.search.terms import Judge, any_term, columns_of
 
 # Starting points of every form and column, those of all columns together, those that are fitted further, and
 # most columns.
@@ -143,38 +143,50 @@ def fitted_curves(data: DataSet, library: Library, grammar: Grammar, may_be_term
     may_be_term : callable
         A function that tells which programs may be terms.
     """
-    begun: list[Term] = []
     columns = columns_of(grammar)[:_MOST_COLUMNS]
+    begun: list[tuple[tuple[int, ...], np.ndarray]] = []
     for (token,) in columns:
         x = data.columns[token - library.first_variable]
         if np.ptp(x) > 0.0:
             starts = _Starts(x, min(_STARTS, _STARTS_OF_ALL // len(columns)))
-            for form in COMMON_FORMS:
-                begun += _begun(form, token, starts, library)
-    programs = population_of(library, begun)
-    if not begun:
-        return Curves(programs, Fit(np.zeros(0), np.zeros(0), np.zeros(0)))
-    is_usable = may_be_term(programs) & np.isfinite(programs.constants).all(axis=1)
-    programs = programs[np.flatnonzero(is_usable)]
+            begun += _begun(token, starts, library)
+    programs = _population(begun, library)
+    programs = programs[np.flatnonzero(may_be_term(programs) & np.isfinite(programs.constants).all(axis=1))]
+    fit = Fit(np.zeros(0), np.zeros(0), np.zeros(0))
     few, many = data.evenly_spaced(_FEW_ROWS), data.evenly_spaced(_MOST_ROWS)
     for rows, steps, kept in ((few, _FIRST_STEPS, _BEST), (many, _STEPS, 1)):
-        fit = fit_constants(programs, rows, n_iterations=steps)
-        best = _best_of_each(programs, fit.nmse, kept)
-        programs, fit = programs[best], Fit(*(values[best] for values in fit))
+        if len(programs):
+            fit = fit_constants(programs, rows, n_iterations=steps)
+            best = _best_of_each(programs, fit.nmse, kept)
+            programs, fit = programs[best], Fit(*(values[best] for values in fit))
     return Curves(programs, fit)
 
 
-def _begun(form: CommonForm, token: int, starts: _Starts, library: Library) -> list[Term]:
-    """Return a form of a column with all numbers that its fit begins with."""
-    program = form.program(library, token)
-    if program is None or form.text not in _BEGINNINGS:
-        return []
-    tokens, numbers = program
-    with np.errstate(all="ignore"):
-        values = dict(zip("abc", _BEGINNINGS[form.text](starts)))
-    columns = [values[n] if isinstance(n, str) else n * starts.ones for n in numbers]
-    constants = np.column_stack(columns or [np.zeros((1, 0))])
-    return [(tokens, tuple(row)) for row in constants.tolist()]
+def _begun(token: int, starts: _Starts, library: Library) -> Iterator[tuple[tuple[int, ...], np.ndarray]]:
+    """Yield the forms of a column, and the numbers that fits begin with, shape (n_starts, n_constants)."""
+    for form in COMMON_FORMS:
+        program = form.program(library, token)
+        if program is not None and form.text in _BEGINNINGS:
+            tokens, numbers = program
+            with np.errstate(all="ignore"):
+                values = dict(zip("abc", _BEGINNINGS[form.text](starts)))
+            columns = [values[n] if isinstance(n, str) else n * starts.ones for n in numbers]
+            yield tokens, np.column_stack(columns or [np.zeros((1, 0))])
+
+
+def _population(begun: Sequence[tuple[tuple[int, ...], np.ndarray]], library: Library) -> Population:
+    """Return every program with each of its rows of constants."""
+    width = max((len(tokens) for tokens, _ in begun), default=1)
+    n_constants = max((constants.shape[1] for _, constants in begun), default=0)
+    n = sum(len(constants) for _, constants in begun)
+    population, at = Population.empty(n, library, width, max(n_constants, 1)), 0
+    for tokens, constants in begun:
+        own = slice(at, at + len(constants))
+        population.tokens[own, : len(tokens)] = tokens
+        population.lengths[own] = len(tokens)
+        population.constants[own, : constants.shape[1]] = constants
+        at = own.stop
+    return population
 
 
 def _best_of_each(programs: Population, nmse: np.ndarray, n: int) -> np.ndarray:

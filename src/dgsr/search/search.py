@@ -36,6 +36,7 @@ from dgsr.population import DataSet, Population, rewards_of
 from dgsr.search.budget import Budget
 from dgsr.search.conditioned import ConditionedGenerator
 from dgsr.search.config import SearchConfig
+from dgsr.search.curves import Curves
 from dgsr.search.evaluation import evaluation_of
 from dgsr.search.guidance import Guidance
 from dgsr.search.longer import longer_formulas
@@ -114,6 +115,7 @@ class Search:
         self._stage, self._stage_step = 1, 1
         self._n_new = 0  # number of newcomers among the programs of this round
         self._n_prepared = 0  # number of steps before the rounds that are done
+        self.curves: Curves | None = None  # fitted to the rows of the search, once that is done
         self.conditioned, probabilities = None, None
         if generator is not None:  # line 1
             self.conditioned = ConditionedGenerator(generator, data, library, self.grammar, config, seed)
