@@ -164,8 +164,8 @@ class Expression:
     def common_forms(self) -> tuple[tuple[str, str], ...]:
         """Names of the common forms of single columns that the formula has, each with its column.
 
-        ``12.3*S/(6.7 + S)`` has the form of Michaelis and Menten; see `dgsr.expressions.common_forms`. A part
-        of a part that has one is not looked at.
+        ``12.3*S/(6.7 + S)`` has the form of Michaelis and Menten. A part of a part that has one is not looked
+        at.
         """
         if not self.library.has_constants:
             return ()
