@@ -167,14 +167,14 @@ def outermost_named(
     named, at = named_parts(library, tokens, constants), 0
     while at < len(tokens):
         part = named[at]
-        n_open = 1
-        while n_open and part is not None:  # to the end of the subprogram
-            n_open += library.tokens[tokens[at]].arity - 1
-            at += 1
         if part is None:
             at += 1
-        else:
-            yield part
+            continue
+        yield part
+        n_open = 1
+        while n_open:  # to the end of the subprogram
+            n_open += library.tokens[tokens[at]].arity - 1
+            at += 1
 
 
 @cache

@@ -12,10 +12,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from dgsr.expressions.constraints import Grammar
+from dgsr.expressions.library import Library
 from dgsr.population import DataSet, Population
 from dgsr.search.curves import curve_formulas, fitted_curves
 from dgsr.search.reduced import search_reduced
 from dgsr.search.scaled_terms import scaled_term_programs
+from dgsr.search.terms import Judge
 from dgsr.search.two_terms import two_term_programs
 
 if TYPE_CHECKING:
@@ -25,23 +28,20 @@ if TYPE_CHECKING:
 def compare_pairs(search: Search) -> None:
     """Evaluate the best formulas of two terms; they are compared after an exact fit, too, if it is long."""
     if _is_asked(search) and search.budget.spent() is None:
-        _compare(search, two_term_programs)
+        _evaluate(search, two_term_programs(*_table_of(search)))
 
 
 def compare_scaled(search: Search) -> None:
     """Evaluate the best formulas of one term with a number inside."""
     if _is_asked(search) and search.stop_reason() is None:
-        _compare(search, scaled_term_programs)
+        _evaluate(search, scaled_term_programs(*_table_of(search)))
 
 
 def compare_curves(search: Search) -> None:
     """Evaluate the common forms of a column that explain most of the target."""
     if _is_asked(search) and search.stop_reason() is None:
-        search.curves = fitted_curves(
-            search.data, search.library, search.grammar, search.evaluation.may_be_term
-        )
-        close = search.curves.close()
-        _compare(search, lambda *_: close)
+        search.curves = fitted_curves(*_table_of(search))
+        _evaluate(search, search.curves.close())
 
 
 def search_fewer_columns(search: Search) -> None:
@@ -67,24 +67,27 @@ def curves_of(search: Search, data: DataSet) -> Population:
 
     They are named, and so described more shortly than the archive of the search knows.
     """
-    evaluation = search.evaluation
     if not _is_asked(search) or search.archive.best_nmse() <= search.archive.tolerance:
         return search.archive.population()[:0]
     curves, of_search = search.curves, search.data
     same = all(np.array_equal(own, others) for own, others in zip(data[:3], of_search[:3]))
     if curves is None or not same:
-        curves = fitted_curves(data, search.library, search.grammar, evaluation.may_be_term)
-    return curve_formulas(curves, data, evaluation.may_be_kept)
+        curves = fitted_curves(data, *_table_of(search)[1:])
+    return curve_formulas(curves, data, search.evaluation.may_be_kept)
 
 
 def _is_asked(search: Search) -> bool:
     return search.config.look_up and search.evaluation.fits_constants
 
 
-def _compare(search: Search, best_programs: Callable[..., Population]) -> None:
-    """Evaluate the programs that an exhaustive comparison returns."""
+def _table_of(search: Search) -> tuple[DataSet, Library, Grammar, Judge]:
+    """Return what every comparison is given."""
+    return search.data, search.library, search.grammar, search.evaluation.may_be_term
+
+
+def _evaluate(search: Search, programs: Population) -> None:
+    """Evaluate the programs that a comparison returns."""
     grammar, evaluation = search.grammar, search.evaluation
-    programs = best_programs(search.data, search.library, grammar, evaluation.may_be_term)
     programs = programs.of_width(grammar.max_length, evaluation.n_constants)
     # The rest of the grammar is not looked at, for which a kernel would have to be compiled: evolution does
     # not begin with these programs.
