@@ -1,10 +1,10 @@
-"""NIST's measured tables for nonlinear regression: the formula that is found beside the published one.
+"""NIST's tables for nonlinear regression: the formula that is found beside the published one.
 
-    python benchmarks/nist.py FOLDER [--seconds S] [--no-look-up] --out FILE.json
+    python benchmarks/nist.py FOLDER [--seconds S] --out FILE.json
 
 FOLDER has the files of the Statistical Reference Datasets, Misra1a.dat and others, from
 https://www.itl.nist.gov/div898/strd/nls/nls_main.shtml. Each gives the model that somebody chose for the
-measurements, and the residual sum of squares of its certified fit. Written are the formula, its NMSE over
+table, and the residual sum of squares of its certified fit. Written are the formula, its NMSE over
 that of the model, the numbers of constants of both, and whether the two have one skeleton, scale and offset
 left out (`dgsr.expressions.skeletons`), where the model can be written in the library `physics`.
 """
@@ -57,9 +57,8 @@ def read(path: Path) -> Table:
 
 def skeleton_of(expression: Expression) -> Skeleton | None:
     """Return the skeleton of a formula with an offset, or None."""
-    skeleton = parts_of(expression.library, expression.tokens.tolist(), expression.constants.tolist())[
-        0
-    ].skeleton
+    program = expression.tokens.tolist(), expression.constants.tolist()
+    skeleton = parts_of(expression.library, *program)[0].skeleton
     return None if skeleton is None else summed([skeleton, NUMBER])
 
 
@@ -72,9 +71,9 @@ def written(model: str, library: Library) -> Expression | None:
         return None
 
 
-def result(table: Table, seconds: float, look_up: bool) -> dict[str, Any]:
+def result(table: Table, seconds: float) -> dict[str, Any]:
     """Return what a fit finds, beside the published model."""
-    regressor = DGSRRegressor(max_time=seconds, max_evaluations=10**9, look_up=look_up, random_state=0)
+    regressor = DGSRRegressor(max_time=seconds, max_evaluations=10**9, random_state=0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         regressor.fit(table.X, table.y)
@@ -98,20 +97,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("folder", type=Path)
     parser.add_argument("--seconds", type=float, default=10.0)
-    parser.add_argument("--no-look-up", action="store_true")
     parser.add_argument("--out", type=Path, required=True)
     arguments = parser.parse_args()
     results = []
     for path in sorted(arguments.folder.glob("*.dat")):
-        results.append(result(read(path), arguments.seconds, not arguments.no_look_up))
-        own = results[-1]
+        own = result(read(path), arguments.seconds)
+        results.append(own)
+        verdict = {True: "same form", False: "", None: "no operator"}[own["same_form"]]
+        constants = f"{own['constants']} of {own['model_constants']}"
         print(
-            f"{own['table']:10} {own['ratio']:8.3g} {own['constants']:2} of {own['model_constants']}", end=" "
-        )
-        print(
-            {True: "same form ", False: "          ", None: "no operator"}[own["same_form"]],
-            own["formula"],
-            flush=True,
+            f"{own['table']:10} {own['ratio']:9.3g} {constants:>8} {verdict:11} {own['formula']}", flush=True
         )
     arguments.out.write_text(json.dumps(results, indent=1) + "\n")
 
