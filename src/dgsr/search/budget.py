@@ -56,6 +56,16 @@ class Budget:
         self.max_evaluations, self.max_time = self.n_evaluations + n_evaluations, self.seconds + seconds
 
     @contextmanager
+    def share_of_rest(self, share: float) -> Iterator[None]:
+        """Let the budget be spent, within the context, after this share of what is left."""
+        limits = self.max_evaluations, self.max_time
+        self.allow(int(share * self.n_left), share * (self.max_time - self.seconds))
+        try:
+            yield
+        finally:
+            self.max_evaluations, self.max_time = limits
+
+    @contextmanager
     def stopped_clock(self) -> Iterator[None]:
         """Let the seconds within the context not count."""
         before = time.perf_counter()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from dgsr.constants.fitting import fit_constants
 from dgsr.expressions.constraints import Grammar
 from dgsr.pareto import ParetoArchive
 from dgsr.population import DataSet, Population
@@ -13,19 +14,38 @@ from dgsr.search.sums import sums_of_terms
 from dgsr.search.terms import Judge
 
 # Programs of the last round, the best ones, whose parts are added up; longer formulas that are kept; and the
-# most tokens of these, in lengths of the longest program.
-_N_ADDED_UP, _N_LONGER, _LONGER = 300, 4, 4
+# most tokens of these, in lengths of the longest program; steps of the fit of their constants.
+_N_ADDED_UP, _N_LONGER, _LONGER, _STEPS = 300, 4, 4, 30
+
+
+def too_long(programs: Population, archive: ParetoArchive, data: DataSet, grammar: Grammar) -> Scored:
+    """Return the best programs that the archive has no room for, with their constants fitted.
+
+    Parameters
+    ----------
+    programs : Population
+    archive : ParetoArchive
+    data : DataSet
+    grammar : Grammar
+    """
+    length, n_constants = archive.tokens.shape[1], archive.constants.shape[1]
+    has_room = (programs.lengths <= length) & (programs.is_constant.sum(axis=1) <= n_constants)
+    able = programs[np.flatnonzero(~has_room & (programs.lengths <= _LONGER * grammar.max_length))]
+    fitted = Scored(able, fit_constants(able, data, scaled=False, n_iterations=_STEPS).nmse)
+    order = _shortest(fitted, archive, data)[:_N_LONGER]
+    return Scored(able[order], fitted.nmse[order])
 
 
 def longer_formulas(
     archive: ParetoArchive,
     evolved: Scored,
+    long: Population,
     data: DataSet,
     grammar: Grammar,
     may_be_kept: Judge,
     may_be_term: Judge,
 ) -> Population:
-    """Return sums of parts of what was found, and the best formulas extended by terms.
+    """Return sums of parts of what was found, the best formulas extended by terms, and the long programs.
 
     Parameters
     ----------
@@ -33,6 +53,8 @@ def longer_formulas(
         The archive of a search with constants.
     evolved : Scored
         The programs of the last round.
+    long : Population
+        Programs that the archive has no room for.
     data : DataSet
         The rows to fit, which may be more than those of the search, in the same units.
     grammar : Grammar
@@ -52,15 +74,14 @@ def longer_formulas(
         return found[:0]
 
     def shortest(programs: Population, n: int) -> Population:
-        with np.errstate(all="ignore"):
-            bits = 0.5 * data.n_effective * np.log2(programs.nmse(data)) + archive.places(programs)
-        return programs[np.argsort(bits, kind="stable")[:n]]
+        return programs[_shortest(Scored(programs, programs.nmse(data)), archive, data)[:n]]
 
     most = _LONGER * grammar.max_length
     sums = sums_of_terms([found, evolved.best(_N_ADDED_UP).programs], data, grammar, most, may_be_term)
     # A sum may have the shortest description and nothing to be added, so both kinds are extended.
     starts = Population.concatenate([shortest(programs, 1) for programs in (found, sums)])
-    longer = Population.concatenate([sums, extended(starts, data, grammar, most, may_be_term)])
+    fit_constants(long, data, scaled=False, n_iterations=_STEPS)
+    longer = Population.concatenate([sums, extended(starts, data, grammar, most, may_be_term), long])
     longer = longer[np.flatnonzero(may_be_kept(longer))]
     both = Population.concatenate([found, longer])
     is_shorter = archive.places(both) < archive.places(longer)[:, None]  # (n_longer, n_both)
@@ -68,3 +89,10 @@ def longer_formulas(
     best = np.where(is_shorter, nmse, np.inf).min(axis=1, initial=np.inf)
     # Finishing a long formula takes a tenth of a second, so the best few are kept.
     return shortest(longer[np.flatnonzero(nmse[len(found) :] < best)], _N_LONGER)
+
+
+def _shortest(scored: Scored, archive: ParetoArchive, data: DataSet) -> np.ndarray:
+    """Return the order of programs by the bits of formula and residuals."""
+    with np.errstate(all="ignore"):
+        bits = 0.5 * data.n_effective * np.log2(scored.nmse) + archive.places(scored.programs)
+    return np.argsort(bits, kind="stable")

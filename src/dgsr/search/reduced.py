@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,76 +13,85 @@ from dgsr.expressions.programs import to_program
 from dgsr.expressions.trees import Tree
 from dgsr.finishing.merging import merge
 from dgsr.population import DataSet, Population
+from dgsr.search.parts import search_parts
 from dgsr.search.reduction import Reduction
-from dgsr.search.symmetries import reductions_of
+from dgsr.search.separation import Separation
+from dgsr.search.symmetries import reductions_of, smallest_separation
 from dgsr.search.terms import Term, population_of
 
 if TYPE_CHECKING:
     from dgsr.search.search import Search
 
 # Share of the seconds in which symmetries are looked for, and shares of the budget for the searches among
-# what they leave, the first of two and the last one.
-_LOOKING, _SEARCHING = 0.1, (0.3, 0.6)
+# what they leave: the first of two tables, the parts of one that separates, and the last table.
+_LOOKING, _SEARCHING, _OF_PARTS = 0.1, (0.3, 0.6), 0.3
 
 
 def search_reduced(search: Search) -> None:
     """Search among the fewer columns that symmetries of the table leave, and enter what is found.
 
-    The searches end early, with an exact fit, or with their share of what is left of the budget.
+    Where the target separates, too, its parts are searched before the last of the tables. The searches end
+    early, with an exact fit, or with their share of what is left of the budget.
     """
-    budget, constraints = search.budget, search.evaluation.constraints
-    limits = budget.max_evaluations, budget.max_time
+    budget, constraints, data = search.budget, search.evaluation.constraints, search.data
     until = search.seconds + _LOOKING * (budget.max_time - search.seconds)
     columns = [i for i in range(search.library.n_variables) if i not in constraints.forbidden_columns]
-    tables = _reduced_tables(search.data, columns, lambda: search.seconds > until)
-    for share, (reduction, data) in zip(_SEARCHING[-len(tables) :], tables):
+    rows = np.flatnonzero(data.is_usual & (data.weights > 0.0))
+    X, y, names = data.columns[columns][:, rows].T, data.y[rows], [f"x{i + 1}" for i in columns]
+    reductions = reductions_of(X, y, names, lambda: search.seconds > until)
+    separation = smallest_separation(X, y, names, reductions, lambda: search.seconds > until)
+    tables = [_data_of(reduction, data, rows) for reduction in reductions]
+    searches: list[Callable[[], None]] = [
+        partial(_search_table, search, share, reduction, table)
+        for share, reduction, table in zip(_SEARCHING[-len(tables) :], reductions, tables)
+        if table is not None
+    ]
+    if separation is not None:
+        searches.insert(max(len(searches) - 1, 0), partial(_search_parts, search, separation))
+    for each in searches:
         if search.stop_reason() is not None:
             return
-        budget.allow(int(share * budget.n_left), share * (budget.max_time - search.seconds))
-        try:
-            found = search.of_other_columns(data)
-        finally:
-            budget.max_evaluations, budget.max_time = limits
-        search.enter(lifted(found, reduction, search.library))
+        each()
 
 
-def _reduced_tables(
-    data: DataSet, columns: list[int], is_over: Callable[[], bool]
-) -> list[tuple[Reduction, DataSet]]:
-    """Return tables of fewer columns that tell the target as well, and their data.
-
-    Parameters
-    ----------
-    data : DataSet
-    columns : list of int
-        The columns that may be used.
-    is_over : callable
-        A function that is asked before each step whether to make no more.
-    """
-    rows = np.flatnonzero(data.is_usual & (data.weights > 0.0))
-    X, y = data.columns[columns][:, rows].T, data.y[rows]
-    tables = []
-    for reduction in reductions_of(X, y, [f"x{i + 1}" for i in columns], is_over):
-        with np.errstate(all="ignore"):
-            factor = y / reduction.y
-        is_finite = np.isfinite(np.column_stack([reduction.X, reduction.y, factor])).all()
-        if is_finite and np.ptp(reduction.y) > 0.0:
-            # Noise of the old target is that of the new one times its factor.
-            weights = data.weights[rows] * (1.0 if reduction.is_exact else factor**2)
-            new = DataSet.from_arrays(reduction.X, reduction.y, weights, data.counts[rows])
-            tables.append((reduction, new._replace(n_effective=data.n_effective)))
-    return tables
+def _search_table(search: Search, share: float, reduction: Reduction, data: DataSet) -> None:
+    """Search in a table of fewer columns, with a share of what is left of the budget."""
+    with search.budget.share_of_rest(share):
+        found = search.of_other_columns(data)
+    search.enter(lifted([found[i].tree for i in range(len(found))], reduction, search.library))
 
 
-def lifted(found: Population, reduction: Reduction, library: Library) -> Population:
+def _search_parts(search: Search, separation: Separation) -> None:
+    """Search for the parts of a target that separates, and enter what they make together."""
+    with search.budget.share_of_rest(_OF_PARTS):
+        trees = search_parts(search, separation)
+    programs = lifted(trees, separation.reduction, search.library)
+    search.enter(programs)
+    search.keep_long(programs)
+
+
+def _data_of(reduction: Reduction, data: DataSet, rows: np.ndarray) -> DataSet | None:
+    """Return the data of a table of fewer columns that has some rows of others, None if it is not usable."""
+    with np.errstate(all="ignore"):
+        factor = data.y[rows] / reduction.y
+    is_finite = np.isfinite(np.column_stack([reduction.X, reduction.y, factor])).all()
+    if not is_finite or np.ptp(reduction.y) == 0.0:
+        return None
+    # Noise of the old target is that of the new one times its factor.
+    weights = data.weights[rows] * (1.0 if reduction.is_exact else factor**2)
+    new = DataSet.from_arrays(reduction.X, reduction.y, weights, data.counts[rows])
+    return new._replace(n_effective=data.n_effective)
+
+
+def lifted(trees: Iterable[Tree], reduction: Reduction, library: Library) -> Population:
     """Return formulas of a table of fewer columns as programs of all columns.
 
     Those that the library cannot write are left out.
     """
     terms = list[Term]()
-    for i in range(len(found)):
-        tree = reduction.lifted(found[i].tree)
-        written = [term for term in (_term(tree, library), _merged(tree, library)) if term is not None]
+    for tree in trees:
+        whole = reduction.lifted(tree)
+        written = [term for term in (_term(whole, library), _merged(whole, library)) if term is not None]
         terms += sorted(written, key=lambda term: len(term[0]))[:1]
     return population_of(library, list(dict.fromkeys(terms)))
 

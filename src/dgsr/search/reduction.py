@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
@@ -39,16 +39,29 @@ class Reduction:
 
     def statement(self, target: str) -> str:
         """Return what the reduction says of a target of that name."""
-        columns = [to_text(_product(column)) for column in self.columns]
-        listed = " and ".join([", ".join(columns[:-1]), columns[-1]] if len(columns) > 1 else columns)
+        whole, columns = self.written(target)
+        return f"{whole} depends on {listed(columns)} alone"
+
+    def written(self, target: str) -> tuple[str, list[str]]:
+        """Return the new target and the new columns as texts, for an old target of that name."""
         whole = _product({target: Fraction(1), **{atom: -power for atom, power in self.factor.items()}})
-        return f"{to_text(whole)} depends on {listed} alone"
+        return to_text(whole), [to_text(_product(column)) for column in self.columns]
 
     def lifted(self, tree: Tree) -> Tree:
         """Return a formula of the old columns from the tree of one of the new columns, x1 and so on."""
         terms = {f"x{i + 1}": _product(column) for i, column in enumerate(self.columns)}
         inner = map_leaves(tree, lambda leaf: terms.get(leaf, leaf) if isinstance(leaf, str) else leaf)
         return ("mul", _product(self.factor), inner) if self.factor else inner
+
+
+def whole_table(X: np.ndarray, y: np.ndarray, names: Sequence[str]) -> Reduction:
+    """Return a table as it is, its columns named as trees have them."""
+    return Reduction(tuple({name: Fraction(1)} for name in names), {}, X, y)
+
+
+def listed(names: Sequence[str]) -> str:
+    """Return names as a sentence lists them."""
+    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
 
 
 def without(reduction: Reduction, i: int) -> Reduction:

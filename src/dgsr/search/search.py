@@ -39,7 +39,7 @@ from dgsr.search.config import SearchConfig
 from dgsr.search.curves import Curves
 from dgsr.search.evaluation import evaluation_of
 from dgsr.search.guidance import Guidance
-from dgsr.search.longer import longer_formulas
+from dgsr.search.longer import longer_formulas, too_long
 from dgsr.search.looking_up import LOOKS
 from dgsr.search.restarts import Restarts
 from dgsr.search.scored import Scored
@@ -124,6 +124,7 @@ class Search:
         self.restarts = Restarts(config.patience, self.evaluation.gain)
         self._nothing = Scored.none(library, constraints.max_length, self.evaluation.n_constants)
         self.queue = self.generation = self._nothing
+        self.long = self._nothing  # programs that the archive has no room for
         self.evolved = self._nothing  # the programs of the last round, which a restart leaves as they are
 
     @property
@@ -290,12 +291,12 @@ class Search:
         if len(nmse):
             self.record(nmse)
 
-    def of_other_columns(self, data: DataSet) -> Population:
+    def of_other_columns(self, data: DataSet, symmetries: bool = False) -> Population:
         """Return the front of a search among other columns, which spends the budget of this one."""
         constraints, generator, engine, seed = self._arguments
         free = replace(constraints, forbidden_columns=(), required=(), units=None, min_length=1)
         library = self.library.with_variables(len(data.columns))
-        config = replace(self.config, symmetries=False, gain=_GAIN_OF_REDUCED)
+        config = replace(self.config, symmetries=symmetries, gain=_GAIN_OF_REDUCED)
         search = Search(data, library, free, config, generator, engine, seed, self.budget)
         run(search)
         return search.archive.population()
@@ -304,6 +305,10 @@ class Search:
         """Enter programs of another search into the archive, with their constants fitted."""
         programs = programs.of_width(self.archive.tokens.shape[1], self.archive.constants.shape[1])
         self.evaluation.enter(programs[np.flatnonzero(self.evaluation.may_be_kept(programs))])
+
+    def keep_long(self, programs: Population) -> None:
+        """Keep the best of the programs that the archive has no room for; `longer` returns them."""
+        self.long = too_long(programs, self.archive, self.data, self.grammar)
 
     def solve_further(self) -> None:
         """Solve for the law at the solver's next stage, in a million subprograms, if there is time.
@@ -329,7 +334,7 @@ class Search:
     def longer(self, data: DataSet) -> Population:
         """Return longer formulas than the rounds can write; see `longer_formulas`."""
         judges = self.evaluation.may_be_kept, self.evaluation.may_be_term
-        return longer_formulas(self.archive, self.evolved, data, self.grammar, *judges)
+        return longer_formulas(self.archive, self.evolved, self.long.programs, data, self.grammar, *judges)
 
     # Going on with a search --------------------------------------------------------------------------
 
@@ -348,6 +353,7 @@ class Search:
             "queue": self.queue.state_dict(),
             "generation": self.generation.state_dict(),
             "evolved": self.evolved.state_dict(),
+            "long": self.long.state_dict(),
             # Without refinement the decoder is the pre-trained one, ten times as large as all the rest.
             "refinement": self.conditioned.state_dict() if self.conditioned and self._refines else None,
         }
@@ -366,6 +372,7 @@ class Search:
         self.queue = Scored.from_state_dict(self.library, saved["queue"])
         self.generation = Scored.from_state_dict(self.library, saved["generation"])
         self.evolved = Scored.from_state_dict(self.library, saved["evolved"])
+        self.long = Scored.from_state_dict(self.library, saved["long"])
         if self.conditioned is not None and saved["refinement"] is not None:
             self.conditioned.load_state_dict(saved["refinement"])
 

@@ -1,33 +1,132 @@
-"""A smooth function through a table: a Gaussian process, its error on rows left out, and its gradient."""
+"""A smooth function through a table: a Gaussian process, its error on rows left out, and its derivatives."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from scipy.linalg import lapack
 
 # Variance of the mean and of the slopes, in that of the target: much, so that a straight line costs nothing.
-_LINEAR = 100.0
-# Length scales, in root mean squares of the distances from the middle; variances of the noise, in that of y.
+LINEAR = 100.0
+#: Variances of the noise that are tried, in that of the target.
+NOISE = (1e-10, 1e-6, 1e-3, 1e-1)
+# Length scales, in root mean squares of the distances from the middle.
 _LENGTHS = (1.5, 3.0, 6.0, 12.0)
-_NOISE = (1e-10, 1e-6, 1e-3, 1e-1)
 # Neighbours of a length that are tried once one is known, and of a variance.
 _NEAR, _NEAR_NOISE = (0.5, 1.0, 2.0), (1e-3, 1.0, 1e3)
 # Least relevance of a column, relative to the one in which the function bends the most.
 _LEAST_RELEVANCE = 0.03
 
 
-class Surrogate(NamedTuple):
-    """The mean of a Gaussian process given a table; see `fit_surrogate`."""
+@dataclass(frozen=True, eq=False)
+class Surrogate:
+    """The mean of a Gaussian process given a table; see `fit_surrogate`.
 
-    error: float  # root mean square of the errors on rows left out, in standard deviations of the target
-    gradient: np.ndarray  # (n_rows, n_columns) of the target, at the rows
+    Parameters
+    ----------
+    Z : ndarray of shape (n_rows, n_columns)
+        The columns with a mean of 0 and a variance of 1.
+    spread : ndarray of shape (n_columns,)
+        Standard deviations of the columns.
+    middle, size : float
+        Mean and standard deviation of the target.
+    groups : tuple of ndarray
+        Columns of each squared exponential.
+    relevance : ndarray of shape (n_columns,)
+        What the columns are multiplied by in distances.
+    error : float
+        Root mean square of the errors on rows left out, in standard deviations of the target.
+    length, noise : float
+        Length scale, and the variance of the noise in that of the target.
+    kernels : tuple of ndarray of shape (n_rows, n_rows)
+        The squared exponential of each group.
+    weights : ndarray of shape (n_rows,)
+        Factors of the covariances with the rows in every mean.
+    """
+
+    Z: np.ndarray
+    spread: np.ndarray
+    middle: float
+    size: float
+    groups: tuple[np.ndarray, ...]
+    relevance: np.ndarray
+    error: float
     length: float
     noise: float
+    kernels: tuple[np.ndarray, ...]
+    weights: np.ndarray
+
+    @property
+    def followed(self) -> float:
+        """Root mean square of the errors on the rows themselves, in standard deviations of the target."""
+        return self.noise * float(np.sqrt(np.mean(self.weights**2)))
+
+    @cached_property
+    def gradient(self) -> np.ndarray:
+        """The gradient of the target at the rows, shape (n_rows, n_columns)."""
+        return self._slopes * (self.size / self.spread)
+
+    @cached_property
+    def parts(self) -> np.ndarray:
+        """The functions of the groups at the rows, each with a mean of 0, shape (n_groups, n_rows)."""
+        parts = [
+            weighted.sum(axis=1) + self.Z[:, group] @ self._line[group]
+            for group, weighted in zip(self.groups, self._weighted)
+        ]
+        return self.size * np.array([part - part.mean() for part in parts])
+
+    def on_grid(self, group: np.ndarray) -> np.ndarray:
+        """Return the target where the columns of a group are those of one row, and the others of another.
+
+        Parameters
+        ----------
+        group : ndarray of int
+            Some columns of a surrogate without groups.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_rows)
+            The rows of the group come first.
+        """
+        others = np.setdiff1d(np.arange(self.Z.shape[1]), group)
+        scaled = self.Z * np.sqrt(self._bends(self.groups[0]))
+        own, rest = (np.exp(-0.5 * squared_distances(scaled[:, part])) for part in (group, others))
+        grid = (own * self.weights) @ rest.T + LINEAR * self.weights.sum()
+        grid += (self.Z[:, group] @ self._line[group])[:, None] + self.Z[:, others] @ self._line[others]
+        return self.middle + self.size * grid
+
+    @cached_property
+    def _weighted(self) -> list[np.ndarray]:
+        return [kernel * self.weights for kernel in self.kernels]
+
+    @cached_property
+    def _line(self) -> np.ndarray:
+        """Slopes of the straight line."""
+        return LINEAR * (self.Z.T @ self.weights)
+
+    @cached_property
+    def _slopes(self) -> np.ndarray:
+        """The gradient, of and by what has a variance of 1."""
+        slopes = np.empty_like(self.Z)
+        for group, weighted in zip(self.groups, self._weighted):
+            Z = self.Z[:, group]
+            slopes[:, group] = (weighted @ Z - Z * weighted.sum(axis=1)[:, None]) * self._bends(group)
+        return slopes + self._line
+
+    def _bends(self, group: np.ndarray) -> np.ndarray:
+        """Return the second derivatives of the exponent of a group's kernel."""
+        return self.relevance[group] ** 2 / (len(group) * self.length**2)
 
 
-def fit_surrogate(U: np.ndarray, target: np.ndarray, near: Surrogate | None = None) -> Surrogate | None:
+def fit_surrogate(
+    U: np.ndarray,
+    target: np.ndarray,
+    near: Surrogate | None = None,
+    groups: Sequence[Sequence[int]] | None = None,
+) -> Surrogate | None:
     """Return the Gaussian process that predicts rows left out best.
 
     The kernel is a squared exponential, whose length scale differs by column, and a straight line.
@@ -40,6 +139,10 @@ def fit_surrogate(U: np.ndarray, target: np.ndarray, near: Surrogate | None = No
         What varies with them.
     near : Surrogate, optional
         One of a similar table, to look for lengths and noise near its own.
+    groups : sequence of sequence of int, optional
+        Groups of the columns, each of which has a squared exponential of its own, so that the process is a
+        sum of functions of the groups (Duvenaud, Nickisch and Rasmussen, 2011). By default all columns are
+        one group.
 
     Returns
     -------
@@ -50,52 +153,71 @@ def fit_surrogate(U: np.ndarray, target: np.ndarray, near: Surrogate | None = No
     ----------
     Rasmussen and Williams, Gaussian Processes for Machine Learning, 2006, equations 2.23 and 5.12.
     """
-    spread, size = U.std(axis=0), float(target.std())
-    Z, values = (U - U.mean(axis=0)) / spread, (target - target.mean()) / size
-    lengths, noises = list(_LENGTHS), list(_NOISE)
+    n_columns = U.shape[1]
+    together = (np.arange(n_columns),) if groups is None else tuple(map(np.asarray, groups))
+    lengths, noises = list(_LENGTHS), list(NOISE)
     if near is not None:
         lengths = [near.length * ratio for ratio in _NEAR]
-        noises = sorted({float(np.clip(near.noise * r, _NOISE[0], _NOISE[-1])) for r in _NEAR_NOISE})
-    alike = _best(Z, values, np.ones(Z.shape[1]), lengths, noises)
+        noises = sorted({float(np.clip(near.noise * r, NOISE[0], NOISE[-1])) for r in _NEAR_NOISE})
+    alike = _best(U, target, np.ones(n_columns), together, lengths, noises)
     if alike is None:
         return None
-    bends = np.sqrt(np.mean((alike.gradient - alike.gradient.mean(axis=0)) ** 2, axis=0))
+    slopes = alike.gradient * alike.spread
+    bends = np.sqrt(np.mean((slopes - slopes.mean(axis=0)) ** 2, axis=0))
     relevance = np.maximum(bends / max(bends.max(), 1e-300), _LEAST_RELEVANCE)
     lengths = [alike.length * ratio for ratio in _NEAR]
-    own = _best(Z, values, relevance / np.sqrt(np.mean(relevance**2)), lengths, noises)
-    best = alike if own is None or alike.error < own.error else own
-    return best._replace(gradient=best.gradient * (size / spread))
+    own = _best(U, target, relevance / np.sqrt(np.mean(relevance**2)), together, lengths, noises)
+    return alike if own is None or alike.error < own.error else own
 
 
 def _best(
-    Z: np.ndarray,
-    values: np.ndarray,
+    U: np.ndarray,
+    target: np.ndarray,
     relevance: np.ndarray,
+    groups: tuple[np.ndarray, ...],
     lengths: list[float],
     noises: list[float],
 ) -> Surrogate | None:
-    """Return the best process with columns of given relevance, its gradient that of `values` by Z."""
-    n, n_columns = Z.shape
-    scaled = Z * relevance
-    squares = np.sum(scaled**2, axis=1)
-    distances = np.maximum(squares[:, None] + squares - 2.0 * scaled @ scaled.T, 0.0)
-    linear = _LINEAR * (1.0 + Z @ Z.T)
-    found = None
+    """Return the best process with columns of given relevance."""
+    spread, middle, size = U.std(axis=0), float(target.mean()), float(target.std())
+    Z, values = (U - U.mean(axis=0)) / spread, (target - middle) / size
+    distances = [squared_distances(Z[:, group] * relevance[group]) for group in groups]
+    linear = LINEAR * (1.0 + Z @ Z.T)
+    best: tuple[float, float, float, tuple[np.ndarray, ...], np.ndarray] | None = None
     for length in lengths:
-        kernel = np.exp(distances / (-2.0 * n_columns * length**2))
+        kernels = tuple(
+            np.exp(squared / (-2.0 * len(group) * length**2)) for group, squared in zip(groups, distances)
+        )
+        kernel = kernels[0] if len(kernels) == 1 else np.sum(kernels, axis=0)
         for noise in noises:
-            factor, failed = lapack.dpotrf(kernel + linear + noise * np.eye(n), lower=1)
-            if failed:
-                continue
-            inverse = np.tril(lapack.dpotri(factor, lower=1)[0])
-            inverse += np.tril(inverse, -1).T
-            weights = inverse @ values
-            error = float(np.sqrt(np.mean((weights / np.diag(inverse)) ** 2)))
-            if np.isfinite(error) and (found is None or error < found[0]):
-                found = error, length, noise, kernel * weights, weights
-    if found is None:
+            fit = left_out(kernel + linear, values, noise)
+            if fit is not None and (best is None or fit[0] < best[0]):
+                best = fit[0], length, noise, kernels, fit[1]
+    if best is None:
         return None
-    error, length, noise, weighted, weights = found
-    differences = weighted @ Z - Z * weighted.sum(axis=1)[:, None]
-    gradient = differences * relevance**2 / (n_columns * length**2) + _LINEAR * (Z.T @ weights)
-    return Surrogate(error, gradient, length, noise)
+    error, length, noise, kernels, factor = best
+    # The inverse gives the errors on rows left out, but with weights too inexact for the functions of groups.
+    weights = lapack.dpotrs(factor, values, lower=1)[0]
+    return Surrogate(Z, spread, middle, size, groups, relevance, error, length, noise, kernels, weights)
+
+
+def left_out(kernel: np.ndarray, values: np.ndarray, noise: float) -> tuple[float, np.ndarray, float] | None:
+    """Return the error of a process on rows left out, a factor of its covariance and its degrees of freedom.
+
+    None if the covariance, kernel and variance of the noise, cannot be factorised.
+    """
+    factor, failed = lapack.dpotrf(kernel + noise * np.eye(len(values)), lower=1)
+    if failed:
+        return None
+    inverse = np.tril(lapack.dpotri(factor, lower=1)[0])
+    inverse += np.tril(inverse, -1).T
+    diagonal = np.diag(inverse)
+    error = float(np.sqrt(np.mean((inverse @ values / diagonal) ** 2)))
+    n_free = len(values) - noise * float(diagonal.sum())
+    return (error, factor, n_free) if np.isfinite(error) else None
+
+
+def squared_distances(Z: np.ndarray) -> np.ndarray:
+    """Return the squared distances of all rows, shape (n_rows, n_rows)."""
+    squares = np.sum(Z**2, axis=1)
+    return np.maximum(squares[:, None] + squares - 2.0 * Z @ Z.T, 0.0)

@@ -15,7 +15,7 @@ network; Buckingham, Physical Review 4, 345, 1914.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from functools import partial
 from itertools import combinations
@@ -25,17 +25,14 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from dgsr.preprocessing import idle_columns
-from dgsr.search.reduction import Reduction, scaled, with_sum, without
-from dgsr.search.surrogate import Surrogate, fit_surrogate
+from dgsr.search.reduction import Reduction, scaled, whole_table, with_sum, without
+from dgsr.search.seen import Seen, View
+from dgsr.search.separation import Separation, separation_of
 
 #: Most columns that are looked at, and fewest rows for each.
 MOST_COLUMNS, ROWS_PER_COLUMN = 12, 5
 # Most rows: the time rises with their third power.
 _MOST_ROWS = 400
-# Largest error on rows left out, in standard deviations, of a function that shows anything.
-_LARGEST_ERROR = 0.5
-# How far a symmetry may be broken, relative to what breaks it: between these, and in errors of the surrogate.
-_LEAST_BROKEN, _MOST_BROKEN, _BROKEN_PER_ERROR = 0.05, 0.4, 3.0
 # Least share of a column in a symmetry, and of a column's part in the change of the target.
 _LEAST_SHARE, _LEAST_PART = 0.02, 0.01
 # Differences are of columns that change the target alike, within this factor.
@@ -52,14 +49,12 @@ _TIMES_AT_MOST, _MODERATE = 3.0, 3e-2
 _NO_NOISE = 1e-6
 # Smallest value of a column that others are divided by, relative to its largest.
 _LEAST_DIVISOR = 1e-6
-# Least standard deviation of a column or of the target, relative to its size.
-_LEAST_VARIED = 1e-9
 
 
 def find_symmetries(
     X: Any, y: Any, feature_names: Sequence[str] | None = None, target_name: str | None = None
 ) -> list[str]:
-    """Say which combinations of columns a target depends on, and which factors it has.
+    """Say which combinations of columns a target depends on, which factors it has, and whether it separates.
 
     Nothing is assumed of the formula but that it is smooth, and no units are needed. It takes half a second.
 
@@ -77,8 +72,9 @@ def find_symmetries(
     Returns
     -------
     list of str
-        At most two statements, the second of fewer columns, such as ``"y/(G*m1*m2) depends on x2 - x1 and
-        y2 - y1 alone"``; none where the rows show no symmetry. They hold within the error of the rows.
+        At most two statements such as ``"y/(G*m1*m2) depends on x2 - x1 and y2 - y1 alone"``, the second of
+        fewer columns; then one such as ``"y is a function of x1, times a function of x2 and x3"`` if what is
+        left separates; none where the rows show no symmetry. They hold within the error of the rows.
 
     Raises
     ------
@@ -107,8 +103,11 @@ def find_symmetries(
     left_out = idle_columns(X.T, range(X.shape[1]), with_constants=True) if len(X) else ()
     used = [i for i in range(X.shape[1]) if i not in left_out]
     with np.errstate(all="ignore"), threadpool_limits(1, user_api="blas"):
-        found = reductions_of(X[:, used], y, [names[i] for i in used])
-    return [reduction.statement(target) for reduction in found]
+        table = X[:, used], y, [names[i] for i in used]
+        found = reductions_of(*table)
+        separation = smallest_separation(*table, found)
+    statements = [reduction.statement(target) for reduction in found]
+    return statements if separation is None else [*statements, separation.statement(target)]
 
 
 def reductions_of(
@@ -130,12 +129,10 @@ def reductions_of(
         At most two: one by the steps that make formulas shorter (factors, products and differences that
         columns enter in alone, idle columns), and one by all steps, where formulas may be longer as well.
     """
-    n_rows, n_columns = X.shape
-    if not 2 <= n_columns <= MOST_COLUMNS or n_rows < ROWS_PER_COLUMN * n_columns or is_over():
+    rows = _rows_of(X)
+    if not len(rows) or is_over():
         return []
-    rows = np.unique(np.linspace(0, n_rows - 1, min(n_rows, _MOST_ROWS)).astype(np.int64))
-    whole = Reduction(tuple({name: Fraction(1)} for name in names), {}, X, y)
-    state = _State.of(whole, rows)
+    state = Seen.of(whole_table(X, y, names), rows)
     limit = np.inf if state is None else _TIMES_LARGE * state.error
     found: list[Reduction] = []
     for shortens in (True, False):
@@ -150,73 +147,40 @@ def reductions_of(
     return found
 
 
-class _View(NamedTuple):
-    """Whether columns that are positive, and the target, are seen as logarithms."""
+def smallest_separation(
+    X: np.ndarray,
+    y: np.ndarray,
+    names: Sequence[str],
+    reductions: Sequence[Reduction],
+    is_over: Callable[[], bool] = lambda: False,
+) -> Separation | None:
+    """Return how the target separates in the smallest table in which it does, None if in none.
 
-    columns: bool
-    target: bool
-
-
-@dataclass(frozen=True, eq=False)
-class _State:
-    """A table, and the smooth function through its rows."""
-
-    reduction: Reduction
-    view: _View
-    surrogate: Surrogate
-    gradient: np.ndarray  # (n_rows, n_columns) of the target as it is seen, by the columns as they are
-    target: np.ndarray  # (n_rows,) as it is seen
-
-    @classmethod
-    def of(cls, reduction: Reduction, rows: np.ndarray) -> _State | None:
-        """Return a table in the view in which the smooth function predicts y best, None if in none."""
-        X, y = reduction.X[rows], reduction.y[rows]
-        has_sign = bool((y > 0.0).all() or (y < 0.0).all())
-        has_positive = bool((X > 0.0).all(axis=0).any())
-        best: tuple[float, _State] | None = None
-        for columns in (False, True)[: 1 + has_positive]:
-            for target in (False, True)[: 1 + has_sign]:
-                state = cls.seen(reduction, rows, _View(columns, target))
-                if state is None:
-                    continue
-                error = state.surrogate.error
-                if target:  # relative errors, so those of y itself are larger by the size of y
-                    error *= state.target.std() * np.sqrt(np.mean(y**2)) / y.std()
-                if best is None or error < best[0]:
-                    best = error, state
-        return None if best is None or best[0] > _LARGEST_ERROR else best[1]
-
-    @classmethod
-    def seen(
-        cls, reduction: Reduction, rows: np.ndarray, view: _View, near: Surrogate | None = None
-    ) -> _State | None:
-        """Return a table in a view, None if it has no smooth function."""
-        X, y = reduction.X[rows], reduction.y[rows]
-        with np.errstate(all="ignore"):
-            is_log = (X > 0.0).all(axis=0) & view.columns
-            U = np.where(is_log, np.log(np.abs(X)), X)
-            target = np.log(np.abs(y)) if view.target else y
-        arrays = np.column_stack([U, target])
-        sizes = np.abs(arrays).max(axis=0)
-        if not np.isfinite(arrays).all() or (arrays.std(axis=0) <= _LEAST_VARIED * sizes).any():
+    Parameters
+    ----------
+    X, y, names, is_over
+        As for `reductions_of`.
+    reductions : sequence of Reduction
+        What that returned. The table as it is counts only if there are none: factors of single columns, for
+        example, are known already.
+    """
+    rows = _rows_of(X)
+    tables = reversed(reductions) if reductions else [whole_table(X, y, names)]
+    for table in tables if len(rows) else ():
+        if table.X.shape[1] == 1:  # there is nothing left to separate
             return None
-        surrogate = fit_surrogate(U, target, near)
-        if surrogate is None:
-            return None
-        gradient = surrogate.gradient / np.where(is_log, X, 1.0)
-        if not np.isfinite(gradient).all():
-            return None
-        return cls(reduction, view, surrogate, gradient, target)
+        separation = separation_of(table, rows, is_over)
+        if separation is not None:
+            return separation
+    return None
 
-    @property
-    def error(self) -> float:
-        """Error on rows left out by which steps are judged; of a logarithm it is the relative error of y."""
-        return self.surrogate.error * (self.target.std() if self.view.target else 1.0)
 
-    @property
-    def allowed(self) -> float:
-        """How far a symmetry may be broken, which the surrogate cannot tell from its own error."""
-        return float(np.clip(_BROKEN_PER_ERROR * self.surrogate.error, _LEAST_BROKEN, _MOST_BROKEN))
+def _rows_of(X: np.ndarray) -> np.ndarray:
+    """Return the rows that are looked at, none of a table of too few rows or too few or many columns."""
+    n_rows, n_columns = X.shape
+    if not 2 <= n_columns <= MOST_COLUMNS or n_rows < ROWS_PER_COLUMN * n_columns:
+        return np.zeros(0, dtype=np.int64)
+    return np.unique(np.linspace(0, n_rows - 1, min(n_rows, _MOST_ROWS)).astype(np.int64))
 
 
 class _Step(NamedTuple):
@@ -230,8 +194,8 @@ class _Step(NamedTuple):
 
 
 def _following(
-    state: _State, rows: np.ndarray, shortens: bool, usual: float, is_over: Callable[[], bool]
-) -> _State | None:
+    state: Seen, rows: np.ndarray, shortens: bool, usual: float, is_over: Callable[[], bool]
+) -> Seen | None:
     """Return the state after the best step, None if no step leaves the target told as well.
 
     `usual` is the error with all columns, and a little more.
@@ -246,15 +210,15 @@ def _following(
             return None
         with np.errstate(all="ignore"):
             reduction = step.taken()
-        views = (_View(columns, state.view.target) for columns in (False, True))
-        seen = [_State.seen(reduction, rows, view, state.surrogate) for view in views]
+        views = (View(columns, state.view.target) for columns in (False, True))
+        seen = [Seen.seen(reduction, rows, view, state.surrogate) for view in views]
         best = min((new for new in seen if new is not None), key=lambda new: new.error, default=None)
         if best is not None and best.error <= limit:
             return best
     return None
 
 
-def _steps(state: _State, rows: np.ndarray) -> Iterator[_Step]:
+def _steps(state: Seen, rows: np.ndarray) -> Iterator[_Step]:
     """Yield the steps that the gradient speaks for."""
     reduction, X = state.reduction, state.reduction.X[rows]
     n_columns = X.shape[1]
@@ -276,7 +240,7 @@ def _steps(state: _State, rows: np.ndarray) -> Iterator[_Step]:
     yield from _scalings(state, X)
 
 
-def _scalings(state: _State, X: np.ndarray) -> Iterator[_Step]:
+def _scalings(state: Seen, X: np.ndarray) -> Iterator[_Step]:
     """Yield the steps for columns that are scaled together, by which the target changes by a power."""
     n_columns = X.shape[1]
     # Of the target's own scaling, the last column: -y, and -1 for its logarithm.

@@ -1,0 +1,56 @@
+"""Searches for the terms or factors of a target that separates, one after the other.
+
+Each is a function of its own columns, of which the surrogate gives approximate values. What the searches
+find for them is put together again, and its constants are fitted to the data.
+"""
+
+from __future__ import annotations
+
+from functools import reduce
+from itertools import product
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from dgsr.expressions.formula_prior import structure_bits
+from dgsr.expressions.trees import Tree, rename
+from dgsr.population import DataSet, Population
+from dgsr.search.separation import Separation
+
+if TYPE_CHECKING:
+    from dgsr.search.search import Search
+
+# Most formulas that are put together, and the share of the squared error of the separation up to which the
+# values of a part are not exact.
+_MOST_TOGETHER, _INEXACT = 100, 0.3
+
+
+def search_parts(search: Search, separation: Separation) -> list[Tree]:
+    """Return sums or products of what is found for the parts, as trees of the columns of the separated table.
+
+    Every search has the same share of the budget.
+    """
+    n_parts = len(separation.groups)
+    n_kept = max(int(_MOST_TOGETHER ** (1.0 / n_parts) + 1e-9), 2)
+    X, found = separation.reduction.X[separation.rows], list[list[Tree]]()
+    for i, (group, values) in enumerate(zip(separation.groups, separation.parts)):
+        data = DataSet.from_arrays(X[:, group], values)
+        with search.budget.share_of_rest(1.0 / (n_parts - i)):
+            front = search.of_other_columns(data, symmetries=len(group) > 1)
+        names = {f"x{k + 1}": f"x{column + 1}" for k, column in enumerate(group)}
+        best = _shortest_descriptions(front, data, _INEXACT * separation.error**2)[:n_kept]
+        found.append([rename(front[k].tree, names) for k in best])
+    joint = "mul" if separation.is_product else "add"
+    constant: Tree = separation.constant
+    return [reduce(lambda a, b: (joint, a, b), trees, constant) for trees in product(*found)]
+
+
+def _shortest_descriptions(front: Population, data: DataSet, inexact: float) -> np.ndarray:
+    """Return the order of formulas by their bits and those of their residuals, which are no less than these.
+
+    A formula that follows the values more closely than they are exact follows the errors of the surrogate.
+    """
+    with np.errstate(all="ignore"):
+        nmse = np.nan_to_num(front.nmse(data), nan=np.inf)
+    bits = structure_bits(front.library, front.tokens, front.lengths)
+    return np.argsort(bits + 0.5 * len(data.y) * np.log2(np.maximum(nmse, inexact)), kind="stable")

@@ -1,0 +1,193 @@
+"""Separability: whether a target is a sum, or a product, of functions of different columns.
+
+A smooth function through the rows is evaluated where some columns are those of one row and the others those
+of another. If the target is a sum of functions of both, this matrix is its row means plus its column means;
+if it is a product, the matrix has rank one. What it lacks of that says which columns to try apart; the sum or
+product of processes of these groups must then predict rows left out as well.
+
+References
+----------
+Udrescu and Tegmark, Science Advances 6, eaay2631, 2020 (AI Feynman), who test whether a law separates with a
+neural network; Duvenaud, Nickisch and Rasmussen, Advances in Neural Information Processing Systems 24, 2011,
+for processes that are sums.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+
+from dgsr.search.factors import Parts, fit_product
+from dgsr.search.reduction import Reduction, listed
+from dgsr.search.seen import Seen
+from dgsr.search.surrogate import fit_surrogate
+
+# Largest error on rows left out, in standard deviations of y, and the error that is rounding.
+_LARGEST_ERROR, _NEGLIGIBLE = 0.3, 1e-5
+# Larger errors than this must be noise, and so have this share, at the least, on the rows themselves.
+_LARGEST_UNRESOLVED, _LEAST_FOLLOWED = 0.03, 0.3
+# Finer groups may have this many times the error of coarser ones, if that is small, and hardly more if not;
+# and groups this many times the error of all columns together if the rows are not dense enough for these.
+_TIMES_SMALL, _SMALL, _TIMES_LARGE, _TIMES_UNRESOLVED = 3.0, 3e-3, 1.02, 0.45
+# Most columns of which all groups are compared, most columns of a group among more, and most that are tried.
+_ALL_GROUPS, _FEW_COLUMNS, _MOST_TRIED = 6, 2, 6
+# Steps that find the largest singular value of a matrix.
+_STEPS = 12
+
+
+@dataclass(frozen=True, eq=False)
+class Separation:
+    """A table whose target is a sum or a product of functions of different columns.
+
+    Parameters
+    ----------
+    reduction : Reduction
+        The table.
+    groups : tuple of tuple of int
+        The columns of each function.
+    is_product : bool
+        Whether the functions are multiplied, and not added.
+    rows : ndarray of shape (n_rows,), int
+        The rows of the table that were looked at.
+    parts : ndarray of shape (n_groups, n_rows)
+        The functions there, but for a number that is added to each, or by which each is multiplied.
+    constant : float
+        The number that makes them the target: what is added to the sum, or a factor of the product.
+    error : float
+        Error on rows left out, in standard deviations of the target.
+    """
+
+    reduction: Reduction
+    groups: tuple[tuple[int, ...], ...]
+    is_product: bool
+    rows: np.ndarray
+    parts: np.ndarray
+    constant: float
+    error: float
+
+    def statement(self, target: str) -> str:
+        """Return what the separation says of a target of that name."""
+        whole, columns = self.reduction.written(target)
+        functions = [f"a function of {listed([columns[i] for i in group])}" for group in self.groups]
+        return f"{whole} is " + (", times " if self.is_product else ", plus ").join(functions)
+
+
+def separation_of(
+    reduction: Reduction, rows: np.ndarray, is_over: Callable[[], bool] = lambda: False
+) -> Separation | None:
+    """Return the sum or product that predicts rows left out best, None if all columns together do better.
+
+    Parameters
+    ----------
+    reduction : Reduction
+    rows : ndarray of shape (n_rows,), int
+        The rows to look at.
+    is_over : callable
+        A function that is asked before each step whether to make no more.
+    """
+    seen = [None if is_over() else Seen.of(reduction, rows, (target,)) for target in (False, True)]
+    able = [each for each in seen if each is not None]
+    if reduction.X.shape[1] < 2 or not able:
+        return None
+    together = min(able, key=lambda each: each.error_of_y)
+    error = together.error_of_y
+    times = 1.0 if error < _SMALL else _TIMES_LARGE
+    if not _is_resolved(error, together.as_error_of_y(together.surrogate.followed)):
+        times = _TIMES_UNRESOLVED
+    limit = min(max(times * error, _NEGLIGIBLE), _LARGEST_ERROR)
+    found = []
+    for each in able:
+        lacking = _lacking(each, is_over)
+        for i, kind in enumerate(_KINDS[each.view.target]):
+            splits = [group for group, lacks in sorted(lacking.items(), key=lambda item: item[1][i])]
+            separated = _separated(each, kind, splits[:_MOST_TRIED], limit, is_over)
+            if separated is not None:
+                groups, parts = separated
+                found.append(Separation(reduction, groups, kind is not _sum, rows, *parts[:3]))
+    return min(found, key=lambda separation: separation.error, default=None)
+
+
+def _separated(
+    seen: Seen, kind: _Kind, splits: Sequence[_Group], limit: float, is_over: Callable[[], bool]
+) -> tuple[tuple[_Group, ...], Parts] | None:
+    """Return the finest groups that some splits make of the columns, and their functions.
+
+    Their error is at most the limit.
+    """
+    groups: tuple[_Group, ...] = (tuple(range(seen.columns.shape[1])),)
+    best: Parts | None = None
+    for split in splits:
+        both = [[i for i in group if (i in split) is inside] for group in groups for inside in (True, False)]
+        finer = tuple(sorted(tuple(group) for group in both if group))
+        if len(finer) == len(groups) or is_over():
+            continue
+        parts = kind(seen, finer)
+        if parts is not None and parts.error <= limit and _is_resolved(parts.error, parts.followed):
+            groups, best = finer, parts
+            times = _TIMES_SMALL if parts.error < _SMALL else _TIMES_LARGE
+            limit = min(limit, max(times * parts.error, _NEGLIGIBLE))
+    return None if best is None else (groups, best)
+
+
+def _lacking(seen: Seen, is_over: Callable[[], bool]) -> dict[_Group, tuple[float, float]]:
+    """Return what the target lacks of a sum, and of a product, of functions of each group and of the rest.
+
+    Both are shares of the variance where the columns of the group and the others are those of any two rows.
+    """
+    n_columns = seen.columns.shape[1]
+    most = n_columns // 2 if n_columns <= _ALL_GROUPS else _FEW_COLUMNS
+    found: dict[_Group, tuple[float, float]] = {}
+    for size in range(1, most + 1):
+        for group in combinations(range(n_columns), size):
+            if is_over():
+                return found
+            grid = seen.surrogate.on_grid(np.array(group))
+            added = grid.mean(axis=0) + grid.mean(axis=1)[:, None] - grid.mean()
+            vector = grid[np.abs(grid).sum(axis=1).argmax()]
+            for _ in range(_STEPS):
+                vector = grid.T @ (grid @ (vector / np.linalg.norm(vector)))
+            rest = np.sum(grid**2) - np.linalg.norm(vector)
+            found[group] = (
+                float(np.mean((grid - added) ** 2)) / grid.var(),
+                float(rest) / grid.size / grid.var(),
+            )
+    return found
+
+
+def _is_resolved(error: float, followed: float) -> bool:
+    """Return whether the rows are dense enough for a function, by its errors on rows left out and on all.
+
+    One that follows the rows much more closely than it predicts others varies too fast between them.
+    """
+    return error <= _LARGEST_UNRESOLVED or followed >= _LEAST_FOLLOWED * error
+
+
+_Group = tuple[int, ...]
+_Kind = Callable[[Seen, Sequence[_Group]], Parts | None]
+
+
+def _sum(seen: Seen, groups: Sequence[_Group]) -> Parts | None:
+    surrogate = fit_surrogate(seen.columns, seen.target, seen.surrogate, groups)
+    if surrogate is None:
+        return None
+    return Parts(surrogate.parts, surrogate.middle, surrogate.error, surrogate.followed)
+
+
+def _product(seen: Seen, groups: Sequence[_Group]) -> Parts | None:
+    return fit_product(seen.target, seen.surrogate, groups)
+
+
+def _sum_of_logarithms(seen: Seen, groups: Sequence[_Group]) -> Parts | None:
+    logarithms = _sum(seen, groups)
+    if logarithms is None:
+        return None
+    parts, constant, *errors = logarithms
+    constant = float(np.exp(constant) * np.sign(seen.y[0]))
+    return Parts(np.exp(parts), constant, *map(seen.as_error_of_y, errors))
+
+
+#: What is tried with the target as it is, and with its logarithm.
+_KINDS: tuple[tuple[_Kind, ...], ...] = (_sum, _product), (_sum_of_logarithms,)
