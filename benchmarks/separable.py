@@ -135,7 +135,7 @@ def run(law: Law, method: str, noise: float, seconds: float) -> dict:
     return {
         "law": law.name, "text": law.text, "method": method, "noise": noise, "max_time": seconds,
         "found": bool(nmse < bound), "nmse": nmse, "seconds": round(took, 2),
-        "formula": regressor.expression_.infix, "environment": environment(),
+        "formula": str(regressor.expression_), "environment": environment(),
     }  # fmt: skip
 
 
