@@ -47,8 +47,8 @@ def fit_product(y: np.ndarray, surrogate: Surrogate, groups: Sequence[Sequence[i
     Returns
     -------
     Parts or None
-        None if a covariance cannot be factorised. The error is that of the last turn, with the degrees of
-        freedom of the other factors added to those of its own.
+        None if a covariance cannot be factorised. The error is the mean of those of the factors in their last
+        turn, with the degrees of freedom of the other factors added to those of their own.
     """
     n_rows, scale = len(y), float(np.sqrt(np.mean(y**2)))
     parts = [_normal(np.linalg.svd(surrogate.on_grid(np.asarray(group)))[0][:, 0]) for group in groups]
@@ -58,7 +58,7 @@ def fit_product(y: np.ndarray, surrogate: Surrogate, groups: Sequence[Sequence[i
         lines.append(LINEAR * (1.0 + Z @ Z.T))
         distances.append(squared_distances(Z) / len(group))
     tried = [[(surrogate.length * ratio, noise) for ratio in _LENGTHS for noise in NOISE]] * len(groups)
-    n_free, error = [0.0] * len(groups), np.inf
+    n_free, errors = [0.0] * len(groups), [np.inf] * len(groups)
     for _ in range(_TURNS):
         for i in range(len(groups)):
             others = _normal(np.prod([part for k, part in enumerate(parts) if k != i], axis=0))
@@ -70,14 +70,16 @@ def fit_product(y: np.ndarray, surrogate: Surrogate, groups: Sequence[Sequence[i
                     best = *fit, kernel, (length, noise)
             if best is None:
                 return None
-            error, factor, n_free[i], kernel, (length, noise) = best
+            errors[i], factor, n_free[i], kernel, (length, noise) = best
             parts[i] = _normal(kernel @ (others * lapack.dpotrs(factor, y / scale, lower=1)[0]))
             tried[i] = [(length * a, max(noise * b, NOISE[0])) for a in _NEAR for b in _NEAR_NOISE]
     product = np.prod(parts, axis=0)
-    error *= n_rows / max(n_rows - sum(n_free[:-1]), 1.0) * scale / y.std()
+    # The errors of a factor do not count the numbers that the others are free to choose.
+    whole = [own * n_rows / max(n_rows - sum(n_free) + free, 1.0) for own, free in zip(errors, n_free)]
+    error = float(np.mean(whole) * scale / y.std())
     constant = float(product @ y / (product @ product))
     followed = float(np.sqrt(np.mean((y - constant * product) ** 2)) / y.std())
-    return Parts(np.array(parts), constant, float(error), followed)
+    return Parts(np.array(parts), constant, error, followed)
 
 
 def _normal(values: np.ndarray) -> np.ndarray:

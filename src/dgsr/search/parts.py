@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 # Most formulas that are put together, and the share of the squared error of the separation up to which the
 # values of a part are not exact.
 _MOST_TOGETHER, _INEXACT = 100, 0.3
+# Shares of the rows that residuals count for.
+_COUNTED = (1.0, 0.25, 0.0625)
 
 
 def search_parts(search: Search, separation: Separation) -> list[Tree]:
@@ -38,19 +40,22 @@ def search_parts(search: Search, separation: Separation) -> list[Tree]:
         with search.budget.share_of_rest(1.0 / (n_parts - i)):
             front = search.of_other_columns(data, symmetries=len(group) > 1)
         names = {f"x{k + 1}": f"x{column + 1}" for k, column in enumerate(group)}
-        best = _shortest_descriptions(front, data, _INEXACT * separation.error**2)[:n_kept]
+        best = _shortest_descriptions(front, data, _INEXACT * separation.error**2, n_kept)
         found.append([rename(front[k].tree, names) for k in best])
     joint = "mul" if separation.is_product else "add"
     constant: Tree = separation.constant
     return [reduce(lambda a, b: (joint, a, b), trees, constant) for trees in product(*found)]
 
 
-def _shortest_descriptions(front: Population, data: DataSet, inexact: float) -> np.ndarray:
-    """Return the order of formulas by their bits and those of their residuals, which are no less than these.
+def _shortest_descriptions(front: Population, data: DataSet, inexact: float, n: int) -> list[int]:
+    """Return the n formulas with the shortest descriptions of formula and residuals.
 
-    A formula that follows the values more closely than they are exact follows the errors of the surrogate.
+    Residuals count as no less than inexact values leave: what follows these more closely follows the errors
+    of the surrogate. As these are alike in neighbouring rows, nobody knows how many rows they count for, so
+    that several numbers take turns.
     """
     with np.errstate(all="ignore"):
-        nmse = np.nan_to_num(front.nmse(data), nan=np.inf)
+        logarithms = np.log2(np.maximum(np.nan_to_num(front.nmse(data), nan=np.inf), inexact))
     bits = structure_bits(front.library, front.tokens, front.lengths)
-    return np.argsort(bits + 0.5 * len(data.y) * np.log2(np.maximum(nmse, inexact)), kind="stable")
+    orders = [np.argsort(bits + 0.5 * share * len(data.y) * logarithms, kind="stable") for share in _COUNTED]
+    return list(dict.fromkeys(np.array(orders).T.ravel().tolist()))[:n]

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 # Share of the seconds in which symmetries are looked for, and shares of the budget for the searches among
 # what they leave: the first of two tables, the parts of one that separates, and the last table.
-_LOOKING, _SEARCHING, _OF_PARTS = 0.1, (0.3, 0.6), 0.3
+_LOOKING, _SEARCHING, _OF_PARTS = 0.2, (0.3, 0.6), 0.3
 
 
 def search_reduced(search: Search) -> None:
