@@ -21,14 +21,22 @@ _TURNS, _LENGTHS, _NEAR, _NEAR_NOISE = 4, (0.5, 1.0, 2.0, 4.0), (0.5, 1.0, 2.0),
 
 
 class Parts(NamedTuple):
-    """Functions of groups of columns whose sum or product is the target."""
+    """Functions of groups of columns whose sum or product is the target.
 
-    parts: (
-        np.ndarray
-    )  # (n_groups, n_rows) but for a number that is added to each, or by which it is multiplied
-    constant: float  # what is added to their sum, or the factor of their product
-    error: float  # on rows left out, in standard deviations of the target
-    followed: float  # error on the rows themselves, in standard deviations of the target
+    Parameters
+    ----------
+    parts : ndarray of shape (n_groups, n_rows)
+        The functions at the rows, but for a number that is added to each, or by which each is multiplied.
+    constant : float
+        The number that makes them the target: what is added to the sum, or a factor of the product.
+    error, followed : float
+        Errors on rows left out, and on the rows themselves, in standard deviations of the target.
+    """
+
+    parts: np.ndarray
+    constant: float
+    error: float
+    followed: float
 
 
 def fit_product(y: np.ndarray, surrogate: Surrogate, groups: Sequence[Sequence[int]]) -> Parts | None:

@@ -31,8 +31,8 @@ from dgsr.search.separation import Separation, separation_of
 
 #: Most columns that are looked at, and fewest rows for each.
 MOST_COLUMNS, ROWS_PER_COLUMN = 12, 5
-# Most rows: the time rises with their third power.
-_MOST_ROWS = 400
+# Most rows for combinations of columns and for sums and products: the time rises with their third power.
+_MOST_ROWS, _MOST_SEPARATED = 400, 200
 # Least share of a column in a symmetry, and of a column's part in the change of the target.
 _LEAST_SHARE, _LEAST_PART = 0.02, 0.01
 # Differences are of columns that change the target alike, within this factor.
@@ -129,7 +129,7 @@ def reductions_of(
         At most two: one by the steps that make formulas shorter (factors, products and differences that
         columns enter in alone, idle columns), and one by all steps, where formulas may be longer as well.
     """
-    rows = _rows_of(X)
+    rows = _rows_of(X, _MOST_ROWS)
     if not len(rows) or is_over():
         return []
     state = Seen.of(whole_table(X, y, names), rows)
@@ -164,7 +164,7 @@ def smallest_separation(
         What that returned. The table as it is counts only if there are none: factors of single columns, for
         example, are known already.
     """
-    rows = _rows_of(X)
+    rows = _rows_of(X, _MOST_SEPARATED)
     tables = reversed(reductions) if reductions else [whole_table(X, y, names)]
     for table in tables if len(rows) else ():
         if table.X.shape[1] == 1:  # there is nothing left to separate
@@ -175,12 +175,12 @@ def smallest_separation(
     return None
 
 
-def _rows_of(X: np.ndarray) -> np.ndarray:
-    """Return the rows that are looked at, none of a table of too few rows or too few or many columns."""
+def _rows_of(X: np.ndarray, most: int) -> np.ndarray:
+    """Return at most so many rows of a table, none if it has too few rows or too few or many columns."""
     n_rows, n_columns = X.shape
     if not 2 <= n_columns <= MOST_COLUMNS or n_rows < ROWS_PER_COLUMN * n_columns:
         return np.zeros(0, dtype=np.int64)
-    return np.unique(np.linspace(0, n_rows - 1, min(n_rows, _MOST_ROWS)).astype(np.int64))
+    return np.unique(np.linspace(0, n_rows - 1, min(n_rows, most)).astype(np.int64))
 
 
 class _Step(NamedTuple):
