@@ -143,7 +143,7 @@ def rates(n_rows=120, noise=0.01):
 
 def test_a_product_of_three_named_forms_is_found_through_noise():
     X, y, truth = rates()
-    settings = {"generator": None, "max_evaluations": 60_000, "random_state": 0}
+    settings = {"generator": None, "max_evaluations": 25_000, "random_state": 0}
     model = DGSRRegressor(**settings).fit(X, y)
     assert np.mean((model.predict(X) - truth) ** 2) < 3e-5 * truth.var()
     without = DGSRRegressor(**settings, look_up=False).fit(X, y)

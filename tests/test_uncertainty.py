@@ -327,17 +327,3 @@ def test_a_fit_warns_where_a_linear_model_does_as_well():
     model = DGSRRegressor(generator=None, max_evaluations=100, max_length=3, gp_generations=0, random_state=0)
     with pytest.warns(UserWarning, match="A linear model of all columns"):
         model.fit(X, y)
-
-
-@pytest.mark.parametrize(
-    ("loss", "grows", "warns"), [("squared", 1, True), ("squared", 0, False), ("relative", 1, False)]
-)
-def test_a_fit_warns_where_residuals_grow_with_the_prediction(loss, grows, warns):
-    rng = np.random.default_rng(0)
-    x = rng.uniform(1, 5, 150)
-    y = 3 * x**2 + (0.1 * 3 * x**2 if grows else 1.0) * rng.normal(size=150)
-    model = DGSRRegressor(generator=None, max_evaluations=2_000, loss=loss, random_state=0)
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        model.fit(x[:, None], y)
-    assert any("residuals grow with the prediction" in str(each.message) for each in caught) is warns

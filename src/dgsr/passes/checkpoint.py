@@ -139,7 +139,7 @@ class Checkpoint:
             for number in range(len(islands)):
                 _check_like(islands[str(number)], alone, "")
             for one in (state, *islands.values()):
-                for name in ("archive", "queue", "generation", "evolved"):
+                for name in ("archive", "queue", "generation", "evolved", "long"):
                     _check_programs(one[name], library)
         except DAMAGE as error:
             raise ValueError(

@@ -15,10 +15,6 @@ from dgsr.preprocessing import Prepared
 
 # NMSE on all rows below which a formula that is exact on the rows of the search is exact on the others, too.
 _EXACT_ON_ALL_ROWS = 1e-10
-# Ratio of the largest prediction to the smallest, rank correlation of residuals and predictions, and this in
-# standard deviations of what chance makes it, from which on residuals are said to grow; and the largest loss,
-# since the residuals of a formula that lacks something may grow for that.
-_LEAST_RANGE, _LEAST_CORRELATION, _LEAST_SIGNIFICANCE, _LARGEST_LOSS = 5.0, 0.4, 4.0, 0.1
 
 
 class Outcome(NamedTuple):
@@ -61,27 +57,10 @@ class Outcome(NamedTuple):
             )
         elif constraints.units is None and not self._hangs_on_single_rows:
             yield from self._linear_is_better(constraints)
-        if self.loss == "squared" and self.chosen.loss <= _LARGEST_LOSS:
-            yield from self._residuals_grow()
 
     @property
     def _hangs_on_single_rows(self) -> bool:
         return self.chosen.leave_one_out > max(1.0, 2.0 * self.chosen.loss)
-
-    def _residuals_grow(self) -> Iterator[str]:
-        data = self.rows.data
-        predicted = self.chosen.expression(data.columns.T)
-        sizes = np.abs(predicted)
-        if np.ptp(np.sign(predicted)) > 0.0 or sizes.max() < _LEAST_RANGE * sizes.min():
-            return
-        residuals = np.abs(data.y - predicted) * np.sqrt(data.weights)
-        correlation = np.corrcoef(_ranks(residuals), _ranks(sizes))[0, 1]
-        if correlation > _LEAST_CORRELATION and correlation * np.sqrt(len(sizes) - 1.0) > _LEAST_SIGNIFICANCE:
-            yield (
-                f"The residuals grow with the prediction (rank correlation {correlation:.2f}), so that the "
-                "rows of large targets decide; if the noise is in proportion to the target, set "
-                "loss='relative'."
-            )
 
     def _linear_is_better(self, constraints: Constraints) -> Iterator[str]:
         fitted = self.rows.fitted
@@ -95,8 +74,3 @@ class Outcome(NamedTuple):
                 f"{linear:.3g}, formula {self.chosen.leave_one_out:.3g}); the data may have no shorter law, "
                 "or the search may need more time."
             )
-
-
-def _ranks(values: np.ndarray) -> np.ndarray:
-    """Return the ranks of values (Spearman, 1904); equal ones, which are rare, are ranked in their order."""
-    return np.argsort(np.argsort(values, kind="stable"), kind="stable").astype(np.float64)

@@ -21,6 +21,8 @@ _N_ADDED_UP, _N_LONGER, _LONGER, _STEPS = 300, 4, 4, 30
 def too_long(programs: Population, archive: ParetoArchive, data: DataSet, grammar: Grammar) -> Scored:
     """Return the best programs that the archive has no room for, with their constants fitted.
 
+    Their arrays have the same widths for all programs.
+
     Parameters
     ----------
     programs : Population
@@ -28,9 +30,15 @@ def too_long(programs: Population, archive: ParetoArchive, data: DataSet, gramma
     data : DataSet
     grammar : Grammar
     """
-    length, n_constants = archive.tokens.shape[1], archive.constants.shape[1]
+    length, n_constants, most = (
+        archive.tokens.shape[1],
+        archive.constants.shape[1],
+        _LONGER * grammar.max_length,
+    )
     has_room = (programs.lengths <= length) & (programs.is_constant.sum(axis=1) <= n_constants)
-    able = programs[np.flatnonzero(~has_room & (programs.lengths <= _LONGER * grammar.max_length))]
+    able = programs[np.flatnonzero(~has_room)].of_width(most, most)
+    if not len(able):
+        return Scored(able, np.zeros(0))
     fitted = Scored(able, fit_constants(able, data, scaled=False, n_iterations=_STEPS).nmse)
     order = _shortest(fitted, archive, data)[:_N_LONGER]
     return Scored(able[order], fitted.nmse[order])
@@ -80,6 +88,7 @@ def longer_formulas(
     sums = sums_of_terms([found, evolved.best(_N_ADDED_UP).programs], data, grammar, most, may_be_term)
     # A sum may have the shortest description and nothing to be added, so both kinds are extended.
     starts = Population.concatenate([shortest(programs, 1) for programs in (found, sums)])
+    long = long[np.arange(len(long))]  # a copy, whose constants are fitted to these data
     fit_constants(long, data, scaled=False, n_iterations=_STEPS)
     longer = Population.concatenate([sums, extended(starts, data, grammar, most, may_be_term), long])
     longer = longer[np.flatnonzero(may_be_kept(longer))]

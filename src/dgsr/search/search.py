@@ -124,7 +124,7 @@ class Search:
         self.restarts = Restarts(config.patience, self.evaluation.gain)
         self._nothing = Scored.none(library, constraints.max_length, self.evaluation.n_constants)
         self.queue = self.generation = self._nothing
-        self.long = self._nothing  # programs that the archive has no room for
+        self.keep_long(self._nothing.programs)
         self.evolved = self._nothing  # the programs of the last round, which a restart leaves as they are
 
     @property
@@ -308,7 +308,7 @@ class Search:
 
     def keep_long(self, programs: Population) -> None:
         """Keep the best of the programs that the archive has no room for; `longer` returns them."""
-        self.long = too_long(programs, self.archive, self.data, self.grammar)
+        self.long: Scored = too_long(programs, self.archive, self.data, self.grammar)
 
     def solve_further(self) -> None:
         """Solve for the law at the solver's next stage, in a million subprograms, if there is time.
