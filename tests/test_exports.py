@@ -209,7 +209,9 @@ def sum_of_all_operators(library):
     return Expression(library, tokens)
 
 
-@pytest.mark.parametrize("name", ["koza", "synth", "physics"])
+@pytest.mark.parametrize(
+    "name", [*(pytest.param(name, marks=pytest.mark.slow) for name in ("koza", "synth")), "physics"]
+)
 def test_numba_compiles_every_operator_to_the_values_of_the_evaluator(name):
     expression = sum_of_all_operators(get_library(name, 3))
     inside = np.random.default_rng(0).uniform(0.2, 0.8, (40, 3))

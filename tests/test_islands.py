@@ -76,6 +76,7 @@ def undisturbed(meetings_after_two_rounds):
     return model
 
 
+@pytest.mark.slow
 def test_processes_find_what_islands_that_take_turns_find(undisturbed):
     assert_same(small().fit(X, Y), undisturbed)
 
@@ -198,6 +199,7 @@ def test_islands_differ_in_their_numbers_and_shares_and_divide_the_exact_stages(
     assert sorted(stage for own in stages for stage in own) == [*range(1, search.solver.n_stages)]
 
 
+@pytest.mark.slow
 def test_the_best_programs_migrate_to_the_next_island_but_not_into_one_that_begins_again():
     search, found = advanced_once()
 

@@ -225,6 +225,7 @@ def test_a_function_that_holds_itself_has_a_text():
     assert module._text(loss).startswith("test_a_function_that_holds_itself_has_a_text.<locals>.loss ")
 
 
+@pytest.mark.slow
 def test_a_checkpoint_of_another_function_is_refused(tmp_path):
     path = tmp_path / "fit.checkpoint"
     small(checkpoint=path, max_evaluations=300, loss=lambda y, p: (y - p) ** 2).fit(X, Y)

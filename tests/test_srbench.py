@@ -113,7 +113,9 @@ def test_the_module_has_what_srbench_asks_for_and_no_option_it_refuses(submissio
     assert {"max_time", "random_state"} <= set(vars(submission.est))
 
 
-@pytest.mark.parametrize(("data", "least"), [(law, 0.9), (measurements, 0.2)])
+@pytest.mark.parametrize(
+    ("data", "least"), [(law, 0.9), pytest.param(measurements, 0.2, marks=pytest.mark.slow)]
+)
 def test_a_run_in_test_mode_gives_predictions_and_a_formula_that_equals_them(submission, data, least):
     X, y = data()
     X_train, X_test, y_train, y_test = train_test_split(X, y, train_size=0.75, random_state=42)

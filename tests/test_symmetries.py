@@ -192,7 +192,7 @@ def gravity(seed=0):
 
 def test_a_law_of_many_columns_is_found_among_few():
     X, y = gravity()
-    settings = {"generator": None, "max_evaluations": 60_000, "random_state": 0}
+    settings = {"generator": None, "max_evaluations": 25_000, "random_state": 0}
     model = DGSRRegressor(**settings).fit(X, y)
     assert model.stop_reason_ == "exact fit"
     other, target = gravity(seed=1)
