@@ -158,11 +158,14 @@ def smallest_separation(
 
     Parameters
     ----------
-    X, y, names, is_over
-        As for `reductions_of`.
+    X, y : ndarray of shape (n_rows, n_columns) and (n_rows,)
+    names : sequence of str
+        The columns, as trees have them.
     reductions : sequence of Reduction
-        What that returned. The table as it is counts only if there are none: factors of single columns, for
-        example, are known already.
+        What `reductions_of` returned. The table as it is counts only if there are none: factors of single
+        columns, for example, are known already.
+    is_over : callable
+        A function that is asked before each step whether to make no more.
     """
     rows = _rows_of(X, _MOST_SEPARATED)
     tables = reversed(reductions) if reductions else [whole_table(X, y, names)]
