@@ -7,7 +7,7 @@ import pytest
 from scipy.spatial.distance import cdist
 
 from dgsr import DGSRRegressor, find_symmetries
-from dgsr.search.factors import fit_product
+from dgsr.search.factors import fit_product, nearest_product
 from dgsr.search.reduction import whole_table
 from dgsr.search.separation import separation_of
 from dgsr.search.surrogate import LINEAR, fit_surrogate
@@ -64,6 +64,15 @@ def test_the_grid_has_the_function_at_columns_of_two_rows():
 
 
 # --- products of processes ------------------------------------------------------------------------
+
+
+def test_the_nearest_product_has_the_largest_singular_value():
+    random = np.random.default_rng(0)
+    grid = np.outer(random.normal(size=30), random.normal(size=30)) + 0.05 * random.normal(size=(30, 30))
+    left, sizes, _ = np.linalg.svd(grid)
+    vector, square = nearest_product(grid)
+    assert square == pytest.approx(sizes[0] ** 2, rel=1e-9)
+    np.testing.assert_allclose(np.abs(vector), sizes[0] * np.abs(left[:, 0]), atol=1e-6)
 
 
 @pytest.mark.parametrize("noise", [0.0, 0.05])

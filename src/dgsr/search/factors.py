@@ -18,6 +18,8 @@ from dgsr.search.surrogate import LINEAR, NOISE, Surrogate, left_out, squared_di
 # Turns that each factor has, lengths that are tried in the first one, relative to that of the surrogate, and
 # lengths and noise in later ones, relative to those found before.
 _TURNS, _LENGTHS, _NEAR, _NEAR_NOISE = 4, (0.5, 1.0, 2.0, 4.0), (0.5, 1.0, 2.0), (1e-2, 1.0)
+# Steps that find the largest singular value of a matrix.
+_STEPS = 12
 
 
 class Parts(NamedTuple):
@@ -59,7 +61,7 @@ def fit_product(y: np.ndarray, surrogate: Surrogate, groups: Sequence[Sequence[i
         turn, with the degrees of freedom of the other factors added to those of their own.
     """
     n_rows, scale = len(y), float(np.sqrt(np.mean(y**2)))
-    parts = [_normal(np.linalg.svd(surrogate.on_grid(np.asarray(group)))[0][:, 0]) for group in groups]
+    parts = [_normal(nearest_product(surrogate.on_grid(np.asarray(group)))[0]) for group in groups]
     lines, distances = [], []
     for group in groups:
         Z = surrogate.Z[:, group]
@@ -88,6 +90,27 @@ def fit_product(y: np.ndarray, surrogate: Surrogate, groups: Sequence[Sequence[i
     constant = float(product @ y / (product @ product))
     followed = float(np.sqrt(np.mean((y - constant * product) ** 2)) / y.std())
     return Parts(np.array(parts), constant, error, followed)
+
+
+def nearest_product(grid: np.ndarray) -> tuple[np.ndarray, float]:
+    """Return a left singular vector of the largest singular value, times that, and the square of that value.
+
+    Power iteration converges at once where a matrix is nearly of rank one, and is a lower bound elsewhere.
+
+    Parameters
+    ----------
+    grid : ndarray of shape (n_rows, n_columns)
+
+    Returns
+    -------
+    vector : ndarray of shape (n_rows,)
+    square : float
+    """
+    right = grid[np.abs(grid).sum(axis=1).argmax()]
+    for _ in range(_STEPS):
+        right = grid.T @ (grid @ (right / np.linalg.norm(right)))
+    left = grid @ (right / np.linalg.norm(right))
+    return left, float(left @ left)
 
 
 def _normal(values: np.ndarray) -> np.ndarray:

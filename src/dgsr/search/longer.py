@@ -30,11 +30,8 @@ def too_long(programs: Population, archive: ParetoArchive, data: DataSet, gramma
     data : DataSet
     grammar : Grammar
     """
-    length, n_constants, most = (
-        archive.tokens.shape[1],
-        archive.constants.shape[1],
-        _LONGER * grammar.max_length,
-    )
+    length, n_constants = archive.tokens.shape[1], archive.constants.shape[1]
+    most = _LONGER * grammar.max_length
     has_room = (programs.lengths <= length) & (programs.is_constant.sum(axis=1) <= n_constants)
     able = programs[np.flatnonzero(~has_room)].of_width(most, most)
     if not len(able):

@@ -20,7 +20,7 @@ from itertools import combinations
 
 import numpy as np
 
-from dgsr.search.factors import Parts, fit_product
+from dgsr.search.factors import Parts, fit_product, nearest_product
 from dgsr.search.reduction import Reduction, listed
 from dgsr.search.seen import Seen
 from dgsr.search.surrogate import fit_surrogate
@@ -34,8 +34,6 @@ _LARGEST_UNRESOLVED, _LEAST_FOLLOWED = 0.03, 0.3
 _TIMES_SMALL, _SMALL, _TIMES_LARGE, _TIMES_UNRESOLVED = 3.0, 3e-3, 1.02, 0.45
 # Most columns of which all groups are compared, most columns of a group among more, and most that are tried.
 _ALL_GROUPS, _FEW_COLUMNS, _MOST_TRIED = 6, 2, 6
-# Steps that find the largest singular value of a matrix.
-_STEPS = 12
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,14 +144,8 @@ def _lacking(seen: Seen, is_over: Callable[[], bool]) -> dict[_Group, tuple[floa
                 return found
             grid = seen.surrogate.on_grid(np.array(group))
             added = grid.mean(axis=0) + grid.mean(axis=1)[:, None] - grid.mean()
-            vector = grid[np.abs(grid).sum(axis=1).argmax()]
-            for _ in range(_STEPS):
-                vector = grid.T @ (grid @ (vector / np.linalg.norm(vector)))
-            rest = np.sum(grid**2) - np.linalg.norm(vector)
-            found[group] = (
-                float(np.mean((grid - added) ** 2)) / grid.var(),
-                float(rest) / grid.size / grid.var(),
-            )
+            rest = np.mean(grid**2) - nearest_product(grid)[1] / grid.size
+            found[group] = float(np.mean((grid - added) ** 2) / grid.var()), float(rest / grid.var())
     return found
 
 
