@@ -7,6 +7,7 @@ import pytest
 from scipy.spatial.distance import cdist
 
 from dgsr import DGSRRegressor, find_symmetries
+from dgsr.search.budget import Budget
 from dgsr.search.factors import fit_product, nearest_product
 from dgsr.search.reduction import whole_table
 from dgsr.search.separation import separation_of
@@ -166,3 +167,13 @@ def test_formulas_of_more_constants_than_the_rounds_have_are_kept():
     model = DGSRRegressor(**settings).fit(X, noisy(truth, 0.01))
     assert np.mean((model.predict(X) - truth) ** 2) < 2e-5 * truth.var()
     assert len(model.expression_.constants) >= 6
+
+
+def test_a_share_of_a_budget_ends_after_most_evaluations_and_leaves_the_limits_as_they_were():
+    budget = Budget(10**9, None)
+    with budget.share_of_rest(0.3, most=1_000):
+        assert budget.n_left == 1_000
+        with budget.share_of_rest(0.5, most=1_000):
+            assert budget.n_left == 500
+        assert budget.n_left == 1_000
+    assert (budget.n_left, budget.max_time) == (10**9, np.inf)

@@ -56,10 +56,13 @@ class Budget:
         self.max_evaluations, self.max_time = self.n_evaluations + n_evaluations, self.seconds + seconds
 
     @contextmanager
-    def share_of_rest(self, share: float) -> Iterator[None]:
-        """Let the budget be spent, within the context, after this share of what is left."""
+    def share_of_rest(self, share: float, most: int) -> Iterator[None]:
+        """Let the budget be spent, within the context, after this share of what is left.
+
+        It is spent after `most` further evaluations, too, since a budget may be as good as unlimited.
+        """
         limits = self.max_evaluations, self.max_time
-        self.allow(int(share * self.n_left), share * (self.max_time - self.seconds))
+        self.allow(min(int(share * self.n_left), most), share * (self.max_time - self.seconds))
         try:
             yield
         finally:

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 # Most formulas that are put together, and the share of the squared error of the separation up to which the
 # values of a part are not exact.
 _MOST_TOGETHER, _INEXACT = 100, 0.3
+# Most evaluations of the search for a part, which the forms that have names often end at once.
+_MOST_EVALUATIONS = 200_000
 # Shares of the rows that residuals count for.
 _COUNTED = (1.0, 0.25, 0.0625)
 
@@ -37,7 +39,7 @@ def search_parts(search: Search, separation: Separation) -> list[Tree]:
     X, found = separation.reduction.X[separation.rows], list[list[Tree]]()
     for i, (group, values) in enumerate(zip(separation.groups, separation.parts)):
         data = DataSet.from_arrays(X[:, group], values)
-        with search.budget.share_of_rest(1.0 / (n_parts - i)):
+        with search.budget.share_of_rest(1.0 / (n_parts - i), _MOST_EVALUATIONS):
             front = search.of_other_columns(data, symmetries=len(group) > 1)
         names = {f"x{k + 1}": f"x{column + 1}" for k, column in enumerate(group)}
         best = _shortest_descriptions(front, data, _INEXACT * separation.error**2, n_kept)

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 # Share of the seconds in which symmetries are looked for, and shares of the budget for the searches among
 # what they leave: the first of two tables, the parts of one that separates, and the last table.
 _LOOKING, _SEARCHING, _OF_PARTS = 0.2, (0.3, 0.6), 0.3
+# Most evaluations of each of these searches: what is found among few columns is found soon.
+_MOST_EVALUATIONS = 1_000_000
 
 
 def search_reduced(search: Search) -> None:
@@ -56,14 +58,14 @@ def search_reduced(search: Search) -> None:
 
 def _search_table(search: Search, share: float, reduction: Reduction, data: DataSet) -> None:
     """Search in a table of fewer columns, with a share of what is left of the budget."""
-    with search.budget.share_of_rest(share):
+    with search.budget.share_of_rest(share, _MOST_EVALUATIONS):
         found = search.of_other_columns(data)
     search.enter(lifted([found[i].tree for i in range(len(found))], reduction, search.library))
 
 
 def _search_parts(search: Search, separation: Separation) -> None:
     """Search for the parts of a target that separates, and enter what they make together."""
-    with search.budget.share_of_rest(_OF_PARTS):
+    with search.budget.share_of_rest(_OF_PARTS, _MOST_EVALUATIONS):
         trees = search_parts(search, separation)
     programs = lifted(trees, separation.reduction, search.library)
     search.enter(programs)
