@@ -33,7 +33,7 @@ class ConditionedGenerator:
     Parameters
     ----------
     generator : Generator
-        Its encoder is left as it is; its decoder is copied.
+        It is left as it is: its decoder is copied before it is first trained.
     data : DataSet
         The data set, which the encoder reads once.
     library : Library
@@ -54,7 +54,7 @@ class ConditionedGenerator:
         config: SearchConfig,
         seed: int,
     ) -> None:
-        self.generator = generator.refinable_copy()
+        self.generator = generator
         # A copy, because what was computed in inference mode can't be refined through.
         self.encoding = generator.encode_dataset(data.columns.T, data.y, seed).detached()
         self._library, self._grammar, self._config = library, grammar, config
@@ -74,9 +74,15 @@ class ConditionedGenerator:
 
         return torch.optim.Adam(self.generator.decoder.parameters(), lr=self._config.learning_rate)
 
+    def _own_decoder(self) -> None:
+        """Copy the pre-trained decoder, which takes a tenth of a second, unless that is done."""
+        if self.generator.decoder is self._pretrained:
+            self.generator = self.generator.refinable_copy()
+
     def restart(self) -> None:
         """Go back to the pre-trained decoder."""
-        self.generator.decoder.load_state_dict(self._pretrained.state_dict())
+        if self.generator.decoder is not self._pretrained:
+            self.generator.decoder.load_state_dict(self._pretrained.state_dict())
         self._forget_training()
 
     def sample(
@@ -125,6 +131,7 @@ class ConditionedGenerator:
 
         from dgsr.generator import objectives
 
+        self._own_decoder()
         config = self._config
         of_programs = rewards_of(nmse)
         if config.objective == "pqt":
@@ -159,6 +166,7 @@ class ConditionedGenerator:
 
     def load_weights(self, weights: dict[str, np.ndarray]) -> None:
         """Take over the weights of another search, if its decoder has the same shapes."""
+        self._own_decoder()
         own = self.generator.decoder.state_dict()
         if {name: tuple(tensor.shape) for name, tensor in own.items()} == {
             name: weight.shape for name, weight in weights.items()
@@ -167,6 +175,7 @@ class ConditionedGenerator:
 
     def state_dict(self) -> dict[str, Any]:
         """Return what `load_state_dict` needs to go on training, tensors as arrays."""
+        self._own_decoder()
         moments = self.optimizer.state_dict()["state"]
         return {
             "decoder": _arrays(self.generator.decoder.state_dict()),
@@ -176,6 +185,7 @@ class ConditionedGenerator:
 
     def load_state_dict(self, saved: dict[str, Any]) -> None:
         """Go on training from what was saved."""
+        self._own_decoder()
         self.generator.decoder.load_state_dict(_tensors(saved["decoder"]))
         groups = self.optimizer.state_dict()["param_groups"]
         moments = {int(i): _tensors(own) for i, own in saved["optimizer"].items()}

@@ -25,8 +25,9 @@ if TYPE_CHECKING:
 # Share of the seconds in which symmetries are looked for, and shares of the budget for the searches among
 # what they leave: the first of two tables, the parts of one that separates, and the last table.
 _LOOKING, _SEARCHING, _OF_PARTS = 0.2, (0.3, 0.6), 0.3
-# Most evaluations of each of these searches: what is found among few columns is found soon.
-_MOST_EVALUATIONS = 1_000_000
+# Most evaluations of each of these searches: what is found among few columns is found soon. And the fewest
+# with which a search for a part begins.
+_MOST_EVALUATIONS, _LEAST_OF_PART = 1_000_000, 500
 
 
 def search_reduced(search: Search) -> None:
@@ -48,7 +49,7 @@ def search_reduced(search: Search) -> None:
         for share, reduction, table in zip(_SEARCHING[-len(tables) :], reductions, tables)
         if table is not None
     ]
-    if separation is not None:
+    if separation is not None and _OF_PARTS * budget.n_left >= _LEAST_OF_PART * len(separation.groups):
         searches.insert(max(len(searches) - 1, 0), partial(_search_parts, search, separation))
     for each in searches:
         if search.stop_reason() is not None:

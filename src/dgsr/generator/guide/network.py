@@ -20,7 +20,7 @@ from dgsr.generator.guide.descriptions import (
     describe,
 )
 
-# Tables whose descriptions are computed at once, because more would not fit into the processor's cache.
+# Tables whose descriptions a processor computes at once, because more would not fit into its cache.
 _AT_ONCE = 32
 
 
@@ -89,7 +89,8 @@ class DescriptionEncoder(nn.Module):
         Tensor of shape (D, 1 + n_variables, encoder_width)
             The vector of the table, then those of the columns.
         """
-        parts = zip(X[..., :n_variables].split(_AT_ONCE), y.split(_AT_ONCE), strict=True)
+        at_once = _AT_ONCE if X.device.type == "cpu" else max(len(X), 1)
+        parts = zip(X[..., :n_variables].split(at_once), y.split(at_once), strict=True)
         return torch.cat([self.read(describe(*part)) for part in parts])
 
     def read_strongest(self, X: Tensor, y: Tensor) -> tuple[Tensor, np.ndarray | None]:
