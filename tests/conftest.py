@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from hypothesis import settings
+from threadpoolctl import threadpool_limits
 
 # Else scikit-learn skips its checks with other arrays than numpy's.
 os.environ.setdefault("SCIPY_ARRAY_API", "1")
@@ -48,6 +49,13 @@ def pytest_collection_modifyitems(items):
     for item in items:
         if "browser" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.slow)
+
+
+@pytest.fixture
+def one_blas_thread():
+    """Linear algebra in one thread: two workers whose threads share two cores wait for each other."""
+    with threadpool_limits(1, user_api="blas"):
+        yield
 
 
 @pytest.fixture(scope="module")

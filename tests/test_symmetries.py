@@ -18,7 +18,7 @@ from dgsr.search.reduction import Reduction
 from dgsr.search.surrogate import fit_surrogate
 from dgsr.search.symmetries import reductions_of
 
-pytestmark = pytest.mark.search
+pytestmark = [pytest.mark.search, pytest.mark.usefixtures("one_blas_thread")]
 
 
 def table(n_rows, n_columns, seed=0, low=1.0, high=3.0):

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_left, bisect_right
 from fractions import Fraction
-from functools import cache
+from functools import cache, lru_cache
 from typing import NamedTuple
 
 from dgsr.expressions.evaluation import evaluate
@@ -121,7 +121,11 @@ def cost(value: float | int | Fraction) -> float:
     The cost of 0 is -1, since a part of the formula drops out with it. The place of the decimal point does
     not count: 2.5e9 costs as much as 2.5, so that the form of a formula is the same in all units.
     """
-    value = float(value)
+    return _cost(float(value))
+
+
+@lru_cache(maxsize=1 << 14)  # finishing a formula asks for the same numbers again and again
+def _cost(value: float) -> float:
     if value in (0.0, 1.0, -1.0):
         return 0.0 if value != 0 else -1.0
     number = _find(value)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import partial
+from functools import cache, partial
 
 import numpy as np
 
@@ -75,8 +75,8 @@ def merged(tree: Tree, fits: Fits, placement: str = "simplest") -> FreeProgram:
     return _plainer(written(tree, fits.library), tree, fits, partial(merge, placement=placement))
 
 
-def _rewritten(tree: Tree, fits: Fits, rewrite: Callable[[Tree], Tree]) -> FreeProgram:
-    return written(rewrite(merge(tree, PLACEMENTS[0])), fits.library)
+def _rewritten(tree: Callable[[], Tree], fits: Fits, rewrite: Callable[[Tree], Tree]) -> FreeProgram:
+    return written(rewrite(tree()), fits.library)
 
 
 def forms(start: FittedProgram, fits: Fits) -> list[FittedProgram]:
@@ -87,8 +87,10 @@ def forms(start: FittedProgram, fits: Fits) -> list[FittedProgram]:
     tree = tree_of(start.program, fits.library)
     found: dict[tuple, FittedProgram] = {}
     ways = [partial(merged, tree, fits, placement) for placement in PLACEMENTS[:-1]]
+    normal = cache(partial(merge, tree, PLACEMENTS[0]))
     ways += [
-        partial(_rewritten, tree, fits, rewrite) for rewrite in (_expanded, _gathered, _separated, _completed)
+        partial(_rewritten, normal, fits, rewrite)
+        for rewrite in (_expanded, _gathered, _separated, _completed)
     ]
     for way in ways:
         try:
