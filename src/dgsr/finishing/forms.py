@@ -8,6 +8,7 @@ from functools import cache, partial
 
 import numpy as np
 
+from dgsr.expressions.evaluation import evaluate_strictly
 from dgsr.expressions.programs import FreeProgram
 from dgsr.expressions.tidy import tidy
 from dgsr.expressions.trees import Tree, rewritten
@@ -58,9 +59,8 @@ def _without_idle_node(fits: Fits, tree: Tree) -> Tree:
 
 
 def _values(tree: Tree, fits: Fits) -> np.ndarray:
-    """Return the values of a tree on the data."""
-    program = written(tree, fits.library)
-    return fits.predicted(program.tokens, program.constants[None])[0]
+    """Return the values of a tree on the data, a single one for a tree without variables."""
+    return np.asarray(evaluate_strictly(tree, fits.columns, functions=fits.library.functions))
 
 
 def _sign(tree: Tree, fits: Fits) -> int:
