@@ -61,6 +61,13 @@ def measurements():
     return pd.DataFrame(table.X, columns=list(table.feature_names)), table.y
 
 
+@pytest.fixture(scope="module")
+def measured(submission):
+    """An estimator that is fitted to the measurements, and these."""
+    X, y = measurements()
+    return quick(submission).fit(X, y), X, y
+
+
 def noise(n_samples=60):
     """A target that no formula fits: its search never ends by itself."""
     rng = np.random.default_rng(0)
@@ -175,9 +182,8 @@ def test_tuning_with_grid_search_gives_an_estimator_that_model_understands(submi
     np.testing.assert_allclose(values_of(submission.model(tuned, X), X), tuned.predict(X), rtol=1e-6)
 
 
-def test_a_pickled_estimator_predicts_and_writes_the_same(submission):
-    X, y = measurements()
-    est = quick(submission).fit(X, y)
+def test_a_pickled_estimator_predicts_and_writes_the_same(submission, measured):
+    est, X, _ = measured
     again = pickle.loads(pickle.dumps(est))
     assert again.get_params() == est.get_params()
     assert submission.model(again, X) == submission.model(est, X)
@@ -192,9 +198,8 @@ def test_rows_the_formula_has_no_value_for_get_the_mean_of_the_target(submission
     np.testing.assert_allclose(est.predict(beyond), [np.log(2.0), np.log(X["a"]).mean()])
 
 
-def test_the_population_is_the_front_each_with_its_own_formula_and_predictions(submission):
-    X, y = measurements()
-    est = quick(submission).fit(X, y)
+def test_the_population_is_the_front_each_with_its_own_formula_and_predictions(submission, measured):
+    est, X, y = measured
     population = submission.get_population(est)
     assert 1 < len(population) == len(est.pareto_front_) <= 100
     losses = [np.mean((y - member.predict(X)) ** 2) / y.var() for member in population]
