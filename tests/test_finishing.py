@@ -70,21 +70,21 @@ def population_of(texts, library=LIBRARY):
     return Population(library, tokens, lengths, constants)
 
 
-def finished(truth, program, noise=0.0, scales=(1.0, 1.0), seed=1, n=200):
+def finished(truth, program, noise=0.0, scales=(1.0, 1.0), seed=1, n=200, library=LIBRARY):
     """Fit `program` to data of `truth` in scaled variables, as a search does, and finish it."""
     rng = np.random.default_rng(seed)
     scales = np.array(scales)
     X = rng.uniform(0.2, 4.0, (n, 2)) * scales
-    y = Expression.from_text(truth, LIBRARY)(X)
+    y = Expression.from_text(truth, library)(X)
     y = y + noise * y.std() * rng.standard_normal(n)
     data = DataSet.from_arrays(X, y)
-    population = population_of([program])
-    n_constants = int((population.tokens[0] == LIBRARY.index["const"]).sum())
+    population = population_of([program], library)
+    n_constants = int((population.tokens[0] == library.index["const"]).sum())
     program = FreeProgram(population.tokens[0], population.constants[0], np.ones(n_constants, dtype=bool))
     population.constants[0] = scipys_least_squares(
-        Fits(DataSet.from_arrays(X / scales, y), LIBRARY, 1e-16), program
+        Fits(DataSet.from_arrays(X / scales, y), library, 1e-16), program
     )
-    (expression,) = finish(population, scales, data, LIBRARY, 1e-16)
+    (expression,) = finish(population, scales, data, library, 1e-16)
     return expression, float(np.mean((expression(X) - y) ** 2) / y.var())
 
 
@@ -119,6 +119,21 @@ LAWS = [
 @pytest.mark.parametrize(("truth", "program", "expected"), LAWS)
 def test_a_law_is_finished_to_what_a_person_writes(truth, program, expected):
     expression, nmse = finished(truth, program)
+    assert str(expression) == expected
+    assert nmse < 1e-28
+
+
+@pytest.mark.parametrize(
+    ("truth", "program", "expected"),
+    [
+        ("x1*x2", "1.1*x1*x2*tanh(120*x2)", "x1*x2"),
+        ("x1*x2", "1.1*x1*x2/cos(1e-9*x2)", "x1*x2"),
+        ("3.7 + x1*x2", "x1*x2 + 3.5*tanh(120*x2)", "3.7 + x1*x2"),
+        ("x1 + tanh(x2)", "x1 + 1.1*tanh(1.1*x2)", "x1 + tanh(x2)"),
+    ],
+)
+def test_a_function_that_is_a_number_on_the_data_is_written_as_one(truth, program, expected):
+    expression, nmse = finished(truth, program, library=get_library("physics", 2))
     assert str(expression) == expected
     assert nmse < 1e-28
 

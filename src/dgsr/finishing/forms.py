@@ -17,7 +17,8 @@ from dgsr.finishing.fits import Fits, FittedProgram
 from dgsr.finishing.merging import PLACEMENTS, merge
 from dgsr.finishing.programs import complexity, tree_of, written
 
-# A term that is less than this share of the other in every row is lost in its rounding, or nearly so.
+# A term that is less than this share of the other in every row is lost in its rounding, or nearly so, and a
+# function that varies by less than this share of its value is a number.
 _LOST = 1e-13
 # Complexity of a way to write a program, in that of the simplest way, beyond which it is left out.
 _MOST_COMPLEX = 1.5
@@ -38,7 +39,11 @@ def _plainer(program: FreeProgram, tree: Tree, fits: Fits, rewrite: Callable[[Tr
 
 
 def _without_idle(tree: Tree, fits: Fits) -> Tree:
-    """Return f or -f for abs(f) where f has one sign on the data, exp(c*f) for b**f, and f for f + 1e-20."""
+    """Return the tree without functions that do nothing on the data.
+
+    That is f or -f for abs(f) where f has one sign, exp(c*f) for b**f, f for f + 1e-20, and 1 for tanh(20*f)
+    where f is large.
+    """
     return rewritten(tree, partial(_without_idle_node, fits))
 
 
@@ -55,6 +60,10 @@ def _without_idle_node(fits: Fits, tree: Tree) -> Tree:
             return tree[1]
         if np.all(first <= _LOST * second):
             return tree[2] if tree[0] == "add" else ("neg", tree[2])
+    elif tree[0] not in ("mul", "div", "neg"):  # those do not level off
+        values = _values(tree, fits)
+        if values.ndim and np.ptp(values) <= _LOST * np.abs(values[0]):
+            return int(values[0]) if values[0].is_integer() else float(values[0])
     return tree
 
 
