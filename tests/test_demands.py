@@ -47,7 +47,7 @@ def tokens_of(model):
         {},
         {"generator": "auto"},
         {"gp": "deap"},
-        {"library": "koza", "max_evaluations": 300},
+        pytest.param({"library": "koza", "max_evaluations": 300}, marks=pytest.mark.slow),
         {"library": "koza", "generator": "auto", "look_up": False},
     ],
 )
@@ -212,7 +212,7 @@ def keeps(expression, outer, inner, most=0):
     [
         {"generator": "auto"},
         {"gp": "deap", "look_up": False},
-        {"library": "koza", "max_evaluations": 500},
+        pytest.param({"library": "koza", "max_evaluations": 500}, marks=pytest.mark.slow),
         {"library": "koza", "generator": "auto", "look_up": False},
         {"n_jobs": 2},
     ],

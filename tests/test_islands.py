@@ -166,9 +166,9 @@ def test_islands_that_meet_by_the_clock_end_with_the_round_whose_end_is_nearest(
 
 def advanced_once(**options):
     """Islands after their first rounds, and what they are after the next; none begins again."""
-    search = islands(patience=0, **options)
-    search.prepare(lambda: None)
     with parallel_config("sequential"):
+        search = islands(patience=0, max_evaluations=20_000, **options)
+        search.prepare(lambda: None)
         search.advance()
         return search, search._in_processes(range(3), 1, send_search=True)
 

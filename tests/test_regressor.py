@@ -435,7 +435,7 @@ def test_a_fitted_regressor_survives_pickling(copy):
 @pytest.mark.parametrize(
     ("generator", "gp"),
     [
-        (None, "deap"),
+        pytest.param(None, "deap", marks=SLOW),
         ("tiny", "compiled"),
         pytest.param(None, "compiled", marks=SLOW),
         pytest.param("tiny", "deap", marks=SLOW),
