@@ -22,7 +22,8 @@ settings.register_profile("fuzz", max_examples=500, deadline=None, print_blob=Tr
 settings.load_profile("tests")
 
 # The fits of libraries without constants share most kernels with the others, and each compiles in two
-# processes; so the two kinds come one after the other, the second beside the kernels of the prior.
+# processes, the second of which is soon done; so the two kinds come one after the other, the first beside
+# the kernels of the prior.
 _COMPILE = "from dgsr.search.compiling import compile_kernels; compile_kernels(has_constants={})"
 _COMPILE_PRIOR = """
 from dgsr.expressions import Constraints, get_library
@@ -37,7 +38,7 @@ Prior.default_for(library, 1).draw(2, 10, 1, library, Constraints(), new_state(0
 def pytest_xdist_setupnodes(config, specs):
     """Compile what most tests need before the workers start, each of which would compile all of it."""
     print("compiling what the cache of compiled kernels lacks", flush=True)
-    for side_by_side in ([_COMPILE.format(False)], [_COMPILE.format(True), _COMPILE_PRIOR]):
+    for side_by_side in ([_COMPILE.format(False), _COMPILE_PRIOR], [_COMPILE.format(True)]):
         running = [subprocess.Popen([sys.executable, "-c", code]) for code in side_by_side]
         statuses = [process.wait() for process in running]
         if any(statuses):

@@ -289,6 +289,7 @@ def looks_of(stage, target, bank):
     return calls
 
 
+@pytest.mark.slow
 def test_a_stage_on_columns_that_are_all_alike_is_as_long_as_any():
     """A call of a stage ends after a tenth of a second or so, a stage after a second."""
     target = np.random.default_rng(0).integers(0, 3, N_POINTS).astype(float)

@@ -262,7 +262,12 @@ def test_an_operator_of_the_users_own_is_found_with_constants_around_and_in_it()
 
 
 @pytest.mark.parametrize(
-    "settings", [{}, {"library": "koza", "look_up": False}, {"generator": "tiny", "max_length": 12}]
+    "settings",
+    [
+        {},
+        {"library": "koza", "look_up": False},
+        pytest.param({"generator": "tiny", "max_length": 12}, marks=SLOW),
+    ],
 )
 def test_a_weight_of_two_is_two_rows_and_a_weight_of_zero_none(settings):
     X, y = data()
