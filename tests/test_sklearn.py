@@ -154,9 +154,9 @@ def test_a_prediction_for_text_names_the_column():
 
 
 def test_numbers_written_as_text_and_nullable_numbers_are_numbers():
-    expected = small(max_evaluations=200).fit(TABLE, Y).predict(TABLE)
+    expected = small(max_evaluations=50).fit(TABLE, Y).predict(TABLE)
     for table in (TABLE.astype(str), TABLE.astype(object), TABLE.convert_dtypes()):
-        np.testing.assert_array_equal(small(max_evaluations=200).fit(table, Y).predict(table), expected)
+        np.testing.assert_array_equal(small(max_evaluations=50).fit(table, Y).predict(table), expected)
 
 
 # --- another candidate, and another rule ----------------------------------------------------------
