@@ -62,7 +62,9 @@ def _without_idle_node(fits: Fits, tree: Tree) -> Tree:
             return tree[2] if tree[0] == "add" else ("neg", tree[2])
     elif tree[0] not in ("mul", "div", "neg"):  # those do not level off
         values = _values(tree, fits)
-        if values.ndim and np.ptp(values) <= _LOST * np.abs(values[0]):
+        with np.errstate(all="ignore"):
+            is_number = values.ndim == 1 and np.ptp(values) <= _LOST * np.abs(values[0])
+        if is_number:
             return int(values[0]) if values[0].is_integer() else float(values[0])
     return tree
 
