@@ -28,7 +28,7 @@ from dgsr.expressions.trees import leaves, map_leaves
 from dgsr.finishing import _collected, finish, mean_formula
 from dgsr.finishing.expansion import expanded, gathered, separated
 from dgsr.finishing.fits import Fits, FittedProgram
-from dgsr.finishing.forms import forms
+from dgsr.finishing.forms import _without_idle, forms
 from dgsr.finishing.merging import PLACEMENTS, merge
 from dgsr.finishing.programs import complexity, written
 from dgsr.population import DataSet, Population
@@ -136,6 +136,12 @@ def test_a_function_that_is_a_number_on_the_data_is_written_as_one(truth, progra
     expression, nmse = finished(truth, program, library=get_library("physics", 2))
     assert str(expression) == expected
     assert nmse < 1e-28
+
+
+def test_a_function_that_is_infinite_on_the_data_is_no_number():
+    tree = ("exp", ("mul", 300.0, "x1"))
+    X = np.linspace(5.0, 1.0, 9)[:, None]  # infinite in the first row
+    assert _without_idle(tree, Fits(DataSet.from_arrays(X, X[:, 0]), LIBRARY, 1e-16)) == tree
 
 
 @pytest.mark.parametrize(("truth", "program", "expected"), LAWS[:4])

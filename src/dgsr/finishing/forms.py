@@ -63,8 +63,8 @@ def _without_idle_node(fits: Fits, tree: Tree) -> Tree:
     elif tree[0] not in ("mul", "div", "neg"):  # those do not level off
         values = _values(tree, fits)
         with np.errstate(all="ignore"):
-            is_number = values.ndim == 1 and np.ptp(values) <= _LOST * np.abs(values[0])
-        if is_number:
+            levels_off = values.ndim == 1 and np.ptp(values) <= _LOST * np.abs(values[0])
+        if levels_off and np.isfinite(values[0]):
             return int(values[0]) if values[0].is_integer() else float(values[0])
     return tree
 
