@@ -43,7 +43,7 @@ class Fits:
     def __init__(self, data: DataSet, library: Library, tolerance: float) -> None:
         self.data = data
         self.library = library
-        self.columns = {f"x{i + 1}": column for i, column in enumerate(data.columns)}
+        self.variables = {f"x{i + 1}": column for i, column in enumerate(data.columns)}
         self.tolerance = tolerance
         self.n_rows = data.n_effective
         self.n_refits = 0

@@ -71,7 +71,7 @@ def _without_idle_node(fits: Fits, tree: Tree) -> Tree:
 
 def _values(tree: Tree, fits: Fits) -> np.ndarray:
     """Return the values of a tree on the data, a single one for a tree without variables."""
-    return np.asarray(evaluate_strictly(tree, fits.columns, functions=fits.library.functions))
+    return np.asarray(evaluate_strictly(tree, fits.variables, functions=fits.library.functions))
 
 
 def _sign(tree: Tree, fits: Fits) -> int:
