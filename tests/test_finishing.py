@@ -127,7 +127,6 @@ def test_a_law_is_finished_to_what_a_person_writes(truth, program, expected):
     ("truth", "program", "expected"),
     [
         ("x1*x2", "1.1*x1*x2*tanh(120*x2)", "x1*x2"),
-        ("x1*x2", "1.1*x1*x2/cos(1e-9*x2)", "x1*x2"),
         ("3.7 + x1*x2", "x1*x2 + 3.5*tanh(120*x2)", "3.7 + x1*x2"),
         ("x1 + tanh(x2)", "x1 + 1.1*tanh(1.1*x2)", "x1 + tanh(x2)"),
     ],
