@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import numpy as np
-from scipy.optimize import minimize_scalar
 
 from dgsr.expressions.constraints import Grammar
 from dgsr.expressions.library import Library
@@ -23,8 +22,10 @@ from dgsr.search.two_terms import FEWEST_ROWS, MOST_ROWS, TRANSFORMS, Transform
 _MOST_COLUMNS, _MOST_TERMS = 12, 200
 # Terms of each f and h whose number is determined, and those that become programs.
 _REFINED, _BEST = 8, 3
-# Least that a term varies by, as a share of its size; unexplained share of the variance that is rounding.
-_LEAST_VARIED, _ROUNDING = 1e-9, 1e-20
+# Least that a term varies by, as a share of its size.
+_LEAST_VARIED = 1e-9
+# Steps of a golden-section search; the last bounds are 1e-10 of the first apart.
+_STEPS = 48
 
 
 class _Function(NamedTuple):
@@ -110,6 +111,7 @@ def _of_function(
     centred = shapes - shapes.mean(axis=2, keepdims=True)
     norms = np.sqrt(np.einsum("ijk,ijk->ij", centred, centred))
     is_shape = np.isfinite(norms) & (norms > _LEAST_VARIED * np.abs(shapes).max(axis=2))
+    targets, candidates = [], []
     for transform in transforms:
         target = transform.forward(y)
         spread = target - target.mean()
@@ -118,31 +120,68 @@ def _of_function(
         shares = np.where(is_shape, (centred @ spread / norms) ** 2 / (spread @ spread), 0.0)
         best = np.argmax(shares, axis=1)  # of each term the best number
         order = np.argsort(-shares[np.arange(len(terms)), best], kind="stable")[:_REFINED]
-        refined = []
-        for i in order.tolist():
-            at, own = best[i], numbers[i]
-            bounds = sorted((float(own[max(at - 1, 0)]), float(own[min(at + 1, len(own) - 1)])))
-            if bounds[0] < 0.0 < bounds[1]:  # between the negative numbers and the positive ones
-                bounds = sorted((0.1 * float(own[at]), float(own[at])))
-            refined.append((*_refined(function, values[i], target, bounds), i))
-        for _, number, i in sorted(refined)[:_BEST]:
-            yield _program(name, function, transform, terms[i], number, values[i], target, library)
+        targets.append((transform, target))
+        candidates += [(len(targets) - 1, i, *_bounds(numbers[i], best[i])) for i in order.tolist()]
+    if not candidates:
+        return
+    of_target, of_term, low, high = (np.array(column) for column in zip(*candidates))
+    spreads = np.stack([target - target.mean() for _, target in targets])[of_target]
+    found, unexplained = _refined(function, values[of_term], spreads, low, high)
+    for k, (transform, target) in enumerate(targets):
+        own = np.flatnonzero(of_target == k)
+        for at in own[np.argsort(unexplained[own], kind="stable")][:_BEST].tolist():
+            i = int(of_term[at])
+            yield _program(name, function, transform, terms[i], float(found[at]), values[i], target, library)
+
+
+def _bounds(numbers: np.ndarray, at: int) -> tuple[float, float]:
+    """Return the neighbours of a number among those that were tried, between which the best one is."""
+    low, high = sorted((float(numbers[max(at - 1, 0)]), float(numbers[min(at + 1, len(numbers) - 1)])))
+    if low < 0.0 < high:  # between the negative numbers and the positive ones
+        low, high = sorted((0.1 * float(numbers[at]), float(numbers[at])))
+    return low, high
 
 
 def _refined(
-    function: _Function, term: np.ndarray, target: np.ndarray, bounds: list[float]
-) -> tuple[float, float]:
-    """Return the unexplained share of the variance with the best number within bounds, and the number."""
-    spread = target - target.mean()
+    function: _Function, terms: np.ndarray, spreads: np.ndarray, low: np.ndarray, high: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the best numbers between bounds and the share of the variance that each leaves unexplained.
 
-    def unexplained(number: float) -> float:
-        shape = function.value(number * term)
-        centred = shape - shape.mean()
-        left = spread - centred * (centred @ spread) / (centred @ centred)
-        return float(np.log(left @ left / (spread @ spread) + _ROUNDING))
+    All candidates take the steps of a golden-section search at once; one by one they took a fifth of a small
+    fit.
 
-    found = minimize_scalar(unexplained, bounds=bounds, method="bounded", options={"xatol": 1e-12})
-    return float(found.fun), float(found.x)
+    Parameters
+    ----------
+    function : _Function
+    terms, spreads : ndarray of shape (n_candidates, n_rows)
+        The values of each term, and the target of each less its mean.
+    low, high : ndarray of shape (n_candidates,)
+
+    Returns
+    -------
+    numbers, unexplained : ndarray of shape (n_candidates,)
+    """
+    variances = np.einsum("ij,ij->i", spreads, spreads)
+
+    def unexplained(numbers: np.ndarray) -> np.ndarray:
+        shapes = function.value(numbers[:, None] * terms)
+        centred = shapes - shapes.mean(axis=1, keepdims=True)
+        slopes = np.einsum("ij,ij->i", centred, spreads) / np.einsum("ij,ij->i", centred, centred)
+        left = spreads - slopes[:, None] * centred
+        return np.nan_to_num(np.einsum("ij,ij->i", left, left) / variances, nan=np.inf)
+
+    ratio = (np.sqrt(5.0) - 1.0) / 2.0
+    lower, upper = high - ratio * (high - low), low + ratio * (high - low)
+    at_lower, at_upper = unexplained(lower), unexplained(upper)
+    for _ in range(_STEPS):
+        is_below = at_lower < at_upper  # then the best number is below the upper one
+        low, high = np.where(is_below, low, lower), np.where(is_below, upper, high)
+        inner = np.where(is_below, high - ratio * (high - low), low + ratio * (high - low))
+        at_inner = unexplained(inner)
+        lower, upper = np.where(is_below, inner, upper), np.where(is_below, lower, inner)
+        at_lower, at_upper = np.where(is_below, at_inner, at_upper), np.where(is_below, at_lower, at_inner)
+    is_below = at_lower < at_upper
+    return np.where(is_below, lower, upper), np.where(is_below, at_lower, at_upper)
 
 
 def _program(
