@@ -22,8 +22,8 @@ settings.register_profile("fuzz", max_examples=500, deadline=None, print_blob=Tr
 settings.load_profile("tests")
 
 # The fits of libraries without constants share most kernels with the others, and each compiles in two
-# processes, the second of which is soon done; so the two kinds come one after the other, the first beside
-# the kernels of the prior.
+# processes, the second of which is soon done; so the two kinds come one after the other, each beside kernels
+# of the prior.
 _COMPILE = "from dgsr.search.compiling import compile_kernels; compile_kernels(has_constants={})"
 _COMPILE_PRIOR = """
 from dgsr.expressions import Constraints, get_library
@@ -31,6 +31,12 @@ from dgsr.kernels.random import new_state
 from dgsr.pretraining.prior import Prior
 library = get_library("koza", 1)
 Prior.default_for(library, 1).draw(2, 10, 1, library, Constraints(), new_state(0))
+"""
+_COMPILE_LAWS = f"""
+import sys
+sys.path.insert(0, {str(Path(__file__).parent)!r})
+from test_prior_laws import drawn_laws
+drawn_laws(1)
 """
 
 

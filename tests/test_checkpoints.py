@@ -370,12 +370,15 @@ def test_an_unknown_name_is_refused_where_nothing_is_shipped(monkeypatch):
         (get_library("koza", 6), None),
         (get_library("synth", 2), "c"),
         (get_library("koza-const", 2), None),
-        (get_library("koza", 2).with_operator("twice", lambda x: 2.0 * x), None),
     ],
     ids=lambda value: value.name if isinstance(value, Library) else str(value),
 )
 def test_the_generator_of_the_fewest_variables_that_fits_is_found(shipped, library, found):
     assert find_generator(library) == found
+
+
+def test_a_library_of_another_operator_has_no_generator(shipped):
+    assert find_generator(get_library("koza", 2).with_operator("twice", lambda x: 2.0 * x)) is None
 
 
 @pytest.mark.slow

@@ -264,7 +264,6 @@ def test_columns_have_complexities_by_their_names():
         {"nested": {"sin": {"sin": None}, "exp": {"log": 0}}},
         {"complexity": {"sin": 9, "x1": 2}},
         {"max_length": 40},
-        {"library": get_library("physics").with_operator("bump", lambda x: np.exp(-x * x))},
     ],
 )
 def test_rules_of_ones_own_keep_the_shipped_generator(settings):

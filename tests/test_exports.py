@@ -595,7 +595,9 @@ def test_expressions_do_not_import_torch():
 # ---- operators of the user's own ----------------------------------------------------------------
 
 
-def own_library():
+@pytest.fixture(scope="module")
+def own():
+    """Return a library with operators of a user's own, compiled where a test asks for it."""
     library = get_library("physics", 2)
     library = library.with_operator("gauss", lambda x: math.exp(-x * x), sympy=lambda x: sympy.exp(-(x**2)))
     library = library.with_operator(
@@ -606,7 +608,6 @@ def own_library():
     ).with_operator("bare", lambda x: 2.0 * x)
 
 
-OWN = own_library()
 OWN_TEXTS = [
     "2*gauss(x1 - 0.5) + mean(x1, x2**2)", "mean(gauss(3), x1)", "gauss(1/x1)", "logistic(x1)",
     "mean(x1, 1/x2)", "logistic(logistic(x1) - gauss(x2))", "mean(2.5, -x1)", "gauss(0.5)*x1",
@@ -615,8 +616,8 @@ OWN_TEXTS = [
 
 
 @pytest.mark.parametrize("text", OWN_TEXTS)
-def test_an_operator_with_a_sympy_form_is_exported_by_it(text):
-    expression = Expression.from_text(text, OWN)
+def test_an_operator_with_a_sympy_form_is_exported_by_it(text, own):
+    expression = Expression.from_text(text, own)
     X = np.array([[a, b] for a in (0.3, -1.2, 0.0, 5.0, -900.0, np.inf, np.nan) for b in (0.7, 0.0)])
     everywhere = np.ones(len(X), dtype=bool)
     assert_same(expression, X, python_values(expression, X), everywhere)
@@ -625,19 +626,19 @@ def test_an_operator_with_a_sympy_form_is_exported_by_it(text):
 
 
 @needs_compiler
-def test_an_operator_with_a_sympy_form_is_exported_to_c(tmp_path):
-    expressions = [Expression.from_text(text, OWN) for text in OWN_TEXTS]
+def test_an_operator_with_a_sympy_form_is_exported_to_c(tmp_path, own):
+    expressions = [Expression.from_text(text, own) for text in OWN_TEXTS]
     X = np.array([[a, b] for a in (0.3, -1.2, 0.0, 5.0, -900.0, np.inf, np.nan) for b in (0.7, 0.0)])
     for expression, function in zip(expressions, compiled(expressions, tmp_path)):
         assert_same(expression, X, function(X), np.ones(len(X), dtype=bool))
 
 
 @pytest.mark.parametrize("export", ["to_python", "to_jax", "to_c", "to_torch"])
-def test_an_operator_without_sympy_form_is_named_with_the_mend(export):
-    expression = Expression.from_text("1 + bare(x1)", OWN)
+def test_an_operator_without_sympy_form_is_named_with_the_mend(export, own):
+    expression = Expression.from_text("1 + bare(x1)", own)
     with pytest.raises(ValueError, match=r"'bare'.*sympy="):
         getattr(expression, export)()
-    assert getattr(Expression.from_text("1 + x1", OWN), export)()
+    assert getattr(Expression.from_text("1 + x1", own), export)()
     assert expression.numpy_function()(1.0, 0.0) == 3.0
     ElementTree.fromstring(expression.mathml)
 

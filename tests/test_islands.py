@@ -388,6 +388,7 @@ def test_ctrl_c_ends_all_processes_and_keeps_the_best(tmp_path):
     assert int(n) > 0
 
 
+@pytest.mark.slow
 def test_an_interrupt_while_calls_are_handed_over_leaves_no_traceback(monkeypatch):
     executor = loky.process_executor.ProcessPoolExecutor
     thread = loky.process_executor._ExecutorManagerThread

@@ -159,12 +159,13 @@ def sinc(x):
     return 1.0 if x == 0.0 else math.sin(x) / x
 
 
-def own_library():
+@pytest.fixture(scope="module")
+def own():
+    """Return a library with operators of a user's own, compiled where a test asks for it."""
     library = get_library("physics", 2).with_operator("gauss", gauss, gauss_of_sympy)
     return library.with_operator("hypotenuse", hypotenuse, complexity=5)
 
 
-LIBRARY = own_library()
 TEXT = "2*gauss(x1 - 0.5) + hypotenuse(x1, x2**2)/hypotenuse(gauss(3), x1)"
 
 
@@ -178,25 +179,25 @@ def expected_of(X):
     return 2 * np.exp(-((x1 - 0.5) ** 2)) + np.hypot(x1, x2**2) / np.hypot(np.exp(-9.0), x1)
 
 
-def test_a_users_operator_is_written_read_and_computed_like_any_other(X):
-    expression = Expression.from_text(TEXT, LIBRARY)
+def test_a_users_operator_is_written_read_and_computed_like_any_other(X, own):
+    expression = Expression.from_text(TEXT, own)
     assert "gauss(x1 - 0.5) + hypotenuse(x1, x2**2)/" in str(expression)
-    assert Expression.from_text(str(expression), LIBRARY) == expression
+    assert Expression.from_text(str(expression), own) == expression
     np.testing.assert_allclose(expression(X), expected_of(X), rtol=1e-13)
     np.testing.assert_allclose(expression.numpy_function()(*X.T), expression(X), rtol=1e-13)
     assert expression.numpy_function()(X[0, 0], X[:, :1]).shape == (300, 1)
     x1 = sympy.Symbol("x1")
-    assert Expression.from_text("gauss(x1)", LIBRARY).sympy == sympy.exp(-(x1**2))
-    assert Expression.from_text("hypotenuse(x1, 2)", LIBRARY).sympy == sympy.Function("hypotenuse")(x1, 2)
-    assert Expression.from_text("hypotenuse(x1, x1)", LIBRARY).complexity == 5 + 1 + 1
+    assert Expression.from_text("gauss(x1)", own).sympy == sympy.exp(-(x1**2))
+    assert Expression.from_text("hypotenuse(x1, 2)", own).sympy == sympy.Function("hypotenuse")(x1, 2)
+    assert Expression.from_text("hypotenuse(x1, x1)", own).complexity == 5 + 1 + 1
 
 
-def test_a_users_operator_takes_the_place_before_the_leaves_and_is_in_no_other_library():
-    assert LIBRARY.operators == (*get_library("physics", 2).operators, "gauss", "hypotenuse")
-    assert [token.name for token in LIBRARY.tokens[-5:]] == ["gauss", "hypotenuse", "const", "x1", "x2"]
+def test_a_users_operator_takes_the_place_before_the_leaves_and_is_in_no_other_library(own):
+    assert own.operators == (*get_library("physics", 2).operators, "gauss", "hypotenuse")
+    assert [token.name for token in own.tokens[-5:]] == ["gauss", "hypotenuse", "const", "x1", "x2"]
     assert "gauss" not in get_library("physics", 2).index
-    assert LIBRARY.with_variables(3).functions == LIBRARY.functions
-    assert LIBRARY.with_variables(3).with_variables(2) == LIBRARY
+    assert own.with_variables(3).functions == own.functions
+    assert own.with_variables(3).with_variables(2) == own
 
 
 @pytest.mark.parametrize("derivative", [None, gauss_slope])
@@ -259,19 +260,19 @@ def test_a_function_that_is_compiled_already_can_be_an_operator():
 
 
 @pytest.mark.slow
-def test_a_library_with_users_operators_survives_pickling_and_copying(X):
-    expression = Expression.from_text(TEXT, LIBRARY)
+def test_a_library_with_users_operators_survives_pickling_and_copying(X, own):
+    expression = Expression.from_text(TEXT, own)
     again = pickle.loads(pickle.dumps(expression))
     assert again == expression
-    assert hash(again.library) == hash(LIBRARY)
-    assert again.library.functions["gauss"] is not LIBRARY.functions["gauss"]
+    assert hash(again.library) == hash(own)
+    assert again.library.functions["gauss"] is not own.functions["gauss"]
     np.testing.assert_array_equal(again(X), expression(X))
     np.testing.assert_array_equal(
         pickle.loads(pickle.dumps(expression.numpy_function()))(*X.T), expression.numpy_function()(*X.T)
     )
-    assert copy.deepcopy(LIBRARY).functions["gauss"] is LIBRARY.functions["gauss"]
-    address = LIBRARY.table.argument[LIBRARY.index["gauss"]]
-    assert str(address).encode() not in pickle.dumps(LIBRARY, protocol=0)
+    assert copy.deepcopy(own).functions["gauss"] is own.functions["gauss"]
+    address = own.table.argument[own.index["gauss"]]
+    assert str(address).encode() not in pickle.dumps(own, protocol=0)
 
 
 @pytest.mark.slow
@@ -311,9 +312,9 @@ def test_operators_are_equal_if_all_that_they_are_made_of_is():
 @pytest.mark.parametrize(
     "name", ["x1", "x12", "sin", "Abs", "ln", "pow", "const", "pi", "a b", "1a", "", "lambda", 3]
 )
-def test_a_name_that_formulas_use_otherwise_is_refused(name):
+def test_a_name_that_formulas_use_otherwise_is_refused(name, own):
     with pytest.raises(ValueError, match="name="):
-        LIBRARY.with_operator(name, gauss)
+        own.with_operator(name, gauss)
 
 
 @pytest.mark.parametrize(
@@ -336,9 +337,9 @@ def test_a_name_that_formulas_use_otherwise_is_refused(name):
         (("f", gauss, None, 3, lambda x: [x]), "'f' cannot be compiled"),
     ],
 )
-def test_a_function_that_cannot_be_an_operator_is_refused_with_the_mend(arguments, message):
+def test_a_function_that_cannot_be_an_operator_is_refused_with_the_mend(arguments, message, own):
     with pytest.raises(ValueError, match=message):
-        LIBRARY.with_operator(*arguments)
+        own.with_operator(*arguments)
 
 
 @pytest.mark.parametrize(
@@ -350,23 +351,23 @@ def test_a_function_that_cannot_be_an_operator_is_refused_with_the_mend(argument
         ("gaus(x1)", "use one of .*hypotenuse"),
     ],
 )
-def test_a_wrong_use_of_a_users_operator_in_a_text_is_named(text, message):
+def test_a_wrong_use_of_a_users_operator_in_a_text_is_named(text, message, own):
     with pytest.raises(ValueError, match=message):
-        Expression.from_text(text, LIBRARY)
+        Expression.from_text(text, own)
 
 
-def test_a_tree_of_a_users_operator_has_no_value_without_it():
-    tree = syntax.parse("gauss(x1)", functions=LIBRARY.functions)
+def test_a_tree_of_a_users_operator_has_no_value_without_it(own):
+    tree = syntax.parse("gauss(x1)", functions=own.functions)
     with pytest.raises(ValueError, match="'gauss'"):
         evaluate(tree, {"x1": np.ones(1)})
     with pytest.raises(ArithmeticError, match="gauss"):
         evaluate(tree, {"x1": mpmath.mpf(1)}, mpmath.mp)
     with pytest.raises(ValueError, match="in parentheses"):
-        syntax.parse("gauss*x1", functions=LIBRARY.functions)
+        syntax.parse("gauss*x1", functions=own.functions)
 
 
-def test_random_programs_with_users_operators_print_what_they_predict(X):
-    library, state = LIBRARY, new_state(1)
+def test_random_programs_with_users_operators_print_what_they_predict(X, own):
+    library, state = own, new_state(1)
     population = random_population(200, library, Constraints().grammar(library), state)
     values = population.predict(X)
     used = np.isin(population.tokens, [library.index["gauss"], library.index["hypotenuse"]]).any(axis=1)
@@ -392,9 +393,9 @@ def test_a_search_finds_a_formula_of_a_users_operator_and_the_estimator_pickles(
     np.testing.assert_array_equal(again.predict(X), regressor.predict(X))
 
 
-def test_the_primitive_set_of_deap_has_users_operators():
+def test_the_primitive_set_of_deap_has_users_operators(own):
     from deap import gp
 
-    pset = primitive_set(LIBRARY, Constraints().grammar(LIBRARY))
+    pset = primitive_set(own, Constraints().grammar(own))
     function = gp.compile("hypotenuse(gauss(x1), x2)", pset)
     assert function(0.0, 2.0) == pytest.approx(np.sqrt(5.0))

@@ -267,9 +267,10 @@ def compile_loop(function, arity, derivatives):
     """
     value = _of_two(function, arity)
     if derivatives is None:
-        by_left, by_right = _difference(value, 0), _difference(value, 1)
+        by_left, *others = [_difference(value, side) for side in range(arity)]
     else:
-        by_left, by_right = _of_two(derivatives[0], arity), _of_two(derivatives[-1], arity)
+        by_left, *others = [_of_two(derivative, arity) for derivative in derivatives]
+    by_right = others[0] if others else by_left  # a function of one operand is never asked for it
 
     row = types.CPointer(types.float64)
 
