@@ -7,16 +7,14 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from dgsr import DGSRRegressor
 
-pytestmark = [
-    pytest.mark.search,
-    # Whether a formula for random numbers has as many constants as there are rows depends on the processor.
-    pytest.mark.filterwarnings("ignore:The chosen formula has constants that single rows determine"),
-]
+# Whether a formula for random numbers has as many constants as there are rows depends on the processor.
+pytestmark = pytest.mark.filterwarnings("ignore:The chosen formula has constants that single rows determine")
 
 # Fits to the checks' data: R2 is above 0.5 from 50 evaluations on, and a single one need not be finite.
 BUDGET = {"max_evaluations": 200, "batch_size": 50, "random_state": 0}
 
 
+@pytest.mark.search
 @parametrize_with_checks([DGSRRegressor(**BUDGET)])
 def test_scikit_learns_checks_pass(estimator, check):
     check(estimator)
