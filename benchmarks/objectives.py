@@ -41,7 +41,7 @@ SEEDS, BUDGET = (0, 1, 2), 300_000
 #: Seed of the equations of the figures.
 SEED = 20_261_121
 #: The equations of all trainings and of the figures, whichever network is trained.
-PRIOR = Prior.varied_for(get_library(LIBRARY, N_VARIABLES), N_VARIABLES)
+PRIOR = replace(Prior.varied_for(get_library(LIBRARY, N_VARIABLES), N_VARIABLES), transformed=0.0)
 
 _BY_REWARD = {"n_datasets": 8, "n_groups": 2, "n_programs": 100}
 _GOING_ON = {"learning_rate": 1e-4, "warmup": 20}

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -29,7 +30,7 @@ N_COLUMNS, N_EQUATIONS, N_ROWS, SEED = 5, 4_000, 10, 20_261_123
 def counted() -> dict[str, dict[str, int]]:
     """Return the counts by the names of parent, or "root", and child, or "variable"."""
     library = get_library("physics", N_COLUMNS)
-    prior, constraints = Prior.varied_for(library, N_COLUMNS), Constraints()
+    prior, constraints = replace(Prior.varied_for(library, N_COLUMNS), transformed=0.0), Constraints()
     parents = [*library.operators, "root"]
     total = np.zeros((len(parents), len(library)))
     for n_columns in range(1, N_COLUMNS + 1):

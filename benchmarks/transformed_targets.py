@@ -47,7 +47,7 @@ def main() -> None:
     found: dict[str, object] = {"generator": arguments.generator, "seed": arguments.seed}
     for name, prior in priors.items():
         shape, state = (N_EQUATIONS, N_ROWS, N_COLUMNS), new_state(arguments.seed)
-        drawn = replace(prior, noise=None).draw(
+        drawn = replace(prior, noise=None, transformed=0.0).draw(
             *shape, library, generator.constraints, state, in_any_order=True
         )
         deviation = drawn.y.std(axis=1, keepdims=True)

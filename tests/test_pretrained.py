@@ -67,8 +67,7 @@ def test_the_generator_reads_its_data(name):
     generator, card = load_generator(name), SHIPPED[name].card
     excluded = benchmark_decontamination(generator.library)
     n_variables = min(generator.library.n_variables, card["training"].get("usual_columns", 16))
-    usual = Prior.varied_for if generator.guide is not None else Prior.default_for
-    prior = usual(generator.library, n_variables)
+    prior = Prior.varied_for(generator.library, n_variables)
     validation = draw_validation_set(generator, prior, excluded, 48, 12345, n_variables)
     nats, reward, top_reward, hits = BOUNDS[name]
     measured = measure(generator, validation, n_programs=100, n_datasets=48)

@@ -179,7 +179,7 @@ def test_unknown_constants_and_impossible_noise_are_refused(settings):
 
 def test_targets_have_a_scale_and_an_offset_where_constants_are_fitted():
     library = get_library("physics", 3)
-    prior = replace(Prior.varied_for(library, 3), noise=None)
+    prior = replace(Prior.varied_for(library, 3), noise=None, transformed=0.0)
     usual, drawn = draw(prior, library=library), draw(replace(prior, transformed=1.0), library=library)
     assert not np.array_equal(usual.y, drawn.y)
     values = drawn.programs.predict(drawn.X.reshape(-1, 3)).reshape(len(drawn.y), *drawn.y.shape)

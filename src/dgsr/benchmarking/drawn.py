@@ -48,7 +48,7 @@ def _default(library: Library) -> Prior:
 
 
 def _laws(library: Library) -> Prior:
-    return Prior.varied_for(library, library.n_variables, laws=1.0)
+    return replace(Prior.varied_for(library, library.n_variables, laws=1.0), transformed=0.0)
 
 
 def _transformed(library: Library) -> Prior:

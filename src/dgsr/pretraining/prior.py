@@ -184,6 +184,8 @@ class Prior:
     def varied_for(cls, library: Library, n_variables: int, laws: float | None = None) -> Prior:
         """Return the default prior of a library mixed with laws, over inputs as people have them.
 
+        In a library with constants, four targets in ten have a scale and perhaps an offset.
+
         Parameters
         ----------
         library : Library
@@ -195,8 +197,9 @@ class Prior:
         if laws is None:
             laws = 0.0 if _lacking_for_laws(library) else 0.5
         noise = (0.001, 0.2, 0.5) if library.has_constants else None
+        transformed = 0.4 if library.has_constants else 0.0
         usual = cls.default_for(library, min(n_variables, _MOST_IN_AN_EQUATION))
-        return replace(usual, laws=laws, inputs="varied", noise=noise)
+        return replace(usual, laws=laws, inputs="varied", noise=noise, transformed=transformed)
 
     def table(self, library: Library) -> PriorTable:
         """Return the prior over the tokens of `library`, as arrays."""
