@@ -22,7 +22,7 @@ from dgsr.expressions.tidy import tidy
 from dgsr.expressions.units import Units
 from dgsr.finishing.expansion import expanded
 from dgsr.finishing.fits import Fits, FittedProgram
-from dgsr.finishing.forms import forms, plain
+from dgsr.finishing.forms import forms, plain, straightened
 from dgsr.finishing.programs import score, tree_of, written
 from dgsr.finishing.snapping import snapped, with_simple_numbers
 from dgsr.population import DataSet, Population
@@ -117,7 +117,7 @@ def _finished(
     n_constants = int(np.sum(library.table.opcode[tokens] == Opcode.CONSTANT))
     program = FreeProgram(tokens, constants[:n_constants], np.ones(n_constants, dtype=bool))
     tree = unscaled(tree_of(program, library), column_scales)
-    start = fits.refitted(plain(tree, fits))
+    start = straightened(fits.refitted(plain(tree, fits)), fits)
     finished = [snapped(form, start.nmse, fits) for form in forms(start, fits)]
 
     def is_nested_well(form: FittedProgram) -> bool:
