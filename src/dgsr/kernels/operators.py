@@ -267,10 +267,10 @@ def compile_loop(function, arity, derivatives):
     """
     value = _of_two(function, arity)
     if derivatives is None:
-        by_left, *others = [_difference(value, side) for side in range(arity)]
+        slopes = [_difference(value, side) for side in range(arity)]
     else:
-        by_left, *others = [_of_two(derivative, arity) for derivative in derivatives]
-    by_right = others[0] if others else by_left  # a function of one operand is never asked for it
+        slopes = [_of_two(derivative, arity) for derivative in derivatives]
+    by_left, by_right = slopes[0], slopes[-1]  # a function of one operand is never asked for the second
 
     row = types.CPointer(types.float64)
 
