@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.optimize import minimize_scalar
 
 from dgsr.expressions import get_library
 from dgsr.expressions.constraints import Constraints
@@ -11,7 +12,7 @@ from dgsr.expressions.evaluation import evaluate
 from dgsr.population import DataSet
 from dgsr.search import Search, SearchConfig
 from dgsr.search.looking_up import compare_scaled
-from dgsr.search.scaled_terms import scaled_term_programs
+from dgsr.search.scaled_terms import _FUNCTIONS, _refined, scaled_term_programs
 
 LAWS = {
     "an exponential": lambda x: 3.1 * np.exp(-0.37 * x[0] * x[1]) + 0.4,
@@ -82,3 +83,22 @@ def test_too_few_rows_and_what_is_not_finite_give_nothing_and_no_error():
     scaled_term_programs(huge, library, grammar)
     zeros = DataSet.from_arrays(np.linspace(-1.0, 1.0, 21)[:, None], np.linspace(-1.0, 1.0, 21) ** 3)
     assert len(scaled_term_programs(zeros, library, grammar)) > 0
+
+
+@pytest.mark.parametrize("name", _FUNCTIONS)
+def test_refined_numbers_leave_no_more_unexplained_than_those_of_scipy(name):
+    function, rng = _FUNCTIONS[name], np.random.default_rng(0)
+    terms, truth = rng.uniform(0.2, 1.0, (6, 50)), rng.uniform(1.1, 1.9, (6, 1))
+    y = 3.0 * function.value(truth * terms) + 0.01 * rng.normal(size=(6, 50))
+    y[0] = 3.0 * function.value(truth[0] * terms[0])  # without noise
+    spreads = y - y.mean(axis=1, keepdims=True)
+    numbers, unexplained = _refined(function, terms, spreads, np.ones(6), np.full(6, 2.0))
+    for i in range(6):
+
+        def unexplained_by(number, i=i):
+            return 1.0 - np.corrcoef(function.value(number * terms[i]), y[i])[0, 1] ** 2
+
+        best = minimize_scalar(unexplained_by, bounds=(1.0, 2.0), method="bounded", options={"xatol": 1e-9})
+        assert unexplained[i] == pytest.approx(unexplained_by(numbers[i]), rel=1e-6, abs=1e-13)
+        assert unexplained[i] <= best.fun * (1.0 + 1e-9) + 1e-13
+    assert numbers[0] == pytest.approx(truth[0, 0], rel=1e-6)
