@@ -8,10 +8,12 @@ from importlib import resources
 
 import numpy as np
 
+from dgsr.expressions.angles import with_angles
 from dgsr.expressions.common_forms import named_parts
 from dgsr.expressions.constraints import Constraints, Grammar
 from dgsr.expressions.expression import Expression
 from dgsr.expressions.library import Library
+from dgsr.expressions.programs import to_program
 from dgsr.expressions.simple_numbers import cost
 from dgsr.kernels.pair_counts import pair_sums
 
@@ -32,9 +34,10 @@ def description_length(expression: Expression) -> float:
     The structure takes -log2(p) bits for every token, where p is the share that the token has under its
     parent in the equations of the prior, times its complexity over its usual one
     (`Library.with_complexities`). A formula that has a common form of one column
-    (`dgsr.expressions.common_forms`) takes the bits of naming form and column, where these are fewer. A
-    number takes as many digits as `dgsr.expressions.simple_numbers` says: 1 takes none, 0.25 and 1/3 take
-    few, 0.2537 takes four. A number alone has no structure, so that it takes fewer bits than any column: that
+    (`dgsr.expressions.common_forms`) takes the bits of naming form and column, where these are fewer, and
+    sqrt(1 - u**2) those of cos(arcsin(u)), which is the same function (`dgsr.expressions.angles`). A number
+    takes as many digits as `dgsr.expressions.simple_numbers` says: 1 takes none, 0.25 and 1/3 take few,
+    0.2537 takes four. A number alone has no structure, so that it takes fewer bits than any column: that
     there is no relation needs no evidence.
 
     Examples
@@ -51,10 +54,29 @@ def description_length(expression: Expression) -> float:
     ----------
     Rissanen, 1978 (minimum description length).
     """
+    shortest = _bits(expression)
+    if (angles := _in_angles(expression)) is not None:
+        shortest = min(shortest, _bits(angles))
+    return shortest
+
+
+def _bits(expression: Expression) -> float:
     digits = _BITS_OF_DIGIT * sum(max(cost(value), 0.0) for value in expression.constants.tolist())
     if len(expression.constants) == len(expression.tokens):
         return float(digits)
     return _bits_of_structure(expression) + float(digits)
+
+
+def _in_angles(expression: Expression) -> Expression | None:
+    """Return the formula with cosines of arcsines for its roots, where it has such roots and these exist."""
+    library = expression.library
+    if not {"sqrt", "cos", "arcsin"} <= library.index.keys():
+        return None
+    if library.index["sqrt"] not in expression.tokens:
+        return None
+    tree = expression.with_feature_names(None).tree
+    angles = with_angles(tree)
+    return None if angles == tree else Expression(library, *to_program(angles, library))
 
 
 def _bits_of_structure(expression: Expression) -> float:

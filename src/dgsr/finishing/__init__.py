@@ -12,6 +12,7 @@ import math
 import numpy as np
 
 from dgsr.constants.uncertainty import SIGNIFICANT
+from dgsr.expressions.angles import with_roots
 from dgsr.expressions.coordinates import unscaled
 from dgsr.expressions.expression import Expression
 from dgsr.expressions.library import Library, Opcode
@@ -141,11 +142,15 @@ def _finished(
         finished = [finished[i] for i in np.flatnonzero(violations == violations.min())]
     best = _simplest(finished, library)
     formula = Expression(library, best.program.tokens, best.program.constants)
-    collected = _collected(formula)
-    is_allowed = units is None and (nesting is None or nesting.holds(collected.tokens.tolist(), library))
-    return (
-        collected if is_allowed and required.intersection(formula.tokens) <= {*collected.tokens} else formula
-    )
+
+    def is_allowed(rewritten: Expression) -> bool:
+        keeps_required = required.intersection(formula.tokens) <= {*rewritten.tokens.tolist()}
+        return keeps_required and (nesting is None or nesting.holds(rewritten.tokens.tolist(), library))
+
+    if units is None and is_allowed(collected := _collected(formula)):
+        formula = collected
+    rooted = _rooted(formula)
+    return rooted if is_allowed(rooted) else formula
 
 
 def _collected(formula: Expression) -> Expression:
@@ -161,6 +166,13 @@ def _collected(formula: Expression) -> Expression:
     near = [4.0 * math.ulp(max(abs(value), largest)) for value in flat.constants.tolist()]
     constants = [shortest(value, error) for value, error in zip(flat.constants.tolist(), near)]
     return Expression(flat.library, flat.tokens, constants)
+
+
+def _rooted(formula: Expression) -> Expression:
+    """Return sqrt(1 - x1**2) for cos(arcsin(x1)) in a formula of a library that has roots."""
+    library, tree = formula.library, formula.tree
+    roots = with_roots(tree) if "sqrt" in library.index else tree
+    return formula if roots == tree else Expression(library, *to_program(roots, library))
 
 
 def _simplest(forms: list[FittedProgram], library: Library) -> FittedProgram:
