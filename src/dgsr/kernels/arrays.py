@@ -20,6 +20,15 @@ def copy_to(out, values):
 
 
 @allocation_free
+def are_zero(values):
+    """Return whether all numbers of an array of one dimension are 0."""
+    for j in range(len(values)):
+        if values[j] != 0:
+            return False
+    return True
+
+
+@allocation_free
 def extremes(values):
     """Return the least and the largest of some floats, or NaN twice if one of them is NaN."""
     least, largest = values[0], values[0]

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from dgsr.kernels.arrays import copy_to
-from dgsr.kernels.compilation import compiled
+from dgsr.kernels.compilation import allocation_free, compiled
 
 #: Bits that say what is fitted around a subprogram, so that it needs none of its own.
 OFFSET, SCALE = 1, 2
@@ -42,7 +42,7 @@ class Rewriting(NamedTuple):
     constant: int
 
 
-@compiled()
+@allocation_free
 def subtree_ends(tokens, length, arity, ends):
     """Write into `ends`, int64, the position after the last token of the subtree at each position."""
     for i in range(length - 1, -1, -1):
@@ -52,7 +52,7 @@ def subtree_ends(tokens, length, arity, ends):
         ends[i] = end
 
 
-@compiled()
+@allocation_free
 def _is_before(tokens, a, a_end, b, b_end):
     """Return whether the tokens from `a` to `a_end` sort before those from `b` to `b_end`.
 
@@ -66,7 +66,7 @@ def _is_before(tokens, a, a_end, b, b_end):
     return False
 
 
-@compiled()
+@allocation_free
 def _count(tokens, start, stop, token):
     """Return how often `token` stands from `start` to `stop`, exclusive."""
     count = 0
@@ -131,7 +131,7 @@ def canonicalise(tokens, length, constants, arity, rewriting):
         copy_to(constants[first_constant:], values[:n_constants])
 
 
-@compiled()
+@allocation_free
 def _delete(tokens, length, constants, at, rewriting):
     """Delete the token at `at`, and its value if it is a constant; return the new length."""
     if tokens[at] == rewriting.constant:
@@ -143,7 +143,7 @@ def _delete(tokens, length, constants, at, rewriting):
     return length - 1
 
 
-@compiled()
+@allocation_free
 def _rotate(array, start, middle, stop):
     """Exchange two neighbouring spans of an array."""
     for low, high in ((start, middle - 1), (middle, stop - 1), (start, stop - 1)):
@@ -153,7 +153,7 @@ def _rotate(array, start, middle, stop):
             high -= 1
 
 
-@compiled()
+@allocation_free
 def _swap(tokens, constants, start, middle, stop, rewriting):
     """Exchange two neighbouring spans of a program, with their constants."""
     k = _count(tokens, 0, start, rewriting.constant)
@@ -163,7 +163,7 @@ def _swap(tokens, constants, start, middle, stop, rewriting):
     _rotate(constants, k, k + n_first, k + n_first + n_second)
 
 
-@compiled()
+@allocation_free
 def _constants_first(tokens, length, constants, arity, rewriting, ends):
     """Write f - c as -c + f and f/c as (1/c)*f."""
     for i in range(length):
@@ -183,7 +183,7 @@ def _constants_first(tokens, length, constants, arity, rewriting, ends):
         constants[k] = -constants[k] if operator == rewriting.add else 1.0 / constants[k]
 
 
-@compiled()
+@allocation_free
 def _join(tokens, length, constants, arity, rewriting, ends):
     """Join two constants of one sum or product, or two equal factors; return the new length.
 
@@ -239,7 +239,7 @@ def _join(tokens, length, constants, arity, rewriting, ends):
     return length
 
 
-@compiled()
+@allocation_free
 def _strip(tokens, length, constants, arity, rewriting, ends, fitted):
     """Remove one part of a program that the fit of scale and offset makes redundant; return the new length.
 
@@ -301,7 +301,7 @@ def _strip(tokens, length, constants, arity, rewriting, ends, fitted):
     return length
 
 
-@compiled()
+@allocation_free
 def skeleton(tokens, length):
     """Return a hash of the tokens of a program, uint64, which does not depend on the values of its constants.
 
@@ -347,7 +347,7 @@ def skeletons(tokens, lengths, constants, arity, rewriting, linear_scaling):
     return result
 
 
-@compiled()
+@allocation_free
 def is_among(value, ordered):
     """Return whether `value` is in an ascending array."""
     low, high = 0, len(ordered)

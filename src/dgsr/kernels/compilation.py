@@ -8,6 +8,7 @@ all their sources: an edit of any of them begins a new folder, and old machine c
 from __future__ import annotations
 
 import contextlib
+import gc
 import hashlib
 import os
 import pickle
@@ -26,12 +27,15 @@ from numba import types
 from numba.core import compiler
 from numba.core.caching import CompileResultCacheImpl, FunctionCache, IndexDataCacheFile
 from numba.core.codegen import JITCodeLibrary
+from numba.core.compiler_lock import global_compiler_lock
 from numba.core.registry import CPUDispatcher, cpu_target
 from numba.core.typing import make_concrete_template
 from numba.misc.appdirs import AppDirs
 
 # Folders of machine code, one for each version of the sources, that are kept beside each other.
 _N_KEPT = 8
+# Thresholds of Python's garbage collector while something is compiled.
+_SELDOM = (100_000, 50, 50)
 # The exceptions that loading or writing a damaged file may raise.
 _DAMAGED = (
     pickle.UnpicklingError,
@@ -106,6 +110,11 @@ class Kernel(CPUDispatcher):
         self._parts = {}  # the code that callers link, by argument types
         self.instances[f"{function.__module__}.{function.__qualname__}"] = self
 
+    def compile(self, sig):
+        """Compile for argument types, or load the machine code that is kept."""
+        with _collecting_seldom():
+            return super().compile(sig)
+
     def __reduce__(self):
         """Pickle by name: another process has the same kernel, compiled or kept."""
         return _attribute, (self.py_func.__module__, self.py_func.__qualname__)
@@ -146,6 +155,22 @@ class Kernel(CPUDispatcher):
 #: The decorator of functions that allocate nothing. Elsewhere numba counts a reference at every read of a
 #: field of a named tuple, by atomic operations that take most of the time of a small function.
 allocation_free = compiled(_nrt=False)
+
+
+@contextlib.contextmanager
+def _collecting_seldom():
+    """Let Python look seldom for objects that are garbage.
+
+    A compilation makes millions of small objects and keeps many, and at the usual thresholds a sixth of its
+    time is spent looking through these. numba's lock keeps one thread from restoring the thresholds of another.
+    """
+    with global_compiler_lock:
+        usual = gc.get_threshold()
+        gc.set_threshold(*_SELDOM)
+        try:
+            yield
+        finally:
+            gc.set_threshold(*usual)
 
 
 def _attribute(module, name):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dgsr.kernels.compilation import compiled
+from dgsr.kernels.compilation import allocation_free, compiled
 from dgsr.kernels.operators import (
     ABS,
     ADD,
@@ -137,20 +137,20 @@ def count_violations(
         counts[b] = count
 
 
-@compiled()
+@allocation_free
 def _multiply(dimension, factor):
     for d in range(len(dimension)):
         dimension[d] *= factor
 
 
-@compiled()
+@allocation_free
 def _add(second, first, own, factor):
     """Write ``second = own * second + factor * first``."""
     for d in range(len(second)):
         second[d] = own * second[d] + factor * first[d]
 
 
-@compiled()
+@allocation_free
 def _has_none(dimension):
     for d in range(len(dimension)):
         if abs(dimension[d]) > _ROUNDING:
@@ -158,7 +158,7 @@ def _has_none(dimension):
     return True
 
 
-@compiled()
+@allocation_free
 def _are_alike(first, second):
     for d in range(len(first)):
         if abs(first[d] - second[d]) > _ROUNDING:

@@ -16,7 +16,7 @@ import math
 
 import numpy as np
 
-from dgsr.kernels.compilation import compiled
+from dgsr.kernels.compilation import allocation_free, compiled
 
 
 def new_state(*seeds: int) -> np.ndarray:
@@ -30,7 +30,7 @@ def _rotate(x, k):
     return (x << np.uint64(k)) | (x >> np.uint64(64 - k))
 
 
-@compiled()
+@allocation_free
 def next_uint64(state):
     """Return the next uint64 of xoshiro256++."""
     result = _rotate(state[0] + state[3], 23) + state[0]
@@ -44,19 +44,19 @@ def next_uint64(state):
     return result
 
 
-@compiled()
+@allocation_free
 def uniform(state):
     """Return a float in [0, 1) with 53 random bits."""
     return (next_uint64(state) >> np.uint64(11)) * (1.0 / 9007199254740992.0)
 
 
-@compiled()
+@allocation_free
 def integer(state, n):
     """Return an integer in [0, n)."""
     return np.int64(uniform(state) * n)
 
 
-@compiled()
+@allocation_free
 def choice(state, weights):
     """Return an index drawn with probability proportional to `weights`, shape (n,), float64."""
     u = uniform(state) * weights.sum()
@@ -67,13 +67,13 @@ def choice(state, weights):
     return len(weights) - 1
 
 
-@compiled()
+@allocation_free
 def log_uniform(state, low, high):
     """Return a float between `low` and `high` whose logarithm is uniform."""
     return low * math.exp(uniform(state) * math.log(high / low))
 
 
-@compiled()
+@allocation_free
 def normal(state):
     """Return a standard normal float (Box & Muller, 1958)."""
     radius = math.sqrt(-2.0 * math.log(1.0 - uniform(state)))

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from dgsr.kernels.compilation import compiled
+from dgsr.kernels.compilation import allocation_free, compiled
 from dgsr.kernels.random import choice, integer, log_uniform, normal, uniform
 
 # Share of the data sets whose variables all have one domain.
@@ -20,7 +20,7 @@ _GRIDDED, _CORRELATED = 0.15, 0.10
 _OTHER_UNITS, _POWER_OF_TEN = 0.3, 4.0
 
 
-@compiled()
+@allocation_free
 def draw_inputs(X, n_variables, domains, state):
     """Draw the first columns of X (n_samples, n_columns), each uniform in an interval."""
     shared = uniform(state) < _SHARED_DOMAIN

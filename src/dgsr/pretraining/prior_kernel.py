@@ -17,7 +17,7 @@ import numpy as np
 
 from dgsr.kernels.arrays import copy_to
 from dgsr.kernels.canonical import canonicalise, is_among, simplify, skeleton, subtree_ends
-from dgsr.kernels.compilation import compiled
+from dgsr.kernels.compilation import allocation_free, compiled
 from dgsr.kernels.evaluate import CONSTANT, new_workspace, run_program
 from dgsr.kernels.grammar import N_CONSTANTS, is_valid
 from dgsr.kernels.random import integer, log_uniform, normal, uniform
@@ -77,7 +77,7 @@ def _new_workspace(max_length, n_columns, n_points, has_constants):
     )
 
 
-@compiled()
+@allocation_free
 def _are_equal(a, b):
     """Return whether two rows of values are the same to rounding; rows with NaN never are."""
     for j in range(len(a)):
@@ -86,7 +86,7 @@ def _are_equal(a, b):
     return True
 
 
-@compiled()
+@allocation_free
 def _is_flat(a):
     """Return whether all values are the same to rounding."""
     for j in range(len(a)):
@@ -95,7 +95,7 @@ def _is_flat(a):
     return True
 
 
-@compiled()
+@allocation_free
 def _match(values, held_out):
     """Return whether values equal those of a held-out function wherever these are not NaN."""
     for j in range(len(values)):
@@ -104,7 +104,7 @@ def _match(values, held_out):
     return True
 
 
-@compiled()
+@allocation_free
 def scale_away(values):
     """Scale and shift the values of f to 0 and 1 at the first two points, the same for all a*f + b.
 
@@ -117,14 +117,14 @@ def scale_away(values):
         values[j] = (values[j] - low) / span
 
 
-@compiled()
+@allocation_free
 def scale_all_away(values):
     """Apply `scale_away` to every row."""
     for row in values:
         scale_away(row)
 
 
-@compiled()
+@allocation_free
 def _can_be_simplified(tokens, length, constants, table, arity, has_constants, points, w):
     """Return whether a subtree equals one inside it, as in x1 + (x2 - x1) and x2*(x1/x1).
 
@@ -155,7 +155,7 @@ def _can_be_simplified(tokens, length, constants, table, arity, has_constants, p
     return False
 
 
-@compiled()
+@allocation_free
 def _leaves_out_a_variable(tokens, length, is_variable):
     """Return whether a program has a variable without having the one before it, as x1*x3 has."""
     for i in range(length):
@@ -169,7 +169,7 @@ def _leaves_out_a_variable(tokens, length, is_variable):
     return False
 
 
-@compiled()
+@allocation_free
 def _draw_program(b, n_variables, table, grammar, prior, law, excluded, drawn, w, state):
     """Draw equation `b`; return its length, or 0 if it must be drawn again."""
     tokens, constants, parts = drawn.tokens[b], drawn.constants[b], w.parts
@@ -208,7 +208,7 @@ def _draw_program(b, n_variables, table, grammar, prior, law, excluded, drawn, w
     return length
 
 
-@compiled()
+@allocation_free
 def _evaluate(b, length, table, drawn, w):
     """Evaluate equation `b` on its inputs; return the variance, or 0 if the target cannot be used."""
     tokens, X, y = drawn.tokens[b], drawn.X[b], drawn.y[b]
@@ -236,7 +236,7 @@ def _evaluate(b, length, table, drawn, w):
     return variance if variance > _LEAST_VARIANCE * (mean * mean + 1e-6) else 0.0
 
 
-@compiled()
+@allocation_free
 def _add_noise(y, variance, prior, state):
     """Add Gaussian noise to the target, with the prior's probability."""
     if prior.noise_probability > 0.0 and uniform(state) < prior.noise_probability:
@@ -245,7 +245,7 @@ def _add_noise(y, variance, prior, state):
             y[j] += scale * normal(state)
 
 
-@compiled()
+@allocation_free
 def _transform(y, variance, prior, state):
     """Give the target a scale and perhaps an offset, with the prior's probability."""
     if prior.transformed > 0.0 and uniform(state) < prior.transformed:

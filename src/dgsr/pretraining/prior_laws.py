@@ -13,7 +13,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dgsr.kernels.compilation import compiled
+from dgsr.kernels.arrays import are_zero, copy_to
+from dgsr.kernels.compilation import allocation_free, compiled
 from dgsr.kernels.random import choice, integer, uniform
 from dgsr.pretraining import law_forms as forms
 from dgsr.pretraining.prior_trees import INTEGER, MAX_NODES, NUMBER, VARIABLE, Tree
@@ -35,7 +36,7 @@ class LawDraft(NamedTuple):
     powers: np.ndarray  # (n_variables,) int64: exponents of a product; scratch
 
 
-@compiled()
+@allocation_free
 def _node(draft, kind, first, second):
     """Append a node and return its number, and only count it where there is no room."""
     n = draft.counts[0]
@@ -45,13 +46,13 @@ def _node(draft, kind, first, second):
     return n
 
 
-@compiled()
+@allocation_free
 def _constant(draft, state):
     """Append a constant and return its node; in a library without constants it is a small integer."""
     return _node(draft, INTEGER, 1 + integer(state, 3), 0)
 
 
-@compiled()
+@allocation_free
 def _times(draft, a, b, law):
     """Return the product of two nodes, of which -1 stands for 1."""
     if a < 0:
@@ -61,7 +62,7 @@ def _times(draft, a, b, law):
     return _node(draft, law.tokens[forms.MUL], a, b)
 
 
-@compiled()
+@allocation_free
 def _over(draft, a, b, law):
     """Return the quotient of two nodes, of which -1 stands for 1."""
     if b < 0:
@@ -73,7 +74,7 @@ def _over(draft, a, b, law):
     return _node(draft, law.tokens[forms.DIV], _node(draft, NUMBER, 1, 0), b)
 
 
-@compiled()
+@allocation_free
 def _raised(draft, base, power, law):
     """Return a node raised to the absolute value of a power."""
     size = abs(power)
@@ -84,21 +85,21 @@ def _raised(draft, base, power, law):
     return _node(draft, law.n_operators + int(size) - 2, base, 0)
 
 
-@compiled()
+@allocation_free
 def _draw_units(draft, state):
     """Draw the units of the variables: new ones, those of another variable, or none."""
     for v in range(len(draft.units)):
         u = uniform(state)
         draft.units[v] = 0
         if v > 0 and u < forms.SAME_UNIT:
-            draft.units[v] = draft.units[integer(state, v)]
+            copy_to(draft.units[v], draft.units[integer(state, v)])
         elif u < forms.WITH_UNIT:
             for k in range(N_UNITS):
                 if uniform(state) < forms.BASE_UNIT:
                     draft.units[v, k] = integer(state, 5) - 2
 
 
-@compiled()
+@allocation_free
 def _variable(draft, state):
     """Return a random variable, mostly one that does not occur yet."""
     n = len(draft.used)
@@ -109,7 +110,7 @@ def _variable(draft, state):
     return v
 
 
-@compiled()
+@allocation_free
 def _draw_product(draft, unit, state):
     """Write the exponents of a random product with a unit; return whether one was found."""
     for _ in range(_TRIALS):
@@ -120,20 +121,22 @@ def _draw_product(draft, unit, state):
                 1 if u < forms.FIRST_POWER else (-1 if u < forms.INVERSE else (2 if u < forms.SQUARE else -2))
             )
             draft.powers[_variable(draft, state)] += power
-        if not np.any(draft.powers):
+        if are_zero(draft.powers):
             continue
         fits = True
+        for power in draft.powers:
+            fits = fits and abs(power) <= 3
         for k in range(N_UNITS):
             total = 0
             for v in range(len(draft.powers)):
                 total += draft.powers[v] * draft.units[v, k]
             fits = fits and total == unit[k]
-        if fits and np.abs(draft.powers).max() <= 3:
+        if fits:
             return True
     return False
 
 
-@compiled()
+@allocation_free
 def _write_product(draft, law):
     """Append the product in `draft.powers` and return its node."""
     above, below = -1, -1
@@ -149,7 +152,7 @@ def _write_product(draft, law):
     return _over(draft, above, below, law)
 
 
-@compiled()
+@allocation_free
 def _product_of(draft, unit, law, state):
     """Return a product of variables with a unit, or of variables and a constant that supplies the unit."""
     if _draw_product(draft, unit, state):
@@ -162,7 +165,7 @@ def _product_of(draft, unit, law, state):
     draft.powers[_variable(draft, state)] = 1
     if uniform(state) < forms.SECOND_VARIABLE:
         draft.powers[_variable(draft, state)] += 1 if uniform(state) < forms.ABOVE else -1
-        if not np.any(draft.powers):
+        if are_zero(draft.powers):
             draft.powers[_variable(draft, state)] = 1
     return _times(draft, _constant(draft, state), _write_product(draft, law), law)
 
@@ -177,18 +180,18 @@ def _sum(draft, law, state):
     node = _raised(draft, _node(draft, VARIABLE, v, 0), power, law)
     for _ in range(1 + (uniform(state) < forms.THIRD_TERM)):
         operator = law.tokens[forms.ADD if uniform(state) < forms.PLUS else forms.SUB]
-        if not np.any(unit) and uniform(state) < forms.NUMBER_ONE and law.tokens[forms.EXP] >= 0:
+        if are_zero(unit) and uniform(state) < forms.NUMBER_ONE and law.tokens[forms.EXP] >= 0:
             other = _node(draft, NUMBER, 1, 0)
         elif uniform(state) < forms.FREE_CONSTANT:
             other = _constant(draft, state)
-            if np.any(unit):
+            if not are_zero(unit):
                 draft.counts[1] += 1
         else:
             other = _product_of(draft, unit, law, state)
         if uniform(state) < forms.SWAPPED:
             node, other = other, node
         node = _node(draft, operator, node, other)
-    draft.unit[:] = unit
+    copy_to(draft.unit, unit)
     return node
 
 
@@ -213,7 +216,7 @@ def _function(draft, law, state):
     return node
 
 
-@compiled()
+@allocation_free
 def _falling(draft, group, law):
     """Return exp(-g), or 1/exp(g) in a library without the operator neg."""
     if law.tokens[forms.NEG] >= 0:
@@ -248,7 +251,7 @@ def _term(draft, is_first, unit, law, state):
         else:
             below = _times(draft, below, factor, law)
     if is_first:
-        unit[:] = own
+        copy_to(unit, own)
     elif np.any(own != unit):
         needed = unit - own
         if not np.any(needed % 2) and _draw_product(draft, needed // 2, state):
@@ -304,7 +307,7 @@ def grow_law(n_variables, law, tree, units, state):
     if node < 0 or draft.counts[0] + 2 > MAX_NODES:
         return 0
     around = choice(state, law.around)
-    if around == forms.EXP_AROUND and np.any(unit):  # an exponent has no unit
+    if around == forms.EXP_AROUND and not are_zero(unit):  # an exponent has no unit
         draft.counts[1] += 1
     if around == forms.ROOT_AROUND:
         node = _raised(draft, node, 0.5, law)
@@ -339,7 +342,7 @@ def _close_gaps(draft):
             draft.tree.first[node] = rank[draft.tree.first[node]]
 
 
-@compiled()
+@allocation_free
 def _root_first(n_nodes, tree):
     """Reverse the order of the nodes, so that the root, which was drawn last, is node 0."""
     last = n_nodes - 1

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from dgsr.kernels.arrays import copy_to
-from dgsr.kernels.compilation import compiled
+from dgsr.kernels.compilation import allocation_free, compiled
 from dgsr.kernels.random import choice, integer, log_uniform, uniform
 from dgsr.pretraining.prior_trees import INTEGER, MAX_NODES, NUMBER, VARIABLE, takes_two
 
@@ -40,7 +40,7 @@ def new_subprograms(max_length, has_constants):
     )
 
 
-@compiled()
+@allocation_free
 def write_program(n_nodes, tree, prior, grammar, parts, state):
     """Write a tree as a program, which is then that of node 0 of `parts`.
 
@@ -74,7 +74,7 @@ def write_program(n_nodes, tree, prior, grammar, parts, state):
     return True
 
 
-@compiled()
+@allocation_free
 def _write_leaf(node, tree, prior, parts, state):
     """Write a variable or a number."""
     value = tree.first[node]
@@ -88,7 +88,7 @@ def _write_leaf(node, tree, prior, parts, state):
     return _append_integer(parts, node, value, prior)
 
 
-@compiled()
+@allocation_free
 def _write_power(node, base, power, prior, parts):
     """Write a power; where its base would be repeated, the base must have no constants."""
     if not append_power(parts, node, base, power, prior):
@@ -101,7 +101,7 @@ def _write_power(node, base, power, prior, parts):
     return True
 
 
-@compiled()
+@allocation_free
 def _write_operator(node, tree, prior, grammar, parts, state):
     """Write an operator and its subtrees; a multiple becomes a product or a repeated sum."""
     kind, first = tree.kind, tree.first
@@ -126,7 +126,7 @@ def _write_operator(node, tree, prior, grammar, parts, state):
     return _join_constants(node, left, right if binary else -1, operator == prior.pow, prior, parts, state)
 
 
-@compiled()
+@allocation_free
 def _join_constants(node, left, right, is_pow, prior, parts, state):
     """Write the constants of the operands and of an exponent; return False if they are too many."""
     constants = parts.constants
@@ -144,7 +144,7 @@ def _join_constants(node, left, right, is_pow, prior, parts, state):
     return True
 
 
-@compiled()
+@allocation_free
 def _draw_constant(prior, state):
     """Return a random constant."""
     if not prior.log_uniform:
@@ -158,7 +158,7 @@ def _draw_constant(prior, state):
 # The functions below return whether there was room for what they append.
 
 
-@compiled()
+@allocation_free
 def _append(parts, node, source):
     """Append the program of node `source` to that of `node`."""
     at, length = parts.lengths[node], parts.lengths[source]
@@ -169,7 +169,7 @@ def _append(parts, node, source):
     return True
 
 
-@compiled()
+@allocation_free
 def _append_token(parts, node, token):
     """Append a token to the program of `node`."""
     at = parts.lengths[node]
@@ -180,7 +180,7 @@ def _append_token(parts, node, token):
     return True
 
 
-@compiled()
+@allocation_free
 def _append_repeated(parts, node, operator, source, times):
     """Append f, f o f, f o (f o f), ... with `times` copies of the program of `source`."""
     fits = True
@@ -191,7 +191,7 @@ def _append_repeated(parts, node, operator, source, times):
     return fits
 
 
-@compiled()
+@allocation_free
 def _append_integer(parts, node, value, prior):
     """Append `value` as (x1 + ... + x1)/x1."""
     fits = _append_token(parts, node, prior.div)
@@ -202,7 +202,7 @@ def _append_integer(parts, node, value, prior):
     return fits and _append_token(parts, node, prior.first_variable)
 
 
-@compiled()
+@allocation_free
 def append_power(parts, node, base, power, prior):
     """Append a power of the program of `base`, 2 to 5, with square and cube where there are such tokens."""
     if prior.square >= 0 and power == 2:

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from dgsr.kernels.canonical import Rewriting
-from dgsr.kernels.compilation import compiled
+from dgsr.kernels.compilation import allocation_free, compiled
 from dgsr.kernels.random import choice, integer, uniform
 
 # Kinds of a leaf; the variable's index or the number stands in the place of its first child. In a library
@@ -77,7 +77,7 @@ def new_tree():
     )
 
 
-@compiled()
+@allocation_free
 def takes_two(operator, prior, grammar):
     """Return whether an operator has two subtrees; the exponent of ``pow`` is a number and no subtree."""
     return operator < prior.n_operators and grammar.arity[operator] == 2 and operator != prior.pow
@@ -151,7 +151,7 @@ def _place_operators(n_leaves, prior, grammar, tree, parent, leaves, state):
             n_nodes += 1
 
 
-@compiled()
+@allocation_free
 def _fill_leaves(leaves, parent, n_variables, prior, grammar, tree, state):
     """Draw variables and numbers, with at least one variable below every operator."""
     kind, first = tree.kind, tree.first
