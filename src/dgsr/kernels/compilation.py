@@ -162,7 +162,7 @@ def _collecting_seldom():
     """Let Python look seldom for objects that are garbage.
 
     A compilation makes millions of small objects and keeps many, and at the usual thresholds a sixth of its
-    time is spent looking through these. numba's lock keeps one thread from restoring the thresholds of another.
+    time is spent looking through these. Under numba's lock no thread restores the thresholds of another.
     """
     with global_compiler_lock:
         usual = gc.get_threshold()
