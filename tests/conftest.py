@@ -44,7 +44,7 @@ drawn_laws(1)
 def pytest_xdist_setupnodes(config, specs):
     """Compile what most tests need before the workers start, each of which would compile all of it."""
     print("compiling what the cache of compiled kernels lacks", flush=True)
-    for side_by_side in ([_COMPILE.format(False), _COMPILE_PRIOR], [_COMPILE.format(True)]):
+    for side_by_side in ([_COMPILE.format(False), _COMPILE_PRIOR], [_COMPILE.format(True), _COMPILE_LAWS]):
         running = [subprocess.Popen([sys.executable, "-c", code]) for code in side_by_side]
         statuses = [process.wait() for process in running]
         if any(statuses):

@@ -81,12 +81,7 @@ def name(path: Path) -> str:
     return path.relative_to(ROOT).as_posix()
 
 
-SLOW = ("scaling_out.md", "budgets.md", "pretrain_your_domain.py", "grid_search.py")
-
-
-def marked(paths: list[Path]) -> list:
-    """The same, those that take ten seconds marked as slow."""
-    return [pytest.param(path, marks=[pytest.mark.slow] * (path.name in SLOW)) for path in paths]
+SLOW = ("scaling_out.md", "budgets.md")
 
 
 @pytest.fixture
@@ -113,7 +108,9 @@ def measurements() -> dict:
 GIVEN = {"report.md": measurements}
 
 
-@pytest.mark.parametrize("page", marked(PAGES), ids=name)
+@pytest.mark.parametrize(
+    "page", [pytest.param(page, marks=[pytest.mark.slow] * (page.name in SLOW)) for page in PAGES], ids=name
+)
 def test_the_blocks_of_a_page_run_one_after_the_other(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("MPLBACKEND", "agg")
@@ -144,7 +141,8 @@ def test_most_blocks_of_the_guide_run():
     assert sum(block.is_run for block in python) >= 0.9 * len(python) > 10
 
 
-@pytest.mark.parametrize("script", marked(SCRIPTS), ids=name)
+@pytest.mark.slow
+@pytest.mark.parametrize("script", SCRIPTS, ids=name)
 def test_an_example_runs_and_says_what_it_found(script, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("MPLBACKEND", "agg")

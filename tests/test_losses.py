@@ -233,7 +233,7 @@ def test_relative_errors_need_targets_other_than_zero():
 
 
 @pytest.mark.search
-@pytest.mark.parametrize("loss", ["absolute", "huber", log_cosh])
+@pytest.mark.parametrize("loss", ["absolute", "huber", pytest.param(log_cosh, marks=pytest.mark.slow)])
 def test_a_law_is_found_behind_outliers(loss):
     rng = np.random.default_rng(0)
     X = rng.uniform(0.5, 3.0, (80, 2))

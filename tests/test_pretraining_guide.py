@@ -166,6 +166,7 @@ def test_training_lowers_the_nats_of_decoder_and_guide(trained):
     assert trained.last["log_likelihood_right"] > trained.first["log_likelihood_right"] + 1.0
 
 
+@pytest.mark.slow
 def test_decoder_and_guide_learn_from_the_data_and_not_the_prior_alone(trained):
     first, last = trained.first, trained.last
     for name in ("guide_nats", "log_likelihood"):

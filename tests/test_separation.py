@@ -151,6 +151,7 @@ def rates(n_rows=120, noise=0.01):
     return X, noisy(y, noise), y
 
 
+@pytest.mark.slow
 def test_a_product_of_three_named_forms_is_found_through_noise():
     X, y, truth = rates()
     settings = {"generator": None, "max_evaluations": 25_000, "random_state": 0}

@@ -190,6 +190,7 @@ def gravity(seed=0):
     return X, X[:, 0] * X[:, 1] * X[:, 2] / sum(squares)
 
 
+@pytest.mark.slow
 def test_a_law_of_many_columns_is_found_among_few():
     X, y = gravity()
     model = DGSRRegressor(generator=None, max_evaluations=25_000, random_state=0).fit(X, y)

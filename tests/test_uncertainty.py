@@ -179,7 +179,7 @@ def test_noise_in_proportion_is_in_proportion_to_the_prediction():
 
 
 @pytest.mark.parametrize("loss", ["absolute", "huber"])
-@pytest.mark.parametrize("noise", ["normal", "laplace", "outliers"])
+@pytest.mark.parametrize("noise", ["normal", pytest.param("laplace", marks=pytest.mark.slow), "outliers"])
 def test_errors_of_fits_that_forgive_outliers_are_the_spread_of_repeated_fits(loss, noise):
     rng, n = np.random.default_rng(0), 50
     tokens = [LIBRARY.index[name] for name in ("add", "const", "mul", "const", "x1")]
