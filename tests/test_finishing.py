@@ -535,9 +535,16 @@ def test_constants_are_merged(text, merged):
         ("(x + y)/sqrt(x + y)", "sqrt(x + y)"),
         ("8*x/sqrt(4*x)", "4*sqrt(x)"),
         ("x/sqrt(y)", "x/sqrt(y)"),
+        ("x*x**1.3", "x**2.3"),
+        ("y/(x*x**1.3)", "y/x**2.3"),
+        ("x/(x**1.3)", "1/x**0.3"),
+        ("x**1.3*x**0.7*y", "x**2*y"),
+        ("sqrt(x)*x**0.25*sqrt(y)", "sqrt(y)*x**0.75"),
+        ("x*y**1.3", "x*y**1.3"),
+        ("x*x**y", "x*x**y"),
     ],
 )
-def test_a_base_and_its_root_are_one_power(text, merged):
+def test_powers_of_a_base_and_its_root_are_one_power(text, merged):
     assert to_text(merge(parse(text))) == merged
 
 

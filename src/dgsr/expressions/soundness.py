@@ -19,7 +19,8 @@ _MOST_ROWS = 1_000
 _BESIDE, _MOST_NEAR = 0.05, 20_000
 # Largest mean step of an angle from one row to the next: four rows a turn.
 _STEP = np.pi / 2
-# Ratio of the operands of a difference to the difference, from which on digits are lost.
+# Ratio of the operands of a difference to the difference, and of 1 to a logarithm, from which on digits are
+# lost.
 _LARGE = 1e4
 
 
@@ -36,8 +37,9 @@ def weak_points(expression: Expression, columns: np.ndarray) -> list[str]:
     list of str
         One for each sine or cosine that turns more than once in four rows, each denominator that changes its
         sign among the rows or within a twentieth of a column's range from one, and so is 0 there, each
-        difference of numbers that are ten thousand times as large as it, but for x - 1.7e9, and one if the
-        formula is undefined halfway between two rows that are neighbours in a column.
+        difference of numbers that are ten thousand times as large as it, but for x - 1.7e9, each logarithm
+        of what differs from 1 by less than a ten thousandth on all rows, and one if the formula is undefined
+        halfway between two rows that are neighbours in a column.
     """
     n_rows = columns.shape[1]
     rows = np.unique(np.linspace(0, n_rows - 1, min(n_rows, _MOST_ROWS)).astype(np.int64))
@@ -85,6 +87,8 @@ def _weak_parts(
         largest = max(float(np.abs(values_of(operand)).max()) for operand in tree[1:])
         if largest > _LARGE * np.abs(values_of(tree)).max() > 0.0:
             yield f"{syntax.to_text(tree)} is a small difference of large numbers"
+    elif name == "log" and 1.0 > _LARGE * np.abs(values_of(tree)).max() > 0.0:
+        yield f"{syntax.to_text(tree[1])} is so near 1 that its logarithm has few digits"
 
 
 def _is_distance(tree: Tree) -> bool:

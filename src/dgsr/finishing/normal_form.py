@@ -217,7 +217,7 @@ def _product(parts: list[tuple[Scaled, int]]) -> Scaled:
     if even:  # sqrt(f)**2 is f, abs(f)**2 is f**2
         inner = [(base.arguments[0], factors.pop(base) // (2 if base.name == "sqrt" else 1)) for base in even]
         return _product([((coefficient, 1), 1), *inner, *(((1, base), p) for base, p in factors.items())])
-    factors = _merge_exponentials(_merge_roots(factors))
+    factors = _merge_exponentials(_merge_powers(factors))
     n_inner = sum(_without_inner_scale(base)[0] != 1 for base in factors)
     if n_inner + (not _is_unit(coefficient)) > 1:
         bare: dict[Node, int] = {}
@@ -226,7 +226,7 @@ def _product(parts: list[tuple[Scaled, int]]) -> Scaled:
             coefficient = coefficient * to_power(scale, power)
             if node != 1:
                 bare[node] = bare.get(node, 0) + power
-        factors = _merge_roots({base: power for base, power in bare.items() if power != 0})
+        factors = _merge_powers({base: power for base, power in bare.items() if power != 0})
     coefficient = clean(coefficient)
     if coefficient == 0 or not factors:
         return coefficient, 1
@@ -235,17 +235,38 @@ def _product(parts: list[tuple[Scaled, int]]) -> Scaled:
     return coefficient, Product(tuple(sorted(factors.items(), key=lambda pair: _order(pair[0]))))
 
 
-def _merge_roots(factors: dict[Node, int]) -> dict[Node, int]:
-    """Return the factors with at most one root of each f: sqrt(f) for f/sqrt(f)."""
+def _merge_powers(factors: dict[Node, int]) -> dict[Node, int]:
+    """Return the factors with one power of each f: f**2.3 for f*f**1.3, sqrt(f) for f/sqrt(f)."""
+    powers_of: dict[Node, list[tuple[Node, Number]]] = {}
+    for node in factors:
+        base, exponent = _as_power(node)
+        powers_of.setdefault(base, []).append((node, exponent))
     merged = dict(factors)
-    for root in factors:
-        if _is_call(root, "sqrt") and root.arguments[0][0] == 1 and root.arguments[0][1] in merged:
-            base = root.arguments[0][1]
-            halves = merged.pop(root) + 2 * merged.pop(base)
-            sign = 1 if halves > 0 else -1
-            whole, half = sign * (abs(halves) // 2), sign * (abs(halves) % 2)
-            merged |= {node: power for node, power in ((base, whole), (root, half)) if power != 0}
+    for base, powers in powers_of.items():
+        if len(powers) > 1:
+            exponent = sum(merged.pop(node) * exponent for node, exponent in powers)
+            merged |= _factors_of_power(base, exponent)
     return merged
+
+
+def _as_power(node: Node) -> tuple[Node, Number]:
+    """Return f and c of f**c, a root among them; 1 is the exponent of any other node."""
+    if _is_call(node, "sqrt") and node.arguments[0][0] == 1:
+        return node.arguments[0][1], Fraction(1, 2)
+    if _is_call(node, "pow") and node.arguments[0][0] == 1 and node.arguments[1][1] == 1:
+        return node.arguments[0][1], node.arguments[1][0]
+    return node, 1
+
+
+def _factors_of_power(base: Node, exponent: Number) -> dict[Node, int]:
+    """Return f**c as factors: f*sqrt(f) for f**1.5."""
+    sign = 1 if exponent > 0 else -1
+    halves = 2 * abs(exponent)
+    if halves != int(halves):
+        return {Call("pow", ((1, base), (clean(abs(exponent)), 1))): sign}
+    whole, half = divmod(int(halves), 2)
+    root = Call("sqrt", ((1, base),))
+    return {node: sign * power for node, power in ((base, whole), (root, half)) if power != 0}
 
 
 def _merge_exponentials(factors: dict[Node, int]) -> dict[Node, int]:
