@@ -508,6 +508,9 @@ def test_the_constants_that_are_made_of_floats_are_free(tree, free):
         ("1.5*exp(1.5*log(2.25*x))", "5.0625*x**1.5"),
         ("exp(1.5*x)*exp(2.25*x)", "exp(3.75*x)"),
         ("x/exp(-1.5*x)", "x*exp(1.5*x)"),
+        ("x/exp(1.5*x)", "x*exp(-1.5*x)"),
+        ("x/exp(x)", "x/exp(x)"),
+        ("-2.5*(x - y)*x", "2.5*x*(y - x)"),
         ("sin(-1.5*x)", "-sin(1.5*x)"),
         ("cos(1.5*y - 2.5*x)", "cos(2.5*x - 1.5*y)"),
         ("0.5*x - 0.5*x + y", "y"),
@@ -546,6 +549,21 @@ def test_constants_are_merged(text, merged):
 )
 def test_powers_of_a_base_and_its_root_are_one_power(text, merged):
     assert to_text(merge(parse(text))) == merged
+
+
+@pytest.mark.parametrize(
+    ("text", "merged"),
+    [
+        ("0.5/sqrt(0.25 + x**2)", "1/sqrt(1 + 4.0*x**2)"),
+        ("3*sqrt(2.25*x + 0.25)", "1.5*sqrt(1 + 9.0*x)"),
+        ("x/sqrt(3 + x)", "x/sqrt(3 + x)"),  # else it would have a constant that is not exact
+        ("x*sqrt(x - 4.5)", "x*sqrt(x - 4.5)"),
+        ("8.5*(0.5 + x)**1.5/y", "3.005203820042827*(1 + 2.0*x)**1.5/y"),
+    ],
+)
+def test_the_number_under_a_root_becomes_one_where_that_is_wanted(text, merged):
+    tree = map_leaves(parse(text), lambda v: float(v) if isinstance(v, Fraction) else v)
+    assert to_text(merge(tree, "number")) == merged
 
 
 def test_the_scale_of_a_quotient_goes_where_it_is_wanted():

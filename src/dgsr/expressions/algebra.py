@@ -114,26 +114,29 @@ def powered(base: Tree, power: int) -> Tree:
 
 
 def negative(tree: Tree) -> Tree:
-    """Return -f: with the minus inside f where that takes no token, b - a for -(a - b)."""
-    turned = _turned(tree)
-    return ("neg", tree) if turned is None else turned
+    """Return -f: with the minus inside f where that takes no token, 2*(b - a) for -2*(a - b)."""
+    for with_numbers in (False, True):
+        turned = _turned(tree, with_numbers)
+        if turned is not None:
+            return turned
+    return ("neg", tree)
 
 
-def _turned(tree: Tree) -> Tree | None:
-    """Return -f in no more tokens than f, or None."""
+def _turned(tree: Tree, with_numbers: bool) -> Tree | None:
+    """Return -f in no more tokens than f, or None; only `with_numbers` the sign may be that of a number."""
     if is_number(tree):
-        return -tree
+        return -tree if with_numbers else None
     if not isinstance(tree, tuple):
         return None
     if tree[0] == "sub":
         return ("sub", tree[2], tree[1])
     if tree[0] in ODD:
         inside = tree[1]
-        return (tree[0], _turned(inside)) if isinstance(inside, tuple) and inside[0] == "sub" else None
+        return (tree[0], negative(inside)) if isinstance(inside, tuple) and inside[0] == "sub" else None
     if tree[0] in ("mul", "div"):
         left, right = tree[1:]
-        if (turned := _turned(left)) is not None:
+        if (turned := _turned(left, with_numbers)) is not None:
             return (tree[0], turned, right)
-        if (turned := _turned(right)) is not None:
+        if (turned := _turned(right, with_numbers)) is not None:
             return (tree[0], left, turned)
     return None

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
+from fractions import Fraction
 
 from dgsr.expressions.algebra import (
     Number,
@@ -26,8 +27,9 @@ from dgsr.expressions.trees import Tree
 from dgsr.finishing.normal_form import Call, Node, Product, Sum, normal_form, with_squares
 
 #: Where the scale of a product of sums goes. ``leading``: before the product, whose sums stay as in the
-#: normal form; ``number``: the same, but the number of a sum in the denominator becomes 1; ``inside``: into a
-#: sum of the product; ``inside-number``: both; ``simplest``: where the numbers cost least.
+#: normal form; ``number``: the same, but the number of a sum in the denominator, or under a root or power,
+#: becomes 1; ``inside``: into a sum of the product; ``inside-number``: both; ``simplest``: where the numbers
+#: cost least.
 PLACEMENTS = ("leading", "number", "inside", "inside-number", "simplest")
 
 Terms = Sequence[tuple[Node, Number]]  # nodes and their coefficients
@@ -126,7 +128,9 @@ class _Writer:
             if isinstance(base, Sum):
                 tree = self._added(_scaled_terms(base, inner))
             elif isinstance(base, Call):
-                tree = (base.name, *(self.tree(*argument) for argument in base.arguments))
+                (size, node), *others = base.arguments
+                arguments = [(clean(size * inner), node), *others]
+                tree = (base.name, *(self.tree(*argument) for argument in arguments))
             else:
                 tree = base
             (above if power > 0 else below).append(powered(tree, abs(power)))
@@ -147,12 +151,13 @@ class _Writer:
         if self.placement == "simplest":
             return self._simplest(scale, factors, sums)
         if self.placement.endswith("number"):
-            for i in sums:
-                number = dict(factors[i][0].terms).get(1, 0)
-                if factors[i][1] < 0 and number != 0:
+            for i, (base, power) in enumerate(factors):
+                size, node, exponent = _sum_in(base, power)
+                number = size * dict(node.terms).get(1, 0) if isinstance(node, Sum) else 0
+                if number > 0 or (number < 0 and base is node):
                     inner = over(1, number)
-                    outer = over(scale, to_power(inner, factors[i][1]))
-                    if not _adds_fitted(factors[i][0], (scale, 1), (outer, inner)):
+                    outer = over(scale, to_power(inner, exponent))
+                    if not _adds_fitted(node, (scale, size), (outer, clean(size * inner))):
                         scale, scales[i] = outer, inner
         inside = [i for i in sums if factors[i][1] == 1] or [i for i in sums if factors[i][1] == -1]
         if self.placement.startswith("inside") and inside:
@@ -190,6 +195,20 @@ class _Writer:
                     best = weight, left, tried
         assert best is not None  # since the first option changes nothing
         return best[1], best[2]
+
+
+def _sum_in(base: Node, power: int) -> tuple[Number, Node, Number]:
+    """Return the scale of a sum, the sum, and the power it has in a product: 1.5, f and -1/2 for 1/sqrt(1.5*f).
+
+    What has no such sum, and a sum that the product is not divided by, is returned as 1, 1 and 1.
+    """
+    if isinstance(base, Sum) and power in (-1, -2):
+        return 1, base, power
+    if isinstance(base, Call) and base.name == "sqrt":
+        return *base.arguments[0], power * Fraction(1, 2)
+    if isinstance(base, Call) and base.name == "pow" and base.arguments[1][1] == 1:
+        return *base.arguments[0], power * base.arguments[1][0]
+    return 1, 1, 1
 
 
 def _scaled_terms(node: Sum, scale: Number) -> list[tuple[Node, Number]]:

@@ -274,8 +274,8 @@ def _merge_exponentials(factors: dict[Node, int]) -> dict[Node, int]:
     found = [base for base in factors if _is_call(base, "exp")]
     if len(found) == 1 and abs(factors[found[0]]) == 1:
         scale, node = found[0].arguments[0]
-        if factors[found[0]] == 1 or scale > 0 or isinstance(node, Sum):
-            return factors
+        if factors[found[0]] == 1 or scale == 1 or isinstance(node, Sum):
+            return factors  # exp(-1.5*f) stands for 1/exp(1.5*f), and 1/exp(f) stays
     if not found:
         return factors
     exponent = _sum([(factors[e] * e.arguments[0][0], e.arguments[0][1]) for e in found])
