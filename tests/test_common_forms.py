@@ -173,6 +173,7 @@ TWO_FORMS = (("Arrhenius, vapour pressure", "T"), ("damped oscillation", "S"))
     [
         ("12.3*S/(6.7 + S)", (("Michaelis-Menten, Langmuir, Monod", "S"),)),
         ("2*exp(-3/T) + 7*exp(-0.2*S)*cos(4*S)", TWO_FORMS),
+        ("T + 2/sqrt(1 - 0.3*S**2)", (("Lorentz factor, low-pass of first order", "S"),)),
         ("2*S + 3", ()),
         ("S*T", ()),
     ],

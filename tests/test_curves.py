@@ -32,7 +32,7 @@ NUMBERS = {
     "exp(a*(b + log(x))**2)": (-1.8, -1.2), "1/(a + (b + x)**2)": (1.2, -6.0), "sin(a*x)": (1.7,),
     "sin(a*x + b)": (2.9, 0.8), "exp(a*x)*sin(b*x)": (-0.2, 2.2), "exp(a*x)*sin(b*x + c)": (-0.2, 3.1, 1.1),
     "exp(a*x) + b*exp(c*x)": (-1.6, 0.5, -0.15), "exp(a*x) + b*x": (-0.9, 0.08),
-    "(a + exp(b*x))**2": (-0.2, -0.5),
+    "(a + exp(b*x))**2": (-0.2, -0.5), "sqrt(1 + a*x**2)": (-0.0065,), "1/sqrt(1 + a*x**2)": (-0.0067,),
 }  # fmt: skip
 TEXTS = [form.text for form in COMMON_FORMS]
 X = np.linspace(0.5, 12.0, 60)

@@ -114,7 +114,7 @@ def powered(base: Tree, power: int) -> Tree:
 
 
 def negative(tree: Tree) -> Tree:
-    """Return -f: with the minus inside f where that takes no token, 2*(b - a) for -2*(a - b)."""
+    """Return -f: with the minus inside f where that takes no token: 2*(b - a) for -2*(a - b)."""
     for with_numbers in (False, True):
         turned = _turned(tree, with_numbers)
         if turned is not None:
@@ -130,6 +130,9 @@ def _turned(tree: Tree, with_numbers: bool) -> Tree | None:
         return None
     if tree[0] == "sub":
         return ("sub", tree[2], tree[1])
+    if tree[0] == "log" and isinstance(tree[1], tuple) and tree[1][0] == "div":
+        above, below = tree[1][1:]
+        return ("log", below if above == 1 else ("div", below, above))
     if tree[0] in ODD:
         inside = tree[1]
         return (tree[0], negative(inside)) if isinstance(inside, tuple) and inside[0] == "sub" else None

@@ -33,7 +33,7 @@ class CommonForm(NamedTuple):
     Parameters
     ----------
     name : str
-        Its names, as laws and models are called that have it; empty for lines, parabolas and simple powers.
+        Its names, as laws and models are called that have it; empty for lines, parabolas, their roots and simple powers.
     text : str
         The function of ``x`` with the free numbers ``a``, ``b`` and ``c``, without its scale and its offset.
     weight : float
@@ -102,6 +102,8 @@ COMMON_FORMS = (
     CommonForm("Michaelis-Menten, Langmuir, Monod", "x/(a + x)", COMMON),
     CommonForm("Hill of second order, Lorentz", "1/(a + x**2)", USUAL),
     CommonForm("Hill of second order, Holling III", "x**2/(a + x**2)", USUAL),
+    CommonForm("", "sqrt(1 + a*x**2)", USUAL),
+    CommonForm("Lorentz factor, low-pass of first order", "1/sqrt(1 + a*x**2)", USUAL),
     CommonForm("Hill, log-logistic", "1/(a + x**b)", RARE),
     CommonForm("Hill, log-logistic, Sips", "x**b/(a + x**b)", USUAL),
     CommonForm("Redlich-Peterson", "x/(a + x**b)", RARE),

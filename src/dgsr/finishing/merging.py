@@ -198,7 +198,7 @@ class _Writer:
 
 
 def _sum_in(base: Node, power: int) -> tuple[Number, Node, Number]:
-    """Return the scale of a sum, the sum, and the power it has in a product: 1.5, f and -1/2 for 1/sqrt(1.5*f).
+    """Return the scale of a sum, the sum, and its power in a product: 1.5, f and -1/2 for 1/sqrt(1.5*f).
 
     What has no such sum, and a sum that the product is not divided by, is returned as 1, 1 and 1.
     """

@@ -218,6 +218,7 @@ def _product(parts: list[tuple[Scaled, int]]) -> Scaled:
         inner = [(base.arguments[0], factors.pop(base) // (2 if base.name == "sqrt" else 1)) for base in even]
         return _product([((coefficient, 1), 1), *inner, *(((1, base), p) for base, p in factors.items())])
     factors = _merge_exponentials(_merge_powers(factors))
+    factors = dict(_with_positive_exponent(base, power) for base, power in factors.items())
     n_inner = sum(_without_inner_scale(base)[0] != 1 for base in factors)
     if n_inner + (not _is_unit(coefficient)) > 1:
         bare: dict[Node, int] = {}
@@ -256,6 +257,14 @@ def _as_power(node: Node) -> tuple[Node, Number]:
     if _is_call(node, "pow") and node.arguments[0][0] == 1 and node.arguments[1][1] == 1:
         return node.arguments[0][1], node.arguments[1][0]
     return node, 1
+
+
+def _with_positive_exponent(base: Node, power: int) -> tuple[Node, int]:
+    """Return f**c for 1/f**(-c), other factors as they are."""
+    function, exponent = _as_power(base)
+    if power < 0 and exponent < 0:
+        return Call("pow", ((1, function), (-exponent, 1))), -power
+    return base, power
 
 
 def _factors_of_power(base: Node, exponent: Number) -> dict[Node, int]:

@@ -63,6 +63,8 @@ class _Starts:
         #: What is added to x where the sum may not be 0: a pole before the rows, or behind them.
         distance = extent * 10.0 ** (4.0 * shares[7] - 2.5)
         self.shift = np.where(shares[8] < 0.6, distance - low, -high - distance)
+        #: The number a of 1 + a*x**2, which is positive on the rows.
+        self.curvature = np.where(signs < 0.0, -shares[1] / np.max(x**2), 1.0 / self.width**2)
         self.power = 6.0 * shares[6] - 3.0
         self.growth = np.abs(self.power) + 0.2
         self.ratio = signs * 10.0 ** (2.0 * shares[7] - 1.0)
@@ -94,6 +96,8 @@ _BEGINNINGS: dict[str, Callable[[_Starts], tuple[np.ndarray, ...]]] = {
     "x/(a + x)": lambda s: (s.shift,),
     "1/(a + x**2)": lambda s: (s.width**2,),
     "x**2/(a + x**2)": lambda s: (s.width**2,),
+    "sqrt(1 + a*x**2)": lambda s: (s.curvature,),
+    "1/sqrt(1 + a*x**2)": lambda s: (s.curvature,),
     "1/(a + x**b)": lambda s: (s.saturating(s.power), s.power),
     "x/(a + x**b)": lambda s: (s.saturating(s.growth), s.growth),
     "x/(a + b*x + x**2)": lambda s: (s.width**2, np.abs(s.place)),
