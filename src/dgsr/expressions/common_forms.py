@@ -33,7 +33,8 @@ class CommonForm(NamedTuple):
     Parameters
     ----------
     name : str
-        Its names, as laws and models are called that have it; empty for lines, parabolas, their roots and simple powers.
+        Its names, as laws and models are called that have it; empty for lines, parabolas, their roots and
+        simple powers.
     text : str
         The function of ``x`` with the free numbers ``a``, ``b`` and ``c``, without its scale and its offset.
     weight : float
