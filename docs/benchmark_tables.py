@@ -37,7 +37,7 @@ command above a table with that one, both in a checkout of the commit that the t
 - *Equations until found* is the mean over problems of the equations that a run evaluates, of which one that
   does not find the law counts the whole budget. The last column leaves out the problems that no run found, as
   the averages of the paper do; those of the paper for GP leave out the runs that failed, too. Neither column
-  counts looks, and the first is empty where seconds alone limit a run.
+  counts looks, and both are empty where seconds alone limit a run.
 - *R2 > 0.999* is the mean over problems of the share of the seeds whose formula reaches that on test rows
   without noise. *Complexity* is the median over all runs of that of the formula, C(f) of the paper: a token
   counts 1, a quotient 2, a sine or cosine 3, an exponential or logarithm 4.

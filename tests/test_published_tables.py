@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 
 from dgsr.benchmarking import METHODS, read_records, wilson_interval
 from dgsr.benchmarking.by_problem import comparisons, summary
+from dgsr.benchmarking.drawn_runner import UNBOUNDED
 from dgsr.benchmarking.fits import _warm
 from dgsr.benchmarking.pairs import mcnemar
 from dgsr.benchmarking.published import (
@@ -182,6 +183,12 @@ def test_the_problem_is_the_unit_and_all_runs_count():
     assert result.candidates == pytest.approx(330 / 6 + 1)
     assert result.evaluations == pytest.approx((15 + 65 + 100) / 3)
     assert result.evaluations_of_solved == pytest.approx(40)
+
+
+def test_equations_until_found_are_not_counted_where_seconds_alone_limit_a_run():
+    result = summary("gp", runs("a", [1, 0], [10, 20], budget=UNBOUNDED))
+    assert result.evaluations is None
+    assert result.evaluations_of_solved is None
 
 
 def test_ten_seeds_of_a_problem_are_one_observation():

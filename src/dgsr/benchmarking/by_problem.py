@@ -43,7 +43,8 @@ class Summary(NamedTuple):
     #: Equations until the law is found, mean over problems: a run that does not find it counts the whole
     #: budget. None where seconds alone limit the runs.
     evaluations: float | None
-    #: The same over the problems that some run solved, which is what the paper tabulates; None without any.
+    #: The same over the problems that some run solved, which is what the paper tabulates; None without any,
+    #: too.
     evaluations_of_solved: float | None
     accuracy: float  # %, the mean over problems of the share of the seeds with R2 > 0.999 on test rows
     complexity: float | None  # median over all runs of the complexity C(f) of the formula
@@ -84,6 +85,7 @@ def summary(method: str, records: Iterable[Record]) -> Summary:
     low, high = wilson_interval(sum(shares), len(shares))
     sizes = [run["complexity"] for run in runs if "complexity" in run]
     until = [fmean(map(evaluations_to_solution, of_one)) for of_one in problems.values()]
+    of_solved = _mean([each for each, share in zip(until, shares) if share > 0])
     is_bounded = all(run["budget"] < UNBOUNDED for run in runs)
     return Summary(
         method,
@@ -96,7 +98,7 @@ def summary(method: str, records: Iterable[Record]) -> Summary:
         seconds=_mean([run["seconds"] for run in runs if "seconds" in run]),
         candidates=_mean([_candidates(run) for run in runs if run.get("looks") is not None]),
         evaluations=fmean(until) if is_bounded else None,
-        evaluations_of_solved=_mean([each for each, share in zip(until, shares) if share > 0]),
+        evaluations_of_solved=of_solved if is_bounded else None,
         accuracy=100.0 * fmean(fmean(map(is_accurate, of_one)) for of_one in problems.values()),
         complexity=median(sizes) if sizes else None,
     )

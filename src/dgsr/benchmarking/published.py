@@ -187,7 +187,7 @@ TABLES: dict[str, Table] = {
         Table("drawn_koza", "Equations without constants, drawn afresh", ("drawn:koza",),
               **_DRAWN_KOZA),
         Table("drawn_physics", "Equations with constants, drawn afresh", ("drawn:physics",), **_DRAWN),
-        Table("drawn_laws", "Laws drawn afresh", ("drawn:laws",), **_DRAWN),
+        Table("drawn_laws", "Laws drawn afresh", ("drawn:laws",), **_DRAWN | {"seeds": 5}),
         Table("laws", "Laws of textbooks, 60 in no benchmark", ("laws",), seeds=1, max_time=15.0,
               settings=(Setting(), Setting(0.01)), note=_NOISE_NOTE),
         Table("drawn_laws_noise", "Laws drawn afresh, noise", ("drawn:laws",), **_NOISY),

@@ -24,7 +24,7 @@ def with_roots(tree: Tree) -> Tree:
 
 
 def with_angles(tree: Tree) -> Tree:
-    """Return the tree with cosines of arcsines for the roots of 1 - u**2, where u has no root itself.
+    """Return the tree with cosines of arcsines for the roots of 1 - u**2.
 
     Examples
     --------
