@@ -54,11 +54,11 @@ def test_a_root_is_as_long_as_the_cosine_that_is_shorter(angles, roots):
 
 
 def test_roots_are_counted_as_they_are_where_the_library_has_no_arcsine():
-    library = get_library("physics", 1).without(["arcsin"])
-    root = Expression.from_text("sqrt(1 - x1**2)", library)
-    tokens = ["sqrt", "sub", "const", "square", "x1"]
+    library = get_library("physics", 2).without(["arcsin"])
+    root = Expression.from_text("sqrt(1 - (x1*x2)**2)", library)
+    tokens = ["sqrt", "sub", "const", "square", "mul", "x1", "x2"]
     assert root.tokens.tolist() == [library.index[name] for name in tokens]
-    in_full = structure_bits(library, root.tokens[None], np.array([5]))[0]
+    in_full = structure_bits(library, root.tokens[None], np.array([7]))[0]
     assert description_length(root) == pytest.approx(in_full - 7.0)
 
 
