@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -304,12 +305,16 @@ class Deadly:
         self.engine = get_engine("compiled", EvolutionConfig())
 
     def evolve(self, *arguments):
-        if self.folder is not None:
-            n = len(list(self.folder.iterdir()))
-            (self.folder / f"{n}-{os.getpid()}").touch()
-            if n in self.at:
-                os.kill(os.getpid(), signal.SIGKILL)
+        if self.folder is not None and self._number_of_call() in self.at:
+            os.kill(os.getpid(), signal.SIGKILL)
         return self.engine.evolve(*arguments)
+
+    def _number_of_call(self):
+        """Take the next number that no process has taken, by a file that can be created once alone."""
+        for n in count():
+            with contextlib.suppress(FileExistsError), open(self.folder / str(n), "x") as file:
+                file.write(str(os.getpid()))
+                return n
 
 
 @pytest.mark.slow
@@ -325,7 +330,7 @@ def test_a_process_that_takes_the_place_of_another_stays(tmp_path):
     settings = {"library": "koza", "generator": "auto", "max_evaluations": 10**9, "max_time": 12.0}
     with pytest.warns(UserWarning, match="A process of the search was killed; others take its place"):
         small(gp=Deadly(tmp_path, at=(1,)), tolerance=0.0, **settings).fit(X, Y)
-    processes = {name.split("-")[1] for name in os.listdir(tmp_path)}
+    processes = {file.read_text() for file in tmp_path.iterdir()}
     assert len(processes) <= 4  # two, and two that took their place
 
 
