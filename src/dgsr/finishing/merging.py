@@ -24,7 +24,8 @@ from dgsr.expressions.algebra import (
 )
 from dgsr.expressions.simple_numbers import COST_OF_FLOAT, cost
 from dgsr.expressions.trees import Tree
-from dgsr.finishing.normal_form import Call, Node, Product, Sum, normal_form, with_squares
+from dgsr.finishing.nodes import Call, Node, Product, Sum
+from dgsr.finishing.normal_form import normal_form, with_squares
 
 #: Where the scale of a product of sums goes. ``leading``: before the product, whose sums stay as in the
 #: normal form; ``number``: the same, but the number of a sum in the denominator, or under a root or power,

@@ -1,25 +1,22 @@
 """The normal form of a formula: a number times a node that has no scale of its own.
 
-A node is a variable, 1, a `Sum` one of whose coefficients is 1, a `Product` of whole powers, or a `Call`.
-Terms and factors have a fixed order, so that equal parts become one whatever their order was, and redundant
-constants are merged: a*(b*x) becomes (a*b)*x, and d*exp(f + c) becomes a number times exp(f). Floats are
-fitted constants, other numbers are exact. Where a sum has both, an exact coefficient is taken out of it:
-2.5*x1 + 2*x2 is 2 times the sum of 1.25*x1 and x2.
+Terms and factors of its nodes (`dgsr.finishing.nodes`) have a fixed order, so that equal parts become one
+whatever their order was, one coefficient of every sum is 1, and redundant constants are merged: a*(b*x)
+becomes (a*b)*x, and d*exp(f + c) becomes a number times exp(f). Floats are fitted constants, other numbers
+are exact. Where a sum has both, an exact coefficient is taken out of it: 2.5*x1 + 2*x2 is 2 times the sum of
+1.25*x1 and x2.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
 
 from dgsr.expressions.algebra import EVEN, ODD, Number, clean, over, to_power
 from dgsr.expressions.evaluation import evaluate
 from dgsr.expressions.trees import FUNCTIONS, WHOLE_POWERS, Tree
-
-Node = Any
-Scaled = tuple[Number, Node]
+from dgsr.finishing.nodes import Call, Node, Product, Scaled, Sum, is_call
+from dgsr.finishing.powers import merge_powers, with_positive_exponent
 
 # A coefficient below this share of the largest is not taken out of a sum.
 _NEGLIGIBLE = 1e-12
@@ -29,36 +26,8 @@ _MAX_POWER = 64
 _MAX_EXPONENT = 300
 
 
-@dataclass(frozen=True)
-class Sum:
-    """Two or more terms and their coefficients, the number of the sum being the coefficient of the node 1.
-
-    The sum was divided by its first exact coefficient, or by its first one if all are floats.
-    """
-
-    terms: tuple[tuple[Node, Number], ...]
-
-
-@dataclass(frozen=True)
-class Product:
-    """The bases of a product and their powers."""
-
-    factors: tuple[tuple[Node, int], ...]
-
-
-@dataclass(frozen=True)
-class Call:
-    """A function of scaled nodes."""
-
-    name: str
-    arguments: tuple[Scaled, ...]
-
-
 def _is_unit(value: Number) -> bool:
     return value in (1, -1)
-
-
-# Normal form -------------------------------------------------------------------------------------
 
 
 def normal_form(tree: Tree) -> Scaled:
@@ -157,7 +126,7 @@ def _n_fitted(terms: dict[Node, Number]) -> int:
 
 def _merge_logarithms(terms: dict[Node, Number]) -> None:
     """Replace log(c*f) by log(f) + log(c) where the sum has another number, which takes in log(c)."""
-    scaled = [node for node in terms if _is_call(node, "log") and not _is_unit(node.arguments[0][0])]
+    scaled = [node for node in terms if is_call(node, "log") and not _is_unit(node.arguments[0][0])]
     if len(scaled) + (terms.get(1, 0) != 0) < 2:
         return
     for node in scaled:
@@ -199,10 +168,6 @@ def with_squares(node: Node, is_inside: bool = False) -> Node:
     return Sum(tuple(kept))
 
 
-def _is_call(node: Node, *names: str) -> bool:
-    return isinstance(node, Call) and node.name in names
-
-
 def _product(parts: list[tuple[Scaled, int]]) -> Scaled:
     """Return the product of scaled nodes raised to whole powers."""
     coefficient: Number = 1
@@ -213,12 +178,12 @@ def _product(parts: list[tuple[Scaled, int]]) -> Scaled:
             if base != 1:
                 factors[base] = factors.get(base, 0) + power * inner_power
     factors = {base: power for base, power in factors.items() if power != 0}
-    even = [base for base, power in factors.items() if power % 2 == 0 and _is_call(base, "sqrt", "abs")]
+    even = [base for base, power in factors.items() if power % 2 == 0 and is_call(base, "sqrt", "abs")]
     if even:  # sqrt(f)**2 is f, abs(f)**2 is f**2
         inner = [(base.arguments[0], factors.pop(base) // (2 if base.name == "sqrt" else 1)) for base in even]
         return _product([((coefficient, 1), 1), *inner, *(((1, base), p) for base, p in factors.items())])
-    factors = _merge_exponentials(_merge_powers(factors))
-    factors = dict(_with_positive_exponent(base, power) for base, power in factors.items())
+    factors = _merge_exponentials(merge_powers(factors))
+    factors = dict(with_positive_exponent(base, power) for base, power in factors.items())
     n_inner = sum(_without_inner_scale(base)[0] != 1 for base in factors)
     if n_inner + (not _is_unit(coefficient)) > 1:
         bare: dict[Node, int] = {}
@@ -227,7 +192,7 @@ def _product(parts: list[tuple[Scaled, int]]) -> Scaled:
             coefficient = coefficient * to_power(scale, power)
             if node != 1:
                 bare[node] = bare.get(node, 0) + power
-        factors = _merge_powers({base: power for base, power in bare.items() if power != 0})
+        factors = merge_powers({base: power for base, power in bare.items() if power != 0})
     coefficient = clean(coefficient)
     if coefficient == 0 or not factors:
         return coefficient, 1
@@ -236,51 +201,9 @@ def _product(parts: list[tuple[Scaled, int]]) -> Scaled:
     return coefficient, Product(tuple(sorted(factors.items(), key=lambda pair: _order(pair[0]))))
 
 
-def _merge_powers(factors: dict[Node, int]) -> dict[Node, int]:
-    """Return the factors with one power of each f: f**2.3 for f*f**1.3, sqrt(f) for f/sqrt(f)."""
-    powers_of: dict[Node, list[tuple[Node, Number]]] = {}
-    for node in factors:
-        base, exponent = _as_power(node)
-        powers_of.setdefault(base, []).append((node, exponent))
-    merged = dict(factors)
-    for base, powers in powers_of.items():
-        if len(powers) > 1:
-            exponent = sum(merged.pop(node) * exponent for node, exponent in powers)
-            merged |= _factors_of_power(base, exponent)
-    return merged
-
-
-def _as_power(node: Node) -> tuple[Node, Number]:
-    """Return f and c of f**c, a root among them; 1 is the exponent of any other node."""
-    if _is_call(node, "sqrt") and node.arguments[0][0] == 1:
-        return node.arguments[0][1], Fraction(1, 2)
-    if _is_call(node, "pow") and node.arguments[0][0] == 1 and node.arguments[1][1] == 1:
-        return node.arguments[0][1], node.arguments[1][0]
-    return node, 1
-
-
-def _with_positive_exponent(base: Node, power: int) -> tuple[Node, int]:
-    """Return f**c for 1/f**(-c), other factors as they are."""
-    function, exponent = _as_power(base)
-    if power < 0 and exponent < 0:
-        return Call("pow", ((1, function), (-exponent, 1))), -power
-    return base, power
-
-
-def _factors_of_power(base: Node, exponent: Number) -> dict[Node, int]:
-    """Return f**c as factors: f*sqrt(f) for f**1.5."""
-    sign = 1 if exponent > 0 else -1
-    halves = 2 * abs(exponent)
-    if halves != int(halves):
-        return {Call("pow", ((1, base), (clean(abs(exponent)), 1))): sign}
-    whole, half = divmod(int(halves), 2)
-    root = Call("sqrt", ((1, base),))
-    return {node: sign * power for node, power in ((base, whole), (root, half)) if power != 0}
-
-
 def _merge_exponentials(factors: dict[Node, int]) -> dict[Node, int]:
     """Return the factors with one exponential: exp(f + g) for exp(f)*exp(g), exp(3*f) for exp(f)**3."""
-    found = [base for base in factors if _is_call(base, "exp")]
+    found = [base for base in factors if is_call(base, "exp")]
     if len(found) == 1 and abs(factors[found[0]]) == 1:
         scale, node = found[0].arguments[0]
         if factors[found[0]] == 1 or scale == 1 or isinstance(node, Sum):
@@ -348,7 +271,7 @@ def _call(name: str, parts: list[Scaled]) -> Scaled:
     scale, node = parts[0]
     if name == "exp":
         return _exponential(scale, node)
-    if name == "log" and scale == 1 and _is_call(node, "exp"):
+    if name == "log" and scale == 1 and is_call(node, "exp"):
         return node.arguments[0]
     if name == "abs":
         return abs(scale), Call("abs", ((1, node),))
@@ -382,7 +305,7 @@ def _power(base: Scaled, exponent: Scaled) -> Scaled:
             return _product([(base, int(power))])
         if power == 0.5:
             return _call("sqrt", [base])
-        if base[0] == 1 and _is_call(base[1], "exp"):
+        if base[0] == 1 and is_call(base[1], "exp"):
             inside, argument = base[1].arguments[0]
             return _call("exp", [_product([((power, 1), 1), ((inside, argument), 1)])])
     return 1, Call("pow", (base, exponent))
@@ -390,7 +313,7 @@ def _power(base: Scaled, exponent: Scaled) -> Scaled:
 
 def _exponential(scale: Number, node: Node) -> Scaled:
     """Return the exponential of scale*node: f**c for exp(c*log(f)), and f*exp(g) for exp(log(f) + g)."""
-    if _is_call(node, "log"):
+    if is_call(node, "log"):
         return _power(node.arguments[0], (scale, 1))
     terms = [(scale * c, part) for part, c in node.terms] if isinstance(node, Sum) else []
     powers = [_power(f.arguments[0], (c, 1)) for c, f in terms if _is_whole_logarithm(c, f)]
@@ -401,7 +324,7 @@ def _exponential(scale: Number, node: Node) -> Scaled:
 
 
 def _is_whole_logarithm(coefficient: Number, node: Node) -> bool:
-    return _is_call(node, "log") and abs(coefficient) <= _MAX_POWER and coefficient == int(coefficient)
+    return is_call(node, "log") and abs(coefficient) <= _MAX_POWER and coefficient == int(coefficient)
 
 
 def _wave(name: str, scale: Number, node: Node) -> Scaled:

@@ -1,0 +1,50 @@
+"""Powers of one base in a product: f**2.3 for f*f**1.3, sqrt(f) for f/sqrt(f)."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from dgsr.expressions.algebra import Number, clean
+from dgsr.finishing.nodes import Call, Node, is_call
+
+
+def merge_powers(factors: dict[Node, int]) -> dict[Node, int]:
+    """Return the factors with one power of each f: f**2.3 for f*f**1.3, sqrt(f) for f/sqrt(f)."""
+    powers_of: dict[Node, list[tuple[Node, Number]]] = {}
+    for node in factors:
+        base, exponent = _as_power(node)
+        powers_of.setdefault(base, []).append((node, exponent))
+    merged = dict(factors)
+    for base, powers in powers_of.items():
+        if len(powers) > 1:
+            exponent = sum(merged.pop(node) * exponent for node, exponent in powers)
+            merged |= _factors_of_power(base, exponent)
+    return merged
+
+
+def _as_power(node: Node) -> tuple[Node, Number]:
+    """Return f and c of f**c, a root among them; 1 is the exponent of any other node."""
+    if is_call(node, "sqrt") and node.arguments[0][0] == 1:
+        return node.arguments[0][1], Fraction(1, 2)
+    if is_call(node, "pow") and node.arguments[0][0] == 1 and node.arguments[1][1] == 1:
+        return node.arguments[0][1], node.arguments[1][0]
+    return node, 1
+
+
+def with_positive_exponent(base: Node, power: int) -> tuple[Node, int]:
+    """Return f**c for 1/f**(-c), other factors as they are."""
+    function, exponent = _as_power(base)
+    if power < 0 and exponent < 0:
+        return Call("pow", ((1, function), (-exponent, 1))), -power
+    return base, power
+
+
+def _factors_of_power(base: Node, exponent: Number) -> dict[Node, int]:
+    """Return f**c as factors: f*sqrt(f) for f**1.5."""
+    sign = 1 if exponent > 0 else -1
+    halves = 2 * abs(exponent)
+    if halves != int(halves):
+        return {Call("pow", ((1, base), (clean(abs(exponent)), 1))): sign}
+    whole, half = divmod(int(halves), 2)
+    root = Call("sqrt", ((1, base),))
+    return {node: sign * power for node, power in ((base, whole), (root, half)) if power != 0}
