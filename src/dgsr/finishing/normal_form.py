@@ -16,7 +16,7 @@ from dgsr.expressions.algebra import EVEN, ODD, Number, clean, over, to_power
 from dgsr.expressions.evaluation import evaluate
 from dgsr.expressions.trees import FUNCTIONS, WHOLE_POWERS, Tree
 from dgsr.finishing.nodes import Call, Node, Product, Scaled, Sum, is_call
-from dgsr.finishing.powers import merge_powers, with_positive_exponent
+from dgsr.finishing.powers import merge_powers
 
 # A coefficient below this share of the largest is not taken out of a sum.
 _NEGLIGIBLE = 1e-12
@@ -183,7 +183,6 @@ def _product(parts: list[tuple[Scaled, int]]) -> Scaled:
         inner = [(base.arguments[0], factors.pop(base) // (2 if base.name == "sqrt" else 1)) for base in even]
         return _product([((coefficient, 1), 1), *inner, *(((1, base), p) for base, p in factors.items())])
     factors = _merge_exponentials(merge_powers(factors))
-    factors = dict(with_positive_exponent(base, power) for base, power in factors.items())
     n_inner = sum(_without_inner_scale(base)[0] != 1 for base in factors)
     if n_inner + (not _is_unit(coefficient)) > 1:
         bare: dict[Node, int] = {}

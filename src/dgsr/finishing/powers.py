@@ -9,14 +9,15 @@ from dgsr.finishing.nodes import Call, Node, is_call
 
 
 def merge_powers(factors: dict[Node, int]) -> dict[Node, int]:
-    """Return the factors with one power of each f: f**2.3 for f*f**1.3, sqrt(f) for f/sqrt(f)."""
+    """Return the factors with one power of each f: f**2.3 for f*f**1.3, f**1.3 for 1/f**(-1.3)."""
     powers_of: dict[Node, list[tuple[Node, Number]]] = {}
     for node in factors:
         base, exponent = _as_power(node)
         powers_of.setdefault(base, []).append((node, exponent))
     merged = dict(factors)
     for base, powers in powers_of.items():
-        if len(powers) > 1:
+        node, exponent = powers[0]
+        if len(powers) > 1 or (exponent < 0 and factors[node] < 0):
             exponent = sum(merged.pop(node) * exponent for node, exponent in powers)
             merged |= _factors_of_power(base, exponent)
     return merged
@@ -29,14 +30,6 @@ def _as_power(node: Node) -> tuple[Node, Number]:
     if is_call(node, "pow") and node.arguments[0][0] == 1 and node.arguments[1][1] == 1:
         return node.arguments[0][1], node.arguments[1][0]
     return node, 1
-
-
-def with_positive_exponent(base: Node, power: int) -> tuple[Node, int]:
-    """Return f**c for 1/f**(-c), other factors as they are."""
-    function, exponent = _as_power(base)
-    if power < 0 and exponent < 0:
-        return Call("pow", ((1, function), (-exponent, 1))), -power
-    return base, power
 
 
 def _factors_of_power(base: Node, exponent: Number) -> dict[Node, int]:
