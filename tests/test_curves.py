@@ -146,6 +146,13 @@ def test_negative_columns_have_fits_too():
     assert curves.fit.nmse.min() < 1e-10
 
 
+@pytest.mark.parametrize("scale", [1e-170, 1e160])
+def test_columns_whose_squares_are_no_floats_have_fits_without_a_warning(scale):
+    x = np.linspace(1.0, 2.0, 20)
+    _, curves = fits(scale * x[:, None], np.sqrt(x))
+    assert curves.fit.nmse.min() < 1e-10
+
+
 @pytest.mark.parametrize("periods", [0.3, 1.0, 4.0, 11.0, 19.0])
 def test_sines_of_few_and_of_many_periods_are_found(periods):
     x = np.linspace(2000.0, 2010.0, 120)

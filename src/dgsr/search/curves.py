@@ -52,6 +52,7 @@ class _Starts:
         low, high = float(x.min()), float(x.max())
         self._x, extent = x, high - low
         signs = np.where(shares[0] < 0.5, -1.0, 1.0)
+        self._share = shares[1]
         self._span = signs * 0.2 * 200.0 ** shares[1]  # the range of an exponent
         self.rate = self._span / extent
         self.decay = -np.abs(self.rate)
@@ -63,8 +64,6 @@ class _Starts:
         #: What is added to x where the sum may not be 0: a pole before the rows, or behind them.
         distance = extent * 10.0 ** (4.0 * shares[7] - 2.5)
         self.shift = np.where(shares[8] < 0.6, distance - low, -high - distance)
-        #: The number a of 1 + a*x**2, which is positive on the rows.
-        self.curvature = np.where(signs < 0.0, -shares[1] / np.max(x**2), 1.0 / self.width**2)
         self.power = 6.0 * shares[6] - 3.0
         self.growth = np.abs(self.power) + 0.2
         self.ratio = signs * 10.0 ** (2.0 * shares[7] - 1.0)
@@ -73,6 +72,10 @@ class _Starts:
         """Return numbers a of exp(a/(shift + x))."""
         inverse = 1.0 / ((shift * self.ones)[:, None] + self._x)
         return self._span / np.ptp(inverse, axis=1)
+
+    def curvature(self) -> np.ndarray:
+        """Return numbers a of 1 + a*x**2, which is positive on the rows."""
+        return np.where(self._span < 0.0, -self._share / np.max(self._x**2), 1.0 / self.width**2)
 
     def saturating(self, power: np.ndarray) -> np.ndarray:
         """Return numbers a of a + x**power."""
@@ -96,8 +99,8 @@ _BEGINNINGS: dict[str, Callable[[_Starts], tuple[np.ndarray, ...]]] = {
     "x/(a + x)": lambda s: (s.shift,),
     "1/(a + x**2)": lambda s: (s.width**2,),
     "x**2/(a + x**2)": lambda s: (s.width**2,),
-    "sqrt(1 + a*x**2)": lambda s: (s.curvature,),
-    "1/sqrt(1 + a*x**2)": lambda s: (s.curvature,),
+    "sqrt(1 + a*x**2)": lambda s: (s.curvature(),),
+    "1/sqrt(1 + a*x**2)": lambda s: (s.curvature(),),
     "1/(a + x**b)": lambda s: (s.saturating(s.power), s.power),
     "x/(a + x**b)": lambda s: (s.saturating(s.growth), s.growth),
     "x/(a + b*x + x**2)": lambda s: (s.width**2, np.abs(s.place)),
