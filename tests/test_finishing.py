@@ -260,13 +260,14 @@ def test_programs_without_constants_stay_or_become_shorter():
         finish(programs, np.array([1e9, 1.0]), data, library, 1e-16)
 
 
-def finished_by_hand(text, X, library=None, noise=0.0):
+def finished_by_hand(text, X, library=None, noise=0.0, **options):
     """Finish the program that `text` is, on its own values and noise."""
     library = get_library("physics", X.shape[1]) if library is None else library
     programs = population_of([text], library)
     y = programs.predict(X)[0]
     y = y + noise * y.std() * np.random.default_rng(1).standard_normal(len(y))
-    (expression,) = finish(programs, np.ones(X.shape[1]), DataSet.from_arrays(X, y), library, 1e-16)
+    data = DataSet.from_arrays(X, y)
+    (expression,) = finish(programs, np.ones(X.shape[1]), data, library, 1e-16, **options)
     return expression
 
 
