@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import pickle
@@ -212,3 +213,13 @@ def test_a_fit_compiles_no_more_than_it_did(kind, tmp_path):
     assert n_parts <= MOST[kind][1]
     if kind == "constants":
         assert not [name for name in functions if name.startswith("dgsr.exact_search")]
+
+
+def test_the_garbage_collector_has_its_own_thresholds_back_after_a_compilation():
+    usual = gc.get_threshold()
+    with compilation._collecting_seldom():
+        meanwhile = gc.get_threshold()
+    assert meanwhile[0] > usual[0]
+    with pytest.raises(KeyError), compilation._collecting_seldom():
+        raise KeyError
+    assert gc.get_threshold() == usual

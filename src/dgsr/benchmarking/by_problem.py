@@ -43,8 +43,8 @@ class Summary(NamedTuple):
     #: Equations until the law is found, mean over problems: a run that does not find it counts the whole
     #: budget. None where seconds alone limit the runs.
     evaluations: float | None
-    #: The same over the problems that some run solved, which is what the paper tabulates; None without any,
-    #: too.
+    #: The same over the problems that some run solved, which is what the paper tabulates; None without any
+    #: such problem, too.
     evaluations_of_solved: float | None
     accuracy: float  # %, the mean over problems of the share of the seeds with R2 > 0.999 on test rows
     complexity: float | None  # median over all runs of the complexity C(f) of the formula

@@ -61,6 +61,7 @@ def description_length(expression: Expression) -> float:
 
 
 def _bits(expression: Expression) -> float:
+    """Return the bits of a formula as it is written."""
     digits = _BITS_OF_DIGIT * sum(max(cost(value), 0.0) for value in expression.constants.tolist())
     if len(expression.constants) == len(expression.tokens):
         return float(digits)

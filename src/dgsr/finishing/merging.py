@@ -155,7 +155,7 @@ class _Writer:
             for i, (base, power) in enumerate(factors):
                 size, node, exponent = _sum_in(base, power)
                 number = size * dict(node.terms).get(1, 0) if isinstance(node, Sum) else 0
-                if number > 0 or (number < 0 and base is node):
+                if number > 0 or (number < 0 and base is node):  # a negative number has no root
                     inner = over(1, number)
                     outer = over(scale, to_power(inner, exponent))
                     if not _adds_fitted(node, (scale, size), (outer, clean(size * inner))):

@@ -1,4 +1,4 @@
-"""Copies and extremes of rows of arrays.
+"""Copies, extremes and zeros of rows of arrays.
 
 numba's own assignment of one array to another checks overlap and broadcasting, and takes two to five seconds
 to compile in every kernel that has one. Its minimum and maximum read arrays of any number of dimensions, and
