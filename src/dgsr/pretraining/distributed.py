@@ -1,6 +1,7 @@
 """Communication between processes that train one generator; with one process these functions do nothing.
 
 ``torchrun --nproc-per-node=2 --no-python dgsr pretrain ...`` starts them, and torch's process group adds up.
+A network of this size leaves most of a GPU idle, so that several processes may share one.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ def process_group(device: str) -> Iterator[None]:
     if int(os.environ.get("WORLD_SIZE", "1")) == 1 or distributed.is_initialized():
         yield
         return
-    distributed.init_process_group("nccl" if device.startswith("cuda") else "gloo")
+    has_own_gpu = device.startswith("cuda") and _n_local_processes() <= torch.cuda.device_count()
+    distributed.init_process_group("nccl" if has_own_gpu else "gloo")
     try:
         yield
     finally:
@@ -27,9 +29,14 @@ def process_group(device: str) -> Iterator[None]:
 
 
 def take_device(device: str) -> None:
-    """Let each of the processes that torchrun has started on this machine have a GPU of its own."""
+    """Spread the processes that torchrun has started on this machine over its GPUs."""
     if device == "cuda" and int(os.environ.get("WORLD_SIZE", "1")) > 1:
-        torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
+        torch.cuda.set_device(int(os.environ["LOCAL_RANK"]) % torch.cuda.device_count())
+
+
+def _n_local_processes() -> int:
+    """Return the number of the processes that torchrun has started on this machine."""
+    return int(os.environ.get("LOCAL_WORLD_SIZE", os.environ["WORLD_SIZE"]))
 
 
 def rank() -> int:
@@ -52,7 +59,12 @@ def add_up(loss: float, parameters: Iterable[nn.Parameter]) -> float:
             parameter.grad = torch.zeros_like(parameter)
     flat = torch.cat([parameter.grad.flatten() for parameter in parameters if parameter.grad is not None])
     flat = torch.cat([flat, flat.new_tensor([loss])])
-    distributed.all_reduce(flat)
+    if distributed.get_backend() == "gloo":  # which adds up in the memory of the processor
+        summed = flat.cpu()
+        distributed.all_reduce(summed)
+        flat = summed.to(flat.device)
+    else:
+        distributed.all_reduce(flat)
     at = 0
     for parameter in parameters:
         n = parameter.numel()

@@ -112,29 +112,26 @@ class _Regressions(NamedTuple):
 def _regress(targets: Tensor, functions: Tensor, x: Tensor, y: Tensor) -> _Regressions:
     """Regress functions of y on functions of all columns."""
     n = targets.shape[-1]
-    coefficients, explained, residuals = [], [], []
-    for number, (of_y, of_x) in enumerate(REGRESSIONS):
-        t = targets[:, TARGETS.index(of_y)].unsqueeze(-1)  # (D, N, 1)
-        design = functions[:, :, FUNCTIONS.index(of_x)]  # (D, C, N)
-        gram = design @ design.transpose(-1, -2) / n
-        gram = gram + _RIDGE * torch.eye(gram.shape[-1], device=gram.device)
-        moments = design @ t / n
-        found = torch.linalg.solve(gram, moments)  # (D, C, 1)
-        rest = (t - design.transpose(-1, -2) @ found).squeeze(-1)
-        coefficients.append(found.squeeze(-1))
-        explained.append((1.0 - rest.square().mean(-1)).clamp(0.0, 1.0))
-        if number in RESIDUALS:
-            small = rest.square().mean(-1, keepdim=True) < 1e-9
-            residuals.append(standardised(torch.where(small, 0.0, rest)))
+    of_y, of_x = zip(*REGRESSIONS, strict=True)
+    t = targets[:, [TARGETS.index(name) for name in of_y]].unsqueeze(-1)  # (D, R, N, 1)
+    design = functions[:, :, [FUNCTIONS.index(name) for name in of_x]].transpose(1, 2)  # (D, R, C, N)
+    gram = design @ design.transpose(-1, -2) / n
+    gram = gram + _RIDGE * torch.eye(gram.shape[-1], device=gram.device)
+    # The ridge leaves no system singular, and asking whether one is would make a GPU wait.
+    found, _ = torch.linalg.solve_ex(gram, design @ t / n)  # (D, R, C, 1)
+    rest = (t - design.transpose(-1, -2) @ found).squeeze(-1)
+    unexplained = rest.square().mean(-1)
+    coefficients = found.squeeze(-1).transpose(1, 2)  # (D, C, R)
+    left, small = rest[:, RESIDUALS], unexplained[:, RESIDUALS, None] < 1e-9
     log_x, log_y = log(x), log(y)
     spread_y, spread_x = log_y.std(-1, correction=0, keepdim=True), log_x.std(-1, correction=0)
     ratio = spread_y / spread_x.clamp_min(1e-9)  # (D, C)
-    slopes = (coefficients[1] * ratio.float()).clamp(-8.0, 8.0)
+    slopes = (coefficients[..., 1] * ratio.float()).clamp(-8.0, 8.0)
     return _Regressions(
-        torch.stack(coefficients, dim=-1),
+        coefficients,
         slopes,
-        torch.stack(explained, dim=-1),
-        torch.stack(residuals, dim=1),
+        (1.0 - unexplained).clamp(0.0, 1.0),
+        standardised(torch.where(small, 0.0, left)),
     )
 
 
@@ -210,19 +207,28 @@ def _facts(values: Tensor) -> Tensor:
     return torch.stack([fact.float() for fact in facts], dim=-1)
 
 
-def _periodic(x: Tensor, t: Tensor) -> Tensor:
-    """Return the share of variance of t (D, N) that waves of FREQUENCIES explain, for each column."""
+def _periodic(x: Tensor, targets: Tensor) -> Tensor:
+    """Return the shares of variance that waves of FREQUENCIES in each column explain.
+
+    Parameters
+    ----------
+    x : Tensor of shape (D, C, N)
+    targets : Tensor of shape (D, T, N)
+
+    Returns
+    -------
+    Tensor of shape (D, C, T len(FREQUENCIES))
+        Target by target.
+    """
     low, high = x.amin(-1, keepdim=True), x.amax(-1, keepdim=True)
     place = ((x - low) / (high - low).clamp_min(1e-300)).float()  # (D, C, N), from 0 to 1
-    n = x.shape[-1]
-    shares = []
-    for frequency in FREQUENCIES:
-        phase = (2.0 * math.pi * frequency) * place
-        sine, cosine = standardised(phase.sin()), standardised(phase.cos())
-        a, b = (sine @ t.unsqueeze(-1)).squeeze(-1) / n, (cosine @ t.unsqueeze(-1)).squeeze(-1) / n
-        c = (sine * cosine).mean(-1).clamp(-0.999, 0.999)
-        shares.append((a * a + b * b - 2.0 * a * b * c) / (1.0 - c * c))
-    return torch.stack(shares, dim=-1).clamp(0.0, 1.0)
+    phase = place.unsqueeze(2) * (2.0 * math.pi * place.new_tensor(FREQUENCIES)).unsqueeze(-1)
+    sine, cosine = standardised(phase.sin()), standardised(phase.cos())  # (D, C, F, N)
+    given = targets.transpose(-1, -2).unsqueeze(1) / x.shape[-1]  # (D, 1, N, T)
+    a, b = sine @ given, cosine @ given  # (D, C, F, T)
+    c = (sine * cosine).mean(-1, keepdim=True).clamp(-0.999, 0.999)
+    shares = (a * a + b * b - 2.0 * a * b * c) / (1.0 - c * c)
+    return shares.clamp(0.0, 1.0).transpose(-1, -2).flatten(2)
 
 
 @torch.no_grad()
@@ -255,7 +261,7 @@ def describe(X: Tensor, y: Tensor) -> Descriptions:
     described = torch.cat([targets, residuals], dim=1)  # (D, T, N)
     correlations = functions.flatten(1, 2) @ described.transpose(-1, -2) / n  # (D, C F, T)
     correlations = correlations.unflatten(1, (n_columns, -1)).flatten(2)  # (D, C, F T)
-    waves = torch.cat([_periodic(x, targets[:, 0]), _periodic(x, targets[:, 1])], dim=-1)
+    waves = _periodic(x, targets[:, :2])
     slopes = torch.stack([found.slopes, found.slopes.sin(), (found.slopes * math.pi * 2.0).cos()], dim=-1)
     of_columns = torch.cat(
         [
