@@ -22,6 +22,7 @@ import time
 from dataclasses import fields
 from itertools import permutations
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 from scipy.spatial import cKDTree
@@ -91,8 +92,16 @@ def differ(ours: np.ndarray, theirs: np.ndarray) -> bool:
     return both.sum() >= LEAST and bool(np.any(np.abs(ours[both] - theirs[both]) > APART))
 
 
-def check(name: str) -> dict:
-    """Return the equations of a generator's training that equal a problem."""
+class Training(NamedTuple):
+    """The training of a generator, as its card tells it."""
+
+    stream: Stream
+    n_batches: int
+    held_out_sets: list[str]
+
+
+def training_of(name: str) -> Training:
+    """Return the training of a generator, from which its equations can be drawn again."""
     generator = load_generator(name)
     known = {info.name: info.path for info in list_generators()}
     card = json.loads((Path(known.get(name, name)) / CARD).read_text(encoding="utf-8"))
@@ -107,7 +116,13 @@ def check(name: str) -> dict:
     n_held_out, n_columns = card["validation"]["n_equations"], min(library.n_variables, config.usual_columns)
     held_out = draw_validation_set(generator, prior, excluded, n_held_out, seed, n_columns)
     stream = Stream(library, constraints, prior, config, held_out.added_to(excluded), seed)
+    return Training(stream, card["steps_done"] * config.n_groups, sets)
 
+
+def check(name: str) -> dict:
+    """Return the equations of a generator's training that equal a problem."""
+    stream, n_batches, sets = training_of(name)
+    library, constraints = stream.library, stream.constraints
     scaled = constraints.grammar(library).linear_scaling
     rng = np.random.default_rng(1)
     points = rng.uniform(1.05, 2.95, (library.n_variables, N_POINTS))
@@ -124,7 +139,7 @@ def check(name: str) -> dict:
         else np.empty(0, dtype=np.uint64)
     )
     hits, met, n_equations = [], [], 0
-    for number in range(card["steps_done"] * config.n_groups):
+    for number in range(n_batches):
         programs = stream[number].drawn.programs
         ours = fingerprints(programs.predict(points.T), scaled)
         usable = np.flatnonzero(np.isfinite(ours).all(axis=1))

@@ -37,9 +37,9 @@ from dgsr.pretraining import trainer as trainer_module
 from dgsr.pretraining.conditioning_gap import draw_validation_set, measure
 from dgsr.pretraining.curves import to_svg
 from dgsr.pretraining.decontamination import (
-    Decontamination,
     benchmark_decontamination,
     comparable,
+    leave_out,
     nothing_held_out,
 )
 from dgsr.pretraining.prior import DrawnDataSets, Prior
@@ -57,7 +57,7 @@ TINY = GeneratorConfig(
 )  # fmt: skip
 LIBRARY = Library("mine", ("add", "mul"), False, 2)
 PRIOR = Prior(min_leaves=2, max_leaves=3)
-NOTHING = Decontamination(np.array([[1.2, 1.9, 2.4], [2.2, 1.1, 2.9]]), np.empty((0, 3)))
+NOTHING = leave_out(np.array([[1.2, 1.9, 2.4], [2.2, 1.1, 2.9]]), np.empty((0, 3)))
 
 
 def written(library, *programs, width):
@@ -266,7 +266,7 @@ def test_settings_out_of_their_range_are_refused(changes):
 
 @pytest.mark.parametrize("n_variables", [1, 2, 3])
 def test_every_benchmark_problem_is_excluded_under_every_order_of_its_variables(n_variables):
-    points, values, _ = benchmark_decontamination(get_library("koza", n_variables))
+    points, values, *_ = benchmark_decontamination(get_library("koza", n_variables))
     for problem in itertools.chain.from_iterable(map(load_set, list_sets())):
         if problem.n_variables > n_variables:
             continue
@@ -294,7 +294,7 @@ def test_the_laws_of_textbooks_are_held_out_by_value_and_skeleton_and_a_card_may
 @pytest.mark.slow
 def test_many_variables_do_not_take_more_orders_than_can_be_listed():
     """12 variables have 479,001,600 orders; where all coordinates are equal, none of them matters."""
-    points, values, _ = benchmark_decontamination(get_library("synth", 12))
+    points, values, *_ = benchmark_decontamination(get_library("synth", 12))
     assert len(values) < 200_000
     problem = next(p for p in load_set("synthetic_d12") if p.n_variables == 12)
     rng = np.random.default_rng(0)

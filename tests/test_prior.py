@@ -19,8 +19,9 @@ from dgsr.kernels.canonical import canonicalise, is_among, simplify, skeleton
 from dgsr.kernels.grammar import are_valid
 from dgsr.kernels.random import new_state
 from dgsr.population import Population
-from dgsr.pretraining.decontamination import Decontamination, comparable
+from dgsr.pretraining.decontamination import comparable, leave_out
 from dgsr.pretraining.prior import PAPER_WEIGHTS, Prior
+from dgsr.pretraining.prior_kernel import is_left_out
 from dgsr.pretraining.prior_programs import Subprograms, append_power, write_program
 from dgsr.pretraining.prior_trees import INTEGER, MAX_NODES, VARIABLE, Tree, grow_tree, new_tree
 from dgsr.pretraining.rewriting import rewriting
@@ -321,11 +322,29 @@ def test_excluded_functions_are_never_drawn():
         values = values_at(drawn.programs, fresh)
         return [np.isclose(values, f(fresh), rtol=1e-9).all(axis=1).mean() for f in functions]
 
-    assert min(share(Decontamination(points, np.empty((0, 6))))) > 0.0005
+    assert min(share(leave_out(points, np.empty((0, 6))))) > 0.0005
     with np.errstate(invalid="ignore"):
         excluded = comparable(np.array([f(points) for f in functions]))
     assert np.isnan(excluded).any()  # log(x1*x2) is compared where it has a value
-    assert share(Decontamination(points, excluded)) == [0.0, 0.0, 0.0]
+    assert share(leave_out(points, excluded)) == [0.0, 0.0, 0.0]
+
+
+def test_what_is_left_out_is_found_as_by_comparing_with_every_function():
+    rng = np.random.default_rng(0)
+    left_out = rng.choice([-2.5, 0.0, 1.0, 1.0 + 3e-9, 3.0, 7e5], (300, 5))
+    left_out[rng.random(left_out.shape) < 0.1] = np.nan
+    left_out[:, 0] = 0.0  # as with linear scaling
+    excluded = leave_out(rng.uniform(1.0, 3.0, (2, 5)), left_out)
+    n_found = 0
+    for values in left_out[rng.integers(0, 300, 500)].copy():
+        values = np.where(np.isnan(values), rng.choice([1.0, np.inf, np.nan]), values)
+        values *= 1.0 + rng.choice([0.0, 5e-10, -5e-10, 4e-9, -4e-9], 5)
+        with np.errstate(invalid="ignore"):
+            close = np.abs(values - left_out) <= 1e-9 * (1.0 + np.abs(left_out))
+        expected = (close | np.isnan(left_out)).all(axis=1).any()
+        assert is_left_out(values, excluded) == expected
+        n_found += expected
+    assert 100 < n_found < 400
 
 
 def test_only_functions_with_values_to_compare_are_comparable():

@@ -18,7 +18,7 @@ from dgsr.constants.fitting import fit_constants
 from dgsr.generator.generator import Generator
 from dgsr.kernels.random import new_state
 from dgsr.population import DataSet, Population, rewards_of
-from dgsr.pretraining.decontamination import Decontamination, comparable
+from dgsr.pretraining.decontamination import Decontamination, comparable, leave_out
 from dgsr.pretraining.guide import guide_nats
 from dgsr.pretraining.prior import DrawnDataSets, Prior
 
@@ -57,7 +57,7 @@ class ValidationSet(NamedTuple):
             for order in permutations(range(len(used))):
                 points[list(used)] = others.points[list(order)]
                 rows.append(comparable(programs[np.array(numbers)].predict(points.T), self.linear_scaling))
-        return others._replace(values=np.concatenate(rows))
+        return leave_out(others.points, np.concatenate(rows), others.skeletons)
 
 
 def fitted_nmse(population: Population, data: DataSet) -> np.ndarray:

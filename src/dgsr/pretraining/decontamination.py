@@ -51,17 +51,40 @@ def comparable(values: np.ndarray, linear_scaling: bool = False) -> np.ndarray:
 
 
 class Decontamination(NamedTuple):
-    """Functions that must not be drawn."""
+    """Functions that must not be drawn, as `leave_out` arranges them for a binary search."""
 
     points: np.ndarray  # (n_variables, n_points): where functions are compared
     values: np.ndarray  # (n_functions, n_points): in the form that `comparable` returns
-    skeletons: np.ndarray = np.empty(0, dtype=np.uint64)  # ascending hashes
+    skeletons: np.ndarray  # ascending hashes
+    key: int  # the point by whose values the first `n_ordered` rows ascend; the others have NaN there
+    n_ordered: int
+
+
+def leave_out(points: np.ndarray, values: np.ndarray, skeletons: np.ndarray | None = None) -> Decontamination:
+    """Return functions that must not be drawn.
+
+    Parameters
+    ----------
+    points : ndarray of shape (n_variables, n_points)
+        Where functions are compared.
+    values : ndarray of shape (n_functions, n_points)
+        The values there, in the form that `comparable` returns, in any order.
+    skeletons : ndarray of uint64, optional
+        Ascending hashes of skeletons that must not be drawn either; none by default.
+    """
+    if skeletons is None:
+        skeletons = np.empty(0, dtype=np.uint64)
+    # The point at which most functions differ; with linear scaling all are 0 and 1 at the first two.
+    n_values = [len(np.unique(column[np.isfinite(column)])) for column in values.T]
+    key = int(np.argmax(n_values))
+    ordered = values[np.argsort(values[:, key], kind="stable")]  # NaN come last
+    return Decontamination(points, ordered, skeletons, key, int(np.isfinite(ordered[:, key]).sum()))
 
 
 def nothing_held_out(n_variables: int) -> Decontamination:
     """Return a `Decontamination` without functions."""
     points = comparison_points(n_variables)
-    return Decontamination(points, np.empty((0, points.shape[1])))
+    return leave_out(points, np.empty((0, points.shape[1])))
 
 
 def benchmark_decontamination(
@@ -86,7 +109,7 @@ def benchmark_decontamination(
     grammar = (constraints or Constraints()).grammar(library)
     points, values = _problem_values(library.n_variables, sets)
     known = problem_skeletons(library, grammar.linear_scaling, sets) if library.has_constants else ()
-    return Decontamination(
+    return leave_out(
         points, comparable(values, grammar.linear_scaling), np.array(sorted(known), dtype=np.uint64)
     )
 

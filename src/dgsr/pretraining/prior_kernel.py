@@ -105,6 +105,29 @@ def _match(values, held_out):
 
 
 @allocation_free
+def is_left_out(values, excluded):
+    """Return whether values (n_points,) are those of a function that must not be drawn."""
+    value = values[excluded.key]
+    if np.isfinite(value):
+        margin = 2e-9 * (1.0 + abs(value))  # wider than the tolerance of `_match`, which decides
+        low, high = 0, excluded.n_ordered
+        while low < high:
+            middle = (low + high) // 2
+            if excluded.values[middle, excluded.key] < value - margin:
+                low = middle + 1
+            else:
+                high = middle
+        while low < excluded.n_ordered and excluded.values[low, excluded.key] <= value + margin:
+            if _match(values, excluded.values[low]):
+                return True
+            low += 1
+    for i in range(excluded.n_ordered, len(excluded.values)):
+        if _match(values, excluded.values[i]):
+            return True
+    return False
+
+
+@allocation_free
 def scale_away(values):
     """Scale and shift the values of f to 0 and 1 at the first two points, the same for all a*f + b.
 
@@ -202,10 +225,7 @@ def _draw_program(b, n_variables, table, grammar, prior, law, excluded, drawn, w
         return 0
     if grammar.linear_scaling:
         scale_away(w.values[0])
-    for held_out in excluded.values:
-        if _match(w.values[0], held_out):
-            return 0
-    return length
+    return 0 if is_left_out(w.values[0], excluded) else length
 
 
 @allocation_free
