@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,7 @@ import torch
 from dgsr import DGSRRegressor, list_generators, load_generator
 from dgsr.expressions import get_library
 from dgsr.generator.choice import find_generator
+from dgsr.generator.config import CONFIGS
 from dgsr.population import rewards_of
 from dgsr.pretraining.conditioning_gap import draw_validation_set, measure
 from dgsr.pretraining.decontamination import benchmark_decontamination
@@ -40,6 +42,12 @@ def one_thread():
 )
 def test_a_generator_is_shipped_for_every_preset_with_any_number_of_variables(library, name):
     assert {find_generator(get_library(library, d)) for d in (1, 2, 5, 6, 12, 40)} == {name}
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_the_preset_has_the_sizes_of_the_shipped_generators(name):
+    config = load_generator(name).config
+    assert replace(config, target="raw") == CONFIGS["large"]
 
 
 #: Least gains by the right data: nats over none, mean reward and top reward over another's, and hits. They

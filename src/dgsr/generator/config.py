@@ -119,7 +119,10 @@ def current_fields(written: Mapping[str, Any]) -> dict[str, Any]:
     return fields
 
 
-#: Presets: the paper's sizes (appendix "Benchmark Algorithms"), and those of the shipped generators.
+_BASE = GeneratorConfig(encoder="descriptions", n_latents=1, encoder_width=128, decoder_width=128)
+
+#: Presets: the paper's sizes (appendix "Benchmark Algorithms"), ours for a training on a processor, and those of
+#: the shipped generators, which were trained on a GPU.
 CONFIGS = {
     "paper": GeneratorConfig(
         encoder_width=32,
@@ -133,5 +136,6 @@ CONFIGS = {
         decoder_layers=2,
         feedforward=2,
     ),
-    "base": GeneratorConfig(encoder="descriptions", n_latents=1, encoder_width=128, decoder_width=128),
+    "base": _BASE,
+    "large": replace(_BASE, encoder_width=256, encoder_heads=8, encoder_layers=4),
 }

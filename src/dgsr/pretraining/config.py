@@ -93,8 +93,8 @@ class PretrainingConfig:
             )
 
 
-#: Presets: the settings of the paper, appendix "Dataset Generation and Training", and those of our
-#: generators.
+#: Presets: the settings of the paper, appendix "Dataset Generation and Training", ours for a processor, and those
+#: of the shipped `koza-d12` for a GPU.
 PRETRAINING_CONFIGS = {
     "paper": PretrainingConfig(
         objective="vpg",
@@ -109,4 +109,5 @@ PRETRAINING_CONFIGS = {
         weight_decay=0.0,
     ),
     "base": PretrainingConfig(),
+    "large": PretrainingConfig(steps=7_500, n_datasets=4_096, learning_rate=2e-3, warmup=300),
 }

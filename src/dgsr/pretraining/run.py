@@ -98,10 +98,10 @@ def pretrain(
         the training where matplotlib is installed; and for ``training.safetensors``, from which the same
         call resumes after an interruption.
     config : str or GeneratorConfig
-        Sizes of the network, or the name of a preset: ``"base"``, ours, or ``"paper"``, whose target is
-        standardised in a library with constants.
+        Sizes of the network, or the name of a preset: ``"base"``, for a processor; ``"large"``, the sizes of
+        the shipped generators; or ``"paper"``. Its target is standardised in a library with constants.
     training : str or PretrainingConfig
-        How to train, or the name of a preset: ``"base"`` or ``"paper"``.
+        How to train, or the name of a preset: ``"base"``, ``"large"``, for a GPU, or ``"paper"``.
     prior : Prior, optional
         Distribution of equations and inputs; by default `Prior.default_for` the library, and for a generator
         with a guide `Prior.varied_for`.
