@@ -19,7 +19,7 @@ nox.options.reuse_venv = "yes"
 
 # Neighbouring tests stay on one of the two workers as long as both have some: they compile the same.
 PYTEST = ["pytest", "-n", "2", "--dist", "worksteal"]
-CHECKED = ["src", "tests", "examples", "benchmarks", "noxfile.py"]
+CHECKED = ["src", "tests", "examples", "benchmarks", "docs", "noxfile.py"]
 
 
 def install(session: nox.Session, *packages: str) -> None:

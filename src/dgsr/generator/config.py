@@ -121,8 +121,8 @@ def current_fields(written: Mapping[str, Any]) -> dict[str, Any]:
 
 _BASE = GeneratorConfig(encoder="descriptions", n_latents=1, encoder_width=128, decoder_width=128)
 
-#: Presets: the paper's sizes (appendix "Benchmark Algorithms"), ours for a training on a processor, and those of
-#: the shipped generators, which were trained on a GPU.
+#: Presets: the paper's sizes (appendix "Benchmark Algorithms"), ours for a training on a processor, and those
+#: of the shipped generators, which were trained on a GPU.
 CONFIGS = {
     "paper": GeneratorConfig(
         encoder_width=32,

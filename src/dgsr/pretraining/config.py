@@ -93,8 +93,8 @@ class PretrainingConfig:
             )
 
 
-#: Presets: the settings of the paper, appendix "Dataset Generation and Training", ours for a processor, and those
-#: of the shipped `koza-d12` for a GPU.
+#: Presets: the settings of the paper, appendix "Dataset Generation and Training", ours for a processor, and
+#: those of the shipped ``koza-d12`` for a GPU.
 PRETRAINING_CONFIGS = {
     "paper": PretrainingConfig(
         objective="vpg",
