@@ -271,6 +271,27 @@ def finished_by_hand(text, X, library=None, noise=0.0, **options):
     return expression
 
 
+@pytest.mark.parametrize(
+    ("text", "noise", "expected"),
+    [
+        ("x1/(0.54 + 0.08*x1)", 0.0, "12.5*x1/(6.75 + x1)"),
+        ("3 + x1/(0.54 + 0.08*x1)", 0.0, "3 + 12.5*x1/(6.75 + x1)"),
+        ("x1/(0.53 + 0.07*x1)", 0.02, "14.36*x1/(7.7 + x1)"),  # 1/0.07 has no end
+        ("x1**2/(5 + 0.25*x1**2)", 0.0, "4*x1**2/(20 + x1**2)"),
+        ("1/(0.01 + 0.19*exp(-0.5*x1))", 0.0, "100/(1 + 19*exp(-0.5*x1))"),
+        ("5/(0.05 + exp(-0.5*x1))", 0.02, "100/(1 + 20*exp(-0.5*x1))"),
+        # What is left as it is: whole numbers, numbers that would have no end, another usual way, no name.
+        ("x1/(2 + 3*x1)", 0.0, "x1/(2 + 3*x1)"),
+        ("x1/(0.53 + 0.07*x1)", 0.0, "x1/(0.53 + 0.07*x1)"),
+        ("2.5*x1/(1 + 0.3*x1)", 0.0, "2.5*x1/(1 + 0.3*x1)"),  # and not x1/(0.4 + 0.12*x1)
+        ("1/(0.54 + 0.08*x1)", 0.0, "1/(0.54 + 0.08*x1)"),
+    ],
+)
+def test_a_function_with_a_name_is_written_as_people_write_it(text, noise, expected):
+    X = np.random.default_rng(0).uniform(0.5, 30.0, (60, 1))
+    assert str(finished_by_hand(text, X, noise=noise)) == expected
+
+
 def ways_to_write(text):
     """The complexities and NMSE of the ways to write the program that `text` is, on its own values."""
     programs = population_of([text])

@@ -39,11 +39,16 @@ class CommonForm(NamedTuple):
         The function of ``x`` with the free numbers ``a``, ``b`` and ``c``, without its scale and its offset.
     weight : float
         How often it is met, relative to others.
+    placements : tuple of str
+        The ways in which people write it, the usual one first, as placements of `dgsr.finishing.merging`: the
+        last term of the denominator has no factor (``"leading"``), or its number is 1 (``"number"``). It is
+        empty for a form that people write in many ways.
     """
 
     name: str
     text: str
     weight: float
+    placements: tuple[str, ...] = ()
 
     @property
     def bits(self) -> float:
@@ -100,16 +105,16 @@ COMMON_FORMS = (
     CommonForm("modified Arrhenius", "x**a*exp(b/x)", USUAL),
     CommonForm("Antoine, Vogel-Fulcher-Tammann", "exp(a/(b + x))", USUAL),
     CommonForm("hyperbola, second-order decay", "1/(a + x)", USUAL),
-    CommonForm("Michaelis-Menten, Langmuir, Monod", "x/(a + x)", COMMON),
+    CommonForm("Michaelis-Menten, Langmuir, Monod", "x/(a + x)", COMMON, ("leading", "number")),
     CommonForm("Hill of second order, Lorentz", "1/(a + x**2)", USUAL),
-    CommonForm("Hill of second order, Holling III", "x**2/(a + x**2)", USUAL),
+    CommonForm("Hill of second order, Holling III", "x**2/(a + x**2)", USUAL, ("leading", "number")),
     CommonForm("", "sqrt(1 + a*x**2)", USUAL),
     CommonForm("Lorentz factor, low-pass of first order", "1/sqrt(1 + a*x**2)", USUAL),
-    CommonForm("Hill, log-logistic", "1/(a + x**b)", RARE),
-    CommonForm("Hill, log-logistic, Sips", "x**b/(a + x**b)", USUAL),
-    CommonForm("Redlich-Peterson", "x/(a + x**b)", RARE),
+    CommonForm("Hill, log-logistic", "1/(a + x**b)", RARE, ("number", "leading")),
+    CommonForm("Hill, log-logistic, Sips", "x**b/(a + x**b)", USUAL, ("leading", "number")),
+    CommonForm("Redlich-Peterson", "x/(a + x**b)", RARE, ("number", "leading")),
     CommonForm("Haldane, substrate inhibition", "x/(a + b*x + x**2)", RARE),
-    CommonForm("logistic", "1/(a + exp(b*x))", USUAL),
+    CommonForm("logistic", "1/(a + exp(b*x))", USUAL, ("number",)),
     CommonForm("logistic, Boltzmann", "tanh(a*x + b)", RARE),
     CommonForm("saturation", "tanh(a*x)", RARE),
     CommonForm("Gompertz", "exp(a*exp(b*x))", USUAL),

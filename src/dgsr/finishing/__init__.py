@@ -21,6 +21,7 @@ from dgsr.expressions.programs import FreeProgram, to_program
 from dgsr.expressions.simple_numbers import shortest, simple_numbers
 from dgsr.expressions.tidy import tidy
 from dgsr.expressions.units import Units
+from dgsr.finishing.conventions import as_people_write
 from dgsr.finishing.expansion import expanded
 from dgsr.finishing.fits import Fits, FittedProgram
 from dgsr.finishing.forms import forms, plain, straightened
@@ -141,12 +142,17 @@ def _finished(
             violations = _violations(finished, units, library)
         finished = [finished[i] for i in np.flatnonzero(violations == violations.min())]
     best = _simplest(finished, library)
-    formula = Expression(library, best.program.tokens, best.program.constants)
+    formula = _expression(best, library)
 
     def is_allowed(rewritten: Expression) -> bool:
         keeps_required = required.intersection(formula.tokens) <= {*rewritten.tokens.tolist()}
         return keeps_required and (nesting is None or nesting.holds(rewritten.tokens.tolist(), library))
 
+    usual = as_people_write(best, fits)
+    if is_allowed(_expression(usual, library)) and (
+        units is None or np.ptp(_violations([best, usual], units, library)) == 0
+    ):
+        formula = _expression(usual, library)
     if units is None and is_allowed(collected := _collected(formula)):
         formula = collected
     rooted = _rooted(formula)
@@ -180,7 +186,11 @@ def _simplest(forms: list[FittedProgram], library: Library) -> FittedProgram:
     return min(forms, key=lambda form: (round(score(form.program, library), 6), form.nmse))
 
 
+def _expression(form: FittedProgram, library: Library) -> Expression:
+    return Expression(library, form.program.tokens, form.program.constants)
+
+
 def _violations(forms: list[FittedProgram], units: Units, library: Library) -> np.ndarray:
     """Return how often each form breaks the rules of units, shape (n_forms,)."""
-    programs = [Expression(library, form.program.tokens, form.program.constants) for form in forms]
+    programs = [_expression(form, library) for form in forms]
     return units.violations(*Population.from_expressions(programs).arrays, library, by_value=True)

@@ -64,10 +64,10 @@ def snapped(fit: FittedProgram, limit: float, fits: Fits) -> FittedProgram:
         if not fits.is_as_good(refitted.nmse, max(limit, fit.nmse)):
             break
         fit = refitted
-    return _rounded(fit, fits)
+    return rounded(fit, fits)
 
 
-def _rounded(fit: FittedProgram, fits: Fits) -> FittedProgram:
+def rounded(fit: FittedProgram, fits: Fits) -> FittedProgram:
     """Return the fit with the constants that did not become simple rounded to the digits the data know."""
     groups = groups_of(fit.program)
     if not groups:
