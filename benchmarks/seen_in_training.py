@@ -2,6 +2,8 @@
 
     python benchmarks/seen_in_training.py GENERATOR SET ... --out FILE.json
 
+It takes half an hour for 30 million equations.
+
 Drawn sets are drawn from the prior that a generator is trained on, so that a short equation may have been in
 its training. Two equations are the same here if they have one skeleton (`dgsr.kernels.canonical`) under some
 order of their columns: the constants are ignored, and so are a scale and an offset where they are fitted.

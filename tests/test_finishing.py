@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from scipy.optimize import least_squares
+from scipy.optimize import curve_fit, least_squares
 
 from dgsr.constants.uncertainty import uncertainty_of
 from dgsr.expressions import Expression, get_library
@@ -280,6 +280,11 @@ def finished_by_hand(text, X, library=None, noise=0.0, **options):
         ("x1**2/(5 + 0.25*x1**2)", 0.0, "4*x1**2/(20 + x1**2)"),
         ("1/(0.01 + 0.19*exp(-0.5*x1))", 0.0, "100/(1 + 19*exp(-0.5*x1))"),
         ("5/(0.05 + exp(-0.5*x1))", 0.02, "100/(1 + 20*exp(-0.5*x1))"),
+        ("8 - 8/(1 + 0.1*x1)", 0.02, "8*x1/(10 + x1)"),
+        ("8 - 160/(20 + x1**2)", 0.02, "8*x1**2/(20 + x1**2)"),
+        ("8 - 8/(1 + 0.024*x1**1.7)", 0.02, "8*x1**1.7/(42 + x1**1.7)"),
+        ("8 - 8/(1 + 0.005*exp(0.6*x1))", 0.0, "8/(1 + 200*exp(-0.6*x1))"),
+        ("8 - 4/(1 + 0.1*x1)", 0.02, "8 - 40/(10 + x1)"),
         # What is left as it is: whole numbers, numbers that would have no end, another usual way, no name.
         ("x1/(2 + 3*x1)", 0.0, "x1/(2 + 3*x1)"),
         ("x1/(0.53 + 0.07*x1)", 0.0, "x1/(0.53 + 0.07*x1)"),
@@ -290,6 +295,24 @@ def finished_by_hand(text, X, library=None, noise=0.0, **options):
 def test_a_function_with_a_name_is_written_as_people_write_it(text, noise, expected):
     X = np.random.default_rng(0).uniform(0.5, 30.0, (60, 1))
     assert str(finished_by_hand(text, X, noise=noise)) == expected
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_numbers_that_are_equal_stay_equal_where_that_fits_as_well(seed):
+    """Hill's law has one exponent, which stands in it twice; least squares with scipy has one, too."""
+    rng = np.random.default_rng(seed)
+    x = np.sort(rng.uniform(0.5, 30.0, 60))
+    y = 8 * x**1.7 / (50 + x**1.7) + 0.05 * rng.standard_normal(60)
+    library = get_library("physics", 1)
+    fits = Fits(DataSet.from_arrays(x[:, None], y), library, 1e-16)
+    programs = population_of(["9*x1**1.5/(40 + x1**1.5)"], library)
+    program = FreeProgram(programs.tokens[0], programs.constants[0], np.ones(4, dtype=bool))
+    fit = fits.refitted(program, copies=True)
+    expected, _ = curve_fit(lambda x, a, b, c: a * x**c / (b + x**c), x, y, p0=(9.0, 40.0, 1.5))
+    assert set(fit.program.constants) == {*fit.program.constants[:2], fit.program.constants[2]}
+    np.testing.assert_allclose(np.sort(list(set(fit.program.constants))), np.sort(expected), rtol=1e-3)
+    finished_law = finish(programs, np.ones(1), fits.data, library, 1e-16)[0]
+    assert len({*finished_law.constants.tolist()}) == 3
 
 
 def ways_to_write(text):

@@ -99,3 +99,19 @@ def test_what_people_write_is_shorter(simple, other):
     library = get_library("physics", 2)
     lengths = [description_length(Expression.from_text(text, library)) for text in (simple, other)]
     assert lengths[0] < lengths[1]
+
+
+def bits_of(text):
+    return description_length(Expression.from_text(text, get_library("physics", 1)))
+
+
+def test_a_number_that_a_form_has_twice_is_one_number():
+    of_two = bits_of("8*x1**1.7/(42 + x1**1.9)")
+    assert of_two - bits_of("8*x1**1.7/(42 + x1**1.7)") == pytest.approx(2.0 + 2 * np.log2(10.0))
+    # Numbers of other forms that happen to be equal are two.
+    by_chance = bits_of("100 + 0.37*x1 - 100*exp(-0.008*x1)")
+    assert by_chance == pytest.approx(bits_of("200 + 0.37*x1 - 100*exp(-0.008*x1)"))
+
+
+def test_a_form_with_a_1_in_it_has_no_more_numbers():
+    assert bits_of("98/(1 + 200*exp(-0.6*x1))") == pytest.approx(bits_of("0.49/(0.005 + exp(-0.6*x1))"))

@@ -58,7 +58,16 @@ class CommonForm(NamedTuple):
     @property
     def n_numbers(self) -> int:
         """How many free numbers it has, scale and offset left out."""
-        return len(set(re.findall(r"\b[abc]\b", self.text)))
+        return len(set(self._letters))
+
+    @property
+    def n_copies(self) -> int:
+        """How many more places there are for its free numbers, as Hill's law has its exponent twice."""
+        return len(self._letters) - self.n_numbers
+
+    @property
+    def _letters(self) -> list[str]:
+        return re.findall(r"\b[abc]\b", self.text)
 
     def program(
         self, library: Library, column: int

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from functools import cache, lru_cache
 from importlib import resources
 
@@ -62,10 +63,28 @@ def description_length(expression: Expression) -> float:
 
 def _bits(expression: Expression) -> float:
     """Return the bits of a formula as it is written."""
-    digits = _BITS_OF_DIGIT * sum(max(cost(value), 0.0) for value in expression.constants.tolist())
-    if len(expression.constants) == len(expression.tokens):
-        return float(digits)
-    return _bits_of_structure(expression) + float(digits)
+    library, tokens = expression.library, expression.tokens.astype(np.int64)
+    constants = expression.constants.tolist()
+    if len(constants) == len(tokens):
+        return _bits_of_digits(constants)
+    bits = float(structure_bits(library, tokens[None], np.array([len(tokens)]))[0])
+    bits += _bits_of_digits(constants) - _BITS_OF_CONSTANT * len(constants)
+    named = named_parts(library, tokens.tolist(), constants)[0] if library.has_constants else None
+    if named is None:
+        return bits
+    # A number that the form has twice, as Hill's has its exponent, is one number, and 1 is none.
+    numbers = sorted(value for value in constants if value != 1.0)
+    copies = [i for i in range(1, len(numbers)) if numbers[i] == numbers[i - 1]][: named.form.n_copies]
+    numbers = np.delete(numbers, copies).tolist()
+    of_name = _BITS_OF_NAMING + named.bits + float(np.log2(library.n_variables))
+    of_name += _BITS_OF_SIZE * max(named.form.n_numbers, len(numbers))
+    # Where the user takes an operator for complex, so is a form that has it.
+    of_name *= max(1.0, float(library.relative_complexities[tokens].max()))
+    return min(bits, of_name + _bits_of_digits(numbers))
+
+
+def _bits_of_digits(numbers: Iterable[float]) -> float:
+    return _BITS_OF_DIGIT * sum(max(cost(value), 0.0) for value in numbers)
 
 
 def _in_angles(expression: Expression) -> Expression | None:
@@ -78,21 +97,6 @@ def _in_angles(expression: Expression) -> Expression | None:
     tree = expression.with_feature_names(None).tree
     angles = with_angles(tree)
     return None if angles == tree else Expression(library, *to_program(angles, library))
-
-
-def _bits_of_structure(expression: Expression) -> float:
-    """Return the bits of a structure, which may be named as a common form of one column."""
-    library, tokens = expression.library, expression.tokens.astype(np.int64)
-    constants = expression.constants
-    bits = float(structure_bits(library, tokens[None], np.array([len(tokens)]))[0])
-    bits -= _BITS_OF_CONSTANT * len(constants)
-    named = named_parts(library, tokens.tolist(), constants.tolist())[0] if library.has_constants else None
-    if named is None:
-        return bits
-    of_name = _BITS_OF_NAMING + named.bits + float(np.log2(library.n_variables))
-    of_name += _BITS_OF_SIZE * max(named.form.n_numbers, len(constants))
-    # Where the user takes an operator for complex, so is a form that has it.
-    return min(bits, of_name * max(1.0, float(library.relative_complexities[tokens].max())))
 
 
 def structure_bits(library: Library, tokens: np.ndarray, lengths: np.ndarray) -> np.ndarray:

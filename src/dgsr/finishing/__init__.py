@@ -25,7 +25,7 @@ from dgsr.finishing.conventions import as_people_write
 from dgsr.finishing.expansion import expanded
 from dgsr.finishing.fits import Fits, FittedProgram
 from dgsr.finishing.forms import forms, plain, straightened
-from dgsr.finishing.programs import score, tree_of, written
+from dgsr.finishing.programs import groups_of, score, tree_of, written
 from dgsr.finishing.snapping import snapped, with_simple_numbers
 from dgsr.population import DataSet, Population
 
@@ -119,7 +119,7 @@ def _finished(
     n_constants = int(np.sum(library.table.opcode[tokens] == Opcode.CONSTANT))
     program = FreeProgram(tokens, constants[:n_constants], np.ones(n_constants, dtype=bool))
     tree = unscaled(tree_of(program, library), column_scales)
-    start = straightened(fits.refitted(plain(tree, fits)), fits)
+    start = straightened(_fitted(plain(tree, fits), fits), fits)
     finished = [snapped(form, start.nmse, fits) for form in forms(start, fits)]
 
     def is_nested_well(form: FittedProgram) -> bool:
@@ -157,6 +157,15 @@ def _finished(
         formula = collected
     rooted = _rooted(formula)
     return rooted if is_allowed(rooted) else formula
+
+
+def _fitted(program: FreeProgram, fits: Fits) -> FittedProgram:
+    """Return a program with its constants fitted; equal ones stay equal if it fits as well so."""
+    apart = fits.refitted(program)
+    if len(groups_of(program)) == program.free.sum():
+        return apart
+    equal = fits.refitted(program, copies=True)
+    return equal if fits.is_as_good(equal.nmse, apart.nmse) else apart
 
 
 def _collected(formula: Expression) -> Expression:

@@ -16,43 +16,77 @@ from dgsr.finishing.merging import merge
 from dgsr.finishing.programs import score, tree_of, written
 from dgsr.finishing.snapping import rounded, with_simple_numbers
 
-# How much harder to read a formula may become: two tokens and two digits.
-_MOST_LONGER = 4.0
+# How much harder to read a formula may become: two tokens and two digits, or an exponent that stands twice.
+_MOST_LONGER = 6.0
+# Largest difference of the numbers a and b of a - b/(1 + g) that may be one, as a share of a.
+_NEAR = 0.1
 
 
 def as_people_write(fit: FittedProgram, fits: Fits) -> FittedProgram:
     """Return a formula that has a name in the way people write it, if it fits as well and is hardly longer.
 
-    A formula whose numbers are all whole stays as it is.
+    The numbers of a formula whose numbers are all whole stay.
     """
-    program, library = fit.program, fits.library
+    program = fit.program
     form = _form_of(program, fits)
-    if form is None or not form.placements or np.all(program.constants == np.rint(program.constants)):
+    if form is None:
         return fit
-    exact = tree_of(program._replace(free=np.zeros_like(program.free)), library)
+    for complement in _complements(program, fits):
+        if _is_preferred(complement, fit, fits):
+            return complement
+    if np.all(program.constants == np.rint(program.constants)):
+        return fit
+    exact = tree_of(program._replace(free=np.zeros_like(program.free)), fits.library)
     ways = {placement: _written(exact, placement, fits) for placement in form.placements}
     if any(way is not None and _are_equal(way, program) for way in ways.values()):
         return fit
-    for placement, way in ways.items():
+    kept: dict[float, FittedProgram] = {}
+    for number, (placement, way) in enumerate(ways.items()):
         if way is None:
             continue
-        tried = [FittedProgram(way, fits.nmse(way)), *_fitted(program, placement, fits)]
-        kept = [other for other in tried if _is_preferred(other, fit, fits)]
-        if kept:
-            return min(kept, key=lambda other: score(other.program, library))
-    return fit
+        tried = [FittedProgram(way, fits.nmse(way)), *_fitted(_free_tree(program, fits), placement, fits)]
+        for other in tried:
+            if _is_preferred(other, fit, fits):  # the most usual way wins by a digit
+                kept.setdefault(score(other.program, fits.library) + number, other)
+    return kept[min(kept)] if kept else fit
 
 
-def _fitted(program: FreeProgram, placement: str, fits: Fits) -> list[FittedProgram]:
-    """Return the program with its scale in another place and its constants fitted, unless it has no such way.
+def _complements(program: FreeProgram, fits: Fits) -> list[FittedProgram]:
+    """Return a*g/(1 + g), or a/(1 + 1/g) if g is an exponential, for a - b/(1 + g) where a and b are near.
 
-    Simple numbers of a formula need not be simple in another way to write it.
+    8 - 8/(1 + 0.024*x**1.7) is 8*x**1.7/(42 + x**1.7), and 97 - 98/(1 + 0.005*exp(t)) a logistic curve.
     """
-    free = program._replace(free=np.ones_like(program.free))  # simple exponents are exact again in its tree
-    way = _written(tree_of(free, fits.library), placement, fits)
+    try:
+        tree = merge(_free_tree(program, fits), "number")
+    except (ValueError, ArithmeticError):
+        return []
+    match tree:
+        case ("sub", float(a), ("div", float(b), ("add", 1, g))) if abs(a - b) <= _NEAR * abs(a):
+            pass
+        case ("mul", float(a), ("sub", 1, ("div", 1, ("add", 1, g)))):
+            pass
+        case _:
+            return []
+    if "exp" in (g[0], *(part[0] for part in g if isinstance(part, tuple))):
+        return _fitted(("div", a, ("add", 1, ("div", 1, g))), "number", fits)
+    factor, function = (g[1], g[2]) if g[0] == "mul" and isinstance(g[1], float) else (1.0, g)
+    return _fitted(("div", ("mul", a, function), ("add", 1.0 / factor, function)), "leading", fits)
+
+
+def _free_tree(program: FreeProgram, fits: Fits) -> Tree:
+    """Return the tree of a program with all its constants free, but for simple exponents."""
+    return tree_of(program._replace(free=np.ones_like(program.free)), fits.library)
+
+
+def _fitted(tree: Tree, placement: str, fits: Fits) -> list[FittedProgram]:
+    """Return a tree with its scale in another place and its constants fitted, unless it has no such way.
+
+    Simple numbers of a formula need not be simple in another way to write it. Numbers that are equal stay so.
+    """
+    way = _written(tree, placement, fits)
     if way is None:
         return []
-    start = fits.refitted(way)
+    start = fits.refitted(way, copies=True)
     return [rounded(with_simple_numbers(start, start.nmse, fits), fits)]
 
 
@@ -62,7 +96,7 @@ def _is_preferred(other: FittedProgram, fit: FittedProgram, fits: Fits) -> bool:
         _n_numbers(other.program) <= _n_numbers(fit.program)
         and score(other.program, fits.library) <= score(fit.program, fits.library) + _MOST_LONGER
         and fits.is_as_good(other.nmse, fit.nmse)
-        and _form_of(other.program, fits) is _form_of(fit.program, fits)
+        and _form_of(other.program, fits) is not None
     )
 
 
@@ -73,8 +107,8 @@ def _form_of(program: FreeProgram, fits: Fits) -> CommonForm | None:
 
 
 def _n_numbers(program: FreeProgram) -> int:
-    """Return how many numbers other than 1 a program has."""
-    return int((program.constants != 1.0).sum())
+    """Return how many different numbers other than 1 a program has."""
+    return len(set(program.constants.tolist()) - {1.0})
 
 
 def _written(tree: Tree, placement: str, fits: Fits) -> FreeProgram | None:

@@ -18,6 +18,9 @@ from dgsr.population import DataSet, Population
 _ROUNDING_NMSE = 1e-20
 # A change of the predictions by less than this share of the standard deviation of y does not count.
 _NEGLIGIBLE_EFFECT = 1e-11
+# Most steps of a fit whose equal constants stay equal, the shares of a step that are tried, and the least
+# gain by one, as a share of the NMSE, after which there is another.
+_MOST_STEPS, _SHARES_OF_A_STEP, _LEAST_GAIN = 20, (1.0, 0.3, 0.1, 0.01), 1e-4
 
 
 @dataclass(frozen=True)
@@ -98,11 +101,39 @@ class Fits:
         constants = np.where(program.free, constants, program.constants)
         is_phase = are_phases(program.tokens, self.library) & program.free
         constants[is_phase] -= 2 * math.pi * np.round(constants[is_phase] / (2 * math.pi))
-        for group in groups_of(program) if copies else []:
+        groups = groups_of(program) if copies else []
+        for group in groups:
             constants[group] = constants[group].mean()
         fitted = program._replace(constants=constants)
-        new_nmse = self.nmse(fitted)
-        return FittedProgram(fitted, new_nmse) if new_nmse < nmse else FittedProgram(program, nmse)
+        new = FittedProgram(fitted, self.nmse(fitted))
+        if any(len(group) > 1 for group in groups):
+            new = self._improved(new, groups)
+        return new if new.nmse < nmse else FittedProgram(program, nmse)
+
+    def _improved(self, fit: FittedProgram, groups: list[np.ndarray]) -> FittedProgram:
+        """Return a fit after steps of Gauss and Newton in which the constants of each group stay equal."""
+        tokens = fit.program.tokens
+        for _ in range(_MOST_STEPS):
+            constants, before = fit.program.constants, fit.nmse
+            slopes = derivatives(self.library, tokens, constants, groups, self.data.columns)
+            with np.errstate(all="ignore"):
+                apart = Directions.of((slopes * self.row_weights).T)
+            residuals = self._residuals(tokens, constants[None])[0]
+            if not np.isfinite(residuals).all():
+                return fit
+            step = apart.inverse @ (apart.rows.T @ residuals)
+            for share in _SHARES_OF_A_STEP:
+                trial = constants.copy()
+                for group, change in zip(groups, step.tolist(), strict=True):
+                    trial[group] -= share * change
+                program = fit.program._replace(constants=trial)
+                nmse = self.nmse(program)
+                if nmse < fit.nmse:
+                    fit = FittedProgram(program, nmse)
+                    break
+            if not fit.nmse < (1.0 - _LEAST_GAIN) * before:
+                break
+        return fit
 
     def is_as_good(self, nmse: float, limit: float, allowed: float = SIGNIFICANT) -> bool:
         """Return whether n log(NMSE) has grown by less than `allowed`."""
