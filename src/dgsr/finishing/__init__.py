@@ -149,9 +149,8 @@ def _finished(
         return keeps_required and (nesting is None or nesting.holds(rewritten.tokens.tolist(), library))
 
     usual = as_people_write(best, fits)
-    if is_allowed(_expression(usual, library)) and (
-        units is None or np.ptp(_violations([best, usual], units, library)) == 0
-    ):
+    breaks = np.zeros(2) if units is None else _violations([best, usual], units, library)
+    if is_allowed(_expression(usual, library)) and breaks[1] <= breaks[0]:
         formula = _expression(usual, library)
     if units is None and is_allowed(collected := _collected(formula)):
         formula = collected

@@ -67,10 +67,13 @@ def _complements(program: FreeProgram, fits: Fits) -> list[FittedProgram]:
             pass
         case _:
             return []
-    if "exp" in (g[0], *(part[0] for part in g if isinstance(part, tuple))):
-        return _fitted(("div", a, ("add", 1, ("div", 1, g))), "number", fits)
-    factor, function = (g[1], g[2]) if g[0] == "mul" and isinstance(g[1], float) else (1.0, g)
-    return _fitted(("div", ("mul", a, function), ("add", 1.0 / factor, function)), "leading", fits)
+    match g:
+        case ("exp", _) | ("mul", float(), ("exp", _)):
+            return _fitted(("div", a, ("add", 1, ("div", 1, g))), "number", fits)
+        case ("mul", float(factor), function) if factor != 0.0:
+            return _fitted(("div", ("mul", a, function), ("add", 1.0 / factor, function)), "leading", fits)
+        case _:
+            return _fitted(("div", ("mul", a, g), ("add", 1.0, g)), "leading", fits)
 
 
 def _free_tree(program: FreeProgram, fits: Fits) -> Tree:
