@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+import shutil
 import time
 
 import numpy as np
@@ -94,6 +95,18 @@ def test_a_record_says_which_weights_and_parameters_a_fit_had():
     assert said["parameters"] == {"library": "koza", "generator": None, "max_evaluations": 50}
     regressor.generator_ = "none"
     assert (described(regressor)["generator"], described(regressor)["weights"]) == (None, None)
+
+
+def test_a_record_names_a_folder_of_weights_and_not_where_it_lies(tmp_path):
+    folder = tmp_path / "mine"
+    shutil.copytree(folder_of("koza-d12"), folder)
+    regressor = METHODS["generator"](library="koza", max_evaluations=50, generator=str(folder))
+    regressor.n_evaluations_, regressor.stop_reason_ = 50, "max_evaluations"
+    regressor.generator_ = str(folder)
+    said = described(regressor)
+    assert (said["generator"], said["parameters"]["generator"]) == ("mine", "mine")
+    assert said["weights"] == hashlib.sha256((folder / "weights.safetensors").read_bytes()).hexdigest()
+    assert str(tmp_path) not in json.dumps(said)
 
 
 @pytest.mark.parametrize("other", [{"commit": "c0ffee"}, {"commit": "unknown", "version": "0.0"}, None])

@@ -6,6 +6,7 @@ import hashlib
 import warnings
 from collections.abc import Callable
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -48,9 +49,10 @@ def described(regressor: Any) -> dict[str, Any]:
     -------
     dict
         evaluations; looks (candidates that exact search examined, None for a regressor that does not say);
-        stop_reason; generator (the name of the one that was used, ``"untrained"`` or None); weights (the
-        SHA-256 of its weights file, None without a file); and parameters (those of the regressor that differ
-        from the default).
+        stop_reason; generator (the name of the one that was used, ``"untrained"`` or None; of a folder its
+        last part, since records are shared and say nothing of the machine); weights (the SHA-256 of its
+        weights file, None without a file); and parameters (those of the regressor that differ from the
+        default).
     """
     generator = getattr(regressor, "generator_", "none")
     looks = getattr(regressor, "n_looks_", None)
@@ -58,7 +60,7 @@ def described(regressor: Any) -> dict[str, Any]:
         "evaluations": int(regressor.n_evaluations_),
         "looks": None if looks is None else int(looks),
         "stop_reason": str(regressor.stop_reason_),
-        "generator": None if generator == "none" else generator,
+        "generator": None if generator == "none" else Path(generator).name,
         "weights": None if generator in ("none", "untrained", "given") else _digest_of(generator),
         "parameters": _parameters(regressor),
     }
@@ -80,4 +82,6 @@ def _parameters(regressor: Any) -> dict[str, Any]:
         return {}
     defaults = type(regressor)().get_params(deep=False)
     given = regressor.get_params(deep=False)
+    if isinstance(given.get("generator"), str | Path):
+        given["generator"] = Path(given["generator"]).name
     return {name: plain(value) for name, value in given.items() if value != defaults[name]}
