@@ -8,7 +8,7 @@ Drawn sets are drawn from the prior that a generator is trained on, so that a sh
 its training. Two equations are the same here if they have one skeleton (`dgsr.kernels.canonical`) under some
 order of their columns: the constants are ignored, and so are a scale and an offset where they are fitted.
 The sets are those of `benchmarks/network_alone.py`. The file has, for every problem, how many equations of
-the training are the same, and is written anew every hundred batches.
+the training are the same. It is written every hundred batches, and the program goes on where it ends.
 """
 
 from __future__ import annotations
@@ -24,9 +24,12 @@ from unseen_problems import training_of
 
 from dgsr.benchmarking.drawn import draw_problems
 from dgsr.benchmarking.published import table_of
+from dgsr.expressions import Expression
 from dgsr.expressions.library import Library
+from dgsr.files.writing import write_atomically
 from dgsr.kernels.canonical import skeletons
 from dgsr.population import Population
+from dgsr.pretraining.decontamination import skeletons_of_orders
 from dgsr.pretraining.rewriting import rewriting
 
 N_PROBLEMS = 200
@@ -52,19 +55,13 @@ def skeletons_of(programs: Population, scaled: bool) -> np.ndarray:
     return skeletons(tokens, programs.lengths.copy(), programs.constants.copy(), *rules, scaled)
 
 
-def in_all_orders(programs: Population) -> Population:
-    """Return one program over the first columns with these in every order."""
-    library, first = programs.library, programs.library.first_variable
-    (tokens,) = in_first_columns(programs.tokens, library)
-    n = len(np.unique(tokens[tokens >= first]))
-    rows = []
-    for order in permutations(range(n)):
-        row = tokens.copy()
-        row[tokens >= first] = first + np.array(order, dtype=np.int64)[tokens[tokens >= first] - first]
-        rows.append(row)
-    again = programs[np.zeros(len(rows), dtype=np.int64)]
-    again.tokens[:] = rows
-    return again
+def skeletons_in_any_order(truth: Expression, scaled: bool) -> set[int]:
+    """Return the hashes of the skeletons of an equation over its first columns, in any order of these."""
+    library, first = truth.library, truth.library.first_variable
+    (tokens,) = in_first_columns(truth.tokens[None].astype(np.int64), library)
+    n_columns = len(np.unique(tokens[tokens >= first]))
+    orders = np.array(list(permutations(range(n_columns))), dtype=np.int64)
+    return skeletons_of_orders(tokens, truth.constants, orders, library, scaled)
 
 
 def main() -> None:
@@ -78,22 +75,24 @@ def main() -> None:
     problem_of: dict[int, list[str]] = {}
     for name in arguments.sets:
         for problem in draw_problems(name, N_PROBLEMS, table_of(SETS[name]).draw_seed):
-            orders = in_all_orders(Population.from_expressions([problem.truth]))
-            for value in set(skeletons_of(orders, scaled).tolist()):
+            for value in skeletons_in_any_order(problem.truth, scaled):
                 problem_of.setdefault(value, []).append(problem.name)
     known = np.array(sorted(problem_of), dtype=np.uint64)
     counts = {name: 0 for names in problem_of.values() for name in names}
-    n_equations = 0
-    for number in range(n_batches):
+    row = {"generator": Path(arguments.generator).name, "batches": 0, "equations": 0, "counts": counts}
+    if arguments.out.exists():
+        row = json.loads(arguments.out.read_text(encoding="utf-8"))
+        if row["counts"].keys() != counts.keys():
+            raise SystemExit(f"{arguments.out} is of other sets; choose another file.")
+    for number in range(row["batches"], n_batches):
         programs = stream[number].drawn.programs
         found = skeletons_of(programs, scaled)
         for value in found[np.isin(found, known)].tolist():
             for name in problem_of[value]:
-                counts[name] += 1
-        n_equations += len(programs)
-        if number % 100 == 99 or number == n_batches - 1:
-            row = {"generator": Path(arguments.generator).name, "equations": n_equations, "counts": counts}
-            arguments.out.write_text(json.dumps(row, indent=1) + "\n", encoding="utf-8")
+                row["counts"][name] += 1
+        row["batches"], row["equations"] = number + 1, row["equations"] + len(programs)
+        if row["batches"] % 100 == 0 or row["batches"] == n_batches:
+            write_atomically(arguments.out, (json.dumps(row, indent=1) + "\n").encode())
 
 
 if __name__ == "__main__":

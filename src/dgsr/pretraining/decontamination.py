@@ -171,14 +171,26 @@ def problem_skeletons(library: Library, linear_scaling: bool, sets: Sequence[str
                 tokens, constants = to_program(tree, library)
             except ValueError:  # the library lacks an operator of the problem
                 continue
-            found |= _skeletons(tokens, constants, np.array(orders), library, linear_scaling)
+            found |= skeletons_of_orders(tokens, constants, np.array(orders), library, linear_scaling)
     return found
 
 
-def _skeletons(
+def skeletons_of_orders(
     tokens: np.ndarray, constants: np.ndarray, orders: np.ndarray, library: Library, linear_scaling: bool
 ) -> set[int]:
-    """Return the skeletons of one program for every order of its variables."""
+    """Return the skeletons of one program for some orders of its variables.
+
+    Parameters
+    ----------
+    tokens : ndarray of shape (length,), int64
+        A program whose variables are the first k of `library`.
+    constants : ndarray of shape (n_constants,)
+    orders : ndarray of shape (n_orders, k), int
+        The variable that takes the place of each.
+    library : Library
+    linear_scaling : bool
+        Whether a scale and an offset of the whole are left out.
+    """
     n = len(orders)
     first = library.first_variable
     renamed = np.hstack([np.tile(np.arange(first), (n, 1)), first + orders])  # (n orders, n tokens)
