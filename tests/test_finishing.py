@@ -297,6 +297,14 @@ def test_a_function_with_a_name_is_written_as_people_write_it(text, noise, expec
     assert str(finished_by_hand(text, X, noise=noise)) == expected
 
 
+def test_a_function_with_a_name_keeps_what_is_required():
+    X, library = np.random.default_rng(0).uniform(0.5, 30.0, (60, 1)), get_library("physics", 1)
+    text = "8 - 8/(1 + 0.1*x1)"
+    assert str(finished_by_hand(text, X, noise=0.02)) == "8*x1/(10 + x1)"
+    kept = finished_by_hand(text, X, noise=0.02, required=frozenset([library.index["sub"]]))
+    assert library.index["sub"] in kept.tokens
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_numbers_that_are_equal_stay_equal_where_that_fits_as_well(seed):
     """Hill's law has one exponent, which stands in it twice; least squares with scipy has one, too."""

@@ -31,9 +31,9 @@ def as_people_write(fit: FittedProgram, fits: Fits) -> FittedProgram:
     form = _form_of(program, fits)
     if form is None:
         return fit
-    for complement in _complements(program, fits):
-        if _is_preferred(complement, fit, fits):
-            return complement
+    complement = _complement(program, fits)
+    if complement is not None and _is_preferred(complement, fit, fits):
+        return complement
     if np.all(program.constants == np.rint(program.constants)):
         return fit
     exact = tree_of(program._replace(free=np.zeros_like(program.free)), fits.library)
@@ -42,31 +42,29 @@ def as_people_write(fit: FittedProgram, fits: Fits) -> FittedProgram:
         return fit
     kept: dict[float, FittedProgram] = {}
     for number, (placement, way) in enumerate(ways.items()):
-        if way is None:
-            continue
-        tried = [FittedProgram(way, fits.nmse(way)), *_fitted(_free_tree(program, fits), placement, fits)]
-        for other in tried:
-            if _is_preferred(other, fit, fits):  # the most usual way wins by a digit
+        exactly = None if way is None else FittedProgram(way, fits.nmse(way))
+        for other in (exactly, _fitted(_free_tree(program, fits), placement, fits)):
+            if other is not None and _is_preferred(other, fit, fits):  # the most usual way wins by a digit
                 kept.setdefault(score(other.program, fits.library) + number, other)
     return kept[min(kept)] if kept else fit
 
 
-def _complements(program: FreeProgram, fits: Fits) -> list[FittedProgram]:
-    """Return a*g/(1 + g), or a/(1 + 1/g) if g is an exponential, for a - b/(1 + g) where a and b are near.
+def _complement(program: FreeProgram, fits: Fits) -> FittedProgram | None:
+    """Return a*g/(1 + g), or a/(1 + 1/g) if g is an exponential, for a - b/(1 + g) with b near a, else None.
 
     8 - 8/(1 + 0.024*x**1.7) is 8*x**1.7/(42 + x**1.7), and 97 - 98/(1 + 0.005*exp(t)) a logistic curve.
     """
     try:
         tree = merge(_free_tree(program, fits), "number")
     except (ValueError, ArithmeticError):
-        return []
+        return None
     match tree:
         case ("sub", float(a), ("div", float(b), ("add", 1, g))) if abs(a - b) <= _NEAR * abs(a):
             pass
         case ("mul", float(a), ("sub", 1, ("div", 1, ("add", 1, g)))):
             pass
         case _:
-            return []
+            return None
     match g:
         case ("exp", _) | ("mul", float(), ("exp", _)):
             return _fitted(("div", a, ("add", 1, ("div", 1, g))), "number", fits)
@@ -81,20 +79,20 @@ def _free_tree(program: FreeProgram, fits: Fits) -> Tree:
     return tree_of(program._replace(free=np.ones_like(program.free)), fits.library)
 
 
-def _fitted(tree: Tree, placement: str, fits: Fits) -> list[FittedProgram]:
-    """Return a tree with its scale in another place and its constants fitted, unless it has no such way.
+def _fitted(tree: Tree, placement: str, fits: Fits) -> FittedProgram | None:
+    """Return a tree with its scale in another place and its constants fitted, or None without such a way.
 
     Simple numbers of a formula need not be simple in another way to write it. Numbers that are equal stay so.
     """
     way = _written(tree, placement, fits)
     if way is None:
-        return []
+        return None
     start = fits.refitted(way, copies=True)
-    return [rounded(with_simple_numbers(start, start.nmse, fits), fits)]
+    return rounded(with_simple_numbers(start, start.nmse, fits), fits)
 
 
 def _is_preferred(other: FittedProgram, fit: FittedProgram, fits: Fits) -> bool:
-    """Whether a formula in the usual way fits as well as the same in another, and is hardly longer."""
+    """Whether a formula with a name, written in a usual way, fits as well and is hardly longer."""
     return (
         _n_numbers(other.program) <= _n_numbers(fit.program)
         and score(other.program, fits.library) <= score(fit.program, fits.library) + _MOST_LONGER
