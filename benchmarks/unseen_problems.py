@@ -10,7 +10,7 @@ constants. Functions may agree where a part of them has saturated, as x1 + tanh(
 1. Values are therefore compared again at points below 1, and equations that differ there are listed and not
 counted as hits. The program prints the hits, of which there should be none, and how many problems were
 compared. A generator that is older than a set was trained without holding it out, so that it may have hits
-there; they are counted apart.
+there; they are counted apart. A run that was stopped goes on when it is started again.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ import numpy as np
 from scipy.spatial import cKDTree
 
 from dgsr.expressions.constraints import Constraints
+from dgsr.files.writing import write_atomically
 from dgsr.generator.checkpoints import CARD, list_generators, load_generator
 from dgsr.kernels.canonical import skeletons
 from dgsr.pretraining import PretrainingConfig
@@ -119,8 +120,11 @@ def training_of(name: str) -> Training:
     return Training(stream, card["steps_done"] * config.n_groups, sets)
 
 
-def check(name: str) -> dict:
-    """Return the equations of a generator's training that equal a problem."""
+def check(name: str, part: Path) -> dict:
+    """Return the equations of a generator's training that equal a problem.
+
+    The state is written to the file `part` every thousand batches, from which the same call goes on.
+    """
     stream, n_batches, sets = training_of(name)
     library, constraints = stream.library, stream.constraints
     scaled = constraints.grammar(library).linear_scaling
@@ -138,8 +142,11 @@ def check(name: str) -> dict:
         if (library.has_constants)
         else np.empty(0, dtype=np.uint64)
     )
-    hits, met, n_equations = [], [], 0
-    for number in range(n_batches):
+    state: dict = {"name": name, "batches": 0, "equations": 0, "hits": [], "met": []}
+    if part.exists() and json.loads(part.read_text(encoding="utf-8"))["name"] == name:
+        state = json.loads(part.read_text(encoding="utf-8"))
+    hits, met = state["hits"], state["met"]
+    for number in range(state["batches"], n_batches):
         programs = stream[number].drawn.programs
         ours = fingerprints(programs.predict(points.T), scaled)
         usable = np.flatnonzero(np.isfinite(ours).all(axis=1))
@@ -160,12 +167,15 @@ def check(name: str) -> dict:
                 {"problem": "a skeleton", "equation": str(programs[int(i)])}
                 for i in np.flatnonzero(np.isin(found, known_skeletons))
             ]
-        n_equations += len(programs)
+        state["batches"], state["equations"] = number + 1, state["equations"] + len(programs)
+        if state["batches"] % 1000 == 0:
+            write_atomically(part, json.dumps(state).encode())
+    part.unlink(missing_ok=True)
     compared = {names[i] for i in (*whole, *partial)}
     later = {problem.name for name in list_sets() if name not in sets for problem in load_set(name)}
     return {
         "generator": Path(name).name,
-        "equations": n_equations,
+        "equations": state["equations"],
         "problems": len(compared),
         "not_compared": sorted(set(names) - compared),
         "hits": [hit for hit in hits if hit["problem"] not in later],
@@ -184,7 +194,7 @@ def main() -> None:
     rows = []
     for name in arguments.names:
         start = time.perf_counter()
-        rows.append(check(name))
+        rows.append(check(name, arguments.out.with_suffix(".part")))
         arguments.out.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
         row = rows[-1]
         print(
