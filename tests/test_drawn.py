@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import subprocess
+import sys
 from dataclasses import replace
 from functools import cache
 from itertools import product
 from math import comb
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -20,10 +22,13 @@ from dgsr.benchmarking.environment import _commit
 from dgsr.benchmarking.fits import _warm
 from dgsr.benchmarking.pairs import compare, mcnemar, summarise_methods, tables, to_markdown
 from dgsr.cli import app
-from dgsr.expressions import Expression
+from dgsr.expressions import Expression, get_library
+from dgsr.expressions.constraints import Constraints
 from dgsr.generator.sampling import Samples
 from dgsr.pareto import Candidate
 from dgsr.population import Population
+
+KOZA = get_library("koza", 12)
 
 
 def same(a, b):
@@ -413,3 +418,32 @@ def test_the_network_alone_fits_constants_before_it_judges(benchmark):
     library = problem.truth.library
     values = fitted(Population.from_expressions([Expression.from_text("x1", library)]), data)
     np.testing.assert_allclose(values, [3.0 * data.X_test[:, 0] - 2.0], atol=1e-9)
+
+
+def test_what_a_training_had_is_counted_in_any_order_of_columns_and_goes_on(benchmark, monkeypatch, tmp_path):
+    seen = benchmark("seen_in_training")
+    problems = draw_problems("koza", 12, 5)
+    monkeypatch.setattr(seen, "draw_problems", lambda *_: problems)
+    law = next(problem for problem in problems if problem.n_variables == 2 and problem.n_columns > 2)
+    used, library = np.unique(law.truth.tokens[law.truth.tokens >= law.truth.library.first_variable]), KOZA
+    others = {int(used[0]): library.first_variable + 4, int(used[1]): library.first_variable + 1}
+    tokens = [others.get(token, token) for token in law.truth.tokens.tolist()]
+    again = Population.from_expressions([Expression(library, tokens, [])])
+    another = Population.from_expressions([Expression.from_text("sin(x1)", library)])
+
+    class Stream(list):
+        constraints = Constraints()
+
+    stream = Stream(
+        SimpleNamespace(drawn=SimpleNamespace(programs=drawn)) for drawn in (again, another, again)
+    )
+    stream.library = library
+    out = tmp_path / "seen.json"
+    monkeypatch.setattr(sys, "argv", ["seen_in_training.py", "mine", "koza", "--out", str(out)])
+    for n_batches, count in ((2, 1), (3, 2)):  # the second run begins with the third batch
+        monkeypatch.setattr(seen, "training_of", lambda _, n=n_batches: (stream, n, []))
+        seen.main()
+        row = json.loads(out.read_text())
+        assert (row["batches"], row["equations"]) == (n_batches, n_batches)
+        assert row["counts"][law.name] == count
+        assert sum(row["counts"].values()) == count

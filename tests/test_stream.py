@@ -11,7 +11,7 @@ import torch
 
 from dgsr.expressions import get_library
 from dgsr.expressions.constraints import Constraints
-from dgsr.pretraining import PretrainingConfig
+from dgsr.pretraining import PretrainingConfig, distributed
 from dgsr.pretraining.decontamination import benchmark_decontamination
 from dgsr.pretraining.prior import Prior
 from dgsr.pretraining.stream import Stream, column_shares
@@ -127,3 +127,18 @@ def test_tables_of_more_than_the_usual_columns_are_fewer_the_more_they_have():
     columns = [stream[number].n_variables for number in range(60)]
     assert columns.count(1) > 45
     assert max(columns) > 1
+
+
+@pytest.mark.parametrize(("n_gpus", "backend", "gpu"), [(1, "gloo", 0), (2, "gloo", 1), (4, "nccl", 3)])
+def test_processes_that_share_a_gpu_add_up_in_the_memory_of_the_processor(monkeypatch, n_gpus, backend, gpu):
+    begun, taken = [], []
+    for name, value in (("WORLD_SIZE", "8"), ("LOCAL_WORLD_SIZE", "4"), ("LOCAL_RANK", "3")):
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: n_gpus)
+    monkeypatch.setattr(torch.cuda, "set_device", taken.append)
+    monkeypatch.setattr(torch.distributed, "init_process_group", begun.append)
+    monkeypatch.setattr(torch.distributed, "destroy_process_group", lambda: None)
+    distributed.take_device("cuda")
+    with distributed.process_group("cuda"):
+        pass
+    assert (begun, taken) == ([backend], [gpu])
