@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 
 from dgsr import DGSRRegressor, Expression, get_library
 from dgsr.exact_search.limits import LOOKS_OF_POLYNOMIALS
-from dgsr.exact_search.polynomials import as_polynomial, polynomial_tree
+from dgsr.exact_search.polynomials import as_polynomial
 from dgsr.exact_search.quotients import as_quotient, rational_trees, written
+from dgsr.expressions.polynomials import _Sums, polynomial_tree
 from dgsr.expressions.programs import to_program
 
 RNG = np.random.default_rng(0)
@@ -66,8 +67,6 @@ def test_a_few_terms_of_hundreds_are_found_in_fewer_rows(seed):
 @settings(max_examples=50, deadline=None)
 @given(polynomials())
 def test_what_is_written_has_as_many_tokens_as_the_choice_counts(polynomial):
-    from dgsr.exact_search.polynomials import _Sums
-
     n, tree, _ = _Sums().shortest(tuple(sorted(polynomial.items())))
     columns = RNG.uniform(0.5, 2.0, (len(next(iter(polynomial))), 10))
     assert values_of(tree, columns)[1] == n

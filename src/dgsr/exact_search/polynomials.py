@@ -7,20 +7,12 @@ data ends with a residual of nothing but rounding.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from functools import cache
 from itertools import combinations_with_replacement
 from math import comb
-from typing import NamedTuple
 
 import numpy as np
 
-from dgsr.expressions.trees import Tree
-
-#: The exponents of the columns, and the coefficient.
-Term = tuple[tuple[int, ...], int]
-#: A polynomial: whole coefficients by the exponents of the columns.
-Polynomial = Mapping[tuple[int, ...], int]
+from dgsr.expressions.polynomials import Polynomial
 
 # Largest degree, most monomials, and rows that must be left to check least squares by.
 _LARGEST_DEGREE, _MOST_MONOMIALS, _SPARE_ROWS = 3, 2_000, 4
@@ -116,69 +108,3 @@ def whole(numbers: np.ndarray) -> tuple[np.ndarray | None, int]:
         if near.any() and np.abs(kept * factor - near).max() <= _NOT_WHOLE:
             return near, factor
     return None, 1
-
-
-class _Signed(NamedTuple):
-    """A tree and the sign that it has in a sum."""
-
-    n_tokens: int
-    tree: Tree
-    sign: int
-
-
-def polynomial_tree(polynomial: Polynomial, divisor: int = 1) -> Tree:
-    """Return a tree of a polynomial over x1 .. xd, divided by a number, with common factors taken out.
-
-    Of the columns that several terms share, that one is taken out first which leaves the fewest tokens.
-    """
-    _, tree, sign = _Sums().shortest(tuple(sorted(polynomial.items())))
-    tree = tree if sign > 0 else ("neg", tree)
-    return tree if divisor == 1 else ("div", tree, divisor)
-
-
-class _Sums:
-    """Writes sums of terms, each sum once."""
-
-    def __init__(self) -> None:
-        self.shortest = cache(self._shortest)
-
-    def _shortest(self, terms: tuple[Term, ...]) -> _Signed:
-        exponents = np.array([term for term, _ in terms])
-        if len(terms) == 1:
-            return _monomial(exponents[0], terms[0][1])
-        common = exponents.min(axis=0)
-        if common.any():
-            left = tuple((tuple(term), c) for term, (_, c) in zip((exponents - common).tolist(), terms))
-            factor, rest = _monomial(common, 1), self.shortest(left)
-            tree = ("mul", factor.tree, rest.tree)
-            return _Signed(factor.n_tokens + rest.n_tokens + 1, tree, rest.sign)
-        n_with = (exponents > 0).sum(axis=0)
-        shared = np.flatnonzero((n_with > 1) & (n_with < len(terms)))
-        splits = [exponents[:, column] == 0 for column in shared] or [np.arange(len(terms)) == 0]
-        found = []
-        for is_first in splits:
-            parts = [tuple(t for t, own in zip(terms, is_first) if own == side) for side in (True, False)]
-            found.append(_added(*map(self.shortest, parts)))
-        return min(found, key=lambda each: each.n_tokens)
-
-
-def _added(first: _Signed, second: _Signed) -> _Signed:
-    """Return the sum of two signed trees."""
-    n = first.n_tokens + second.n_tokens + 1
-    if first.sign == second.sign:
-        return _Signed(n, ("add", first.tree, second.tree), first.sign)
-    if first.sign < 0:
-        first, second = second, first
-    return _Signed(n, ("sub", first.tree, second.tree), 1)
-
-
-def _monomial(exponents: np.ndarray, coefficient: int) -> _Signed:
-    """Return a product of columns and a whole number, which a library without constants writes as sums."""
-    names = [f"x{i + 1}" for i, power in enumerate(exponents) for _ in range(power)]
-    size, sign = abs(coefficient), 1 if coefficient > 0 else -1
-    if not names:
-        return _Signed(2 * size + 1, size, sign)
-    tree: Tree = names[-1] if size == 1 else ("mul", size, names[-1])
-    for name in reversed(names[:-1]):
-        tree = ("mul", name, tree)
-    return _Signed(2 * (len(names) + size) - 3, tree, sign)

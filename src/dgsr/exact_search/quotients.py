@@ -14,7 +14,8 @@ from itertools import product
 import numpy as np
 import sympy
 
-from dgsr.exact_search.polynomials import as_polynomial, polynomial_tree, whole
+from dgsr.exact_search.polynomials import as_polynomial, whole
+from dgsr.expressions.polynomials import polynomial_tree
 from dgsr.expressions.trees import Tree
 
 # Largest degree of numerator and denominator, and rows that must be left to check the coefficients by.

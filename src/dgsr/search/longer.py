@@ -18,7 +18,13 @@ from dgsr.search.terms import Judge
 _N_ADDED_UP, _N_LONGER, _LONGER, _STEPS = 300, 4, 4, 30
 
 
-def too_long(programs: Population, archive: ParetoArchive, data: DataSet, grammar: Grammar) -> Scored:
+def too_long(
+    programs: Population,
+    archive: ParetoArchive,
+    data: DataSet,
+    grammar: Grammar,
+    others: Scored | None = None,
+) -> Scored:
     """Return the best programs that the archive has no room for, with their constants fitted.
 
     Their arrays have the same widths for all programs.
@@ -29,16 +35,20 @@ def too_long(programs: Population, archive: ParetoArchive, data: DataSet, gramma
     archive : ParetoArchive
     data : DataSet
     grammar : Grammar
+    others : Scored, optional
+        Programs that this function returned before, which the new ones are compared with.
     """
     length, n_constants = archive.tokens.shape[1], archive.constants.shape[1]
     most = _LONGER * grammar.max_length
     has_room = (programs.lengths <= length) & (programs.is_constant.sum(axis=1) <= n_constants)
     able = programs[np.flatnonzero(~has_room)].of_width(most, most)
-    if not len(able):
-        return Scored(able, np.zeros(0))
-    fitted = Scored(able, fit_constants(able, data, scaled=False, n_iterations=_STEPS).nmse)
+    fitted = Scored(able, np.zeros(0))
+    if len(able):
+        fitted = Scored(able, fit_constants(able, data, scaled=False, n_iterations=_STEPS).nmse)
+    if others is not None:
+        fitted = fitted.and_also(others)
     order = _shortest(fitted, archive, data)[:_N_LONGER]
-    return Scored(able[order], fitted.nmse[order])
+    return Scored(fitted.programs[order], fitted.nmse[order])
 
 
 def longer_formulas(

@@ -16,6 +16,7 @@ from dgsr.expressions.constraints import Grammar
 from dgsr.expressions.library import Library
 from dgsr.population import DataSet, Population
 from dgsr.search.curves import curve_formulas, fitted_curves
+from dgsr.search.rationals import rational_programs
 from dgsr.search.reduced import search_reduced
 from dgsr.search.scaled_terms import scaled_term_programs
 from dgsr.search.terms import Judge
@@ -35,6 +36,18 @@ def compare_scaled(search: Search) -> None:
     """Evaluate the best formulas of one term with a number inside."""
     if _is_asked(search) and search.stop_reason() is None:
         _evaluate(search, scaled_term_programs(*_table_of(search)))
+
+
+def fit_rationals(search: Search) -> None:
+    """Enter the best quotients of two polynomials of the columns."""
+    if _is_asked(search) and search.stop_reason() is None:
+        programs = rational_programs(search.data, search.library, search.grammar)
+        programs = programs[np.flatnonzero(search.evaluation.may_be_kept(programs))]
+        search.budget.count(programs.nmse(search.data))
+        search.enter(programs)
+        search.keep_long(programs)
+        if len(programs):
+            search.record(np.array([search.archive.best_nmse()]))
 
 
 def compare_curves(search: Search) -> None:
@@ -57,6 +70,7 @@ def search_fewer_columns(search: Search) -> None:
 LOOKS: tuple[Callable[[Search], None], ...] = (
     compare_pairs,
     compare_scaled,
+    fit_rationals,
     compare_curves,
     search_fewer_columns,
 )

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dgsr.expressions.library import Library
-from dgsr.expressions.programs import to_program
 from dgsr.expressions.trees import Tree
 from dgsr.finishing.merging import merge
 from dgsr.population import DataSet, Population
@@ -17,7 +16,7 @@ from dgsr.search.parts import search_parts
 from dgsr.search.reduction import Reduction
 from dgsr.search.separation import Separation
 from dgsr.search.symmetries import reductions_of, smallest_separation
-from dgsr.search.terms import Term, population_of
+from dgsr.search.terms import Term, population_of, term_of
 
 if TYPE_CHECKING:
     from dgsr.search.search import Search
@@ -94,21 +93,13 @@ def lifted(trees: Iterable[Tree], reduction: Reduction, library: Library) -> Pop
     terms = list[Term]()
     for tree in trees:
         whole = reduction.lifted(tree)
-        written = [term for term in (_term(whole, library), _merged(whole, library)) if term is not None]
+        written = [term for term in (term_of(whole, library), _merged(whole, library)) if term is not None]
         terms += sorted(written, key=lambda term: len(term[0]))[:1]
     return population_of(library, list(dict.fromkeys(terms)))
 
 
 def _merged(tree: Tree, library: Library) -> Term | None:
     try:
-        return _term(merge(tree), library)
+        return term_of(merge(tree), library)
     except ArithmeticError:  # a part is undefined
         return None
-
-
-def _term(tree: Tree, library: Library) -> Term | None:
-    try:
-        tokens, constants = to_program(tree, library)
-    except ValueError:  # the library lacks an operator
-        return None
-    return tuple(int(token) for token in tokens), tuple(float(number) for number in constants)

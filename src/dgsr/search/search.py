@@ -124,7 +124,7 @@ class Search:
         self.restarts = Restarts(config.patience, self.evaluation.gain)
         self._nothing = Scored.none(library, constraints.max_length, self.evaluation.n_constants)
         self.queue = self.generation = self._nothing
-        self.keep_long(self._nothing.programs)
+        self.long = too_long(self._nothing.programs, self.archive, self.data, self.grammar)
         self.evolved = self._nothing  # the programs of the last round, which a restart leaves as they are
 
     @property
@@ -149,7 +149,7 @@ class Search:
 
     def stop_reason(self) -> str | None:
         """Return why the search should end now, or None while it should go on."""
-        if self.archive.best_nmse() <= self.config.tolerance:
+        if min(self.archive.best_nmse(), self.long.lowest) <= self.config.tolerance:
             return "exact fit"
         return self.budget.spent()
 
@@ -307,8 +307,8 @@ class Search:
         self.evaluation.enter(programs[np.flatnonzero(self.evaluation.may_be_kept(programs))])
 
     def keep_long(self, programs: Population) -> None:
-        """Keep the best of the programs that the archive has no room for; `longer` returns them."""
-        self.long: Scored = too_long(programs, self.archive, self.data, self.grammar)
+        """Keep the best of all programs that the archive had no room for; `longer` returns them."""
+        self.long = too_long(programs, self.archive, self.data, self.grammar, self.long)
 
     def solve_further(self) -> None:
         """Solve for the law at the solver's next stage, in a million subprograms, if there is time.

@@ -8,6 +8,8 @@ import numpy as np
 
 from dgsr.expressions.constraints import Grammar
 from dgsr.expressions.library import Library
+from dgsr.expressions.programs import to_program
+from dgsr.expressions.trees import Tree
 from dgsr.population import Population
 
 #: Tokens of a term, and the values of its constants.
@@ -87,6 +89,15 @@ def terms_of(population: Population) -> list[Term]:
         own = tokens[:length]
         found.append((tuple(own.tolist()), tuple(constants[: np.sum(own == const)].tolist())))
     return found
+
+
+def term_of(tree: Tree, library: Library) -> Term | None:
+    """Return a tree as a program, or None if the library lacks an operator."""
+    try:
+        tokens, constants = to_program(tree, library)
+    except ValueError:
+        return None
+    return tuple(tokens.tolist()), tuple(constants.tolist())
 
 
 def subprograms(library: Library, tokens: Sequence[int]) -> list[tuple[slice, slice]]:
