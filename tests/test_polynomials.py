@@ -11,7 +11,8 @@ from dgsr import DGSRRegressor, Expression, get_library
 from dgsr.exact_search.limits import LOOKS_OF_POLYNOMIALS
 from dgsr.exact_search.polynomials import as_polynomial
 from dgsr.exact_search.quotients import as_quotient, rational_trees, written
-from dgsr.expressions.polynomials import _Sums, polynomial_tree
+from dgsr.exact_search.rational_functions import as_rational, relation
+from dgsr.expressions.polynomials import _Sums, polynomial_tree, quotient_tree
 from dgsr.expressions.programs import to_program
 
 RNG = np.random.default_rng(0)
@@ -62,6 +63,89 @@ def test_a_few_terms_of_hundreds_are_found_in_fewer_rows(seed):
     assert divisor == 1
     assert len(found) == 8
     np.testing.assert_allclose(polynomial_values(found, columns), y, atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("polynomial", "n_tokens"),
+    [
+        (
+            {
+                (2, 0, 0, 0): 1,
+                (1, 1, 0, 0): -2,
+                (0, 2, 0, 0): 1,
+                (0, 0, 2, 0): 1,
+                (0, 0, 1, 1): 2,
+                (0, 0, 0, 2): 1,
+            },
+            15,
+        ),
+        ({(3, 1): 1, (2, 1): 3, (1, 1): 3, (0, 1): 1}, 19),  # x2*(x1 + 1)**3
+        ({(2, 0): -1, (0, 2): 1}, 7),  # (x2 - x1)*(x2 + x1) and x2*x2 - x1*x1 are as long
+        ({(1, 0): 1.5, (0, 1): -2.5}, 7),
+        ({(0, 0): -0.5}, 2),  # a library without constants has no -0.5, one with constants has neg
+    ],
+)
+def test_parts_that_share_no_column_are_written_as_products_of_their_factors(polynomial, n_tokens):
+    tree = polynomial_tree(polynomial)
+    columns = RNG.uniform(0.5, 2.0, (len(next(iter(polynomial))), 20))
+    library = get_library(
+        "koza" if isinstance(next(iter(polynomial.values())), int) else "physics", len(columns)
+    )
+    tokens, constants = to_program(tree, library)
+    expected = polynomial_values(polynomial, columns)
+    np.testing.assert_allclose(Expression(library, tokens, constants)(columns.T), expected, rtol=1e-12)
+    assert len(tokens) <= n_tokens
+
+
+def test_equal_signs_of_a_quotient_cancel():
+    above, below = {(1, 0): -2}, {(0, 1): -1, (0, 2): -1}
+    tree = quotient_tree(above, below)
+    assert "neg" not in str(tree)
+    assert "neg" in str(quotient_tree({(1, 0): 2}, below))
+
+
+def test_a_relation_is_the_null_vector_and_two_of_them_are_none():
+    matrix = RNG.normal(size=(30, 4))
+    matrix[:, 2] = 2.0 * matrix[:, 0] - 3.0 * matrix[:, 1]
+    found = relation(matrix)
+    np.testing.assert_allclose(found / found[2], [-2.0, 3.0, 1.0, 0.0], atol=1e-9)
+    assert relation(np.column_stack([matrix, matrix[:, 0]])) is None
+    assert relation(RNG.normal(size=(30, 4))) is None
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(2, 5), st.integers(0, 2**32 - 1))
+def test_quotients_of_polynomials_of_several_columns_are_found(n_columns, seed):
+    rng = np.random.default_rng(seed)
+    columns = rng.uniform(0.5, 3.0, (n_columns, 120))
+
+    def drawn(n_terms):
+        factors = [rng.integers(n_columns, size=rng.integers(3)) for _ in range(n_terms)]
+        terms = [tuple(np.bincount(of, minlength=n_columns).tolist()) for of in factors]
+        return {term: int(rng.integers(1, 4)) for term in terms}
+
+    above, below = drawn(rng.integers(1, 4)), drawn(rng.integers(1, 4))
+    y = polynomial_values(above, columns) / polynomial_values(below, columns)
+    found = as_rational(columns, y)
+    assert found is not None
+    for polynomial in found:
+        assert all(isinstance(c, int) and c != 0 for c in polynomial.values())
+    quotient = polynomial_values(found[0], columns) / polynomial_values(found[1], columns)
+    np.testing.assert_allclose(quotient, y, rtol=1e-8)
+    np.testing.assert_allclose(values_of(quotient_tree(*found), columns)[0], y, rtol=1e-8)
+
+
+@pytest.mark.parametrize("noise", [0.0, 1e-6])
+def test_a_product_over_a_polynomial_of_many_columns_needs_few_rows(noise):
+    x = np.random.default_rng(0).uniform(1.0, 2.0, (9, 80))
+    y = x[0] * x[1] * x[2] / ((x[3] - x[4]) ** 2 + (x[5] - x[6]) ** 2 + (x[7] + x[8]) ** 2)
+    y *= 1.0 + noise * np.random.default_rng(1).normal(size=80)
+    trees = list(rational_trees(x, y))
+    assert len(trees) == (noise == 0.0)
+    if trees:
+        predicted, n_tokens = values_of(trees[0], x)
+        np.testing.assert_allclose(predicted, y, rtol=1e-9)
+        assert n_tokens == 29
 
 
 @settings(max_examples=50, deadline=None)
@@ -135,6 +219,7 @@ LAWS = [
     ("koza", lambda x: (x[0] ** 5 - 3.0 * x[0] ** 3 + 2.0) / (x[0] ** 2 + 1.0), 1),
     ("koza", lambda x: x[3] * (x[0] ** 2 + x[1] ** 2 + x[2] ** 2) / 3.0, 4),
     ("synth", lambda x: x.sum(axis=0) - x[3] * (x[4] - x[5] * x[6]), 8),
+    ("koza", lambda x: x[0] * x[1] / ((x[2] - x[3]) ** 2 + (x[4] - x[5]) ** 2 + x[6] ** 2), 7),
 ]
 
 

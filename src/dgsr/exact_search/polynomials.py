@@ -68,7 +68,7 @@ def _of_degree(columns: np.ndarray, y: np.ndarray, degree: int) -> tuple[Polynom
     if np.abs(coefficients @ values[used[chosen]] / divisor - y).max() > _ERROR * np.abs(y).max():
         return None
     found = {factors[used[i]]: int(c) for i, c in zip(chosen, coefficients) if c != 0}
-    return {_exponents(of, len(columns)): c for of, c in found.items()}, divisor
+    return {exponents_of(of, len(columns)): c for of, c in found.items()}, divisor
 
 
 def _factors(n_columns: int, degree: int) -> list[tuple[int, ...]]:
@@ -78,7 +78,7 @@ def _factors(n_columns: int, degree: int) -> list[tuple[int, ...]]:
     ]
 
 
-def _exponents(factors: tuple[int, ...], n_columns: int) -> tuple[int, ...]:
+def exponents_of(factors: tuple[int, ...], n_columns: int) -> tuple[int, ...]:
     """Return how often each column is among the factors of a monomial."""
     return tuple(np.bincount(np.array(factors, dtype=int), minlength=n_columns).tolist())
 

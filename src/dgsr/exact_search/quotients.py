@@ -1,4 +1,4 @@
-"""Quotients of polynomials of one column: exact data say which two, and both are written with few tokens.
+"""Quotients of polynomials: exact data say which two, and those of one column are written with few tokens.
 
 A quotient of two polynomials with whole coefficients, such as (x**5 - 3*x**3 + 1)/(x**2 + 1), has too many
 tokens to be looked for among subprograms. But y*q - p = 0 is linear in the coefficients of p and q: on exact
@@ -15,14 +15,12 @@ import numpy as np
 import sympy
 
 from dgsr.exact_search.polynomials import as_polynomial, whole
-from dgsr.expressions.polynomials import polynomial_tree
+from dgsr.exact_search.rational_functions import as_rational, relation
+from dgsr.expressions.polynomials import polynomial_tree, quotient_tree
 from dgsr.expressions.trees import Tree
 
 # Largest degree of numerator and denominator, and rows that must be left to check the coefficients by.
 _LARGEST_DEGREE, _SPARE_ROWS = 6, 4
-# Singular values, relative to the largest, up to which one counts as 0, and above which the next must be: two
-# that are 0 are a quotient of lower degrees, with factors that cancel.
-_ZERO, _NOT_ZERO = 1e-12, 1e-10
 # Largest error of y*q = p, by which the whole coefficients are checked at all rows.
 _ERROR = 1e-9
 # Polynomials, by their coefficients, that both are multiplied with for the sake of fewer tokens:
@@ -33,7 +31,7 @@ _LARGEST_SHIFT = 7
 
 
 def rational_trees(columns: np.ndarray, y: np.ndarray) -> Iterator[Tree]:
-    """Yield trees of a polynomial, or of a quotient of two of one column, that has some values.
+    """Yield trees of a polynomial, or of a quotient of two, that has some values.
 
     Parameters
     ----------
@@ -48,6 +46,10 @@ def rational_trees(columns: np.ndarray, y: np.ndarray) -> Iterator[Tree]:
         quotient = as_quotient(columns[0], y)
         if quotient is not None:
             yield from written(*quotient, "x1")
+    else:
+        rational = as_rational(columns, y)
+        if rational is not None:
+            yield quotient_tree(*rational)
 
 
 def as_quotient(x: np.ndarray, y: np.ndarray) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
@@ -70,15 +72,10 @@ def as_quotient(x: np.ndarray, y: np.ndarray) -> tuple[tuple[int, ...], tuple[in
     for above, below in sorted(product(degrees, degrees), key=lambda pair: (sum(pair), pair)):
         if above + below + 2 > len(y) - _SPARE_ROWS:
             continue
-        matrix = np.hstack([powers[:, : above + 1], -y[:, None] * powers[:, : below + 1]])
-        norms = np.sqrt((matrix**2).sum(axis=0))
-        if not norms.all():
-            return None
-        _, singular, directions = np.linalg.svd(matrix / norms, full_matrices=False)
-        if singular[-1] > _ZERO * singular[0] or singular[-2] <= _NOT_ZERO * singular[0]:
+        found = relation(np.hstack([powers[:, : above + 1], -y[:, None] * powers[:, : below + 1]]))
+        if found is None:
             continue
-        units = size ** np.concatenate([np.arange(above + 1), np.arange(below + 1)])
-        free = directions[-1] / norms / units
+        free = found / size ** np.concatenate([np.arange(above + 1), np.arange(below + 1)])
         if not np.isfinite(free).all():  # powers of x are beyond a float
             return None
         sizes = np.abs(free)

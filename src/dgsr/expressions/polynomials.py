@@ -33,15 +33,28 @@ def polynomial_tree(polynomial: Polynomial, divisor: int = 1) -> Tree:
     that one is taken out first which leaves the fewest tokens. Whole coefficients are counted as sums of
     columns, 2*x as x + x, and floats as one number each.
     """
-    _, tree, sign = _written(tuple(sorted(polynomial.items())))
+    _, tree, sign = _written(polynomial)
     tree = tree if sign > 0 else ("neg", tree)
     return tree if divisor == 1 else ("div", tree, divisor)
 
 
-def _written(terms: tuple[Term, ...]) -> _Signed:
+def quotient_tree(numerator: Polynomial, denominator: Polynomial) -> Tree:
+    """Return a tree of a quotient of two polynomials, each written as `polynomial_tree` does."""
+    above, below = _written(numerator), _written(denominator)
+    tree = above.tree if below.tree == 1.0 else ("div", above.tree, below.tree)
+    return tree if above.sign == below.sign else ("neg", tree)
+
+
+def _written(polynomial: Polynomial) -> _Signed:
+    terms = tuple(sorted(polynomial.items()))
     common, left = _without_common_factor(terms)
-    parts = [_factored(part) for part in _unconnected(left)]
-    whole = reduce(_added, parts)
+    parts = list(_unconnected(left))
+    # A number shares no column with anything, but (a + 1)**2 has one.
+    number = next((part for part in parts if not any(part[0][0])), ())
+    others = [part for part in parts if part != number]
+    ways = [parts, *([*others[:i], (*number, *others[i]), *others[i + 1 :]] for i in range(len(others)))]
+    sums = [reduce(_added, map(_factored, way)) for way in (ways if number else [parts])]
+    whole = min(sums, key=lambda each: each.n_tokens)
     if not any(common):
         return whole
     factor = _monomial(common, 1)

@@ -1,10 +1,10 @@
 """Quotients of polynomials fitted to data with noise: all terms of a kind at first, and fewer and fewer then.
 
-The coefficients of y = p(x)/q(x) follow from linear least squares. What is made small is the sum of squares of
-(p - y q)/q0, where q0 is the denominator of the step before, so that it becomes that of p/q - y. The terms
-whose loss raises it the least are left out, then the next ones, down to a quotient of two terms. On exact data
-the terms of the law are left in the end; on noisy data the description of formula and residuals tells which
-step was the last good one.
+The coefficients of y = p(x)/q(x) follow from linear least squares. What is made small is the sum of squares
+of (p - y q)/q0, where q0 is the denominator of the step before, so that it becomes that of p/q - y. The terms
+whose loss raises it the least are left out, then the next ones, down to a quotient of two terms. On exact
+data the terms of the law are left in the end; on noisy data the description of formula and residuals tells
+which step was the last good one.
 
 References
 ----------

@@ -15,7 +15,7 @@ import numpy as np
 
 from dgsr.expressions.constraints import Grammar
 from dgsr.expressions.library import Library
-from dgsr.expressions.polynomials import polynomial_tree
+from dgsr.expressions.polynomials import quotient_tree
 from dgsr.expressions.trees import Tree, rename
 from dgsr.population import DataSet, Population
 from dgsr.search.rational_fits import RationalFit, eliminated
@@ -137,7 +137,7 @@ def _table(sample: DataSet, usable: list[int]) -> _Table:
 
 
 def _candidates(table: _Table, library: Library) -> Iterator[_Candidate]:
-    """Yield the best fits of every kind that may be better than smaller ones, up to the first that is exact."""
+    """Yield the best fits of every kind that may be better than smaller ones, up to the first exact one."""
     for target in _TARGETS:
         if target.inverse is not None and (table.sign == 0.0 or target.inverse not in library.index):
             continue
@@ -226,11 +226,12 @@ def _tree(candidate: _Candidate, table: _Table) -> Tree:
     coefficients = fit.coefficients / np.prod(table.sizes ** np.vstack([above, below]), axis=1)
     coefficients /= abs(coefficients[n + int(np.argmax(sizes))])
     coefficients *= np.copysign(1.0, np.median(fit.values(table.terms)[1]))
-    numerator, denominator = (
-        polynomial_tree(dict(zip(map(tuple, exponents.tolist()), own.tolist())))
-        for exponents, own in ((above, coefficients[:n]), (below, coefficients[n:]))
+    tree = quotient_tree(
+        *(
+            dict(zip(map(tuple, exponents.tolist()), own.tolist()))
+            for exponents, own in ((above, coefficients[:n]), (below, coefficients[n:]))
+        )
     )
-    tree = numerator if denominator == 1.0 else ("div", numerator, denominator)
     if inverse is None:
         return tree
     return (inverse, tree) if table.sign > 0.0 else ("neg", (inverse, tree))

@@ -1,0 +1,263 @@
+"""Quotients of polynomials: the fits against brute force, the laws that are found, and what is left alone."""
+
+import numpy as np
+import pytest
+import scipy.optimize
+import sympy
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dgsr import DGSRRegressor
+from dgsr.expressions import get_library
+from dgsr.expressions.constraints import Constraints
+from dgsr.expressions.units import Units
+from dgsr.population import DataSet
+from dgsr.search import Search, SearchConfig
+from dgsr.search.looking_up import fit_rationals
+from dgsr.search.rational_fits import RationalFit, _most_needed, _step, eliminated
+from dgsr.search.rationals import rational_programs
+
+seeds = st.integers(0, 2**32 - 1)
+FREE = Constraints()
+
+
+def programs_of(X, y, library="physics", constraints=FREE, weights=None):
+    tokens = get_library(library, X.shape[1])
+    return rational_programs(DataSet.from_arrays(X, y, weights), tokens, constraints.grammar(tokens))
+
+
+def search_of(X, y, constraints=FREE, **settings):
+    library = get_library("physics", X.shape[1])
+    return Search(DataSet.from_arrays(X, y), library, constraints, SearchConfig(**settings), None)
+
+
+# --- the fits -------------------------------------------------------------------------------------
+
+
+def problem(seed, n_rows=40, n_above=3, n_below=4, noise=0.1):
+    """Terms, a noisy target and root weights."""
+    rng = np.random.default_rng(seed)
+    terms = np.column_stack([np.ones(n_rows), rng.uniform(0.2, 1.0, (n_rows, 4))])
+    above, below = np.arange(n_above), np.arange(n_below)
+    p, q = terms[:, above] @ rng.uniform(0.5, 1.0, n_above), terms[:, below] @ rng.uniform(0.5, 1.0, n_below)
+    y = p / q + noise * rng.normal(size=n_rows)
+    return terms, y, rng.uniform(0.5, 1.5, n_rows), above, below
+
+
+@settings(max_examples=20, deadline=None)
+@given(seeds)
+def test_a_step_is_the_least_squares_fit_under_its_constraint(seed):
+    terms, y, root, above, below = problem(seed)
+    denominator = np.random.default_rng(seed).uniform(0.5, 2.0, len(y))
+    found = _step(terms, y, root, above, below, denominator).coefficients
+    design = np.hstack([terms[:, above], -y[:, None] * terms[:, below]]) * (root / denominator)[:, None]
+    means = np.concatenate([np.zeros(len(above)), (root**2 / denominator) @ terms[:, below] / len(y)])
+    # Lagrange's equations of the same problem.
+    n = len(means)
+    equations = np.block([[design.T @ design, means[:, None]], [means[None], np.zeros((1, 1))]])
+    expected = np.linalg.solve(equations, np.append(np.zeros(n), 1.0))[:n]
+    np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-9)
+
+
+@settings(max_examples=20, deadline=None)
+@given(seeds)
+def test_the_term_that_is_left_out_first_costs_the_least_of_all(seed):
+    terms, y, root, above, below = problem(seed)
+    ones = np.ones(len(y))
+    step = _step(terms, y, root, above, below, ones)
+    kept = _most_needed(step, len(step.means) - 1)
+    (least,) = set(range(len(step.means))) - set(kept.tolist())
+
+    def smallest_sum(without):
+        """S, by brute force."""
+        own_above = np.array([i for i in above if i != without], dtype=int)
+        own_below = np.array([i for i in below if i + len(above) != without], dtype=int)
+        v = _step(terms, y, root, own_above, own_below, ones).coefficients
+        numerator, denominator = RationalFit(own_above, own_below, v).values(terms)
+        return np.sum((root * (numerator - y * denominator)) ** 2)
+
+    sums = [smallest_sum(i) for i in range(len(step.means))]
+    assert least == int(np.argmin(sums))
+
+
+def test_leaving_out_several_terms_at_once_is_leaving_out_one_after_the_other():
+    terms, y, root, above, below = problem(3, n_above=5, n_below=5)
+    step = _step(terms, y, root, above, below, np.ones(len(y)))
+    kept = np.arange(10)
+    for n in range(9, 4, -1):
+        own_above, own_below = above[kept[kept < 5]], below[kept[kept >= 5] - 5]
+        own = _step(terms, y, root, own_above, own_below, np.ones(len(y)))
+        kept = kept[_most_needed(own, n)]
+    assert _most_needed(step, 5).tolist() == kept.tolist()
+
+
+@settings(max_examples=20, deadline=None)
+@given(seeds)
+def test_with_little_noise_the_fit_is_nearly_that_of_nonlinear_least_squares(seed):
+    terms, y, root, above, below = problem(seed, n_above=2, n_below=2, noise=0.002)
+    fit = next(eliminated(terms, y, root, above, below))
+
+    def residuals(v):
+        numerator, denominator = RationalFit(above, below, v).values(terms)
+        return root * (numerator / denominator - y)
+
+    best = scipy.optimize.least_squares(residuals, fit.coefficients)
+    assert np.sum(residuals(fit.coefficients) ** 2) <= 1.05 * 2.0 * best.cost + 1e-12
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_the_terms_of_an_exact_law_are_left_in_the_end(seed):
+    rng = np.random.default_rng(seed)
+    terms = np.column_stack([np.ones(60), rng.uniform(-1.0, 1.0, (60, 9))])
+    above, below = rng.choice(10, 3, replace=False), np.array([0, *1 + rng.choice(9, 2, replace=False)])
+    y = (terms[:, above] @ rng.uniform(0.5, 2.0, 3)) / (terms[:, below] @ np.array([3.0, 0.6, -0.7]))
+    fits = {len(fit.coefficients): fit for fit in eliminated(terms, y, np.ones(60), *2 * (np.arange(10),))}
+    assert sorted(fits[6].above) == sorted(above)
+    assert sorted(fits[6].below) == sorted(below)
+    assert min(fits) < 6
+
+
+# --- the laws -------------------------------------------------------------------------------------
+
+LAWS = {
+    "a rate law": (2, lambda x: 12.0 * x[0] * x[1] / (6.5 + 2.1 * x[0] + 0.8 * x[1] + x[0] * x[1])),
+    "a difference above": (3, lambda x: (2.2 * x[0] - 0.6 * x[1]) / (1.0 + 0.9 * x[0] + 0.15 * x[2])),
+    "a Pade approximant": (2, lambda x: (1.0 + 0.5 * x[0]) / (1.0 + 0.3 * x[1] + 0.4 * x[1] ** 2)),
+    "a polynomial": (3, lambda x: 2.3 * x[0] ** 2 - 1.7 * x[0] * x[1] + 0.4 * x[1] * x[2] ** 2 + 5.0),
+    "a product above": (5, lambda x: 6.7 * x[0] * x[1] / (x[2] ** 2 + 2.0 * x[3] ** 2 + x[4] ** 2)),
+    "a product below": (4, lambda x: (x[0] ** 2 - 3.0 * x[1] + x[2] * x[3] - 0.3) / (x[0] * x[1] * x[2])),
+    "a root": (2, lambda x: np.sqrt(x[0] ** 2 + 19.6 * x[1])),
+    "a negative root": (2, lambda x: -np.sqrt(3.0 + x[0] ** 2 / x[1])),
+    "an exponential": (1, lambda x: 3.0 * np.exp(-7.0 * x[0] / (3.0 + x[0]))),
+    "one column": (1, lambda x: (2.0 + x[0] ** 3) / (1.0 + 3.0 * x[0] + x[0] ** 2)),
+    "a negative denominator": (2, lambda x: 3.0 / (0.7 - 2.0 * x[0] - x[1] ** 2 - 5.0)),
+}
+
+
+@pytest.mark.parametrize("law", LAWS)
+def test_exact_laws_are_among_the_formulas(law):
+    d, function = LAWS[law]
+    X = np.random.default_rng(0).uniform(0.2, 5.0, (80, d))
+    y = function(X.T)
+    assert programs_of(X, y).nmse(X, y).min() < 1e-25
+
+
+@pytest.mark.parametrize("law", LAWS)
+def test_with_noise_a_formula_is_as_close_to_the_law_as_its_numbers_allow(law):
+    d, function = LAWS[law]
+    rng = np.random.default_rng(1)
+    X = rng.uniform(0.2, 5.0, (150, d))
+    clean = function(X.T)
+    y = clean + 0.01 * clean.std() * rng.normal(size=len(X))
+    found = programs_of(X, y)
+    first = found[0]  # of the shortest description
+    assert np.mean((first(X) - clean) ** 2) / clean.var() < 1e-5  # of noise of 1e-4
+    assert first.tokens.tolist() != found[1].tokens.tolist()
+
+
+@pytest.mark.parametrize("size", [1e-120, 1e-6, 1e9, 1e140])
+def test_sizes_of_columns_and_target_do_not_count(size):
+    X = np.random.default_rng(0).uniform(0.2, 5.0, (60, 2))
+    y = (2.0 * X[:, 0] + 1.0) / (1.0 + X[:, 1])
+    for columns, target in ((size * X, y), (X, size * y)):
+        assert programs_of(columns, target).nmse(columns, target).min() < 1e-24
+
+
+def test_rows_of_hardly_any_weight_do_not_count():
+    X = np.random.default_rng(0).uniform(0.2, 5.0, (60, 2))
+    y = 3.0 * X[:, 0] / (1.0 + X[:, 0] + 2.0 * X[:, 1])
+    weights = np.ones(60)
+    y[::7], weights[::7] = 100.0, 1e-6
+    counted = weights == 1.0
+    assert programs_of(X, y, weights=weights).nmse(X[counted], y[counted]).min() < 1e-25
+
+
+def test_forbidden_columns_are_not_used():
+    X = np.random.default_rng(0).uniform(0.2, 5.0, (60, 3))
+    y = X[:, 2] / (1.0 + 0.5 * X[:, 0])
+    found = programs_of(X, y, constraints=Constraints(forbidden_columns=(1,)))
+    assert found.nmse(X, y).min() < 1e-25
+    assert not any("x2" in str(found[i]) for i in range(len(found)))
+
+
+def test_a_column_of_zeros_and_a_constant_one_are_no_trouble():
+    X = np.random.default_rng(0).uniform(0.2, 5.0, (60, 4))
+    X[:, 1], X[:, 2] = 0.0, 3.0
+    y = X[:, 0] / (1.0 + 0.5 * X[:, 3])
+    assert programs_of(X, y).nmse(X, y).min() < 1e-25
+
+
+@pytest.mark.parametrize(("n_rows", "n_columns"), [(7, 2), (60, 13), (2, 1)])
+def test_few_rows_and_many_columns_are_left_alone(n_rows, n_columns):
+    X = np.random.default_rng(0).uniform(0.2, 5.0, (n_rows, n_columns))
+    assert len(programs_of(X, X[:, 0] / (1.0 + X[:, -1]))) == 0
+
+
+def test_a_library_without_quotients_is_left_alone():
+    X = np.random.default_rng(0).uniform(0.2, 5.0, (60, 2))
+    library = get_library("physics", 2).without(["div"])
+    data = DataSet.from_arrays(X, X[:, 0] / (1.0 + X[:, 1]))
+    assert len(rational_programs(data, library, Constraints().grammar(library))) == 0
+
+
+# --- in the search --------------------------------------------------------------------------------
+
+
+def test_they_are_entered_and_counted_and_end_the_search_if_exact():
+    X = np.random.default_rng(0).uniform(0.2, 5.0, (60, 2))
+    search = search_of(X, LAWS["a rate law"][1](X.T))
+    fit_rationals(search)
+    assert search.stop_reason() == "exact fit"
+    assert search.n_evaluations > 0
+    assert search.history[-1]["best_nmse"] <= 1e-20
+
+
+def test_a_law_too_long_for_the_archive_ends_the_search_and_is_returned():
+    X = np.random.default_rng(0).uniform(1.1, 5.0, (100, 4))
+    n, r, s, d = X.T
+    y = (n - 1.1) * (1.0 / r - 0.7 / s + (n - 1.3) * d / (n * r * s))  # seven terms
+    search = search_of(X, y)
+    fit_rationals(search)
+    assert search.archive.best_nmse() > 1e-12
+    assert search.stop_reason() == "exact fit"
+    assert search.longer(search.data).nmse(search.data).min() < 1e-20
+    # Others that are kept later do not replace it.
+    search.keep_long(search.long.programs[:0])
+    assert search.stop_reason() == "exact fit"
+
+
+def test_nothing_is_fitted_where_it_is_not_asked_or_there_is_no_time():
+    X = np.random.default_rng(0).uniform(0.2, 5.0, (60, 2))
+    for options in ({"look_up": False}, {"max_time": 1e-9}):
+        search = search_of(X, LAWS["a rate law"][1](X.T), **options)
+        fit_rationals(search)
+        assert search.n_evaluations == 0
+
+
+def test_formulas_that_break_rules_of_units_are_left_out():
+    X = np.random.default_rng(0).uniform(0.2, 5.0, (60, 2))
+    y = X[:, 0] + 2.0 * X[:, 1]
+    names = ["t", "q"]
+    units = Units.of({"t": "s", "q": "kg"}, "s", names, unitless_constants=True)
+    search = search_of(X, y, Constraints(units=units))
+    fit_rationals(search)
+    assert search.stop_reason() is None
+
+
+@pytest.mark.parametrize("n_columns", [1, 3])
+def test_noise_alone_makes_no_warnings(n_columns, recwarn):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(40, n_columns)), rng.normal(size=40)
+    X[0], y[1] = 0.0, 0.0
+    programs_of(X, y)
+    assert not recwarn.list
+
+
+@pytest.mark.search
+def test_a_fit_writes_the_law_with_its_numbers():
+    X = np.random.default_rng(0).uniform(0.2, 5.0, (100, 3))
+    y = (2.2 * X[:, 0] - 0.6 * X[:, 1]) / (1.0 + 0.9 * X[:, 0] + 0.35 * X[:, 1] + 0.15 * X[:, 2])
+    y += 0.002 * y.std() * np.random.default_rng(1).normal(size=100)
+    regressor = DGSRRegressor(generator=None, max_evaluations=5_000, random_state=0).fit(X, y)
+    law = sympy.sympify("(2.2*x1 - 0.6*x2)/(1 + 0.9*x1 + 0.35*x2 + 0.15*x3)")
+    assert sympy.simplify(sympy.nsimplify(regressor.sympy_expr_) - sympy.nsimplify(law)) == 0
