@@ -74,8 +74,9 @@ class DGSRRegressor(Parameters, FittedRegressor):
         Whether short laws are looked for exhaustively, too. In libraries without fitted constants exact
         search solves for the law of exact data before and between the rounds, and repairs near misses; in
         those with constants all laws of two simple terms and of one with a number inside are compared before
-        the first round, forty common forms are fitted to every column, and the law is searched among the
-        fewer columns that symmetries of the table leave; see `dgsr.find_symmetries`.
+        the first round, forty common forms are fitted to every column and quotients of polynomials to all of
+        them, and the law is searched among the fewer columns that symmetries of the table leave; see
+        `dgsr.find_symmetries`.
     gp : {"compiled", "deap"} or object, default="compiled"
         Engine of the genetic programming; an object needs the method `evolve` of
         `dgsr.evolution.Engine`.
