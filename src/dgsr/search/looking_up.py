@@ -1,8 +1,8 @@
 """What is looked up before the rounds of a search with constants, where ``look_up`` asks for it.
 
 Laws of two simple terms and of one with a number inside are compared exhaustively, quotients of polynomials
-are fitted to all columns and the common forms to every column, and a search of its own looks among the fewer columns that symmetries of the table
-leave. All but the first look are left out once a fit is exact.
+are fitted to all columns and the common forms to every column, and a search of its own looks among the fewer
+columns that symmetries of the table leave. All but the first look are left out once a fit is exact.
 """
 
 from __future__ import annotations

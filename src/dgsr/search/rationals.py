@@ -1,7 +1,7 @@
 """Quotients of polynomials of several columns, h(y) = p(x)/q(x), such as the rate laws of enzymes.
 
 h is the identity, the square or the logarithm, whose inverse the formula then has. The terms are products of
-columns up to the third degree; which of them the law has, and with which coefficients, linear algebra says
+columns up to a degree; which of them the law has, and with which coefficients, linear algebra says
 (`dgsr.search.rational_fits`). Evolution seldom finds such laws once they have four numbers or so.
 """
 
@@ -23,16 +23,16 @@ from dgsr.search.terms import columns_of, population_of, term_of
 
 # Most columns, rows and terms; rows for each term; fewest rows.
 _MOST_COLUMNS, _MOST_ROWS, _MOST_TERMS, _ROWS_PER_TERM, _FEWEST_ROWS = 12, 200, 60, 2, 8
+# Highest degree of a term, by the number of columns, and of one of more columns.
+_HIGHEST_DEGREES, _USUAL_DEGREE = {1: 6, 2: 5, 3: 4, 4: 3, 5: 3}, 2
 # Degrees of numerator and denominator.
 _DEGREES = (
     (1, 0), (0, 1), (1, 1), (2, 0), (0, 2), (2, 1), (1, 2), (2, 2),
-    (3, 0), (0, 3), (3, 1), (1, 3), (3, 2), (2, 3), (3, 3),
+    (3, 0), (0, 3), (3, 1), (1, 3), (3, 2), (2, 3), (3, 3), (4, 0), (5, 0), (6, 0),
 )  # fmt: skip
-# Highest degree of a term, and most columns with which there are terms of that degree.
-_HIGHEST_DEGREE, _MOST_OF_HIGHEST = 3, 5
-# Degrees of the polynomials that a single product of columns is divided by, or that are divided by one, and
-# how many of these products are looked at further.
-_DEGREES_BESIDE_PRODUCT, _BEST_PRODUCTS = (2, 3), 2
+# Single products of columns that are looked at further above or below polynomials of the second or the highest
+# degree.
+_BEST_PRODUCTS = 2
 # Bits that a term takes, most terms of a formula, formulas of each kind that are compared, and formulas that
 # are returned.
 _BITS_OF_TERM, _LONGEST, _OF_EACH_KIND, _BEST = 12.0, 12, 3, 12
@@ -129,7 +129,7 @@ def _table(sample: DataSet, usable: list[int]) -> _Table:
     columns = sample.columns[usable]
     sizes = np.abs(columns).max(axis=1)
     sizes[sizes == 0.0] = 1.0
-    degrees = range(1 + _HIGHEST_DEGREE - (len(usable) > _MOST_OF_HIGHEST))
+    degrees = range(1 + _HIGHEST_DEGREES.get(len(usable), _USUAL_DEGREE))
     factors = [of for n in degrees for of in combinations_with_replacement(range(len(usable)), n)]
     exponents = np.array([np.bincount(np.array(of, dtype=int), minlength=len(usable)) for of in factors])
     terms = np.column_stack([np.prod((columns / sizes[:, None])[list(of)], axis=0) for of in factors])
@@ -182,9 +182,8 @@ def _kinds(table: _Table, h: np.ndarray, root: np.ndarray) -> Iterator[tuple[np.
     kinds = [(up_to[above], up_to[below]) for above, below in _DEGREES if max(above, below) < len(up_to)]
     terms, products = root[:, None] * table.terms, up_to[-1][1:]
     times_h = h[:, None] * terms
-    for degree in _DEGREES_BESIDE_PRODUCT:
-        if degree < len(up_to) and len(up_to[degree]) < most:
-            polynomial = up_to[degree]
+    for polynomial in {degree: up_to[degree] for degree in (2, len(up_to) - 1)}.values():
+        if len(polynomial) < most:
             nearest = _nearest(terms[:, products], times_h[:, polynomial])
             kinds += [(products[[i]], polynomial) for i in nearest]
             nearest = _nearest(times_h[:, products], terms[:, polynomial])
