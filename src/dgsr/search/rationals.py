@@ -30,7 +30,7 @@ _DEGREES = (
     (1, 0), (0, 1), (1, 1), (2, 0), (0, 2), (2, 1), (1, 2), (2, 2),
     (3, 0), (0, 3), (3, 1), (1, 3), (3, 2), (2, 3), (3, 3), (4, 0), (5, 0), (6, 0),
 )  # fmt: skip
-# Single products of columns that are looked at further above or below polynomials of the second or the highest
+# Single products of columns that are looked at further, above or below polynomials of the second or highest
 # degree.
 _BEST_PRODUCTS = 2
 # Bits that a term takes, most terms of a formula, formulas of each kind that are compared, and formulas that
