@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from fractions import Fraction
 from functools import cache, reduce
+from itertools import product
 from typing import NamedTuple
 
 import numpy as np
 import sympy
 
+from dgsr.expressions.simple_numbers import cost
 from dgsr.expressions.trees import Tree
 
+#: A coefficient. An int is written without a number, as a library without constants must write it.
+Coefficient = int | float | Fraction
 #: The exponents of the columns, and the coefficient.
-Term = tuple[tuple[int, ...], int | float]
-#: A polynomial: its coefficients by the exponents of the columns. All are whole numbers, or all are floats.
-Polynomial = Mapping[tuple[int, ...], int | float]
+Term = tuple[tuple[int, ...], Coefficient]
+#: A polynomial: its coefficients by the exponents of the columns, which are all of one type.
+Polynomial = Mapping[tuple[int, ...], Coefficient]
 
 
 class _Signed(NamedTuple):
@@ -28,14 +33,22 @@ class _Signed(NamedTuple):
 def polynomial_tree(polynomial: Polynomial, divisor: int = 1) -> Tree:
     """Return a tree of a polynomial over x1 .. xd, divided by a number.
 
-    Parts that share no column are written one by one, with whole coefficients as products of their factors:
+    Parts that share no column are written one by one, with exact coefficients as products of their factors:
     a**2 - 2*a*b + b**2 + c**2 is (a - b)*(a - b) + c*c. Of the columns that several terms of a factor share,
     that one is taken out first which leaves the fewest tokens. Whole coefficients are counted as sums of
-    columns, 2*x as x + x, and floats as one number each.
+    columns, 2*x as x + x, others as one number each.
     """
     _, tree, sign = _written(polynomial)
     tree = tree if sign > 0 else ("neg", tree)
     return tree if divisor == 1 else ("div", tree, divisor)
+
+
+def tree_in_factors(polynomial: Polynomial) -> Tree | None:
+    """Return the tree of `polynomial_tree` if a part of it has factors of which it is shorter, else None."""
+    plain, in_factors = _written(polynomial, _Sums().shortest), _written(polynomial)
+    if in_factors.n_tokens >= plain.n_tokens:
+        return None
+    return in_factors.tree if in_factors.sign > 0 else ("neg", in_factors.tree)
 
 
 def quotient_tree(numerator: Polynomial, denominator: Polynomial) -> Tree:
@@ -45,43 +58,67 @@ def quotient_tree(numerator: Polynomial, denominator: Polynomial) -> Tree:
     return tree if above.sign == below.sign else ("neg", tree)
 
 
-def _written(polynomial: Polynomial) -> _Signed:
-    terms = tuple(sorted(polynomial.items()))
-    common, left = _without_common_factor(terms)
+def _written(polynomial: Polynomial, write: Callable[[tuple[Term, ...]], _Signed] | None = None) -> _Signed:
+    """Return a polynomial whose parts that share no column are written one by one, by default in factors."""
+    write = _factored if write is None else write
+    common, left = _without_common_factor(tuple(sorted(polynomial.items())))
     parts = list(_unconnected(left))
     # A number shares no column with anything, but (a + 1)**2 has one.
     number = next((part for part in parts if not any(part[0][0])), ())
     others = [part for part in parts if part != number]
     ways = [parts, *([*others[:i], (*number, *others[i]), *others[i + 1 :]] for i in range(len(others)))]
-    sums = [reduce(_added, map(_factored, way)) for way in (ways if number else [parts])]
+    sums = [reduce(_added, map(write, way)) for way in (ways if number else [parts])]
     whole = min(sums, key=lambda each: each.n_tokens)
-    if not any(common):
-        return whole
-    factor = _monomial(common, 1)
-    return _Signed(factor.n_tokens + whole.n_tokens + 1, ("mul", factor.tree, whole.tree), whole.sign)
+    return _multiplied(_monomial(common, 1), whole) if any(common) else whole
 
 
 def _factored(terms: tuple[Term, ...]) -> _Signed:
     """Return a sum as it stands, or as the product of its factors if that is shorter."""
-    shortest = _Sums().shortest
-    found = shortest(terms)
-    if len(terms) < 3 or any(isinstance(c, float) for _, c in terms):
+    found = _Sums().shortest(terms)
+    if len(terms) < 3 or isinstance(terms[0][1], float):
         return found
     columns = sympy.symbols(f"x1:{len(terms[0][0]) + 1}")
-    number, factors = sympy.Poly(dict(terms), *columns).factor_list()
-    if int(number) not in (-1, 1) or sum(power for _, power in factors) < 2:
+    exact = {term: sympy.Rational(Fraction(c)) for term, c in terms}
+    number, factors = sympy.Poly(exact, *columns).factor_list()
+    factor = Fraction(int(number.p), int(number.q))
+    powers = [({term: int(c) for term, c in part.terms()}, power) for part, power in factors]
+    if not isinstance(terms[0][1], int):
+        in_factors = _with_numbers(factor, powers)
+    elif abs(factor) == 1:
+        each = [tuple(sorted(polynomial.items())) for polynomial, power in powers for _ in range(power)]
+        in_factors = reduce(_multiplied, map(_Sums().shortest, each), _Signed(-1, 1, int(factor)))
+    else:
         return found
-    each = [
-        shortest(tuple(sorted((term, int(c)) for term, c in factor.terms())))
-        for factor, power in factors
-        for _ in range(power)
-    ]
-    n_tokens = sum(factor.n_tokens for factor in each) + len(each) - 1
-    if n_tokens >= found.n_tokens:
-        return found
-    sign = int(number) * int(np.prod([factor.sign for factor in each]))
-    tree = reduce(lambda left, right: ("mul", left, right), [factor.tree for factor in each])
-    return _Signed(n_tokens, tree, sign)
+    return in_factors if in_factors.n_tokens < found.n_tokens else found
+
+
+def _with_numbers(factor: Fraction, powers: Sequence[tuple[Mapping[tuple[int, ...], int], int]]) -> _Signed:
+    """Return a product of a number and powers of polynomials, whose numbers are brought to few digits.
+
+    1 + 0.3*x is 10 + 3*x divided by 10, and x - 2.5 is 2*x - 5 divided by 2.
+    """
+    ways = []
+    for units in product(*({abs(c) for c in (min(p.items())[1], max(p.items())[1])} for p, _ in powers)):
+        outer = abs(factor)
+        whole, cost_of_numbers = _Signed(-1, 1, 1 if factor > 0 else -1), 0.0
+        for (polynomial, power), unit in zip(powers, units):
+            outer *= unit**power
+            own = {term: Fraction(c, unit) for term, c in polynomial.items()}
+            part = _Sums().shortest(tuple(sorted(own.items())))
+            if power > 1:
+                part = _Signed(part.n_tokens + 1, ("pow", part.tree, power), part.sign**power)
+            whole = _multiplied(whole, part)
+            cost_of_numbers += sum(map(cost, own.values()))
+        if outer != 1:
+            whole = _multiplied(whole, _Signed(1, outer, 1))
+        ways.append((whole.n_tokens + cost_of_numbers + cost(outer), whole))
+    return min(ways, key=lambda way: way[0])[1]
+
+
+def _multiplied(first: _Signed, second: _Signed) -> _Signed:
+    """Return the product of two signed trees, of which a first 1 has -1 tokens and is left out."""
+    tree = second.tree if first.n_tokens < 0 else ("mul", first.tree, second.tree)
+    return _Signed(first.n_tokens + second.n_tokens + 1, tree, first.sign * second.sign)
 
 
 def _unconnected(terms: tuple[Term, ...]) -> Iterator[tuple[Term, ...]]:
@@ -144,17 +181,17 @@ def _added(first: _Signed, second: _Signed) -> _Signed:
     return _Signed(n, ("sub", first.tree, second.tree), 1)
 
 
-def _monomial(exponents: tuple[int, ...], coefficient: int | float) -> _Signed:
+def _monomial(exponents: tuple[int, ...], coefficient: Coefficient) -> _Signed:
     """Return a product of columns and a number; a library without constants writes whole ones as sums."""
     names = [f"x{i + 1}" for i, power in enumerate(exponents) for _ in range(power)]
     size, sign = abs(coefficient), 1 if coefficient > 0 else -1
     if not names:
-        return _Signed(1 if isinstance(size, float) else 2 * size + 1, size, sign)
+        return _Signed(2 * size + 1 if isinstance(size, int) else 1, size, sign)
     n_tokens = 2 * len(names) - 1
     tree: Tree = names[-1]
     if size != 1:
         tree = ("mul", size, tree)
-        n_tokens += 2 if isinstance(size, float) else 2 * size - 2
+        n_tokens += 2 * size - 2 if isinstance(size, int) else 2
     for name in reversed(names[:-1]):
         tree = ("mul", name, tree)
     return _Signed(n_tokens, tree, sign)

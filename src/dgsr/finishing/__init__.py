@@ -23,6 +23,7 @@ from dgsr.expressions.tidy import tidy
 from dgsr.expressions.units import Units
 from dgsr.finishing.conventions import as_people_write
 from dgsr.finishing.expansion import expanded
+from dgsr.finishing.factoring import factored
 from dgsr.finishing.fits import Fits, FittedProgram
 from dgsr.finishing.forms import forms, plain, straightened
 from dgsr.finishing.programs import groups_of, score, tree_of, written
@@ -154,6 +155,8 @@ def _finished(
         formula = _expression(usual, library)
     if units is None and is_allowed(collected := _collected(formula)):
         formula = collected
+    if units is None and is_allowed(in_factors := factored(formula)):
+        formula = in_factors
     rooted = _rooted(formula)
     return rooted if is_allowed(rooted) else formula
 
