@@ -59,20 +59,49 @@ def test_other_formulas_stay_as_they_are(text):
     assert str(factored(formula(text))) == str(formula(text))
 
 
-decimals = st.integers(-30, 30).filter(bool).map(lambda n: n / 10)
+@pytest.mark.parametrize(
+    "text",
+    [
+        "x1**128 + 0.3*x1 + 1.7",
+        "((x1**6)**6)**6 + x1*(x1 + 2)",
+        "(1e200*x1 + 3*x2)**2 + x1",
+        "(1e-200*x1 + 3e-200*x2)**2",
+        "(1e-60*x1 + x2)**6 + x1",
+        "(1e-160*x1 + x2)**2 + 0.5*x2",
+        "x1*(1e300*x1 + 1e300) + 3e299",
+    ],
+)
+def test_high_powers_and_numbers_of_unlike_sizes_are_left_alone(text):
+    assert str(factored(formula(text))) == str(formula(text))
+
+
+decimals = st.builds(
+    lambda n, power: float(f"{n}e{power}"), st.integers(-30, 30).filter(bool), st.integers(-6, 6)
+)
 sums = st.tuples(decimals, decimals, decimals)
 
 
 @settings(max_examples=40, deadline=None)
-@given(st.lists(sums, min_size=1, max_size=3), st.sampled_from(["{}", "exp(0.01*({}))", "x3/({} + 40.5)"]))
+@given(
+    st.lists(sums, min_size=1, max_size=3), st.sampled_from(["{}", "log(40.5 + ({})**2)", "x3/({} + 40.5)"])
+)
 def test_the_function_stays_the_same(factors, outer):
     x1, x2 = sympy.symbols("x1 x2")
-    numbers = [[sympy.Rational(str(c)) for c in factor] for factor in factors]
+    numbers = [[sympy.Rational(repr(c)) for c in factor] for factor in factors]
     flat = sympy.expand(sympy.prod(a + b * x1 + c * x2 for a, b, c in numbers))
     whole = formula(outer.format(flat))
     X = np.random.default_rng(0).uniform(-2.0, 2.0, (50, 4))
-    values = whole(X)
-    np.testing.assert_allclose(factored(whole)(X), values, rtol=1e-9, atol=1e-9 * np.abs(values).max())
+    values, other = whole(X), factored(whole)
+    np.testing.assert_allclose(other(X), values, rtol=1e-9, atol=1e-9 * np.abs(values).max())
+    assert len(other.tokens) <= len(whole.tokens)
+
+
+@given(st.lists(st.integers(1, 9), min_size=3, max_size=3))
+def test_a_square_of_a_sum_is_always_found(numbers):
+    x1, x2 = sympy.symbols("x1 x2")
+    a, b, c = (sympy.Rational(n, 10) for n in numbers)
+    square = formula(str(sympy.expand((a + b * x1 + c * x2) ** 2)))
+    assert len(factored(square).tokens) < len(square.tokens)
 
 
 @pytest.mark.search
@@ -81,3 +110,12 @@ def test_a_fit_writes_the_square_of_a_sum():
     y = 4.4 * X[:, 0] * X[:, 1] / (1.0 + 0.7 * X[:, 0] + 0.3 * X[:, 1]) ** 2
     regressor = DGSRRegressor(generator=None, max_evaluations=5_000, random_state=0).fit(X, y)
     assert str(regressor.expression_) == "4.4*x1*x2/(1 + 0.7*x1 + 0.3*x2)**2"
+
+
+@pytest.mark.search
+def test_columns_of_unlike_scales_end_no_fit():
+    X = np.random.default_rng(0).uniform(1.0, 2.0, (60, 2))
+    y = (X[:, 0] + X[:, 1]) ** 2 + 0.5 * X[:, 0]
+    X[:, 0] *= 1e160
+    regressor = DGSRRegressor(generator=None, max_evaluations=2_000, random_state=0).fit(X, y)
+    assert np.mean((regressor.predict(X) - y) ** 2) < 1e-6

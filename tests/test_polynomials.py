@@ -12,7 +12,7 @@ from dgsr.exact_search.limits import LOOKS_OF_POLYNOMIALS
 from dgsr.exact_search.polynomials import as_polynomial
 from dgsr.exact_search.quotients import as_quotient, rational_trees, written
 from dgsr.exact_search.rational_functions import as_rational, relation
-from dgsr.expressions.polynomials import _Sums, polynomial_tree, quotient_tree
+from dgsr.expressions.polynomials import _shortest, polynomial_tree, quotient_tree
 from dgsr.expressions.programs import to_program
 
 RNG = np.random.default_rng(0)
@@ -99,9 +99,47 @@ def test_parts_that_share_no_column_are_written_as_products_of_their_factors(pol
 
 def test_equal_signs_of_a_quotient_cancel():
     above, below = {(1, 0): -2}, {(0, 1): -1, (0, 2): -1}
-    tree = quotient_tree(above, below)
-    assert "neg" not in str(tree)
-    assert "neg" in str(quotient_tree({(1, 0): 2}, below))
+    columns = RNG.uniform(0.5, 2.0, (2, 10))
+    for numerator, has_sign in ((above, False), ({(1, 0): 2}, True)):
+        tree = quotient_tree(numerator, below)
+        expected = polynomial_values(numerator, columns) / polynomial_values(below, columns)
+        np.testing.assert_allclose(values_of(tree, columns)[0], expected, rtol=1e-12)
+        assert (tree[0] == "neg") == has_sign
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        lambda rng: rng.integers(0, 2, 80).astype(float),
+        lambda rng: rng.choice([-1.0, 1.0], 80),
+        lambda rng: np.zeros(80),
+        lambda rng: np.full(80, 2.0),
+        lambda rng: np.full(80, -3.0),
+    ],
+)
+def test_columns_of_few_values_hide_no_quotient_and_are_none(other):
+    rng = np.random.default_rng(0)
+    columns = np.vstack([rng.uniform(0.5, 2.0, (2, 80)), other(rng)])
+    y = columns[0] / (columns[0] + columns[1] ** 2)
+    found = as_rational(columns, y)
+    assert found is not None
+    quotient = polynomial_values(found[0], columns) / polynomial_values(found[1], columns)
+    np.testing.assert_allclose(quotient, y, rtol=1e-9)
+    assert as_rational(columns[1:], rng.normal(size=80)) is None
+
+
+def test_a_table_of_many_columns_is_left_alone():
+    columns = RNG.uniform(1.0, 2.0, (200, 100))
+    assert as_rational(columns, columns[0] / columns[1]) is None
+
+
+def test_a_sum_of_many_terms_is_written_soon():
+    rng = np.random.default_rng(0)
+    terms = [tuple(np.bincount(rng.integers(20, size=3), minlength=20).tolist()) for _ in range(40)]
+    columns = rng.uniform(0.5, 2.0, (20, 10))
+    polynomial = dict.fromkeys(terms, 1)
+    predicted, _ = values_of(polynomial_tree(polynomial), columns)
+    np.testing.assert_allclose(predicted, polynomial_values(polynomial, columns), rtol=1e-12)
 
 
 def test_a_relation_is_the_null_vector_and_two_of_them_are_none():
@@ -151,7 +189,7 @@ def test_a_product_over_a_polynomial_of_many_columns_needs_few_rows(noise):
 @settings(max_examples=50, deadline=None)
 @given(polynomials())
 def test_what_is_written_has_as_many_tokens_as_the_choice_counts(polynomial):
-    n, tree, _ = _Sums().shortest(tuple(sorted(polynomial.items())))
+    n, tree, _ = _shortest(tuple(sorted(polynomial.items())))
     columns = RNG.uniform(0.5, 2.0, (len(next(iter(polynomial))), 10))
     assert values_of(tree, columns)[1] == n
 
@@ -237,6 +275,13 @@ def test_a_fit_finds_it_at_once(library, law, n_columns, forbidden):
     assert regressor.n_evaluations_ == 1
     assert regressor.n_looks_ > LOOKS_OF_POLYNOMIALS
     np.testing.assert_allclose(regressor.predict(X), y, rtol=1e-9, atol=1e-9)
+
+
+def test_a_fit_of_noise_with_a_column_of_zeros_and_ones_ends():
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.integers(0, 2, 60), rng.uniform(size=60)])
+    regressor = DGSRRegressor("koza", None, random_state=0, max_evaluations=500, max_time=4)
+    assert np.isfinite(regressor.fit(X, rng.normal(size=60)).predict(X)).all()
 
 
 @pytest.mark.search

@@ -130,6 +130,12 @@ LAWS = {
     "a negative root": (2, lambda x: -np.sqrt(3.0 + x[0] ** 2 / x[1])),
     "an exponential": (1, lambda x: 3.0 * np.exp(-7.0 * x[0] / (3.0 + x[0]))),
     "one column": (1, lambda x: (2.0 + x[0] ** 3) / (1.0 + 3.0 * x[0] + x[0] ** 2)),
+    "a root of a column": (
+        2,
+        lambda x: 3.1 * np.sqrt(x[0]) * x[1] / (1.0 + 0.8 * np.sqrt(x[0]) + 0.5 * x[1]),
+    ),
+    "a cosine of a column": (3, lambda x: np.sqrt(x[0] ** 2 + x[1] ** 2 - 2.0 * x[0] * x[1] * np.cos(x[2]))),
+    "a logarithm of a column": (2, lambda x: (2.0 + 0.7 * x[1] * np.log(x[0])) / (3.0 + x[1])),
     "a negative denominator": (2, lambda x: 3.0 / (0.7 - 2.0 * x[0] - x[1] ** 2 - 5.0)),
 }
 
@@ -193,9 +199,10 @@ def test_few_rows_and_many_columns_are_left_alone(n_rows, n_columns):
     assert len(programs_of(X, X[:, 0] / (1.0 + X[:, -1]))) == 0
 
 
-def test_a_library_without_quotients_is_left_alone():
+@pytest.mark.parametrize("operator", ["add", "sub", "mul", "div"])
+def test_a_library_that_lacks_an_operator_is_left_alone(operator):
     X = np.random.default_rng(0).uniform(0.2, 5.0, (60, 2))
-    library = get_library("physics", 2).without(["div"])
+    library = get_library("physics", 2).without([operator])
     data = DataSet.from_arrays(X, X[:, 0] / (1.0 + X[:, 1]))
     assert len(rational_programs(data, library, Constraints().grammar(library))) == 0
 
@@ -214,16 +221,20 @@ def test_they_are_entered_and_counted_and_end_the_search_if_exact():
 
 def test_a_law_too_long_for_the_archive_ends_the_search_and_is_returned():
     X = np.random.default_rng(0).uniform(1.1, 5.0, (100, 4))
-    n, r, s, d = X.T
-    y = (n - 1.1) * (1.0 / r - 0.7 / s + (n - 1.3) * d / (n * r * s))  # seven terms
+    y = lens(X)
     search = search_of(X, y)
     fit_rationals(search)
     assert search.archive.best_nmse() > 1e-12
     assert search.stop_reason() == "exact fit"
+    assert search.history[-1]["best_nmse"] <= 1e-20
     assert search.longer(search.data).nmse(search.data).min() < 1e-20
-    # Others that are kept later do not replace it.
-    search.keep_long(search.long.programs[:0])
+    # Others that come later do not replace it, and other searches go on with it.
+    search.enter(search.long.programs[:0])
     assert search.stop_reason() == "exact fit"
+    for goes_on in (Search.load_state_dict, Search.begin_with):
+        other = search_of(X, y)
+        goes_on(other, search.state_dict())
+        assert other.stop_reason() == "exact fit"
 
 
 def test_nothing_is_fitted_where_it_is_not_asked_or_there_is_no_time():
@@ -234,14 +245,68 @@ def test_nothing_is_fitted_where_it_is_not_asked_or_there_is_no_time():
         assert search.n_evaluations == 0
 
 
-def test_formulas_that_break_rules_of_units_are_left_out():
-    X = np.random.default_rng(0).uniform(0.2, 5.0, (60, 2))
-    y = X[:, 0] + 2.0 * X[:, 1]
-    names = ["t", "q"]
-    units = Units.of({"t": "s", "q": "kg"}, "s", names, unitless_constants=True)
-    search = search_of(X, y, Constraints(units=units))
+def lens(X):
+    """Seven terms, with numbers that no law of optics has."""
+    n, r, s, d = X.T
+    return (n - 1.1) * (1.0 / r - 0.7 / s + (n - 1.3) * d / (n * r * s))
+
+
+@pytest.mark.parametrize(
+    "constraints",
+    [
+        {"required": ("sin",)},
+        {"forbidden_columns": (0,)},
+        {"units": Units.of(dict.fromkeys("nrsd", "m"), "kg", list("nrsd"), unitless_constants=True)},
+        {"min_length": 29, "max_length": 30},
+    ],
+)
+def test_what_is_not_allowed_ends_no_search(constraints):
+    X = np.random.default_rng(0).uniform(1.1, 5.0, (100, 4))
+    free, bound = search_of(X, lens(X)), search_of(X, lens(X), Constraints(**constraints))
+    fit_rationals(free)
+    bound.enter(free.long.programs)
+    fit_rationals(bound)
+    assert (bound.stop_reason() == "exact fit") == ("min_length" in constraints)
+    lengths = bound.archive.population().lengths
+    assert np.all((lengths == 1) | (lengths >= bound.grammar.min_length))  # the mean is always kept
+
+
+def test_a_search_among_fewer_columns_returns_what_its_archive_has_no_room_for():
+    X = np.random.default_rng(0).uniform(1.1, 5.0, (100, 4))
+    search = search_of(X, X[:, 0])
+    found = search.of_other_columns(DataSet.from_arrays(X, lens(X)))
+    assert found.nmse(X, lens(X)).min() < 1e-20
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: 13.1 + 0.62 * x[0] + (0.4 * x[0] - 11.4) * x[1] ** 0.16,
+        lambda x: np.exp(0.1 * np.sin(0.3 * x[0])) * x[1],
+        lambda x: np.tanh(0.2 * x[0] + 0.1 * x[1]),
+    ],
+)
+def test_an_approximation_is_no_law(function):
+    X = np.random.default_rng(0).uniform(1.0, 2.0, (150, 2))
+    search = search_of(X, function(X.T))
     fit_rationals(search)
     assert search.stop_reason() is None
+    assert search.best_nmse < 1e-4
+
+
+def test_no_more_equations_are_counted_than_are_allowed():
+    X = np.random.default_rng(0).uniform(0.2, 5.0, (60, 2))
+    search = search_of(X, np.sin(X).sum(axis=1), max_evaluations=5)
+    fit_rationals(search)
+    assert search.n_evaluations == 5
+
+
+@pytest.mark.search
+def test_a_form_that_has_a_name_keeps_it():
+    x = np.random.default_rng(0).uniform(0.2, 5.0, 60)
+    y = 0.7 + 3.1 / (0.53 + (x - 2.3) ** 2)
+    regressor = DGSRRegressor(generator=None, max_evaluations=5_000, random_state=0).fit(x[:, None], y)
+    assert str(regressor.expression_) == "0.7 + 3.1/(0.53 + (x1 - 2.3)**2)"
 
 
 @pytest.mark.parametrize("n_columns", [1, 3])

@@ -7,20 +7,19 @@ data ends with a residual of nothing but rounding.
 
 from __future__ import annotations
 
-from itertools import combinations_with_replacement
 from math import comb
 
 import numpy as np
 
-from dgsr.expressions.polynomials import Polynomial
+from dgsr.expressions.polynomials import Polynomial, exponents_of, products_of
 
-# Largest degree, most monomials, and rows that must be left to check least squares by.
-_LARGEST_DEGREE, _MOST_MONOMIALS, _SPARE_ROWS = 3, 2_000, 4
+#: Largest degree, most monomials, and rows that must be left to check least squares by.
+_LARGEST_DEGREE, MOST_MONOMIALS, SPARE_ROWS = 3, 2_000, 4
 # Most terms that are pursued, and rows for each of them. Many are wrong: what is right is that their
 # coefficients vanish once all that belong to the law are there, and that the others are whole.
 _MOST_TERMS, _ROWS_PER_TERM = 40, 2
-# Largest residual, in units of the target, that is rounding.
-_ERROR = 1e-9
+#: Largest residual, in units of the target, that is rounding.
+ERROR = 1e-9
 # Largest coefficient, and largest distance of a coefficient from a whole number.
 _LARGEST_COEFFICIENT, _NOT_WHOLE = 24, 1e-4
 
@@ -40,7 +39,7 @@ def as_polynomial(columns: np.ndarray, y: np.ndarray) -> tuple[Polynomial, int] 
     if not (np.isfinite(columns).all() and np.isfinite(y).all() and y.any()):
         return None
     for degree in range(1, _LARGEST_DEGREE + 1):
-        if comb(len(columns) + degree, degree) > _MOST_MONOMIALS:
+        if comb(len(columns) + degree, degree) > MOST_MONOMIALS:
             break
         found = _of_degree(columns, y, degree)
         if found is not None:
@@ -50,12 +49,12 @@ def as_polynomial(columns: np.ndarray, y: np.ndarray) -> tuple[Polynomial, int] 
 
 def _of_degree(columns: np.ndarray, y: np.ndarray, degree: int) -> tuple[Polynomial, int] | None:
     """Return what `as_polynomial` does, with the monomials up to a degree."""
-    factors = _factors(len(columns), degree)
+    factors = products_of(len(columns), degree)
     values = np.array([np.prod(columns[list(of)], axis=0) for of in factors])
     norms = np.sqrt((values**2).sum(axis=1))
     used = np.flatnonzero(np.isfinite(norms) & (norms > 0.0))
     scaled = values[used] / norms[used, None]
-    if len(used) <= len(y) - _SPARE_ROWS:
+    if len(used) <= len(y) - SPARE_ROWS:
         chosen = np.arange(len(used))
     else:
         chosen = _pursued(scaled, y, min(_MOST_TERMS, len(y) // _ROWS_PER_TERM))
@@ -65,29 +64,17 @@ def _of_degree(columns: np.ndarray, y: np.ndarray, degree: int) -> tuple[Polynom
     coefficients, divisor = whole(fit / norms[used[chosen]])
     if coefficients is None:
         return None
-    if np.abs(coefficients @ values[used[chosen]] / divisor - y).max() > _ERROR * np.abs(y).max():
+    if np.abs(coefficients @ values[used[chosen]] / divisor - y).max() > ERROR * np.abs(y).max():
         return None
     found = {factors[used[i]]: int(c) for i, c in zip(chosen, coefficients) if c != 0}
     return {exponents_of(of, len(columns)): c for of, c in found.items()}, divisor
-
-
-def _factors(n_columns: int, degree: int) -> list[tuple[int, ...]]:
-    """Return the columns that all monomials up to a degree are products of, in rising order of it."""
-    return [
-        of for total in range(degree + 1) for of in combinations_with_replacement(range(n_columns), total)
-    ]
-
-
-def exponents_of(factors: tuple[int, ...], n_columns: int) -> tuple[int, ...]:
-    """Return how often each column is among the factors of a monomial."""
-    return tuple(np.bincount(np.array(factors, dtype=int), minlength=n_columns).tolist())
 
 
 def _pursued(values: np.ndarray, y: np.ndarray, most: int) -> np.ndarray:
     """Return the numbers of the rows of `values` that orthogonal matching pursuit takes one by one."""
     chosen: list[int] = []
     residual = y
-    while len(chosen) < most and np.abs(residual).max() > _ERROR * np.abs(y).max():
+    while len(chosen) < most and np.abs(residual).max() > ERROR * np.abs(y).max():
         chosen.append(int(np.argmax(np.abs(values @ residual))))
         fit, *_ = np.linalg.lstsq(values[chosen].T, y, rcond=None)
         residual = y - fit @ values[chosen]

@@ -14,15 +14,13 @@ from itertools import product
 import numpy as np
 import sympy
 
-from dgsr.exact_search.polynomials import as_polynomial, whole
+from dgsr.exact_search.polynomials import ERROR, SPARE_ROWS, as_polynomial, whole
 from dgsr.exact_search.rational_functions import as_rational, relation
 from dgsr.expressions.polynomials import polynomial_tree, quotient_tree
 from dgsr.expressions.trees import Tree
 
-# Largest degree of numerator and denominator, and rows that must be left to check the coefficients by.
-_LARGEST_DEGREE, _SPARE_ROWS = 6, 4
-# Largest error of y*q = p, by which the whole coefficients are checked at all rows.
-_ERROR = 1e-9
+# Largest degree of numerator and denominator.
+_LARGEST_DEGREE = 6
 # Polynomials, by their coefficients, that both are multiplied with for the sake of fewer tokens:
 # x**4 + x**3 + x**2 + x + 1 times x - 1 is x**5 - 1.
 _FACTORS = ((1,), (-1, 1), (1, 1), (-1, 0, 1))
@@ -70,7 +68,7 @@ def as_quotient(x: np.ndarray, y: np.ndarray) -> tuple[tuple[int, ...], tuple[in
     powers = (x / size)[:, None] ** np.arange(_LARGEST_DEGREE + 1)
     degrees = range(1, _LARGEST_DEGREE + 1)
     for above, below in sorted(product(degrees, degrees), key=lambda pair: (sum(pair), pair)):
-        if above + below + 2 > len(y) - _SPARE_ROWS:
+        if above + below + 2 > len(y) - SPARE_ROWS:
             continue
         found = relation(np.hstack([powers[:, : above + 1], -y[:, None] * powers[:, : below + 1]]))
         if found is None:
@@ -85,7 +83,7 @@ def as_quotient(x: np.ndarray, y: np.ndarray) -> tuple[tuple[int, ...], tuple[in
         p, q = coefficients[: above + 1], coefficients[above + 1 :]
         values = np.polynomial.polynomial.polyval(x, p)
         errors = np.abs(y * np.polynomial.polynomial.polyval(x, q) - values)
-        if errors.max() <= _ERROR * np.abs(values).max():
+        if errors.max() <= ERROR * np.abs(values).max():
             return tuple(p.astype(int).tolist()), tuple(q.astype(int).tolist())
     return None
 

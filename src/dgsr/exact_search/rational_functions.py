@@ -7,25 +7,25 @@ of products of columns, and of the same times y, maps to 0.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import combinations_with_replacement
+from math import comb
 
 import numpy as np
 
-from dgsr.exact_search.polynomials import exponents_of, whole
-from dgsr.expressions.polynomials import Polynomial
+from dgsr.exact_search.polynomials import ERROR, MOST_MONOMIALS, SPARE_ROWS, whole
+from dgsr.expressions.polynomials import Polynomial, exponents_of, products_of
 
 # Degrees of numerator and denominator, degrees of the polynomials beside a single product of columns, and the
 # highest degree of that product.
 _DEGREES, _BESIDE_PRODUCT, _OF_PRODUCT = ((1, 1), (1, 2), (2, 1), (2, 2)), (1, 2), 3
-# Most terms, and rows that must be left to check the coefficients by.
-_MOST_TERMS, _SPARE_ROWS = 120, 4
+# Most terms of a kind.
+_MOST_TERMS = 120
 # Singular values, relative to the largest, up to which one counts as 0, and above which the next must be: two
 # that are 0 are a quotient of lower degrees, with factors that cancel.
 _ZERO, _NOT_ZERO = 1e-12, 1e-10
 # Share of a product that combinations of other terms may leave over if it belongs to a quotient with them.
 _LEFT_OVER = 1e-18
-# Largest error of y*q = p, by which the whole coefficients are checked at all rows.
-_ERROR = 1e-9
+# Digits by which the values of two terms are the same.
+_DIGITS = 12
 
 
 def relation(matrix: np.ndarray) -> np.ndarray | None:
@@ -45,50 +45,62 @@ def as_rational(columns: np.ndarray, y: np.ndarray) -> tuple[Polynomial, Polynom
     Parameters
     ----------
     columns : ndarray of shape (n_columns, n_rows)
+        Of so many columns that there are more than 2,000 products of three, none is looked at.
     y : ndarray of shape (n_rows,)
     """
-    sizes = np.abs(columns).max(axis=1)
-    if not (np.isfinite(sizes).all() and sizes.all() and np.isfinite(y).all() and y.any()):
-        return None
-    scaled = columns / sizes[:, None]
     n = len(columns)
-    factors = [of for d in range(_OF_PRODUCT + 1) for of in combinations_with_replacement(range(n), d)]
+    sizes = np.abs(columns).max(axis=1)
+    is_finite = np.isfinite(sizes).all() and np.isfinite(y).all() and y.any()
+    if not is_finite or comb(n + _OF_PRODUCT, _OF_PRODUCT) > MOST_MONOMIALS:
+        return None
+    sizes[sizes == 0.0] = 1.0
+    scaled, factors = columns / sizes[:, None], products_of(n, _OF_PRODUCT)
     values = np.array([np.prod(scaled[list(of)], axis=0) for of in factors])
     units = np.array([np.prod(sizes[list(of)]) for of in factors])  # of the values
-    for above, below in _kinds(np.array([len(of) for of in factors]), values, y):
+    degrees = np.array([len(of) for of in factors])
+    for above, below in _kinds(degrees, values, y):
         found = relation(np.vstack([values[above], -y * values[below]]).T)
         if found is None:
             continue
-        free = found / units[np.append(above, below)]
-        kept = np.abs(found) > 1e-6 * np.abs(found).max()
-        coefficients, _ = whole(np.where(kept, free, 0.0) / np.abs(free[kept]).min())
+        is_term = np.abs(found) > 1e-6 * np.abs(found).max()
+        free = np.where(is_term, found, 0.0) / units[np.append(above, below)]
+        coefficients, _ = whole(free / np.abs(free[is_term]).min())
         if coefficients is None:
             continue
         p, q = np.split(coefficients.astype(int), [len(above)])
-        numerator, denominator = (
-            p @ (values[above] * units[above, None]),
-            q @ (values[below] * units[below, None]),
-        )
-        if np.abs(y * denominator - numerator).max() <= _ERROR * np.abs(numerator).max():
+        numerator, denominator = (c * units[of] @ values[of] for c, of in ((p, above), (q, below)))
+        is_exact = np.abs(y * denominator - numerator).max() <= ERROR * np.abs(numerator).max()
+        if is_exact and numerator.any() and denominator.any():
             return _polynomial(p, above, factors, n), _polynomial(q, below, factors, n)
     return None
 
 
 def _kinds(degrees: np.ndarray, values: np.ndarray, y: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Yield the terms that numerator and denominator may have, the kinds with the fewest terms first."""
-    up_to = [np.flatnonzero(degrees <= degree) for degree in range(_OF_PRODUCT + 1)]
+    different = _different(values)
+    up_to = [different[degrees[different] <= degree] for degree in range(_OF_PRODUCT + 1)]
     kinds = [(up_to[above], up_to[below]) for above, below in _DEGREES]
-    for degree in _BESIDE_PRODUCT:
-        beside, products = up_to[degree], up_to[-1][1:]
-        if len(beside) + 1 > len(y) - _SPARE_ROWS:
-            continue
-        of_law = products[_are_combinations(values[products], y * values[beside])]
-        kinds += [(of_law[[i]], beside) for i in range(len(of_law))]
-        of_law = products[_are_combinations(y * values[products], values[beside])]
-        kinds += [(beside, of_law[[i]]) for i in range(len(of_law))]
-    most = min(_MOST_TERMS, len(y) - _SPARE_ROWS)
+    products = up_to[-1][degrees[up_to[-1]] > 0]
+    for beside in (up_to[degree] for degree in _BESIDE_PRODUCT):
+        if len(beside) + 1 <= len(y) - SPARE_ROWS:
+            of_law = products[_are_combinations(values[products], y * values[beside])]
+            kinds += [(of_law[[i]], beside) for i in range(len(of_law))]
+            of_law = products[_are_combinations(y * values[products], values[beside])]
+            kinds += [(beside, of_law[[i]]) for i in range(len(of_law))]
+    most = min(_MOST_TERMS, len(y) - SPARE_ROWS)
     kinds = [kind for kind in kinds if sum(map(len, kind)) <= most]
     yield from sorted(kinds, key=lambda kind: sum(map(len, kind)))
+
+
+def _different(values: np.ndarray) -> np.ndarray:
+    """Return the numbers of the terms, (n_terms, n_rows), but of those that are 0 or equal to an earlier one.
+
+    The square of a column of zeros and ones is the column, and one that is constant is a number.
+    """
+    signs = np.sign(values[np.arange(len(values)), np.abs(values).argmax(axis=1)])
+    rounded = np.round(signs[:, None] * values, _DIGITS) + 0.0  # no -0.0
+    _, first = np.unique(rounded, axis=0, return_index=True)
+    return np.sort(first[rounded[first].any(axis=1)])
 
 
 def _are_combinations(vectors: np.ndarray, basis: np.ndarray) -> np.ndarray:

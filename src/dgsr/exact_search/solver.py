@@ -115,7 +115,7 @@ class ExactSolver:
         return self._population(tokens[: n > 0], np.array([n] if n > 0 else [], dtype=np.int64))
 
     def _rational(self, program: np.ndarray) -> int:
-        """Write a law that is a polynomial, or a quotient of two of one column; return its length, or 0."""
+        """Write a law that is a polynomial or a quotient of two; return its length, or 0."""
         if not {"add", "sub", "mul", "div"} <= set(self.library.index):
             return 0
         self._count_looks(LOOKS_OF_POLYNOMIALS)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from functools import cache, reduce
-from itertools import product
+from itertools import combinations_with_replacement, product
 from typing import NamedTuple
 
 import numpy as np
@@ -21,6 +21,20 @@ Term = tuple[tuple[int, ...], Coefficient]
 #: A polynomial: its coefficients by the exponents of the columns, which are all of one type.
 Polynomial = Mapping[tuple[int, ...], Coefficient]
 
+# Terms of a sum up to which every column is tried as the one that is taken out first.
+_FEW_TERMS = 12
+
+
+def products_of(n_columns: int, degree: int) -> list[tuple[int, ...]]:
+    """Return the columns that all products up to a degree are made of, those of lower degrees first."""
+    degrees = range(degree + 1)
+    return [of for n in degrees for of in combinations_with_replacement(range(n_columns), n)]
+
+
+def exponents_of(factors: tuple[int, ...], n_columns: int) -> tuple[int, ...]:
+    """Return how often each column is among the factors of a product."""
+    return tuple(np.bincount(np.array(factors, dtype=int), minlength=n_columns).tolist())
+
 
 class _Signed(NamedTuple):
     """A tree and the sign that it has in a sum."""
@@ -28,6 +42,11 @@ class _Signed(NamedTuple):
     n_tokens: int
     tree: Tree
     sign: int
+
+    @property
+    def whole(self) -> Tree:
+        """The tree with its sign."""
+        return self.tree if self.sign > 0 else ("neg", self.tree)
 
 
 def polynomial_tree(polynomial: Polynomial, divisor: int = 1) -> Tree:
@@ -38,17 +57,20 @@ def polynomial_tree(polynomial: Polynomial, divisor: int = 1) -> Tree:
     that one is taken out first which leaves the fewest tokens. Whole coefficients are counted as sums of
     columns, 2*x as x + x, others as one number each.
     """
-    _, tree, sign = _written(polynomial)
-    tree = tree if sign > 0 else ("neg", tree)
+    tree = _written(polynomial).whole
     return tree if divisor == 1 else ("div", tree, divisor)
 
 
 def tree_in_factors(polynomial: Polynomial) -> Tree | None:
-    """Return the tree of `polynomial_tree` if a part of it has factors of which it is shorter, else None."""
-    plain, in_factors = _written(polynomial, _Sums().shortest), _written(polynomial)
-    if in_factors.n_tokens >= plain.n_tokens:
-        return None
-    return in_factors.tree if in_factors.sign > 0 else ("neg", in_factors.tree)
+    """Return the tree of `polynomial_tree` if a part of it has factors of which it is shorter, else None.
+
+    Raises
+    ------
+    OverflowError
+        If a number of a factor is beyond the largest float.
+    """
+    in_factors = _written(polynomial)
+    return in_factors.whole if in_factors.n_tokens < _written(polynomial, _shortest).n_tokens else None
 
 
 def quotient_tree(numerator: Polynomial, denominator: Polynomial) -> Tree:
@@ -58,23 +80,9 @@ def quotient_tree(numerator: Polynomial, denominator: Polynomial) -> Tree:
     return tree if above.sign == below.sign else ("neg", tree)
 
 
-def _written(polynomial: Polynomial, write: Callable[[tuple[Term, ...]], _Signed] | None = None) -> _Signed:
-    """Return a polynomial whose parts that share no column are written one by one, by default in factors."""
-    write = _factored if write is None else write
-    common, left = _without_common_factor(tuple(sorted(polynomial.items())))
-    parts = list(_unconnected(left))
-    # A number shares no column with anything, but (a + 1)**2 has one.
-    number = next((part for part in parts if not any(part[0][0])), ())
-    others = [part for part in parts if part != number]
-    ways = [parts, *([*others[:i], (*number, *others[i]), *others[i + 1 :]] for i in range(len(others)))]
-    sums = [reduce(_added, map(write, way)) for way in (ways if number else [parts])]
-    whole = min(sums, key=lambda each: each.n_tokens)
-    return _multiplied(_monomial(common, 1), whole) if any(common) else whole
-
-
 def _factored(terms: tuple[Term, ...]) -> _Signed:
     """Return a sum as it stands, or as the product of its factors if that is shorter."""
-    found = _Sums().shortest(terms)
+    found = _shortest(terms)
     if len(terms) < 3 or isinstance(terms[0][1], float):
         return found
     columns = sympy.symbols(f"x1:{len(terms[0][0]) + 1}")
@@ -85,8 +93,9 @@ def _factored(terms: tuple[Term, ...]) -> _Signed:
     if not isinstance(terms[0][1], int):
         in_factors = _with_numbers(factor, powers)
     elif abs(factor) == 1:
-        each = [tuple(sorted(polynomial.items())) for polynomial, power in powers for _ in range(power)]
-        in_factors = reduce(_multiplied, map(_Sums().shortest, each), _Signed(-1, 1, int(factor)))
+        parts = [tuple(sorted(polynomial.items())) for polynomial, power in powers for _ in range(power)]
+        in_factors = reduce(_multiplied, map(_shortest, parts))
+        in_factors = in_factors._replace(sign=in_factors.sign * int(factor))
     else:
         return found
     return in_factors if in_factors.n_tokens < found.n_tokens else found
@@ -99,26 +108,50 @@ def _with_numbers(factor: Fraction, powers: Sequence[tuple[Mapping[tuple[int, ..
     """
     ways = []
     for units in product(*({abs(c) for c in (min(p.items())[1], max(p.items())[1])} for p, _ in powers)):
-        outer = abs(factor)
-        whole, cost_of_numbers = _Signed(-1, 1, 1 if factor > 0 else -1), 0.0
+        parts, outer, cost_of_numbers = list[_Signed](), abs(factor), 0.0
         for (polynomial, power), unit in zip(powers, units):
             outer *= unit**power
             own = {term: Fraction(c, unit) for term, c in polynomial.items()}
-            part = _Sums().shortest(tuple(sorted(own.items())))
+            part = _shortest(tuple(sorted(own.items())))
             if power > 1:
                 part = _Signed(part.n_tokens + 1, ("pow", part.tree, power), part.sign**power)
-            whole = _multiplied(whole, part)
+            parts.append(part)
             cost_of_numbers += sum(map(cost, own.values()))
         if outer != 1:
-            whole = _multiplied(whole, _Signed(1, outer, 1))
+            parts.append(_Signed(1, outer, 1))
+        whole = reduce(_multiplied, parts)
         ways.append((whole.n_tokens + cost_of_numbers + cost(outer), whole))
-    return min(ways, key=lambda way: way[0])[1]
+    best = min(ways, key=lambda way: way[0])[1]
+    return best if factor > 0 else best._replace(sign=-best.sign)
 
 
 def _multiplied(first: _Signed, second: _Signed) -> _Signed:
-    """Return the product of two signed trees, of which a first 1 has -1 tokens and is left out."""
-    tree = second.tree if first.n_tokens < 0 else ("mul", first.tree, second.tree)
-    return _Signed(first.n_tokens + second.n_tokens + 1, tree, first.sign * second.sign)
+    """Return the product of two signed trees."""
+    n_tokens = first.n_tokens + second.n_tokens + 1
+    return _Signed(n_tokens, ("mul", first.tree, second.tree), first.sign * second.sign)
+
+
+def _added(first: _Signed, second: _Signed) -> _Signed:
+    """Return the sum of two signed trees."""
+    n = first.n_tokens + second.n_tokens + 1
+    if first.sign == second.sign:
+        return _Signed(n, ("add", first.tree, second.tree), first.sign)
+    if first.sign < 0:
+        first, second = second, first
+    return _Signed(n, ("sub", first.tree, second.tree), 1)
+
+
+def _written(polynomial: Polynomial, write: Callable[[tuple[Term, ...]], _Signed] = _factored) -> _Signed:
+    """Return a polynomial whose parts that share no column are written one by one."""
+    common, left = _without_common_factor(tuple(sorted(polynomial.items())))
+    parts = list(_unconnected(left))
+    # A number shares no column with anything, but (a + 1)**2 has one.
+    number = next((part for part in parts if not any(part[0][0])), ())
+    others = [part for part in parts if part != number]
+    ways = [parts, *([*others[:i], (*number, *others[i]), *others[i + 1 :]] for i in range(len(others)))]
+    sums = [reduce(_added, map(write, way)) for way in (ways if number else [parts])]
+    whole = min(sums, key=lambda each: each.n_tokens)
+    return _multiplied(_monomial(common, 1), whole) if any(common) else whole
 
 
 def _unconnected(terms: tuple[Term, ...]) -> Iterator[tuple[Term, ...]]:
@@ -146,39 +179,29 @@ def _without_common_factor(terms: tuple[Term, ...]) -> tuple[tuple[int, ...], tu
     return tuple(common.tolist()), left
 
 
-class _Sums:
-    """Writes sums of terms, each sum once."""
+def _shortest(terms: tuple[Term, ...]) -> _Signed:
+    """Return a sum with columns taken out of its terms, so that it has few tokens; it is not factored."""
 
-    def __init__(self) -> None:
-        self.shortest = cache(self._shortest)
-
-    def _shortest(self, terms: tuple[Term, ...]) -> _Signed:
+    @cache
+    def shortest(terms: tuple[Term, ...]) -> _Signed:
         if len(terms) == 1:
             return _monomial(*terms[0])
         common, left = _without_common_factor(terms)
         if any(common):
-            factor, rest = _monomial(common, 1), self.shortest(left)
-            tree = ("mul", factor.tree, rest.tree)
-            return _Signed(factor.n_tokens + rest.n_tokens + 1, tree, rest.sign)
+            return _multiplied(_monomial(common, 1), shortest(left))
         exponents = np.array([term for term, _ in terms])
         n_with = (exponents > 0).sum(axis=0)
         shared = np.flatnonzero((n_with > 1) & (n_with < len(terms)))
+        if len(terms) > _FEW_TERMS:  # all orders of the columns would be too many
+            shared = shared[np.argsort(-n_with[shared], kind="stable")[:1]]
         splits = [exponents[:, column] == 0 for column in shared] or [np.arange(len(terms)) == 0]
         found = []
         for is_first in splits:
             parts = [tuple(t for t, own in zip(terms, is_first) if own == side) for side in (True, False)]
-            found.append(_added(*map(self.shortest, parts)))
+            found.append(_added(*map(shortest, parts)))
         return min(found, key=lambda each: each.n_tokens)
 
-
-def _added(first: _Signed, second: _Signed) -> _Signed:
-    """Return the sum of two signed trees."""
-    n = first.n_tokens + second.n_tokens + 1
-    if first.sign == second.sign:
-        return _Signed(n, ("add", first.tree, second.tree), first.sign)
-    if first.sign < 0:
-        first, second = second, first
-    return _Signed(n, ("sub", first.tree, second.tree), 1)
+    return shortest(terms)
 
 
 def _monomial(exponents: tuple[int, ...], coefficient: Coefficient) -> _Signed:

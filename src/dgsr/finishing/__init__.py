@@ -2,7 +2,8 @@
 
 Each program is first rewritten in the raw variables. Functions that are idle on the data, such as the abs of
 positive values, are left out, and redundant constants are merged (`forms`). The constants that are left
-become simple numbers (`snapping`) as far as the data allow (`fits`).
+become simple numbers (`snapping`) as far as the data allow (`fits`). In the end forms that have names are
+written in their usual way (`conventions`), and sums as products where that is shorter (`factoring`).
 """
 
 from __future__ import annotations
@@ -156,7 +157,8 @@ def _finished(
     if units is None and is_allowed(collected := _collected(formula)):
         formula = collected
     if units is None and is_allowed(in_factors := factored(formula)):
-        formula = in_factors
+        before, after = (fits.nmse(_program(each)) for each in (formula, in_factors))
+        formula = in_factors if fits.is_as_good(after, before) else formula
     rooted = _rooted(formula)
     return rooted if is_allowed(rooted) else formula
 
@@ -195,6 +197,10 @@ def _rooted(formula: Expression) -> Expression:
 def _simplest(forms: list[FittedProgram], library: Library) -> FittedProgram:
     """Return the simplest form, and of equally simple ones the one that fits best."""
     return min(forms, key=lambda form: (round(score(form.program, library), 6), form.nmse))
+
+
+def _program(formula: Expression) -> FreeProgram:
+    return FreeProgram(formula.tokens, formula.constants, np.zeros(len(formula.constants), dtype=bool))
 
 
 def _expression(form: FittedProgram, library: Library) -> Expression:

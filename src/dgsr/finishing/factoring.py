@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from fractions import Fraction
 
+import numpy as np
 import sympy
 
 from dgsr.expressions.expression import Expression
@@ -16,6 +17,9 @@ from dgsr.expressions.trees import WHOLE_POWERS, Tree, is_number, map_leaves
 
 # Largest whole power; most terms of a sum that is multiplied out, and of one that is brought into factors.
 _LARGEST_POWER, _MOST_MULTIPLIED, _MOST_TERMS = 6, 100, 12
+# Highest degree of a polynomial that is brought into factors, and its smallest coefficient, relative to the
+# largest.
+_HIGHEST_DEGREE, _SMALLEST_COEFFICIENT = 12, 1e-15
 # Least complexity and digits, in sum, that factors must save.
 _LEAST_SAVED = 1.0
 
@@ -26,12 +30,12 @@ def factored(formula: Expression) -> Expression:
     Numbers are taken for the decimals that they are written as, so that the function stays the same. The
     formula keeps the names that it has.
     """
-    tree = _factored(formula.tree)
-    if tree == formula.tree:
-        return formula
     try:
+        tree = _factored(formula.tree)
+        if tree == formula.tree:
+            return formula
         tokens, constants = to_program(tidy(tree), formula.library)
-    except (ValueError, ArithmeticError):
+    except (ValueError, ArithmeticError):  # it is too long, or a number in it beyond a float
         return formula
     other = Expression(formula.library, tokens, constants)
     keeps_names = set(formula.common_forms) <= set(other.common_forms)
@@ -55,13 +59,20 @@ def _factored(tree: Tree) -> Tree:
         return (tree[0], *map(_factored, tree[1:]))
     inner = {symbol.name: _factored(atom) for atom, symbol in atoms.symbols.items()}
     terms = sympy.Poly(polynomial, *symbols).terms() if max(atoms.uses.values()) > 1 else []
-    if not 3 <= len(terms) <= _MOST_TERMS:
+    if not (3 <= len(terms) <= _MOST_TERMS and _is_usual(terms)):
         return atoms.replaced(tree, inner)
     in_factors = tree_in_factors({powers: Fraction(int(c.p), int(c.q)) for powers, c in terms})
     if in_factors is None:
         return atoms.replaced(tree, inner)
     names = {f"x{i + 1}": inner[symbol.name] for i, symbol in enumerate(symbols)}
     return map_leaves(in_factors, lambda leaf: names.get(leaf) or _decimal(leaf))
+
+
+def _is_usual(terms: list[tuple[tuple[int, ...], sympy.Rational]]) -> bool:
+    """Return whether factors are found in milliseconds: degrees are low, and coefficients of like sizes."""
+    sizes = [abs(float(c)) for _, c in terms]
+    is_sized = 0.0 < max(sizes) < np.inf and min(sizes) > _SMALLEST_COEFFICIENT * max(sizes)
+    return is_sized and max(sum(powers) for powers, _ in terms) <= _HIGHEST_DEGREE
 
 
 def _decimal(number: Fraction) -> int | float:

@@ -119,7 +119,7 @@ class Passes:
         with one_thread(), np.errstate(all="ignore"):
             for number, step in enumerate(passes(self._loss, self.prepared.data.y)):
                 rows = self.prepared
-                if number and not step.goes_on and self.search.archive.best_nmse() < _NEARLY_EXACT:
+                if number and not step.goes_on and self.search.best_nmse < _NEARLY_EXACT:
                     # There is no noise whose size could matter, so the search of the first pass goes on.
                     step = step._replace(loss="squared", goes_on=True)
                 else:

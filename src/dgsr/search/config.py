@@ -54,8 +54,8 @@ class SearchConfig:
         constants cannot be sampled, and a long law takes more generations than a round has.
     look_up : bool
         Whether exact search looks for the law and repairs near misses, in libraries without fitted constants,
-        and whether laws of two simple terms are compared exhaustively and quotients of polynomials and common
-        forms fitted, in those with constants.
+        and whether laws of two simple terms are compared exhaustively, and common forms and quotients of
+        polynomials fitted, in those with constants.
     symmetries : bool
         Whether, with `look_up` and in libraries with constants, the law is searched among the fewer columns
         that symmetries of the table leave.

@@ -1,8 +1,8 @@
 """What is looked up before the rounds of a search with constants, where ``look_up`` asks for it.
 
-Laws of two simple terms and of one with a number inside are compared exhaustively, quotients of polynomials
-are fitted to all columns and the common forms to every column, and a search of its own looks among the fewer
-columns that symmetries of the table leave. All but the first look are left out once a fit is exact.
+Laws of two simple terms and of one with a number inside are compared exhaustively, the common forms are
+fitted to every column and quotients of polynomials to all of them, and a search of its own looks among the
+fewer columns that symmetries of the table leave. All but the first look are left out once a fit is exact.
 """
 
 from __future__ import annotations
@@ -38,23 +38,21 @@ def compare_scaled(search: Search) -> None:
         _evaluate(search, scaled_term_programs(*_table_of(search)))
 
 
-def fit_rationals(search: Search) -> None:
-    """Enter the best quotients of two polynomials of the columns."""
-    if _is_asked(search) and search.stop_reason() is None:
-        programs = rational_programs(search.data, search.library, search.grammar)
-        programs = programs[np.flatnonzero(search.evaluation.may_be_kept(programs))]
-        search.budget.count(programs.nmse(search.data))
-        search.enter(programs)
-        search.keep_long(programs)
-        if len(programs):
-            search.record(np.array([search.archive.best_nmse()]))
-
-
 def compare_curves(search: Search) -> None:
     """Evaluate the common forms of a column that explain most of the target."""
     if _is_asked(search) and search.stop_reason() is None:
         search.curves = fitted_curves(*_table_of(search))
         _evaluate(search, search.curves.close())
+
+
+def fit_rationals(search: Search) -> None:
+    """Enter the best quotients of two polynomials of the columns."""
+    if _is_asked(search) and search.stop_reason() is None:
+        programs = rational_programs(search.data, search.library, search.grammar)[: search.budget.n_left]
+        search.budget.count(programs.nmse(search.data))
+        search.enter(programs)
+        if len(programs):
+            search.record(np.array([search.best_nmse]))
 
 
 def search_fewer_columns(search: Search) -> None:
@@ -63,15 +61,15 @@ def search_fewer_columns(search: Search) -> None:
         before = search.n_evaluations
         search_reduced(search)
         if search.n_evaluations > before:
-            search.record(np.array([search.archive.best_nmse()]))
+            search.record(np.array([search.best_nmse]))
 
 
 #: The looks, in their order.
 LOOKS: tuple[Callable[[Search], None], ...] = (
     compare_pairs,
     compare_scaled,
-    fit_rationals,
     compare_curves,
+    fit_rationals,
     search_fewer_columns,
 )
 

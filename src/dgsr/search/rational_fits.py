@@ -49,11 +49,6 @@ class RationalFit(NamedTuple):
         above, below = terms[:, self.above], terms[:, self.below]
         return above @ self.coefficients[:n], below @ self.coefficients[n:]
 
-    def scaled(self, factor: float) -> RationalFit:
-        """Return the quotient times a factor."""
-        factors = np.repeat([factor, 1.0], [len(self.above), len(self.below)])
-        return self._replace(coefficients=factors * self.coefficients)
-
 
 class _Step(NamedTuple):
     """The fit that makes the sum S of squares of (p - y q)/q0 the smallest, where the mean of q/q0 is 1.

@@ -1,14 +1,15 @@
 """Quotients of polynomials of several columns, h(y) = p(x)/q(x), such as the rate laws of enzymes.
 
 h is the identity, the square or the logarithm, whose inverse the formula then has. The terms are products of
-columns up to a degree; which of them the law has, and with which coefficients, linear algebra says
-(`dgsr.search.rational_fits`). Evolution seldom finds such laws once they have four numbers or so.
+columns up to a degree, or of columns and a function of one of them (`dgsr.search.rational_terms`). Linear
+algebra says which terms the law has, and with which coefficients (`dgsr.search.rational_fits`). Evolution
+seldom finds such laws once they have four numbers or so.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from itertools import combinations_with_replacement
+from collections.abc import Iterator
+from itertools import islice
 from typing import NamedTuple
 
 import numpy as np
@@ -16,15 +17,14 @@ import numpy as np
 from dgsr.expressions.constraints import Grammar
 from dgsr.expressions.library import Library
 from dgsr.expressions.polynomials import quotient_tree
-from dgsr.expressions.trees import Tree, rename
+from dgsr.expressions.trees import Tree, map_leaves
 from dgsr.population import DataSet, Population
 from dgsr.search.rational_fits import RationalFit, eliminated
+from dgsr.search.rational_terms import Target, Terms, targets_of, with_functions
 from dgsr.search.terms import columns_of, population_of, term_of
 
 # Most columns, rows and terms; rows for each term; fewest rows.
 _MOST_COLUMNS, _MOST_ROWS, _MOST_TERMS, _ROWS_PER_TERM, _FEWEST_ROWS = 12, 200, 60, 2, 8
-# Highest degree of a term, by the number of columns, and of one of more columns.
-_HIGHEST_DEGREES, _USUAL_DEGREE = {1: 6, 2: 5, 3: 4, 4: 3, 5: 3}, 2
 # Degrees of numerator and denominator.
 _DEGREES = (
     (1, 0), (0, 1), (1, 1), (2, 0), (0, 2), (2, 1), (1, 2), (2, 2),
@@ -38,48 +38,10 @@ _BEST_PRODUCTS = 2
 _BITS_OF_TERM, _LONGEST, _OF_EACH_KIND, _BEST = 12.0, 12, 3, 12
 # Largest share of the residual variance of smaller kinds at which terms of a kind are left out.
 _LEAST_GAIN = 0.9
-# NMSE that is nothing but rounding.
-_ROUNDING = 1e-24
-# Smallest size of a target, as a share of the largest, by which the errors of its square are judged.
-_SMALLEST = 1e-3
-
-
-class _Target(NamedTuple):
-    """A function h of the target or, where it is no identity, of the size of a target of one sign."""
-
-    forward: Callable[[np.ndarray], np.ndarray]
-    slope: Callable[[np.ndarray], np.ndarray]  # derivative of h, which an error of y is multiplied by
-    backward: Callable[[np.ndarray], np.ndarray]
-    inverse: str | None  # operator of the formula
-
-
-_TARGETS = (
-    _Target(lambda y: y, np.ones_like, lambda h: h, None),
-    _Target(np.square, lambda y: 2.0 * np.maximum(y, _SMALLEST * y.max()), np.sqrt, "sqrt"),
-    _Target(np.log, lambda y: 1.0 / y, np.exp, "exp"),
-)
-
-
-class _Table(NamedTuple):
-    """The data, and the terms of the columns, which were brought to sizes near 1."""
-
-    sizes: np.ndarray  # (n_columns,), by which the columns were divided
-    exponents: np.ndarray  # (n_terms, n_columns)
-    terms: np.ndarray  # (n_rows, n_terms)
-    y: np.ndarray  # (n_rows,)
-    weights: np.ndarray  # (n_rows,)
-    n_effective: float
-
-    @property
-    def degrees(self) -> np.ndarray:
-        """The degree of each term."""
-        return self.exponents.sum(axis=1)
-
-    @property
-    def sign(self) -> float:
-        """The sign of all values of the target, or 0 if they have several."""
-        signs = np.unique(np.sign(self.y))
-        return float(signs[0]) if len(signs) == 1 else 0.0
+# NMSE that is nothing but rounding, and one that a law must not be mistaken for.
+_ROUNDING, _NEARLY_EXACT = 1e-24, 1e-16
+# Factor by which the NMSE of a law grows at least with the first of its terms that it loses.
+_CLIFF = 1e8
 
 
 class _Candidate(NamedTuple):
@@ -89,7 +51,8 @@ class _Candidate(NamedTuple):
     nmse: float
     variance: float  # the NMSE divided by the degrees of freedom that are left
     fit: RationalFit
-    target: _Target
+    terms: Terms
+    target: Target
 
 
 def rational_programs(data: DataSet, library: Library, grammar: Grammar) -> Population:
@@ -112,81 +75,81 @@ def rational_programs(data: DataSet, library: Library, grammar: Grammar) -> Popu
     usable = [token - library.first_variable for (token,) in columns_of(grammar)]
     sample = data._replace(weights=data.weights * data.is_usual).evenly_spaced(_MOST_ROWS)
     is_usable = 0 < len(usable) <= _MOST_COLUMNS and len(sample.y) >= _FEWEST_ROWS
-    if not is_usable or not {"add", "mul", "div"} <= set(library.index):
+    if not is_usable or not {"add", "sub", "mul", "div"} <= set(library.index):
         return population_of(library, [])
     with np.errstate(all="ignore"):
-        table = _table(sample, usable)
         best: dict[tuple, _Candidate] = {}  # of each form
-        for each in sorted(_candidates(table, library), key=lambda each: each.bits):
-            best.setdefault(_form(each, table), each)
-        trees = [_tree(each, table) for each in list(best.values())[:_BEST]]
-    names = {f"x{i + 1}": f"x{column + 1}" for i, column in enumerate(usable)}
-    programs = (term_of(rename(tree, names), library) for tree in trees)
-    return population_of(library, [program for program in programs if program is not None])
+        for each in sorted(_candidates(sample, usable, library), key=lambda each: each.bits):
+            best.setdefault(_form(each), each)
+        programs = (term_of(_tree(each), library) for each in best.values())
+        able = islice((program for program in programs if program is not None), _BEST)
+        return population_of(library, list(able))
 
 
-def _table(sample: DataSet, usable: list[int]) -> _Table:
-    columns = sample.columns[usable]
-    sizes = np.abs(columns).max(axis=1)
-    sizes[sizes == 0.0] = 1.0
-    degrees = range(1 + _HIGHEST_DEGREES.get(len(usable), _USUAL_DEGREE))
-    factors = [of for n in degrees for of in combinations_with_replacement(range(len(usable)), n)]
-    exponents = np.array([np.bincount(np.array(of, dtype=int), minlength=len(usable)) for of in factors])
-    terms = np.column_stack([np.prod((columns / sizes[:, None])[list(of)], axis=0) for of in factors])
-    return _Table(sizes, exponents, terms, sample.y, sample.weights, sample.n_effective)
+def _candidates(sample: DataSet, usable: list[int], library: Library) -> Iterator[_Candidate]:
+    """Yield the best fits of all kinds up to the first exact one, those of functions of columns last."""
+    columns: dict[Tree, np.ndarray] = {f"x{column + 1}": sample.columns[column] for column in usable}
+    plain, targets = Terms.of(columns), list(targets_of(sample.y, sample.weights, library))
+    for terms_of in (lambda _: [plain], lambda target: with_functions(plain, columns, target, library)):
+        for target in targets:
+            for terms in terms_of(target):
+                for candidate in _best(terms, target, sample):
+                    yield candidate
+                    if candidate.nmse <= _ROUNDING:
+                        return
 
 
-def _candidates(table: _Table, library: Library) -> Iterator[_Candidate]:
-    """Yield the best fits of every kind that may be better than smaller ones, up to the first exact one."""
-    for target in _TARGETS:
-        if target.inverse is not None and (table.sign == 0.0 or target.inverse not in library.index):
-            continue
-        y = table.y if target.inverse is None else np.abs(table.y)
-        h, root = target.forward(y), np.sqrt(table.weights) / target.slope(y)
-        if not np.isfinite(h).all() or not np.isfinite(root).all() or not h.any():
-            continue
-        size, least = np.abs(h).max(), np.inf
-        for kind in _kinds(table, h / size, root):
-            judged: list[_Candidate] = []
-            for fit in eliminated(table.terms, h / size, root, *kind):
-                candidate = _judged(fit.scaled(size), table, target)
-                if not judged and candidate.variance > _LEAST_GAIN * least:
-                    break
-                judged.append(candidate)
-            able = [each for each in judged if np.isfinite(each.bits)]
-            kept = sorted(able, key=lambda each: each.bits)[:_OF_EACH_KIND]
-            yield from kept
-            if kept and kept[0].nmse <= _ROUNDING:
-                return
-            least = min([least, *(each.variance for each in kept)])
+def _best(terms: Terms, target: Target, sample: DataSet) -> Iterator[_Candidate]:
+    """Yield the best fits of every kind that may be better than smaller ones."""
+    least = np.inf
+    for kind in _kinds(terms, target):
+        judged: list[_Candidate] = []
+        for fit in eliminated(terms.values, target.h, target.root, *kind):
+            candidate = _judged(fit, terms, target, sample)
+            if not judged and candidate.variance > _LEAST_GAIN * least:
+                break
+            judged.append(candidate)
+        able = [each for each in _laws_and_others(judged) if np.isfinite(each.bits)]
+        kept = sorted(able, key=lambda each: each.bits)[:_OF_EACH_KIND]
+        yield from kept
+        least = min([least, *(each.variance for each in kept)])
 
 
-def _judged(fit: RationalFit, table: _Table, target: _Target) -> _Candidate:
+def _laws_and_others(judged: list[_Candidate]) -> Iterator[_Candidate]:
+    """Yield fits, those that are nearly exact only if they are laws.
+
+    Twelve terms come as near as that to many smooth functions. The error of such an approximation grows by a
+    few powers of ten with each term that it loses, that of a law by twenty.
+    """
+    for fit, next_fit in zip(judged, [*judged[1:], None]):
+        without = np.inf if next_fit is None else next_fit.nmse
+        if fit.nmse > _NEARLY_EXACT or not without < _CLIFF * max(fit.nmse, _ROUNDING):
+            yield fit
+
+
+def _judged(fit: RationalFit, terms: Terms, target: Target, sample: DataSet) -> _Candidate:
     """Return a fit with its error and its description length."""
-    numerator, denominator = fit.values(table.terms)
-    predicted = target.backward(numerator / denominator)
-    if target.inverse is not None:
-        predicted *= table.sign
-    mean = np.average(table.y, weights=table.weights)
-    errors, variances = (table.weights @ (each - table.y) ** 2 for each in (predicted, mean))
-    nmse, n = float(errors / variances), len(fit.coefficients)
-    bits = 0.5 * table.n_effective * np.log2(np.maximum(nmse, _ROUNDING)) + _BITS_OF_TERM * n
-    variance = nmse / max(len(table.y) - n, 1)
-    return _Candidate(bits if n <= _LONGEST else np.inf, nmse, variance, fit, target)
+    numerator, denominator = fit.values(terms.values)
+    residuals = target.predicted(numerator / denominator) - sample.y
+    nmse = float(np.mean(sample.weights * residuals**2) / sample.variance)
+    n = len(fit.coefficients)
+    bits = 0.5 * sample.n_effective * np.log2(np.maximum(nmse, _ROUNDING)) + _BITS_OF_TERM * n
+    variance = nmse / max(len(sample.y) - n, 1)
+    return _Candidate(bits if n <= _LONGEST else np.inf, nmse, variance, fit, terms, target)
 
 
-def _kinds(table: _Table, h: np.ndarray, root: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+def _kinds(terms: Terms, target: Target) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Yield the terms that numerator and denominator may have, the kinds with the fewest terms first."""
-    most = min(_MOST_TERMS, len(h) // _ROWS_PER_TERM)
-    up_to = [np.flatnonzero(table.degrees <= degree) for degree in range(table.degrees.max() + 1)]
+    most = min(_MOST_TERMS, len(target.h) // _ROWS_PER_TERM)
+    up_to = terms.up_to
     kinds = [(up_to[above], up_to[below]) for above, below in _DEGREES if max(above, below) < len(up_to)]
-    terms, products = root[:, None] * table.terms, up_to[-1][1:]
-    times_h = h[:, None] * terms
+    values, products = target.root[:, None] * terms.values, up_to[-1][1:]
+    times_h = target.h[:, None] * values
     for polynomial in {degree: up_to[degree] for degree in (2, len(up_to) - 1)}.values():
         if len(polynomial) < most:
-            nearest = _nearest(terms[:, products], times_h[:, polynomial])
+            nearest = _nearest(values[:, products], times_h[:, polynomial])
             kinds += [(products[[i]], polynomial) for i in nearest]
-            nearest = _nearest(times_h[:, products], terms[:, polynomial])
+            nearest = _nearest(times_h[:, products], values[:, polynomial])
             kinds += [(polynomial, products[[i]]) for i in nearest]
     kinds = [kind for kind in kinds if sum(map(len, kind)) <= most]
     yield from sorted(kinds, key=lambda kind: sum(map(len, kind)))
@@ -199,38 +162,39 @@ def _nearest(vectors: np.ndarray, basis: np.ndarray) -> np.ndarray:
     return np.argsort(-shares, kind="stable")[:_BEST_PRODUCTS]
 
 
-def _form(candidate: _Candidate, table: _Table) -> tuple:
+def _form(candidate: _Candidate) -> tuple:
     """Return what a fit has in common with others that are the same formula with other numbers."""
-    above, below = _exponents(candidate.fit, table)
-    return candidate.target.inverse, tuple(map(tuple, above.tolist())), tuple(map(tuple, below.tolist()))
+    above, below = (tuple(map(tuple, exponents.tolist())) for exponents in _exponents(candidate))
+    return candidate.target.inverse, candidate.terms.columns, above, below
 
 
-def _exponents(fit: RationalFit, table: _Table) -> tuple[np.ndarray, np.ndarray]:
+def _exponents(candidate: _Candidate) -> tuple[np.ndarray, np.ndarray]:
     """Return the exponents of the terms of p and q, without the columns that all of them share."""
-    above, below = table.exponents[fit.above], table.exponents[fit.below]
+    above, below = (candidate.terms.exponents[of] for of in (candidate.fit.above, candidate.fit.below))
     common = np.minimum(above.min(axis=0), below.min(axis=0))
     return above - common, below - common
 
 
-def _tree(candidate: _Candidate, table: _Table) -> Tree:
+def _tree(candidate: _Candidate) -> Tree:
     """Return the formula of a fit in the units of the data.
 
     The denominator is positive on most rows, and its largest term has no number; that is one with a column if
     there is any.
     """
-    fit, inverse = candidate.fit, candidate.target.inverse
+    fit, terms, target = candidate.fit, candidate.terms, candidate.target
     n = len(fit.above)
-    above, below = _exponents(fit, table)
+    above, below = _exponents(candidate)
     sizes = np.where(below.any(axis=1), np.abs(fit.coefficients[n:]), 0.0)
-    coefficients = fit.coefficients / np.prod(table.sizes ** np.vstack([above, below]), axis=1)
+    coefficients = fit.coefficients / np.prod(terms.sizes ** np.vstack([above, below]), axis=1)
     coefficients /= abs(coefficients[n + int(np.argmax(sizes))])
-    coefficients *= np.copysign(1.0, np.median(fit.values(table.terms)[1]))
-    tree = quotient_tree(
-        *(
-            dict(zip(map(tuple, exponents.tolist()), own.tolist()))
-            for exponents, own in ((above, coefficients[:n]), (below, coefficients[n:]))
-        )
+    coefficients *= np.copysign(1.0, np.median(fit.values(terms.values)[1]))
+    coefficients[:n] *= target.size
+    polynomials = (
+        dict(zip(map(tuple, exponents.tolist()), own.tolist()))
+        for exponents, own in ((above, coefficients[:n]), (below, coefficients[n:]))
     )
-    if inverse is None:
+    trees = {f"x{i + 1}": column for i, column in enumerate(terms.columns)}
+    tree = map_leaves(quotient_tree(*polynomials), lambda leaf: trees.get(leaf, leaf))
+    if target.inverse is None:
         return tree
-    return (inverse, tree) if table.sign > 0.0 else ("neg", (inverse, tree))
+    return (target.inverse, tree) if target.sign > 0.0 else ("neg", (target.inverse, tree))

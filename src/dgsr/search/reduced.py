@@ -67,9 +67,7 @@ def _search_parts(search: Search, separation: Separation) -> None:
     """Search for the parts of a target that separates, and enter what they make together."""
     with search.budget.share_of_rest(_OF_PARTS, _MOST_EVALUATIONS):
         trees = search_parts(search, separation)
-    programs = lifted(trees, separation.reduction, search.library)
-    search.enter(programs)
-    search.keep_long(programs)
+    search.enter(lifted(trees, separation.reduction, search.library))
 
 
 def _data_of(reduction: Reduction, data: DataSet, rows: np.ndarray) -> DataSet | None:

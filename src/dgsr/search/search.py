@@ -138,6 +138,11 @@ class Search:
         return self.evaluation.archive
 
     @property
+    def best_nmse(self) -> float:
+        """The lowest NMSE of all that is kept, in the archive or because it has no room for it."""
+        return min(self.archive.best_nmse(), self.long.lowest)
+
+    @property
     def n_evaluations(self) -> int:
         """Programs evaluated so far."""
         return self.budget.n_evaluations
@@ -149,7 +154,7 @@ class Search:
 
     def stop_reason(self) -> str | None:
         """Return why the search should end now, or None while it should go on."""
-        if min(self.archive.best_nmse(), self.long.lowest) <= self.config.tolerance:
+        if self.best_nmse <= self.config.tolerance:
             return "exact fit"
         return self.budget.spent()
 
@@ -258,13 +263,18 @@ class Search:
             {
                 "evaluations": self.n_evaluations,
                 "seconds": self.seconds,
-                "best_nmse": self.nmse_shown(self.archive),
+                "best_nmse": self._nmse_of_history(),
                 "mean_reward": mean_reward,
                 "best_reward": best_reward,
                 "invalid": self.budget.n_invalid,
                 "restarts": self.restarts.n,
             }
         )
+
+    def _nmse_of_history(self) -> float:
+        """Return what `nmse_shown` says, or the NMSE of the exact fit that the archive has no room for."""
+        shown = self.nmse_shown(self.archive)
+        return min(shown, self.long.lowest) if self.long.lowest <= self.config.tolerance else shown
 
     # Before and between the rounds -------------------------------------------------------------------
 
@@ -299,15 +309,19 @@ class Search:
         config = replace(self.config, symmetries=symmetries, gain=_GAIN_OF_REDUCED)
         search = Search(data, library, free, config, generator, engine, seed, self.budget)
         run(search)
-        return search.archive.population()
+        widths = search.long.programs.tokens.shape[1], search.long.programs.constants.shape[1]
+        return Population.concatenate([search.archive.population().of_width(*widths), search.long.programs])
 
     def enter(self, programs: Population) -> None:
-        """Enter programs of another search into the archive, with their constants fitted."""
-        programs = programs.of_width(self.archive.tokens.shape[1], self.archive.constants.shape[1])
-        self.evaluation.enter(programs[np.flatnonzero(self.evaluation.may_be_kept(programs))])
+        """Enter whole formulas into the archive, with their constants fitted, or keep them if it has no room.
 
-    def keep_long(self, programs: Population) -> None:
-        """Keep the best of all programs that the archive had no room for; `longer` returns them."""
+        `longer` returns the best of those that are kept.
+        """
+        is_long_enough = programs.lengths >= self.grammar.min_length
+        programs = programs[np.flatnonzero(self.evaluation.may_be_kept(programs) & is_long_enough)]
+        self.evaluation.enter(
+            programs.of_width(self.archive.tokens.shape[1], self.archive.constants.shape[1])
+        )
         self.long = too_long(programs, self.archive, self.data, self.grammar, self.long)
 
     def solve_further(self) -> None:
@@ -404,6 +418,7 @@ class Search:
         """
         archive = ParetoArchive.from_state_dict(self.library, saved["archive"], saved["tolerance"])
         self.enter(archive.population())
+        self.enter(Scored.from_state_dict(self.library, saved["long"]).programs)
         queue, generation = (Scored.from_state_dict(self.library, saved[k]) for k in ("queue", "generation"))
         widths = self._nothing.programs.tokens.shape[1], self.evaluation.n_constants
         programs = queue.and_also(generation).programs
