@@ -278,6 +278,16 @@ def test_a_search_among_fewer_columns_returns_what_its_archive_has_no_room_for()
     assert found.nmse(X, lens(X)).min() < 1e-20
 
 
+def test_what_fits_a_few_large_rows_alone_is_left_out():
+    rng = np.random.default_rng(0)
+    X = 10 ** rng.uniform(-1.0, 2.0, (60, 2))
+    y = 3.7 * X[:, 0] / X[:, 1] ** 2 * np.exp(0.05 * rng.normal(size=60))
+    programs = programs_of(X, y)
+    assert len(programs) > 0
+    # The law itself has 2.6e-3. Fits of the rows that make up the variance had 1e-6.
+    assert programs.nmse(X, y).min() > 3e-5
+
+
 @pytest.mark.parametrize(
     "function",
     [

@@ -45,6 +45,12 @@ class Terms(NamedTuple):
         return cls(tuple(columns), sizes, exponents, products)
 
     @property
+    def are_positive(self) -> np.ndarray:
+        """Whether each column is positive on every row, shape (n_columns,)."""
+        columns = self.values[:, self.exponents.sum(axis=1) == 1]
+        return np.all(columns > 0.0, axis=0)
+
+    @property
     def up_to(self) -> list[np.ndarray]:
         """The numbers of the terms up to each degree, from 0 on."""
         degrees = self.exponents.sum(axis=1)

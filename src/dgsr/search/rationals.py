@@ -16,7 +16,7 @@ import numpy as np
 
 from dgsr.expressions.constraints import Grammar
 from dgsr.expressions.library import Library
-from dgsr.expressions.polynomials import quotient_tree
+from dgsr.expressions.polynomials import Polynomial, polynomial_tree, quotient_tree
 from dgsr.expressions.trees import Tree, map_leaves
 from dgsr.population import DataSet, Population
 from dgsr.search.rational_fits import RationalFit, eliminated
@@ -40,6 +40,9 @@ _BITS_OF_TERM, _LONGEST, _OF_EACH_KIND, _BEST = 12.0, 12, 3, 12
 _LEAST_GAIN = 0.9
 # NMSE that is nothing but rounding, and one that a law must not be mistaken for.
 _ROUNDING, _NEARLY_EXACT = 1e-24, 1e-16
+# Largest ratio of the squared errors of rows left out and of all rows, in units of the usual ratio. Size
+# of a direction, relative to the largest, in which the data tell nothing.
+_MOST_LEFT_OUT, _LOST = 4.0, 1e-9
 # Factor by which the NMSE of a law grows at least with the first of its terms that it loses.
 _CLIFF = 1e8
 
@@ -111,8 +114,29 @@ def _best(terms: Terms, target: Target, sample: DataSet) -> Iterator[_Candidate]
             judged.append(candidate)
         able = [each for each in _laws_and_others(judged) if np.isfinite(each.bits)]
         kept = sorted(able, key=lambda each: each.bits)[:_OF_EACH_KIND]
-        yield from kept
+        yield from (each for each in kept if _predicts(each))
         least = min([least, *(each.variance for each in kept)])
+
+
+def _predicts(candidate: _Candidate) -> bool:
+    """Return whether a fit predicts rows that are left out nearly as well as those that it was fitted to.
+
+    Where a few rows make up most of the variance, twelve terms fit these and nothing else.
+    """
+    fit, terms, target = candidate.fit, candidate.terms, candidate.target
+    numerator, denominator = fit.values(terms.values)
+    predicted = numerator / denominator
+    slopes = np.hstack([terms.values[:, fit.above], -predicted[:, None] * terms.values[:, fit.below]])
+    slopes *= (target.root / denominator)[:, None]
+    if candidate.nmse <= _ROUNDING or not np.isfinite(slopes).all():
+        return candidate.nmse <= _ROUNDING
+    directions, sizes, _ = np.linalg.svd(slopes / np.linalg.norm(slopes, axis=0), full_matrices=False)
+    leverages = (directions[:, sizes > _LOST * sizes[0]] ** 2).sum(axis=1)
+    residuals = target.root * (predicted - target.h)
+    left_out = residuals / np.maximum(1.0 - leverages, _LOST)
+    n, k = slopes.shape
+    usual = (n / max(n - k, 1)) ** 2
+    return float(left_out @ left_out) <= _MOST_LEFT_OUT * usual * float(residuals @ residuals)
 
 
 def _laws_and_others(judged: list[_Candidate]) -> Iterator[_Candidate]:
@@ -189,12 +213,27 @@ def _tree(candidate: _Candidate) -> Tree:
     coefficients /= abs(coefficients[n + int(np.argmax(sizes))])
     coefficients *= np.copysign(1.0, np.median(fit.values(terms.values)[1]))
     coefficients[:n] *= target.size
-    polynomials = (
-        dict(zip(map(tuple, exponents.tolist()), own.tolist()))
-        for exponents, own in ((above, coefficients[:n]), (below, coefficients[n:]))
-    )
+    if target.inverse == "sqrt":
+        tree = _root(above, below, coefficients, terms.are_positive)
+    else:
+        tree = quotient_tree(_polynomial(above, coefficients[:n]), _polynomial(below, coefficients[n:]))
+        tree = tree if target.inverse is None else (target.inverse, tree)
     trees = {f"x{i + 1}": column for i, column in enumerate(terms.columns)}
-    tree = map_leaves(quotient_tree(*polynomials), lambda leaf: trees.get(leaf, leaf))
-    if target.inverse is None:
-        return tree
-    return (target.inverse, tree) if target.sign > 0.0 else ("neg", (target.inverse, tree))
+    tree = map_leaves(tree, lambda leaf: trees.get(leaf, leaf))
+    return tree if target.sign > 0.0 else ("neg", tree)
+
+
+def _polynomial(exponents: np.ndarray, coefficients: np.ndarray) -> Polynomial:
+    return dict(zip(map(tuple, exponents.tolist()), coefficients.tolist()))
+
+
+def _root(above: np.ndarray, below: np.ndarray, coefficients: np.ndarray, are_positive: np.ndarray) -> Tree:
+    """Return the tree of the root of a quotient: x1*sqrt(p/q) for sqrt(x1**2*p/q), where x1 is positive."""
+    n, roots = len(above), [each.min(axis=0) // 2 * are_positive for each in (above, below)]
+    numerator = _polynomial(above - 2 * roots[0], coefficients[:n])
+    denominator = _polynomial(below - 2 * roots[1], coefficients[n:])
+    outside = [{tuple(each.tolist()): 1.0} for each in roots]
+    if len(numerator) == 1 and not (above - 2 * roots[0]).any() and coefficients[0] > 0.0:
+        outside[0] = {tuple(roots[0].tolist()): float(np.sqrt(coefficients[0]))}
+        return ("div", quotient_tree(*outside), ("sqrt", polynomial_tree(denominator)))
+    return ("mul", quotient_tree(*outside), ("sqrt", quotient_tree(numerator, denominator)))
