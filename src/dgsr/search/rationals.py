@@ -128,9 +128,10 @@ def _predicts(candidate: _Candidate) -> bool:
     predicted = numerator / denominator
     slopes = np.hstack([terms.values[:, fit.above], -predicted[:, None] * terms.values[:, fit.below]])
     slopes *= (target.root / denominator)[:, None]
-    if candidate.nmse <= _ROUNDING or not np.isfinite(slopes).all():
+    norms = np.linalg.norm(slopes, axis=0)
+    if candidate.nmse <= _ROUNDING or not (np.isfinite(norms).all() and norms.all()):
         return candidate.nmse <= _ROUNDING
-    directions, sizes, _ = np.linalg.svd(slopes / np.linalg.norm(slopes, axis=0), full_matrices=False)
+    directions, sizes, _ = np.linalg.svd(slopes / norms, full_matrices=False)
     leverages = (directions[:, sizes > _LOST * sizes[0]] ** 2).sum(axis=1)
     residuals = target.root * (predicted - target.h)
     left_out = residuals / np.maximum(1.0 - leverages, _LOST)
