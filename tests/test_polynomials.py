@@ -108,23 +108,31 @@ def test_equal_signs_of_a_quotient_cancel():
 
 
 @pytest.mark.parametrize(
-    "other",
+    "others",
     [
-        lambda rng: rng.integers(0, 2, 80).astype(float),
-        lambda rng: rng.choice([-1.0, 1.0], 80),
-        lambda rng: np.zeros(80),
-        lambda rng: np.full(80, 2.0),
-        lambda rng: np.full(80, -3.0),
+        lambda rng, x: [rng.integers(0, 2, 80)],
+        lambda rng, x: [rng.choice([-1.0, 1.0], 80)],
+        lambda rng, x: [rng.choice([0.5, 2.5], 80)],
+        lambda rng, x: [np.zeros(80)],
+        lambda rng, x: [np.full(80, 2.0)],
+        lambda rng, x: [np.full(80, -3.0)],
+        lambda rng, x: list(np.eye(3)[rng.integers(0, 3, 80)].T),
+        lambda rng, x: [x[0] + x[1]],
+        lambda rng, x: [x[0] + 1.0],
+        lambda rng, x: [x[0] * (1.0 + 1e-13 * rng.normal(size=80))],
     ],
 )
-def test_columns_of_few_values_hide_no_quotient_and_are_none(other):
+@pytest.mark.parametrize(
+    "law", [lambda x: x[0] / (x[0] + x[1] ** 2), lambda x: x[0] * x[1] / (1.0 + x[0] ** 2)]
+)
+def test_columns_that_depend_on_each_other_hide_no_quotient(others, law):
     rng = np.random.default_rng(0)
-    columns = np.vstack([rng.uniform(0.5, 2.0, (2, 80)), other(rng)])
-    y = columns[0] / (columns[0] + columns[1] ** 2)
-    found = as_rational(columns, y)
+    x = rng.uniform(0.5, 2.0, (2, 80))
+    columns = np.vstack([x, np.array(others(rng, x), dtype=float)])
+    found = as_rational(columns, law(x))
     assert found is not None
     quotient = polynomial_values(found[0], columns) / polynomial_values(found[1], columns)
-    np.testing.assert_allclose(quotient, y, rtol=1e-9)
+    np.testing.assert_allclose(quotient, law(x), rtol=1e-9)
     assert as_rational(columns[1:], rng.normal(size=80)) is None
 
 
@@ -302,3 +310,14 @@ def test_what_is_too_long_or_cannot_be_written_is_left_to_the_rest_of_the_search
     assert short.expression_.length <= 5
     other = DGSRRegressor("koza", None, random_state=0, max_evaluations=500, forbidden=["div"])
     assert other.fit(X, y).stop_reason_ == "exact fit"
+
+
+@pytest.mark.search
+def test_a_warm_start_leaves_out_laws_that_have_become_too_long():
+    X = np.random.default_rng(0).uniform(-2.0, 2.0, (60, 2))
+    y = X[:, 0] ** 3 + X[:, 0] * X[:, 1] + X[:, 1] ** 2
+    regressor = DGSRRegressor("koza", None, warm_start=True, max_evaluations=500, random_state=0).fit(X, y)
+    assert regressor.stop_reason_ == "exact fit"
+    regressor.set_params(max_length=7, max_evaluations=2_000).fit(X, y)
+    assert regressor.expression_.length <= 7
+    assert regressor.stop_reason_ == "max_evaluations"

@@ -24,8 +24,8 @@ _MOST_TERMS = 120
 _ZERO, _NOT_ZERO = 1e-12, 1e-10
 # Share of a product that combinations of other terms may leave over if it belongs to a quotient with them.
 _LEFT_OVER = 1e-18
-# Digits by which the values of two terms are the same.
-_DIGITS = 12
+# Share of a term that earlier ones leave over if it is a combination of them.
+_SAME = 1e-10
 
 
 def relation(matrix: np.ndarray) -> np.ndarray | None:
@@ -45,7 +45,7 @@ def as_rational(columns: np.ndarray, y: np.ndarray) -> tuple[Polynomial, Polynom
     Parameters
     ----------
     columns : ndarray of shape (n_columns, n_rows)
-        Of so many columns that there are more than 2,000 products of three, none is looked at.
+        Tables with more than 2,000 products of up to three columns are left alone.
     y : ndarray of shape (n_rows,)
     """
     n = len(columns)
@@ -68,7 +68,7 @@ def as_rational(columns: np.ndarray, y: np.ndarray) -> tuple[Polynomial, Polynom
         if coefficients is None:
             continue
         p, q = np.split(coefficients.astype(int), [len(above)])
-        numerator, denominator = (c * units[of] @ values[of] for c, of in ((p, above), (q, below)))
+        numerator, denominator = ((c * units[of]) @ values[of] for c, of in ((p, above), (q, below)))
         is_exact = np.abs(y * denominator - numerator).max() <= ERROR * np.abs(numerator).max()
         if is_exact and numerator.any() and denominator.any():
             return _polynomial(p, above, factors, n), _polynomial(q, below, factors, n)
@@ -77,10 +77,10 @@ def as_rational(columns: np.ndarray, y: np.ndarray) -> tuple[Polynomial, Polynom
 
 def _kinds(degrees: np.ndarray, values: np.ndarray, y: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Yield the terms that numerator and denominator may have, the kinds with the fewest terms first."""
-    different = _different(values)
-    up_to = [different[degrees[different] <= degree] for degree in range(_OF_PRODUCT + 1)]
+    independent = _independent(values[degrees <= max(_BESIDE_PRODUCT)])
+    up_to = [independent[degrees[independent] <= degree] for degree in range(max(_BESIDE_PRODUCT) + 1)]
     kinds = [(up_to[above], up_to[below]) for above, below in _DEGREES]
-    products = up_to[-1][degrees[up_to[-1]] > 0]
+    products = np.flatnonzero(degrees)
     for beside in (up_to[degree] for degree in _BESIDE_PRODUCT):
         if len(beside) + 1 <= len(y) - SPARE_ROWS:
             of_law = products[_are_combinations(values[products], y * values[beside])]
@@ -92,15 +92,20 @@ def _kinds(degrees: np.ndarray, values: np.ndarray, y: np.ndarray) -> Iterator[t
     yield from sorted(kinds, key=lambda kind: sum(map(len, kind)))
 
 
-def _different(values: np.ndarray) -> np.ndarray:
-    """Return the numbers of the terms, (n_terms, n_rows), but of those that are 0 or equal to an earlier one.
+def _independent(values: np.ndarray) -> np.ndarray:
+    """Return the numbers of the terms, (n_terms, n_rows), that are no combinations of earlier ones.
 
-    The square of a column of zeros and ones is the column, and one that is constant is a number.
+    The square of a column of zeros and ones is the column, and the sum of two columns may be a third.
     """
-    signs = np.sign(values[np.arange(len(values)), np.abs(values).argmax(axis=1)])
-    rounded = np.round(signs[:, None] * values, _DIGITS) + 0.0  # no -0.0
-    _, first = np.unique(rounded, axis=0, return_index=True)
-    return np.sort(first[rounded[first].any(axis=1)])
+    kept, directions = [], np.zeros((0, values.shape[1]))
+    for number, term in enumerate(values):
+        left = term - (directions @ term) @ directions
+        left -= (directions @ left) @ directions  # again, for what rounding left of the first time
+        norm = np.linalg.norm(left)
+        if norm > _SAME * np.linalg.norm(term):
+            kept.append(number)
+            directions = np.vstack([directions, left / norm])
+    return np.array(kept, dtype=np.int64)
 
 
 def _are_combinations(vectors: np.ndarray, basis: np.ndarray) -> np.ndarray:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from fractions import Fraction
+from typing import NamedTuple
 
 import numpy as np
 import sympy
@@ -15,8 +17,9 @@ from dgsr.expressions.simple_numbers import cost, exact
 from dgsr.expressions.tidy import tidy
 from dgsr.expressions.trees import WHOLE_POWERS, Tree, is_number, map_leaves
 
-# Largest whole power; most terms of a sum that is multiplied out, and of one that is brought into factors.
-_LARGEST_POWER, _MOST_MULTIPLIED, _MOST_TERMS = 6, 100, 12
+# Largest whole power; most terms of a sum that is multiplied out, and most factors of one of these, numbers
+# included; most terms of a sum that is brought into factors.
+_LARGEST_POWER, _MOST_MULTIPLIED, _MOST_FACTORS, _MOST_TERMS = 6, 100, 40, 12
 # Highest degree of a polynomial that is brought into factors, and its smallest coefficient, relative to the
 # largest.
 _HIGHEST_DEGREE, _SMALLEST_COEFFICIENT = 12, 1e-15
@@ -69,7 +72,7 @@ def _factored(tree: Tree) -> Tree:
 
 
 def _is_usual(terms: list[tuple[tuple[int, ...], sympy.Rational]]) -> bool:
-    """Return whether factors are found in milliseconds: degrees are low, and coefficients of like sizes."""
+    """Return whether degrees are low and coefficients of like sizes, so that factors are found soon."""
     sizes = [abs(float(c)) for _, c in terms]
     is_sized = 0.0 < max(sizes) < np.inf and min(sizes) > _SMALLEST_COEFFICIENT * max(sizes)
     return is_sized and max(sum(powers) for powers, _ in terms) <= _HIGHEST_DEGREE
@@ -79,6 +82,14 @@ def _decimal(number: Fraction) -> int | float:
     return int(number) if number == int(number) else float(number)
 
 
+class _Bounded(NamedTuple):
+    """A polynomial, with how many terms it has, multiplied out, and factors in one of them, at the most."""
+
+    value: sympy.Expr
+    n_terms: int
+    n_factors: int
+
+
 class _Atoms:
     """The parts of a tree that are variables of the polynomial that it is.
 
@@ -86,7 +97,7 @@ class _Atoms:
     ----------
     symbols : dict of tree to sympy.Symbol
     uses : Counter of tree
-        How often each part stands in the polynomial, where a power counts twice.
+        How often each part stands in the polynomial, at least twice if it does in a power.
     """
 
     def __init__(self) -> None:
@@ -95,34 +106,26 @@ class _Atoms:
 
     def polynomial(self, tree: Tree) -> sympy.Expr:
         """Return a tree as a polynomial of the symbols."""
-        return self._polynomial(tree, 1)[0]
+        return self._polynomial(tree, 1).value
 
-    def _polynomial(self, tree: Tree, uses: int) -> tuple[sympy.Expr, int]:
-        """Return the polynomial, and how many terms it has at the most when it is multiplied out."""
+    def _polynomial(self, tree: Tree, uses: int) -> _Bounded:
         if is_number(tree):
             number = exact(float(tree)) if isinstance(tree, float) else tree
-            return sympy.Rational(number.numerator, number.denominator), 1
-        found = None
+            return _Bounded(sympy.Rational(number.numerator, number.denominator), 1, 1)
+        parts: list[_Bounded] = []
         match tree:
             case ("neg", a):
-                inside, n_terms = self._polynomial(a, uses)
-                found = -inside, n_terms
-            case ("add" | "sub" | "mul" as name, a, b):
-                (left, n_left), (right, n_right) = (self._polynomial(each, uses) for each in (a, b))
-                if name == "mul":
-                    found = left * right, n_left * n_right
-                else:
-                    found = left + (right if name == "add" else -right), n_left + n_right
+                parts = [self._polynomial(a, uses)]
+            case ("add" | "sub" | "mul", a, b):
+                parts = [self._polynomial(each, uses) for each in (a, b)]
             case ("div", a, b) if is_number(b) and b != 0:
-                inside, n_terms = self._polynomial(a, uses)
-                found = inside / self._polynomial(b, uses)[0], n_terms
+                parts = [self._polynomial(each, uses) for each in (a, b)]
             case (name, a, *exponent) if (power := _whole_power(name, exponent)) is not None:
-                inside, n_terms = self._polynomial(a, 2)
-                found = inside**power, n_terms**power
-        if found is not None and found[1] <= _MOST_MULTIPLIED:
+                parts = power * [self._polynomial(a, 2)]
+        if parts and (found := _joined(tree[0], parts)) is not None:
             return found
         self.uses[tree] += uses
-        return self.symbols.setdefault(tree, sympy.Symbol(f"atom{len(self.symbols)}")), 1
+        return _Bounded(self.symbols.setdefault(tree, sympy.Symbol(f"atom{len(self.symbols)}")), 1, 1)
 
     def replaced(self, tree: Tree, inner: dict[str, Tree]) -> Tree:
         """Return a tree with other trees in the place of its parts, by the names of their symbols."""
@@ -131,6 +134,21 @@ class _Atoms:
         if not isinstance(tree, tuple):
             return tree
         return (tree[0], *(self.replaced(child, inner) for child in tree[1:]))
+
+
+def _joined(name: str, parts: list[_Bounded]) -> _Bounded | None:
+    """Return polynomials joined by an operator, those of a power multiplied, or None if that is too much."""
+    values, numbers, sizes = zip(*parts)
+    if name == "neg":
+        return _Bounded(-values[0], *parts[0][1:])
+    if name in ("add", "sub"):
+        second = values[1] if name == "add" else -values[1]
+        found = _Bounded(values[0] + second, sum(numbers), max(sizes))
+    else:
+        found = _Bounded(
+            values[0] / values[1] if name == "div" else sympy.Mul(*values), math.prod(numbers), sum(sizes)
+        )
+    return found if found.n_terms <= _MOST_MULTIPLIED and found.n_factors <= _MOST_FACTORS else None
 
 
 def _whole_power(name: str, exponent: list[Tree]) -> int | None:

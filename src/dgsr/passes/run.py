@@ -237,7 +237,7 @@ class Passes:
             self.stop_reason = "callback"
             self._write(self.search, at_once=True)
         except KeyboardInterrupt:
-            if self.outcome is None and not np.isfinite(self.search.archive.best_nmse()):
+            if self.outcome is None and not np.isfinite(self.search.best_nmse):
                 raise
             self.stop_reason = "interrupted"
         finally:
@@ -248,7 +248,7 @@ class Passes:
 
         A pass that began afresh takes the place of the one before if it describes the data more shortly.
         """
-        if not np.isfinite(self.search.archive.best_nmse()):
+        if not np.isfinite(self.search.best_nmse):
             return
         front = ParetoFront.from_expressions(
             self._finished(rows),

@@ -47,7 +47,11 @@ def too_long(
         fitted = Scored(able, fit_constants(able, data, scaled=False, n_iterations=_STEPS).nmse)
     if others is not None:
         fitted = fitted.and_also(others)
-    order = _shortest(fitted, archive, data)[:_N_LONGER]
+    first: dict[bytes, int] = {}
+    for i in _shortest(fitted, archive, data).tolist():
+        if np.isfinite(fitted.nmse[i]):
+            first.setdefault(fitted.programs.tokens[i].tobytes(), i)
+    order = np.array(list(first.values())[:_N_LONGER], dtype=np.int64)
     return Scored(fitted.programs[order], fitted.nmse[order])
 
 

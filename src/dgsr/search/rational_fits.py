@@ -20,8 +20,8 @@ import numpy as np
 
 # Steps with all terms, and after terms were left out.
 _FIRST_STEPS, _STEPS = 3, 2
-# Share of the terms, as a divisor, that are left out between two steps, at least one.
-_LEFT_OUT = 6
+# Terms that are left out one by one, and the share of more terms, as a divisor, that is left out at once.
+_ONE_BY_ONE, _LEFT_OUT = 13, 6
 # Smallest value of a denominator, as a share of its median one, that errors are divided by.
 _SMALLEST = 1e-3
 # Weight of the sum of squared coefficients, which chooses among solutions that are all exact.
@@ -95,7 +95,7 @@ def eliminated(
         n = len(step.means)
         if n == 2:
             return
-        kept = _most_needed(step, n - max(n // _LEFT_OUT, 1))
+        kept = _most_needed(step, n - (1 if n <= _ONE_BY_ONE else max(n // _LEFT_OUT, 1)))
         above, below = above[kept[kept < len(above)]], below[kept[kept >= len(above)] - len(above)]
         n_steps = _STEPS
 

@@ -82,6 +82,13 @@ class Target(NamedTuple):
     size: float  # by which h was divided
     sign: float  # of the target, 1 for the target itself
 
+    @property
+    def n_varying(self) -> float:
+        """How many rows make up the variance: (sum d**2)**2 / sum d**4 for differences d from the mean."""
+        weights = self.root**2
+        squares = weights * (self.h - np.average(self.h, weights=weights)) ** 2
+        return float(squares.sum() ** 2 / (squares**2).sum())
+
     def predicted(self, h: np.ndarray) -> np.ndarray:
         """Return the target from values of h."""
         return self.sign * _OF_TARGET[self.inverse].backward(self.size * h)
@@ -122,7 +129,7 @@ def with_functions(
     Returns
     -------
     list of Terms
-        At most two.
+        At most two, the best ones first.
     """
     if len(columns) > _MOST_COLUMNS:
         return []

@@ -40,11 +40,15 @@ _BITS_OF_TERM, _LONGEST, _OF_EACH_KIND, _BEST = 12.0, 12, 3, 12
 _LEAST_GAIN = 0.9
 # NMSE that is nothing but rounding, and one that a law must not be mistaken for.
 _ROUNDING, _NEARLY_EXACT = 1e-24, 1e-16
-# Largest ratio of the squared errors of rows left out and of all rows, in units of the usual ratio. Size
-# of a direction, relative to the largest, in which the data tell nothing.
+# Most terms of a formula that is not exact, as a share of the rows that make up the variance, and a number of
+# terms that is allowed always.
+_SHARE_OF_ROWS, _FEWEST_TERMS = 0.8, 2
+# Largest ratio of the squared errors of rows that are left out and of all rows, in units of the usual ratio;
+# and relative size below which a direction of the coefficients has no effect on any row.
 _MOST_LEFT_OUT, _LOST = 4.0, 1e-9
-# Factor by which the NMSE of a law grows at least with the first of its terms that it loses.
-_CLIFF = 1e8
+# Factor by which the NMSE of a law grows at least when it loses a term, from what rounding leaves of it, and
+# least NMSE of a law without one of its terms.
+_CLIFF, _ROUNDING_OF_LAW, _LEAST_OF_TERM = 1e12, 1e-28, 1e-11
 
 
 class _Candidate(NamedTuple):
@@ -84,9 +88,9 @@ def rational_programs(data: DataSet, library: Library, grammar: Grammar) -> Popu
         best: dict[tuple, _Candidate] = {}  # of each form
         for each in sorted(_candidates(sample, usable, library), key=lambda each: each.bits):
             best.setdefault(_form(each), each)
-        programs = (term_of(_tree(each), library) for each in best.values())
-        able = islice((program for program in programs if program is not None), _BEST)
-        return population_of(library, list(able))
+        programs = (term_of(_tree(each), library) for each in best.values() if _has_columns(each))
+        able = (each for each in programs if each is not None and np.isfinite(each[1]).all())
+        return population_of(library, list(islice(able, _BEST)))
 
 
 def _candidates(sample: DataSet, usable: list[int], library: Library) -> Iterator[_Candidate]:
@@ -113,8 +117,9 @@ def _best(terms: Terms, target: Target, sample: DataSet) -> Iterator[_Candidate]
                 break
             judged.append(candidate)
         able = [each for each in _laws_and_others(judged) if np.isfinite(each.bits)]
-        kept = sorted(able, key=lambda each: each.bits)[:_OF_EACH_KIND]
-        yield from (each for each in kept if _predicts(each))
+        best = filter(_predicts, sorted(able, key=lambda each: each.bits))
+        kept = list(islice(best, _OF_EACH_KIND))
+        yield from kept
         least = min([least, *(each.variance for each in kept)])
 
 
@@ -123,14 +128,18 @@ def _predicts(candidate: _Candidate) -> bool:
 
     Where a few rows make up most of the variance, twelve terms fit these and nothing else.
     """
+    if candidate.nmse <= _ROUNDING:
+        return True
     fit, terms, target = candidate.fit, candidate.terms, candidate.target
+    if len(fit.coefficients) > max(_SHARE_OF_ROWS * target.n_varying, _FEWEST_TERMS):
+        return False
     numerator, denominator = fit.values(terms.values)
     predicted = numerator / denominator
     slopes = np.hstack([terms.values[:, fit.above], -predicted[:, None] * terms.values[:, fit.below]])
     slopes *= (target.root / denominator)[:, None]
     norms = np.linalg.norm(slopes, axis=0)
-    if candidate.nmse <= _ROUNDING or not (np.isfinite(norms).all() and norms.all()):
-        return candidate.nmse <= _ROUNDING
+    if not (np.isfinite(norms).all() and norms.all()):
+        return False
     directions, sizes, _ = np.linalg.svd(slopes / norms, full_matrices=False)
     leverages = (directions[:, sizes > _LOST * sizes[0]] ** 2).sum(axis=1)
     residuals = target.root * (predicted - target.h)
@@ -144,11 +153,13 @@ def _laws_and_others(judged: list[_Candidate]) -> Iterator[_Candidate]:
     """Yield fits, those that are nearly exact only if they are laws.
 
     Twelve terms come as near as that to many smooth functions. The error of such an approximation grows by a
-    few powers of ten with each term that it loses, that of a law by twenty.
+    few powers of ten with each term that it loses, and that of a law by twenty or so.
     """
-    for fit, next_fit in zip(judged, [*judged[1:], None]):
-        without = np.inf if next_fit is None else next_fit.nmse
-        if fit.nmse > _NEARLY_EXACT or not without < _CLIFF * max(fit.nmse, _ROUNDING):
+    errors = [each.nmse for each in judged]
+    for number, fit in enumerate(judged):
+        without = next(filter(np.isfinite, errors[number + 1 :]), np.inf)
+        is_law = without > max(_CLIFF * max(fit.nmse, _ROUNDING_OF_LAW), _LEAST_OF_TERM)
+        if fit.nmse > _NEARLY_EXACT or is_law:
             yield fit
 
 
@@ -193,6 +204,10 @@ def _form(candidate: _Candidate) -> tuple:
     return candidate.target.inverse, candidate.terms.columns, above, below
 
 
+def _has_columns(candidate: _Candidate) -> bool:
+    return any(exponents.any() for exponents in _exponents(candidate))
+
+
 def _exponents(candidate: _Candidate) -> tuple[np.ndarray, np.ndarray]:
     """Return the exponents of the terms of p and q, without the columns that all of them share."""
     above, below = (candidate.terms.exponents[of] for of in (candidate.fit.above, candidate.fit.below))
@@ -217,24 +232,25 @@ def _tree(candidate: _Candidate) -> Tree:
     if target.inverse == "sqrt":
         tree = _root(above, below, coefficients, terms.are_positive)
     else:
-        tree = quotient_tree(_polynomial(above, coefficients[:n]), _polynomial(below, coefficients[n:]))
+        tree = quotient_tree(_as_mapping(above, coefficients[:n]), _as_mapping(below, coefficients[n:]))
         tree = tree if target.inverse is None else (target.inverse, tree)
     trees = {f"x{i + 1}": column for i, column in enumerate(terms.columns)}
     tree = map_leaves(tree, lambda leaf: trees.get(leaf, leaf))
     return tree if target.sign > 0.0 else ("neg", tree)
 
 
-def _polynomial(exponents: np.ndarray, coefficients: np.ndarray) -> Polynomial:
+def _as_mapping(exponents: np.ndarray, coefficients: np.ndarray) -> Polynomial:
     return dict(zip(map(tuple, exponents.tolist()), coefficients.tolist()))
 
 
 def _root(above: np.ndarray, below: np.ndarray, coefficients: np.ndarray, are_positive: np.ndarray) -> Tree:
     """Return the tree of the root of a quotient: x1*sqrt(p/q) for sqrt(x1**2*p/q), where x1 is positive."""
     n, roots = len(above), [each.min(axis=0) // 2 * are_positive for each in (above, below)]
-    numerator = _polynomial(above - 2 * roots[0], coefficients[:n])
-    denominator = _polynomial(below - 2 * roots[1], coefficients[n:])
+    numerator = _as_mapping(above - 2 * roots[0], coefficients[:n])
+    denominator = _as_mapping(below - 2 * roots[1], coefficients[n:])
     outside = [{tuple(each.tolist()): 1.0} for each in roots]
     if len(numerator) == 1 and not (above - 2 * roots[0]).any() and coefficients[0] > 0.0:
         outside[0] = {tuple(roots[0].tolist()): float(np.sqrt(coefficients[0]))}
         return ("div", quotient_tree(*outside), ("sqrt", polynomial_tree(denominator)))
-    return ("mul", quotient_tree(*outside), ("sqrt", quotient_tree(numerator, denominator)))
+    root = ("sqrt", quotient_tree(numerator, denominator))
+    return ("mul", quotient_tree(*outside), root) if any(each.any() for each in roots) else root

@@ -139,7 +139,7 @@ class Search:
 
     @property
     def best_nmse(self) -> float:
-        """The lowest NMSE of all that is kept, in the archive or because it has no room for it."""
+        """The lowest NMSE of the archive and of the formulas that are too long for it."""
         return min(self.archive.best_nmse(), self.long.lowest)
 
     @property
@@ -313,16 +313,17 @@ class Search:
         return Population.concatenate([search.archive.population().of_width(*widths), search.long.programs])
 
     def enter(self, programs: Population) -> None:
-        """Enter whole formulas into the archive, with their constants fitted, or keep them if it has no room.
+        """Enter whole formulas into the archive, with their constants fitted.
 
-        `longer` returns the best of those that are kept.
+        In libraries with constants the best of those that it has no room for are kept, for `longer`.
         """
         is_long_enough = programs.lengths >= self.grammar.min_length
         programs = programs[np.flatnonzero(self.evaluation.may_be_kept(programs) & is_long_enough)]
         self.evaluation.enter(
             programs.of_width(self.archive.tokens.shape[1], self.archive.constants.shape[1])
         )
-        self.long = too_long(programs, self.archive, self.data, self.grammar, self.long)
+        if self.evaluation.fits_constants:
+            self.long = too_long(programs, self.archive, self.data, self.grammar, self.long)
 
     def solve_further(self) -> None:
         """Solve for the law at the solver's next stage, in a million subprograms, if there is time.
