@@ -31,7 +31,7 @@ SCRIPTS = sorted((ROOT / "examples").glob("*.py"))
 
 # What makes a script quick that is not so by itself, and a pattern of what it then prints.
 ARGUMENTS = {
-    "fit_real_data.py": ["--max-evaluations", "2000"],
+    "fit_real_data.py": ["--max-evaluations", "3000"],
     "pretrain_your_domain.py": ["--minutes", "0.05", "--laws", "1", "--out", "networks"],
 }
 PRINTED = {

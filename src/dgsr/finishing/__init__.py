@@ -200,7 +200,8 @@ def _simplest(forms: list[FittedProgram], library: Library) -> FittedProgram:
 
 
 def _program(formula: Expression) -> FreeProgram:
-    return FreeProgram(formula.tokens, formula.constants, np.zeros(len(formula.constants), dtype=bool))
+    # A copy, since the kernels would be compiled once more for constants that cannot be written to.
+    return FreeProgram(formula.tokens, formula.constants.copy(), np.zeros(len(formula.constants), dtype=bool))
 
 
 def _expression(form: FittedProgram, library: Library) -> Expression:

@@ -49,7 +49,9 @@ def fit_rationals(search: Search) -> None:
     """Enter the best quotients of two polynomials of the columns."""
     if _is_asked(search) and search.stop_reason() is None:
         programs = rational_programs(search.data, search.library, search.grammar)[: search.budget.n_left]
-        search.budget.count(programs.nmse(search.data))
+        # Their errors follow when they enter; to compute these here would compile another kernel.
+        are_finite = np.isfinite(programs.predict(search.data.columns.T)).all(axis=1)
+        search.budget.count(np.where(are_finite, 0.0, np.inf))
         search.enter(programs)
         if len(programs):
             search.record(np.array([search.best_nmse]))
