@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -113,37 +113,32 @@ def targets_of(y: np.ndarray, weights: np.ndarray, library: Library) -> Iterator
             yield Target(inverse, h / size, root, size, sign)
 
 
-def with_functions(
-    terms: Terms, columns: Mapping[Tree, np.ndarray], target: Target, library: Library
-) -> list[Terms]:
-    """Return terms with a function in the place of a column, if they explain much more than the plain ones.
+def with_functions(columns: Mapping[Tree, np.ndarray], library: Library) -> list[Terms]:
+    """Return the terms that have a function in the place of a column, for each function and column.
 
     Parameters
     ----------
-    terms : Terms
-        The plain terms of the columns.
     columns : mapping of tree to ndarray of shape (n_rows,)
-    target : Target
+        More than six are too many.
     library : Library
-
-    Returns
-    -------
-    list of Terms
-        At most two, the best ones first.
     """
-    if len(columns) > _MOST_COLUMNS:
-        return []
-    compared, found = _variance(terms, target), list[tuple[float, int, Terms]]()
-    for column, values in columns.items():
-        for name, function in _FUNCTIONS.items():
+    found = []
+    functions = {name: function for name, function in _FUNCTIONS.items() if name in library.index}
+    for column, values in columns.items() if len(columns) <= _MOST_COLUMNS else ():
+        for name, function in functions.items():
             own = function(values)
-            if name in library.index and np.isfinite(own).all() and np.ptp(own) > 0.0:
+            if np.isfinite(own).all() and np.ptp(own) > 0.0:
                 pairs = (((name, c), own) if c == column else (c, v) for c, v in columns.items())
-                others = Terms.of(dict(pairs))
-                variance = _variance(others, target)
-                if variance <= _LEFT_OVER * compared:
-                    found.append((variance, len(found), others))
-    return [others for *_, others in sorted(found)[:_BEST]]
+                found.append(Terms.of(dict(pairs)))
+    return found
+
+
+def most_explaining(others: Sequence[Terms], plain: Terms, target: Target) -> list[Terms]:
+    """Return at most two of other terms, the best ones first, if they explain much more than plain ones."""
+    most = _LEFT_OVER * _variance(plain, target)
+    variances = [_variance(terms, target) for terms in others]
+    order = np.argsort(variances, kind="stable")[:_BEST]
+    return [others[i] for i in order if variances[i] <= most]
 
 
 def _variance(terms: Terms, target: Target) -> float:

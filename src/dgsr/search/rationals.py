@@ -20,7 +20,7 @@ from dgsr.expressions.polynomials import Polynomial, polynomial_tree, quotient_t
 from dgsr.expressions.trees import Tree, map_leaves
 from dgsr.population import DataSet, Population
 from dgsr.search.rational_fits import RationalFit, eliminated
-from dgsr.search.rational_terms import Target, Terms, targets_of, with_functions
+from dgsr.search.rational_terms import Target, Terms, most_explaining, targets_of, with_functions
 from dgsr.search.terms import columns_of, population_of, term_of
 
 # Most columns, rows and terms; rows for each term; fewest rows.
@@ -38,7 +38,7 @@ _BEST_PRODUCTS = 2
 _BITS_OF_TERM, _LONGEST, _OF_EACH_KIND, _BEST = 12.0, 12, 3, 12
 # Largest share of the residual variance of smaller kinds at which terms of a kind are left out.
 _LEAST_GAIN = 0.9
-# NMSE that is nothing but rounding, and one that a law must not be mistaken for.
+# NMSE that is nothing but rounding, and the largest one of a fit that must be a law to go on.
 _ROUNDING, _NEARLY_EXACT = 1e-24, 1e-16
 # Most terms of a formula that is not exact, as a share of the rows that make up the variance, and a number of
 # terms that is allowed always.
@@ -97,13 +97,17 @@ def _candidates(sample: DataSet, usable: list[int], library: Library) -> Iterato
     """Yield the best fits of all kinds up to the first exact one, those of functions of columns last."""
     columns: dict[Tree, np.ndarray] = {f"x{column + 1}": sample.columns[column] for column in usable}
     plain, targets = Terms.of(columns), list(targets_of(sample.y, sample.weights, library))
-    for terms_of in (lambda _: [plain], lambda target: with_functions(plain, columns, target, library)):
-        for target in targets:
-            for terms in terms_of(target):
-                for candidate in _best(terms, target, sample):
-                    yield candidate
-                    if candidate.nmse <= _ROUNDING:
-                        return
+
+    def kinds_of_terms() -> Iterator[tuple[Terms, Target]]:
+        yield from ((plain, target) for target in targets)
+        others = with_functions(columns, library)
+        yield from ((terms, target) for target in targets for terms in most_explaining(others, plain, target))
+
+    for terms, target in kinds_of_terms():
+        for candidate in _best(terms, target, sample):
+            yield candidate
+            if candidate.nmse <= _ROUNDING:
+                return
 
 
 def _best(terms: Terms, target: Target, sample: DataSet) -> Iterator[_Candidate]:
