@@ -93,7 +93,7 @@ def _kinds(degrees: np.ndarray, values: np.ndarray, y: np.ndarray) -> Iterator[t
 
 
 def _independent(values: np.ndarray) -> np.ndarray:
-    """Return the numbers of the terms, (n_terms, n_rows), that are no combinations of earlier ones.
+    """Return the numbers of those terms, of (n_terms, n_rows), that are no combinations of earlier ones.
 
     The square of a column of zeros and ones is the column, and the sum of two columns may be a third.
     """

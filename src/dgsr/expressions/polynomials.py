@@ -26,7 +26,7 @@ _FEW_TERMS = 12
 
 
 def products_of(n_columns: int, degree: int) -> list[tuple[int, ...]]:
-    """Return the columns that all products up to a degree are made of, those of lower degrees first."""
+    """Return the factors of each product of columns up to a degree, by their numbers, lower degrees first."""
     degrees = range(degree + 1)
     return [of for n in degrees for of in combinations_with_replacement(range(n_columns), n)]
 

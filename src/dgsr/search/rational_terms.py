@@ -11,7 +11,7 @@ from dgsr.expressions.library import Library
 from dgsr.expressions.polynomials import exponents_of, products_of
 from dgsr.expressions.trees import Tree
 
-# Highest degree of a term, by the number of columns, and of one of more columns.
+# Highest degree of a term, by the number of columns, and the one for any other number.
 _HIGHEST_DEGREES, _USUAL_DEGREE = {1: 6, 2: 5, 3: 4, 4: 3, 5: 3}, 2
 # Smallest size of a target, as a share of the largest, by which the errors of its square are judged.
 _SMALLEST = 1e-3

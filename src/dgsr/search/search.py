@@ -414,8 +414,8 @@ class Search:
         ----------
         saved : dict
             The `state_dict` of a search whose data and settings may have been others: its programs are
-            evaluated again, those that are too long or forbidden now are left out, and a decoder of another
-            size is not taken over.
+            evaluated again, those that are forbidden now are left out, those that are too long are kept where
+            constants are fitted, and a decoder of another size is not taken over.
         """
         archive = ParetoArchive.from_state_dict(self.library, saved["archive"], saved["tolerance"])
         self.enter(archive.population())
