@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -67,6 +67,16 @@ Published figures are copied from the named source, whose runs had other rows an
 The hours below are those of one core if no run ended early; most runs do.
 
 """
+# Two pairs of methods, in each of which the network alone differs.
+_PAIRS = (("generator", "gp"), ("dgsr", "exact"))
+_WORTH = """
+## What the network is worth
+
+The methods of each of the two pairs differ by the network alone. *Only* is the number of problems that more
+seeds of that method solved than of the other one. Beside exact search and the other look-ups, which find most
+laws without a network, less is left for it to find.
+
+"""
 _HEADINGS = (
     "method",
     "found",
@@ -93,13 +103,35 @@ def page(folder: Path = ROOT / FOLDER) -> str:
     overview = [("table", "problems", "runs", "made", "hours")]
     for t in tables:
         made = sum(map(len, runs.get(t.name, {}).values()))
-        name = f"[{t.name}](#{t.name.replace('_', '-')})" if t.name in runs else t.name
+        name = _link(t) if t.name in runs else t.name
         overview.append((name, t.title, f"{t.n_runs:,}", f"{made:,}", f"{t.core_hours:,.1f}"))
     parts = [INTRODUCTION, _markdown(overview)]
     if not runs:
         parts.append("\nNo table has a file yet.\n")
+    worth = _worth(tables, runs)
+    if len(worth) > 1:
+        parts += [_WORTH, _markdown(worth)]
     parts += [_section(t, runs[t.name]) for t in tables if t.name in runs]
     return "".join(parts)
+
+
+def _worth(tables: Sequence[Table], runs: Mapping[str, Cells]) -> list[tuple[str, ...]]:
+    """Return the rows on the two pairs, their head first: one for each setting that has runs of all four."""
+    heads = [head for a, b in _PAIRS for head in (f"`{a}` %", f"`{b}` %", f"only `{a}`", f"only `{b}`", "p")]
+    rows = [("table", "problems", *heads)]
+    for table in tables:
+        for setting in table.settings if table.name in runs else ():
+            own = {m: list(runs[table.name].get((setting, m), {}).values()) for pair in _PAIRS for m in pair}
+            if not all(own.values()):
+                continue
+            found = {method: f"{by_problem.summary(method, own[method]).recovery:.1f}" for method in own}
+            row = [", ".join([_link(table), *_differing(table, setting)]), f"{len(table.problems)}"]
+            for pair in _PAIRS:
+                (compared,) = by_problem.comparisons({method: own[method] for method in pair})
+                counts = f"{compared.only_first}", f"{compared.only_second}"
+                row += [*(found[method] for method in pair), *counts, f"{compared.p:.2g}"]
+            rows.append(tuple(row))
+    return rows
 
 
 def _section(table: Table, runs: Cells) -> str:
@@ -144,9 +176,19 @@ def _provenance(table: Table, runs: Cells) -> str:
     return f"{line}; missing runs: {', '.join(texts)}."
 
 
+def _link(table: Table) -> str:
+    """Return the link to the part of the page about a table."""
+    return f"[{table.name}](#{table.name.replace('_', '-')})"
+
+
 def _cell_name(table: Table, setting: Setting, method: str) -> str:
-    values = [f"{name} {text}" for name, text in zip(_varying(table), _texts(table, setting))]
+    values = _differing(table, setting)
     return " ".join([method, *(["at", " and ".join(values)] if values else [])])
+
+
+def _differing(table: Table, setting: Setting) -> list[str]:
+    """Return what tells a setting from the others of its table, each with its name."""
+    return [f"{name} {text}" for name, text in zip(_varying(table), _texts(table, setting))]
 
 
 def _varying(table: Table) -> list[str]:

@@ -5,6 +5,11 @@ method and the entry of `dgsr.benchmarking.by_problem.Summary`, or *found* for t
 
     | Nguyen | 12 of 12<!-- table nguyen dgsr found --> | 0.31 s<!-- table nguyen dgsr seconds --> |
     | with 1% noise | 71%<!-- table srbench_noise dgsr recovery noise=0.01 --> |
+
+Two counts can be marked as those of a pair: the problems that the first method solved with more seeds than
+the second, and the other way round; a p-value may stand between them and the mark.
+
+    | laws | 12 and 6 (p = 0.24)<!-- pair drawn_laws generator gp --> |
 """
 
 from __future__ import annotations
@@ -12,13 +17,16 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from dgsr.benchmarking.by_problem import Summary, summary
+from dgsr.benchmarking.by_problem import Record, Summary, comparisons, summary
 from dgsr.benchmarking.published import Setting, table_of
 from dgsr.benchmarking.table_runs import cells, file_of
 from dgsr.benchmarking.tables import read_records
 
-_FIGURE = r"(\d[\d,]*(?:\.\d+)?(?: of \d+)?) ?(?:%|s)?"
-_MARK = re.compile(rf"(?:{_FIGURE})?<!-- table (\S+) (\S+) (\S+)((?: (?:noise|rows)=[\d.]+)*) -->")
+_SETTING = r"((?: (?:noise|rows)=[\d.]+)*) -->"
+_FIGURE = re.compile(
+    r"(?:(\d[\d,]*(?:\.\d+)?(?: of \d+)?) ?(?:%|s)?)?<!-- table (\S+) (\S+) (\S+)" + _SETTING
+)
+_PAIR = re.compile(r"(?:(\d+ and \d+)(?:\s+\(p = (\S+)\))?)?<!-- pair (\S+) (\S+) (\S+)" + _SETTING)
 
 
 def wrong_figures(text: str, folder: Path) -> list[str]:
@@ -31,21 +39,47 @@ def wrong_figures(text: str, folder: Path) -> list[str]:
         Where the files of the tables are.
     """
     found = []
-    for mark in _MARK.finditer(text):
-        figure, name, method, entry, setting = mark.groups()
-        where = f"{figure or 'no figure'}, marked as {name} {method} {entry}{setting}"
+    for mark in (*_FIGURE.finditer(text), *_PAIR.finditer(text)):
+        figure, *rest = mark.groups()
         try:
-            value = _value(folder, name, method, entry, setting)
+            complaint = (_about_figure if mark.re is _FIGURE else _about_pair)(folder, figure, *rest)
         except ValueError as error:
-            found.append(f"{where}: {error}")
-            continue
-        if figure is None or not _is_rounded(figure, value):
-            found.append(f"{where}: the file has {value}")
+            complaint = str(error)
+        if complaint:
+            marked = mark.group().partition("<!-- ")[2].removesuffix(" -->")
+            found.append(f"{figure or 'no figure'}, marked as {marked}: {complaint}")
     return found
 
 
-def _value(folder: Path, name: str, method: str, entry: str, setting: str) -> float | str:
-    """Return an entry of a table as its file has it; ValueError if there is none."""
+def _about_figure(
+    folder: Path, figure: str | None, name: str, method: str, entry: str, setting: str
+) -> str | None:
+    """Return what is wrong with a figure, or None; ValueError if the file has no such entry."""
+    result = summary(method, _runs(folder, name, method, setting))
+    value: float | str | None
+    if entry == "found":
+        value = f"{result.n_found} of {result.n_problems}"
+    elif entry in Summary._fields[1:]:
+        value = getattr(result, entry)
+    else:
+        raise ValueError(f"there is no such entry; choose found or {', '.join(Summary._fields[1:])}")
+    if value is None:
+        raise ValueError("the runs do not say")
+    return None if figure is not None and _is_rounded(figure, value) else f"the file has {value}"
+
+
+def _about_pair(
+    folder: Path, counts: str | None, p: str | None, name: str, first: str, second: str, setting: str
+) -> str | None:
+    """Return what is wrong with the counts of a pair, or None; ValueError if the file has no such runs."""
+    (pair,) = comparisons({method: _runs(folder, name, method, setting) for method in (first, second)})
+    of_file = f"{pair.only_first} and {pair.only_second}"
+    is_p = p is None or p in {f"{pair.p:.{digits}g}".replace("e-0", "e-") for digits in (1, 2)}
+    return None if counts == of_file and is_p else f"the file has {of_file}, p = {pair.p:.2g}"
+
+
+def _runs(folder: Path, name: str, method: str, setting: str) -> list[Record]:
+    """Return the runs of a method that a mark names; ValueError if the file has none."""
     table = table_of(name)
     path = file_of(table, folder)
     if not path.exists():
@@ -57,15 +91,7 @@ def _value(folder: Path, name: str, method: str, entry: str, setting: str) -> fl
     runs = cells(table, read_records(path)).get((Setting(noise, rows), method))
     if not runs:
         raise ValueError("the file has no such runs")
-    result = summary(method, runs.values())
-    if entry == "found":
-        return f"{result.n_found} of {result.n_problems}"
-    if entry not in Summary._fields[1:]:
-        raise ValueError(f"there is no such entry; choose found or {', '.join(Summary._fields[1:])}")
-    value = getattr(result, entry)
-    if value is None:
-        raise ValueError("the runs do not say")
-    return value
+    return list(runs.values())
 
 
 def _is_rounded(figure: str, value: float | str) -> bool:

@@ -251,16 +251,21 @@ def test_the_table_of_the_readme_is_what_the_files_say(docs):
     assert page.with_table(readme, ROOT / page.FOLDER) == readme
 
 
+def runs_of_nguyen_c():
+    """Records of all runs, of which the fifth seed found nothing but with `exact`."""
+    table = TABLES["nguyen_c"]
+    return [
+        {"problem": problem, "seed": seed, "method": method, "noise": 0.0, "sampled_rows": None,
+         "budget": table.budget, "max_time": table.max_time, "recovered": seed < 4 or method == "exact",
+         "evaluations": 10, "looks": 5, "seconds": 0.5, "generator": None}
+        for problem in table.problems for seed in range(table.seeds) for method in table.methods
+    ]  # fmt: skip
+
+
 def test_a_table_without_all_runs_is_not_in_the_readme(docs, tmp_path):
     table = importlib.import_module("readme_table")
     assert len(table.readme_table(tmp_path).splitlines()) == 2
-    known = TABLES["nguyen_c"]
-    runs = [
-        {"problem": problem, "seed": seed, "method": method, "noise": 0.0, "sampled_rows": None,
-         "budget": known.budget, "max_time": known.max_time, "recovered": seed < 4 or method == "exact",
-         "evaluations": 10, "looks": 5, "seconds": 0.5}
-        for problem in known.problems for seed in range(known.seeds) for method in known.methods
-    ]  # fmt: skip
+    known, runs = TABLES["nguyen_c"], runs_of_nguyen_c()
     table._TABLES = ("nguyen_c",)
     path = file_of(known, tmp_path)
     some = [run for run in runs if (run["method"], run["seed"]) != ("gp", 4)]
@@ -273,6 +278,16 @@ def test_a_table_without_all_runs_is_not_in_the_readme(docs, tmp_path):
     head = table.readme_table(tmp_path).splitlines()[0].split("|")
     assert "`exact`" in head[[cell.startswith(" 100.0") for cell in row.split("|")].index(True)]
     assert row.endswith("| 100.0 / 100.0 |")
+
+
+def test_the_page_compares_what_differs_by_the_network_alone(docs, tmp_path):
+    path = file_of(TABLES["nguyen_c"], tmp_path)
+    path.write_text("".join(json.dumps(record) + "\n" for record in runs_of_nguyen_c()))
+    row = "| [nguyen_c](#nguyen-c) | 5 | 80.0 | 80.0 | 0 | 0 | 1 | 80.0 | 100.0 | 0 | 5 | 0.062 |"
+    assert row in docs[0].page(tmp_path).splitlines()
+    some = [record for record in runs_of_nguyen_c() if record["method"] != "gp"]
+    path.write_text("".join(json.dumps(record) + "\n" for record in some))
+    assert "What the network is worth" not in docs[0].page(tmp_path)
 
 
 def test_problems_have_rows_in_short_tables_and_in_long_ones_if_no_run_found_them(docs):
@@ -336,7 +351,7 @@ def test_a_table_on_the_page_says_commit_machine_and_missing_runs(tables, folder
         ("1,000 or 87<!-- table small product evaluations -->", None),
         (
             "88<!-- table small product evaluations -->",
-            "88, marked as small product evaluations: the file has",
+            "88, marked as table small product evaluations: the file has",
         ),
         ("2 of 7<!-- table small product found -->", "the file has 1 of 7"),
         ("much<!-- table small product seconds -->", "no figure"),
@@ -345,6 +360,12 @@ def test_a_table_on_the_page_says_commit_machine_and_missing_runs(tables, folder
         ("1<!-- table nguyen dgsr found -->", "there is no nguyen.jsonl"),
         ("1<!-- table large dgsr found -->", "table='large' is unknown"),
         ("1<!-- a comment on a table -->", None),
+        ("0 and 0 (p = 1)<!-- pair small product other -->", None),
+        ("0 and 0<!-- pair small product other -->", None),
+        ("1 and 0<!-- pair small product other -->", "the file has 0 and 0, p = 1"),
+        ("0 and 0 (p = 0.5)<!-- pair small product other -->", "the file has 0 and 0, p = 1"),
+        ("one and 0<!-- pair small product other -->", "no figure, marked as pair small product other"),
+        ("0 and 1<!-- pair small product gp -->", "the file has no such runs"),
     ],
 )
 def test_a_marked_figure_is_that_of_the_file(tables, folder, cell, complaint):
