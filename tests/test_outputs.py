@@ -16,6 +16,7 @@ pytestmark = [
     pytest.mark.search,
     # Some rows of NOISY are far from the others, because it is divided by little there.
     pytest.mark.filterwarnings("ignore:The chosen formula has constants that single rows determine"),
+    pytest.mark.filterwarnings("ignore:loss=.auto. left out"),
 ]
 
 RNG = np.random.default_rng(0)

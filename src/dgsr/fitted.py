@@ -31,6 +31,7 @@ _OF_EACH_OUTPUT = (
     "expression_",
     "pareto_front_",
     "loss_",
+    "outliers_",
     "n_evaluations_",
     "n_looks_",
     "history_",
@@ -46,6 +47,7 @@ class FittedRegressor(RegressorMixin, BaseEstimator):
     expression_: Expression
     pareto_front_: ParetoFront
     loss_: str
+    outliers_: np.ndarray  # of a fit, not of a file
     n_evaluations_: int
     history_: list[dict[str, float]]
     stop_reason_: str

@@ -16,6 +16,7 @@ from dgsr.expressions.library import library_over
 from dgsr.fitted import FittedRegressor
 from dgsr.pareto import ParetoFront
 from dgsr.passes import (
+    WITHOUT_OUTLIERS,
     Beginning,
     Demands,
     Last,
@@ -23,14 +24,19 @@ from dgsr.passes import (
     Outcome,
     Parameters,
     Passes,
+    are_outliers,
     check_loss,
     fit_each,
     planned,
 )
+from dgsr.population import DataSet
 from dgsr.preprocessing import check_spread, checked, doubt_about
 from dgsr.reporting.facts import evenly_spaced_rows
 from dgsr.reporting.progress import print_result, search_shown
 from dgsr.reporting.warning import warn_caller
+
+# Most outliers that a warning names.
+_MOST_NAMED = 8
 
 if TYPE_CHECKING:
     from dgsr.generator.generator import Generator
@@ -100,8 +106,9 @@ class DGSRRegressor(Parameters, FittedRegressor):
         a formula, arrays of shape (n_rows,), and returns the loss of every row; unlike a formula it is not
         saved in files. ``"auto"`` is squared, except where the median size of the targets is a hundredth
         of the largest, or less, and none is 0: there half of the budget judges relative errors, if the data
-        have any noise, and the shorter description of formula and residuals is kept. Losses are searched for
-        as weights of the rows, and those of the front are NMSE under these weights.
+        have any noise, and the shorter description of formula and residuals is kept. Where the formulas
+        found with a third of the budget show outliers, the search goes on without these rows. Losses are
+        searched for as weights of the rows, and those of the front are NMSE under these weights.
     selection : {"mdl", "bic", "score", "accuracy", "holdout"}, default="mdl"
         Rule that chooses the candidate of the front that predicts, unless one fits exactly; see
         `dgsr.pareto.ParetoFront.select`.
@@ -182,7 +189,10 @@ class DGSRRegressor(Parameters, FittedRegressor):
         Evaluations, seconds, NMSE of the best formula on all rows (`SearchProgress.best_nmse`) and rewards at
         every call of `callback`.
     loss_ : str
-        The loss that the formulas were judged by: its name, its formula, or ``"callable"``.
+        The loss that the formulas were judged by: its name, its formula, or ``"callable"``;
+        ``"squared without outliers"`` where ``"auto"`` left rows out.
+    outliers_ : ndarray of shape (n_outliers,), int
+        Numbers of the rows that ``"auto"`` left out, from 0 on; `save` does not keep them.
     stop_reason_ : str
         ``"exact fit"`` of the rows of the search, ``"max_evaluations"``, ``"max_time"``, ``"callback"``,
         ``"interrupted"``, ``"constant target"``, or ``"error"`` after an exception of the callback or from
@@ -300,6 +310,7 @@ class DGSRRegressor(Parameters, FittedRegressor):
         self.random_state_ = begin.random_state
         searches = planned(parameters, (X, y, sample_weight), names, demands, begin, self._resolve_generator)
         self._run(searches, begin.search)
+        self._set_outliers(X, y, sample_weight)
         if self.warm_start:
             state, coordinates = searches.search.state_dict(), searches.prepared.coordinates
             state.pop("islands", None)  # a search begins with what they found together
@@ -330,6 +341,20 @@ class DGSRRegressor(Parameters, FittedRegressor):
         self.history_ = searches.history
         self.stop_reason_ = searches.stop_reason
 
+    def _set_outliers(self, X: np.ndarray, y: np.ndarray, sample_weight: np.ndarray | None) -> None:
+        """Set `outliers_`, and say which rows are left out, if any."""
+        self.outliers_ = np.zeros(0, dtype=np.int64)
+        if self.loss_ == WITHOUT_OUTLIERS:
+            data = DataSet.from_arrays(X, y, sample_weight)
+            self.outliers_ = np.flatnonzero(are_outliers(self.expression_, data))
+        if n := len(self.outliers_):
+            named = ", ".join(map(str, self.outliers_[:_MOST_NAMED])) + ", ..." * (n > _MOST_NAMED)
+            warn_caller(
+                f"loss='auto' left out {n} of {len(y)} rows (counted from 0: {named}), which lie more than "
+                "six standard deviations of the others from the formula. Look at them; loss='squared' fits "
+                "all rows."
+            )
+
     def _fit_constant(self, value: float) -> Self:
         if self.required is not None and len(self.required):
             raise ValueError(
@@ -341,6 +366,7 @@ class DGSRRegressor(Parameters, FittedRegressor):
         self.pareto_front_ = ParetoFront.of_number(value, self.n_features_in_, names, self.tolerance)
         self.expression_ = self.pareto_front_[0].expression
         self.n_evaluations_ = self.n_looks_ = 0
+        self.outliers_ = np.zeros(0, dtype=np.int64)
         self.history_ = []
         self.loss_ = "squared"
         self.stop_reason_ = "constant target"

@@ -2,13 +2,15 @@
 
 from dgsr.passes.beginning import Beginning, Last, LastFit
 from dgsr.passes.demands import Demands
-from dgsr.passes.losses import Loss, check_loss
+from dgsr.passes.losses import WITHOUT_OUTLIERS, Loss, check_loss
+from dgsr.passes.outliers import are_outliers
 from dgsr.passes.outputs import fit_each
 from dgsr.passes.parameters import Parameters
 from dgsr.passes.plan import planned
 from dgsr.passes.run import Outcome, Passes
 
 __all__ = [
+    "WITHOUT_OUTLIERS",
     "Beginning",
     "Demands",
     "Last",
@@ -17,6 +19,7 @@ __all__ = [
     "Outcome",
     "Parameters",
     "Passes",
+    "are_outliers",
     "check_loss",
     "fit_each",
     "planned",

@@ -5,7 +5,8 @@ the lowest loss is a search for the lowest weighted square, whose weights follow
 (iteratively reweighted least squares; Beaton and Tukey, 1974). Relative errors need one pass, since their
 weights do not depend on the formula, and ``"auto"`` judges squares first where it judges relative errors at
 all. The others take three. If they forgive outliers, they begin with weights that leave out what lies far
-from its neighbours, because formulas that are searched for by plain squares bend towards outliers.
+from its neighbours, because formulas that are searched for by plain squares bend towards outliers. ``"auto"``
+judges squares, too, until the formulas found so far show outliers (`dgsr.passes.outliers`).
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ from dgsr.constants.uncertainty import DEVIATIONS, HUBER
 from dgsr.passes.loss_formulas import LOSSES, check_formula, values_of
 from dgsr.population import DataSet, weighted_median
 
+#: The loss of `"auto"` where some rows are outliers, which weigh next to nothing.
+WITHOUT_OUTLIERS = "squared without outliers"
 #: A function of the targets and the values of a formula, both of shape (n_rows,), that returns the loss of
 #: every row, not negative.
 Loss = Callable[[np.ndarray, np.ndarray], np.ndarray]
@@ -36,6 +39,10 @@ _N_NEIGHBOURS, _FAR = 6, 3.0
 _MOST_ROWS = 5_000
 # The target spans decades if its median absolute value is this share of its largest one, or less.
 _SPAN = 0.01
+
+
+# Shares of the rest of the budget at which the first searches without outliers end.
+_ENDS = (0.4, 0.65)
 
 
 class Pass(NamedTuple):
@@ -56,6 +63,16 @@ def passes(loss: str | Loss, y: np.ndarray) -> list[Pass]:
         return [Pass(loss, 1.0, False)]
     first = "neighbours" if _forgives(loss, y) else "squared"
     return [Pass(first, 0.4, False), Pass(loss, 0.7, True), Pass(loss, 1.0, True)]
+
+
+def passes_without_outliers(spent: float) -> list[Pass]:
+    """Return the searches that follow where a table shows outliers, once a share of the budget is spent.
+
+    The last goes on with what describes the table best: the formulas of these searches or of those before.
+    """
+    ends = [spent + share * (1.0 - spent) for share in _ENDS]
+    first, second = (Pass(WITHOUT_OUTLIERS, end, number > 0) for number, end in enumerate(ends))
+    return [first, second, Pass("best", 1.0, True)]
 
 
 def _forgives(loss: str | Loss, y: np.ndarray) -> bool:

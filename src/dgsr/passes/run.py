@@ -17,8 +17,17 @@ from dgsr.finishing import finish, mean_formula, multiplied_out
 from dgsr.pareto import ParetoFront
 from dgsr.passes.checkpoint import Checkpoint
 from dgsr.passes.initial import Initial
-from dgsr.passes.losses import Loss, Pass, description, passes, precisions
+from dgsr.passes.losses import (
+    WITHOUT_OUTLIERS,
+    Loss,
+    Pass,
+    description,
+    passes,
+    passes_without_outliers,
+    precisions,
+)
 from dgsr.passes.outcome import Outcome
+from dgsr.passes.outliers import Watch, description_with_outliers, precision_of_usual
 from dgsr.passes.shown import Shown
 from dgsr.population import DataSet
 from dgsr.preprocessing import Prepared
@@ -26,14 +35,19 @@ from dgsr.reporting.progress import SearchCallback, SearchProgress
 from dgsr.search import Search, curves_of, one_thread
 from dgsr.search import run as run_search
 
-# Reasons to stop that leave something to the next pass.
-_SPENT = ("max_evaluations", "max_time")
+# Reasons to stop that leave something to the next pass; the last is never shown.
+_OUTLIERS = "outliers"
+_SPENT = ("max_evaluations", "max_time", _OUTLIERS)
 # NMSE below which data are taken to have no noise that matters.
 _NEARLY_EXACT = 1e-5
 
 
 class _Ended(Exception):
     """What ends a search whose callback wants no more."""
+
+
+class _Outliers(Exception):
+    """What ends a search of rows some of which are outliers."""
 
 
 class Passes:
@@ -91,6 +105,7 @@ class Passes:
         self._initial = initial
         self._checkpoint, self._ended = checkpoint, list[dict[str, Any]]()
         self.outcome: Outcome | None = None
+        self._watch = Watch(loss == "auto", prepared.coordinates)
         self.stop_reason = "error"
         self._past: list[dict[str, float]] = []
 
@@ -117,9 +132,14 @@ class Passes:
         saved = [] if self._checkpoint is None else self._checkpoint.states
         # A loss may overflow, whatever the caller has told numpy to do then.
         with one_thread(), np.errstate(all="ignore"):
-            for number, step in enumerate(passes(self._loss, self.prepared.data.y)):
-                rows = self.prepared
-                if number and not step.goes_on and self.search.best_nmse < _NEARLY_EXACT:
+            steps = passes(self._loss, self.prepared.data.y)
+            while (number := len(self._ended)) < len(steps):
+                step, rows = steps[number], self.prepared
+                if step.loss == "best":  # the last one where there may be outliers
+                    is_better_with_all = self.outcome is not None and self.outcome.loss == "squared"
+                    step = step._replace(loss="squared" if is_better_with_all else WITHOUT_OUTLIERS)
+                    state = self._ended[0] if is_better_with_all else state
+                if step.loss == "relative" and number and self.search.best_nmse < _NEARLY_EXACT:
                     # There is no noise whose size could matter, so the search of the first pass goes on.
                     step = step._replace(loss="squared", goes_on=True)
                 else:
@@ -132,12 +152,16 @@ class Passes:
                 if number < len(saved):
                     self._load(saved[number])
                 self.search.budget.end_at(step.until)
+                self._watch.begin(self.search, number == 0)
                 if number + 1 < len(saved):  # it was over when the file was written
+                    self.stop_reason = _OUTLIERS if self._watch.sees_outliers(self.search) else _SPENT[0]
                     self._finish(step, rows)
                 else:
                     self._run(step, rows, callback)
                     if self.stop_reason not in _SPENT:
                         break
+                if self.stop_reason == _OUTLIERS:
+                    steps = [step, *passes_without_outliers(self.search.budget.share)]
                 state = self.search.state_dict()
                 self._ended.append(state)
         if self.outcome is None:
@@ -228,14 +252,20 @@ class Passes:
             self._write(search)
             if callback is not None:
                 self._show(callback, search)
+            if self._watch.is_due(search) and self._watch.sees_outliers(search):
+                raise _Outliers
 
         self.stop_reason = "error"
         try:
             self.stop_reason = run_search(self.search, after_round)
+            if self.stop_reason in _SPENT and self._watch.sees_outliers(self.search):
+                self.stop_reason = _OUTLIERS
             self._write(self.search, at_once=True)
         except _Ended:
             self.stop_reason = "callback"
             self._write(self.search, at_once=True)
+        except _Outliers:
+            self.stop_reason = _OUTLIERS
         except KeyboardInterrupt:
             if self.outcome is None and not np.isfinite(self.search.best_nmse):
                 raise
@@ -246,7 +276,8 @@ class Passes:
     def _finish(self, step: Pass, rows: Prepared) -> None:
         """Finish the front of a pass and choose from it, if a program has finite values.
 
-        A pass that began afresh takes the place of the one before if it describes the data more shortly.
+        A pass that began afresh, and every pass once there are outliers, takes the place of the one before if
+        it describes the data more shortly.
         """
         if not np.isfinite(self.search.best_nmse):
             return
@@ -267,10 +298,17 @@ class Passes:
         bits = -np.inf
         if chosen.loss > self._tolerance:
             data = self.prepared.data
-            bits = chosen.description_length + description(step.loss, data, chosen.expression(data.columns.T))
-        if self.outcome is None or step.goes_on or bits < self.outcome.bits:
+            predicted = chosen.expression(data.columns.T)
+            bits = chosen.description_length + self._description(step.loss, data, predicted)
+        is_refined = step.goes_on and self._watch.formula is None
+        is_better = self.outcome is not None and (
+            bits <= self.outcome.bits if step.loss == WITHOUT_OUTLIERS else bits < self.outcome.bits
+        )
+        if self.outcome is None or is_refined or is_better:
             loss = step.loss if self._loss == "auto" else self._loss
             self.outcome = Outcome(front, chosen, loss, rows, bits)
+            if step.loss == WITHOUT_OUTLIERS:
+                self._watch.formula = chosen.expression
 
     def _finished(self, rows: Prepared) -> list[Expression]:
         """Return the formulas that the search ends with, as a person would write them."""
@@ -314,7 +352,15 @@ class Passes:
             return robust_uncertainty_of(expression, self.prepared.fitted, rows.fitted, loss, n)
         return uncertainty_of(expression, rows.fitted, n, loss == "relative")
 
+    def _description(self, loss: str | Loss, data: DataSet, predicted: np.ndarray) -> float:
+        """Return the bits of the residuals of a formula."""
+        if self._watch.formula is not None:
+            return description_with_outliers(data, predicted)
+        return description(loss, data, predicted)
+
     def _precisions(self, loss: str | Loss, data: DataSet) -> np.ndarray:
         """Return the precision of rows by the formula so far, or by the mean of y where it is undefined."""
+        if loss == WITHOUT_OUTLIERS and self._watch.formula is not None:
+            return precision_of_usual(self._watch.formula, data)
         predicted = data.y if self.outcome is None else self.outcome.chosen.expression(data.columns.T)
         return precisions(loss, data, np.where(np.isfinite(predicted), predicted, data.mean))
