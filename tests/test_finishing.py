@@ -260,6 +260,18 @@ def test_programs_without_constants_stay_or_become_shorter():
         finish(programs, np.array([1e9, 1.0]), data, library, 1e-16)
 
 
+def test_a_root_in_a_square_is_gone():
+    library = get_library("physics", 5)
+    above, below = ("mul", ("sqrt", "x1"), ("square", "x2")), ("mul", "x3", ("mul", "x4", "x5"))
+    tree = ("mul", -0.125, ("square", ("div", above, below)))
+    tokens, constants = to_program(tree, library)
+    expression = Expression(library, tokens, constants)
+    X = np.random.default_rng(0).uniform(0.5, 2.0, (50, 5))
+    data = DataSet.from_arrays(X, expression(X))
+    (found,) = finish(Population.from_expressions([expression]), np.ones(5), data, library, 1e-20)
+    assert found.text == "-0.125*x1*x2**4/(x3**2*x4**2*x5**2)"
+
+
 def finished_by_hand(text, X, library=None, noise=0.0, **options):
     """Finish the program that `text` is, on its own values and noise."""
     library = get_library("physics", X.shape[1]) if library is None else library

@@ -115,9 +115,12 @@ def _rewritten(tree: Callable[[], Tree], fits: Fits, rewrite: Callable[[Tree], T
 def forms(start: FittedProgram, fits: Fits) -> list[FittedProgram]:
     """Return the ways to write a program that fit as well, refitted; the program too if none is simpler.
 
-    Ways that are far longer than the simplest are left out: simpler numbers would not make up for it.
+    Ways that are far longer than the simplest are left out: simpler numbers would not make up for it. The
+    program is as long as it is printed: (sqrt(x1)*x2)**2 is printed as sqrt(x1)**2*x2**2, and x1*x2**2 is
+    simpler.
     """
     tree = tree_of(start.program, fits.library)
+    start = FittedProgram(written(tidy(tree), fits.library), start.nmse)
     found: dict[tuple, FittedProgram] = {}
     ways = [partial(merged, tree, fits, placement) for placement in PLACEMENTS[:-1]]
     normal = cache(partial(merge, tree, PLACEMENTS[0]))
