@@ -1,5 +1,7 @@
 """Rows that lie far from what fits all others: how they are told, and that a law is found without them."""
 
+import json
+
 import numpy as np
 import pytest
 from scipy.optimize import minimize
@@ -193,7 +195,7 @@ def test_a_fit_without_outliers_goes_on_from_its_checkpoint(tmp_path):
 
 @pytest.mark.search
 @pytest.mark.filterwarnings(f"ignore:{LEFT_OUT}")
-def test_several_outputs_have_outliers_of_their_own_and_files_say_that_there_were_some(tmp_path):
+def test_several_outputs_have_outliers_of_their_own_and_files_and_reports_say_so(tmp_path):
     import dgsr
 
     X, y = table()
@@ -203,4 +205,24 @@ def test_several_outputs_have_outliers_of_their_own_and_files_say_that_there_wer
     assert [rows.tolist() for rows in model.outliers_] == [[], [3, 30]]
     own = model.estimators_[1]
     own.save(tmp_path / "own.dgsr")
-    assert dgsr.load(tmp_path / "own.dgsr").loss_ == WITHOUT_OUTLIERS
+    loaded = dgsr.load(tmp_path / "own.dgsr")
+    assert loaded.loss_ == WITHOUT_OUTLIERS
+    for fit, said in ((own, "left out 2 outliers,"), (loaded, "left out outliers,")):
+        fit.report(tmp_path / "report.html", X, spoilt)
+        assert said in (tmp_path / "report.html").read_text(encoding="utf-8")
+
+
+@pytest.mark.search
+def test_the_command_line_names_outliers(tmp_path):
+    from typer.testing import CliRunner
+
+    from dgsr.cli import app
+
+    X, y = table()
+    y[[3, 30]] += [90.0, -70.0]
+    path = tmp_path / "table.csv"
+    np.savetxt(path, np.column_stack([X, y]), delimiter=",", header="a,b,y", comments="")
+    options = ["--target", "y", "--generator", "none", "--max-evaluations", "30000", "--random-state", "0"]
+    result = CliRunner().invoke(app, ["fit", str(path), *options, "--json", "--quiet"])
+    assert json.loads(result.stdout)["outliers"] == [3, 30]
+    assert "(counted from 0: 3, 30)" in " ".join(result.stderr.split())

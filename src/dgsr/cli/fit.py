@@ -287,6 +287,7 @@ def result_of(regressor: DGSRRegressor, target: str) -> dict[str, Any]:
         "seconds": round(regressor.history_[-1]["seconds"], 3) if regressor.history_ else 0.0,
         "random_state": regressor.random_state_,
         "loss": regressor.loss_,
+        **({"outliers": regressor.outliers_.tolist()} if hasattr(regressor, "outliers_") else {}),
         "stop_reason": str(regressor.stop_reason_),
         "version": dgsr.__version__,
     }

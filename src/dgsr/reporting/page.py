@@ -212,7 +212,16 @@ def _lead(estimator: Any, n_rows: int, target: str) -> str:
     n_candidates = len(estimator.pareto_front_)
     verb = "is" if n_candidates == 1 else "are"
     tried = counted(estimator.n_evaluations_, "equation")
-    return f"{lead} Of {tried} tried, {n_candidates} {verb} on the front."
+    return f"{lead} Of {tried} tried, {n_candidates} {verb} on the front.{_left_out(estimator)}"
+
+
+def _left_out(estimator: Any) -> str:
+    """Return what a reader should know of outliers that the fit left out."""
+    if not estimator.loss_.endswith("without outliers"):
+        return ""
+    rows = getattr(estimator, "outliers_", None)  # a file has none
+    what = "outliers" if rows is None else counted(len(rows), "outlier")
+    return f" The fit left out {what}, which R² counts where they are among the rows shown."
 
 
 def _reason(estimator: Any) -> str:
