@@ -11,13 +11,8 @@ from dgsr import DGSRRegressor, get_library
 from dgsr.expressions import Expression
 from dgsr.pareto import ParetoArchive
 from dgsr.passes.losses import WITHOUT_OUTLIERS, passes_without_outliers
-from dgsr.passes.outliers import (
-    _Mixture,
-    are_outliers,
-    description_with_outliers,
-    precision_of_usual,
-    with_outliers,
-)
+from dgsr.passes.outlier_watch import with_outliers
+from dgsr.passes.outliers import Mixture, Usual, description_with_outliers, outlying_rows
 from dgsr.population import DataSet, Population
 
 LIBRARY = get_library("physics", 2)
@@ -57,24 +52,29 @@ def test_the_mixture_is_the_most_probable_one():
         return -np.log2(density).sum()
 
     best = minimize(bits, np.log([0.5, 8.0, 9.0]), method="Nelder-Mead", options={"xatol": 1e-8})
-    mixture = _Mixture.of(residuals, data)
-    assert mixture.bits == pytest.approx(best.fun, abs=1e-3)
+    mixture = Mixture.of(residuals, data)
+    assert mixture.bits(residuals, data) == pytest.approx(best.fun, abs=1e-3)
     assert mixture.deviation == pytest.approx(np.exp(best.x[0]), rel=1e-3)
-    whole = -norm.logpdf(residuals, scale=np.sqrt(np.mean(residuals**2))).sum() / np.log(2.0)
-    assert mixture.bits_of_one == pytest.approx(whole)
-    far = np.abs(residuals) > 6.0 * mixture.deviation
-    np.testing.assert_array_equal(mixture.are_far(residuals), far)
+    odds = mixture.share * norm.pdf(residuals, scale=mixture.deviation)
+    odds /= (1.0 - mixture.share) * norm.pdf(residuals, scale=np.sqrt(mixture.wide))
+    np.testing.assert_allclose(mixture.of_narrow(residuals), odds / (1.0 + odds), atol=1e-12)
 
 
 def test_equal_rows_count_as_often_as_they_were_measured():
     rng = np.random.default_rng(3)
-    X, y, residuals = rng.normal(size=(40, 1)), rng.normal(size=40), rng.standard_t(2, 40)
+    X, y, residuals = rng.normal(size=(40, 1)), rng.normal(size=40), rng.normal(size=40)
+    residuals[:3] += [30.0, -50.0, 40.0]
     counts = rng.integers(1, 4, 40)
-    joined = _Mixture.of(residuals, DataSet.from_arrays(X, y, counts, counts))
+    joined = DataSet.from_arrays(X, y, counts, counts)
     rows = np.arange(40).repeat(counts)
-    apart = _Mixture.of(residuals[rows], DataSet.from_arrays(X[rows], y[rows]))
-    assert joined.bits == pytest.approx(apart.bits)
-    np.testing.assert_allclose(joined.of_narrow[rows], apart.of_narrow)
+    apart = DataSet.from_arrays(X[rows], y[rows])
+    found = [Mixture.of(*each) for each in ((residuals, joined), (residuals[rows], apart))]
+    np.testing.assert_allclose(found[0], found[1])
+    assert found[0].bits(residuals, joined) == pytest.approx(found[1].bits(residuals[rows], apart))
+    formula, y = Expression.from_text("2*x1", get_library("physics", 1)), 2.0 * X[:, 0] + 0.01 * y
+    y[5] += 3.0
+    assert outlying_rows(formula, X, y, counts).tolist() == [5]
+    assert outlying_rows(formula, X[rows], y[rows]).tolist() == np.flatnonzero(rows == 5).tolist()
 
 
 @pytest.mark.parametrize("noise", [0.0, 0.02])
@@ -85,10 +85,10 @@ def test_a_few_rows_far_from_a_formula_are_outliers(noise):
     formula = Expression.from_text("3*x1**2 + 2*x2", LIBRARY)
     found = with_outliers(*archive_of("x1", "3*x1**2 + 2*x2", X=X, y=y))
     assert found is not None
-    assert found.text == formula.text
+    assert found[0].text == formula.text
     data = DataSet.from_arrays(X, y)
-    np.testing.assert_array_equal(np.flatnonzero(are_outliers(formula, data)), rows)
-    precision = precision_of_usual(formula, data)
+    assert outlying_rows(formula, X, y).tolist() == rows
+    precision = Usual(formula, data).precision(data)
     assert precision[rows].max() < 1e-6
     assert np.delete(precision, rows).min() > 0.5
     clean = description_with_outliers(data, formula(X))
@@ -122,8 +122,76 @@ def test_a_pole_at_a_row_does_not_hide_it():
     at, size = float(X[7, 0]) + 1e-7, 60.0 * -1e-7
     bent = Expression.from_text(f"3*x1**2 + 2*x2 + {size!r}/(x1 - {at!r})", LIBRARY)
     assert abs(bent(X)[7] - y[7]) < 2.0
-    assert np.flatnonzero(are_outliers(bent, DataSet.from_arrays(X, y))).tolist() == [7]
+    assert outlying_rows(bent, X, y).tolist() == [7]
     assert with_outliers(*archive_of("x1", bent.text, X=X, y=y)) is not None
+
+
+def test_columns_over_decades_and_ends_of_domains_have_no_poles():
+    rng = np.random.default_rng(0)
+    X = np.column_stack([10.0 ** rng.uniform(-3, 2.5, 150), rng.uniform(1, 2, 150)])
+    law = Expression.from_text("x2*x1/(0.05 + x1)", LIBRARY)
+    y = law(X) + 0.01 * rng.normal(size=150)
+    assert outlying_rows(law, X, y).tolist() == []
+    X[0, 0], y[0] = 0.0, 0.0
+    X[3, 0] *= 1_000.0  # a typing error in a column
+    y[20] += 30.0
+    assert outlying_rows(law, X, y).tolist() in ([20], [3, 20])
+    root = Expression.from_text("2 + 3*sqrt(x1*x2)", LIBRARY)
+    X = np.column_stack([each.ravel() for each in np.meshgrid(np.linspace(0, 5, 14), np.linspace(0, 5, 14))])
+    y = root(X) + 0.01 * rng.normal(size=len(X))
+    assert outlying_rows(root, X, y).tolist() == []
+    assert with_outliers(*archive_of("x1", root.text, X=X, y=y)) is None
+
+
+def test_rows_that_took_no_part_are_no_outliers():
+    X, y = table()
+    y[7] += 60.0
+    weights = np.ones(len(y))
+    weights[11], X[11, 0], y[11] = 0.0, 1e6, -500.0
+    law = Expression.from_text("3*x1**2 + 2*x2", LIBRARY)
+    assert outlying_rows(law, X, y, weights).tolist() == [7]
+
+
+def test_an_outlier_among_equal_inputs_is_seen():
+    n_seen = 0
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        X = np.column_stack([rng.permutation(np.arange(100) % 5 + 1.0), np.zeros(100)])
+        y = 2.0 * X[:, 0] + 1.0 + 0.1 * rng.normal(size=100)
+        y[13] += 8.0
+        order = np.lexsort((y, X[:, 0]))  # as rows of a fit are
+        n_seen += with_outliers(*archive_of("1 + 2*x1", X=X[order], y=y[order])) is not None
+    assert n_seen >= 18
+
+
+def test_events_are_no_outliers_of_a_target_that_is_else_constant():
+    rng = np.random.default_rng(0)
+    X, y = rng.uniform(1.0, 2.0, (200, 2)), np.zeros(200)
+    y[rng.choice(200, 10, replace=False)] = 1.0
+    archive, data = archive_of("0*x1", "x1", X=X, y=y)
+    assert with_outliers(archive, data) is None
+    assert outlying_rows(Expression.from_text("0*x1", LIBRARY), X, y).tolist() == []
+
+
+def test_rows_held_out_are_judged_by_the_distributions_of_all_rows():
+    law = Expression.from_text("3.1*x1**2.3 + 2.2*x2 + 0.7*sin(1.3*x1)", LIBRARY)
+    few = 0
+    for seed in range(10):
+        X = np.random.default_rng(seed).uniform(0.5, 5.0, (107, 2))
+        y = law(X) + 0.1 * np.random.default_rng(seed).normal(size=107)
+        usual = Usual(law, DataSet.from_arrays(X[:100], y[:100]))
+        few += (usual.precision(DataSet.from_arrays(X[100:], y[100:]), fitted=False) < 0.5).sum()
+    assert few == 0
+
+
+def test_an_outlier_may_be_huge():
+    X, y = table()
+    y[7] = 1e130
+    law = Expression.from_text("3*x1**2 + 2*x2", LIBRARY)
+    assert outlying_rows(law, X, y).tolist() == [7]
+    data = DataSet.from_arrays(X, y)
+    assert description_with_outliers(data, law(X)) < description_with_outliers(data, 0.0 * y)
+    assert description_with_outliers(data, law(X) * 1e160) == np.inf
 
 
 def test_the_searches_without_outliers_share_what_is_left():
@@ -184,13 +252,15 @@ def test_a_fit_without_outliers_goes_on_from_its_checkpoint(tmp_path):
     X, y = table()
     y[[3, 30, 57, 88]] += [90.0, -70.0, 60.0, 120.0]
     whole = small().fit(X, y)
-    for number, share in enumerate((0.2, 0.6, 0.9)):
+    for number, share in enumerate((0.2, 0.3, 0.6, 0.9)):
         path = tmp_path / f"{number}.checkpoint"
         small(checkpoint=path, callback=lambda progress, share=share: progress.share >= share).fit(X, y)
         resumed = small(checkpoint=path).fit(X, y)
         assert resumed.loss_ == WITHOUT_OUTLIERS
         assert resumed.expression_.text == whole.expression_.text
         assert resumed.outliers_.tolist() == whole.outliers_.tolist()
+        spent = [[entry["evaluations"] for entry in fit.history_] for fit in (resumed, whole)]
+        assert spent[0] == spent[1]
 
 
 @pytest.mark.search
@@ -224,5 +294,35 @@ def test_the_command_line_names_outliers(tmp_path):
     np.savetxt(path, np.column_stack([X, y]), delimiter=",", header="a,b,y", comments="")
     options = ["--target", "y", "--generator", "none", "--max-evaluations", "30000", "--random-state", "0"]
     result = CliRunner().invoke(app, ["fit", str(path), *options, "--json", "--quiet"])
-    assert json.loads(result.stdout)["outliers"] == [3, 30]
+    assert json.loads(result.stdout)["lines_left_out"] == [5, 32]  # the first line has the names
     assert "(counted from 0: 3, 30)" in " ".join(result.stderr.split())
+    path.write_text(path.read_text().replace("a,b,y\n", "a,b,y\n1,,2\n"))  # a row with a missing cell
+    result = CliRunner().invoke(app, ["fit", str(path), *options, "--quiet", "--test-size", "0.1"])
+    assert "left out as outliers: lines 6, 33 of the table" in result.stdout
+
+
+@pytest.mark.search
+def test_a_fit_that_a_callback_breaks_has_its_outliers():
+    X, y = table()
+    y[[3, 30]] += [90.0, -70.0]
+
+    def breaks(progress):
+        if progress.share >= 0.8:
+            raise RuntimeError
+
+    model = small(callback=breaks)
+    with pytest.raises(RuntimeError):
+        model.fit(X, y)
+    assert model.outliers_.tolist() == [3, 30]
+    assert model.stop_reason_ == "error"
+
+
+@pytest.mark.search
+@pytest.mark.filterwarnings(f"ignore:{LEFT_OUT}")
+def test_rows_can_be_held_out_beside_outliers():
+    X, y = table()
+    y[[3, 30, 57]] += [90.0, -70.0, 60.0]
+    model = small(selection="holdout").fit(X, y)
+    assert model.outliers_.tolist() == [3, 30, 57]
+    clean = 3.0 * X[:, 0] ** 2 + 2.0 * X[:, 1]
+    assert np.mean((model.predict(X) - clean) ** 2) < 1e-4 * clean.var()

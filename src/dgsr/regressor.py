@@ -24,12 +24,11 @@ from dgsr.passes import (
     Outcome,
     Parameters,
     Passes,
-    are_outliers,
     check_loss,
     fit_each,
+    outlying_rows,
     planned,
 )
-from dgsr.population import DataSet
 from dgsr.preprocessing import check_spread, checked, doubt_about
 from dgsr.reporting.facts import evenly_spaced_rows
 from dgsr.reporting.progress import print_result, search_shown
@@ -37,6 +36,9 @@ from dgsr.reporting.warning import warn_caller
 
 # Most outliers that a warning names.
 _MOST_NAMED = 8
+
+# Inputs, targets and weights.
+_Rows = tuple[np.ndarray, np.ndarray, np.ndarray | None]
 
 if TYPE_CHECKING:
     from dgsr.generator.generator import Generator
@@ -309,8 +311,7 @@ class DGSRRegressor(Parameters, FittedRegressor):
         begin = Beginning.of(parameters, self.library_, last)
         self.random_state_ = begin.random_state
         searches = planned(parameters, (X, y, sample_weight), names, demands, begin, self._resolve_generator)
-        self._run(searches, begin.search)
-        self._set_outliers(X, y, sample_weight)
+        self._run(searches, begin.search, (X, y, sample_weight))
         if self.warm_start:
             state, coordinates = searches.search.state_dict(), searches.prepared.coordinates
             state.pop("islands", None)  # a search begins with what they found together
@@ -319,41 +320,36 @@ class DGSRRegressor(Parameters, FittedRegressor):
             print_result(self)
         return self
 
-    def _run(self, searches: Passes, state: dict[str, Any] | None) -> None:
+    def _run(self, searches: Passes, state: dict[str, Any] | None, data: _Rows) -> None:
         """Search, and leave a fitted estimator behind however it ends."""
         try:
             with search_shown(bool(self.verbose), self.callback) as show:
                 outcome = searches.run(state, show)
         finally:
             if searches.outcome is not None:
-                self._take(searches, searches.outcome)
+                self._take(searches, searches.outcome, data)
+        if n := len(self.outliers_):
+            named = ", ".join(map(str, self.outliers_[:_MOST_NAMED])) + ", ..." * (n > _MOST_NAMED)
+            warn_caller(
+                f"loss='auto' left out {n} of {len(data[1])} rows (counted from 0: {named}), which lie far "
+                "from what fits the others. Look at them; loss='squared' fits all rows."
+            )
         if searches.stop_reason == "interrupted":
             warn_caller("The search was interrupted; the best formulas so far are kept.")
         for caveat in searches.caveats(outcome):
             warn_caller(caveat)
 
-    def _take(self, searches: Passes, outcome: Outcome) -> None:
+    def _take(self, searches: Passes, outcome: Outcome, data: _Rows) -> None:
         """Set the attributes of the fit."""
         self.pareto_front_ = outcome.front
         self.expression_ = outcome.chosen.expression
         self.loss_ = outcome.loss if isinstance(outcome.loss, str) else "callable"
+        self.outliers_ = np.zeros(0, dtype=np.int64)
+        if self.loss_ == WITHOUT_OUTLIERS:
+            self.outliers_ = outlying_rows(outcome.chosen.expression, *data)
         self.n_evaluations_, self.n_looks_ = searches.search.n_evaluations, searches.search.budget.n_looks
         self.history_ = searches.history
         self.stop_reason_ = searches.stop_reason
-
-    def _set_outliers(self, X: np.ndarray, y: np.ndarray, sample_weight: np.ndarray | None) -> None:
-        """Set `outliers_`, and say which rows are left out, if any."""
-        self.outliers_ = np.zeros(0, dtype=np.int64)
-        if self.loss_ == WITHOUT_OUTLIERS:
-            data = DataSet.from_arrays(X, y, sample_weight)
-            self.outliers_ = np.flatnonzero(are_outliers(self.expression_, data))
-        if n := len(self.outliers_):
-            named = ", ".join(map(str, self.outliers_[:_MOST_NAMED])) + ", ..." * (n > _MOST_NAMED)
-            warn_caller(
-                f"loss='auto' left out {n} of {len(y)} rows (counted from 0: {named}), which lie more than "
-                "six standard deviations of the others from the formula. Look at them; loss='squared' fits "
-                "all rows."
-            )
 
     def _fit_constant(self, value: float) -> Self:
         if self.required is not None and len(self.required):

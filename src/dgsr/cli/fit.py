@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from dgsr.regressor import DGSRRegressor
 
 
+# Most lines of outliers that are printed.
+_MOST_LINES = 20
+
+
 def _whole_number(text: str | int) -> int:
     """Return a whole number above 0, which may be written as 1e6."""
     try:
@@ -189,6 +193,8 @@ def fit(
         _note_bad_fit(regressor)
     regressor.set_params(callback=None)
     result = result_of(regressor, target)
+    if len(regressor.outliers_) and table.lines is not None:
+        result["lines_left_out"] = table.lines[regressor.outliers_].tolist()
     if held_out is not None:
         result["test"] = score_of(regressor.predict(held_out.inputs), held_out) | {"seed": seed}
     outputs = [partial(print_json, result) if as_json else partial(print_result, regressor, result)]
@@ -287,7 +293,6 @@ def result_of(regressor: DGSRRegressor, target: str) -> dict[str, Any]:
         "seconds": round(regressor.history_[-1]["seconds"], 3) if regressor.history_ else 0.0,
         "random_state": regressor.random_state_,
         "loss": regressor.loss_,
-        **({"outliers": regressor.outliers_.tolist()} if hasattr(regressor, "outliers_") else {}),
         "stop_reason": str(regressor.stop_reason_),
         "version": dgsr.__version__,
     }
@@ -338,6 +343,12 @@ def print_result(regressor: DGSRRegressor, result: dict[str, Any]) -> None:
         print_line(f"constants, with standard errors: {result['constants']}")
     for form in result["common_forms"]:
         print_line(f"in {form['column']} it has a form known as: {form['name']}")
+    if lines := result.get("lines_left_out"):
+        more = f" and {len(lines) - _MOST_LINES:,} more" if len(lines) > _MOST_LINES else ""
+        named = ", ".join(map(str, lines[:_MOST_LINES]))
+        print_line(
+            f"left out as outliers: {'line' if len(lines) == 1 else 'lines'} {named}{more} of the table"
+        )
     if "test" in result:
         print_line(_test_line(result["test"]))
     seed = "" if result["random_state"] is None else f", random state {result['random_state']}"

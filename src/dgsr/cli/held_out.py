@@ -50,8 +50,8 @@ def split(table: Table, share: float, seed: int) -> tuple[Table, Table]:
 
 
 def _rows(table: Table, chosen: np.ndarray) -> Table:
-    weights = None if table.weights is None else table.weights[chosen]
-    return table._replace(X=table.X[chosen], y=table.y[chosen], weights=weights)
+    weights, lines = (None if each is None else each[chosen] for each in (table.weights, table.lines))
+    return table._replace(X=table.X[chosen], y=table.y[chosen], weights=weights, lines=lines)
 
 
 def score_of(predicted: np.ndarray, rows: Table) -> dict[str, Any]:

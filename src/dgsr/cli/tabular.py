@@ -49,6 +49,7 @@ class Table(NamedTuple):
     target: str
     notes: tuple[str, ...] = ()  # what was left out or read in an unusual way, a sentence each
     weights: np.ndarray | None = None  # (n_samples,) int64 if all have digits alone, otherwise float64
+    lines: np.ndarray | None = None  # (n_samples,): the lines of the file that the rows stand in
 
     @property
     def inputs(self) -> pandas.DataFrame:
@@ -118,6 +119,7 @@ def read_table(
         target,
         tuple(cells.notes),
         None if weights is None else values[:, n + 1].astype(np.int64 if are_counts else np.float64),
+        rows.index.to_numpy(),
     )
 
 

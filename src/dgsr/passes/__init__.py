@@ -3,7 +3,7 @@
 from dgsr.passes.beginning import Beginning, Last, LastFit
 from dgsr.passes.demands import Demands
 from dgsr.passes.losses import WITHOUT_OUTLIERS, Loss, check_loss
-from dgsr.passes.outliers import are_outliers
+from dgsr.passes.outliers import outlying_rows
 from dgsr.passes.outputs import fit_each
 from dgsr.passes.parameters import Parameters
 from dgsr.passes.plan import planned
@@ -19,8 +19,8 @@ __all__ = [
     "Outcome",
     "Parameters",
     "Passes",
-    "are_outliers",
     "check_loss",
     "fit_each",
+    "outlying_rows",
     "planned",
 ]

@@ -26,12 +26,12 @@ from dgsr.version import __version__
 
 _KIND = "dgsr.checkpoint"
 # Number of the format, raised when the state of a search changes.
-_FORMAT = 7
+_FORMAT = 8
 # Seconds between two writes, at the least.
 _SECONDS = 3.0
 # Bytes of a file and characters of its header, which no fit reaches.
 _MAX_BYTES, _MAX_HEADER = 1 << 30, 1 << 27
-# Searches of a fit, of which there are three at the most.
+# Searches of a fit, of which there are four at the most.
 _MOST_SEARCHES = 10
 # Parameters that a fit may change and go on.
 _MAY_CHANGE = ("max_evaluations", "max_time", "warm_start", "checkpoint", "verbose", "callback")

@@ -27,7 +27,8 @@ from dgsr.passes.losses import (
     precisions,
 )
 from dgsr.passes.outcome import Outcome
-from dgsr.passes.outliers import Watch, description_with_outliers, precision_of_usual
+from dgsr.passes.outlier_watch import Watch
+from dgsr.passes.outliers import description_with_outliers
 from dgsr.passes.shown import Shown
 from dgsr.population import DataSet
 from dgsr.preprocessing import Prepared
@@ -105,7 +106,7 @@ class Passes:
         self._initial = initial
         self._checkpoint, self._ended = checkpoint, list[dict[str, Any]]()
         self.outcome: Outcome | None = None
-        self._watch = Watch(loss == "auto", prepared.coordinates)
+        self._watch = Watch(loss == "auto", prepared)
         self.stop_reason = "error"
         self._past: list[dict[str, float]] = []
 
@@ -134,7 +135,7 @@ class Passes:
         with one_thread(), np.errstate(all="ignore"):
             steps = passes(self._loss, self.prepared.data.y)
             while (number := len(self._ended)) < len(steps):
-                step, rows = steps[number], self.prepared
+                step, rows, self.stop_reason = steps[number], self.prepared, "error"
                 if step.loss == "best":  # the last one where there may be outliers
                     is_better_with_all = self.outcome is not None and self.outcome.loss == "squared"
                     step = step._replace(loss="squared" if is_better_with_all else WITHOUT_OUTLIERS)
@@ -149,12 +150,19 @@ class Passes:
                     if number >= len(saved):
                         is_first = number == 0
                         self._give(state if step.goes_on or is_first else None, is_first or not step.goes_on)
+                        if (
+                            step.loss == WITHOUT_OUTLIERS
+                            and not step.goes_on
+                            and self._watch.program is not None
+                        ):
+                            self.search.enter(self._watch.program)
                 if number < len(saved):
                     self._load(saved[number])
                 self.search.budget.end_at(step.until)
                 self._watch.begin(self.search, number == 0)
                 if number + 1 < len(saved):  # it was over when the file was written
-                    self.stop_reason = _OUTLIERS if self._watch.sees_outliers(self.search) else _SPENT[0]
+                    has_outliers = self._watch.sees_outliers(self.search, is_over=True)
+                    self.stop_reason = _OUTLIERS if has_outliers else _SPENT[0]
                     self._finish(step, rows)
                 else:
                     self._run(step, rows, callback)
@@ -249,11 +257,12 @@ class Passes:
         """Run one pass; Ctrl-C ends it with the best so far, but passes through if there is none."""
 
         def after_round(search: Search) -> None:
+            # First, so that a fit that ends here and is resumed has looked as often.
+            if self._watch.is_due(search) and self._watch.sees_outliers(search):
+                raise _Outliers
             self._write(search)
             if callback is not None:
                 self._show(callback, search)
-            if self._watch.is_due(search) and self._watch.sees_outliers(search):
-                raise _Outliers
 
         self.stop_reason = "error"
         try:
@@ -271,7 +280,8 @@ class Passes:
                 raise
             self.stop_reason = "interrupted"
         finally:
-            self._finish(step, rows)
+            with self.search.budget.stopped_clock():
+                self._finish(step, rows)
 
     def _finish(self, step: Pass, rows: Prepared) -> None:
         """Finish the front of a pass and choose from it, if a program has finite values.
@@ -300,7 +310,7 @@ class Passes:
             data = self.prepared.data
             predicted = chosen.expression(data.columns.T)
             bits = chosen.description_length + self._description(step.loss, data, predicted)
-        is_refined = step.goes_on and self._watch.formula is None
+        is_refined = step.goes_on and self._watch.usual is None
         is_better = self.outcome is not None and (
             bits <= self.outcome.bits if step.loss == WITHOUT_OUTLIERS else bits < self.outcome.bits
         )
@@ -308,7 +318,7 @@ class Passes:
             loss = step.loss if self._loss == "auto" else self._loss
             self.outcome = Outcome(front, chosen, loss, rows, bits)
             if step.loss == WITHOUT_OUTLIERS:
-                self._watch.formula = chosen.expression
+                self._watch.take(chosen.expression)
 
     def _finished(self, rows: Prepared) -> list[Expression]:
         """Return the formulas that the search ends with, as a person would write them."""
@@ -354,13 +364,13 @@ class Passes:
 
     def _description(self, loss: str | Loss, data: DataSet, predicted: np.ndarray) -> float:
         """Return the bits of the residuals of a formula."""
-        if self._watch.formula is not None:
+        if self._watch.usual is not None:
             return description_with_outliers(data, predicted)
         return description(loss, data, predicted)
 
     def _precisions(self, loss: str | Loss, data: DataSet) -> np.ndarray:
         """Return the precision of rows by the formula so far, or by the mean of y where it is undefined."""
-        if loss == WITHOUT_OUTLIERS and self._watch.formula is not None:
-            return precision_of_usual(self._watch.formula, data)
+        if loss == WITHOUT_OUTLIERS and self._watch.usual is not None:
+            return self._watch.usual.precision(data, fitted=data is not self.prepared.held_out)
         predicted = data.y if self.outcome is None else self.outcome.chosen.expression(data.columns.T)
         return precisions(loss, data, np.where(np.isfinite(predicted), predicted, data.mean))
