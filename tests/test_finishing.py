@@ -272,6 +272,15 @@ def test_a_root_in_a_square_is_gone():
     assert found.text == "-0.125*x1*x2**4/(x3**2*x4**2*x5**2)"
 
 
+def test_a_library_without_subtraction_writes_what_it_can():
+    library = Library("few", ("add", "mul", "div", "sin"), has_constants=True, n_variables=1)
+    expression = Expression.from_text("x1 + 3.7*(x1/sin(x1) + -0.72)", library)
+    X = np.random.default_rng(0).uniform(0.5, 2.0, (50, 1))
+    data = DataSet.from_arrays(X, expression(X))
+    (found,) = finish(Population.from_expressions([expression]), np.ones(1), data, library, 1e-20)
+    np.testing.assert_allclose(found(X), expression(X), rtol=1e-9)
+
+
 def finished_by_hand(text, X, library=None, noise=0.0, **options):
     """Finish the program that `text` is, on its own values and noise."""
     library = get_library("physics", X.shape[1]) if library is None else library

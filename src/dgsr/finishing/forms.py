@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Callable
 from functools import cache, partial
@@ -120,7 +121,8 @@ def forms(start: FittedProgram, fits: Fits) -> list[FittedProgram]:
     simpler.
     """
     tree = tree_of(start.program, fits.library)
-    start = FittedProgram(written(tidy(tree), fits.library), start.nmse)
+    with contextlib.suppress(ValueError):  # a library without subtraction cannot write all that is printed
+        start = FittedProgram(written(tidy(tree), fits.library), start.nmse)
     found: dict[tuple, FittedProgram] = {}
     ways = [partial(merged, tree, fits, placement) for placement in PLACEMENTS[:-1]]
     normal = cache(partial(merge, tree, PLACEMENTS[0]))
