@@ -64,8 +64,10 @@ def run(*arguments: str):
     ids=["commas", "semicolons", "tabs-and-byte-order-mark", "spaces-and-empty-lines"],
 )
 def test_read_table_splits_inputs_from_the_target(write, content):
-    X, y, names, target, notes, weights = read_table(write(content), "y")
+    X, y, names, target, notes, weights, lines = read_table(write(content), "y")
     assert (notes, weights) == ((), None)
+    written = content.removeprefix("\ufeff").splitlines()
+    assert all(set("123456") & set(written[line - 1]) for line in lines)
     np.testing.assert_array_equal(X, [[1, 3], [4, 6]])
     np.testing.assert_array_equal(y, [2, 5])
     assert (names, target) == (("a", "b"), "y")
@@ -257,6 +259,7 @@ class FakeRegressor:
     texts = ("x1", "x1*x2")
     stop_reason_ = "exact fit"
     loss_ = "squared"
+    outliers_ = np.zeros(0, dtype=np.int64)
     n_evaluations_ = 2000
     random_state_ = 7
     history_ = ({"seconds": 0.5},)

@@ -19,6 +19,7 @@ TYPES = {
     "expression_": Expression,
     "pareto_front_": ParetoFront,
     "loss_": str,
+    "outliers_": np.ndarray,
     "n_evaluations_": int,
     "history_": list,
     "stop_reason_": str,
