@@ -119,14 +119,18 @@ def with_outliers(archive: ParetoArchive, data: DataSet) -> Population | None:
     shortest = min(
         places[i] + 0.5 * n * np.log2(2.0 * np.pi * np.e * max(squares[i], least)) for i in squares
     )
-    best = min(with_some, key=with_some.__getitem__)
-    (residuals, are_own), mixture = left_out[best], found[best]
-    is_far = (mixture.of_narrow(residuals) < 0.5) & (np.abs(residuals) > _OUTLYING * mixture.deviation)
-    if with_some[best] > shortest - _LEAST_GAIN or not 0.0 < np.mean(is_far) <= MOST:
-        return None
-    columns = [*data.columns] if are_own[is_far].any() else [*data.columns, values[best]]
-    is_of_law = _stand_together(is_far, columns) or _have_company(is_far, residuals / mixture.deviation, data)
-    return None if is_of_law or np.ptp(data.y[~is_far]) == 0.0 else programs[best : best + 1]
+    for i in sorted(with_some, key=with_some.__getitem__):
+        if with_some[i] > shortest - _LEAST_GAIN:
+            return None
+        residuals, are_own = left_out[i]
+        sizes = residuals / found[i].deviation
+        is_far = (found[i].of_narrow(residuals) < 0.5) & (np.abs(sizes) > _OUTLYING)
+        if not 0.0 < np.mean(is_far) <= MOST or np.ptp(data.y[~is_far]) == 0.0:
+            continue
+        columns = [*data.columns] if are_own[is_far].any() else [*data.columns, values[i]]
+        if not _stand_together(is_far, columns) and not _have_company(is_far, sizes, data):
+            return programs[i : i + 1]
+    return None
 
 
 def _stand_together(is_far: np.ndarray, columns: Sequence[np.ndarray]) -> bool:
@@ -140,7 +144,7 @@ def _stand_together(is_far: np.ndarray, columns: Sequence[np.ndarray]) -> bool:
 
 
 def _have_company(is_far: np.ndarray, residuals: np.ndarray, data: DataSet) -> bool:
-    """Return whether the rows nearest to some rows are off in the same direction more often than by chance.
+    """Return whether the other rows nearest to some rows are off in the same direction, more than by chance.
 
     Parameters
     ----------
@@ -153,6 +157,6 @@ def _have_company(is_far: np.ndarray, residuals: np.ndarray, data: DataSet) -> b
     order = np.random.default_rng(0).permutation(len(residuals))
     ranks = np.argsort(np.argsort(data.columns[:, order], axis=1, kind="stable"), axis=1, kind="stable").T
     is_far, residuals = is_far[order], residuals[order]
-    _, nearest = cKDTree(ranks).query(ranks[is_far], k=_NEAREST + 1)
-    are_off = np.sign(residuals[is_far])[:, None] * residuals[nearest[:, 1:]] > _OFF
+    _, nearest = cKDTree(ranks[~is_far]).query(ranks[is_far], k=_NEAREST)
+    are_off = np.sign(residuals[is_far])[:, None] * residuals[~is_far][nearest] > _OFF
     return bool(binom.sf(are_off.sum() - 1, are_off.size, norm.sf(_OFF)) < _COMPANY)
