@@ -151,6 +151,21 @@ def precisions(loss: str | Loss, data: DataSet, predicted: np.ndarray) -> np.nda
     return np.maximum(found / found.max(), _LEAST)
 
 
+def ranks_of(columns: np.ndarray) -> np.ndarray:
+    """Return the ranks of values in their columns, by which no column outweighs another: (n_rows, n_columns).
+
+    Equal values are ranked at random, since the rows of equal inputs are in the order of their targets.
+
+    Parameters
+    ----------
+    columns : ndarray of shape (n_columns, n_rows)
+    """
+    order = np.random.default_rng(0).permutation(columns.shape[1])
+    ranks = np.empty(columns.T.shape)
+    ranks[order] = np.argsort(np.argsort(columns.T[order], axis=0, kind="stable"), axis=0)
+    return ranks
+
+
 def near_neighbours(data: DataSet) -> np.ndarray:
     """Return low weights for rows whose target is far from the median of their neighbours' targets.
 
@@ -159,10 +174,7 @@ def near_neighbours(data: DataSet) -> np.ndarray:
     y = data.y
     if len(y) > _MOST_ROWS:
         return np.ones(len(y))
-    # Ranks, so that no column outweighs another; those of equal inputs say nothing of the target.
-    order = np.random.default_rng(0).permutation(len(y))
-    ranks = np.empty(data.columns.T.shape)
-    ranks[order] = np.argsort(np.argsort(data.columns.T[order], axis=0, kind="stable"), axis=0)
+    ranks = ranks_of(data.columns)
     n = min(_N_NEIGHBOURS, len(y) - 1)
     _, nearest = cKDTree(ranks).query(ranks, k=n + 1)
     sizes = np.abs(y - np.median(y[nearest[:, 1:]], axis=1))

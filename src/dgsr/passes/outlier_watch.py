@@ -16,7 +16,8 @@ from scipy.stats import binom, norm, rankdata
 
 from dgsr.expressions.expression import Expression
 from dgsr.pareto import ParetoArchive
-from dgsr.passes.outliers import LARGEST, MOST, Mixture, Usual, least_variance, left_out_of_fit
+from dgsr.passes.losses import ranks_of
+from dgsr.passes.outliers import LARGEST, MOST, Mixture, Usual, left_out_of_fit
 from dgsr.population import DataSet, Population
 from dgsr.preprocessing import Prepared
 from dgsr.search import Search
@@ -113,12 +114,8 @@ def with_outliers(archive: ParetoArchive, data: DataSet) -> Population | None:
         return None
     found = {i: Mixture.of(residuals, data) for i, (residuals, _) in left_out.items()}
     with_some = {i: places[i] + found[i].bits(residuals, data) for i, (residuals, _) in left_out.items()}
-    least, n = least_variance(data), data.n_effective
-    squares = {i: np.average(residuals**2, weights=data.weights) for i, (residuals, _) in left_out.items()}
-    # The bits of a single normal distribution.
-    shortest = min(
-        places[i] + 0.5 * n * np.log2(2.0 * np.pi * np.e * max(squares[i], least)) for i in squares
-    )
+    without = (places[i] + Mixture.single(r, data).bits(r, data) for i, (r, _) in left_out.items())
+    shortest = min(without)
     for i in sorted(with_some, key=with_some.__getitem__):
         if with_some[i] > shortest - _LEAST_GAIN:
             return None
@@ -153,10 +150,7 @@ def _have_company(is_far: np.ndarray, residuals: np.ndarray, data: DataSet) -> b
         In standard deviations of the rows that are not far off.
     data : DataSet
     """
-    # In random order, since the rows of equal inputs are in the order of their targets.
-    order = np.random.default_rng(0).permutation(len(residuals))
-    ranks = np.argsort(np.argsort(data.columns[:, order], axis=1, kind="stable"), axis=1, kind="stable").T
-    is_far, residuals = is_far[order], residuals[order]
+    ranks = ranks_of(data.columns)
     _, nearest = cKDTree(ranks[~is_far]).query(ranks[is_far], k=_NEAREST)
     are_off = np.sign(residuals[is_far])[:, None] * residuals[~is_far][nearest] > _OFF
     return bool(binom.sf(are_off.sum() - 1, are_off.size, norm.sf(_OFF)) < _COMPANY)

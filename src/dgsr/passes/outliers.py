@@ -55,14 +55,19 @@ class Mixture(NamedTuple):
     wide: float
 
     @classmethod
+    def single(cls, residuals: np.ndarray, data: DataSet) -> Mixture:
+        """Return a single distribution of residuals of shape (n_rows,)."""
+        variance = max(float(np.average(residuals**2, weights=data.weights)), _least_variance(data))
+        return cls(1.0, variance, variance)
+
+    @classmethod
     def of(cls, residuals: np.ndarray, data: DataSet) -> Mixture:
         """Fit the distributions to residuals of shape (n_rows,), by expectation and maximisation."""
         shares, squares = data.weights / data.weights.sum(), residuals**2
-        least = least_variance(data)
+        least = _least_variance(data)
         middle = max(DEVIATIONS * weighted_median(np.abs(residuals), data.weights), np.sqrt(least))
         of_narrow = (squares <= (_FAR * middle) ** 2).astype(np.float64)
-        one = max(float(shares @ squares), least)
-        found = cls(1.0, one, one)
+        found = cls.single(residuals, data)
         for _ in range(_STEPS):
             share = float(shares @ of_narrow)
             if not 0.0 < share < 1.0:
@@ -104,7 +109,7 @@ def _bits(logarithms: np.ndarray, data: DataSet) -> float:
     return -data.n_effective * float(np.average(logarithms, weights=data.weights)) / float(np.log(2.0))
 
 
-def least_variance(data: DataSet) -> float:
+def _least_variance(data: DataSet) -> float:
     """Return the variance of residuals that are rounding, by a spread of the target without outliers."""
     middle = weighted_median(data.y, data.weights)
     spread = DEVIATIONS * weighted_median(np.abs(data.y - middle), data.weights) or np.sqrt(data.variance)
