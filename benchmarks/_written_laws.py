@@ -9,7 +9,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -39,6 +39,18 @@ class Law(NamedTuple):
         return len(re.findall(r"\d\.\d", self.text)) + 1
 
 
+def judged(
+    regressor: Any, X: np.ndarray, y: np.ndarray, others: np.ndarray, truth: np.ndarray
+) -> tuple[float, float]:
+    """Fit a regressor, and return its seconds and the NMSE of its formula on other rows, without noise."""
+    begun = time.perf_counter()
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        regressor.fit(X, y)
+        took = time.perf_counter() - begun
+        return took, float(np.mean((regressor.predict(others) - truth) ** 2) / truth.var())
+
+
 def run(law: Law, method: str, noise: float, seconds: float) -> dict:
     """Return the record of a run."""
     rng = np.random.default_rng(7)
@@ -49,12 +61,7 @@ def run(law: Law, method: str, noise: float, seconds: float) -> dict:
     regressor = METHODS[method](
         library="physics", max_evaluations=MOST_EQUATIONS, max_length=30, random_state=0, max_time=seconds
     )
-    begun = time.perf_counter()
-    with warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore")
-        regressor.fit(X, y)
-        took = time.perf_counter() - begun
-        nmse = float(np.mean((regressor.predict(others) - truth) ** 2) / truth.var())
+    took, nmse = judged(regressor, X, y, others, truth)
     bound = max(1e-8, 3.0 * law.n_numbers / N_ROWS * noise**2)
     return {
         "law": law.name, "text": law.text, "method": method, "noise": noise, "max_time": seconds,
