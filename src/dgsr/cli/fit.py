@@ -344,11 +344,9 @@ def print_result(regressor: DGSRRegressor, result: dict[str, Any]) -> None:
     for form in result["common_forms"]:
         print_line(f"in {form['column']} it has a form known as: {form['name']}")
     if lines := result.get("lines_left_out"):
-        more = f" and {len(lines) - _MOST_LINES:,} more" if len(lines) > _MOST_LINES else ""
-        named = ", ".join(map(str, lines[:_MOST_LINES]))
-        print_line(
-            f"left out as outliers: {'line' if len(lines) == 1 else 'lines'} {named}{more} of the table"
-        )
+        from dgsr.cli.tabular import lines_text
+
+        print_line(f"left out as outliers: {lines_text(lines, _MOST_LINES)} of the table")
     if "test" in result:
         print_line(_test_line(result["test"]))
     seed = "" if result["random_state"] is None else f", random state {result['random_state']}"

@@ -97,10 +97,8 @@ def read_table(
     is_missing = rows.isna().any(axis=1)
     why = ""
     if n_missing := is_missing.sum():
-        lines = ", ".join(map(str, rows.index[is_missing][:_MOST_LINES]))
-        more = f" and {n_missing - _MOST_LINES:,} more" if n_missing > _MOST_LINES else ""
         are = _counted(n_missing, "row with a missing cell", "rows with a missing cell")
-        left_out = f"{are} left out: {'line' if n_missing == 1 else 'lines'} {lines}{more}"
+        left_out = f"{are} left out: {lines_text(rows.index[is_missing], _MOST_LINES)}"
         cells.notes.append(f"{left_out}.")
         rows, why = rows[~is_missing], f" ({left_out})"
     if len(rows) < 2:
@@ -121,6 +119,13 @@ def read_table(
         None if weights is None else values[:, n + 1].astype(np.int64 if are_counts else np.float64),
         rows.index.to_numpy(),
     )
+
+
+def lines_text(lines: Sequence[int], most: int) -> str:
+    """Return the words for some lines of a file, of which at most so many are named."""
+    named = ", ".join(map(str, lines[:most]))
+    more = f" and {len(lines) - most:,} more" if len(lines) > most else ""
+    return f"{'line' if len(lines) == 1 else 'lines'} {named}{more}"
 
 
 def read_columns(path: Path | str, columns: Sequence[str]) -> np.ndarray:
