@@ -109,8 +109,9 @@ class DGSRRegressor(Parameters, FittedRegressor):
         saved in files. ``"auto"`` is squared, except where the median size of the targets is a hundredth
         of the largest, or less, and none is 0: there half of the budget judges relative errors, if the data
         have any noise, and the shorter description of formula and residuals is kept. Where the formulas
-        found with a third of the budget show outliers, the search goes on without these rows. Losses are
-        searched for as weights of the rows, and those of the front are NMSE under these weights.
+        found so far show outliers, which it looks for from 30% of the budget on, the search goes on without
+        these rows. Losses are searched for as weights of the rows, and those of the front are NMSE under
+        these weights.
     selection : {"mdl", "bic", "score", "accuracy", "holdout"}, default="mdl"
         Rule that chooses the candidate of the front that predicts, unless one fits exactly; see
         `dgsr.pareto.ParetoFront.select`.

@@ -121,7 +121,8 @@ def forms(start: FittedProgram, fits: Fits) -> list[FittedProgram]:
     simpler.
     """
     tree = tree_of(start.program, fits.library)
-    with contextlib.suppress(ValueError):  # a library without subtraction cannot write all that is printed
+    # A library without subtraction, say, cannot write all that is printed.
+    with contextlib.suppress(ValueError, ArithmeticError):
         start = FittedProgram(written(tidy(tree), fits.library), start.nmse)
     found: dict[tuple, FittedProgram] = {}
     ways = [partial(merged, tree, fits, placement) for placement in PLACEMENTS[:-1]]

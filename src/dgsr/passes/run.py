@@ -150,12 +150,6 @@ class Passes:
                     if number >= len(saved):
                         is_first = number == 0
                         self._give(state if step.goes_on or is_first else None, is_first or not step.goes_on)
-                        if (
-                            step.loss == WITHOUT_OUTLIERS
-                            and not step.goes_on
-                            and self._watch.program is not None
-                        ):
-                            self.search.enter(self._watch.program)
                 if number < len(saved):
                     self._load(saved[number])
                 self.search.budget.end_at(step.until)
@@ -236,11 +230,16 @@ class Passes:
         self.search.budget.end_at(step.until)  # what it begins with is evaluated at once
 
     def _give(self, state: dict[str, Any] | None, with_initial: bool) -> None:
-        """Let a search begin with what another one found, if its state is given, and with given programs."""
+        """Let a search begin with what another one found, if its state is given, and with given programs.
+
+        A search without outliers begins with the formula that showed these.
+        """
         if state is not None:
             self.search.begin_with(state)
         if with_initial and self._initial is not None:
             self.search.begin_with_programs(*self._initial)
+        if with_initial and self._watch.program is not None:
+            self.search.enter(self._watch.program)
 
     def _load(self, state: dict[str, Any]) -> None:
         """Go on from a state in the checkpoint."""
@@ -264,7 +263,6 @@ class Passes:
             if callback is not None:
                 self._show(callback, search)
 
-        self.stop_reason = "error"
         try:
             self.stop_reason = run_search(self.search, after_round)
             if self.stop_reason in _SPENT and self._watch.sees_outliers(self.search):
@@ -310,10 +308,10 @@ class Passes:
             data = self.prepared.data
             predicted = chosen.expression(data.columns.T)
             bits = chosen.description_length + self._description(step.loss, data, predicted)
+        best = np.inf if self.outcome is None else self.outcome.bits
+        # The same formula of fewer rows has the better errors of its constants.
+        is_better = bits <= best if step.loss == WITHOUT_OUTLIERS else bits < best
         is_refined = step.goes_on and self._watch.usual is None
-        is_better = self.outcome is not None and (
-            bits <= self.outcome.bits if step.loss == WITHOUT_OUTLIERS else bits < self.outcome.bits
-        )
         if self.outcome is None or is_refined or is_better:
             loss = step.loss if self._loss == "auto" else self._loss
             self.outcome = Outcome(front, chosen, loss, rows, bits)

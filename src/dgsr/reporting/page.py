@@ -212,10 +212,10 @@ def _lead(estimator: Any, n_rows: int, target: str) -> str:
     n_candidates = len(estimator.pareto_front_)
     verb = "is" if n_candidates == 1 else "are"
     tried = counted(estimator.n_evaluations_, "equation")
-    return f"{lead} Of {tried} tried, {n_candidates} {verb} on the front.{_left_out(estimator)}"
+    return f"{lead} Of {tried} tried, {n_candidates} {verb} on the front.{_about_outliers(estimator)}"
 
 
-def _left_out(estimator: Any) -> str:
+def _about_outliers(estimator: Any) -> str:
     """Return what a reader should know of outliers that the fit left out."""
     if not estimator.loss_.endswith("without outliers"):
         return ""
