@@ -29,7 +29,7 @@ from dgsr.benchmarking.drawn import DrawnProblem, draw_problems
 from dgsr.benchmarking.environment import environment
 
 N_ROWS = 100
-#: The kinds of tables, and a number of their random draws; those with a wrong digit have the noise of clean ones.
+#: The kinds of tables, and a number that their random draws follow from.
 KINDS = {"clean": 5, "rows": 4, "digit": 5, "exact": 5}
 
 
