@@ -24,7 +24,7 @@ from sklearn.metrics import r2_score
 from sklearn.pipeline import make_pipeline
 
 import dgsr
-from dgsr import DGSRRegressor
+from dgsr import DGSRRegressor, find_symmetries
 from dgsr.cli.tabular import read_table
 from dgsr.expressions import Expression, get_library
 from dgsr.pareto import Candidate, ParetoFront
@@ -319,6 +319,17 @@ def test_versions_counts_and_the_reason_of_stopping_are_told(absorption, tmp_pat
         "<dt>Random state</dt><dd>0</dd>",
     ):
         assert text in page
+
+
+def test_the_page_has_the_symmetries_of_rows_that_have_a_weight(odd, tmp_path):
+    X = np.random.default_rng(1).uniform(0.5, 2.0, (60, 2))
+    y, weights = np.exp(X[:, 0] / X[:, 1]), np.ones(60)
+    y[::10], weights[::10] = 100.0 * X[::10, 0], 0.0
+    X = pd.DataFrame(X, columns=ODD_NAMES)
+    shown = Elements(Fit(odd.estimator, X, y).page(tmp_path, sample_weight=weights, target="<b>")).texts
+    (statement,) = find_symmetries(X[weights > 0], y[weights > 0], target_name="<b>")
+    assert shown["symmetries"] == statement
+    assert "symmetries" not in Elements(Fit(odd.estimator, X, y).page(tmp_path)).texts
 
 
 def test_a_constant_target_has_a_page_without_a_search(constant, tmp_path):

@@ -120,6 +120,16 @@ def caveats(estimator: Any) -> list[str]:
     return found
 
 
+def symmetries(estimator: Any, X: np.ndarray, y: np.ndarray, weights: np.ndarray, target: str) -> list[str]:
+    """Return what `dgsr.find_symmetries` says of the rows that have a weight."""
+    # Imported here since it compiles what a report of a file does not need otherwise.
+    from dgsr.search import find_symmetries
+
+    shown = weights > 0.0
+    names = getattr(estimator, "feature_names_in_", None)
+    return find_symmetries(X[shown], y[shown], names, target)
+
+
 def rule_of_choice(estimator: Any) -> str | None:
     """Return the rule that chooses the formula of a fit; None if `selection` now chooses another one."""
     front, rule = estimator.pareto_front_, estimator.selection

@@ -26,6 +26,7 @@ from dgsr.reporting.facts import (
     rule_of_choice,
     sampled_rows,
     snippet,
+    symmetries,
 )
 from dgsr.reporting.numbers import counted, number, share_explained
 
@@ -140,6 +141,7 @@ def _page(
         "front_note": _front_note(candidates),
         "rows": "\n".join(_table_row(i, shown, i == chosen) for i, shown in enumerate(candidates)),
         "sample": _sample_note(len(rows), len(y)),
+        "symmetries": _symmetries(symmetries(estimator, X, y, weights, target)),
         "history": _history(estimator),
         "snippet": html.escape(snippet(estimator, weighted=weighted)),
         "caveats": "".join(f"<li>{html.escape(caveat)}</li>" for caveat in caveats(estimator)),
@@ -265,6 +267,21 @@ def _sample_note(n_shown: int, n_rows: int) -> str:
     if n_shown == n_rows:
         return f"All {counted(n_rows, 'row')}." if n_rows > 1 else "The only row."
     return f"{n_shown:,} of {n_rows:,} rows, a random sample that is always the same; R² is of all rows."
+
+
+def _symmetries(statements: list[str]) -> str:
+    """Return the section on what the rows show without a formula, nothing if they show none."""
+    if not statements:
+        return ""
+    shown = "".join(f"<li><code>{_breakable(statement)}</code></li>" for statement in statements)
+    return (
+        '<section class="card" aria-labelledby="symmetries-heading">\n'
+        '<h2 id="symmetries-heading">Symmetries</h2>\n'
+        '<p class="hint">The rows show this without any formula, and within their error: a formula that '
+        "disagrees is a wrong one or an approximation.</p>\n"
+        f'<ul id="symmetries" class="statements">{shown}</ul>\n'
+        "</section>\n\n"
+    )
 
 
 def _history(estimator: Any) -> str:
