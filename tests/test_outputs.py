@@ -106,6 +106,8 @@ def test_an_interrupt_ends_the_search_of_one_output_and_the_next_begins():
         model = small(callback=raising(KeyboardInterrupt)).fit(X, NOISY)
     assert model.stop_reason_ == ["interrupted", "interrupted"]
     assert {warning.filename for warning in caught} == {__file__}
+    interrupted = [str(warning.message) for warning in caught if "interrupted" in str(warning.message)]
+    assert [message[-14:] for message in interrupted] == ["column 0 of y.", "column 1 of y."]
 
 
 def test_another_candidate_and_deviations_are_those_of_every_output(noisy):
@@ -185,7 +187,7 @@ def test_a_warm_start_with_another_number_of_outputs_is_refused(first, then):
 
 
 def test_a_constant_output_is_a_number_beside_the_others():
-    with pytest.warns(UserWarning, match="y is 2 in every row") as caught:
+    with pytest.warns(UserWarning, match="y is 2 in every row.*column 0 of y") as caught:
         model = small(library="koza", look_up=True, random_state=None).fit(
             X, np.column_stack([np.full(40, 2.0), LAWS])
         )

@@ -10,6 +10,7 @@ import numpy as np
 
 from dgsr.expressions.units import check_has_order
 from dgsr.passes.beginning import OTHER_DATA, Last, LastFit
+from dgsr.reporting.warning import warnings_about
 
 
 class _Fitted(Protocol):
@@ -28,7 +29,7 @@ def fit_each(
     """Fit every column of the targets by itself.
 
     All have the same random state. So what is found for a column depends on no other column, nor on its place
-    among them.
+    among them. Warnings say which column they are about.
 
     Parameters
     ----------
@@ -68,7 +69,8 @@ def fit_each(
     for i in range(n_outputs):
         own = {**_share(parameters, i, n_outputs), "random_state": random_state}
         try:
-            fitted.append(fit_one(own, np.ascontiguousarray(targets[:, i]), last[i]))
+            with warnings_about(f"column {i} of y"):
+                fitted.append(fit_one(own, np.ascontiguousarray(targets[:, i]), last[i]))
         except Exception as error:
             error.add_note(f"This happened in the fit of column {i} of y.")
             raise

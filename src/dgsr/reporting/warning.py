@@ -4,6 +4,22 @@ from __future__ import annotations
 
 import sys
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+# What the warnings are about, where a fit has several targets.
+_SUBJECT: ContextVar[str] = ContextVar("subject", default="")
+
+
+@contextmanager
+def warnings_about(subject: str) -> Iterator[None]:
+    """Let every warning end with what it is about; filters look at how a message begins."""
+    token = _SUBJECT.set(f" This is about {subject}.")
+    try:
+        yield
+    finally:
+        _SUBJECT.reset(token)
 
 
 def warn_caller(message: str) -> None:
@@ -14,4 +30,4 @@ def warn_caller(message: str) -> None:
         "sklearn",
     ):
         frame, level = frame.f_back, level + 1
-    warnings.warn(message, stacklevel=level)
+    warnings.warn(message + _SUBJECT.get(), stacklevel=level)
