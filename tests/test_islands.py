@@ -196,8 +196,10 @@ def test_islands_differ_in_their_numbers_and_shares_and_divide_the_exact_stages(
     states = [search._new_island(i) for i in range(3)]
     assert len({state["random_state"].tobytes() for state in states}) == 3
     assert [state["restarts"]["n"] for state in states] == [0, 1, 2]
-    stages = [range(state["stage"], search.solver.n_stages, state["stage_step"]) for state in states]
-    assert sorted(stage for own in stages for stage in own) == [*range(1, search.solver.n_stages)]
+    n_stages = search.solving.solver.n_stages
+    solving = [state["solving"] for state in states]
+    stages = [range(state["stage"], n_stages, state["step"]) for state in solving]
+    assert sorted(stage for own in stages for stage in own) == [*range(1, n_stages)]
 
 
 @pytest.mark.slow

@@ -100,7 +100,7 @@ def with_the_law(population):
 
 def test_a_law_that_the_generator_thinks_of_first_takes_a_glance(monkeypatch):
     search = small(y=X[:, 0] * X[:, 1])
-    search.solver = None
+    search.solving = None
     drawn = with_the_law(draw(9))
     asked = []
     monkeypatch.setattr(search, "_sample", lambda generator, n: asked.append(n) or drawn)
@@ -196,7 +196,7 @@ def test_sampling_out_of_time_draws_no_more(monkeypatch):
 
 def test_a_stage_in_the_large_bank_ends_with_the_time(monkeypatch):
     search = small(None)
-    search.solver = ExactSolver(search.library, search.data, search.grammar, size=256)
+    search.solving.solver = ExactSolver(search.library, search.data, search.grammar, size=256)
     asked = []
 
     def stop_reason():
@@ -218,7 +218,7 @@ def test_solving_leaves_half_of_the_time_for_rounds(monkeypatch):
             return draw(0)
 
     search = small(None, max_time=100.0)
-    search.solver = Endless()
+    search.solving.solver = Endless()
     clock = itertools.count()
     monkeypatch.setattr(Budget, "seconds", property(lambda budget: float(next(clock))))
     search.solve_further()

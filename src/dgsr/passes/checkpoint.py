@@ -26,7 +26,7 @@ from dgsr.version import __version__
 
 _KIND = "dgsr.checkpoint"
 # Number of the format, raised when the state of a search changes.
-_FORMAT = 8
+_FORMAT = 9
 # Seconds between two writes, at the least.
 _SECONDS = 3.0
 # Bytes of a file and characters of its header, which no fit reaches.

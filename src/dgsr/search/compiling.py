@@ -194,8 +194,8 @@ def _run_search(has_constants: bool) -> None:
         max_evaluations=200, batch_size=20, tolerance=0.0, evolution=EvolutionConfig(generations=2)
     )
     search = Search(data, library, constraints, config, _small_generator(library, constraints))
-    if not has_constants:
-        search.solver = _small_solver(library, data, search.grammar)
+    if search.solving is not None:
+        search.solving.solver = _small_solver(library, data, search.grammar)
     run(search)
     Expression(library, [library.index["x1"]])(data.columns.T)
     if has_constants:

@@ -200,8 +200,9 @@ class Islands(Search):
             state["random_state"] = new_state(int(seed))
             # The number of restarts decides on the shares of the generator among samples and mutations.
             state["restarts"]["n"] = number
-        state["stage"] += number
-        state["stage_step"] = self.n_islands
+        if state["solving"] is not None:
+            state["solving"]["stage"] += number
+            state["solving"]["step"] = self.n_islands
         judge = self._judge(number)
         if judge is not self._judges[0]:
             judge.evaluation.enter(self.archive.population())

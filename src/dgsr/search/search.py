@@ -43,6 +43,7 @@ from dgsr.search.longer import longer_formulas, too_long
 from dgsr.search.looking_up import LOOKS
 from dgsr.search.restarts import Restarts
 from dgsr.search.scored import Scored
+from dgsr.search.solving import Solving
 
 if TYPE_CHECKING:
     from dgsr.generator.generator import Generator
@@ -54,9 +55,6 @@ _N_STEPS_BEFORE, _GLANCE = len(LOOKS) + 2, 50
 _GAIN_OF_REDUCED = 0.5
 # Random programs that are drawn for each that is tried, where units tell which are consistent.
 _DRAWN_FOR_ONE = 5
-#: Seconds that must be left when a stage of the solver in the large bank begins, because it may take that
-#: long.
-SOLVING_SECONDS = 5.0
 
 
 class Search:
@@ -106,13 +104,10 @@ class Search:
         self.nmse_shown: Callable[[ParetoArchive], float] = ParetoArchive.best_nmse
         self.budget = Budget(config.max_evaluations, config.max_time) if budget is None else budget
         self.evaluation = evaluation_of(data, library, constraints, config, self.budget)
-        self.solver: ExactSolver | None = None
-        self._law: Population | None = None  # holds one program or none
+        self.solving: Solving | None = None
         if self.evaluation.is_solved:
-            self.solver = ExactSolver(library, data, self.grammar, count_looks=self.budget.count_looks)
-            self._law = self.solver.solve(0)
-        # Number of the solver's next stage, and the step to the one after it; stage 0 belongs to the glance.
-        self._stage, self._stage_step = 1, 1
+            solver = ExactSolver(library, data, self.grammar, count_looks=self.budget.count_looks)
+            self.solving = Solving(solver, self.budget)
         self._n_new = 0  # number of newcomers among the programs of this round
         self._n_prepared = 0  # number of steps before the rounds that are done
         self.curves: Curves | None = None  # fitted to the rows of the search, once that is done
@@ -292,8 +287,8 @@ class Search:
     def glance(self) -> None:
         """Evaluate the law that the solver found and a few programs of the generator, which often suffice."""
         nmse = np.zeros(0)
-        if self.solver is not None and self._law is not None:
-            nmse = self.evaluate(self._law)
+        if self.solving is not None:
+            nmse = self.evaluate(self.solving.law)
         if self.conditioned is not None and not self._should_stop():
             programs = self._sample(self.conditioned, min(_GLANCE, self.config.batch_size))
             nmse = self.evaluate(programs)
@@ -326,25 +321,17 @@ class Search:
             self.long = too_long(programs, self.archive, self.data, self.grammar, self.long)
 
     def solve_further(self) -> None:
-        """Solve for the law at the solver's next stage, in a million subprograms, if there is time.
-
-        Half of the time that is left is kept for the rounds.
-        """
-        in_time = self.seconds + SOLVING_SECONDS < self.budget.max_time
-        if self.solver is None or self._stage >= self.solver.n_stages or not in_time or self._should_stop():
-            return
-        half_time = 0.5 * (self.seconds + self.budget.max_time)
-        found = self.solver.solve(self._stage, lambda: self.seconds > half_time or self._should_stop())
-        nmse = self.evaluate(found)
-        self._stage += self._stage_step
-        if len(nmse):
-            self.record(nmse)
+        """Solve for the law at the solver's next stage, if there is time."""
+        if self.solving is not None and not self._should_stop():
+            found = self.solving.further(self._should_stop)
+            if len(found):
+                self.record(self.evaluate(found))
 
     def _repair(self, evolved: Scored) -> None:
         """Let the solver make near misses exact, and evaluate the programs that it returns."""
-        if self.solver is not None and not self._should_stop():
+        if self.solving is not None and not self._should_stop():
             near_misses = evolved.best(self.config.n_joined).programs
-            self.evaluate(self.solver.repair(near_misses, self._should_stop))
+            self.evaluate(self.solving.solver.repair(near_misses, self._should_stop))
 
     def longer(self, data: DataSet) -> Population:
         """Return longer formulas than the rounds can write; see `longer_formulas`."""
@@ -358,8 +345,7 @@ class Search:
         return {
             "random_state": self.state.copy(),
             "tolerance": self.archive.tolerance,
-            "stage": self._stage,
-            "stage_step": self._stage_step,
+            "solving": None if self.solving is None else self.solving.state_dict(),
             "prepared": self._n_prepared,
             "history": [dict(entry) for entry in self.history],
             "budget": self.budget.state_dict(),
@@ -376,10 +362,9 @@ class Search:
     def load_state_dict(self, saved: dict[str, Any]) -> None:
         """Go on where a search of the same data with the same settings was saved."""
         self.state[:] = saved["random_state"]
-        self._stage, self._stage_step = saved["stage"], saved["stage_step"]
         self._n_prepared = saved["prepared"]
-        if self.solver is not None:
-            self.solver.go_on(self._stage)
+        if self.solving is not None:
+            self.solving.load_state_dict(saved["solving"])
         self.history = [dict(entry) for entry in saved["history"]]
         self.budget.load_state_dict(saved["budget"])
         self.restarts.load_state_dict(saved["restarts"])
@@ -432,8 +417,8 @@ class Search:
             self.conditioned.load_weights(saved["refinement"]["decoder"])
         if len(programs):
             self._n_prepared = _N_STEPS_BEFORE
-            if self._law is not None:  # of data that may have been others
-                self.evaluate(self._law)
+            if self.solving is not None:  # the programs may be those of other data
+                self.evaluate(self.solving.law)
             self.record(evaluated.nmse)
 
 
