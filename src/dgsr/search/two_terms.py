@@ -14,6 +14,7 @@ Ouyang et al., Phys. Rev. Materials 2, 083802, 2018 (SISSO): pairs from large sp
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from math import isqrt
 from typing import NamedTuple
 
 import numpy as np
@@ -35,6 +36,8 @@ from dgsr.search.terms import (
 
 # Columns that terms are made of; terms whose pairs are compared, and those whose products are.
 _MOST_COLUMNS, _MOST_IN_PAIRS, _MOST_IN_PRODUCTS = 60, 1_000, 20_000
+# Pairs of functions of a column whose products and whose quotients are compared, too, as factors.
+_MOST_PAIRS_OF_FUNCTIONS = 3_000
 #: Most and fewest rows that terms are compared on.
 MOST_ROWS, FEWEST_ROWS = 200, 6
 # Terms whose partners in products are looked at, since where values repeat thousands have some.
@@ -141,7 +144,8 @@ def two_term_programs(
         return population_of(library, [])
     with np.errstate(all="ignore"):
         terms = _terms_of(sample, library, columns_of(grammar), may_be_term)
-        found = _products(terms, y, library)
+        factors = _pairs_of_functions(sample, library, columns_of(grammar), may_be_term)
+        found = _products(terms.and_also(factors), y, library)
         pairs = _Pairs(terms.best(_MOST_IN_PAIRS, y))
         for transform in TRANSFORMS:
             if transform.can_be_written(library):
@@ -171,6 +175,14 @@ class _Terms(NamedTuple):
         kept = is_usable(values, _LEAST_VARIED) & may_be_term(population[order])
         return cls([different[i] for i in order[kept]], values[kept], bits[order[kept]])
 
+    def and_also(self, others: _Terms) -> _Terms:
+        """Return these terms and others that are none of them."""
+        return _Terms(
+            [*self.tokens, *others.tokens],
+            np.concatenate([self.values, others.values]),
+            np.concatenate([self.bits, others.bits]),
+        )
+
     def best(self, n: int, y: np.ndarray) -> _Terms:
         """Return at most n of the terms: the simplest ones, and those that explain the most alone."""
         if len(self.bits) <= n:
@@ -193,6 +205,19 @@ def _terms_of(data: DataSet, library: Library, columns: list[tuple[int, ...]], m
     inner = second.best(_MOST_IN_PRODUCTS // max(per_term, 1), data.y).tokens
     third = [*functions_of(library, inner), *joined(library, inner, columns)]
     return _Terms.of([*columns, *second.tokens, *third], *usual)
+
+
+def _pairs_of_functions(
+    data: DataSet, library: Library, columns: list[tuple[int, ...]], may_be_term: Judge
+) -> _Terms:
+    """Return products and quotients of functions of one column each, such as cos(x1)/sin(x2).
+
+    They are factors alone: as terms of sums they would take the places of simpler ones.
+    """
+    n_columns = max(isqrt(_MOST_PAIRS_OF_FUNCTIONS) // max(len(functions_of(library, columns[:1])), 1), 1)
+    usual = data, library, may_be_term
+    functions = functions_of(library, _Terms.of(columns, *usual).best(n_columns, data.y).tokens)
+    return _Terms.of(joined(library, functions, functions, ("mul", "div")), *usual)
 
 
 def _units(values: np.ndarray) -> np.ndarray:
