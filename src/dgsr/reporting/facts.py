@@ -13,6 +13,7 @@ import numpy as np
 
 from dgsr.pareto import Candidate
 from dgsr.reporting.numbers import counted
+from dgsr.search import find_symmetries
 from dgsr.version import __version__
 
 #: Most rows whose values are written into a report, or that an estimator keeps for one.
@@ -122,9 +123,6 @@ def caveats(estimator: Any) -> list[str]:
 
 def symmetries(estimator: Any, X: np.ndarray, y: np.ndarray, weights: np.ndarray, target: str) -> list[str]:
     """Return what `dgsr.find_symmetries` says of the rows that have a weight."""
-    # Imported here since it compiles what a report of a file does not need otherwise.
-    from dgsr.search import find_symmetries
-
     shown = weights > 0.0
     names = getattr(estimator, "feature_names_in_", None)
     return find_symmetries(X[shown], y[shown], names, target)

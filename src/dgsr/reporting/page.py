@@ -277,8 +277,8 @@ def _symmetries(statements: list[str]) -> str:
     return (
         '<section class="card" aria-labelledby="symmetries-heading">\n'
         '<h2 id="symmetries-heading">Symmetries</h2>\n'
-        '<p class="hint">The rows show this without any formula, and within their error: a formula that '
-        "disagrees is a wrong one or an approximation.</p>\n"
+        '<p class="hint">The rows show this without any formula, within their error. Where the formula '
+        "disagrees, look closer: one of the two is an approximation.</p>\n"
         f'<ul id="symmetries" class="statements">{shown}</ul>\n'
         "</section>\n\n"
     )
