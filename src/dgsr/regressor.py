@@ -33,6 +33,7 @@ from dgsr.preprocessing import check_spread, checked, doubt_about
 from dgsr.reporting.facts import evenly_spaced_rows
 from dgsr.reporting.progress import print_result, search_shown
 from dgsr.reporting.warning import warn_caller
+from dgsr.search import find_symmetries
 
 # Most outliers that a warning names.
 _MOST_NAMED = 8
@@ -370,6 +371,10 @@ class DGSRRegressor(Parameters, FittedRegressor):
         self.random_state_ = None
         self.generator_ = "none"
         return self
+
+    def _symmetries_of(self, X: np.ndarray, y: np.ndarray, target: str) -> list[str]:
+        """Return what rows show without a formula; the report, which knows no search, asks for it."""
+        return find_symmetries(X, y, self._feature_names(), target)
 
     def _resolve_generator(self, constraints: Constraints, seed: int) -> Generator | None:
         """Return the generator for this fit, and set `generator_` to its name."""

@@ -13,7 +13,6 @@ import numpy as np
 
 from dgsr.pareto import Candidate
 from dgsr.reporting.numbers import counted
-from dgsr.search import find_symmetries
 from dgsr.version import __version__
 
 #: Most rows whose values are written into a report, or that an estimator keeps for one.
@@ -119,13 +118,6 @@ def caveats(estimator: Any) -> list[str]:
     if estimator.stop_reason_ in ("interrupted", "error"):
         found.append("The search was broken off before its budget was spent.")
     return found
-
-
-def symmetries(estimator: Any, X: np.ndarray, y: np.ndarray, weights: np.ndarray, target: str) -> list[str]:
-    """Return what `dgsr.find_symmetries` says of the rows that have a weight."""
-    shown = weights > 0.0
-    names = getattr(estimator, "feature_names_in_", None)
-    return find_symmetries(X[shown], y[shown], names, target)
 
 
 def rule_of_choice(estimator: Any) -> str | None:

@@ -26,7 +26,6 @@ from dgsr.reporting.facts import (
     rule_of_choice,
     sampled_rows,
     snippet,
-    symmetries,
 )
 from dgsr.reporting.numbers import counted, number, share_explained
 
@@ -141,7 +140,7 @@ def _page(
         "front_note": _front_note(candidates),
         "rows": "\n".join(_table_row(i, shown, i == chosen) for i, shown in enumerate(candidates)),
         "sample": _sample_note(len(rows), len(y)),
-        "symmetries": _symmetries(symmetries(estimator, X, y, weights, target)),
+        "symmetries": _symmetries(estimator._symmetries_of(X[weights > 0.0], y[weights > 0.0], target)),
         "history": _history(estimator),
         "snippet": html.escape(snippet(estimator, weighted=weighted)),
         "caveats": "".join(f"<li>{html.escape(caveat)}</li>" for caveat in caveats(estimator)),
