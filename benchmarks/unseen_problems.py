@@ -81,10 +81,27 @@ def problem_fingerprints(n_columns: int, points: np.ndarray, scaled: bool) -> tu
 
 
 def same_where_defined(ours: np.ndarray, theirs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the index pairs of rows that are equal wherever those of `theirs` are finite."""
+    """Return the index pairs of rows that are equal wherever those of `theirs` are finite.
+
+    Only rows that agree in the last of these values are compared; the first two may be 0 and 1 in every row.
+    """
     defined = np.isfinite(theirs)
-    far = ~(np.abs(ours[:, None] - theirs[None]) < DIGITS)  # also where ours is not finite
-    return np.nonzero(~(far & defined).any(axis=-1))
+    last = theirs.shape[1] - 1 - defined[:, ::-1].argmax(axis=1)
+    pairs = [(np.zeros(0, dtype=np.int64),) * 2]
+    for column in np.unique(last).tolist():
+        rows = np.flatnonzero(last == column)
+        order = np.argsort(ours[:, column])  # NaN at the end
+        values, wanted = ours[order, column], theirs[rows, column]
+        low, high = np.searchsorted(values, wanted - DIGITS), np.searchsorted(values, wanted + DIGITS)
+        n_near = high - low
+        j = np.repeat(rows, n_near)
+        within = np.arange(len(j)) - np.repeat(np.cumsum(n_near) - n_near, n_near)
+        i = order[np.repeat(low, n_near) + within]
+        is_same = ((np.abs(ours[i] - theirs[j]) < DIGITS) | ~defined[j]).all(axis=1)
+        pairs.append((i[is_same], j[is_same]))
+    i, j = map(np.concatenate, zip(*pairs))
+    order = np.lexsort((j, i))
+    return i[order], j[order]
 
 
 def differ(ours: np.ndarray, theirs: np.ndarray) -> bool:

@@ -447,3 +447,15 @@ def test_what_a_training_had_is_counted_in_any_order_of_columns_and_goes_on(benc
         assert (row["batches"], row["equations"]) == (n_batches, n_batches)
         assert row["counts"][law.name] == count
         assert sum(row["counts"].values()) == count
+
+
+def test_equations_are_compared_with_problems_where_these_are_defined(benchmark):
+    unseen, rng = benchmark("unseen_problems"), np.random.default_rng(0)
+    ours, theirs = (rng.integers(0, 3, (n, 6)).astype(float) for n in (40, 30))
+    ours[rng.random(ours.shape) < 0.1] = np.nan
+    theirs[rng.random(theirs.shape) < 0.5] = np.nan
+    theirs[:, 0] = 1.0
+    pairs = set(zip(*(numbers.tolist() for numbers in unseen.same_where_defined(ours, theirs))))
+    defined = np.isfinite(theirs)
+    assert pairs == {(i, j) for i in range(40) for j in range(30) if (ours[i] == theirs[j])[defined[j]].all()}
+    assert 0 < len(pairs) < 1200
