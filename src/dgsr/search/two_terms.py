@@ -14,7 +14,6 @@ Ouyang et al., Phys. Rev. Materials 2, 083802, 2018 (SISSO): pairs from large sp
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from math import isqrt
 from typing import NamedTuple
 
 import numpy as np
@@ -36,8 +35,8 @@ from dgsr.search.terms import (
 
 # Columns that terms are made of; terms whose pairs are compared, and those whose products are.
 _MOST_COLUMNS, _MOST_IN_PAIRS, _MOST_IN_PRODUCTS = 60, 1_000, 20_000
-# Pairs of functions of a column whose products and whose quotients are compared, too, as factors.
-_MOST_PAIRS_OF_FUNCTIONS = 3_000
+# Columns whose functions are factors in pairs, too: 4,400 products and quotients.
+_MOST_COLUMNS_IN_FACTORS = 6
 #: Most and fewest rows that terms are compared on.
 MOST_ROWS, FEWEST_ROWS = 200, 6
 # Terms whose partners in products are looked at, since where values repeat thousands have some.
@@ -176,7 +175,7 @@ class _Terms(NamedTuple):
         return cls([different[i] for i in order[kept]], values[kept], bits[order[kept]])
 
     def and_also(self, others: _Terms) -> _Terms:
-        """Return these terms and others that are none of them."""
+        """Return these terms and others, none of which is among them."""
         return _Terms(
             [*self.tokens, *others.tokens],
             np.concatenate([self.values, others.values]),
@@ -214,9 +213,9 @@ def _pairs_of_functions(
 
     They are factors alone: as terms of sums they would take the places of simpler ones.
     """
-    n_columns = max(isqrt(_MOST_PAIRS_OF_FUNCTIONS) // max(len(functions_of(library, columns[:1])), 1), 1)
     usual = data, library, may_be_term
-    functions = functions_of(library, _Terms.of(columns, *usual).best(n_columns, data.y).tokens)
+    best = _Terms.of(columns, *usual).best(_MOST_COLUMNS_IN_FACTORS, data.y)
+    functions = functions_of(library, best.tokens)
     return _Terms.of(joined(library, functions, functions, ("mul", "div")), *usual)
 
 
