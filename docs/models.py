@@ -17,7 +17,8 @@ is the share of the held-out equations whose function is among the first samples
 all equations have tables of as many columns as the generator was trained with, or of five where its training
 usually has no more. Equations are held out in every order of their columns. Some benchmark
 problems were among the equations of the training nevertheless; see
-[decontamination](benchmarks.md#decontamination). Both generators were trained on an H200 GPU. For tables of other sizes see [the network alone](benchmarks.md#the-network-alone).
+[decontamination](benchmarks.md#decontamination). Both generators were trained on an H200 GPU.
+For tables of other sizes see [the network alone](benchmarks.md#the-network-alone).
 
 A generator with a *guide* also says which token stands under which in the law. Its figures are nats of the
 parent-child pairs of the true program. These weights drive the random choices of genetic programming.
