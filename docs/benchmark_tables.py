@@ -54,6 +54,8 @@ those that no run found.
 | `generator` | network and evolution; exact search, laws of two terms and symmetries are off |
 | `gp` | evolution alone |
 | `blind` | `generator` whose encoder returns its mean over other data sets; see below |
+| `misled` | `generator` that reads another data set instead of the one that is fitted |
+| `features` | `generator` with the simple functions that fit best in place of what the network writes and of its guide |
 | `untrained` | the paper's network with random weights: it has no guide, and its decoder is refined |
 | `pqt`, `vpg`, `risk-seeking` | `generator` whose decoder is refined during the search, by that objective |
 | `pqt-alone`, `vpg-alone`, `risk-seeking-alone`, `untrained-alone` | the same without evolution |

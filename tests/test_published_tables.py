@@ -16,6 +16,7 @@ from dgsr.benchmarking.drawn_runner import UNBOUNDED
 from dgsr.benchmarking.fits import _warm
 from dgsr.benchmarking.pairs import mcnemar
 from dgsr.benchmarking.published import (
+    CONTROL_METHODS,
     PAIRED_METHODS,
     PEER_METHODS,
     TABLES,
@@ -92,7 +93,7 @@ SMALL = Table(
 def test_every_table_names_sets_and_methods_that_exist(table):
     assert set(table.methods) <= set(METHODS)
     if not table.name.startswith("ablations"):
-        others = {"peers": PEER_METHODS, "longer": PAIRED_METHODS}
+        others = {"peers": PEER_METHODS, "longer": PAIRED_METHODS, "controls": CONTROL_METHODS}
         last = "longer" if table.name == "srbench_noise" else table.name.rpartition("_")[2]
         assert table.methods == others.get(last, USUAL_METHODS)
     assert table.is_drawn or set(table.sets) <= set(list_sets())

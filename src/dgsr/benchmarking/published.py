@@ -15,6 +15,8 @@ from dgsr.problems import load_set
 USUAL_METHODS = ("dgsr", "generator", "exact", "gp", "blind")
 #: The methods of the tables that take long: two pairs, in each of which the network alone differs.
 PAIRED_METHODS = ("dgsr", "generator", "exact", "gp")
+#: The methods of the tables with all controls.
+CONTROL_METHODS = (*USUAL_METHODS, "misled", "features", "untrained")
 #: The methods of the tables that compare the package with others of the field.
 PEER_METHODS = ("dgsr", "operon", "gplearn")
 
@@ -151,7 +153,10 @@ _PEERS_NOTE = (
 _DRAWN: dict[str, Any] = {
     "max_time": 5.0, "budget": 10**9, "n_problems": 200, "draw_seed": 0xAA75311F,
 }  # fmt: skip
-_NOISY = _DRAWN | {"seeds": 1, "settings": (Setting(0.01), Setting(0.05)), "note": _DRAWN_NOISE_NOTE}
+# Of the present generators, with one seed.
+_NOW = _DRAWN | {"draw_seed": 0xAF58F7E9, "seeds": 1}
+_CONTROLS = _NOW | {"methods": CONTROL_METHODS}
+_NOISY = _NOW | {"settings": (Setting(0.01), Setting(0.05)), "note": _DRAWN_NOISE_NOTE}
 _LONGER = _NOISY | {"max_time": 15.0, "settings": (Setting(), Setting(0.01)), "methods": PAIRED_METHODS}
 _DRAWN_KOZA = _DRAWN | {"draw_seed": 0xF4D3B3A7}
 # Of the equations that the paper draws from its prior, as many as fit; ours have the same seed as above.
@@ -190,6 +195,11 @@ TABLES: dict[str, Table] = {
         Table("drawn_laws", "Laws drawn afresh", ("drawn:laws",), **_DRAWN),
         Table("laws", "Laws of textbooks, 60 in no benchmark", ("laws",), seeds=1, max_time=15.0,
               settings=(Setting(), Setting(0.01)), note=_NOISE_NOTE),
+        Table("laws_5s", "Laws of textbooks, 5 s", ("laws",), seeds=1, max_time=5.0, budget=10**9,
+              settings=(Setting(), Setting(0.01), Setting(0.05)), note=_NOISE_NOTE),
+        Table("drawn_laws_controls", "Laws drawn afresh, all controls", ("drawn:laws",), **_CONTROLS),
+        Table("drawn_physics_controls", "Equations with constants, drawn afresh, all controls",
+              ("drawn:physics",), **_CONTROLS),
         Table("drawn_laws_noise", "Laws drawn afresh, noise", ("drawn:laws",), **_NOISY),
         Table("drawn_physics_noise", "Equations with constants, drawn afresh, noise", ("drawn:physics",),
               **_NOISY),
