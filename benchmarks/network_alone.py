@@ -7,7 +7,7 @@ The equations are those of the drawn sets of `dgsr bench --table`, and others of
 constants. For each one the shipped generator of its library reads the rows to fit and writes 1,000
 programs, whose constants are fitted to these rows; the decoder is not refined. A program is the law when
 its NMSE on 1,000 fresh rows without noise is below the bound of the drawn sets
-(`dgsr.benchmarking.drawn_runner.is_found`). All samples are judged, so the figures say what is there to be
+(`dgsr.benchmarking.recovery.is_found`). All samples are judged, so the figures say what is there to be
 chosen, and not what would be. The methods are ``generator``, its controls of `dgsr.baselines.controls`, and
 ``truth``, which is the law itself with its constants fitted and with a fitted scale and offset, as the
 samples have: with noise it often misses the bound, because few rows do not tell so many numbers. The program
@@ -30,9 +30,9 @@ import torch
 from dgsr.baselines.controls import CONTROLS
 from dgsr.benchmarking import read_records, wilson_interval
 from dgsr.benchmarking.drawn import DrawnProblem, draw_problems
-from dgsr.benchmarking.drawn_runner import is_found
 from dgsr.benchmarking.published import table_of
 from dgsr.benchmarking.recording import nmse, record_all
+from dgsr.benchmarking.recovery import is_found
 from dgsr.constants.fitting import fit_constants
 from dgsr.expressions import get_library
 from dgsr.generator.checkpoints import load_generator

@@ -55,7 +55,7 @@ those that no run found.
 | `gp` | evolution alone |
 | `blind` | `generator` whose encoder returns its mean over other data sets; see below |
 | `misled` | `generator` that reads another data set instead of the one that is fitted |
-| `features` | `generator` with the simple functions that fit best in place of what the network writes and of its guide |
+| `features` | `generator` that writes the simple functions that fit best, and no sample of the network |
 | `untrained` | the paper's network with random weights: it has no guide, and its decoder is refined |
 | `pqt`, `vpg`, `risk-seeking` | `generator` whose decoder is refined during the search, by that objective |
 | `pqt-alone`, `vpg-alone`, `risk-seeking-alone`, `untrained-alone` | the same without evolution |

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from dgsr.benchmarking.by_problem import is_success
 from dgsr.benchmarking.published import Table
 from dgsr.benchmarking.table_runs import Cells
+from dgsr.benchmarking.tables import is_success
 from dgsr.problems import Problem, load_set
 
 Runs = Mapping[str, Mapping[tuple[str, int], Mapping[str, Any]]]

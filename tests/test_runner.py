@@ -15,13 +15,16 @@ import torch
 from dgsr.benchmarking import METHODS, read_records, run_set, summarise, to_markdown, wilson_interval
 from dgsr.benchmarking.environment import environment
 from dgsr.benchmarking.fits import _warm, described
+from dgsr.benchmarking.runner import has_its_values
+from dgsr.benchmarking.tables import is_success
 from dgsr.expressions import Expression, get_library
 from dgsr.expressions.constraints import Constraints
 from dgsr.generator.checkpoints import folder_of
 from dgsr.generator.config import GeneratorConfig
 from dgsr.generator.generator import Generator
 from dgsr.kernels.random import new_state
-from dgsr.problems import load_set
+from dgsr.problems import Problem, load_set
+from dgsr.problems.problem import Variable
 
 
 class Oracle:
@@ -77,6 +80,31 @@ def test_one_run_is_a_plain_json_record():
     assert (record["library"], record["rows"], record["sampled_rows"]) == ("koza", 20, None)
     assert (record["looks"], record["generator"], record["weights"]) == (7, "untrained", None)
     assert record["environment"] == environment()
+
+
+def test_a_law_whose_constant_srbench_rounds_to_zero_is_judged_by_its_values(monkeypatch):
+    class Bohr(Oracle):
+        def fit(self, X, y):
+            super().fit(X, y)
+            self.expression_ = Expression.from_text("-2.179e-18*x1^2/x2^2", get_library("physics", 2))
+            return self
+
+    monkeypatch.setitem(METHODS, "oracle", Bohr)
+    _warm.add(("oracle", "physics"))
+    (record,) = run_set("laws", ["law_bohr_energy"], ["oracle"], [0], 10, confirm=False)
+    assert (record["found"], record["recovered"]) == (True, False)
+    assert is_success(record)
+    assert summarise([record])[0]["recovery"] == 100.0
+
+
+def test_noise_in_root_mean_squares_is_judged_in_standard_deviations():
+    variables = (Variable("a", 9.0, 11.0),)
+    problem = Problem("p", "laws", "a", variables, 4_000, "uniform", "physics", n_test=7)
+    # The root mean square is 10.0 and the standard deviation 0.577: 1% of the one are 17% of the other.
+    limit = 0.02 * (0.01 * 10.0 / 0.577) ** 2
+    errors = [(0.01, 0.95 * limit), (0.01, 1.05 * limit), (0.0, 9e-9), (0.0, 1.1e-8), (0.0, None)]
+    verdicts = [has_its_values(problem, 0, noise, error) for noise, error in errors]
+    assert verdicts == [True, False, True, False, False]
 
 
 def test_a_short_fit_that_is_not_recorded_comes_before_the_first():

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 from dgsr.benchmarking.drawn_runner import UNBOUNDED
 from dgsr.benchmarking.pairs import mcnemar
-from dgsr.benchmarking.tables import wilson_interval
+from dgsr.benchmarking.tables import is_success, wilson_interval
 
 Record = Mapping[str, Any]
 
@@ -59,11 +59,6 @@ class Comparison(NamedTuple):
     only_first: int  # problems that the first method solved with more seeds than the second
     only_second: int
     p: float  # of McNemar's exact test of the two numbers
-
-
-def is_success(record: Record) -> bool:
-    """Return whether a run found the law; one that failed did not."""
-    return bool(record.get("recovered", record.get("found", False)))
 
 
 def is_accurate(record: Record) -> bool:

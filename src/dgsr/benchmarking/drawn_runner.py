@@ -11,11 +11,8 @@ from dgsr.benchmarking.drawn import DrawnProblem
 from dgsr.benchmarking.fits import described, warm_up
 from dgsr.benchmarking.methods import METHODS, check_methods
 from dgsr.benchmarking.recording import nmse, record_all
-from dgsr.benchmarking.recovery import has_the_form
+from dgsr.benchmarking.recovery import has_the_form, is_found
 
-#: An equation is found when the NMSE on clean rows is below the larger of the first number, and the second
-#: times the square of the noise level.
-EXACT, SHARE_OF_NOISE = 1e-8, 0.02
 #: Most equations of a run that a time limit ends.
 UNBOUNDED = 10**9
 # The entries of a record that identify a run.
@@ -89,11 +86,6 @@ class _Run(NamedTuple):
         )
 
 
-def is_found(error: float | None, noise: float) -> bool:
-    """Return whether a formula is the equation, by its NMSE on clean rows, which is None if not finite."""
-    return error is not None and error < max(EXACT, SHARE_OF_NOISE * noise**2)
-
-
 def run_drawn(
     problems: Sequence[DrawnProblem],
     methods: Sequence[str] = ("dgsr",),
@@ -134,10 +126,10 @@ def run_drawn(
     list of dict
         The records of all these runs, those read from `out` included: set, draw_seed, problem, method, seed,
         noise, max_time, budget, library, rows, columns, variables (that the equation has), constants, truth,
-        truth_length, found (the chosen formula, see `is_found`), on_front (any formula of the front),
-        form (the chosen formula has the form of the equation, see `dgsr.benchmarking.recovery.has_the_form`),
-        seconds, formula, complexity, train_nmse, test_nmse, what `dgsr.benchmarking.fits.described` says of
-        the fit, and its `environment`.
+        truth_length, found (the chosen formula, see `dgsr.benchmarking.recovery.is_found`), on_front (any
+        formula of the front), form (the chosen formula has the form of the equation, see
+        `dgsr.benchmarking.recovery.has_the_form`), seconds, formula, complexity, train_nmse, test_nmse, what
+        `dgsr.benchmarking.fits.described` says of the fit, and its `environment`.
 
     Raises
     ------

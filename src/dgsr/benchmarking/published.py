@@ -142,6 +142,11 @@ _DRAWN_NOISE_NOTE = (
     "The noise is in standard deviations of y. An equation is found if the NMSE of the formula on 1,000 "
     "fresh rows without noise is below 1e-8, or a fiftieth of the square of the noise if that is more."
 )
+_LAWS_NOTE = (
+    f"{_NOISE_NOTE} A law is found by the rule for drawn equations, since SRBench's rounds constants such as "
+    "Boltzmann's to 0: the NMSE of the formula on 1,000 fresh rows without noise is below 1e-8, or a "
+    "fiftieth of the square of the noise in standard deviations of y if that is more."
+)
 _PEERS_NOTE = (
     "Seconds alone limit a run, and each method has one thread. The limit is that of the search: `dgsr` "
     "finishes its formulas after it, so compare the seconds, too. The settings of the peers, and what they "
@@ -194,9 +199,9 @@ TABLES: dict[str, Table] = {
         Table("drawn_physics", "Equations with constants, drawn afresh", ("drawn:physics",), **_DRAWN),
         Table("drawn_laws", "Laws drawn afresh", ("drawn:laws",), **_DRAWN),
         Table("laws", "Laws of textbooks, 60 in no benchmark", ("laws",), seeds=1, max_time=15.0,
-              settings=(Setting(), Setting(0.01)), note=_NOISE_NOTE),
+              settings=(Setting(), Setting(0.01)), note=_LAWS_NOTE),
         Table("laws_5s", "Laws of textbooks, 5 s", ("laws",), seeds=1, max_time=5.0, budget=10**9,
-              settings=(Setting(), Setting(0.01), Setting(0.05)), note=_NOISE_NOTE),
+              settings=(Setting(), Setting(0.01), Setting(0.05)), note=_LAWS_NOTE),
         Table("drawn_laws_controls", "Laws drawn afresh, all controls", ("drawn:laws",), **_CONTROLS),
         Table("drawn_physics_controls", "Equations with constants, drawn afresh, all controls",
               ("drawn:physics",), **_CONTROLS),

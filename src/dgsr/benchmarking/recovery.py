@@ -1,4 +1,8 @@
-"""Judge whether an expression is the true formula of a problem, by values that sympy may confirm."""
+"""Judge whether an expression is the true formula of a problem.
+
+`is_recovered` compares values of 50 digits, which sympy may confirm, and rounds constants by SRBench's rule.
+`is_found` asks for the NMSE alone, of rows without noise.
+"""
 
 from __future__ import annotations
 
@@ -38,6 +42,10 @@ _FORM_NMSE, _LONGER, _MORE, _VANISHED = 1e-9, 1.3, 4, 1e-6
 _MIN_R2 = 0.5
 
 
+# What `is_found` asks for: the largest NMSE, and that in squared deviations of the noise if it is more.
+_EXACT_NMSE, _SHARE_OF_NOISE = 1e-8, 0.02
+
+
 class Recovery(NamedTuple):
     """The verdict on one expression."""
 
@@ -51,6 +59,19 @@ class Recovery(NamedTuple):
     confirmed: bool | None
     #: Largest relative difference from the truth over the points, before any constant is rounded.
     error: float
+
+
+def is_found(error: float | None, noise: float) -> bool:
+    """Return whether a formula is the law, by its NMSE on rows without noise.
+
+    Parameters
+    ----------
+    error : float, optional
+        The NMSE on many rows that nothing was fitted to; None if it is not finite.
+    noise : float
+        Standard deviation of the noise on the rows that were fitted, in standard deviations of y.
+    """
+    return error is not None and error < max(_EXACT_NMSE, _SHARE_OF_NOISE * noise**2)
 
 
 def has_the_form(expression: Expression, X: np.ndarray, y: np.ndarray, complexity: int) -> bool:

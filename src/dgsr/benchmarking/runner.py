@@ -7,12 +7,16 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from dgsr.benchmarking.fits import described, warm_up
 from dgsr.benchmarking.methods import METHODS, check_methods
 from dgsr.benchmarking.recording import finite, nmse, plain, record_all
-from dgsr.benchmarking.recovery import is_recovered
+from dgsr.benchmarking.recovery import is_found, is_recovered
 from dgsr.problems import Problem, load_problem, load_set
 
+# Sets of laws with constants that the rule of `is_recovered` rounds to 0; `is_found` judges them.
+_JUDGED_BY_VALUES = ("laws",)
 # The entries of a record that identify a run.
 _KEY = ("problem", "method", "seed", "budget", "noise", "options", "sampled_rows")
 
@@ -55,8 +59,11 @@ class _Run(NamedTuple):
         seconds = time.perf_counter() - start
         expression = regressor.expression_
         recovery = is_recovered(expression, problem, confirm=self.confirm)
+        error = nmse(data.y_test, regressor.predict(data.X_test))
+        by_values = problem.set in _JUDGED_BY_VALUES
         return {
             **self.identity(),
+            **({"found": has_its_values(problem, self.seed, self.noise, error)} if by_values else {}),
             "recovered": recovery.recovered,
             "how": recovery.how,
             "confirmed": recovery.confirmed,
@@ -66,7 +73,7 @@ class _Run(NamedTuple):
             "formula": str(expression.with_feature_names(problem.variable_names)),
             "complexity": expression.complexity,
             "train_nmse": nmse(data.y_train, regressor.predict(data.X_train)),
-            "test_nmse": nmse(data.y_test, regressor.predict(data.X_test)),
+            "test_nmse": error,
             **described(regressor),
         }
 
@@ -78,6 +85,22 @@ class _Run(NamedTuple):
             random_state=self.seed,
             **self.options,
         )
+
+
+def has_its_values(problem: Problem, seed: int, noise: float, error: float | None) -> bool:
+    """Return whether a formula with an NMSE on the test rows is the law, as `is_found` decides.
+
+    Parameters
+    ----------
+    problem : Problem
+    seed, noise
+        Those of `Problem.sample`; the noise is in root mean squares of y, and `is_found` takes it in standard
+        deviations.
+    error : float, optional
+        The NMSE; None if it is not finite.
+    """
+    y = problem.sample(seed).y_train
+    return is_found(error, noise * float(np.sqrt(np.mean(y**2)) / np.std(y)))
 
 
 def run_set(
@@ -133,7 +156,8 @@ def run_set(
     list of dict
         The records of all these runs, those read from `out` included, in the order of problem, method and
         seed: problem, set, method, seed, budget, noise, options, sampled_rows (the setting `rows`), library,
-        recovered, how, confirmed, error_vs_truth, rows, seconds, formula, complexity, train_nmse, test_nmse,
+        found (of the set `laws`, whose verdict it is; see `has_its_values`), recovered, how, confirmed,
+        error_vs_truth, rows, seconds, formula, complexity, train_nmse, test_nmse,
         what `dgsr.benchmarking.fits.described` says of the fit, and its `environment`. Numbers that are not
         finite are `None`, so that every record is plain JSON. The formula is in the problem's variables.
 

@@ -27,6 +27,11 @@ def read_records(path: str | os.PathLike) -> list[dict[str, Any]]:
     return records
 
 
+def is_success(record: Mapping[str, Any]) -> bool:
+    """Return whether a run found the law; one that failed did not."""
+    return bool(record.get("found", record.get("recovered", False)))
+
+
 def wilson_interval(successes: float, n: int) -> tuple[float, float]:
     """Return Wilson's 95% score interval of a success rate.
 
@@ -118,7 +123,7 @@ def _setting(key: str, value: Any) -> str:
 
 
 def _row(set_name: str, problem: str, label: str, runs: list[Mapping[str, Any]]) -> dict[str, Any]:
-    recovered = sum(bool(run.get("recovered")) for run in runs)
+    recovered = sum(map(is_success, runs))
     n = len({run["problem"] for run in runs}) if problem == ALL else len(runs)
     low, high = wilson_interval(n * recovered / len(runs), n)
     return {

@@ -86,7 +86,7 @@ def run_line(record: dict[str, Any]) -> str:
     if "error" in record:
         return f"{name}: failed: {record['error']}"
     if "found" in record:
-        found = "found" if record["found"] else "on the front" if record["on_front"] else "not found"
+        found = "found" if record["found"] else "on the front" if record.get("on_front") else "not found"
     else:
         found = "recovered" if record["recovered"] else "not recovered"
     return f"{name}: {found}, {record['evaluations']:,} evaluations, {record['seconds']:.1f} s"
