@@ -34,7 +34,7 @@ from dgsr.kernels.canonical import skeletons
 from dgsr.pretraining import PretrainingConfig
 from dgsr.pretraining.conditioning_gap import draw_validation_set
 from dgsr.pretraining.decontamination import benchmark_decontamination, problem_skeletons
-from dgsr.pretraining.prior import Prior
+from dgsr.pretraining.prior import DRAWING, Prior
 from dgsr.pretraining.rewriting import rewriting
 from dgsr.pretraining.stream import Stream
 from dgsr.problems import list_sets, load_set
@@ -119,10 +119,22 @@ class Training(NamedTuple):
 
 
 def training_of(name: str) -> Training:
-    """Return the training of a generator, from which its equations can be drawn again."""
+    """Return the training of a generator, from which its equations can be drawn again.
+
+    Raises
+    ------
+    ValueError
+        If its equations were drawn in another way, so that its seed would draw others now.
+    """
     generator = load_generator(name)
     known = {info.name: info.path for info in list_generators()}
     card = json.loads((Path(known.get(name, name)) / CARD).read_text(encoding="utf-8"))
+    way = card.get("drawing", 1)
+    if way != DRAWING:
+        raise ValueError(
+            f"The equations of {name} were drawn in way {way}, and this version draws in way {DRAWING}; "
+            "check out a commit of that way, which docs/benchmarks.md names under Decontamination."
+        )
     library, constraints = generator.library, Constraints(**card["constraints"])
     # A card has the seed beside the settings, and an older one settings that are no more.
     known_settings = {field.name for field in fields(PretrainingConfig)}

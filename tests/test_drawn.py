@@ -459,3 +459,9 @@ def test_equations_are_compared_with_problems_where_these_are_defined(benchmark)
     defined = np.isfinite(theirs)
     assert pairs == {(i, j) for i in range(40) for j in range(30) if (ours[i] == theirs[j])[defined[j]].all()}
     assert 0 < len(pairs) < 1200
+
+
+def test_a_training_whose_seed_draws_other_equations_now_is_refused(benchmark):
+    unseen = benchmark("unseen_problems")
+    with pytest.raises(ValueError, match=r"koza-d12 were drawn in way 1, .* docs/benchmarks.md names"):
+        unseen.training_of("koza-d12")

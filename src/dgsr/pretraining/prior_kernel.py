@@ -179,6 +179,44 @@ def _can_be_simplified(tokens, length, constants, table, arity, has_constants, p
 
 
 @allocation_free
+def _agree(a, b):
+    """Return whether two rows are the same to rounding wherever both are finite, which they are somewhere."""
+    compared = False
+    for j in range(len(a)):
+        if np.isfinite(a[j]) and np.isfinite(b[j]):
+            compared = True
+            if not abs(a[j] - b[j]) <= 1e-9 * (1.0 + abs(b[j])):
+                return False
+    return compared
+
+
+@allocation_free
+def _has_an_idle_column(tokens, length, constants, table, first_variable, points, w):
+    """Return whether a program has a column that its values do not depend on, as x2 in x1*x2*x3/x2.
+
+    `w.values[0]` must have its values at `points`.
+    """
+    n_columns, n_points = points.shape
+    for c in range(n_columns):
+        copy_to(w.work[c], points[c])
+    for c in range(n_columns):
+        is_used = False
+        for i in range(length):
+            is_used = is_used or tokens[i] == first_variable + c
+        if not is_used:
+            continue
+        for j in range(n_points):
+            w.work[c, j] = points[c, (j + 1) % n_points]
+        row = run_program(
+            tokens, length, constants, table.opcode, table.argument, w.work, n_points, w.stack, True
+        )
+        if _agree(w.work[row, :n_points], w.values[0]):
+            return True
+        copy_to(w.work[c], points[c])
+    return False
+
+
+@allocation_free
 def _leaves_out_a_variable(tokens, length, is_variable):
     """Return whether a program has a variable without having the one before it, as x1*x3 has."""
     for i in range(length):
@@ -222,6 +260,9 @@ def _draw_program(b, n_variables, table, grammar, prior, law, excluded, drawn, w
     if _can_be_simplified(
         tokens, length, constants, table, grammar.arity, prior.has_constants, excluded.points, w
     ):
+        return 0
+    # What is held out is over the first columns: an equation must not be over others alone.
+    if _has_an_idle_column(tokens, length, constants, table, prior.first_variable, excluded.points, w):
         return 0
     if grammar.linear_scaling:
         scale_away(w.values[0])
