@@ -1,0 +1,59 @@
+"""Laws with a column in an exponent, such as compound interest, annuities and the rates of chemical reactions.
+
+    python benchmarks/growth_laws.py --out benchmarks/results/growth_laws.jsonl --n-drawn 0
+
+The first six are of the laws of textbooks, which `dgsr.search.rational_terms` was developed on. The others were
+written before the code was run on any of them. Rows, noise and the rule by which a law is found are those of
+`separable.py`. The file has a line for each run, and runs in it are not made again.
+"""
+
+from __future__ import annotations
+
+from _written_laws import Law, main
+
+_MONEY, _RATE, _YEARS, _PERCENT = (100, 10000), (0.01, 0.15), (2, 40), (1, 15)
+
+DEVELOPED_ON = (
+    Law("compound interest", "P*(1 + r)**n", {"P": _MONEY, "r": _RATE, "n": _YEARS}),
+    Law("annuity due", "P*((1 + r)**n - 1)/r*(1 + r)", {"P": _MONEY, "r": _RATE, "n": _YEARS}),
+    Law("future value of an annuity", "P*((1 + r)**n - 1)/r", {"P": _MONEY, "r": _RATE, "n": _YEARS}),
+    Law("value of coupons", "c*(1 - (1 + r)**(-n))/r", {"c": (5, 100), "r": _RATE, "n": _YEARS}),
+    Law("price of a bond", "p/(1 + r)**n + c*(1 - (1 + r)**(-n))/r",
+        {"p": _MONEY, "c": (5, 100), "r": _RATE, "n": _YEARS}),
+    Law("rate of a reaction", "k*A**m*B**n",
+        {"k": (0.1, 10), "A": (0.1, 3), "m": (0.5, 2.5), "B": (0.1, 3), "n": (0.5, 2.5)}),
+)  # fmt: skip
+
+OTHERS = (
+    Law("recovery of capital", "P*r*(1 + r)**n/((1 + r)**n - 1)", {"P": _MONEY, "r": _RATE, "n": _YEARS}),
+    Law("sinking fund", "F*r/((1 + r)**n - 1)", {"F": _MONEY, "r": _RATE, "n": _YEARS}),
+    Law("balance of a loan", "P*(1 + r)**k - A*((1 + r)**k - 1)/r",
+        {"P": (5000, 10000), "A": (100, 400), "r": _RATE, "k": (1, 15)}),
+    Law("present worth", "F/(1 + r)**n", {"F": _MONEY, "r": _RATE, "n": _YEARS}),
+    Law("gradient", "G*(1/r - n/((1 + r)**n - 1))", {"G": (10, 500), "r": _RATE, "n": _YEARS}),
+    Law("growing annuity", "C/(r - g)*(1 - ((1 + g)/(1 + r))**n)",
+        {"C": _MONEY, "r": (0.06, 0.15), "g": (0.01, 0.05), "n": _YEARS}),
+    Law("deferred perpetuity", "C/r/(1 + r)**n", {"C": (10, 500), "r": _RATE, "n": (1, 20)}),
+    Law("real value", "P*((1 + i)/(1 + f))**n", {"P": _MONEY, "i": _RATE, "f": (0.0, 0.1), "n": _YEARS}),
+    Law("bond, rates in percent", "c*(1 - (1 + y/100)**(-n))/(y/100) + 100/(1 + y/100)**n",
+        {"c": (1, 12), "y": _PERCENT, "n": _YEARS}),
+    Law("interest in percent", "P*(1 + r/100)**n", {"P": _MONEY, "r": _PERCENT, "n": _YEARS}),
+    Law("compounded m times a year", "P*(1 + r/m)**(m*n)",
+        {"P": _MONEY, "r": _RATE, "m": (1, 12), "n": (1, 20)}),
+    Law("Q10", "R*Q**((T - 20)/10)", {"R": (0.5, 5), "Q": (1.5, 3.5), "T": (5, 40)}),
+    Law("growth with harvest", "N*L**t - H*(L**t - 1)/(L - 1)",
+        {"N": (50, 200), "L": (1.05, 1.5), "t": (1, 10), "H": (1, 9)}),
+    Law("half-lives", "N*0.5**(t/h)", {"N": (1, 10), "t": (0, 10), "h": (1, 9)}),
+    Law("doublings", "N*2**(t/d)", {"N": (1, 10), "t": (0, 10), "d": (2, 9)}),
+    Law("Freundlich", "K*C**(1/n)", {"K": (0.5, 8), "C": (0.1, 20), "n": (1, 5)}),
+    Law("Cobb-Douglas", "A*K**a*L**(1 - a)", {"A": (0.5, 3), "K": (1, 50), "L": (1, 50), "a": (0.1, 0.9)}),
+    Law("polytropic", "p*(V/W)**k", {"p": (1, 9), "V": (1, 5), "W": (1, 5), "k": (1.0, 1.7)}),
+    Law("adiabatic compression", "T*(q/p)**((k - 1)/k)",
+        {"T": (250, 400), "q": (1, 9), "p": (1, 9), "k": (1.1, 1.7)}),
+    Law("wind at a height", "v*(h/10)**a", {"v": (1, 15), "h": (5, 150), "a": (0.05, 0.4)}),
+    Law("at least once", "1 - (1 - p)**n", {"p": (0.01, 0.4), "n": (1, 20)}),
+    Law("cells that are hit", "N*(1 - (1 - 1/N)**k)", {"N": (5, 60), "k": (1, 100)}),
+)  # fmt: skip
+
+if __name__ == "__main__":
+    main(__doc__.splitlines()[0], (*DEVELOPED_ON, *OTHERS), lambda n, seed: iter(()), 0)
