@@ -51,12 +51,21 @@ def test_a_step_is_the_least_squares_fit_under_its_constraint(seed):
     denominator = np.random.default_rng(seed).uniform(0.5, 2.0, len(y))
     found = _step(terms, y, root, above, below, denominator).coefficients
     design = np.hstack([terms[:, above], -y[:, None] * terms[:, below]]) * (root / denominator)[:, None]
-    means = np.concatenate([np.zeros(len(above)), (root**2 / denominator) @ terms[:, below] / len(y)])
+    means = np.concatenate([np.zeros(len(above)), (root**2 / denominator) @ terms[:, below] / sum(root**2)])
     # Lagrange's equations of the same problem.
     n = len(means)
     equations = np.block([[design.T @ design, means[:, None]], [means[None], np.zeros((1, 1))]])
     expected = np.linalg.solve(equations, np.append(np.zeros(n), 1.0))[:n]
     np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-9)
+
+
+@pytest.mark.parametrize("size", [1e-6, 1e6])
+def test_the_size_of_the_weights_does_not_count(size):
+    terms, y, root, above, _ = problem(0)
+    fits = [list(eliminated(terms, y, factor * root, above, np.arange(1))) for factor in (1.0, size)]
+    assert len(fits[0]) == 3
+    for one, other in zip(*fits):
+        np.testing.assert_allclose(one.coefficients, other.coefficients, rtol=1e-6)
 
 
 @settings(max_examples=20, deadline=None)

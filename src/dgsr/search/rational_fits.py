@@ -63,7 +63,12 @@ class _Step(NamedTuple):
 
 
 def eliminated(
-    terms: np.ndarray, y: np.ndarray, root: np.ndarray, above: np.ndarray, below: np.ndarray
+    terms: np.ndarray,
+    y: np.ndarray,
+    root: np.ndarray,
+    above: np.ndarray,
+    below: np.ndarray,
+    few: int | None = None,
 ) -> Iterator[RationalFit]:
     """Yield a fit with all terms, and one each time that terms are left out, down to two terms.
 
@@ -75,6 +80,8 @@ def eliminated(
         The target, of a size near 1, and the square roots of the weights of the rows.
     above, below : ndarray of int
         Numbers of the terms that numerator and denominator may have.
+    few : int, optional
+        Number of terms to which the first fit is brought at once, and not in several steps.
     """
     denominator, n_steps = np.ones(len(y)), _FIRST_STEPS
     while len(above) > 0 and len(below) > 0:
@@ -95,7 +102,8 @@ def eliminated(
         n = len(step.means)
         if n == 2:
             return
-        kept = _most_needed(step, n - (1 if n <= _ONE_BY_ONE else max(n // _LEFT_OUT, 1)))
+        fewer = n - (1 if n <= _ONE_BY_ONE else max(n // _LEFT_OUT, 1))
+        kept = _most_needed(step, fewer if few is None else min(few, fewer))
         above, below = above[kept[kept < len(above)]], below[kept[kept >= len(above)] - len(above)]
         n_steps = _STEPS
 
@@ -114,7 +122,7 @@ def _step(
     norms = np.sqrt((design**2).sum(axis=0))
     norms[norms == 0.0] = 1.0
     means = np.zeros(len(norms))
-    means[len(above) :] = (root**2 / denominator) @ terms[:, below] / len(y)
+    means[len(above) :] = (root**2 / denominator) @ terms[:, below] / (root @ root)
     means /= norms
     triangle = np.linalg.qr(np.vstack([design / norms, _RIDGE * np.eye(len(norms))]), mode="r")
     inverse = np.linalg.inv(triangle)

@@ -33,12 +33,18 @@ class Terms(NamedTuple):
     values: np.ndarray  # (n_rows, n_terms)
 
     @classmethod
-    def of(cls, columns: Mapping[Tree, np.ndarray]) -> Terms:
-        """Return the terms of columns, given by their trees."""
+    def of(
+        cls, columns: Mapping[Tree, np.ndarray], factors: Sequence[tuple[int, ...]] | None = None
+    ) -> Terms:
+        """Return the terms of columns, given by their trees.
+
+        They are all products up to a degree unless `factors` gives the numbers of the columns of each.
+        """
         values, n = np.array(list(columns.values())), len(columns)
         sizes = np.abs(values).max(axis=1)
         sizes[sizes == 0.0] = 1.0
-        factors = products_of(n, _HIGHEST_DEGREES.get(n, _USUAL_DEGREE))
+        if factors is None:
+            factors = products_of(n, _HIGHEST_DEGREES.get(n, _USUAL_DEGREE))
         exponents = np.array([exponents_of(of, n) for of in factors])
         scaled = values / sizes[:, None]
         products = np.column_stack([np.prod(scaled[list(of)], axis=0) for of in factors])

@@ -8,7 +8,7 @@ seldom finds such laws once they have four numbers or so.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import NamedTuple
 
@@ -19,6 +19,7 @@ from dgsr.expressions.library import Library
 from dgsr.expressions.polynomials import Polynomial, polynomial_tree, quotient_tree
 from dgsr.expressions.trees import Tree, map_leaves
 from dgsr.population import DataSet, Population
+from dgsr.search.powers import product_of_powers, with_logarithms, with_powers
 from dgsr.search.rational_fits import RationalFit, eliminated
 from dgsr.search.rational_terms import Target, Terms, most_explaining, targets_of, with_functions
 from dgsr.search.terms import columns_of, population_of, term_of
@@ -49,6 +50,10 @@ _MOST_LEFT_OUT, _LOST = 4.0, 1e-9
 # Factor by which the NMSE of a law grows at least when it loses a term, from what rounding leaves of it, and
 # least NMSE of a law without one of its terms.
 _CLIFF, _ROUNDING_OF_LAW, _LEAST_OF_TERM = 1e12, 1e-28, 1e-11
+
+
+# The numbers of the terms that numerator and denominator may have.
+_Kind = tuple[np.ndarray, np.ndarray]
 
 
 class _Candidate(NamedTuple):
@@ -97,23 +102,31 @@ def _candidates(sample: DataSet, usable: list[int], library: Library) -> Iterato
     """Yield the best fits of all kinds up to the first exact one, those of functions of columns last."""
     columns: dict[Tree, np.ndarray] = {f"x{column + 1}": sample.columns[column] for column in usable}
     plain, targets = Terms.of(columns), list(targets_of(sample.y, sample.weights, library))
+    most = min(_MOST_TERMS, len(sample.y) // _ROWS_PER_TERM)
 
-    def kinds_of_terms() -> Iterator[tuple[Terms, Target]]:
-        yield from ((plain, target) for target in targets)
+    def kinds_of_terms() -> Iterator[tuple[Terms, Target, Iterable[_Kind]]]:
+        yield from ((plain, target, _kinds(plain, target, most)) for target in targets)
+        logarithms = with_logarithms(columns, library, most)
+        if targets[-1].inverse == "exp" and logarithms is not None:
+            yield logarithms, targets[-1], _kinds_of_powers(logarithms, most)
+        for terms in with_powers(columns, library, targets[0], most):
+            yield terms, targets[0], _kinds(terms, targets[0], most)
         others = with_functions(columns, library)
-        yield from ((terms, target) for target in targets for terms in most_explaining(others, plain, target))
+        for target in targets:
+            for terms in most_explaining(others, plain, target):
+                yield terms, target, _kinds(terms, target, most)
 
-    for terms, target in kinds_of_terms():
-        for candidate in _best(terms, target, sample):
+    for terms, target, kinds in kinds_of_terms():
+        for candidate in _best(terms, target, kinds, sample):
             yield candidate
             if candidate.nmse <= _ROUNDING:
                 return
 
 
-def _best(terms: Terms, target: Target, sample: DataSet) -> Iterator[_Candidate]:
+def _best(terms: Terms, target: Target, kinds: Iterable[_Kind], sample: DataSet) -> Iterator[_Candidate]:
     """Yield the best fits of every kind that may be better than smaller ones."""
     least = np.inf
-    for kind in _kinds(terms, target):
+    for kind in kinds:
         judged: list[_Candidate] = []
         for fit in eliminated(terms.values, target.h, target.root, *kind):
             candidate = _judged(fit, terms, target, sample)
@@ -178,9 +191,18 @@ def _judged(fit: RationalFit, terms: Terms, target: Target, sample: DataSet) -> 
     return _Candidate(bits if n <= _LONGEST else np.inf, nmse, variance, fit, terms, target)
 
 
-def _kinds(terms: Terms, target: Target) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+def _kinds_of_powers(terms: Terms, most: int) -> list[_Kind]:
+    """Return the terms of the logarithm of a product of powers, over 1 and over columns alone."""
+    are_plain = np.array([not isinstance(column, tuple) for column in terms.columns])
+    of_logarithms = terms.exponents @ ~are_plain
+    up_to = terms.up_to
+    columns = np.array([i for i in up_to[1] if not of_logarithms[i]])
+    kinds = [(up_to[1], up_to[0]), (up_to[2], up_to[0]), (up_to[2], columns)]
+    return [kind for kind in kinds if sum(map(len, kind)) <= most]
+
+
+def _kinds(terms: Terms, target: Target, most: int) -> Iterator[_Kind]:
     """Yield the terms that numerator and denominator may have, the kinds with the fewest terms first."""
-    most = min(_MOST_TERMS, len(target.h) // _ROWS_PER_TERM)
     up_to = terms.up_to
     kinds = [(up_to[above], up_to[below]) for above, below in _DEGREES if max(above, below) < len(up_to)]
     values, products = target.root[:, None] * terms.values, up_to[-1][1:]
@@ -204,8 +226,12 @@ def _nearest(vectors: np.ndarray, basis: np.ndarray) -> np.ndarray:
 
 def _form(candidate: _Candidate) -> tuple:
     """Return what a fit has in common with others that are the same formula with other numbers."""
-    above, below = (tuple(map(tuple, exponents.tolist())) for exponents in _exponents(candidate))
-    return candidate.target.inverse, candidate.terms.columns, above, below
+    columns = candidate.terms.columns
+    above, below = (
+        frozenset(frozenset((column, n) for column, n in zip(columns, term) if n) for term in exponents)
+        for exponents in (of.tolist() for of in _exponents(candidate))
+    )
+    return candidate.target.inverse, above, below
 
 
 def _has_columns(candidate: _Candidate) -> bool:
@@ -233,13 +259,17 @@ def _tree(candidate: _Candidate) -> Tree:
     coefficients /= abs(coefficients[n + int(np.argmax(sizes))])
     coefficients *= np.copysign(1.0, np.median(fit.values(terms.values)[1]))
     coefficients[:n] *= target.size
-    if target.inverse == "sqrt":
-        tree = _root(above, below, coefficients, terms.are_positive)
-    else:
-        tree = quotient_tree(_as_mapping(above, coefficients[:n]), _as_mapping(below, coefficients[n:]))
-        tree = tree if target.inverse is None else (target.inverse, tree)
-    trees = {f"x{i + 1}": column for i, column in enumerate(terms.columns)}
-    tree = map_leaves(tree, lambda leaf: trees.get(leaf, leaf))
+    tree = None
+    if target.inverse == "exp":
+        tree = product_of_powers(above, below, coefficients[:n] / coefficients[n], terms.columns)
+    if tree is None:
+        if target.inverse == "sqrt":
+            tree = _root(above, below, coefficients, terms.are_positive)
+        else:
+            tree = quotient_tree(_as_mapping(above, coefficients[:n]), _as_mapping(below, coefficients[n:]))
+            tree = tree if target.inverse is None else (target.inverse, tree)
+        trees = {f"x{i + 1}": column for i, column in enumerate(terms.columns)}
+        tree = map_leaves(tree, lambda leaf: trees.get(leaf, leaf))
     return tree if target.sign > 0.0 else ("neg", tree)
 
 

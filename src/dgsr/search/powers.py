@@ -1,0 +1,161 @@
+"""Powers with a column in the exponent, such as (1 + r)**n of compound interest."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import reduce
+from itertools import islice, permutations
+
+import numpy as np
+
+from dgsr.expressions.library import Library
+from dgsr.expressions.polynomials import quotient_tree
+from dgsr.expressions.trees import Tree, map_leaves
+from dgsr.search.rational_fits import eliminated
+from dgsr.search.rational_terms import Target, Terms
+
+# Degrees of the numerator and denominator of the quotients by which powers are compared.
+_DEGREES = ((3, 1), (2, 2))
+# Terms to which these quotients are brought, by which a power is found that noise hides from those with all.
+_FEW = 6
+# Most columns with powers, and largest shares of the squared error of plain columns that a power may leave,
+# with all terms and with few.
+_MOST_COLUMNS, _LEFT_OVER = 5, (0.3, 1.0)
+# What a column in percent is multiplied by in a factor of growth, 1 + x/100.
+_PERCENT = 0.01
+
+
+def bases_of(column: Tree, values: np.ndarray) -> Iterator[tuple[Tree, np.ndarray]]:
+    """Yield a column and the factor of growth 1 + x, as trees with their values, where these are positive.
+
+    A column that reaches 1 is taken for percent.
+    """
+    growth: tuple[Tree, np.ndarray] = (("add", 1.0, column), 1.0 + values)
+    if np.abs(values).max() >= 1.0:
+        growth = ("add", 1.0, ("mul", _PERCENT, column)), 1.0 + _PERCENT * values
+    for tree, own in ((column, values), growth):
+        if (own > 0.0).all():
+            yield tree, own
+
+
+def with_logarithms(columns: Mapping[Tree, np.ndarray], library: Library, most: int) -> Terms | None:
+    """Return columns, logarithms of them and of factors of growth, and products of a column and a logarithm.
+
+    A logarithm that is a combination of these is that of a product of powers with columns in the exponents.
+
+    Parameters
+    ----------
+    columns : mapping of tree to ndarray of shape (n_rows,)
+    library : Library
+    most : int
+        Most terms. If they are more, those with a factor of growth are left out.
+
+    Returns
+    -------
+    Terms or None
+        None if there are too many, no column is positive, or the library cannot write such powers.
+    """
+    if not {"pow", "exp"} <= set(library.index):
+        return None
+    bases = {column: dict(bases_of(column, values)) for column, values in columns.items()}
+    all_bases = {tree: values for of_column in bases.values() for tree, values in of_column.items()}
+    plain_bases = {tree: all_bases[tree] for tree in columns if tree in all_bases}
+    for chosen in (all_bases, plain_bases):
+        n, n_logarithms = len(columns), len(chosen)
+        if n_logarithms and (n + 1) * (n_logarithms + 1) <= most:
+            logarithms = {("log", tree): np.log(values) for tree, values in chosen.items()}
+            pairs = [(i, n + j) for i in range(n) for j in range(n_logarithms)]
+            factors = [(), *((i,) for i in range(n + n_logarithms)), *pairs]
+            return Terms.of({**columns, **logarithms}, factors)
+    return None
+
+
+def with_powers(
+    columns: Mapping[Tree, np.ndarray], library: Library, target: Target, most: int
+) -> list[Terms]:
+    """Return the terms with a power of two columns, in the place of its exponent or beside all columns.
+
+    Parameters
+    ----------
+    columns : mapping of tree to ndarray of shape (n_rows,)
+        More than five are too many.
+    library : Library
+    target : Target
+    most : int
+        Most terms of numerator and denominator.
+
+    Returns
+    -------
+    list of Terms
+        At most two: those with the power by which quotients of few terms fit best, and of many terms.
+    """
+    if "pow" not in library.index or not 2 <= len(columns) <= _MOST_COLUMNS:
+        return []
+    found = []
+    for of_base, exponent in permutations(columns, 2):
+        for base, values in bases_of(of_base, columns[of_base]):
+            power = values ** columns[exponent]
+            if np.isfinite(power).all() and np.ptp(power) > 0.0:
+                beside = {("pow", base, exponent): power, **columns}
+                in_place = {column: own for column, own in beside.items() if column != exponent}
+                found += [Terms.of(in_place), Terms.of(beside)]
+    plain, errors = (
+        _errors(Terms.of(columns), target, most),
+        [_errors(terms, target, most) for terms in found],
+    )
+    best = []
+    for number, share in enumerate(_LEFT_OVER):
+        of_all = [error[number] for error in errors]
+        if of_all and min(of_all) < share * plain[number]:
+            best.append(of_all.index(min(of_all)))
+    return [found[i] for i in dict.fromkeys(best)]
+
+
+def _errors(terms: Terms, target: Target, most: int) -> tuple[float, float]:
+    """Return the least squared errors of quotients with all terms of a kind, and brought to a few."""
+    least, up_to = [np.inf, np.inf], terms.up_to
+    for above, below in _DEGREES:
+        kind = [up_to[min(degree, len(up_to) - 1)] for degree in (above, below)]
+        if sum(map(len, kind)) <= most:
+            fits = eliminated(terms.values, target.h, target.root, *kind, few=_FEW)
+            for number, fit in enumerate(islice(fits, 2)):
+                numerator, denominator = fit.values(terms.values)
+                residuals = target.root * (numerator / denominator - target.h)
+                least[number] = min(least[number], float(residuals @ residuals))
+    return least[0], least[1]
+
+
+def product_of_powers(
+    above: np.ndarray, below: np.ndarray, coefficients: np.ndarray, columns: Sequence[Tree]
+) -> Tree | None:
+    """Return exp(p/q) as powers of what stands under logarithms in p: b**e for exp(e*log(b)).
+
+    Parameters
+    ----------
+    above, below : ndarray of shape (n_terms, n_columns), int
+        Exponents of the columns in the terms of p, and in the only term of q.
+    coefficients : ndarray of shape (n_terms,)
+        Those of p; that of q is 1.
+    columns : sequence of tree
+        Some are logarithms.
+
+    Returns
+    -------
+    Tree or None
+        None if q has more terms or a logarithm, or a term of p more than one.
+    """
+    are_logarithms = np.array([isinstance(tree, tuple) and tree[0] == "log" for tree in columns])
+    if len(below) > 1 or below[0, are_logarithms].any() or (above[:, are_logarithms].sum(axis=1) > 1).any():
+        return None
+    denominator = {tuple(below[0].tolist()): 1.0}
+    exponents: dict[int | None, dict[tuple[int, ...], float]] = {}  # by the logarithm
+    for term, coefficient in zip(above, coefficients.tolist()):
+        of = next(iter(np.flatnonzero(term * are_logarithms).tolist()), None)
+        rest = tuple(np.where(are_logarithms, 0, term).tolist())
+        exponents.setdefault(of, {})[rest] = coefficient
+    factors: list[Tree] = []
+    trees = {f"x{i + 1}": column for i, column in enumerate(columns)}
+    for of, numerator in exponents.items():
+        exponent = map_leaves(quotient_tree(numerator, denominator), lambda leaf: trees.get(leaf, leaf))
+        factors.append(("exp", exponent) if of is None else ("pow", columns[of][1], exponent))
+    return reduce(lambda a, b: ("mul", a, b), factors)
