@@ -150,7 +150,8 @@ def _section(table: Table, runs: Cells) -> str:
         by_method = {m: list(runs[setting, m].values()) for m in table.methods if runs[setting, m]}
         compared = by_problem.comparisons(by_method)
         if len(by_method) > len(USUAL_METHODS):  # of many methods all pairs are too long a list
-            compared = [each for each in compared if each.first == table.methods[0]]
+            firsts = table.methods[0], "generator"
+            compared = [each for each in compared if each.first in firsts or "gp" in each[:2]]
         pairs += [_named(table, setting, _pair(each)) for each in compared]
     if len(pairs) > 1:
         lines += ["\n", _markdown(pairs)]

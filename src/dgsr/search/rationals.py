@@ -24,8 +24,8 @@ from dgsr.search.rational_fits import RationalFit, eliminated
 from dgsr.search.rational_terms import Target, Terms, most_explaining, targets_of, with_functions
 from dgsr.search.terms import columns_of, population_of, term_of
 
-# Most columns, rows and terms; rows for each term; fewest rows.
-_MOST_COLUMNS, _MOST_ROWS, _MOST_TERMS, _ROWS_PER_TERM, _FEWEST_ROWS = 12, 200, 60, 2, 8
+# Most columns, rows and terms, of quotients and of products of powers; rows for each term; fewest rows.
+_MOST_COLUMNS, _MOST_ROWS, _MOST_TERMS, _MOST_OF_POWERS, _ROWS_PER_TERM, _FEWEST_ROWS = 12, 200, 60, 100, 2, 8
 # Degrees of numerator and denominator.
 _DEGREES = (
     (1, 0), (0, 1), (1, 1), (2, 0), (0, 2), (2, 1), (1, 2), (2, 2),
@@ -106,9 +106,10 @@ def _candidates(sample: DataSet, usable: list[int], library: Library) -> Iterato
 
     def kinds_of_terms() -> Iterator[tuple[Terms, Target, Iterable[_Kind]]]:
         yield from ((plain, target, _kinds(plain, target, most)) for target in targets)
-        logarithms = with_logarithms(columns, library, most)
+        most_of_powers = min(_MOST_OF_POWERS, len(sample.y) // _ROWS_PER_TERM)
+        logarithms = with_logarithms(columns, library, most_of_powers)
         if targets[-1].inverse == "exp" and logarithms is not None:
-            yield logarithms, targets[-1], _kinds_of_powers(logarithms, most)
+            yield logarithms, targets[-1], _kinds_of_powers(logarithms, most_of_powers)
         for terms in with_powers(columns, library, targets[0], most):
             yield terms, targets[0], _kinds(terms, targets[0], most)
         others = with_functions(columns, library)
