@@ -114,10 +114,10 @@ def with_powers(
 def _errors(terms: Terms, target: Target, most: int) -> tuple[float, float]:
     """Return the least squared errors of quotients with all terms of a kind, and brought to a few."""
     least, up_to = [np.inf, np.inf], terms.up_to
-    for above, below in _DEGREES:
-        kind = [up_to[min(degree, len(up_to) - 1)] for degree in (above, below)]
-        if sum(map(len, kind)) <= most:
-            fits = eliminated(terms.values, target.h, target.root, *kind, few=_FEW)
+    for degrees in _DEGREES:
+        above, below = (up_to[min(degree, len(up_to) - 1)] for degree in degrees)
+        if len(above) + len(below) <= most:
+            fits = eliminated(terms.values, target.h, target.root, above, below, _FEW)
             for number, fit in enumerate(islice(fits, 2)):
                 numerator, denominator = fit.values(terms.values)
                 residuals = target.root * (numerator / denominator - target.h)
