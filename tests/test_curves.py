@@ -196,6 +196,7 @@ TABLES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", TABLES)
 def test_a_table_with_noise_has_the_form_that_people_know(name):
     x, law, noise = TABLES[name]

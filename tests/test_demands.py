@@ -57,7 +57,14 @@ def test_no_formula_has_what_is_forbidden(settings):
         assert not tokens & {"x1", "sin", "sub"}
 
 
-@pytest.mark.parametrize("settings", [{}, {"library": "koza", "max_evaluations": 600}, {"n_jobs": 2}])
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {},
+        pytest.param({"library": "koza", "max_evaluations": 600}, marks=pytest.mark.slow),
+        pytest.param({"n_jobs": 2}, marks=pytest.mark.slow),
+    ],
+)
 def test_every_formula_has_what_is_required(settings):
     with parallel_config("sequential"):
         fronts = tokens_of(small(required=["x2", "exp"], **settings))
@@ -229,6 +236,7 @@ def test_no_formula_breaks_a_limit(settings):
             assert keeps(candidate.expression, "exp", inner)
 
 
+@pytest.mark.slow
 @pytest.mark.search
 def test_a_law_of_a_sine_inside_a_sine_is_found_where_that_is_allowed():
     law = np.sin(3.0 * np.sin(X[:, 2]))
@@ -240,6 +248,7 @@ def test_a_law_of_a_sine_inside_a_sine_is_found_where_that_is_allowed():
     assert all(keeps(candidate.expression, "sin", "sin") for candidate in usual.pareto_front_)
 
 
+@pytest.mark.slow
 @pytest.mark.search
 def test_a_complex_operator_is_chosen_no_longer():
     law = np.sin(X[:, 0]) + 0.01 * rng.normal(size=60)

@@ -99,6 +99,7 @@ def test_weights_may_leave_one_program_alone():
     assert set(texts(library, population)) == {"mul sin x2 sin x2"}
 
 
+@pytest.mark.slow
 def test_replacement_weighs_the_parent_and_both_children():
     library, grammar = setting()
     grammar = weighted(

@@ -245,6 +245,7 @@ def test_a_law_is_found_behind_outliers(loss):
     assert model.loss_ == (loss if isinstance(loss, str) else "callable")
 
 
+@pytest.mark.slow
 @pytest.mark.search
 def test_a_law_over_decades_with_relative_noise_is_found_by_default(tmp_path):
     rng = np.random.default_rng(0)

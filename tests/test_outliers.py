@@ -237,6 +237,7 @@ def test_a_law_is_found_behind_outliers_by_default(noise):
         assert model.stop_reason_ == "exact fit"
 
 
+@pytest.mark.slow
 @pytest.mark.search
 def test_without_outliers_auto_is_the_square():
     X, y = table()
@@ -262,7 +263,13 @@ def test_squares_fit_outliers_where_they_are_asked_for():
 @pytest.mark.filterwarnings(f"ignore:{LEFT_OUT}")
 @pytest.mark.filterwarnings("ignore:The chosen formula has constants that single rows determine")
 @pytest.mark.parametrize(
-    "share", [0.2, pytest.param(0.3, marks=pytest.mark.slow), 0.6, pytest.param(0.9, marks=pytest.mark.slow)]
+    "share",
+    [
+        pytest.param(0.2, marks=pytest.mark.slow),
+        pytest.param(0.3, marks=pytest.mark.slow),
+        0.6,
+        pytest.param(0.9, marks=pytest.mark.slow),
+    ],
 )
 def test_a_fit_without_outliers_goes_on_from_its_checkpoint(tmp_path, whole, share):
     X, y = spoilt()
@@ -313,6 +320,7 @@ def test_the_command_line_names_outliers(tmp_path):
     assert f"{LEFT_OUT} 2 of 108 rows" in " ".join(result.stderr.split())
 
 
+@pytest.mark.slow
 @pytest.mark.search
 def test_a_fit_that_a_callback_breaks_has_its_outliers():
     X, y = table()
@@ -329,6 +337,7 @@ def test_a_fit_that_a_callback_breaks_has_its_outliers():
     assert model.stop_reason_ == "error"
 
 
+@pytest.mark.slow
 @pytest.mark.search
 @pytest.mark.filterwarnings(f"ignore:{LEFT_OUT}")
 def test_rows_can_be_held_out_beside_outliers():

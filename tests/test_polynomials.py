@@ -302,6 +302,7 @@ def test_powers_of_extreme_columns_make_no_noise(size, recwarn):
     assert not [warning for warning in recwarn if issubclass(warning.category, RuntimeWarning)]
 
 
+@pytest.mark.slow
 @pytest.mark.search
 def test_what_is_too_long_or_cannot_be_written_is_left_to_the_rest_of_the_search():
     X = np.random.default_rng(0).uniform(-2.0, 2.0, (60, 3))

@@ -293,6 +293,7 @@ def test_a_search_among_fewer_columns_returns_what_its_archive_has_no_room_for()
     assert found.nmse(X, lens(X)).min() < 1e-20
 
 
+@pytest.mark.slow
 def test_what_fits_a_few_large_rows_alone_is_left_out_and_the_law_is_not():
     n_laws = 0
     for seed in range(12):

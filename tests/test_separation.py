@@ -161,6 +161,7 @@ def test_a_product_of_three_named_forms_is_found_through_noise():
     assert np.mean((without.predict(X) - truth) ** 2) > 3e-5 * truth.var()
 
 
+@pytest.mark.slow
 def test_formulas_of_more_constants_than_the_rounds_have_are_kept():
     X = table(150, 3, low=0.1, high=4.0)
     truth = 3.1 * X[:, 0] / (1.2 + X[:, 0]) - 2.3 * np.exp(-0.7 * X[:, 1]) + 1.4 * np.sin(1.9 * X[:, 2])

@@ -234,6 +234,7 @@ def test_a_warm_start_on_other_rows_begins_with_the_formulas_that_were_found():
     assert model.n_evaluations_ <= 600
 
 
+@pytest.mark.slow
 def test_a_warm_start_on_other_data_knows_the_law_that_exact_search_finds():
     x = np.random.default_rng(0).uniform(0.5, 2.0, (50, 1))
     model = small(library="koza", generator=None, max_evaluations=600, warm_start=True)
@@ -258,6 +259,7 @@ def test_a_warm_start_on_other_columns_or_with_another_library_is_refused():
         model.fit(X, Y)
 
 
+@pytest.mark.slow
 def test_a_clone_and_a_shorter_warm_start_know_what_to_leave():
     model = small(warm_start=True).fit(X, Y)
     assert not hasattr(clone(model), "_last_fit")
