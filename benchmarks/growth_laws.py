@@ -2,7 +2,7 @@
 
     python benchmarks/growth_laws.py --out benchmarks/results/growth_laws.jsonl --n-drawn 0
 
-The first six are of the laws of textbooks, which `dgsr.search.rational_terms` was developed on. The others
+The first six are of the laws of textbooks, which `dgsr.search.powers` was developed on. The others
 were written before the code was run on any of them. Rows, noise and the rule by which a law is found are
 those of `separable.py`. The file has a line for each run, and runs in it are not made again.
 """

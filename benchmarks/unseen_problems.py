@@ -34,7 +34,7 @@ from dgsr.kernels.canonical import skeletons
 from dgsr.pretraining import PretrainingConfig
 from dgsr.pretraining.conditioning_gap import draw_validation_set
 from dgsr.pretraining.decontamination import benchmark_decontamination, problem_skeletons
-from dgsr.pretraining.prior import DRAWING, Prior
+from dgsr.pretraining.prior import PRIOR_VERSION, Prior
 from dgsr.pretraining.rewriting import rewriting
 from dgsr.pretraining.stream import Stream
 from dgsr.problems import list_sets, load_set
@@ -124,16 +124,17 @@ def training_of(name: str) -> Training:
     Raises
     ------
     ValueError
-        If its equations were drawn in another way, so that its seed would draw others now.
+        If its equations were drawn by another version of the prior, so that its seed draws others now.
     """
     generator = load_generator(name)
     known = {info.name: info.path for info in list_generators()}
     card = json.loads((Path(known.get(name, name)) / CARD).read_text(encoding="utf-8"))
-    way = card.get("drawing", 1)
-    if way != DRAWING:
+    version = card.get("prior_version", 1)
+    if version != PRIOR_VERSION:
         raise ValueError(
-            f"The equations of {name} were drawn in way {way}, and this version draws in way {DRAWING}; "
-            "check out a commit of that way, which docs/benchmarks.md names under Decontamination."
+            f"The equations of {name} were drawn by version {version} of the prior, and this is version "
+            f"{PRIOR_VERSION}; check out a commit with that one, which docs/benchmarks.md names under "
+            "Decontamination."
         )
     library, constraints = generator.library, Constraints(**card["constraints"])
     # A card has the seed beside the settings, and an older one settings that are no more.

@@ -463,5 +463,5 @@ def test_equations_are_compared_with_problems_where_these_are_defined(benchmark)
 
 def test_a_training_whose_seed_draws_other_equations_now_is_refused(benchmark):
     unseen = benchmark("unseen_problems")
-    with pytest.raises(ValueError, match=r"koza-d12 were drawn in way 1, .* docs/benchmarks.md names"):
+    with pytest.raises(ValueError, match=r"koza-d12 were drawn by version 1 .* docs/benchmarks.md names"):
         unseen.training_of("koza-d12")

@@ -624,6 +624,9 @@ def test_constants_are_merged(text, merged):
         ("sqrt(x)*x**0.25*sqrt(y)", "sqrt(y)*x**0.75"),
         ("x*y**1.3", "x*y**1.3"),
         ("x*x**y", "x*x**y"),
+        ("y*x**(-y)", "y/x**y"),
+        ("y*x**(-2*y)", "y/x**(2*y)"),
+        ("y*x**(1 - y)", "y*x**(1 - y)"),
     ],
 )
 def test_powers_of_a_base_and_its_root_are_one_power(text, merged):

@@ -36,7 +36,8 @@ LAWS = {
         [(0.5, 5.0), (1.5, 3.5), (5.0, 40.0)],
         lambda r, q, t: r * q ** ((t - 20) / 10),
     ),
-    "a negative target": ([(1.0, 10.0), (0.0, 10.0), (1.0, 9.0)], lambda n, t, h: -n * 0.5 ** (t / h)),
+    "a negative target": ([(0.5, 8.0), (0.1, 20.0), (1.0, 5.0)], lambda k, c, n: -k * c ** (1 / n)),
+    "a negative exponent": ([(0.5, 8.0), (0.1, 20.0), (-5.0, -1.0)], lambda k, c, n: k * c ** (1 / n)),
 }
 
 
@@ -56,6 +57,30 @@ def test_exact_laws_are_among_the_formulas(law):
     X = rows(limits)
     y = function(*X.T)
     assert programs_of(X, y).nmse(X, y).min() < 1e-25
+
+
+@pytest.mark.parametrize(
+    ("law", "n"), [("a root of any order", n) for n in (50, 57, 63)] + [("an annuity", 45)]
+)
+def test_more_rows_find_no_fewer_laws(law, n):
+    limits, function = LAWS[law]
+    X = rows(limits, n)
+    y = function(*X.T)
+    assert programs_of(X, y).nmse(X, y).min() < 1e-25
+
+
+def test_a_library_without_powers_writes_them_with_exponentials():
+    limits, function = LAWS["compound interest"]
+    X = rows(limits)
+    y = function(*X.T)
+    assert programs_of(X, y, "koza-const").nmse(X, y).min() < 1e-25
+
+
+def test_a_target_that_is_zero_on_all_rows_looked_at_has_no_programs():
+    X = rows(LAWS["compound interest"][0], 1000)
+    y = np.zeros(1000)
+    y[7] = 1.0
+    assert len(programs_of(X, y)) == 0
 
 
 @pytest.mark.parametrize("law", ["compound interest", "an annuity", "a bond", "an exponent with an offset"])

@@ -486,7 +486,7 @@ def test_a_run_is_not_resumed_with_inputs_of_another_layout(tmp_path, monkeypatc
 
 def test_a_run_is_not_resumed_where_its_seed_draws_other_equations_now(tmp_path, monkeypatch):
     run(tmp_path, steps=6, max_time=1e-9)
-    monkeypatch.setattr(training_state, "DRAWING", 0)
+    monkeypatch.setattr(training_state, "PRIOR_VERSION", 0)
     with pytest.raises(ValueError, match=r"other settings; .*resume=False"):
         run(tmp_path)
 

@@ -158,7 +158,7 @@ _PEERS_NOTE = (
 _DRAWN: dict[str, Any] = {
     "max_time": 5.0, "budget": 10**9, "n_problems": 200, "draw_seed": 0xAA75311F,
 }  # fmt: skip
-# Of the present generators, with one seed.
+# Of the present generators, with one seed. The set is drawn from the first digits of the commit before them.
 _NOW = _DRAWN | {"draw_seed": 0xAF58F7E9, "seeds": 1}
 _CONTROLS = _NOW | {"methods": CONTROL_METHODS}
 _NOISY = _NOW | {"settings": (Setting(0.01), Setting(0.05)), "note": _DRAWN_NOISE_NOTE}

@@ -42,7 +42,7 @@ _FORM_NMSE, _LONGER, _MORE, _VANISHED = 1e-9, 1.3, 4, 1e-6
 _MIN_R2 = 0.5
 
 
-# What `is_found` asks for: the largest NMSE, and that in squared deviations of the noise if it is more.
+# The NMSE of `is_found` must be below the larger of the first number, and the second times the squared noise.
 _EXACT_NMSE, _SHARE_OF_NOISE = 1e-8, 0.02
 
 

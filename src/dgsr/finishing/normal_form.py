@@ -307,7 +307,8 @@ def _power(base: Scaled, exponent: Scaled) -> Scaled:
         if base[0] == 1 and is_call(base[1], "exp"):
             inside, argument = base[1].arguments[0]
             return _call("exp", [_product([((power, 1), 1), ((inside, argument), 1)])])
-    elif power < 0:  # 1/x**y for x**(-y)
+    elif power < 0 and not (isinstance(node, Sum) and any(c < 0 for _, c in node.terms)):
+        # 1/x**y for x**(-y), but x**(1 - y)
         return _product([((1, Call("pow", (base, (-power, node)))), -1)])
     return 1, Call("pow", (base, exponent))
 

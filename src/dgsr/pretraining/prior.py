@@ -37,9 +37,9 @@ DEFAULT_WEIGHTS: Mapping[str, float] = {
 #: Exponents of ``pow``.
 _EXPONENTS = (-3, -2, -1.5, -0.5, 0.25, 1 / 3, 2 / 3, 0.75, 1.5, 2.5)
 
-#: The number of the way in which equations are drawn. It grows whenever the same seed comes to draw others,
-#: so that the equations of a training are drawn again, or its state resumed, by the same way alone.
-DRAWING = 2
+#: It grows whenever the same seed comes to draw other equations, so that those of a training are drawn again,
+#: or its state resumed, by the same version alone.
+PRIOR_VERSION = 2
 
 CONSTANTS = ("uniform", "log-uniform")
 INPUTS = ("uniform", "varied")

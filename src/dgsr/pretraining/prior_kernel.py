@@ -180,7 +180,7 @@ def _can_be_simplified(tokens, length, constants, table, arity, has_constants, p
 
 @allocation_free
 def _agree(a, b):
-    """Return whether two rows are the same to rounding wherever both are finite, which they are somewhere."""
+    """Return whether two rows are equal to rounding where both are finite; False if they are so nowhere."""
     compared = False
     for j in range(len(a)):
         if np.isfinite(a[j]) and np.isfinite(b[j]):

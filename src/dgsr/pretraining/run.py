@@ -29,7 +29,7 @@ from dgsr.pretraining.conditioning_gap import ValidationSet, draw_validation_set
 from dgsr.pretraining.config import PRETRAINING_CONFIGS, PretrainingConfig
 from dgsr.pretraining.curves import to_svg
 from dgsr.pretraining.decontamination import benchmark_decontamination
-from dgsr.pretraining.prior import DRAWING, Prior
+from dgsr.pretraining.prior import PRIOR_VERSION, Prior
 from dgsr.pretraining.trainer import Trainer
 from dgsr.pretraining.training_state import load_training_state, save_training_state
 from dgsr.problems import list_sets
@@ -301,7 +301,7 @@ class _Run:
             "config": asdict(generator.config),
             "constraints": asdict(generator.constraints),
             "prior": asdict(trainer.prior),
-            "drawing": DRAWING,
+            "prior_version": PRIOR_VERSION,
             "steps_done": trainer.step,
             "equations_seen": trainer.step * trainer.config.n_datasets,
             "seconds": round(self.seconds, 1),

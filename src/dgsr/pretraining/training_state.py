@@ -12,7 +12,7 @@ from torch import Tensor
 
 from dgsr.generator.checkpoints import read_tensors, write_tensors
 from dgsr.generator.config import INPUT_LAYOUT, current_fields
-from dgsr.pretraining.prior import DRAWING
+from dgsr.pretraining.prior import PRIOR_VERSION
 from dgsr.pretraining.trainer import Trainer
 
 
@@ -51,7 +51,9 @@ def load_training_state(path: Path, trainer: Trainer) -> tuple[list[dict[str, fl
     """
     try:
         entries, tensors = read_tensors(path, lambda header, shapes: json.loads(header["training"]))
-        settings = {"input_layout": 1, "drawing": 1} | entries["settings"]  # older files do not have these
+        settings = {"input_layout": 1, "prior_version": 1} | entries[
+            "settings"
+        ]  # older files do not have these
         settings["config"] = current_fields(settings["config"])
     except (SafetensorError, KeyError, ValueError) as error:
         raise ValueError(
@@ -91,5 +93,5 @@ def _settings(trainer: Trainer) -> dict[str, Any]:
         "training": {name: value for name, value in asdict(config).items() if name != "steps"},
         "seed": trainer.seed,
         "input_layout": INPUT_LAYOUT,
-        "drawing": DRAWING,
+        "prior_version": PRIOR_VERSION,
     }

@@ -48,21 +48,23 @@ def with_logarithms(columns: Mapping[Tree, np.ndarray], library: Library, most: 
     columns : mapping of tree to ndarray of shape (n_rows,)
     library : Library
     most : int
-        Most terms. If they are more, those with a factor of growth are left out.
+        Most terms of numerator and denominator. If they are more, those with a factor of growth are left out.
 
     Returns
     -------
     Terms or None
         None if there are too many, no column is positive, or the library cannot write such powers.
     """
-    if not {"pow", "exp"} <= set(library.index):
+    if not _can_write(library):
         return None
     bases = {column: dict(bases_of(column, values)) for column, values in columns.items()}
     all_bases = {tree: values for of_column in bases.values() for tree, values in of_column.items()}
     plain_bases = {tree: all_bases[tree] for tree in columns if tree in all_bases}
     for chosen in (all_bases, plain_bases):
         n, n_logarithms = len(columns), len(chosen)
-        if n_logarithms and (n + 1) * (n_logarithms + 1) <= most:
+        # A denominator of columns has n + 1 more terms; with plain bases only that of 1 must have room.
+        n_below = n + 1 if chosen is all_bases else 1
+        if n_logarithms and (n + 1) * (n_logarithms + 1) + n_below <= most:
             logarithms = {("log", tree): np.log(values) for tree, values in chosen.items()}
             pairs = [(i, n + j) for i in range(n) for j in range(n_logarithms)]
             factors = [(), *((i,) for i in range(n + n_logarithms)), *pairs]
@@ -71,7 +73,7 @@ def with_logarithms(columns: Mapping[Tree, np.ndarray], library: Library, most: 
 
 
 def with_powers(
-    columns: Mapping[Tree, np.ndarray], library: Library, target: Target, most: int
+    columns: Mapping[Tree, np.ndarray], plain: Terms, library: Library, target: Target, most: int
 ) -> list[Terms]:
     """Return the terms with a power of two columns, in the place of its exponent or beside all columns.
 
@@ -79,6 +81,8 @@ def with_powers(
     ----------
     columns : mapping of tree to ndarray of shape (n_rows,)
         More than five are too many.
+    plain : Terms
+        Those of the columns alone.
     library : Library
     target : Target
     most : int
@@ -89,7 +93,7 @@ def with_powers(
     list of Terms
         At most two: those with the power by which quotients of few terms fit best, and of many terms.
     """
-    if "pow" not in library.index or not 2 <= len(columns) <= _MOST_COLUMNS:
+    if not _can_write(library) or not 2 <= len(columns) <= _MOST_COLUMNS:
         return []
     found = []
     for of_base, exponent in permutations(columns, 2):
@@ -99,16 +103,18 @@ def with_powers(
                 beside = {("pow", base, exponent): power, **columns}
                 in_place = {column: own for column, own in beside.items() if column != exponent}
                 found += [Terms.of(in_place), Terms.of(beside)]
-    plain, errors = (
-        _errors(Terms.of(columns), target, most),
-        [_errors(terms, target, most) for terms in found],
-    )
+    of_plain = _errors(plain, target, most)
+    errors = [_errors(terms, target, most) for terms in found]
     best = []
     for number, share in enumerate(_LEFT_OVER):
         of_all = [error[number] for error in errors]
-        if of_all and min(of_all) < share * plain[number]:
+        if of_all and np.isfinite(of_plain[number]) and min(of_all) < share * of_plain[number]:
             best.append(of_all.index(min(of_all)))
     return [found[i] for i in dict.fromkeys(best)]
+
+
+def _can_write(library: Library) -> bool:
+    return "exp" in library.index and ("pow" in library.index or "log" in library.index)
 
 
 def _errors(terms: Terms, target: Target, most: int) -> tuple[float, float]:
@@ -147,15 +153,17 @@ def product_of_powers(
     are_logarithms = np.array([isinstance(tree, tuple) and tree[0] == "log" for tree in columns])
     if len(below) > 1 or below[0, are_logarithms].any() or (above[:, are_logarithms].sum(axis=1) > 1).any():
         return None
-    denominator = {tuple(below[0].tolist()): 1.0}
-    exponents: dict[int | None, dict[tuple[int, ...], float]] = {}  # by the logarithm
-    for term, coefficient in zip(above, coefficients.tolist()):
+    of_logarithm: dict[int | None, list[int]] = {}  # the terms with each logarithm
+    for number, term in enumerate(above):
         of = next(iter(np.flatnonzero(term * are_logarithms).tolist()), None)
-        rest = tuple(np.where(are_logarithms, 0, term).tolist())
-        exponents.setdefault(of, {})[rest] = coefficient
+        of_logarithm.setdefault(of, []).append(number)
     factors: list[Tree] = []
     trees = {f"x{i + 1}": column for i, column in enumerate(columns)}
-    for of, numerator in exponents.items():
-        exponent = map_leaves(quotient_tree(numerator, denominator), lambda leaf: trees.get(leaf, leaf))
+    for of, numbers in of_logarithm.items():
+        rest = np.where(are_logarithms, 0, above[numbers])
+        common = np.minimum(rest.min(axis=0), below[0])
+        numerator = dict(zip(map(tuple, (rest - common).tolist()), coefficients[numbers].tolist()))
+        quotient = quotient_tree(numerator, {tuple((below[0] - common).tolist()): 1.0})
+        exponent = map_leaves(quotient, lambda leaf: trees.get(leaf, leaf))
         factors.append(("exp", exponent) if of is None else ("pow", columns[of][1], exponent))
     return reduce(lambda a, b: ("mul", a, b), factors)

@@ -1,9 +1,9 @@
 """Quotients of polynomials of several columns, h(y) = p(x)/q(x), such as the rate laws of enzymes.
 
 h is the identity, the square or the logarithm, whose inverse the formula then has. The terms are products of
-columns up to a degree, or of columns and a function of one of them (`dgsr.search.rational_terms`). Linear
-algebra says which terms the law has, and with which coefficients (`dgsr.search.rational_fits`). Evolution
-seldom finds such laws once they have four numbers or so.
+columns up to a degree, or of columns and a function of one of them (`dgsr.search.rational_terms`) or a power
+of two (`dgsr.search.powers`). Linear algebra says which terms the law has, and with which coefficients
+(`dgsr.search.rational_fits`). Evolution seldom finds such laws once they have four numbers or so.
 """
 
 from __future__ import annotations
@@ -108,10 +108,12 @@ def _candidates(sample: DataSet, usable: list[int], library: Library) -> Iterato
         yield from ((plain, target, _kinds(plain, target, most)) for target in targets)
         most_of_powers = min(_MOST_OF_POWERS, len(sample.y) // _ROWS_PER_TERM)
         logarithms = with_logarithms(columns, library, most_of_powers)
-        if targets[-1].inverse == "exp" and logarithms is not None:
-            yield logarithms, targets[-1], _kinds_of_powers(logarithms, most_of_powers)
-        for terms in with_powers(columns, library, targets[0], most):
-            yield terms, targets[0], _kinds(terms, targets[0], most)
+        for target in targets:
+            if target.inverse == "exp" and logarithms is not None:
+                yield logarithms, target, _kinds_of_powers(logarithms, most_of_powers)
+            elif target.inverse is None:
+                for terms in with_powers(columns, plain, library, target, most):
+                    yield terms, target, _kinds(terms, target, most)
         others = with_functions(columns, library)
         for target in targets:
             for terms in most_explaining(others, plain, target):
