@@ -15,7 +15,7 @@ import torch
 from dgsr.benchmarking import METHODS, read_records, run_set, summarise, to_markdown, wilson_interval
 from dgsr.benchmarking.environment import environment
 from dgsr.benchmarking.fits import _warm, described
-from dgsr.benchmarking.runner import has_its_values
+from dgsr.benchmarking.runner import is_found_for
 from dgsr.benchmarking.tables import is_success
 from dgsr.expressions import Expression, get_library
 from dgsr.expressions.constraints import Constraints
@@ -103,7 +103,7 @@ def test_noise_in_root_mean_squares_is_judged_in_standard_deviations():
     # The root mean square is 10.0 and the standard deviation 0.577: 1% of the one are 17% of the other.
     limit = 0.02 * (0.01 * 10.0 / 0.577) ** 2
     errors = [(0.01, 0.95 * limit), (0.01, 1.05 * limit), (0.0, 9e-9), (0.0, 1.1e-8), (0.0, None)]
-    verdicts = [has_its_values(problem, 0, noise, error) for noise, error in errors]
+    verdicts = [is_found_for(problem, 0, noise, error) for noise, error in errors]
     assert verdicts == [True, False, True, False, False]
 
 

@@ -63,7 +63,7 @@ class _Run(NamedTuple):
         by_values = problem.set in _JUDGED_BY_VALUES
         return {
             **self.identity(),
-            **({"found": has_its_values(problem, self.seed, self.noise, error)} if by_values else {}),
+            **({"found": is_found_for(problem, self.seed, self.noise, error)} if by_values else {}),
             "recovered": recovery.recovered,
             "how": recovery.how,
             "confirmed": recovery.confirmed,
@@ -87,7 +87,7 @@ class _Run(NamedTuple):
         )
 
 
-def has_its_values(problem: Problem, seed: int, noise: float, error: float | None) -> bool:
+def is_found_for(problem: Problem, seed: int, noise: float, error: float | None) -> bool:
     """Return whether a formula with an NMSE on the test rows is the law, as `is_found` decides.
 
     Parameters
@@ -156,7 +156,7 @@ def run_set(
     list of dict
         The records of all these runs, those read from `out` included, in the order of problem, method and
         seed: problem, set, method, seed, budget, noise, options, sampled_rows (the setting `rows`), library,
-        found (of the set `laws`, whose verdict it is; see `has_its_values`), recovered, how, confirmed,
+        found (of the set `laws`, whose verdict it is; see `is_found_for`), recovered, how, confirmed,
         error_vs_truth, rows, seconds, formula, complexity, train_nmse, test_nmse,
         what `dgsr.benchmarking.fits.described` says of the fit, and its `environment`. Numbers that are not
         finite are `None`, so that every record is plain JSON. The formula is in the problem's variables.
