@@ -38,38 +38,41 @@ def bases_of(column: Tree, values: np.ndarray) -> Iterator[tuple[Tree, np.ndarra
             yield tree, own
 
 
-def with_logarithms(columns: Mapping[Tree, np.ndarray], library: Library, most: int) -> Terms | None:
-    """Return columns, logarithms of them and of factors of growth, and products of a column and a logarithm.
+def with_logarithms(
+    columns: Mapping[Tree, np.ndarray], library: Library, most: int
+) -> tuple[Terms, list[tuple[np.ndarray, np.ndarray]]]:
+    """Return the terms of the logarithm of a product of powers, and those that go above and below a line.
 
-    A logarithm that is a combination of these is that of a product of powers with columns in the exponents.
+    The terms are columns, logarithms of columns and of factors of growth, and products of a column and a
+    logarithm. Below the line is 1, or columns, as in the exponent of K*C**(1/n).
 
     Parameters
     ----------
     columns : mapping of tree to ndarray of shape (n_rows,)
     library : Library
     most : int
-        Most terms of numerator and denominator. If they are more, those with a factor of growth are left out.
+        Most terms above and below. If they are more, those with a factor of growth are left out.
 
     Returns
     -------
-    Terms or None
-        None if there are too many, no column is positive, or the library cannot write such powers.
+    terms : Terms
+    kinds : list of tuple of ndarray, int
+        The numbers of the terms above and below; none if there are too many, no column is positive, or the
+        library cannot write such powers.
     """
-    if not _can_write(library):
-        return None
-    bases = {column: dict(bases_of(column, values)) for column, values in columns.items()}
-    all_bases = {tree: values for of_column in bases.values() for tree, values in of_column.items()}
-    plain_bases = {tree: all_bases[tree] for tree in columns if tree in all_bases}
-    for chosen in (all_bases, plain_bases):
-        n, n_logarithms = len(columns), len(chosen)
-        # A denominator of columns has n + 1 more terms; with plain bases only that of 1 must have room.
-        n_below = n + 1 if chosen is all_bases else 1
-        if n_logarithms and (n + 1) * (n_logarithms + 1) + n_below <= most:
-            logarithms = {("log", tree): np.log(values) for tree, values in chosen.items()}
-            pairs = [(i, n + j) for i in range(n) for j in range(n_logarithms)]
-            factors = [(), *((i,) for i in range(n + n_logarithms)), *pairs]
-            return Terms.of({**columns, **logarithms}, factors)
-    return None
+    bases = {base: own for column, values in columns.items() for base, own in bases_of(column, values)}
+    n = len(columns)
+    # Columns below the line are n + 1 more terms.
+    if (n + 1) * (len(bases) + 2) > most:
+        bases = {base: own for base, own in bases.items() if base in columns}
+    pairs = [(i, n + j) for i in range(n) for j in range(len(bases))]
+    factors = [(), *((i,) for i in range(n + len(bases))), *pairs]
+    terms = Terms.of({**columns, **{("log", base): np.log(own) for base, own in bases.items()}}, factors)
+    single, every = np.arange(n + len(bases) + 1), np.arange(len(factors))
+    kinds = [(single, every[:1]), (every, every[:1]), (every, every[: n + 1])]
+    if not bases or not _can_write(library):
+        kinds = []
+    return terms, [kind for kind in kinds if sum(map(len, kind)) <= most]
 
 
 def with_powers(
@@ -114,6 +117,7 @@ def with_powers(
 
 
 def _can_write(library: Library) -> bool:
+    """Return whether b**e has a program, which may be exp(e*log(b))."""
     return "exp" in library.index and ("pow" in library.index or "log" in library.index)
 
 

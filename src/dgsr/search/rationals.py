@@ -106,14 +106,14 @@ def _candidates(sample: DataSet, usable: list[int], library: Library) -> Iterato
 
     def kinds_of_terms() -> Iterator[tuple[Terms, Target, Iterable[_Kind]]]:
         yield from ((plain, target, _kinds(plain, target, most)) for target in targets)
-        most_of_powers = min(_MOST_OF_POWERS, len(sample.y) // _ROWS_PER_TERM)
-        logarithms = with_logarithms(columns, library, most_of_powers)
-        for target in targets:
-            if target.inverse == "exp" and logarithms is not None:
-                yield logarithms, target, _kinds_of_powers(logarithms, most_of_powers)
-            elif target.inverse is None:
-                for terms in with_powers(columns, plain, library, target, most):
-                    yield terms, target, _kinds(terms, target, most)
+        of = {target.inverse: target for target in targets}
+        if "exp" in of:
+            most_of_powers = min(_MOST_OF_POWERS, len(sample.y) // _ROWS_PER_TERM)
+            terms, kinds = with_logarithms(columns, library, most_of_powers)
+            yield terms, of["exp"], kinds
+        if None in of:
+            for terms in with_powers(columns, plain, library, of[None], most):
+                yield terms, of[None], _kinds(terms, of[None], most)
         others = with_functions(columns, library)
         for target in targets:
             for terms in most_explaining(others, plain, target):
@@ -192,16 +192,6 @@ def _judged(fit: RationalFit, terms: Terms, target: Target, sample: DataSet) -> 
     bits = 0.5 * sample.n_effective * np.log2(np.maximum(nmse, _ROUNDING)) + _BITS_OF_TERM * n
     variance = nmse / max(len(sample.y) - n, 1)
     return _Candidate(bits if n <= _LONGEST else np.inf, nmse, variance, fit, terms, target)
-
-
-def _kinds_of_powers(terms: Terms, most: int) -> list[_Kind]:
-    """Return the terms of the logarithm of a product of powers, over 1 and over columns alone."""
-    are_plain = np.array([not isinstance(column, tuple) for column in terms.columns])
-    of_logarithms = terms.exponents @ ~are_plain
-    up_to = terms.up_to
-    columns = np.array([i for i in up_to[1] if not of_logarithms[i]])
-    kinds = [(up_to[1], up_to[0]), (up_to[2], up_to[0]), (up_to[2], columns)]
-    return [kind for kind in kinds if sum(map(len, kind)) <= most]
 
 
 def _kinds(terms: Terms, target: Target, most: int) -> Iterator[_Kind]:
