@@ -79,7 +79,7 @@ class DrawnProblem:
         What the problem follows from.
     truth : Expression
         The equation; it need not have all columns of X. Those of ``"transformed"`` lack the scale and the
-        offset that y has.
+        offset that y has, and some laws the factor of other units.
     X, y : ndarray of shape (n_rows + 1,000, n_columns) and (n_rows + 1,000,)
         The rows to fit and those to judge by, of one distribution and without noise.
     max_length : int

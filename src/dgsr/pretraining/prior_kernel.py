@@ -31,6 +31,8 @@ _MAX_TRIALS = 200_000
 
 # Bounds of a usable target: its largest size, and the least variance relative to the mean square.
 _LARGEST, _LEAST_VARIANCE = 1e8, 1e-10
+# Values that differ by less, relative to their size, are the same to rounding.
+_ROUNDING = 1e-9
 # Sizes of the scale of a target, and of its offset in standard deviations of the target.
 _LEAST_SCALE, _LARGEST_SCALE = 0.01, 100.0
 _LEAST_OFFSET, _LARGEST_OFFSET = 0.1, 10.0
@@ -81,7 +83,7 @@ def _new_workspace(max_length, n_columns, n_points, has_constants):
 def _are_equal(a, b):
     """Return whether two rows of values are the same to rounding; rows with NaN never are."""
     for j in range(len(a)):
-        if not abs(a[j] - b[j]) <= 1e-9 * (1.0 + abs(b[j])):
+        if not abs(a[j] - b[j]) <= _ROUNDING * (1.0 + abs(b[j])):
             return False
     return True
 
@@ -90,7 +92,7 @@ def _are_equal(a, b):
 def _is_flat(a):
     """Return whether all values are the same to rounding."""
     for j in range(len(a)):
-        if not abs(a[j] - a[0]) <= 1e-9 * abs(a[0]):
+        if not abs(a[j] - a[0]) <= _ROUNDING * abs(a[0]):
             return False
     return True
 
@@ -99,7 +101,9 @@ def _is_flat(a):
 def _match(values, held_out):
     """Return whether values equal those of a held-out function wherever these are not NaN."""
     for j in range(len(values)):
-        if not np.isnan(held_out[j]) and not abs(values[j] - held_out[j]) <= 1e-9 * (1.0 + abs(held_out[j])):
+        if not np.isnan(held_out[j]) and not abs(values[j] - held_out[j]) <= _ROUNDING * (
+            1.0 + abs(held_out[j])
+        ):
             return False
     return True
 
@@ -134,7 +138,7 @@ def scale_away(values):
     All become NaN, which is not compared, where the first two do not differ or are not finite.
     """
     low, span = values[0], values[1] - values[0]
-    if not abs(span) > 1e-9 * abs(low):
+    if not abs(span) > _ROUNDING * abs(low):
         low = np.nan
     for j in range(len(values)):
         values[j] = (values[j] - low) / span
@@ -185,7 +189,7 @@ def _agree(a, b):
     for j in range(len(a)):
         if np.isfinite(a[j]) and np.isfinite(b[j]):
             compared = True
-            if not abs(a[j] - b[j]) <= 1e-9 * (1.0 + abs(b[j])):
+            if not abs(a[j] - b[j]) <= _ROUNDING * (1.0 + abs(b[j])):
                 return False
     return compared
 
