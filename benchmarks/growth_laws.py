@@ -3,8 +3,9 @@
     python benchmarks/growth_laws.py --out benchmarks/results/growth_laws.jsonl --n-drawn 0
 
 The first six are of the laws of textbooks, which `dgsr.search.powers` was developed on. The others
-were written before the code was run on any of them, and those that decay before its next version was. Rows, noise and the rule by which a law is found are
-those of `separable.py`. The file has a line for each run, and runs in it are not made again.
+were written before the code was run on any of them, the laws of decay before the code knew bases 1 - x. Rows,
+noise and the rule by which a law is found are those of `separable.py`. The file has a line for each run, and
+runs in it are not made again.
 """
 
 from __future__ import annotations

@@ -27,6 +27,10 @@ LAWS = {
         lambda g, r, n: g * (1 + r) ** n / (2.5 + n),
     ),
     "percent": ([MONEY, (1.0, 15.0), YEARS], lambda p, r, n: p * (1 + r / 100) ** n),
+    "a declining balance": ([MONEY, (0.05, 0.4), (1.0, 15.0)], lambda p, d, t: p * (1 - d) ** t),
+    "a decline in percent": ([MONEY, (5.0, 40.0), (1.0, 15.0)], lambda p, d, t: p * (1 - d / 100) ** t),
+    "at least once": ([(0.01, 0.4), (1.0, 20.0)], lambda p, n: 1 - (1 - p) ** n),
+    "exactly one": ([(0.01, 0.4), (1.0, 20.0)], lambda p, n: n * p * (1 - p) ** (n - 1)),
     "orders of a reaction": (
         [(0.1, 9.0), (0.1, 3.0), (0.5, 2.5), (0.1, 3.0), (0.5, 2.5)],
         lambda k, a, m, b, n: k * a**m * b**n,
@@ -39,6 +43,7 @@ LAWS = {
     "a negative target": ([(0.5, 8.0), (0.1, 20.0), (1.0, 5.0)], lambda k, c, n: -k * c ** (1 / n)),
     "a negative exponent": ([(0.5, 8.0), (0.1, 20.0), (-5.0, -1.0)], lambda k, c, n: k * c ** (1 / n)),
 }
+LAWS_WITH_NOISE = ["compound interest", "an annuity", "a bond", "an exponent with an offset", "at least once"]
 
 
 def rows(limits, n=100, seed=0):
@@ -83,7 +88,7 @@ def test_a_target_that_is_zero_on_all_rows_looked_at_has_no_programs():
     assert len(programs_of(X, y)) == 0
 
 
-@pytest.mark.parametrize("law", ["compound interest", "an annuity", "a bond", "an exponent with an offset"])
+@pytest.mark.parametrize("law", LAWS_WITH_NOISE)
 def test_with_noise_a_formula_is_as_close_to_the_law_as_its_numbers_allow(law):
     limits, function = LAWS[law]
     X, others = rows(limits), rows(limits, 1000, 1)
@@ -102,14 +107,15 @@ def test_fits_write_the_power():
 @pytest.mark.parametrize(
     ("values", "texts"),
     [
-        ([0.1, 0.5], ["x1", ("add", 1.0, "x1")]),
-        ([-0.1, 0.5], [("add", 1.0, "x1")]),
-        ([2.0, 50.0], ["x1", ("add", 1.0, ("mul", 0.01, "x1"))]),
-        ([-200.0, 3.0], []),
+        ([0.1, 0.5], ["x1", ("add", 1.0, "x1"), ("sub", 1.0, "x1")]),
+        ([-0.1, 0.5], [("add", 1.0, "x1"), ("sub", 1.0, "x1")]),
+        ([2.0, 50.0], ["x1", ("add", 1.0, ("mul", 0.01, "x1")), ("sub", 1.0, ("mul", 0.01, "x1"))]),
+        ([2.0, 500.0], ["x1", ("add", 1.0, ("mul", 0.01, "x1"))]),
+        ([-200.0, 3.0, 200.0], []),
     ],
 )
-def test_bases_are_positive_columns_and_factors_of_growth(values, texts):
-    found = dict(bases_of("x1", np.array(values)))
+def test_bases_are_positive_columns_and_factors_of_growth_and_decay(values, texts):
+    found = bases_of("x1", np.array(values))
     assert list(found) == texts
     for tree, own in found.items():
         np.testing.assert_allclose(own, evaluate(tree, {"x1": np.array(values)}))

@@ -1,4 +1,4 @@
-"""Powers with a column in the exponent, such as (1 + r)**n of compound interest."""
+"""Powers with a column in the exponent, such as (1 + r)**n of compound interest and (1 - d)**n of a decay."""
 
 from __future__ import annotations
 
@@ -21,50 +21,69 @@ _FEW = 6
 # Most columns with powers, and largest shares of the squared error of plain columns that a power may leave,
 # with all terms and with few.
 _MOST_COLUMNS, _LEFT_OVER = 5, (0.3, 1.0)
-# What a column in percent is multiplied by in a factor of growth, 1 + x/100.
+# What a column in percent is multiplied by in a factor of growth, 1 + x/100, or of decay, 1 - x/100.
 _PERCENT = 0.01
 
 
-def bases_of(column: Tree, values: np.ndarray) -> Iterator[tuple[Tree, np.ndarray]]:
-    """Yield a column and the factor of growth 1 + x, as trees with their values, where these are positive.
+def bases_of(column: Tree, values: np.ndarray) -> dict[Tree, np.ndarray]:
+    """Return a column, the factor of growth 1 + x and that of decay 1 - x, with their values.
 
-    A column that reaches 1 is taken for percent.
+    Only bases that are positive are returned. A column that reaches 1 is taken for percent.
     """
-    growth: tuple[Tree, np.ndarray] = (("add", 1.0, column), 1.0 + values)
+    rate, share = column, values
     if np.abs(values).max() >= 1.0:
-        growth = ("add", 1.0, ("mul", _PERCENT, column)), 1.0 + _PERCENT * values
-    for tree, own in ((column, values), growth):
-        if (own > 0.0).all():
-            yield tree, own
+        rate, share = ("mul", _PERCENT, column), _PERCENT * values
+    bases: dict[Tree, np.ndarray] = {
+        column: values,
+        ("add", 1.0, rate): 1.0 + share,
+        ("sub", 1.0, rate): 1.0 - share,
+    }
+    return {tree: own for tree, own in bases.items() if (own > 0.0).all()}
 
 
 def with_logarithms(
     columns: Mapping[Tree, np.ndarray], library: Library, most: int
-) -> tuple[Terms, list[tuple[np.ndarray, np.ndarray]]]:
-    """Return the terms of the logarithm of a product of powers, and those that go above and below a line.
+) -> Iterator[tuple[Terms, list[tuple[np.ndarray, np.ndarray]]]]:
+    """Yield the terms of the logarithm of a product of powers, and those that go above and below a line.
 
     The terms are columns, logarithms of columns and of factors of growth, and products of a column and a
-    logarithm. Below the line is 1, or columns, as in the exponent of K*C**(1/n).
+    logarithm. Below the line is 1, or columns, as in the exponent of K*C**(1/n). Then come the same with
+    factors of decay, of which a table has one seldom: beside those of growth they would be more terms that
+    noise is mistaken for.
 
     Parameters
     ----------
     columns : mapping of tree to ndarray of shape (n_rows,)
     library : Library
     most : int
-        Most terms above and below. If they are more, those with a factor of growth are left out.
+        Most terms above and below. If they are more, those with a factor of growth or decay are left out.
 
-    Returns
-    -------
+    Yields
+    ------
     terms : Terms
     kinds : list of tuple of ndarray, int
         The numbers of the terms above and below; none if there are too many, no column is positive, or the
         library cannot write such powers.
     """
-    bases = {base: own for column, values in columns.items() for base, own in bases_of(column, values)}
     n = len(columns)
-    # Columns below the line are n + 1 more terms.
-    if (n + 1) * (len(bases) + 2) > most:
-        bases = {base: own for base, own in bases.items() if base in columns}
+    bases = {
+        base: own for column, values in columns.items() for base, own in bases_of(column, values).items()
+    }
+    plain = {base: own for base, own in bases.items() if base in columns}
+    for operator in ("add", "sub"):
+        factors = {base: own for base, own in bases.items() if base not in columns and base[0] == operator}
+        used = {**plain, **factors}
+        # Columns below the line are n + 1 more terms.
+        if (n + 1) * (len(used) + 2) > most:
+            used = plain
+        if operator == "add" or len(used) > len(plain):
+            yield _of_logarithms(columns, used, library, most)
+
+
+def _of_logarithms(
+    columns: Mapping[Tree, np.ndarray], bases: Mapping[Tree, np.ndarray], library: Library, most: int
+) -> tuple[Terms, list[tuple[np.ndarray, np.ndarray]]]:
+    n = len(columns)
     pairs = [(i, n + j) for i in range(n) for j in range(len(bases))]
     factors = [(), *((i,) for i in range(n + len(bases))), *pairs]
     terms = Terms.of({**columns, **{("log", base): np.log(own) for base, own in bases.items()}}, factors)
@@ -100,7 +119,7 @@ def with_powers(
         return []
     found = []
     for of_base, exponent in permutations(columns, 2):
-        for base, values in bases_of(of_base, columns[of_base]):
+        for base, values in bases_of(of_base, columns[of_base]).items():
             power = values ** columns[exponent]
             if np.isfinite(power).all() and np.ptp(power) > 0.0:
                 beside = {("pow", base, exponent): power, **columns}

@@ -109,8 +109,8 @@ def _candidates(sample: DataSet, usable: list[int], library: Library) -> Iterato
         of = {target.inverse: target for target in targets}
         if "exp" in of:
             most_of_powers = min(_MOST_OF_POWERS, len(sample.y) // _ROWS_PER_TERM)
-            terms, kinds = with_logarithms(columns, library, most_of_powers)
-            yield terms, of["exp"], kinds
+            for terms, kinds in with_logarithms(columns, library, most_of_powers):
+                yield terms, of["exp"], kinds
         if None in of:
             for terms in with_powers(columns, plain, library, of[None], most):
                 yield terms, of[None], _kinds(terms, of[None], most)
