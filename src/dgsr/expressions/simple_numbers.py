@@ -41,11 +41,11 @@ def _named() -> tuple[list[float], list[_Named]]:
             found[value] = _Named(value, tree, cost)
 
     # Each name costs more than a short decimal. With noise 0.33 fits as well as 1/3 and 6.3 as well as 2*pi,
-    # but a reader would take 1/3 and 2*pi for exact. Nobody means 43/3 who does not write 14.33.
+    # but a reader would take 1/3 and 2*pi for exact.
     for q, extra in ((3, 1.6), (6, 2.0), (7, 3.0), (9, 3.0)):
         for p in range(1, 100):
             if math.gcd(p, q) == 1:
-                add(("div", p, q), 2 * len(str(p)) - 1 + extra)
+                add(("div", p, q), len(str(p)) + extra)
     for q in (1, 2, 3, 4, 6, 8):
         for p in range(1, 13):
             if math.gcd(p, q) == 1:
@@ -166,29 +166,6 @@ def simple_numbers(value: float, half_width: float, max_digits: int) -> list[flo
         # distance from 2 is more than 1/3.
         found |= {number for number in nearby if abs(number - value) <= half_width}
     return sorted(found, key=lambda number: (cost(number), abs(number - value)))
-
-
-def expected_by_chance(number: float, half_width: float) -> float:
-    """Return how many numbers as simple as one an interval near it holds on average.
-
-    Decimals of d digits, which cost d, are evenly spaced between two powers of ten; other decimals have the
-    spacing of their cost. Named numbers are ten times as dense: a name costs more than it is rare.
-
-    Parameters
-    ----------
-    number : float
-        A number that has a cost, other than 0.
-    half_width : float
-        Half the width of the interval, finite.
-
-    Examples
-    --------
-    >>> [round(expected_by_chance(0.39, half), 6) for half in (0.006, 0.0006)]
-    [1.2, 0.12]
-    """
-    of_digits = cost(number) - 1.0 - (_find(number) is not None)
-    power_of_ten = 10.0 ** math.floor(math.log10(abs(number)))
-    return 2.0 * half_width / power_of_ten * 10.0**of_digits
 
 
 def shortest(value: float, half_width: float) -> float:

@@ -1,9 +1,7 @@
-"""Snapping: each constant becomes a simple number in its 95% interval, and the others are fitted again.
+"""Snapping: each constant becomes the simplest number in its 95% interval, and the others are fitted again.
 
-A number of two digits or more must be there by more than chance: 0.39 says nothing of a constant between 0.38
-and 0.4, where some number of two digits always is, and it may be two standard errors off. A snap is refused
-if the fit becomes worse than chance explains. Constants that become 0 or 1 drop out of the formula, whose
-constants are then merged again. What is left is rounded to the digits that the data know.
+A snap is refused if the fit becomes worse than chance explains. Constants that become 0 or 1 drop out of the
+formula, whose constants are then merged again. What is left is rounded to the digits that the data know.
 """
 
 from __future__ import annotations
@@ -14,18 +12,16 @@ from typing import NamedTuple
 import numpy as np
 
 from dgsr.constants.uncertainty import SIGNIFICANT
-from dgsr.expressions.simple_numbers import cost, expected_by_chance, shortest, simple_numbers
+from dgsr.expressions.simple_numbers import cost, shortest, simple_numbers
 from dgsr.finishing.fits import Fits, FittedProgram, are_phases
 from dgsr.finishing.forms import merged
 from dgsr.finishing.programs import QUARTER_TURN, groups_of, score, tree_of, with_value
 
 # Most digits of a decimal that a constant may become. Without noise, longer ones would be found by chance.
 _MAX_DIGITS = 9
-# Laws have numbers of one digit far more often than others, so a constant becomes one wherever it may.
-_COST_OF_DIGIT = 1.0
 # Shares of the half-width of its interval that a constant may be rounded by, tried for all constants of a
 # formula together, and how much n log(NMSE) may grow by it.
-_SHARES, _ROUNDED = (0.25, 0.05, 0.005), 1.0
+_SHARES, _ROUNDED = (0.5, 0.05, 0.005), 1.0
 # Numbers that are tried for one constant; rounds of snapping and merging; fits of one formula.
 _MAX_REFUSALS, _MAX_ROUNDS, _MAX_REFITS = 4, 10, 60
 
@@ -138,8 +134,7 @@ def _proposals(
     is_phase = are_phases(fit.program.tokens, fits.library)
     for group, half in zip(groups, fits.half_widths(fit, groups), strict=True):
         value = float(fit.program.constants[group[0]])
-        near = simple_numbers(value, half, _MAX_DIGITS)
-        numbers = [(number, cost(number)) for number in near if _is_meant(number, value, half)]
+        numbers = [(number, cost(number)) for number in simple_numbers(value, half, _MAX_DIGITS)]
         turn = QUARTER_TURN * round(value / QUARTER_TURN)
         if is_phase[group].all() and turn != 0 and abs(turn - value) <= half:
             place = 1 if numbers and numbers[0][0] == 0 else 0  # after 0 itself
@@ -149,19 +144,6 @@ def _proposals(
         if number is not None:
             proposals.append(_Proposal(group, *number))
     return proposals
-
-
-def _is_meant(number: float, value: float, half: float) -> bool:
-    """Return whether a constant is rather a simple number than any number near its value.
-
-    With as many constants of the number's cost as of any value, the odds are those of a normal distribution
-    of the width of the interval to the density of such numbers: about exp(-z**2/2) to the number of them
-    that the interval holds, where z is the distance in standard errors, of which `half` has two.
-    """
-    if cost(number) <= _COST_OF_DIGIT:
-        return True
-    z = 2.0 * (number - value) / half
-    return expected_by_chance(number, half) < math.exp(-0.5 * z * z)
 
 
 def _all_at_once(
