@@ -23,21 +23,32 @@ _FEW = 6
 _MOST_COLUMNS, _LEFT_OVER = 5, (0.3, 1.0)
 # What a column in percent is multiplied by in a factor of growth, 1 + x/100, or of decay, 1 - x/100.
 _PERCENT = 0.01
+# How 1 and a column make a factor of growth and one of decay.
+_FACTORS = ("add", "sub")
 
 
-def bases_of(column: Tree, values: np.ndarray) -> dict[Tree, np.ndarray]:
-    """Return a column, the factor of growth 1 + x and that of decay 1 - x, with their values.
+def bases_of(column: Tree, values: np.ndarray, operators: Sequence[str] = _FACTORS) -> dict[Tree, np.ndarray]:
+    """Return a column, the factor of growth 1 + x and that of decay 1 - x, as trees with their values.
 
-    Only bases that are positive are returned. A column that reaches 1 is taken for percent.
+    Only bases that are positive on all rows are returned. A column that reaches 1 is taken for percent.
+
+    Parameters
+    ----------
+    column : Tree
+    values : ndarray of shape (n_rows,)
+    operators : sequence of str
+        ``"add"`` for the factor of growth, ``"sub"`` for that of decay.
+
+    Returns
+    -------
+    dict of tree to ndarray of shape (n_rows,)
     """
     rate, share = column, values
     if np.abs(values).max() >= 1.0:
         rate, share = ("mul", _PERCENT, column), _PERCENT * values
-    bases: dict[Tree, np.ndarray] = {
-        column: values,
-        ("add", 1.0, rate): 1.0 + share,
-        ("sub", 1.0, rate): 1.0 - share,
-    }
+    bases: dict[Tree, np.ndarray] = {column: values}
+    for operator in operators:
+        bases[operator, 1.0, rate] = 1.0 + share if operator == "add" else 1.0 - share
     return {tree: own for tree, own in bases.items() if (own > 0.0).all()}
 
 
@@ -66,23 +77,29 @@ def with_logarithms(
         library cannot write such powers.
     """
     n = len(columns)
-    bases = {
-        base: own for column, values in columns.items() for base, own in bases_of(column, values).items()
-    }
-    plain = {base: own for base, own in bases.items() if base in columns}
-    for operator in ("add", "sub"):
-        factors = {base: own for base, own in bases.items() if base not in columns and base[0] == operator}
-        used = {**plain, **factors}
+    plain = _bases_of_all(columns, ())
+    for operator in _FACTORS:
+        bases = _bases_of_all(columns, (operator,))
         # Columns below the line are n + 1 more terms.
-        if (n + 1) * (len(used) + 2) > most:
-            used = plain
-        if operator == "add" or len(used) > len(plain):
-            yield _of_logarithms(columns, used, library, most)
+        if (n + 1) * (len(bases) + 2) > most:
+            bases = plain
+        if operator == "add" or len(bases) > len(plain):
+            yield _of_logarithms(columns, bases, library, most)
+
+
+def _bases_of_all(columns: Mapping[Tree, np.ndarray], operators: Sequence[str]) -> dict[Tree, np.ndarray]:
+    """Return the bases of all columns, as `bases_of` has them."""
+    return {
+        base: own
+        for column, values in columns.items()
+        for base, own in bases_of(column, values, operators).items()
+    }
 
 
 def _of_logarithms(
     columns: Mapping[Tree, np.ndarray], bases: Mapping[Tree, np.ndarray], library: Library, most: int
 ) -> tuple[Terms, list[tuple[np.ndarray, np.ndarray]]]:
+    """Return the terms with the logarithms of some bases, and the kinds; see `with_logarithms`."""
     n = len(columns)
     pairs = [(i, n + j) for i in range(n) for j in range(len(bases))]
     factors = [(), *((i,) for i in range(n + len(bases))), *pairs]
