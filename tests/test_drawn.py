@@ -465,3 +465,14 @@ def test_a_training_whose_seed_draws_other_equations_now_is_refused(benchmark):
     unseen = benchmark("unseen_problems")
     with pytest.raises(ValueError, match=r"koza-d12 were drawn by version 1 .* docs/benchmarks.md names"):
         unseen.training_of("koza-d12")
+
+
+@pytest.mark.parametrize("name", ["laws", "transformed"])
+def test_the_form_that_a_control_is_told_has_the_values_of_the_target(benchmark, name):
+    true_forms = benchmark("true_forms")
+    problems = draw_problems(name, 12, seed=3)
+    for problem in problems:
+        values = true_forms.told_form(problem)(problem.X)
+        np.testing.assert_allclose(values, problem.y, rtol=0, atol=1e-8 * np.abs(problem.y).max())
+        assert true_forms.verdicts_on(problem, 0.0).fitted
+    assert not all(true_forms.verdicts_on(problem, 1.0).fitted for problem in problems)

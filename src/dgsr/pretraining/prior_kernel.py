@@ -101,9 +101,8 @@ def _is_flat(a):
 def _match(values, held_out):
     """Return whether values equal those of a held-out function wherever these are not NaN."""
     for j in range(len(values)):
-        if not np.isnan(held_out[j]) and not abs(values[j] - held_out[j]) <= _ROUNDING * (
-            1.0 + abs(held_out[j])
-        ):
+        tolerance = _ROUNDING * (1.0 + abs(held_out[j]))
+        if not np.isnan(held_out[j]) and not abs(values[j] - held_out[j]) <= tolerance:
             return False
     return True
 

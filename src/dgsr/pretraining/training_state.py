@@ -51,9 +51,8 @@ def load_training_state(path: Path, trainer: Trainer) -> tuple[list[dict[str, fl
     """
     try:
         entries, tensors = read_tensors(path, lambda header, shapes: json.loads(header["training"]))
-        settings = {"input_layout": 1, "prior_version": 1} | entries[
-            "settings"
-        ]  # older files do not have these
+        # Older files have neither.
+        settings = {"input_layout": 1, "prior_version": 1} | entries["settings"]
         settings["config"] = current_fields(settings["config"])
     except (SafetensorError, KeyError, ValueError) as error:
         raise ValueError(
