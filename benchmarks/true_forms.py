@@ -5,8 +5,8 @@
 The control is told the form of the equation and, as where its fit begins, its constants. It fits these to the
 rows with noise by least squares and is judged like a method: by the NMSE on 1,000 rows without noise. What it
 misses is missed for want of rows, whatever the search. The second figure is of the same formula when it is
-finished (`dgsr.finishing`): its constants became simple numbers, or were rounded to the digits that the rows
-determine. The sets of the published tables take a quarter of a minute.
+finished (`dgsr.finishing`): its constants became simple numbers, or have the digits that the rows determine.
+The sets of the published tables take a quarter of a minute.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from dgsr.benchmarking.tables import wilson_interval
 from dgsr.constants.fitting import fit_constants
 from dgsr.expressions.expression import Expression
 from dgsr.finishing import finish
+from dgsr.finishing.digits import with_measured_digits
 from dgsr.population import DataSet, Population
 
 SETS, N_PROBLEMS, DRAW_SEED = ("physics", "laws"), 200, 0xAF58F7E9
@@ -84,7 +85,9 @@ def verdicts_on(problem: DrawnProblem, noise: float) -> Verdicts:
         fit_constants(population, data, scaled=False, n_iterations=100, precision=1e-12)
         fitted = form.with_constants(population.constants[0, : len(form.constants)])
         scales = np.ones(problem.n_columns)
-        (finished,) = finish(population, scales, data, form.library, DGSRRegressor().tolerance)
+        tolerance = DGSRRegressor().tolerance
+        (simple,) = finish(population, scales, data, form.library, tolerance)
+        finished = with_measured_digits(simple, data, tolerance)
         errors = [nmse(sample.y_test, formula(sample.X_test)) for formula in (fitted, finished)]
     return Verdicts(*(is_found(error, noise) for error in errors))
 

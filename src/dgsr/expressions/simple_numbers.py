@@ -168,6 +168,29 @@ def simple_numbers(value: float, half_width: float, max_digits: int) -> list[flo
     return sorted(found, key=lambda number: (cost(number), abs(number - value)))
 
 
+def expected_by_chance(number: float, half_width: float) -> float:
+    """Return how many numbers as simple as one an interval near it holds on average.
+
+    Decimals of d digits, which cost d, are evenly spaced between two powers of ten; other decimals have the
+    spacing of their cost. Named numbers are ten times as dense: a name costs more than it is rare.
+
+    Parameters
+    ----------
+    number : float
+        A number that has a cost, other than 0.
+    half_width : float
+        Half the width of the interval, finite.
+
+    Examples
+    --------
+    >>> [round(expected_by_chance(0.39, half), 6) for half in (0.006, 0.0006)]
+    [1.2, 0.12]
+    """
+    of_digits = cost(number) - 1.0 - (_find(number) is not None)
+    power_of_ten = 10.0 ** math.floor(math.log10(abs(number)))
+    return 2.0 * half_width / power_of_ten * 10.0**of_digits
+
+
 def shortest(value: float, half_width: float) -> float:
     """Return the decimal of the fewest digits within `half_width` of a number."""
     decimals = (float(f"{value:.{digits}e}") for digits in range(17))

@@ -27,7 +27,7 @@ from dgsr.finishing.expansion import expanded
 from dgsr.finishing.factoring import factored
 from dgsr.finishing.fits import Fits, FittedProgram
 from dgsr.finishing.forms import forms, plain, straightened
-from dgsr.finishing.programs import groups_of, score, tree_of, written
+from dgsr.finishing.programs import score, tree_of, written
 from dgsr.finishing.snapping import snapped, with_simple_numbers
 from dgsr.population import DataSet, Population
 
@@ -121,7 +121,7 @@ def _finished(
     n_constants = int(np.sum(library.table.opcode[tokens] == Opcode.CONSTANT))
     program = FreeProgram(tokens, constants[:n_constants], np.ones(n_constants, dtype=bool))
     tree = unscaled(tree_of(program, library), column_scales)
-    start = straightened(_fitted(plain(tree, fits), fits), fits)
+    start = straightened(fits.fitted(plain(tree, fits)), fits)
     finished = [snapped(form, start.nmse, fits) for form in forms(start, fits)]
 
     def is_nested_well(form: FittedProgram) -> bool:
@@ -161,15 +161,6 @@ def _finished(
         formula = in_factors if fits.is_as_good(after, before) else formula
     rooted = _rooted(formula)
     return rooted if is_allowed(rooted) else formula
-
-
-def _fitted(program: FreeProgram, fits: Fits) -> FittedProgram:
-    """Return a program with its constants fitted; equal ones stay equal if it fits as well so."""
-    apart = fits.refitted(program)
-    if len(groups_of(program)) == program.free.sum():
-        return apart
-    equal = fits.refitted(program, copies=True)
-    return equal if fits.is_as_good(equal.nmse, apart.nmse) else apart
 
 
 def _collected(formula: Expression) -> Expression:

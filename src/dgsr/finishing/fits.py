@@ -110,6 +110,14 @@ class Fits:
             new = self._improved(new, groups)
         return new if new.nmse < nmse else FittedProgram(program, nmse)
 
+    def fitted(self, program: FreeProgram) -> FittedProgram:
+        """Return the program with its constants fitted; equal ones stay equal if it fits as well so."""
+        apart = self.refitted(program)
+        if len(groups_of(program)) == program.free.sum():
+            return apart
+        equal = self.refitted(program, copies=True)
+        return equal if self.is_as_good(equal.nmse, apart.nmse) else apart
+
     def _improved(self, fit: FittedProgram, groups: list[np.ndarray]) -> FittedProgram:
         """Return a fit after steps of Gauss and Newton in which the constants of each group stay equal."""
         tokens = fit.program.tokens

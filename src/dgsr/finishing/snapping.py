@@ -67,13 +67,22 @@ def snapped(fit: FittedProgram, limit: float, fits: Fits) -> FittedProgram:
     return rounded(fit, fits)
 
 
-def rounded(fit: FittedProgram, fits: Fits) -> FittedProgram:
-    """Return the fit with the constants that did not become simple rounded to the digits the data know."""
+def rounded(fit: FittedProgram, fits: Fits, shares: tuple[float, ...] = _SHARES) -> FittedProgram:
+    """Return the fit with its free constants rounded to the digits the data know.
+
+    Parameters
+    ----------
+    fit : FittedProgram
+    fits : Fits
+    shares : tuple of float
+        Shares of two standard errors that a constant may be rounded by. The first by which n log(NMSE) grows
+        by less than 1 is taken.
+    """
     groups = groups_of(fit.program)
     if not groups:
         return fit
     halves = fits.half_widths(fit, groups, with_early=False)
-    for share in _SHARES:
+    for share in shares:
         constants = fit.program.constants.copy()
         for group, half in zip(groups, halves.tolist(), strict=True):
             value = float(constants[group[0]])

@@ -13,7 +13,7 @@ from dgsr.constants.uncertainty import SIGNIFICANT, Uncertainty, uncertainty_of
 from dgsr.expressions.coordinates import without_origins
 from dgsr.expressions.expression import Expression
 from dgsr.expressions.formula_prior import description_length
-from dgsr.expressions.library import Library, Opcode
+from dgsr.expressions.library import Library
 from dgsr.expressions.soundness import weak_points
 from dgsr.expressions.units import Units
 from dgsr.expressions.units_of_constants import units_of_constants
@@ -51,7 +51,8 @@ class Candidate(NamedTuple):
     handicap : float
         What the loss is multiplied by where formulas are compared, for violations of units.
     bits : float, optional
-        Description length, where the numbers that columns are measured from do not count.
+        Description length by which the formula was compared, where it is not that of `expression`: without
+        the numbers that columns are measured from, and with constants of fewer digits.
     """
 
     complexity: int
@@ -103,6 +104,24 @@ def _undominated(order: Sequence[int], losses: np.ndarray, tolerance: float) -> 
             best = losses[i]
             found.append(i)
     return found
+
+
+def _judged(
+    expressions: Sequence[Expression], data: DataSet, units: Units | None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the losses by which formulas are compared, and the handicaps in them, shape (n_expressions,)."""
+    programs = Population.from_expressions(expressions)
+    losses, handicaps = programs.nmse(data), np.ones(len(programs))
+    if units is not None:
+        library = programs.library
+        handicaps = units.handicaps(units.violations(*programs.arrays, library, by_value=True))
+        losses = np.where(np.isfinite(handicaps), losses * handicaps, np.inf)
+    return losses, handicaps
+
+
+def _is_as_sound(finer: Expression, coarse: Expression, data: DataSet) -> bool:
+    """Return whether a formula has no more weak points than another."""
+    return len(weak_points(finer, data.columns)) <= len(weak_points(coarse, data.columns))
 
 
 def _supported(
@@ -166,6 +185,7 @@ class ParetoFront(Sequence[Candidate]):
         held_out: DataSet | None = None,
         assess: Callable[[Expression], Uncertainty] | None = None,
         units: Units | None = None,
+        with_digits: Callable[[Expression], Expression] | None = None,
     ) -> ParetoFront:
         """Return the front of some expressions, whose losses are computed on `data`.
 
@@ -190,20 +210,17 @@ class ParetoFront(Sequence[Candidate]):
         units : Units, optional
             Units of columns and target. Formulas are compared by their losses times their handicaps, and
             those that the rule forbids are left out.
+        with_digits : callable, optional
+            A function that returns a formula of the front with the digits to predict with
+            (`dgsr.finishing.digits`). Its length stays that of the formula that it is given.
         """
         if not expressions:
             return cls([])
         assess = assess or partial(uncertainty_of, data=data)
-        programs = Population.from_expressions(expressions)
-        losses, handicaps = programs.nmse(data), np.ones(len(programs))
-        if units is not None:
-            library = programs.library
-            handicaps = units.handicaps(units.violations(*programs.arrays, library, by_value=True))
-            losses = np.where(np.isfinite(handicaps), losses * handicaps, np.inf)
+        losses, handicaps = _judged(expressions, data, units)
         bits = np.array([description_length(without_origins(e, data.columns)) for e in expressions])
         supported = _supported(expressions, losses, bits, data, tolerance)
-        is_number = programs.lengths == 1
-        is_number &= programs.library.table.opcode[programs.tokens[:, 0]] == Opcode.CONSTANT
+        is_number = np.array([len(e.tokens) == len(e.constants) for e in expressions])
         # The loss of the mean, and of a number within two of its standard errors.
         of_numbers = max(1.01 * SIGNIFICANT / data.n_effective, NOTICEABLE, tolerance)
         limits = 1.0 + np.where(is_number, of_numbers, max(NOTICEABLE, tolerance))
@@ -212,6 +229,14 @@ class ParetoFront(Sequence[Candidate]):
         order = [int(i) for i in np.lexsort((losses, bits)) if losses[i] <= limits[i]]
         on_front = _undominated([i for i in order if supported[i]], losses, tolerance)
         left_off = [i for i in _undominated(order, losses, tolerance) if not supported[i]]
+        if with_digits is not None:
+            expressions = list(expressions)
+            for i in on_front:
+                finer = with_digits(expressions[i])
+                (loss,), (handicap,) = _judged([finer], data, units)
+                if loss < losses[i] and _is_as_sound(finer, expressions[i], data):
+                    expressions[i], losses[i], handicaps[i] = finer, loss, handicap
+            on_front = _undominated(on_front, losses, tolerance)
         candidates: list[Candidate] = []
         for i in on_front:
             named = expressions[i].with_feature_names(feature_names)

@@ -14,6 +14,7 @@ from dgsr.expressions.expression import Expression
 from dgsr.expressions.library import Library
 from dgsr.expressions.nesting import Nesting
 from dgsr.finishing import finish, mean_formula, multiplied_out
+from dgsr.finishing.digits import with_measured_digits
 from dgsr.pareto import ParetoFront
 from dgsr.passes.checkpoint import Checkpoint
 from dgsr.passes.initial import Initial
@@ -297,6 +298,7 @@ class Passes:
             rows.held_out,
             partial(self._uncertainty_of, loss=step.loss, rows=rows),
             self._constraints.units,
+            partial(with_measured_digits, data=rows.fitted, tolerance=self._tolerance),
         )
         if len(front) == 0:  # no program is finite on the rows that the search did not see
             return

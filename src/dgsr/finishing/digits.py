@@ -1,0 +1,91 @@
+"""The digits that a formula predicts with, which are finer than those that it is chosen by.
+
+Snapping makes each constant the simplest number in its interval, which may be two standard errors from the
+fit. That is right where formulas are compared by their descriptions, since digits below a standard error
+describe the noise. It is wrong for predictions: in an interval from 0.38 to 0.4 there is always some number
+of two digits, and the formula predicts the worse the farther it is from the fit. So once a formula is on the
+front, only the numbers that are there by more than chance stay. The others are fitted again and rounded by
+half a standard error at most.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from dgsr.expressions.coordinates import are_origins
+from dgsr.expressions.expression import Expression
+from dgsr.expressions.programs import FreeProgram
+from dgsr.expressions.simple_numbers import cost, expected_by_chance
+from dgsr.finishing.fits import Fits, are_phases
+from dgsr.finishing.programs import QUARTER_TURN, groups_of, with_value
+from dgsr.finishing.snapping import rounded
+from dgsr.population import DataSet
+
+# Laws have numbers of one digit far more often than others, so that these stay.
+_COST_OF_DIGIT = 1.0
+# Shares of two standard errors that a constant may be rounded by, tried one after the other.
+_SHARES = (0.25, 0.05, 0.005)
+
+
+def with_measured_digits(expression: Expression, data: DataSet, tolerance: float) -> Expression:
+    """Return a finished formula with the digits that the data determine.
+
+    A number of two digits or more stays if it is rather meant than one of the many near the fit: with as many
+    constants of its cost as of any value, the odds are those of a normal distribution of the width of the
+    interval to the density of such numbers, exp(-z**2/2) to the number of them that an interval of two
+    standard errors to both sides holds (`dgsr.expressions.simple_numbers.expected_by_chance`), where z is
+    its distance from the fit in standard errors. The others are fitted and rounded.
+
+    Parameters
+    ----------
+    expression : Expression
+        A formula whose constants are simple numbers.
+    data : DataSet
+        The rows that these were fitted to.
+    tolerance : float
+        NMSE that counts as exact; the constants of an exact formula stay.
+
+    Returns
+    -------
+    Expression
+        The formula itself if it does not fit better with other constants.
+    """
+    fits = Fits(data, expression.library, tolerance)
+    simple = np.array(expression.constants, dtype=np.float64)
+    program = FreeProgram(np.asarray(expression.tokens, dtype=np.int64), simple, _may_move(expression, data))
+    before = fits.nmse(program)
+    if not program.free.any() or not fits.floor < before < math.inf or before <= tolerance:
+        return expression
+    fit = fits.fitted(program)
+    while groups := groups_of(fit.program):
+        halves = fits.half_widths(fit, groups, with_early=False).tolist()
+        odds = [
+            _log_odds(float(simple[group[0]]), float(fit.program.constants[group[0]]), half)
+            for group, half in zip(groups, halves, strict=True)
+        ]
+        surest = int(np.argmax(odds))
+        if odds[surest] <= 0.0:
+            break
+        number = float(simple[groups[surest][0]])
+        fit = fits.refitted(with_value(fit.program, groups[surest], number), copies=True)
+    fit = rounded(fit, fits, _SHARES)
+    return expression.with_constants(fit.program.constants) if fit.nmse < before else expression
+
+
+def _may_move(expression: Expression, data: DataSet) -> np.ndarray:
+    """Return which constants may get other digits, shape (n_constants,), bool."""
+    is_phase = are_phases(np.asarray(expression.tokens), expression.library)
+    constants = expression.constants
+    turns = is_phase & (constants == QUARTER_TURN * np.round(constants / QUARTER_TURN))
+    is_short = np.array([cost(value) <= _COST_OF_DIGIT for value in constants.tolist()], dtype=bool)
+    return ~(are_origins(expression, data.columns) | turns | is_short)
+
+
+def _log_odds(number: float, fitted: float, half: float) -> float:
+    """Return the logarithm of the odds that a number is meant, where two standard errors are `half`."""
+    if not math.isfinite(half):
+        return math.inf  # the rows do not determine it
+    z = 2.0 * (number - fitted) / half
+    return -0.5 * z * z - math.log(expected_by_chance(number, half))
