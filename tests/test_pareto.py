@@ -13,7 +13,7 @@ from dgsr.expressions.constraints import Constraints
 from dgsr.expressions.formula_prior import description_length
 from dgsr.kernels.random import new_state
 from dgsr.pareto import SELECTIONS, Candidate, ParetoArchive, ParetoFront
-from dgsr.pareto.front import _supported
+from dgsr.pareto.judging import are_supported
 from dgsr.population import DataSet
 
 pytestmark = pytest.mark.search
@@ -110,7 +110,7 @@ def test_a_front_of_expressions_is_what_comparing_all_gives(n, seed):
     data = DataSet.from_arrays(X, Y, np.random.default_rng(seed).uniform(0.0, 2.0, len(Y)))
     nmse = population.nmse(data)
     front = ParetoFront.from_expressions([population[i] for i in range(n)], data, ["a", "b"])
-    supported = _supported([population[i] for i in range(n)], nmse, lengths_of(population), data, 0.0)
+    supported = are_supported([population[i] for i in range(n)], nmse, lengths_of(population), data, 0.0)
     is_no_worse_than_the_mean = supported & (nmse <= 1.0 + 1e-6)
     kept = is_no_worse_than_the_mean if is_no_worse_than_the_mean.any() else supported
     expected = undominated(lengths_of(population)[kept], nmse[kept])

@@ -14,10 +14,10 @@ from dgsr.expressions.coordinates import without_origins
 from dgsr.expressions.expression import Expression
 from dgsr.expressions.formula_prior import description_length
 from dgsr.expressions.library import Library
-from dgsr.expressions.soundness import weak_points
 from dgsr.expressions.units import Units
 from dgsr.expressions.units_of_constants import units_of_constants
 from dgsr.pareto.archive import NOTICEABLE
+from dgsr.pareto.judging import are_supported, is_as_sound, judged, undominated
 from dgsr.population import DataSet, Population
 
 if TYPE_CHECKING:
@@ -28,9 +28,6 @@ if TYPE_CHECKING:
 
 #: Rules that choose a candidate of a front; see `ParetoFront.select`.
 SELECTIONS = ("mdl", "bic", "score", "accuracy", "holdout")
-
-# Bits that a weak point of a formula takes when it is compared with formulas that have none.
-_BITS_OF_WEAK_POINT = 20.0
 
 
 class Candidate(NamedTuple):
@@ -93,48 +90,6 @@ class Candidate(NamedTuple):
         """Return the constants of the formula in short with their units, or the empty string."""
         each = zip(self.expression.constants.tolist(), self.units)
         return ", ".join(f"{value:.5g} {unit}".rstrip() for value, unit in each)
-
-
-def _undominated(order: Sequence[int], losses: np.ndarray, tolerance: float) -> list[int]:
-    """Return the formulas, in rising order of length, that fit better than all before them."""
-    found: list[int] = []
-    best = np.inf
-    for i in order:
-        if losses[i] < (1.0 - NOTICEABLE) * best and best > tolerance:
-            best = losses[i]
-            found.append(i)
-    return found
-
-
-def _judged(
-    expressions: Sequence[Expression], data: DataSet, units: Units | None
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return the losses by which formulas are compared, and the handicaps in them, shape (n_expressions,)."""
-    programs = Population.from_expressions(expressions)
-    losses, handicaps = programs.nmse(data), np.ones(len(programs))
-    if units is not None:
-        library = programs.library
-        handicaps = units.handicaps(units.violations(*programs.arrays, library, by_value=True))
-        losses = np.where(np.isfinite(handicaps), losses * handicaps, np.inf)
-    return losses, handicaps
-
-
-def _is_as_sound(finer: Expression, coarse: Expression, data: DataSet) -> bool:
-    """Return whether a formula has no more weak points than another."""
-    return len(weak_points(finer, data.columns)) <= len(weak_points(coarse, data.columns))
-
-
-def _supported(
-    expressions: Sequence[Expression], losses: np.ndarray, bits: np.ndarray, data: DataSet, tolerance: float
-) -> np.ndarray:
-    """Return which formulas the rows support, also in what they do between rows, shape (n_expressions,)."""
-    n_weak = np.zeros(len(losses))
-    finite = np.flatnonzero(np.isfinite(losses)).tolist()
-    n_weak[finite] = [len(weak_points(expressions[i], data.columns)) for i in finite]
-    with np.errstate(divide="ignore"):
-        totals = 0.5 * data.n_effective * np.log2(losses) + bits
-    limit = totals[n_weak == 0].min(initial=np.inf)
-    return (n_weak == 0) | (losses <= tolerance) | (totals + _BITS_OF_WEAK_POINT * n_weak < limit)
 
 
 class ParetoFront(Sequence[Candidate]):
@@ -217,9 +172,9 @@ class ParetoFront(Sequence[Candidate]):
         if not expressions:
             return cls([])
         assess = assess or partial(uncertainty_of, data=data)
-        losses, handicaps = _judged(expressions, data, units)
+        losses, handicaps = judged(expressions, data, units)
         bits = np.array([description_length(without_origins(e, data.columns)) for e in expressions])
-        supported = _supported(expressions, losses, bits, data, tolerance)
+        supported = are_supported(expressions, losses, bits, data, tolerance)
         is_number = np.array([len(e.tokens) == len(e.constants) for e in expressions])
         # The loss of the mean, and of a number within two of its standard errors.
         of_numbers = max(1.01 * SIGNIFICANT / data.n_effective, NOTICEABLE, tolerance)
@@ -227,16 +182,16 @@ class ParetoFront(Sequence[Candidate]):
         if not (losses <= limits)[supported].any():
             limits[:] = np.finfo(np.float64).max
         order = [int(i) for i in np.lexsort((losses, bits)) if losses[i] <= limits[i]]
-        on_front = _undominated([i for i in order if supported[i]], losses, tolerance)
-        left_off = [i for i in _undominated(order, losses, tolerance) if not supported[i]]
+        on_front = undominated([i for i in order if supported[i]], losses, tolerance)
+        left_off = [i for i in undominated(order, losses, tolerance) if not supported[i]]
         if with_digits is not None:
             expressions = list(expressions)
             for i in on_front:
                 finer = with_digits(expressions[i])
-                (loss,), (handicap,) = _judged([finer], data, units)
-                if loss < losses[i] and _is_as_sound(finer, expressions[i], data):
+                (loss,), (handicap,) = judged([finer], data, units)
+                if loss < losses[i] and is_as_sound(finer, expressions[i], data):
                     expressions[i], losses[i], handicaps[i] = finer, loss, handicap
-            on_front = _undominated(on_front, losses, tolerance)
+            on_front = undominated(on_front, losses, tolerance)
         candidates: list[Candidate] = []
         for i in on_front:
             named = expressions[i].with_feature_names(feature_names)

@@ -1,0 +1,58 @@
+"""What decides which formulas are on the front: losses, lengths, and what they do between rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from dgsr.expressions.expression import Expression
+from dgsr.expressions.soundness import weak_points
+from dgsr.expressions.units import Units
+from dgsr.pareto.archive import NOTICEABLE
+from dgsr.population import DataSet, Population
+
+# Bits that a weak point of a formula takes when it is compared with formulas that have none.
+_BITS_OF_WEAK_POINT = 20.0
+
+
+def undominated(order: Sequence[int], losses: np.ndarray, tolerance: float) -> list[int]:
+    """Return the formulas, in rising order of length, that fit better than all before them."""
+    found: list[int] = []
+    best = np.inf
+    for i in order:
+        if losses[i] < (1.0 - NOTICEABLE) * best and best > tolerance:
+            best = losses[i]
+            found.append(i)
+    return found
+
+
+def judged(
+    expressions: Sequence[Expression], data: DataSet, units: Units | None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the losses by which formulas are compared, and the handicaps in them, shape (n_expressions,)."""
+    programs = Population.from_expressions(expressions)
+    losses, handicaps = programs.nmse(data), np.ones(len(programs))
+    if units is not None:
+        library = programs.library
+        handicaps = units.handicaps(units.violations(*programs.arrays, library, by_value=True))
+        losses = np.where(np.isfinite(handicaps), losses * handicaps, np.inf)
+    return losses, handicaps
+
+
+def is_as_sound(finer: Expression, coarse: Expression, data: DataSet) -> bool:
+    """Return whether a formula has no more weak points than another."""
+    return len(weak_points(finer, data.columns)) <= len(weak_points(coarse, data.columns))
+
+
+def are_supported(
+    expressions: Sequence[Expression], losses: np.ndarray, bits: np.ndarray, data: DataSet, tolerance: float
+) -> np.ndarray:
+    """Return which formulas the rows support, also in what they do between rows, shape (n_expressions,)."""
+    n_weak = np.zeros(len(losses))
+    finite = np.flatnonzero(np.isfinite(losses)).tolist()
+    n_weak[finite] = [len(weak_points(expressions[i], data.columns)) for i in finite]
+    with np.errstate(divide="ignore"):
+        totals = 0.5 * data.n_effective * np.log2(losses) + bits
+    limit = totals[n_weak == 0].min(initial=np.inf)
+    return (n_weak == 0) | (losses <= tolerance) | (totals + _BITS_OF_WEAK_POINT * n_weak < limit)
