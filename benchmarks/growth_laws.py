@@ -2,10 +2,10 @@
 
     python benchmarks/growth_laws.py --out benchmarks/results/growth_laws.jsonl --n-drawn 0
 
-The first six are of the laws of textbooks, which `dgsr.search.powers` was developed on. The others
-were written before the code was run on any of them, the laws of decay before the code knew bases 1 - x. Rows,
-noise and the rule by which a law is found are those of `separable.py`. The file has a line for each run, and
-runs in it are not made again.
+The first six are of the laws of textbooks, which `dgsr.search.powers` was developed on. The others were written
+before the code was run on any of them, the laws of decay before the code knew bases 1 - x, and the last eight
+before it knew bases 1 + x/y. Rows, noise and the rule by which a law is found are those of `separable.py`. The
+file has a line for each run, and runs in it are not made again.
 """
 
 from __future__ import annotations
@@ -68,5 +68,22 @@ DECAYS = (
     Law("light through panes", "I*(1 - r)**(2*n)", {"I": (50, 1000), "r": (0.02, 0.2), "n": (1, 8)}),
 )  # fmt: skip
 
+# Written before bases such as 1 + r/m were tried, of which the first 36 laws have one.
+OF_QUOTIENTS = (
+    Law("present value, m times a year", "F/(1 + r/m)**(m*n)",
+        {"F": _MONEY, "r": _RATE, "m": (1, 12), "n": (1, 20)}),
+    Law("a year's growth, m times", "P*(1 + r/m)**m", {"P": _MONEY, "r": (0.02, 0.9), "m": (1, 12)}),
+    Law("velocity in a pipe", "v*(1 - r/R)**(1/n)",
+        {"v": (0.5, 4), "r": (0, 2), "R": (2.1, 5), "n": (5, 10)}),
+    Law("surface tension", "s*(1 - T/C)**(11/9)", {"s": (20, 80), "T": (250, 400), "C": (450, 700)}),
+    Law("no parasites", "N*(1 + m/k)**(-k)", {"N": (10, 500), "m": (0.2, 6), "k": (0.3, 4)}),
+    Law("washes", "c*(v/(v + w))**n", {"c": (1, 20), "v": (0.1, 1), "w": (0.5, 4), "n": (1, 6)}),
+    Law("heat of vaporisation", "H*((1 - T/C)/(1 - U/C))**0.38",
+        {"H": (20, 50), "T": (250, 400), "U": (250, 400), "C": (450, 700)}),
+    Law("hyperbolic decline", "q/(1 + b*t/T)**(1/b)",
+        {"q": (50, 900), "b": (0.2, 1), "t": (0, 60), "T": (5, 40)}),
+)  # fmt: skip
+
 if __name__ == "__main__":
-    main(__doc__.splitlines()[0], (*DEVELOPED_ON, *OTHERS, *DECAYS), lambda n, seed: iter(()), 0)
+    laws = (*DEVELOPED_ON, *OTHERS, *DECAYS, *OF_QUOTIENTS)
+    main(__doc__.splitlines()[0], laws, lambda n, seed: iter(()), 0)
