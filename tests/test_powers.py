@@ -40,10 +40,31 @@ LAWS = {
         [(0.5, 5.0), (1.5, 3.5), (5.0, 40.0)],
         lambda r, q, t: r * q ** ((t - 20) / 10),
     ),
+    "interest m times a year": (
+        [MONEY, RATE, (1.0, 12.0), (1.0, 20.0)],
+        lambda p, r, m, n: p * (1 + r / m) ** (m * n),
+    ),
+    "interest in percent, m times a year": (
+        [MONEY, (1.0, 15.0), (1.0, 12.0), (1.0, 20.0)],
+        lambda p, r, m, n: p * (1 + r / (100 * m)) ** (m * n),
+    ),
+    "velocity in a pipe": (
+        [(0.5, 4.0), (0.0, 2.0), (2.1, 5.0), (5.0, 10.0)],
+        lambda v, r, of_pipe, n: v * (1 - r / of_pipe) ** (1 / n),
+    ),
+    "no parasites": ([(0.2, 6.0), (0.3, 4.0)], lambda m, k: (1 + m / k) ** -k),
     "a negative target": ([(0.5, 8.0), (0.1, 20.0), (1.0, 5.0)], lambda k, c, n: -k * c ** (1 / n)),
     "a negative exponent": ([(0.5, 8.0), (0.1, 20.0), (-5.0, -1.0)], lambda k, c, n: k * c ** (1 / n)),
 }
-LAWS_WITH_NOISE = ["compound interest", "an annuity", "a bond", "an exponent with an offset", "at least once"]
+LAWS_WITH_NOISE = [
+    "compound interest",
+    "an annuity",
+    "a bond",
+    "an exponent with an offset",
+    "at least once",
+    "interest m times a year",
+    "velocity in a pipe",
+]
 
 
 def rows(limits, n=100, seed=0):
@@ -125,11 +146,18 @@ def test_bases_are_positive_columns_and_factors_of_growth_and_decay(values, text
 @given(st.integers(0, 2**32 - 1))
 def test_a_product_of_powers_is_the_exponential_of_its_quotient(seed):
     rng = np.random.default_rng(seed)
-    columns = ["x1", "x4", ("log", "x4"), ("log", ("add", 1.0, "x1"))]
+    columns = ["x1", "x4", ("log", "x4"), ("log", ("add", 1.0, "x1")), ("div", 1.0, "x1")]
     x = {"x1": rng.uniform(0.1, 1.0, 5), "x4": rng.uniform(0.5, 3.0, 5)}
-    above = np.array([[0, 0, 0, 0], [1, 0, 0, 0], [0, 1, 1, 0], [0, 0, 1, 0], [1, 0, 0, 1]])
-    above = above[rng.permutation(5)[: rng.integers(1, 6)]]
-    below = np.array([[0, int(rng.integers(2)), 0, 0]])
+    above = [
+        [0, 0, 0, 0, 0],
+        [1, 0, 0, 0, 0],
+        [0, 1, 1, 0, 0],
+        [0, 0, 1, 0, 0],
+        [1, 0, 0, 1, 0],
+        [0, 0, 0, 1, 1],
+    ]
+    above = np.array(above)[rng.permutation(6)[: rng.integers(1, 7)]]
+    below = np.array([[0, int(rng.integers(2)), 0, 0, 0]])
     coefficients = rng.normal(size=len(above))
     values = np.array([evaluate(column, x) for column in columns])
     p = coefficients @ np.prod(values ** above[:, :, None], axis=1)

@@ -9,7 +9,7 @@ from itertools import islice, permutations
 import numpy as np
 
 from dgsr.expressions.library import Library
-from dgsr.expressions.polynomials import quotient_tree
+from dgsr.expressions.polynomials import products_of, quotient_tree
 from dgsr.expressions.trees import Tree, map_leaves
 from dgsr.search.rational_fits import eliminated
 from dgsr.search.rational_terms import Target, Terms
@@ -111,6 +111,65 @@ def _of_logarithms(
     return terms, [kind for kind in kinds if sum(map(len, kind)) <= most]
 
 
+def with_quotients(
+    columns: Mapping[Tree, np.ndarray], library: Library, target: Target, most: int
+) -> Iterator[tuple[Terms, list[tuple[np.ndarray, np.ndarray]]]]:
+    """Yield the terms of the logarithm of a product of powers, one of which has a base such as 1 + r/m.
+
+    The base is 1 + x/y or 1 - x/y for two columns, and its exponent a sum of a number, columns, products of
+    two, and inverses of columns, as in P*(1 + r/m)**(m*n) and v*(1 - r/R)**(1/n).
+
+    Parameters
+    ----------
+    columns : mapping of tree to ndarray of shape (n_rows,)
+        More than five are too many.
+    library : Library
+    target : Target
+        The logarithm of the target.
+    most : int
+        Most terms; there are none if they are more.
+
+    Yields
+    ------
+    terms : Terms
+        With the base by which the fit of all terms is best, and the one by which that of few terms is.
+    kinds : list of tuple of ndarray, int
+        The numbers of the terms above, and of 1 below.
+    """
+    if not _can_write(library) or not 2 <= len(columns) <= _MOST_COLUMNS:
+        return
+    positive = {tree: values for tree, values in columns.items() if (values > 0.0).all()}
+    logarithms = {("log", tree): np.log(values) for tree, values in positive.items()}
+    inverses = {("div", 1.0, tree): 1.0 / values for tree, values in positive.items()}
+    n, n_exponents = len(columns), len(columns) + len(positive)
+    exponents = [*products_of(n, 2), *((n + i,) for i in range(len(positive)))]
+    plain = [(), *((n_exponents + i,) for i in range(len(positive)))]
+    if len(plain) + len(exponents) + 1 > most:
+        return
+    found = []
+    for base, values in _bases_of_quotients(columns).items():
+        every = {**columns, **inverses, **logarithms, ("log", base): np.log(values)}
+        last = len(every) - 1
+        found.append(Terms.of(every, [*plain, *((*of, last) for of in exponents)]))
+    one = np.arange(1)
+    errors = [_errors_of(terms, target, np.arange(len(terms.exponents)), one) for terms in found]
+    best = [min(range(len(found)), key=lambda i: errors[i][number]) for number in (0, 1) if found]
+    for i in dict.fromkeys(best):
+        yield found[i], [(np.arange(len(found[i].exponents)), one)]
+
+
+def _bases_of_quotients(columns: Mapping[Tree, np.ndarray]) -> dict[Tree, np.ndarray]:
+    """Return 1 + x/y and 1 - x/y for all columns x and positive columns y, and those with x in percent."""
+    bases: dict[Tree, np.ndarray] = {}
+    for x, y in permutations(columns, 2):
+        if (columns[y] > 0.0).all():
+            quotient, values = ("div", x, y), columns[x] / columns[y]
+            bases |= {("add", 1.0, quotient): 1.0 + values, ("sub", 1.0, quotient): 1.0 - values}
+            bases |= bases_of(quotient, values)
+            bases.pop(quotient, None)
+    return {base: values for base, values in bases.items() if (values > 0.0).all()}
+
+
 def with_powers(
     columns: Mapping[Tree, np.ndarray], plain: Terms, library: Library, target: Target, most: int
 ) -> list[Terms]:
@@ -163,12 +222,20 @@ def _errors(terms: Terms, target: Target, most: int) -> tuple[float, float]:
     for degrees in _DEGREES:
         above, below = (up_to[min(degree, len(up_to) - 1)] for degree in degrees)
         if len(above) + len(below) <= most:
-            fits = eliminated(terms.values, target.h, target.root, above, below, _FEW)
-            for number, fit in enumerate(islice(fits, 2)):
-                numerator, denominator = fit.values(terms.values)
-                residuals = target.root * (numerator / denominator - target.h)
-                least[number] = min(least[number], float(residuals @ residuals))
+            errors = _errors_of(terms, target, above, below)
+            least = [min(pair) for pair in zip(least, errors)]
     return least[0], least[1]
+
+
+def _errors_of(terms: Terms, target: Target, above: np.ndarray, below: np.ndarray) -> tuple[float, float]:
+    """Return the squared errors of the quotient with all terms, and brought to a few."""
+    errors = [np.inf, np.inf]
+    fits = eliminated(terms.values, target.h, target.root, above, below, _FEW)
+    for number, fit in enumerate(islice(fits, 2)):
+        numerator, denominator = fit.values(terms.values)
+        residuals = target.root * (numerator / denominator - target.h)
+        errors[number] = float(residuals @ residuals)
+    return errors[0], errors[1]
 
 
 def product_of_powers(

@@ -19,7 +19,7 @@ from dgsr.expressions.library import Library
 from dgsr.expressions.polynomials import Polynomial, polynomial_tree, quotient_tree
 from dgsr.expressions.trees import Tree, map_leaves
 from dgsr.population import DataSet, Population
-from dgsr.search.powers import product_of_powers, with_logarithms, with_powers
+from dgsr.search.powers import product_of_powers, with_logarithms, with_powers, with_quotients
 from dgsr.search.rational_fits import RationalFit, eliminated
 from dgsr.search.rational_terms import Target, Terms, most_explaining, targets_of, with_functions
 from dgsr.search.terms import columns_of, population_of, term_of
@@ -110,6 +110,8 @@ def _candidates(sample: DataSet, usable: list[int], library: Library) -> Iterato
         if "exp" in of:
             most_of_powers = min(_MOST_OF_POWERS, len(sample.y) // _ROWS_PER_TERM)
             for terms, kinds in with_logarithms(columns, library, most_of_powers):
+                yield terms, of["exp"], kinds
+            for terms, kinds in with_quotients(columns, library, of["exp"], most_of_powers):
                 yield terms, of["exp"], kinds
         if None in of:
             for terms in with_powers(columns, plain, library, of[None], most):
