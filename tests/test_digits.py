@@ -126,6 +126,11 @@ def test_as_many_decimals_are_expected_as_intervals_hold(number, digits):
     assert expected_by_chance(number, half_width) == pytest.approx(held.sum(axis=1).mean(), rel=0.05)
 
 
+@pytest.mark.parametrize("number", [5e-324, 1.7e308])
+def test_the_smallest_and_the_largest_numbers_have_a_chance(number):
+    assert expected_by_chance(number, abs(number)) > 0.0
+
+
 # --- on the front -----------------------------------------------------------------------------------
 
 

@@ -6,6 +6,7 @@ A program holds floats only, so that 1/3 and 2*pi are the floats nearest to them
 from __future__ import annotations
 
 import math
+import sys
 from bisect import bisect_left, bisect_right
 from fractions import Fraction
 from functools import cache, lru_cache
@@ -187,7 +188,7 @@ def expected_by_chance(number: float, half_width: float) -> float:
     [1.2, 0.12]
     """
     of_digits = cost(number) - 1.0 - (_find(number) is not None)
-    power_of_ten = 10.0 ** math.floor(math.log10(abs(number)))
+    power_of_ten = 10.0 ** math.floor(math.log10(max(abs(number), sys.float_info.min)))
     return 2.0 * half_width / power_of_ten * 10.0**of_digits
 
 
