@@ -166,8 +166,8 @@ class ParetoFront(Sequence[Candidate]):
             Units of columns and target. Formulas are compared by their losses times their handicaps, and
             those that the rule forbids are left out.
         with_digits : callable, optional
-            A function that returns a formula of the front with the digits to predict with
-            (`dgsr.finishing.digits`). Its length stays that of the formula that it is given.
+            A function that returns a formula of the front with the digits to predict with. Its length stays
+            that of the formula that it is given.
         """
         if not expressions:
             return cls([])
