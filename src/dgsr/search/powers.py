@@ -141,21 +141,20 @@ def with_quotients(
     positive = {tree: values for tree, values in columns.items() if (values > 0.0).all()}
     logarithms = {("log", tree): np.log(values) for tree, values in positive.items()}
     inverses = {("div", 1.0, tree): 1.0 / values for tree, values in positive.items()}
-    n, n_exponents = len(columns), len(columns) + len(positive)
-    exponents = [*products_of(n, 2), *((n + i,) for i in range(len(positive)))]
-    plain = [(), *((n_exponents + i,) for i in range(len(positive)))]
-    if len(plain) + len(exponents) + 1 > most:
+    shared = {**columns, **inverses, **logarithms}
+    number = {tree: i for i, tree in enumerate(shared)}
+    plain = [(), *((number[tree],) for tree in logarithms)]
+    exponents = [*products_of(len(columns), 2), *((number[tree],) for tree in inverses)]
+    factors = [*plain, *((*of, len(shared)) for of in exponents)]
+    bases = _bases_of_quotients(columns)
+    if len(factors) + 1 > most or not bases:
         return
-    found = []
-    for base, values in _bases_of_quotients(columns).items():
-        every = {**columns, **inverses, **logarithms, ("log", base): np.log(values)}
-        last = len(every) - 1
-        found.append(Terms.of(every, [*plain, *((*of, last) for of in exponents)]))
-    one = np.arange(1)
-    errors = [_errors_of(terms, target, np.arange(len(terms.exponents)), one) for terms in found]
-    best = [min(range(len(found)), key=lambda i: errors[i][number]) for number in (0, 1) if found]
-    for i in dict.fromkeys(best):
-        yield found[i], [(np.arange(len(found[i].exponents)), one)]
+    above, below = np.arange(len(factors)), np.arange(1)
+    found = [Terms.of({**shared, ("log", base): np.log(values)}, factors) for base, values in bases.items()]
+    errors = np.array([_errors_of(terms, target, above, below) for terms in found])
+    errors[np.isnan(errors)] = np.inf
+    for i in dict.fromkeys(errors.argmin(axis=0).tolist()):
+        yield found[i], [(above, below)]
 
 
 def _bases_of_quotients(columns: Mapping[Tree, np.ndarray]) -> dict[Tree, np.ndarray]:
