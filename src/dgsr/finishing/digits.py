@@ -1,4 +1,4 @@
-"""The digits that a formula predicts with, which are finer than those that it is chosen by.
+"""The digits that a formula predicts with, which are finer than those that its length counts.
 
 Snapping makes each constant the simplest number in its interval, which may be two standard errors from the
 fit. That is right where formulas are compared by their descriptions, since digits below a standard error
