@@ -144,12 +144,12 @@ def _added(first: _Signed, second: _Signed) -> _Signed:
 def _written(polynomial: Polynomial, write: Callable[[tuple[Term, ...]], _Signed] = _factored) -> _Signed:
     """Return a polynomial whose parts that share no column are written one by one."""
     common, left = _without_common_factor(tuple(sorted(polynomial.items())))
-    parts = list(_unconnected(left))
+    parts, write_once = list(_unconnected(left)), cache(write)
     # A number shares no column with anything, but (a + 1)**2 has one.
     number = next((part for part in parts if not any(part[0][0])), ())
     others = [part for part in parts if part != number]
     ways = [parts, *([*others[:i], (*number, *others[i]), *others[i + 1 :]] for i in range(len(others)))]
-    sums = [reduce(_added, map(write, way)) for way in (ways if number else [parts])]
+    sums = [reduce(_added, map(write_once, way)) for way in (ways if number else [parts])]
     whole = min(sums, key=lambda each: each.n_tokens)
     return _multiplied(_monomial(common, 1), whole) if any(common) else whole
 
@@ -163,7 +163,7 @@ def _unconnected(terms: tuple[Term, ...]) -> Iterator[tuple[Term, ...]]:
         while len(part) > n_before:
             n_before = len(part)
             columns = {i for term, _ in part for i, power in enumerate(term) if power}
-            near = [each for each in left if columns.intersection(np.flatnonzero(each[0]).tolist())]
+            near = [each for each in left if any(each[0][i] for i in columns)]
             left = [each for each in left if each not in near]
             part += near
         yield tuple(sorted(part))
@@ -171,12 +171,11 @@ def _unconnected(terms: tuple[Term, ...]) -> Iterator[tuple[Term, ...]]:
 
 def _without_common_factor(terms: tuple[Term, ...]) -> tuple[tuple[int, ...], tuple[Term, ...]]:
     """Return the exponents that all terms share, and the terms without them; a single term has none."""
-    exponents = np.array([term for term, _ in terms])
     if len(terms) == 1:
-        return (0,) * exponents.shape[1], terms
-    common = exponents.min(axis=0)
-    left = tuple((tuple(term), c) for term, (_, c) in zip((exponents - common).tolist(), terms))
-    return tuple(common.tolist()), left
+        return (0,) * len(terms[0][0]), terms
+    common = tuple(map(min, zip(*(powers for powers, _ in terms))))
+    left = tuple((tuple(n - shared for n, shared in zip(powers, common)), c) for powers, c in terms)
+    return common, left
 
 
 def _shortest(terms: tuple[Term, ...]) -> _Signed:
@@ -189,14 +188,13 @@ def _shortest(terms: tuple[Term, ...]) -> _Signed:
         common, left = _without_common_factor(terms)
         if any(common):
             return _multiplied(_monomial(common, 1), shortest(left))
-        exponents = np.array([term for term, _ in terms])
-        n_with = (exponents > 0).sum(axis=0)
-        shared = np.flatnonzero((n_with > 1) & (n_with < len(terms)))
+        n_with = [sum(n > 0 for n in powers) for powers in zip(*(powers for powers, _ in terms))]
+        shared = [column for column, n in enumerate(n_with) if 1 < n < len(terms)]
         if len(terms) > _FEW_TERMS:  # all orders of the columns would be too many
-            shared = shared[np.argsort(-n_with[shared], kind="stable")[:1]]
-        splits = [exponents[:, column] == 0 for column in shared] or [np.arange(len(terms)) == 0]
+            shared = sorted(shared, key=lambda column: -n_with[column])[:1]
+        splits = [[not powers[column] for powers, _ in terms] for column in shared]
         found = []
-        for is_first in splits:
+        for is_first in splits or [[True] + [False] * (len(terms) - 1)]:
             parts = [tuple(t for t, own in zip(terms, is_first) if own == side) for side in (True, False)]
             found.append(_added(*map(shortest, parts)))
         return min(found, key=lambda each: each.n_tokens)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 from fractions import Fraction
+from functools import lru_cache
 
 from dgsr.expressions.algebra import (
     Number,
@@ -24,7 +25,7 @@ from dgsr.expressions.algebra import (
 )
 from dgsr.expressions.simple_numbers import COST_OF_FLOAT, cost
 from dgsr.expressions.trees import Tree
-from dgsr.finishing.nodes import Call, Node, Product, Sum
+from dgsr.finishing.nodes import Call, Node, Product, Scaled, Sum
 from dgsr.finishing.normal_form import normal_form, with_squares
 
 #: Where the scale of a product of sums goes. ``leading``: before the product, whose sums stay as in the
@@ -60,8 +61,14 @@ def merge(tree: Tree, placement: str = "simplest", squares: bool = False) -> Tre
     >>> merge(("mul", 2.0, ("add", ("mul", 3.0, "x1"), 4.0)))
     ('add', 8.0, ('mul', 6.0, 'x1'))
     """
-    scale, node = normal_form(tree)
+    scale, node = _normal_form_of(tree, repr(tree))
     return _Writer(placement).tree(scale, with_squares(node) if squares else node)
+
+
+@lru_cache(maxsize=1 << 10)  # finishing merges the constants of a tree with one placement after the other
+def _normal_form_of(tree: Tree, text: str) -> Scaled:
+    """Return the normal form of a tree, whose text tells trees apart that are equal, such as 1 and 1.0."""
+    return normal_form(tree)
 
 
 def _weight(coefficient: Number) -> float:

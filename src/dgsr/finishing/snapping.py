@@ -143,15 +143,16 @@ def _proposals(
     is_phase = are_phases(fit.program.tokens, fits.library)
     for group, half in zip(groups, fits.half_widths(fit, groups), strict=True):
         value = float(fit.program.constants[group[0]])
-        numbers = [(number, cost(number)) for number in simple_numbers(value, half, _MAX_DIGITS)]
+        numbers = simple_numbers(value, half, _MAX_DIGITS)
         turn = QUARTER_TURN * round(value / QUARTER_TURN)
-        if is_phase[group].all() and turn != 0 and abs(turn - value) <= half:
-            place = 1 if numbers and numbers[0][0] == 0 else 0  # after 0 itself
-            numbers.insert(place, (turn, cost(0)))
+        is_turn = is_phase[group].all() and turn != 0 and abs(turn - value) <= half
+        if is_turn:
+            numbers.insert(1 if 0.0 in numbers[:1] else 0, turn)  # after 0 itself
         tried = refused.get(int(group[0]), set())
-        number = next((number for number in numbers if number[0] not in tried), None)
+        number = next((number for number in numbers if number not in tried), None)
         if number is not None:
-            proposals.append(_Proposal(group, *number))
+            is_simple = is_turn and number == turn
+            proposals.append(_Proposal(group, number, cost(0 if is_simple else number)))
     return proposals
 
 

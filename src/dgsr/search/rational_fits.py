@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
+from scipy.linalg.lapack import dgeqrf, dtrtri
 
 # Steps with all terms, and after terms were left out.
 _FIRST_STEPS, _STEPS = 3, 2
@@ -90,8 +91,9 @@ def eliminated(
             step = _step(terms, y, root, above, below, denominator)
             fit = RationalFit(above, below, step.coefficients)
             numerator, denominator = fit.values(terms)
-            smallest = _SMALLEST * np.median(np.abs(denominator))
-            is_small = np.abs(denominator) < smallest
+            sizes = np.abs(denominator)
+            smallest = _SMALLEST * np.partition(sizes, len(sizes) // 2)[len(sizes) // 2]
+            is_small = sizes < smallest
             denominator[is_small] = np.copysign(smallest, denominator[is_small])
             error = float(np.sum((root * (numerator / denominator - y)) ** 2))
             if best is None or error < least:
@@ -117,15 +119,23 @@ def _step(
     denominator: np.ndarray,
 ) -> _Step:
     """Return the fit of one step."""
+    n_rows, n_above, n = len(y), len(above), len(above) + len(below)
     weights = root / denominator
-    design = np.hstack([terms[:, above], -y[:, None] * terms[:, below]]) * weights[:, None]
-    norms = np.sqrt((design**2).sum(axis=0))
+    denominators = terms[:, below]
+    # LAPACK is called as it is: what numpy's functions check takes longer than these few rows and terms.
+    design = np.empty((n_rows + n, n), order="F")
+    design[:n_rows, :n_above] = terms[:, above] * weights[:, None]
+    design[:n_rows, n_above:] = denominators * (-y * weights)[:, None]
+    norms = np.sqrt(np.einsum("ij,ij->j", design[:n_rows], design[:n_rows]))
     norms[norms == 0.0] = 1.0
-    means = np.zeros(len(norms))
-    means[len(above) :] = (root**2 / denominator) @ terms[:, below] / (root @ root)
+    design[:n_rows] /= norms
+    design[n_rows:] = 0.0
+    design[n_rows + np.arange(n), np.arange(n)] = _RIDGE
+    means = np.zeros(n)
+    means[n_above:] = (root * weights) @ denominators / (root @ root)
     means /= norms
-    triangle = np.linalg.qr(np.vstack([design / norms, _RIDGE * np.eye(len(norms))]), mode="r")
-    inverse = np.linalg.inv(triangle)
+    triangle = np.triu(dgeqrf(design, overwrite_a=True)[0][:n])
+    inverse = dtrtri(triangle)[0]
     inverse = inverse @ inverse.T
     solution = inverse @ means
     return _Step(solution / (means @ solution) / norms, inverse, means)
@@ -136,11 +146,12 @@ def _most_needed(step: _Step, n: int) -> np.ndarray:
 
     Without term i, 1/S is smaller by (B m)_i**2/B_ii.
     """
-    left, inverse, means = np.arange(len(step.means)), step.inverse, step.means
+    inverse, means, left = step.inverse.copy(), step.means.copy(), np.arange(len(step.means))
     while len(left) > n:
-        least = int(np.argmin((inverse @ means) ** 2 / np.diag(inverse)))
-        kept = np.delete(np.arange(len(left)), least)
-        row = inverse[least, kept]
-        inverse = inverse[np.ix_(kept, kept)] - np.outer(row, row) / inverse[least, least]
-        left, means = left[kept], means[kept]
+        losses = (inverse @ means)[left] ** 2 / inverse.diagonal()[left]
+        least = left[int(np.argmin(losses))]
+        row = inverse[least].copy()
+        inverse -= np.multiply.outer(row, row) / row[least]
+        inverse[least] = inverse[:, least] = means[least] = 0.0
+        left = left[left != least]
     return left
