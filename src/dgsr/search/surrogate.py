@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from scipy.linalg import lapack
+from scipy.linalg import blas, lapack
 
 # Variance of the mean and of the slopes, in that of the target: much, so that a straight line costs nothing.
 LINEAR = 100.0
@@ -188,9 +188,9 @@ def _best(
         kernels = tuple(
             np.exp(squared / (-2.0 * len(group) * length**2)) for group, squared in zip(groups, distances)
         )
-        kernel = kernels[0] if len(kernels) == 1 else np.sum(kernels, axis=0)
+        kernel = linear + (kernels[0] if len(kernels) == 1 else np.sum(kernels, axis=0))
         for noise in noises:
-            fit = left_out(kernel + linear, values, noise)
+            fit = left_out(kernel, values, noise)
             if fit is not None and (best is None or fit[0] < best[0]):
                 best = fit[0], length, noise, kernels, fit[1]
     if best is None:
@@ -206,13 +206,14 @@ def left_out(kernel: np.ndarray, values: np.ndarray, noise: float) -> tuple[floa
 
     None if the covariance, kernel and variance of the noise, cannot be factorised.
     """
-    factor, failed = lapack.dpotrf(kernel + noise * np.eye(len(values)), lower=1)
+    covariance = kernel.copy()
+    covariance.flat[:: len(values) + 1] += noise
+    factor, failed = lapack.dpotrf(covariance.T, lower=1, overwrite_a=1)
     if failed:
         return None
-    inverse = np.tril(lapack.dpotri(factor, lower=1)[0])
-    inverse += np.tril(inverse, -1).T
-    diagonal = np.diag(inverse)
-    error = float(np.sqrt(np.mean((inverse @ values / diagonal) ** 2)))
+    inverse = lapack.dpotri(factor, lower=1)[0]  # its lower half
+    diagonal = inverse.diagonal()
+    error = float(np.sqrt(np.mean((blas.dsymv(1.0, inverse, values, lower=1) / diagonal) ** 2)))
     n_free = len(values) - noise * float(diagonal.sum())
     return (error, factor, n_free) if np.isfinite(error) else None
 
