@@ -65,6 +65,12 @@ def test_a_formula_stays_as_it_is(text, noise):
     assert digits_of(text, noisy(text, noise)) == Expression.from_text(text, LIBRARY)
 
 
+@pytest.mark.parametrize("exponent", ["(1/3)", "0.75"])
+def test_an_exponent_that_is_a_third_or_a_quarter_stays(exponent):
+    formula = Expression.from_text(f"x2*x1**{exponent}", get_library("physics", 2))
+    assert with_measured_digits(formula, noisy(str(formula), 0.5), TOLERANCE) == formula
+
+
 def test_a_number_far_from_the_fit_is_fitted_and_one_that_is_meant_stays():
     formula = digits_of("0.39*x1 + 2.5*exp(x2)", noisy("0.3925*x1 + 2.5*exp(x2)", 2e-4, n=500))
     first, second = formula.constants

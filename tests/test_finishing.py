@@ -524,6 +524,20 @@ def test_a_phase_has_no_whole_turns(program, expected):
     assert str(finished_by_hand(program, POSITIVE)) == expected
 
 
+@pytest.mark.parametrize("exponent", ["(1/3)", "(2/3)", "0.3", "0.8", "1.5"])
+@pytest.mark.parametrize("off", [-0.008, 0.0, 0.008])
+def test_exponents_are_thirds_or_short(exponent, off):
+    """The interval of the exponent, 0.02 to both sides, holds several decimals of two digits."""
+    library, random = get_library("physics", 2), np.random.default_rng(0)
+    X, noise = random.uniform(1.0, 4.0, (400, 2)), random.normal(size=400)
+    fitted = Expression.from_text(f"x2*x1**{float(Fraction(exponent.strip('()'))) + off}", library)
+    slopes = fitted(X) * np.log(X[:, 0])
+    noise -= slopes * (slopes @ noise) / (slopes @ slopes)
+    data = DataSet.from_arrays(X, fitted(X) + 0.01 * np.linalg.norm(slopes) * noise)
+    (found,) = finish(Population.from_expressions([fitted]), np.ones(2), data, library, 1e-20)
+    assert str(found) == f"x2*x1**{exponent}"
+
+
 def test_a_phase_of_half_a_turn_goes_beside_a_sum_that_is_kept_as_one_term():
     inside = ("add", ("add", "x2", ("mul", 2.8, "x1")), ("mul", "x1", "x2"))
     tree = ("sin", ("sub", ("mul", 0.5843, inside), Fraction(math.pi)))

@@ -18,13 +18,14 @@ from dgsr.expressions.coordinates import are_origins
 from dgsr.expressions.expression import Expression
 from dgsr.expressions.programs import FreeProgram
 from dgsr.expressions.simple_numbers import cost, expected_by_chance
-from dgsr.finishing.fits import Fits, are_phases
+from dgsr.finishing.fits import Fits, are_exponents, are_phases
 from dgsr.finishing.programs import QUARTER_TURN, groups_of, with_value
 from dgsr.finishing.snapping import rounded
 from dgsr.population import DataSet
 
-# Laws have numbers of one digit far more often than others, so that these stay.
-_COST_OF_DIGIT = 1.0
+# Laws have numbers of one digit far more often than others, so that these stay, as do exponents that are
+# multiples of 1/3 or 1/4, up to rounding.
+_COST_OF_DIGIT, _ROUNDING = 1.0, 1e-12
 # Shares of two standard errors that a constant may be rounded by, tried one after the other.
 _SHARES = (0.25, 0.05, 0.005)
 
@@ -76,11 +77,13 @@ def with_measured_digits(expression: Expression, data: DataSet, tolerance: float
 
 def _may_move(expression: Expression, data: DataSet) -> np.ndarray:
     """Return which constants may get other digits, shape (n_constants,), bool."""
-    is_phase = are_phases(np.asarray(expression.tokens), expression.library)
-    constants = expression.constants
+    tokens, constants = np.asarray(expression.tokens), expression.constants
+    is_phase, is_exponent = (of(tokens, expression.library) for of in (are_phases, are_exponents))
     turns = is_phase & (constants == QUARTER_TURN * np.round(constants / QUARTER_TURN))
-    is_short = np.array([cost(value) <= _COST_OF_DIGIT for value in constants.tolist()], dtype=bool)
-    return ~(are_origins(expression, data.columns) | turns | is_short)
+    costs = np.array([cost(value) for value in constants.tolist()], dtype=np.float64)
+    twelfths = 12.0 * constants
+    is_usual = is_exponent & (np.abs(twelfths - np.round(twelfths)) <= _ROUNDING)
+    return ~(are_origins(expression, data.columns) | turns | is_usual | (costs <= _COST_OF_DIGIT))
 
 
 def _log_odds(number: float, fitted: float, half: float) -> float:

@@ -188,3 +188,20 @@ def are_phases(tokens: np.ndarray, library: Library) -> np.ndarray:
         leads_on = entry.name in ("sin", "cos") or (inside and entry.name in ("add", "sub", "neg"))
         is_term += [leads_on] * entry.arity
     return np.array(phases, dtype=bool)
+
+
+def are_exponents(tokens: np.ndarray, library: Library) -> np.ndarray:
+    """Return, for each constant, whether it is the exponent of a power.
+
+    Returns
+    -------
+    ndarray of shape (n_constants,), bool
+    """
+    exponents: list[bool] = []
+    is_exponent = [False]  # of the nodes to come, the next one last
+    for token in tokens:
+        entry, is_own = library.tokens[token], is_exponent.pop()
+        if entry.name == "const":
+            exponents.append(is_own)
+        is_exponent += [True, False] if entry.name == "pow" else [False] * entry.arity
+    return np.array(exponents, dtype=bool)

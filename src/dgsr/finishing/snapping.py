@@ -7,18 +7,21 @@ formula, whose constants are then merged again. What is left is rounded to the d
 from __future__ import annotations
 
 import math
+from bisect import insort
 from typing import NamedTuple
 
 import numpy as np
 
 from dgsr.constants.uncertainty import SIGNIFICANT
 from dgsr.expressions.simple_numbers import cost, shortest, simple_numbers
-from dgsr.finishing.fits import Fits, FittedProgram, are_phases
+from dgsr.finishing.fits import Fits, FittedProgram, are_exponents, are_phases
 from dgsr.finishing.forms import merged
 from dgsr.finishing.programs import QUARTER_TURN, groups_of, score, tree_of, with_value
 
 # Most digits of a decimal that a constant may become. Without noise, longer ones would be found by chance.
 _MAX_DIGITS = 9
+# Cost of a third that is an exponent: more than that of decimals of one digit, less than that of 0.35.
+_COST_OF_THIRD = 1.1
 # Shares of the half-width of its interval that a constant may be rounded by, tried for all constants of a
 # formula together, and how much n log(NMSE) may grow by it.
 _SHARES, _ROUNDED = (0.5, 0.05, 0.005), 1.0
@@ -138,21 +141,24 @@ def _proposals(
     """Return, for each group that has one, the simplest number in its interval that was not refused.
 
     Multiples of pi/2 that are added in a sine or cosine are as simple as 0, since sin(f + pi/2) is cos(f).
+    Where they are exponents, thirds are simpler than other numbers of two digits, such as 0.34.
     """
     proposals = []
-    is_phase = are_phases(fit.program.tokens, fits.library)
+    is_phase, is_exponent = (of(fit.program.tokens, fits.library) for of in (are_phases, are_exponents))
     for group, half in zip(groups, fits.half_widths(fit, groups), strict=True):
         value = float(fit.program.constants[group[0]])
-        numbers = simple_numbers(value, half, _MAX_DIGITS)
+        numbers = [(number, cost(number)) for number in simple_numbers(value, half, _MAX_DIGITS)]
         turn = QUARTER_TURN * round(value / QUARTER_TURN)
-        is_turn = is_phase[group].all() and turn != 0 and abs(turn - value) <= half
-        if is_turn:
-            numbers.insert(1 if 0.0 in numbers[:1] else 0, turn)  # after 0 itself
+        if is_phase[group].all() and turn != 0 and abs(turn - value) <= half:
+            place = 1 if numbers and numbers[0][0] == 0 else 0  # after 0 itself
+            numbers.insert(place, (turn, cost(0)))
+        third = round(3.0 * value) / 3.0
+        if is_exponent[group].all() and third != round(third) and abs(third - value) <= half:
+            insort(numbers, (third, _COST_OF_THIRD), key=lambda number: number[1])
         tried = refused.get(int(group[0]), set())
-        number = next((number for number in numbers if number not in tried), None)
+        number = next((number for number in numbers if number[0] not in tried), None)
         if number is not None:
-            is_simple = is_turn and number == turn
-            proposals.append(_Proposal(group, number, cost(0 if is_simple else number)))
+            proposals.append(_Proposal(group, *number))
     return proposals
 
 
