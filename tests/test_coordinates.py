@@ -278,6 +278,15 @@ def test_a_fit_does_not_go_on_from_origins_that_do_not_suit_it(then):
         regressor.fit(TIMES - ([START, 0.0] if then == "elsewhere" else 0.0), OTHER * np.sin(SECONDS - START))
 
 
+def test_a_fit_does_not_go_on_from_scales_that_it_could_not_write():
+    X = np.random.default_rng(0).uniform(1e9, 5e9, (40, 2))
+    regressor = DGSRRegressor(**{**QUICK, "max_evaluations": 600}, warm_start=True)
+    regressor.fit(X, np.sin(1e-9 * X[:, 0]) + 1e-9 * X[:, 1])
+    regressor.set_params(nested={"sin": {"mul": 0}})
+    with pytest.raises(ValueError, match=r"warm_start=True goes on .* set warm_start=False"):
+        regressor.fit(X, np.sin(1e-9 * X[:, 0]) + 1e-9 * X[:, 1])
+
+
 @pytest.mark.parametrize(
     ("text", "shown"),
     [

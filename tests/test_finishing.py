@@ -867,6 +867,10 @@ def test_a_decimal_costs_its_digits_wherever_the_point_is(digits, exponent):
         assert cost(float(f"{digits}e{exponent}")) == cost(float(f"{digits}e-250"))
 
 
+def test_numbers_near_the_largest_float_are_simple_or_left_out():
+    assert simple_numbers(1.79e308, 1e300, 9) == [1.79e308]
+
+
 # --- rewriting ------------------------------------------------------------------------------------
 
 
@@ -882,6 +886,26 @@ def test_rewriting_keeps_the_value(tree, rewrite):
         return
     if _is_well_conditioned(tree) and rewritten is not None:
         assert math.isclose(rewritten, value, rel_tol=1e-8, abs_tol=1e-9)
+
+
+@pytest.mark.parametrize(
+    "product",
+    [
+        "sqrt(x1)**1.3*sqrt(x1)*sqrt(x1)**0.7",
+        "sqrt(sqrt(x1))*sqrt(x1)*sqrt(x1)**1.5",
+        "sqrt(x1)**1.3*sqrt(x1)**0.7/sqrt(x1)**2",
+        "sqrt(x1)*(x1**1.5)**1.4*x1**1.5/x1",
+    ],
+)
+def test_a_power_whose_base_is_a_power_is_merged_with_it(product):
+    merged = merge(parse(product))
+    values = {"x1": 1.7}
+    assert evaluate(merged, values) == pytest.approx(evaluate(parse(product), values), rel=1e-12)
+
+
+def test_logarithms_are_gathered_inside_of_sums():
+    tree = parse("x1 + sqrt(log(x1) + log(x2))")
+    assert to_text(gathered(tree)) == "x1 + sqrt(log(x1*x2))"
 
 
 def test_products_of_sums_are_multiplied_out():

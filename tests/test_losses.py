@@ -259,6 +259,20 @@ def test_a_law_over_decades_with_relative_noise_is_found_by_default(tmp_path):
     assert dgsr.load(tmp_path / "fit.dgsr").loss_ == "relative"
 
 
+def test_a_target_of_zero_among_rows_held_out_leaves_no_pass_of_relative_errors(monkeypatch):
+    seen = []
+
+    def watched(loss, y):
+        seen.append(y)
+        return passes(loss, y)
+
+    monkeypatch.setattr("dgsr.passes.run.passes", watched)
+    X = np.arange(1.0, 51.0)[:, None]
+    y = X[:, 0] ** 8
+    DGSRRegressor(generator=None, selection="holdout", max_evaluations=300, random_state=0).fit(X, y)
+    assert len(seen[0]) == 50
+
+
 def test_relative_errors_are_not_judged_where_there_is_hardly_any_noise():
     rng = np.random.default_rng(0)
     X = 10 ** rng.uniform(-1.0, 2.0, (60, 2))

@@ -175,6 +175,12 @@ def test_a_rule_that_is_unknown_or_has_no_rows_is_refused():
         front_of((1, 0.5)).select("holdout")
 
 
+def test_a_front_without_formulas_has_none_for_rows_held_out():
+    rows = DataSet.from_arrays(X - 1.0, Y)
+    undefined = Expression.from_text("log(x1)", get_library("koza", 2))
+    assert len(ParetoFront.from_expressions([undefined], rows, held_out=rows)) == 0
+
+
 def test_rows_held_out_choose_by_their_losses():
     front = weighed(("x1", 0.5), ("2*x1", 0.4), ("2*x1 + 3", 0.3), held_out=np.array([0.5, 0.1, 0.2]))
     assert front.select("holdout") == 1

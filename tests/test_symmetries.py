@@ -12,8 +12,11 @@ from scipy.stats import spearmanr
 
 from dgsr import DGSRRegressor, find_symmetries
 from dgsr.expressions import Expression, get_library
+from dgsr.expressions.constraints import Constraints
 from dgsr.expressions.syntax import to_text
-from dgsr.search.reduced import lifted
+from dgsr.population import DataSet
+from dgsr.search import Search, SearchConfig
+from dgsr.search.reduced import lifted, search_reduced
 from dgsr.search.reduction import Reduction
 from dgsr.search.surrogate import fit_surrogate
 from dgsr.search.symmetries import reductions_of
@@ -108,6 +111,13 @@ def test_a_statement_names_factor_combinations_and_target():
     assert find_symmetries(X, force) == ["force depends on x1 and x2 alone"]
 
 
+def test_names_may_be_those_of_other_columns_and_of_the_target():
+    X = table(60, 3)
+    y = X[:, 0] * np.exp(X[:, 1] - X[:, 2])
+    assert find_symmetries(X, y, ["y", "s", "t"]) == ["y/y depends on s - t alone"]
+    assert find_symmetries(X, y, ["a", "a", "x1"], "a") == ["a/a depends on a - x1 alone"]
+
+
 def test_an_exact_symmetry_holds_for_the_values_of_the_table():
     X = table(200, 6)
     y = X[:, 0] * X[:, 1] / np.sqrt((X[:, 2] - X[:, 3] - 3.0) ** 2 + X[:, 4] ** 2 * X[:, 5] ** 2)
@@ -182,6 +192,29 @@ def test_a_formula_of_fewer_columns_becomes_one_of_all():
     programs = lifted([formula.tree], reduction, long)
     assert len(programs) == 1
     np.testing.assert_allclose(programs[0](X), np.sqrt(X[:, 1]) * formula(few), rtol=1e-12)
+
+
+def searched(X, y):
+    """What a search with units, in which no column is idle, finds among the fewer columns of a table."""
+    library = get_library("physics", X.shape[1])
+    constraints = Constraints(max_length=20)
+    config = SearchConfig(max_evaluations=3_000, batch_size=50)
+    search = Search(DataSet.from_arrays(X, y), library, constraints, config, None)
+    search_reduced(search)
+    return search.archive.best_nmse()
+
+
+def test_a_target_of_zero_in_a_row_keeps_no_table_of_fewer_columns_from_being_searched():
+    X = table(60, 3)
+    X[7, 1] = X[7, 2]
+    y = X[:, 0] ** 2 * np.sin(X[:, 1] - X[:, 2])
+    assert y[7] == 0.0
+    assert searched(X, y) < 1e-20
+
+
+def test_a_constant_column_keeps_no_table_of_fewer_columns_from_being_searched():
+    X = np.column_stack([table(60, 3), np.full(60, 9.81)])
+    assert searched(X, X[:, 0] ** 2 * np.sin(X[:, 1] - X[:, 2]) * X[:, 3]) < 1e-20
 
 
 def gravity(seed=0):

@@ -7,14 +7,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dgsr.expressions import get_library
+from dgsr.expressions import Expression, get_library
 from dgsr.expressions.constraints import Constraints
 from dgsr.expressions.units import Units
 from dgsr.population import DataSet
 from dgsr.search import Search, SearchConfig
 from dgsr.search.looking_up import compare_pairs
 from dgsr.search.terms import columns_of, functions_of, joined
-from dgsr.search.two_terms import _Pairs, _Terms, two_term_programs
+from dgsr.search.two_terms import _Pairs, _products, _Terms, two_term_programs
 
 seeds = st.integers(0, 2**32 - 1)
 
@@ -79,6 +79,17 @@ def test_the_best_pair_is_that_of_least_squares_over_all_pairs(seed):
     assert best in found
     design = np.column_stack([terms.values[list(best)].T, np.ones(30)])
     np.testing.assert_allclose(found[best], np.linalg.lstsq(design, y, rcond=None)[0], rtol=1e-5)
+
+
+def test_a_product_is_found_once():
+    X = np.random.default_rng(0).uniform(0.5, 2.0, (40, 2))
+    library, y = get_library("physics", 2), X[:, 0] * X[:, 1]
+    columns = columns_of(Constraints().grammar(library))
+    terms = _Terms.of([*columns, *functions_of(library, columns)], DataSet.from_arrays(X, y), library)
+    found = [tokens for tokens, _ in _products(terms, y, library)]
+    assert str(Expression(library, found[0])) == "x1*x2"
+    products = [tuple(sorted(tokens)) for tokens in found if tokens[0] == library.index["mul"]]
+    assert len(products) == len(set(products)) == 1
 
 
 def test_terms_have_no_sine_under_another():

@@ -10,6 +10,8 @@ import numpy as np
 from dgsr.expressions.coordinates import are_origins
 from dgsr.expressions.expression import Expression
 from dgsr.expressions.library import Library
+from dgsr.expressions.programs import flags_of_constants
+from dgsr.expressions.trees import SUMS
 from dgsr.population import DataSet, Population, weighted_median
 
 #: How much n log(NMSE) may grow for one constant that is made simpler: two standard deviations, squared.
@@ -114,14 +116,7 @@ def derivatives(
 
 def _are_terms(library: Library, tokens: np.ndarray) -> np.ndarray:
     """Return, for each constant, whether it is a term of the whole formula, shape (n_constants,)."""
-    found: list[bool] = []
-    is_term = [True]  # of the nodes to come, the next one last
-    for token in tokens.tolist():
-        entry, inside = library.tokens[token], is_term.pop()
-        if entry.name == "const":
-            found.append(inside)
-        is_term += [inside and entry.name in ("add", "sub", "neg")] * entry.arity
-    return np.array(found, dtype=bool)
+    return flags_of_constants(library, tokens, True, lambda name, is_term, _: is_term and name in SUMS)
 
 
 class Directions(NamedTuple):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import Any, NamedTuple
 
@@ -90,6 +90,38 @@ def places_of_constants(library: Library, tokens: np.ndarray) -> list[tuple[int,
             column = program[place - 1] - library.first_variable if is_distance else -1
             found.append((place, max(column, -1)))
     return found
+
+
+def flags_of_constants(
+    library: Library,
+    tokens: np.ndarray,
+    of_root: bool,
+    of_argument: Callable[[str, bool, int], bool],
+) -> np.ndarray:
+    """Return a flag of each constant that follows from where it stands in the program.
+
+    Parameters
+    ----------
+    library : Library
+    tokens : ndarray of shape (n_tokens,), int
+    of_root : bool
+        The flag of the whole program.
+    of_argument : callable
+        A function that returns the flag of an argument from the name of its operator, the flag of that, and
+        the number of the argument.
+
+    Returns
+    -------
+    ndarray of shape (n_constants,), bool
+    """
+    found: list[bool] = []
+    flags = [of_root]  # of the nodes to come, the next one last
+    for token in tokens.tolist():
+        entry, own = library.tokens[token], flags.pop()
+        if entry.name == "const":
+            found.append(own)
+        flags += [of_argument(entry.name, own, number) for number in reversed(range(entry.arity))]
+    return np.array(found, dtype=bool)
 
 
 def _too_large(said: str) -> ValueError:

@@ -133,7 +133,7 @@ def _cost(value: float) -> float:
     if number is not None:
         return number.cost
     digits = f"{abs(value):.14e}".partition("e")[0].replace(".", "").rstrip("0")
-    if len(digits) > 13:
+    if len(digits) > 13 or not math.isfinite(value):
         return COST_OF_FLOAT
     is_round = any(len(digits) == n and int(digits) % step == 0 for n, step in _ROUND_STEPS)
     return len(digits) - 0.8 * is_round

@@ -13,7 +13,7 @@ from fractions import Fraction
 
 from dgsr.expressions.algebra import Number, added, divided, powered, signed_terms, simplified
 from dgsr.expressions.simple_numbers import recognised
-from dgsr.expressions.trees import WHOLE_POWERS, Tree, is_number, rewritten
+from dgsr.expressions.trees import SUMS, WHOLE_POWERS, Tree, is_number, rewritten
 
 # Largest power to which a number is raised, and largest numerator or denominator that is written out.
 _MAX_POWER = 64
@@ -50,7 +50,7 @@ class _Tidying:
 
     def node(self, tree: Tree) -> Tree:
         name = tree[0]
-        if name in ("add", "sub", "neg"):
+        if name in SUMS:
             terms = self._terms(tree)
             if self.keeps_domain and any(
                 coefficient == 0 and rest != 1 for rest, coefficient in terms.items()

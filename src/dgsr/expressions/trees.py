@@ -26,6 +26,8 @@ COMMON_FUNCTIONS = tuple(name for name in FUNCTIONS if name not in ("cot", "squa
 ALIASES = {"ln": "log", "asin": "arcsin", "acos": "arccos", "atan": "arctan"}
 #: Names by which C, sympy, mpmath and SRBench know the inverse functions; numpy and torch have ours too.
 SHORT_NAMES = {"arcsin": "asin", "arccos": "acos", "arctan": "atan"}
+#: Operators whose arguments are terms of one sum.
+SUMS = ("add", "sub", "neg")
 #: Exponents of the functions that are whole powers.
 WHOLE_POWERS = {"square": 2, "cube": 3}
 #: Tokens of a library that are powers, by their exponents.

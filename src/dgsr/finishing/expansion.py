@@ -73,8 +73,8 @@ def gathered(tree: Tree) -> Tree:
     if tree[0] not in ("add", "sub"):
         return (tree[0], *map(gathered, tree[1:]))
     logarithms, others, number = [], [], 0.0
-    for sign, part in signed_terms(tree):
-        part = gathered(part)
+    parts = [(sign, gathered(part)) for sign, part in signed_terms(tree)]
+    for sign, part in parts:
         factor, rest = (part[1], part[2]) if _is_scaled(part) else (1, part)
         if is_number(part):
             number += sign * float(part)
@@ -83,7 +83,7 @@ def gathered(tree: Tree) -> Tree:
         else:
             others.append((sign, part))
     if not logarithms or (len(logarithms) > 1 and any(abs(factor) != 1 for factor, _ in logarithms)):
-        return tree
+        return added(parts)
     # k log(f) + c is k log(exp(c/k) f).
     k, inside = logarithms[0]
     for factor, part in logarithms[1:]:

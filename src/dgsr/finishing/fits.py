@@ -10,7 +10,8 @@ import numpy as np
 from dgsr.constants.fitting import fit_constants
 from dgsr.constants.uncertainty import SIGNIFICANT, Directions, derivatives
 from dgsr.expressions.library import Library
-from dgsr.expressions.programs import FreeProgram
+from dgsr.expressions.programs import FreeProgram, flags_of_constants
+from dgsr.expressions.trees import SUMS
 from dgsr.finishing.programs import groups_of
 from dgsr.population import DataSet, Population
 
@@ -179,15 +180,11 @@ def are_phases(tokens: np.ndarray, library: Library) -> np.ndarray:
     -------
     ndarray of shape (n_constants,), bool
     """
-    phases: list[bool] = []
-    is_term = [False]  # of the nodes to come, the next one last
-    for token in tokens:
-        entry, inside = library.tokens[token], is_term.pop()
-        if entry.name == "const":
-            phases.append(inside)
-        leads_on = entry.name in ("sin", "cos") or (inside and entry.name in ("add", "sub", "neg"))
-        is_term += [leads_on] * entry.arity
-    return np.array(phases, dtype=bool)
+
+    def of_argument(name: str, is_phase: bool, _: int) -> bool:
+        return name in ("sin", "cos") or (is_phase and name in SUMS)
+
+    return flags_of_constants(library, tokens, False, of_argument)
 
 
 def are_exponents(tokens: np.ndarray, library: Library) -> np.ndarray:
@@ -197,11 +194,4 @@ def are_exponents(tokens: np.ndarray, library: Library) -> np.ndarray:
     -------
     ndarray of shape (n_constants,), bool
     """
-    exponents: list[bool] = []
-    is_exponent = [False]  # of the nodes to come, the next one last
-    for token in tokens:
-        entry, is_own = library.tokens[token], is_exponent.pop()
-        if entry.name == "const":
-            exponents.append(is_own)
-        is_exponent += [True, False] if entry.name == "pow" else [False] * entry.arity
-    return np.array(exponents, dtype=bool)
+    return flags_of_constants(library, tokens, False, lambda name, _, number: name == "pow" and number == 1)

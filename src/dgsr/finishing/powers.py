@@ -19,8 +19,10 @@ def merge_powers(factors: dict[Node, int]) -> dict[Node, int]:
         node, exponent = powers[0]
         if len(powers) > 1 or (exponent < 0 and factors[node] < 0):
             exponent = sum(merged.pop(node) * exponent for node, exponent in powers)
-            merged |= _factors_of_power(base, exponent)
-    return merged
+            # The base of one power may be another one: sqrt(f)**1.3*sqrt(f)**0.7 is f, and so is a factor f.
+            for factor, power in _factors_of_power(base, exponent).items():
+                merged[factor] = merged.get(factor, 0) + power
+    return {node: power for node, power in merged.items() if power != 0}
 
 
 def _as_power(node: Node) -> tuple[Node, Number]:

@@ -201,7 +201,7 @@ class ParetoFront(Sequence[Candidate]):
             own = None if bits[i] == description_length(named) else float(bits[i])
             candidates.append(Candidate(named.complexity, loss, named, uncertainty, texts, handicap, own))
         held_out_losses = None
-        if held_out is not None:
+        if held_out is not None and candidates:
             held_out_losses = Population.from_expressions([c.expression for c in candidates]).nmse(held_out)
         return cls(candidates, data.n_effective, tolerance, held_out_losses, len(left_off))
 

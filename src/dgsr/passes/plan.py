@@ -65,13 +65,16 @@ def planned(
     """
     library = demands.library
     with_origins = _can_have_origins(parameters, demands)
+    with_scales = library.has_constants and not _is_limited("mul", demands)
     if begin.coordinates is not None:
         has_origins = bool(begin.coordinates.origins.any())
-        if (has_origins and not with_origins) or not begin.coordinates.suit(data[0]):
+        has_scales = bool((begin.coordinates.scales != 1.0).any())
+        cannot_be_written = (has_origins and not with_origins) or (has_scales and not with_scales)
+        if cannot_be_written or not begin.coordinates.suit(data[0]):
             raise ValueError(OTHER_DATA)
     prepared = prepare(
         *data,
-        with_scales=library.has_constants and not _is_limited("mul", demands),
+        with_scales=with_scales,
         with_origins=with_origins,
         max_rows=parameters["max_rows"],
         held_out=_HELD_OUT if parameters["selection"] == "holdout" else 0.0,

@@ -134,7 +134,8 @@ class Passes:
         saved = [] if self._checkpoint is None else self._checkpoint.states
         # A loss may overflow, whatever the caller has told numpy to do then.
         with one_thread(), np.errstate(all="ignore"):
-            steps = passes(self._loss, self.prepared.data.y)
+            parts = (self.prepared.data, self.prepared.held_out)
+            steps = passes(self._loss, np.concatenate([rows.y for rows in parts if rows is not None]))
             while (number := len(self._ended)) < len(steps):
                 step, rows, self.stop_reason = steps[number], self.prepared, "error"
                 if step.loss == "best":  # the last one where there may be outliers

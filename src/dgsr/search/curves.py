@@ -231,7 +231,7 @@ def curve_formulas(curves: Curves, data: DataSet, may_be_kept: Judge) -> Populat
     n_constants = formulas.is_constant.sum(axis=1)
     with np.errstate(all="ignore"):
         bits = 0.5 * data.n_effective * np.log2(nmse) + _BITS_OF_CONSTANT * n_constants
-    is_able = np.isfinite(bits) & (_ROWS_PER_CONSTANT * n_constants <= data.n_independent)
+    is_able = np.isfinite(nmse) & (_ROWS_PER_CONSTANT * n_constants <= data.n_independent)
     able = np.flatnonzero(is_able & may_be_kept(formulas))
     kept: list[int] = []
     for i in able[np.argsort(bits[able], kind="stable")].tolist():

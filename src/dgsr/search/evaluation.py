@@ -117,7 +117,7 @@ class Evaluation(ABC):
 
     @abstractmethod
     def enter(self, programs: Population) -> None:
-        """Add programs of the archive of a search with other weights, which are not counted."""
+        """Add formulas as they are, their constants fitted already; they are not counted."""
 
     def may_be_tried(self, population: Population) -> np.ndarray:
         """Return which programs have all that is required and nothing forbidden, shape (n_programs,)."""

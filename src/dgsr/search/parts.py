@@ -7,7 +7,7 @@ find for them is put together again, and its constants are fitted to the data.
 from __future__ import annotations
 
 from functools import reduce
-from itertools import product
+from itertools import islice, product
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -46,7 +46,8 @@ def search_parts(search: Search, separation: Separation) -> list[Tree]:
         found.append([rename(front[k].tree, names) for k in best])
     joint = "mul" if separation.is_product else "add"
     constant: Tree = separation.constant
-    return [reduce(lambda a, b: (joint, a, b), trees, constant) for trees in product(*found)]
+    combinations = islice(product(*found), _MOST_TOGETHER)  # two of each of seven parts would be more
+    return [reduce(lambda a, b: (joint, a, b), trees, constant) for trees in combinations]
 
 
 def _shortest_descriptions(front: Population, data: DataSet, inexact: float, n: int) -> list[int]:

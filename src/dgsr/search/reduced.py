@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from dgsr.expressions.evaluation import evaluate
 from dgsr.expressions.library import Library
 from dgsr.expressions.trees import Tree
 from dgsr.finishing.merging import merge
 from dgsr.population import DataSet, Population
+from dgsr.preprocessing import idle_columns
 from dgsr.search.parts import search_parts
-from dgsr.search.reduction import Reduction
+from dgsr.search.reduction import Reduction, product
 from dgsr.search.separation import Separation
 from dgsr.search.symmetries import reductions_of, smallest_separation
 from dgsr.search.terms import Term, population_of, term_of
@@ -37,8 +39,11 @@ def search_reduced(search: Search) -> None:
     """
     budget, constraints, data = search.budget, search.evaluation.constraints, search.data
     until = search.seconds + _LOOKING * (budget.max_time - search.seconds)
-    columns = [i for i in range(search.library.n_variables) if i not in constraints.forbidden_columns]
     rows = np.flatnonzero(data.is_usual & (data.weights > 0.0))
+    usable = [i for i in range(search.library.n_variables) if i not in constraints.forbidden_columns]
+    # A column may be constant in these rows, or be usable for its unit alone.
+    left_out = idle_columns(data.columns[:, rows], usable, search.library.has_constants)
+    columns = [i for i in usable if i not in left_out]
     X, y, names = data.columns[columns][:, rows].T, data.y[rows], [f"x{i + 1}" for i in columns]
     reductions = reductions_of(X, y, names, lambda: search.seconds > until)
     separation = smallest_separation(X, y, names, reductions, lambda: search.seconds > until)
@@ -72,8 +77,8 @@ def _search_parts(search: Search, separation: Separation) -> None:
 
 def _data_of(reduction: Reduction, data: DataSet, rows: np.ndarray) -> DataSet | None:
     """Return the data of a table of fewer columns that has some rows of others, None if it is not usable."""
-    with np.errstate(all="ignore"):
-        factor = data.y[rows] / reduction.y
+    columns = {f"x{i + 1}": column[rows] for i, column in enumerate(data.columns)}
+    factor = np.broadcast_to(evaluate(product(reduction.factor), columns), len(rows))
     is_finite = np.isfinite(np.column_stack([reduction.X, reduction.y, factor])).all()
     if not is_finite or np.ptp(reduction.y) == 0.0:
         return None

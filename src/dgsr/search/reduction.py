@@ -11,6 +11,8 @@ import numpy as np
 from dgsr.expressions.syntax import to_text
 from dgsr.expressions.trees import Tree, map_leaves
 
+#: What trees call the target. Columns are x1 and so on, so that none has this name.
+TARGET = "y"
 #: Expressions and their exponents.
 Monomial = Mapping[Tree, Fraction]
 
@@ -37,21 +39,23 @@ class Reduction:
     y: np.ndarray
     is_exact: bool = False
 
-    def statement(self, target: str) -> str:
-        """Return what the reduction says of a target of that name."""
-        whole, columns = self.written(target)
+    def statement(self, names: Mapping[str, str]) -> str:
+        """Return what the reduction says of the target, by the names of `written`."""
+        whole, columns = self.written(names)
         return f"{whole} depends on {listed(columns)} alone"
 
-    def written(self, target: str) -> tuple[str, list[str]]:
-        """Return the new target and the new columns as texts, for an old target of that name."""
-        whole = _product({target: Fraction(1), **{atom: -power for atom, power in self.factor.items()}})
-        return to_text(whole), [to_text(_product(column)) for column in self.columns]
+    def written(self, names: Mapping[str, str]) -> tuple[str, list[str]]:
+        """Return the new target and the new columns as texts, with names for `TARGET` and the old columns."""
+        whole = product({TARGET: Fraction(1), **{atom: -power for atom, power in self.factor.items()}})
+        trees = [whole, *map(product, self.columns)]
+        texts = [to_text(map_leaves(tree, lambda leaf: names.get(leaf, leaf))) for tree in trees]
+        return texts[0], texts[1:]
 
     def lifted(self, tree: Tree) -> Tree:
         """Return a formula of the old columns from the tree of one of the new columns, x1 and so on."""
-        terms = {f"x{i + 1}": _product(column) for i, column in enumerate(self.columns)}
+        terms = {f"x{i + 1}": product(column) for i, column in enumerate(self.columns)}
         inner = map_leaves(tree, lambda leaf: terms.get(leaf, leaf) if isinstance(leaf, str) else leaf)
-        return ("mul", _product(self.factor), inner) if self.factor else inner
+        return ("mul", product(self.factor), inner) if self.factor else inner
 
 
 def whole_table(X: np.ndarray, y: np.ndarray, names: Sequence[str]) -> Reduction:
@@ -75,7 +79,7 @@ def with_sum(reduction: Reduction, i: int, j: int, sign: int) -> Reduction:
     X, columns = reduction.X.copy(), list(reduction.columns)
     X[:, i] += sign * X[:, j]
     whole = "add" if sign > 0 else "sub"
-    columns[i] = {(whole, _product(columns[i]), _product(columns[j])): Fraction(1)}
+    columns[i] = {(whole, product(columns[i]), product(columns[j])): Fraction(1)}
     return without(replace(reduction, columns=tuple(columns), X=X), j)
 
 
@@ -110,7 +114,7 @@ def _times(monomial: Monomial, other: Monomial, power: Fraction) -> Monomial:
     return {atom: Fraction(power) for atom, power in powers.items() if power != 0}
 
 
-def _product(monomial: Monomial) -> Tree:
+def product(monomial: Monomial) -> Tree:
     """Return the tree of a product of powers."""
     above: Tree = None
     below: Tree = None

@@ -14,7 +14,7 @@ for processes that are sums.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -66,9 +66,9 @@ class Separation:
     constant: float
     error: float
 
-    def statement(self, target: str) -> str:
-        """Return what the separation says of a target of that name."""
-        whole, columns = self.reduction.written(target)
+    def statement(self, names: Mapping[str, str]) -> str:
+        """Return what the separation says of the target, by the names of `Reduction.written`."""
+        whole, columns = self.reduction.written(names)
         functions = [f"a function of {listed([columns[i] for i in group])}" for group in self.groups]
         return f"{whole} is " + (", times " if self.is_product else ", plus ").join(functions)
 

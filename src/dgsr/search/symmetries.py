@@ -25,7 +25,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from dgsr.preprocessing import idle_columns
-from dgsr.search.reduction import Reduction, scaled, whole_table, with_sum, without
+from dgsr.search.reduction import TARGET, Reduction, scaled, whole_table, with_sum, without
 from dgsr.search.seen import Seen, View
 from dgsr.search.separation import Separation, separation_of
 
@@ -103,11 +103,12 @@ def find_symmetries(
     left_out = idle_columns(X.T, range(X.shape[1]), with_constants=True) if len(X) else ()
     used = [i for i in range(X.shape[1]) if i not in left_out]
     with np.errstate(all="ignore"), threadpool_limits(1, user_api="blas"):
-        table = X[:, used], y, [names[i] for i in used]
+        table = X[:, used], y, [f"x{i + 1}" for i in used]
         found = reductions_of(*table)
         separation = smallest_separation(*table, found)
-    statements = [reduction.statement(target) for reduction in found]
-    return statements if separation is None else [*statements, separation.statement(target)]
+    shown = {TARGET: target, **{f"x{i + 1}": name for i, name in enumerate(names)}}
+    statements = [reduction.statement(shown) for reduction in found]
+    return statements if separation is None else [*statements, separation.statement(shown)]
 
 
 def reductions_of(
