@@ -912,6 +912,8 @@ def test_symmetries_of_a_table_are_said(tmp_path):
         app, ["symmetries", str(path), "--target", "force", "--columns", "mass", "--json"]
     )
     assert json.loads(done.stdout) == []
+    done = CliRunner().invoke(app, ["symmetries", str(path), "--target", "force", "--columns", "mass"])
+    assert done.stdout.startswith("The table was not looked at: it needs 2 to 12 columns")
     done = CliRunner().invoke(app, ["symmetries", str(path), "--target", "power"])
     assert done.exit_code == 2
     assert "power" in done.stderr

@@ -71,7 +71,7 @@ class DGSRRegressor(Parameters, FittedRegressor):
     max_time : float or None, default=None
         Most seconds to search, for all columns of `y` together. Compiling before the search, which takes 10
         to 40 s once after an installation, starting the processes of `n_jobs` and finishing the front do
-        not count.
+        not count. A look-up that has begun is ended, which takes half a second at the most.
     batch_size : int, default=500
         Programs that a round begins with: the best of the last round, sampled and random ones.
     objective : {"pqt", "risk-seeking", "vpg"}, default="pqt"
@@ -135,9 +135,9 @@ class DGSRRegressor(Parameters, FittedRegressor):
         token take three times as many bits of the description length, and so changes which formulas survive
         and which is chosen, and counts three times in `complexity`.
     nested : dict of str to dict of str to int or None, default=None
-        How many of an inner operator may stand under each other anywhere below an outer one, from 0 to 9, or
-        None for any number: ``{"exp": {"log": 0}, "sin": {"sin": 1}}`` has no logarithm inside an exponential
-        and at most sin(sin(x)). Unless told otherwise no sine or cosine stands inside another.
+        How many times an inner operator may occur on any one path down the tree below an outer one, from 0
+        to 9, or None for any number: ``{"exp": {"log": 0}, "sin": {"sin": 1}}`` has no logarithm inside an
+        exponential and at most sin(sin(x)). Unless told otherwise no sine or cosine stands inside another.
     units : dict of str to (str or None), default=None
         Units of the columns by name, such as ``{"m": "kg", "v": "m/s"}``, read by pint (``dgsr[units]``).
         Only dimensionally consistent formulas are then kept. The unit ``""`` has no dimension; that of a

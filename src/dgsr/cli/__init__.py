@@ -2,9 +2,9 @@
 
 Results go to standard output; progress, notes and errors go to standard error. The exit codes are 0 when all
 is done, 1 when some runs of a benchmark failed or a result could not be printed or written, 2 for wrong
-input, 130 after Ctrl-C and 143 after SIGTERM (`dgsr fit` then prints the best formula so far). Heavy modules
-are imported inside the commands, so that `dgsr --help` answers at once, and so does a shell that completes
-options (`dgsr --install-completion`).
+input, 130 after Ctrl-C and 143 after SIGTERM (`dgsr fit` then prints the best formula so far, if there is
+one). Heavy modules are imported inside the commands, so that `dgsr --help` answers at once, and so does a
+shell that completes options (`dgsr --install-completion`).
 """
 
 from __future__ import annotations

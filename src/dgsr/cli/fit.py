@@ -41,7 +41,13 @@ def fit(
             metavar="DATA.csv", help="Table whose first line names the columns; - reads standard input."
         ),
     ],
-    target: Annotated[str, typer.Option(help="Column to predict; every other one is an input.")],
+    target: Annotated[
+        str,
+        typer.Option(
+            help="Column to predict; the others are inputs, but for that of --weights, unless --columns "
+            "names some."
+        ),
+    ],
     columns: Annotated[
         list[str] | None, typer.Option(help="Column to take as an input, instead of all. May be repeated.")
     ] = None,
@@ -95,8 +101,8 @@ def fit(
         list[str] | None,
         typer.Option(
             metavar="OUTER/INNER=NUMBER",
-            help="Most inner operators under each other inside an outer one, such as exp/log=0 or "
-            "sin/sin=any. May be repeated.",
+            help="Most times that an inner operator may occur on one path below an outer one, such as "
+            "exp/log=0 or sin/sin=any. May be repeated.",
         ),
     ] = None,
     test_size: Annotated[
@@ -113,7 +119,11 @@ def fit(
         ),
     ] = 200,
     random_state: Annotated[
-        int | None, typer.Option(min=0, help="Seed; the same seed gives the same result.")
+        int | None,
+        typer.Option(
+            min=0,
+            help="Seed; without --max-time, and with the same --n-jobs, the same seed gives the same result.",
+        ),
     ] = None,
     initial_formula: Annotated[
         list[str] | None,

@@ -26,7 +26,13 @@ def symmetries(
 ) -> None:
     """Say which combinations of columns a target depends on, before any formula is known."""
     from dgsr.cli.tabular import read_table
-    from dgsr.search import find_symmetries
+    from dgsr.search.symmetries import (
+        FEWEST_COLUMNS,
+        MOST_COLUMNS,
+        ROWS_PER_COLUMN,
+        columns_looked_at,
+        find_symmetries,
+    )
 
     with input_errors():
         table = read_table(data, target, columns or None)
@@ -36,5 +42,11 @@ def symmetries(
     if as_json:
         print_json(statements)
         return
-    for statement in statements or ["The rows show no symmetry."]:
+    nothing = "The rows show no symmetry."
+    if not columns_looked_at(table.X):
+        nothing = (
+            f"The table was not looked at: it needs {FEWEST_COLUMNS} to {MOST_COLUMNS} columns that are "
+            f"neither constant nor copies, and {ROWS_PER_COLUMN} rows for each."
+        )
+    for statement in statements or [nothing]:
         print_line(statement)

@@ -68,8 +68,8 @@ class Constraints:
     required : tuple of str
         Names of tokens that every equation has which a search keeps; those it tries may lack them.
     nested : tuple of (str, str, int or None)
-        Outer operators, inner operators, and how many of the inner one at most stand under each other
-        anywhere below the outer one; None is any number. No sine or cosine stands under another unless a
+        Outer operators, inner operators, and how many times at most the inner one occurs on any one path down
+        the tree below the outer one; None is any number. No sine or cosine stands under another unless a
         limit says otherwise.
     units : Units, optional
         Units that the equations are judged by which a search tries; `are_kept` does not ask for them.

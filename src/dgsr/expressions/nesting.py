@@ -15,7 +15,7 @@ import numpy as np
 
 from dgsr.expressions.library import Library
 
-#: Most inner operators that may stand under each other below an outer one; None stands for any number.
+#: Most inner operators on one path below an outer one; None stands for any number.
 Limits = Mapping[tuple[str, str], int | None]
 
 #: The limits that hold where a person gives no other: no sine or cosine under another.

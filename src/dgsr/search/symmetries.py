@@ -29,8 +29,8 @@ from dgsr.search.reduction import TARGET, Reduction, scaled, whole_table, with_s
 from dgsr.search.seen import Seen, View
 from dgsr.search.separation import Separation, separation_of
 
-#: Most columns that are looked at, and fewest rows for each.
-MOST_COLUMNS, ROWS_PER_COLUMN = 12, 5
+#: Fewest and most columns that are looked at, and fewest rows for each.
+FEWEST_COLUMNS, MOST_COLUMNS, ROWS_PER_COLUMN = 2, 12, 5
 # Most rows for combinations of columns and for sums and products: the time rises with their third power.
 _MOST_ROWS, _MOST_SEPARATED = 400, 200
 # Least share of a column in a symmetry, and of a column's part in the change of the target.
@@ -56,13 +56,15 @@ def find_symmetries(
 ) -> list[str]:
     """Say which combinations of columns a target depends on, which factors it has, and whether it separates.
 
-    Nothing is assumed of the formula but that it is smooth, and no units are needed. It takes half a second.
+    Nothing is assumed of the formula but that it is smooth, and no units are needed. It takes half a second
+    for 200 rows, and some seconds for 400 rows of a dozen columns.
 
     Parameters
     ----------
     X : array-like of shape (n_rows, n_columns)
-        From 2 to 12 columns, with at least 5 rows for each; of more than 400 rows as many are used. Constant
-        columns and copies of others are left out.
+        From 2 to 12 columns, with at least 5 rows for each, else the list is empty; constant columns and
+        copies of others are left out and do not count. Of more than 400 rows 400 are used, evenly spaced, and
+        200 for sums and products.
     y : array-like of shape (n_rows,)
     feature_names : sequence of str, optional
         By default those of a data frame, else x1 and so on.
@@ -100,8 +102,7 @@ def find_symmetries(
     if len(names) != X.shape[1]:
         raise ValueError(f"feature_names={names} must have {X.shape[1]} names, one for each column.")
     target = "y" if target is None else str(target)
-    left_out = idle_columns(X.T, range(X.shape[1]), with_constants=True) if len(X) else ()
-    used = [i for i in range(X.shape[1]) if i not in left_out]
+    used = columns_looked_at(X)
     with np.errstate(all="ignore"), threadpool_limits(1, user_api="blas"):
         table = X[:, used], y, [f"x{i + 1}" for i in used]
         found = reductions_of(*table)
@@ -109,6 +110,15 @@ def find_symmetries(
     shown = {TARGET: target, **{f"x{i + 1}": name for i, name in enumerate(names)}}
     statements = [reduction.statement(shown) for reduction in found]
     return statements if separation is None else [*statements, separation.statement(shown)]
+
+
+def columns_looked_at(X: np.ndarray) -> list[int]:
+    """Return the columns of a table that `find_symmetries` looks at, none if it looks at no such table."""
+    n_rows, n_columns = X.shape
+    left_out = idle_columns(X.T, range(n_columns), with_constants=True) if n_rows else ()
+    used = [i for i in range(n_columns) if i not in left_out]
+    is_suitable = FEWEST_COLUMNS <= len(used) <= MOST_COLUMNS and n_rows >= ROWS_PER_COLUMN * len(used)
+    return used if is_suitable else []
 
 
 def reductions_of(
@@ -182,7 +192,7 @@ def smallest_separation(
 def _rows_of(X: np.ndarray, most: int) -> np.ndarray:
     """Return at most so many rows of a table, none if it has too few rows or too few or many columns."""
     n_rows, n_columns = X.shape
-    if not 2 <= n_columns <= MOST_COLUMNS or n_rows < ROWS_PER_COLUMN * n_columns:
+    if not FEWEST_COLUMNS <= n_columns <= MOST_COLUMNS or n_rows < ROWS_PER_COLUMN * n_columns:
         return np.zeros(0, dtype=np.int64)
     return np.unique(np.linspace(0, n_rows - 1, min(n_rows, most)).astype(np.int64))
 
