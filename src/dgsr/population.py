@@ -97,6 +97,15 @@ class DataSet(NamedTuple):
         )
         return sample._replace(n_effective=self.n_effective * len(rows) / len(counted))
 
+    def usual_rows(self, n: int) -> DataSet:
+        """Return a data set of at most `n` of the usual rows, evenly spaced."""
+        return self._replace(weights=self.weights * self.is_usual).evenly_spaced(n)
+
+    def bits_of_residuals(self, nmse: np.ndarray) -> np.ndarray:
+        """Return the bits of residuals, but for a number that all formulas share; -inf where they are 0."""
+        with np.errstate(all="ignore"):
+            return 0.5 * self.n_effective * np.log2(nmse)
+
 
 def weighted_median(values: np.ndarray, weights: np.ndarray) -> float:
     """Return the median of values (n,) with weights (n,), which for equal weights is numpy's."""

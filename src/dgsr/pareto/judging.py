@@ -52,7 +52,6 @@ def are_supported(
     n_weak = np.zeros(len(losses))
     finite = np.flatnonzero(np.isfinite(losses)).tolist()
     n_weak[finite] = [len(weak_points(expressions[i], data.columns)) for i in finite]
-    with np.errstate(divide="ignore"):
-        totals = 0.5 * data.n_effective * np.log2(losses) + bits
+    totals = data.bits_of_residuals(losses) + bits
     limit = totals[n_weak == 0].min(initial=np.inf)
     return (n_weak == 0) | (losses <= tolerance) | (totals + _BITS_OF_WEAK_POINT * n_weak < limit)

@@ -133,8 +133,10 @@ def _read(text: str, library: Library, names: list[str]) -> Tree:
     columns = {name: f"x{i + 1}" for i, name in enumerate(names)}
 
     def replaced(leaf: Tree) -> Tree:
-        if not isinstance(leaf, str) or leaf in columns:
-            return columns.get(leaf, leaf) if isinstance(leaf, str) else leaf
+        if not isinstance(leaf, str):
+            return leaf
+        if leaf in columns:
+            return columns[leaf]
         similar = difflib.get_close_matches(leaf, names, 1, 0.75) if len(leaf) > 2 else []
         if similar:
             raise ValueError(f"{leaf!r} is no column. Did you mean {similar[0]!r}?")

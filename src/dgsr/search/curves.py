@@ -229,8 +229,7 @@ def curve_formulas(curves: Curves, data: DataSet, may_be_kept: Judge) -> Populat
         return curves.programs
     formulas, nmse = written_out(curves.programs, curves.fit, data)
     n_constants = formulas.is_constant.sum(axis=1)
-    with np.errstate(all="ignore"):
-        bits = 0.5 * data.n_effective * np.log2(nmse) + _BITS_OF_CONSTANT * n_constants
+    bits = data.bits_of_residuals(nmse) + _BITS_OF_CONSTANT * n_constants
     is_able = np.isfinite(nmse) & (_ROWS_PER_CONSTANT * n_constants <= data.n_independent)
     able = np.flatnonzero(is_able & may_be_kept(formulas))
     kept: list[int] = []

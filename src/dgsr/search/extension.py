@@ -109,9 +109,8 @@ def _steps(extender: Extender, program: Term, most_work: float) -> list[Term]:
     def shortest(programs: list[Term]) -> tuple[Term, float]:
         population = population_of(library, programs)
         fit = fit_constants(population, data, scaled=False, n_iterations=_N_ITERATIONS)
-        with np.errstate(all="ignore"):
-            bits = 0.5 * data.n_effective * np.log2(fit.nmse)
-        bits += structure_bits(library, population.tokens, population.lengths)
+        bits = structure_bits(library, population.tokens, population.lengths)
+        bits += data.bits_of_residuals(fit.nmse)
         best = int(np.argmin(bits))
         return terms_of(population[best : best + 1])[0], float(bits[best])
 
@@ -147,6 +146,8 @@ class Extender:
         Tells which columns may be used.
     max_length : int
         Most tokens of an extended program.
+    may_be_term : callable
+        A function that tells which programs may be terms.
     """
 
     def __init__(

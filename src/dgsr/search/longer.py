@@ -113,6 +113,5 @@ def longer_formulas(
 
 def _shortest(scored: Scored, archive: ParetoArchive, data: DataSet) -> np.ndarray:
     """Return the order of programs by the bits of formula and residuals."""
-    with np.errstate(all="ignore"):
-        bits = 0.5 * data.n_effective * np.log2(scored.nmse) + archive.places(scored.programs)
+    bits = data.bits_of_residuals(scored.nmse) + archive.places(scored.programs)
     return np.argsort(bits, kind="stable")

@@ -85,7 +85,7 @@ def rational_programs(data: DataSet, library: Library, grammar: Grammar) -> Popu
         than eight rows.
     """
     usable = [token - library.first_variable for (token,) in columns_of(grammar)]
-    sample = data._replace(weights=data.weights * data.is_usual).evenly_spaced(_MOST_ROWS)
+    sample = data.usual_rows(_MOST_ROWS)
     is_usable = 0 < len(usable) <= _MOST_COLUMNS and len(sample.y) >= _FEWEST_ROWS
     if not is_usable or not {"add", "sub", "mul", "div"} <= set(library.index):
         return population_of(library, [])

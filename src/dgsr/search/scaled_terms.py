@@ -67,7 +67,7 @@ def scaled_term_programs(
         At most 75 programs, 3 for each f and h; none for fewer than six rows. The weights of the rows do not
         count, but rows of hardly any weight are left out.
     """
-    sample = data._replace(weights=data.weights * data.is_usual).evenly_spaced(MOST_ROWS)
+    sample = data.usual_rows(MOST_ROWS)
     found: list[Term] = []
     if len(sample.y) >= FEWEST_ROWS and {"add", "mul"} <= set(library.index):
         with np.errstate(all="ignore"):

@@ -137,7 +137,7 @@ def two_term_programs(
         At most 140 programs, 20 for each function of the target and 20 products; none for fewer than six
         rows. The weights of the rows do not count, but rows of hardly any weight are left out.
     """
-    sample = data._replace(weights=data.weights * data.is_usual).evenly_spaced(MOST_ROWS)
+    sample = data.usual_rows(MOST_ROWS)
     y = sample.y
     if len(y) < FEWEST_ROWS or not {"add", "mul"} <= set(library.index):
         return population_of(library, [])
