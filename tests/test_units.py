@@ -108,6 +108,11 @@ def test_what_is_no_unit_never_reaches_the_parser(text, monkeypatch):
         ({"units": None}, r"y_units='J' is given without units of columns, which.*give units=\{name: unit\}"),
         ({"units": ["kg"]}, "units.*dict"),
         ({"unit_penalty": -1.0}, "unit_penalty.*"),
+        (
+            {"units": None, "y_units": None, "unit_penalty": 9.0},
+            "unit_penalty=9.0 means nothing without units",
+        ),
+        ({"units": {}, "y_units": None, "unitless_constants": True}, "unitless_constants=True means nothing"),
         ({"initial_formulas": ["m + v"]}, r"initial_formulas\[0\]: it is not consistent with the units"),
         ({"unitless_constants": True, "initial_formulas": ["m*v"]}, r"initial_formulas\[0\]: it is not cons"),
     ],

@@ -159,6 +159,12 @@ def _units(
     parameters: Mapping[str, Any], feature_names: Sequence[str] | None, n_columns: int
 ) -> Units | None:
     """Return what the units of columns and target mean, None if none are given."""
+    for name in ("unitless_constants", "unit_penalty"):
+        if not parameters["units"] and parameters[name] not in (False, None):
+            raise ValueError(
+                f"{name}={parameters[name]!r} means nothing without units of columns; give "
+                "units={name: unit}, too, or leave it out."
+            )
     names = [f"x{i + 1}" for i in range(n_columns)] if feature_names is None else feature_names
     return Units.of(
         parameters["units"],
