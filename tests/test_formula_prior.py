@@ -115,3 +115,9 @@ def test_a_number_that_a_form_has_twice_is_one_number():
 
 def test_a_form_with_a_1_in_it_has_no_more_numbers():
     assert bits_of("98/(1 + 200*exp(-0.6*x1))") == pytest.approx(bits_of("0.49/(0.005 + exp(-0.6*x1))"))
+
+
+@pytest.mark.parametrize("form", ["2/x1", "2.5e-10/x1**2", "x1**2", "-exp(-0.3*x1)", "0.3*sin(2*x1 + 0.4)"])
+def test_an_offset_of_1_is_a_number_without_digits(form):
+    assert bits_of(f"{form} + 1") - bits_of(form) > 2.0 - 1e-9
+    assert bits_of(f"{form} + 7") - bits_of(f"{form} + 1") == pytest.approx(np.log2(10.0))

@@ -10,8 +10,7 @@ import numpy as np
 from dgsr.expressions.coordinates import are_origins
 from dgsr.expressions.expression import Expression
 from dgsr.expressions.library import Library
-from dgsr.expressions.programs import flags_of_constants
-from dgsr.expressions.trees import SUMS
+from dgsr.expressions.programs import are_terms
 from dgsr.population import DataSet, Population, weighted_median
 
 #: How much n log(NMSE) may grow for one constant that is made simpler: two standard deviations, squared.
@@ -102,7 +101,7 @@ def derivatives(
     k, tokens = len(groups), np.asarray(tokens, dtype=np.int64)
     steps = np.array([_STEP * abs(constants[group[0]]) or 1e-6 for group in groups])
     # Terms of the formula drop out of the derivatives, but their rounding may be larger than a step is.
-    moved = np.tile(np.where(_are_terms(library, tokens), 0.0, constants), (2 * k, 1))
+    moved = np.tile(np.where(are_terms(library, tokens), 0.0, constants), (2 * k, 1))
     for i, group in enumerate(groups):
         moved[2 * i, group] += steps[i]
         moved[2 * i + 1, group] -= steps[i]
@@ -112,11 +111,6 @@ def derivatives(
         slopes = (values[::2] - values[1::2]) / (2.0 * steps[:, None])
     slopes[~np.isfinite(slopes)] = 0.0
     return slopes
-
-
-def _are_terms(library: Library, tokens: np.ndarray) -> np.ndarray:
-    """Return, for each constant, whether it is a term of the whole formula, shape (n_constants,)."""
-    return flags_of_constants(library, tokens, True, lambda name, is_term, _: is_term and name in SUMS)
 
 
 class Directions(NamedTuple):

@@ -14,7 +14,7 @@ from dgsr.expressions.common_forms import named_parts
 from dgsr.expressions.constraints import Constraints, Grammar
 from dgsr.expressions.expression import Expression
 from dgsr.expressions.library import Library
-from dgsr.expressions.programs import to_program
+from dgsr.expressions.programs import are_terms, to_program
 from dgsr.expressions.simple_numbers import cost
 from dgsr.kernels.pair_counts import pair_sums
 
@@ -77,7 +77,9 @@ def _bits(expression: Expression) -> float:
     copies = [i for i in range(1, len(numbers)) if numbers[i] == numbers[i - 1]][: named.form.n_copies]
     numbers = np.delete(numbers, copies).tolist()
     of_name = _BITS_OF_NAMING + named.bits + float(np.log2(library.n_variables))
-    of_name += _BITS_OF_SIZE * max(named.form.n_numbers, len(numbers))
+    # But an offset of 1 is a number, else it would be taken wherever chance makes it fit a little better.
+    n_offsets = int((are_terms(library, tokens) & (expression.constants == 1.0)).sum())
+    of_name += _BITS_OF_SIZE * (max(named.form.n_numbers, len(numbers)) + n_offsets)
     # Where the user takes an operator for complex, so is a form that has it.
     of_name *= max(1.0, float(library.relative_complexities[tokens].max()))
     return min(bits, of_name + _bits_of_digits(numbers))

@@ -12,7 +12,7 @@ import numpy as np
 from dgsr.expressions.evaluation import evaluate_strictly
 from dgsr.expressions.library import Library
 from dgsr.expressions.syntax import to_text
-from dgsr.expressions.trees import POWER_TOKENS, Tree, as_float, is_number, leaves
+from dgsr.expressions.trees import POWER_TOKENS, SUMS, Tree, as_float, is_number, leaves
 
 #: Most tokens of a program that is written from a tree. Programs may be long, because operators that the
 #: library lacks are written with others: tan(tan(..)) doubles with every tan.
@@ -122,6 +122,11 @@ def flags_of_constants(
             found.append(own)
         flags += [of_argument(entry.name, own, number) for number in reversed(range(entry.arity))]
     return np.array(found, dtype=bool)
+
+
+def are_terms(library: Library, tokens: np.ndarray) -> np.ndarray:
+    """Return, for each constant, whether it is a term of the whole formula, shape (n_constants,), bool."""
+    return flags_of_constants(library, tokens, True, lambda name, is_term, _: is_term and name in SUMS)
 
 
 def _too_large(said: str) -> ValueError:
