@@ -175,6 +175,30 @@ def test_a_search_with_an_operator_of_ones_own_has_the_shipped_generator():
     assert model.pareto_front_[-1].loss < 1e-10
 
 
+def test_a_folder_that_has_the_name_of_a_shipped_generator_is_not_taken_for_it(tmp_path, monkeypatch):
+    library = get_library("physics", 2)
+    name, generator = choose_generator("auto", library, LIMITS, 0)
+    (tmp_path / name).mkdir()
+    monkeypatch.chdir(tmp_path)
+    assert choose_generator("auto", library, LIMITS, 0)[1].library == generator.library
+    with pytest.raises(ValueError, match=r"has no weights"):
+        choose_generator(name, library, LIMITS, 0)
+
+
+def test_what_only_looks_like_a_generator_is_refused():
+    class Other:
+        encode_dataset = refinable_copy = None
+
+    with pytest.raises(ValueError, match=r"generator=.* must be a dgsr Generator, a name or a folder"):
+        choose_generator(Other(), get_library("physics", 2), LIMITS, 0)
+
+
+def test_training_goes_on_with_the_constraints_of_the_generator():
+    generator = Generator.untrained(get_library("koza", 2), CONFIGS["base"], Constraints(1, 20), 0)
+    twin = adapted(generator, generator.library, generator.config.max_length, for_training=True)
+    assert twin.constraints == generator.constraints
+
+
 def test_where_no_generator_is_known_there_is_a_warning():
     library = Library("own", (), False, 2).with_operator("both", lambda x, y: x * y - x)
     with pytest.warns(UserWarning, match=r"knows the operators both; .* generator=None"):

@@ -21,7 +21,7 @@ import pytest
 from typer.testing import CliRunner
 
 import dgsr
-from dgsr import pretraining
+from dgsr import pretraining, saving
 from dgsr.benchmarking import METHODS
 from dgsr.cli import app, main, output
 from dgsr.cli.held_out import score_of, split
@@ -414,6 +414,24 @@ def test_a_saved_fit_is_shown_and_predicts_for_other_tables(areas, write, tmp_pa
     for index in (0, "accuracy"):
         first = run("predict", saved, table, "--index", str(index)).stdout.split()[0]
         assert float(first) == model.predict(rows, index=index)[0]
+
+
+def test_every_row_has_a_value_and_rows_of_empty_cells_have_nan(write):
+    saved = str(Path(__file__).parent / "data" / "fit_format_1.dgsr")
+    table = write("a mass,time\n1.5,0.92\n,\n# no row\n\n1.5,0.92\n , \n")
+    predicted = run("predict", saved, table)
+    assert predicted.stdout.split()[1::2] == ["nan", "nan"]
+    assert len(predicted.stdout.split()) == 4
+
+
+def test_a_file_that_cannot_hold_the_fit_keeps_no_report_from_being_written(areas, tmp_path, monkeypatch):
+    monkeypatch.setattr(saving, "_MAX_HEADER", 10)
+    report = tmp_path / "fit.html"
+    quick = ["--generator", "none", "--max-evaluations", "300", "--save", str(tmp_path / "fit.dgsr")]
+    done = run("fit", areas, "--target", "area", *quick, "--report", str(report))
+    assert done.exit_code == 1
+    assert "thin out its history" in done.stderr
+    assert report.exists()
 
 
 def test_a_fit_of_an_earlier_version_is_shown_and_predicts(write):
@@ -817,6 +835,11 @@ def areas(write):
     sides = np.random.default_rng(0).uniform(1, 5, (20, 2))
     rows = [f"{w!r},{h!r},{w * h!r}" for w, h in sides.tolist()]
     return write("\n".join(["lambda,x 1,area", *rows]) + "\n")
+
+
+def test_the_target_is_no_weight(areas):
+    with pytest.raises(TableError, match="'area' is the target and the weights; choose one"):
+        read_table(areas, "area", weights="area")
 
 
 @pytest.mark.search

@@ -212,6 +212,11 @@ def test_rows_where_the_formula_is_undefined_are_not_plotted():
         model.plot([[-1.0], [-2.0]], [0.0, 0.7])
 
 
+def test_a_plot_of_tables_of_different_lengths_says_so(fitted, data):
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        fitted.plot(data[0], data[1][:-1])
+
+
 def test_a_plot_without_rows_says_what_is_missing(fitted, data):
     with pytest.raises(ValueError, match="Only one of X and y"):
         fitted.plot(data[0])

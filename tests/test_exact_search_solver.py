@@ -154,3 +154,20 @@ def test_a_row_of_next_to_no_weight_hides_no_law():
     data = DataSet.from_arrays(columns.T, y, weights)
     found = ExactSolver(library, data, Constraints().grammar(library), SIZE).solve(0)
     assert len(found) == 1
+
+
+@pytest.mark.parametrize("n_levels", [2, 3])
+def test_a_column_of_a_few_whole_numbers_is_no_error(n_levels):
+    X = np.tile(np.arange(float(n_levels)), 10)[:, None]
+    y = np.random.default_rng(0).normal(size=len(X))
+    model = DGSRRegressor("koza", generator=None, max_evaluations=200, random_state=0).fit(X, y)
+    assert np.isfinite(model.predict(X)).all()
+
+
+@pytest.mark.parametrize("factor", [22.0, 1.0 / 23.0])
+def test_numbers_that_a_library_cannot_write_are_left_out(factor):
+    X = np.random.default_rng(0).uniform(0.5, 2.0, (30, 1))
+    model = DGSRRegressor("koza", generator=None, max_evaluations=500, random_state=0).fit(
+        X, factor * X[:, 0]
+    )
+    assert np.isfinite(model.predict(X)).all()

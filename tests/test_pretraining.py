@@ -17,7 +17,7 @@ import torch
 from dgsr.constants.fitting import Fit
 from dgsr.expressions.constraints import Constraints
 from dgsr.expressions.library import Library, get_library
-from dgsr.generator.checkpoints import CARD, CURVES, load_generator
+from dgsr.generator.checkpoints import CARD, CURVES, load_generator, read_tensors, write_tensors
 from dgsr.generator.config import GeneratorConfig
 from dgsr.generator.encoding import Encoding
 from dgsr.generator.generator import Generator
@@ -466,6 +466,7 @@ def test_without_resume_a_run_begins_anew(tmp_path):
         {"prior": Prior(min_leaves=2, max_leaves=4)},
         {"config": replace(TINY, n_latents=3)},
         {"constraints": Constraints(2, 8)},
+        {"n_validation": 9},
     ],
     ids=lambda other: next(iter(other)),
 )
@@ -504,6 +505,28 @@ def test_a_damaged_training_state_is_refused_with_the_mend(tmp_path, content):
     path.write_bytes(content)
     with pytest.raises(ValueError, match=r"training\.safetensors is damaged.*resume=False"):
         run(tmp_path)
+
+
+@pytest.mark.parametrize("entry", ["step", "settings", "weights"])
+def test_a_training_state_that_lacks_an_entry_is_refused_with_the_mend(tmp_path, entry):
+    run(tmp_path, steps=6, max_time=1e-9)
+    path = tmp_path / "training.safetensors"
+    entries, tensors = read_tensors(path, lambda header, shapes: json.loads(header["training"]))
+    if entry == "weights":
+        tensors.popitem()
+    else:
+        entries[entry] = []
+        entries.pop("step", None)
+    write_tensors(path, tensors, {"training": json.dumps(entries)})
+    with pytest.raises(ValueError, match=r"training\.safetensors is damaged.*resume=False"):
+        run(tmp_path)
+
+
+def test_a_device_that_is_not_there_is_refused(tmp_path):
+    with pytest.raises(ValueError, match=r"device='abacus' cannot be used \(.*; choose 'cpu'"):
+        run(tmp_path, device="abacus")
+    with pytest.raises(ValueError, match="device='abacus' cannot be used"):
+        load_generator("koza-d12", "abacus")
 
 
 def test_the_card_says_how_the_generator_was_made_and_how_good_it_is(tmp_path):

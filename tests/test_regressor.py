@@ -651,6 +651,18 @@ print(sorted(compiled() - before))
     assert done.stdout.strip() == "[]"
 
 
+def test_of_a_long_history_every_second_entry_is_left_out(monkeypatch):
+    monkeypatch.setattr("dgsr.search.search._MOST_ENTRIES", 10)
+    settings = {"batch_size": 10, "gp_generations": 0, "generator": None, "random_state": 0}
+    X = np.random.default_rng(0).uniform(size=(30, 2))
+    y = np.random.default_rng(1).uniform(size=30)
+    model = DGSRRegressor("koza", max_evaluations=400, look_up=False, **settings).fit(X, y)
+    evaluations = [entry["evaluations"] for entry in model.history_]
+    assert len(evaluations) <= 10
+    assert evaluations == sorted(evaluations)
+    assert evaluations[-1] == model.n_evaluations_
+
+
 def test_history_goes_up_and_down_as_it_should():
     X, y = data()
     history = small(max_evaluations=20_000).fit(X, y).history_

@@ -214,6 +214,11 @@ def test_predictions_that_are_not_finite_are_null_and_counted(absorption, tmp_pa
     assert not re.search(r"\b(NaN|Infinity|nan|inf)\b", Elements(page).texts["candidates"])
 
 
+def test_a_series_without_a_name_is_called_y(absorption, tmp_path):
+    absorption.estimator.report(tmp_path / "fit.html", absorption.X, absorption.y, target=None)
+    assert "<title>A formula for y</title>" in (tmp_path / "fit.html").read_text(encoding="utf-8")
+
+
 def test_a_target_may_be_named_by_a_number(absorption, tmp_path):
     absorption.estimator.report(tmp_path / "page.html", absorption.X, absorption.y, target=3)
     assert "<title>A formula for 3</title>" in (tmp_path / "page.html").read_text()

@@ -275,6 +275,13 @@ def test_every_part_of_a_file_is_checked_before_anything_is_built(damageable, ch
         dgsr.load(damageable)
 
 
+def test_parameters_that_became_invalid_are_refused_before_the_file_is_written(tmp_path):
+    model = fitted().set_params(max_time=0)
+    with pytest.raises(ValueError, match="'max_time' parameter"):
+        model.save(tmp_path / "fit.dgsr")
+    assert list(tmp_path.iterdir()) == []
+
+
 @pytest.fixture(scope="module")
 def saved(tmp_path_factory):
     path = tmp_path_factory.mktemp("saved") / "fit.dgsr"

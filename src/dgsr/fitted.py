@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils import estimator_html_repr
-from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
+from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d, validate_data
 
 from dgsr import saving
 from dgsr.expressions.expression import Expression
@@ -213,8 +213,8 @@ class FittedRegressor(RegressorMixin, BaseEstimator):
         from dgsr.reporting import write_report
 
         self._check_one_output("report")
-        if options.get("target") is not None:
-            options["target"] = str(options["target"])  # a column may be named by a number
+        if "target" in options:  # a column may be named by a number, and a series have no name
+            options["target"] = "y" if options["target"] is None else str(options["target"])
         if self._are_own_rows(X, y):
             X, y, weights = self._rows
             options = {"sample_weight": weights, **options}
@@ -253,7 +253,9 @@ class FittedRegressor(RegressorMixin, BaseEstimator):
         if self._are_own_rows(X, y):
             X, y, _ = self._rows
             return plot_predictions(y, self.expression_(X), ax=ax)
-        return plot_predictions(column_or_1d(y, dtype=np.float64), self.predict(X), ax=ax)
+        y, predicted = column_or_1d(y, dtype=np.float64), self.predict(X)
+        check_consistent_length(y, predicted)
+        return plot_predictions(y, predicted, ax=ax)
 
     def _are_own_rows(self, X: Any, y: Any) -> bool:
         """Return whether no rows are given, so that those of the fit are meant; ValueError if it has none."""

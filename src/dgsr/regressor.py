@@ -191,7 +191,7 @@ class DGSRRegressor(Parameters, FittedRegressor):
         that did not count them.
     history_ : list of dict
         Evaluations, seconds, NMSE of the best formula on all rows (`SearchProgress.best_nmse`) and rewards at
-        every call of `callback`.
+        every call of `callback`; of more than 20,000 rounds, those of every second or fourth one, and so on.
     loss_ : str
         The loss that the formulas were judged by: its name, its formula, or ``"callable"``;
         ``"squared without outliers"`` where ``"auto"`` left rows out.

@@ -58,8 +58,8 @@ def save(regressor: Any, path: str | Path, target: str = "y") -> None:
     Raises
     ------
     ValueError
-        If a formula has an operator of the user's own, which is code that no file can hold, or the history
-        is too long for a file.
+        If a formula has an operator of the user's own, which is code that no file can hold, the history is
+        too long for a file, or a parameter has been set to a value that it cannot have.
     OSError
         If the file cannot be written; an existing file is then unchanged.
 
@@ -69,6 +69,7 @@ def save(regressor: Any, path: str | Path, target: str = "y") -> None:
         If a parameter is an object (a generator, an engine, a callback, a RandomState). It is not saved, and
         has its default in the estimator that `load` returns.
     """
+    regressor._validate_params()  # which may have been set since the fit; `load` would refuse them
     front = regressor.pareto_front_
     library = regressor.library_
     if library.user_operators:

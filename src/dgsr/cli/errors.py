@@ -65,7 +65,7 @@ def run_outputs(outputs: Sequence[Callable[[], None]]) -> None:
     for output in outputs:
         try:
             output()
-        except OSError as error:
+        except (OSError, ValueError) as error:  # the latter where a file cannot hold it
             failed = True
             print_error(error)
     if failed:

@@ -27,6 +27,9 @@ _MOST_NAMES, _MOST_LINES, _LONGEST_QUOTE = 30, 5, 60
 # Comments, and lines without any cell.
 _NO_ROW = re.compile(r"^(?:#.*|[,;\t ]+)$", re.MULTILINE)
 
+# Cells of a row that has no value.
+_EMPTY_CELLS = re.compile(r"[,;\t ]*[,;\t][,;\t ]*")
+
 # Cells in quotes, and the line of the names of the columns: the first that is not empty, and what it goes on
 # with behind line breaks in quotes.
 _QUOTED = re.compile(r'(?<![^,;\t\n])(?:"[^"]*")+')
@@ -86,6 +89,8 @@ def read_table(
         If there is no such file, it is not a table of finite numbers with at least two rows and two
         columns, or it lacks a column; or if an input is given twice, or is the target or the weights, too.
     """
+    if weights == target:
+        raise TableError(f"{_quoted(target)} is the target and the weights; choose one of them.")
     others = [name for name in (target, weights) if name is not None]
     if double := next((name for name in columns or () if name in others), None):
         raise TableError(f"{_quoted(double)} is an input and the target or the weights; choose one of them.")
@@ -129,8 +134,11 @@ def lines_text(lines: Sequence[int], most: int) -> str:
 
 
 def read_columns(path: Path | str, columns: Sequence[str]) -> np.ndarray:
-    """Return columns of a CSV file, shape (n_rows, n_columns), NaN where a cell is missing."""
-    return _read(path, columns).columns(columns).to_numpy()
+    """Return columns of a CSV file, shape (n_rows, n_columns), NaN where a cell is missing.
+
+    Rows of which all cells are missing are rows, too.
+    """
+    return _read(path, columns, keeps_empty=True).columns(columns).to_numpy()
 
 
 class _Cells(NamedTuple):
@@ -172,19 +180,19 @@ class _Cells(NamedTuple):
         return numbers
 
 
-def _read(path: Path | str, wanted: Sequence[str]) -> _Cells:
-    """Return the cells of a file, which must have the columns `wanted`."""
+def _read(path: Path | str, wanted: Sequence[str], keeps_empty: bool = False) -> _Cells:
+    """Return the cells of a file that must have the columns `wanted`, rows of empty cells too if asked to."""
     import pandas
 
     name, content = _content(path)
     text, notes = _decoded(content, name)
     try:
-        return _parsed(text, name, wanted, notes)
+        return _parsed(text, name, wanted, notes, keeps_empty)
     except (csv.Error, pandas.errors.ParserError) as error:
         raise TableError(f"{name} is not a CSV file: {str(error).strip()}; check its quotes.") from None
 
 
-def _parsed(text: str, path: str, wanted: Sequence[str], notes: list[str]) -> _Cells:
+def _parsed(text: str, path: str, wanted: Sequence[str], notes: list[str], keeps_empty: bool) -> _Cells:
     """Return the cells of a text, and add to `notes`; csv.Error or ParserError where quotes stay open."""
     import pandas
 
@@ -225,6 +233,10 @@ def _parsed(text: str, path: str, wanted: Sequence[str], notes: list[str]) -> _C
     is_row = (table != "").any(axis=1)
     if (table.loc[is_row, names[-1]] == "").any():  # pandas fills short rows with empty cells
         _check_widths(text, delimiter, len(names), path)
+    if keeps_empty:
+        of_file = given.split("\n")
+        are_empty = [_EMPTY_CELLS.fullmatch(of_file[line - 1]) is not None for line in lines]
+        is_row |= np.array(are_empty, dtype=bool)
     numbers = pandas.DataFrame(numbers.reshape(table.shape), lines, names)
     return _Cells(path, table[is_row], numbers[is_row], notes)
 

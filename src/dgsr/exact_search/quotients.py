@@ -81,6 +81,8 @@ def as_quotient(x: np.ndarray, y: np.ndarray) -> tuple[tuple[int, ...], tuple[in
         if coefficients is None:
             continue
         p, q = coefficients[: above + 1], coefficients[above + 1 :]
+        if not (p.any() and q.any()):  # a polynomial of a column of few values may be 0 on all rows
+            continue
         values = np.polynomial.polynomial.polyval(x, p)
         errors = np.abs(y * np.polynomial.polynomial.polyval(x, q) - values)
         if errors.max() <= ERROR * np.abs(values).max():

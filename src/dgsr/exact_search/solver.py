@@ -125,7 +125,10 @@ class ExactSolver:
         with np.errstate(all="ignore"):  # powers of large columns may overflow
             trees = list(rational_trees(columns, self._data.y[rows]))
         for tree in trees:
-            tokens = self._over_usable(to_program(tree, self.library)[0])
+            try:
+                tokens = self._over_usable(to_program(tree, self.library)[0])
+            except ValueError:  # a number of it, or all of it, is too large for a library without constants
+                continue
             n = len(tokens)
             if n <= len(program) and self._is_law(tokens, n):
                 program[:n] = tokens

@@ -60,7 +60,8 @@ def adapted(generator: Generator, library: Library, max_length: int, for_trainin
     twin = generator.refinable_copy()
     decoder = twin.decoder
     twin.config = twin.config.with_max_length(twin.config.max_length + n_more)
-    twin.constraints = replace(twin.constraints, max_length=twin.config.max_length)
+    if not for_training:
+        twin.constraints = replace(twin.constraints, max_length=twin.config.max_length)
     for positions in (decoder.positions, decoder.tree_positions):
         _lengthen(positions, n_more)
     if for_training and decoder.has_columns:

@@ -235,6 +235,15 @@ def folder_of(name_or_path: str | Path) -> Path:
     return folder
 
 
+def check_device(device: str | torch.device) -> None:
+    """Raise ValueError if tensors cannot be on a device."""
+    try:
+        torch.empty(0, device=device)
+    except (AssertionError, RuntimeError) as error:  # the former without CUDA
+        reason = str(error).partition("\n")[0]
+        raise ValueError(f"device={str(device)!r} cannot be used ({reason}); choose 'cpu'.") from error
+
+
 def load_generator(name_or_path: str | Path, device: str | torch.device = "cpu") -> Generator:
     """Load a pre-trained generator.
 
@@ -252,8 +261,10 @@ def load_generator(name_or_path: str | Path, device: str | torch.device = "cpu")
     Raises
     ------
     ValueError
-        If there is no such generator, or its weights file is damaged or of another version.
+        If there is no such generator, its weights file is damaged or of another version, or there is no such
+        device.
     """
+    check_device(device)
     folder = folder_of(name_or_path)
     path = folder / WEIGHTS
     if not path.is_file():

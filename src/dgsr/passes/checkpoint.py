@@ -184,7 +184,7 @@ def _text(value: Any, depth: int = 0) -> str:
     if isinstance(value, Library):
         return json.dumps(value.to_json(), sort_keys=True)
     if hasattr(value, "state_dict"):  # a generator
-        return _digest([tensor.detach().numpy() for tensor in value.state_dict().values()])
+        return _digest([tensor.detach().cpu().numpy() for tensor in value.state_dict().values()])
     if value is None or isinstance(value, str | bytes | bool | int | float | np.generic | Expression):
         return str(value)
     if depth == _DEEPEST:

@@ -39,7 +39,7 @@ def draw_varied_inputs(X, n_variables, domains, state):
 
     A column is uniform in a domain, uniform between a and a*b, log-uniform over one to three decades, or
     normal; the columns of half of the tables are all of one kind. Some columns have few different values, and
-    some follow the column before them.
+    some follow the column before them; normal ones do neither.
     """
     n = len(X)
     place = np.empty(n)  # place of each row in the range of the column, from 0 to 1

@@ -18,6 +18,7 @@ from dgsr.files.writing import write_atomically
 from dgsr.generator.adaptation import adapted, can_adapt
 from dgsr.generator.checkpoints import (
     CURVES,
+    check_device,
     load_generator,
     refuse_user_operators,
     save_generator,
@@ -140,7 +141,7 @@ def pretrain(
     Raises
     ------
     ValueError
-        If a setting is unknown, or `out` holds a run with other settings.
+        If a setting is unknown, `out` holds a run with other settings, or there is no such device.
 
     Notes
     -----
@@ -157,6 +158,7 @@ def pretrain(
     refuse_user_operators(library)
     min_length = _MIN_LENGTH_OF_PAPER if training == "paper" else 1
     training = replace(_preset("training", training, PRETRAINING_CONFIGS), **changes)
+    check_device(device)
     distributed.take_device(device)
     if start_from is None:
         generator = _new_generator(library, config, constraints, min_length, random_state)  # line 1

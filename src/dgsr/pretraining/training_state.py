@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -51,38 +52,49 @@ def load_training_state(path: Path, trainer: Trainer) -> tuple[list[dict[str, fl
     """
     try:
         entries, tensors = read_tensors(path, lambda header, shapes: json.loads(header["training"]))
-        # Older files have neither.
+        # Older files lack these four.
         settings = {"input_layout": 1, "prior_version": 1} | entries["settings"]
         settings["config"] = current_fields(settings["config"])
-    except (SafetensorError, KeyError, ValueError) as error:
-        raise ValueError(
-            f"{path} is damaged ({error}); choose another folder, or pass resume=False to begin anew."
-        ) from error
-    if settings != json.loads(json.dumps(_settings(trainer))):
+        mine = json.loads(json.dumps(_settings(trainer)))
+        for name in ("n_variables", "excluded"):
+            settings.setdefault(name, mine[name])
+        found = [entries[name] for name in ("step", "baseline", "curves", "seconds")]
+    except (SafetensorError, LookupError, TypeError, AttributeError, ValueError) as error:
+        raise _damaged(path, error) from error
+    if settings != mine:
         raise ValueError(
             f"{path} belongs to a run with other settings; resume with the same ones, "
             "choose another folder, or pass resume=False."
         )
     weights: dict[str, Tensor] = {}
     moments: dict[int, dict[str, Tensor]] = {}
-    for name, tensor in tensors.items():
-        kind, rest = name.split(".", 1)
-        if kind == "weights":
-            weights[rest] = tensor
-        else:
-            i, moment = rest.split(".")
-            moments.setdefault(int(i), {})[moment] = tensor
-    trainer.generator.load_state_dict(weights)
-    groups = trainer.optimizer.state_dict()["param_groups"]
-    trainer.optimizer.load_state_dict({"state": moments, "param_groups": groups})
-    trainer.step = entries["step"]
-    trainer.baseline.value = entries["baseline"]
-    return entries["curves"], entries["seconds"]
+    try:
+        for name, tensor in tensors.items():
+            kind, rest = name.split(".", 1)
+            if kind == "weights":
+                weights[rest] = tensor
+            else:
+                i, moment = rest.split(".")
+                moments.setdefault(int(i), {})[moment] = tensor
+        trainer.generator.load_state_dict(weights)
+        groups = trainer.optimizer.state_dict()["param_groups"]
+        trainer.optimizer.load_state_dict({"state": moments, "param_groups": groups})
+    except (LookupError, ValueError, RuntimeError) as error:
+        raise _damaged(path, error) from error
+    trainer.step, trainer.baseline.value, curves, seconds = found
+    return curves, seconds
+
+
+def _damaged(path: Path, error: Exception) -> ValueError:
+    reason = " ".join(str(error).split())  # torch's has several lines
+    return ValueError(
+        f"{path} is damaged ({reason}); choose another folder, or pass resume=False to begin anew."
+    )
 
 
 def _settings(trainer: Trainer) -> dict[str, Any]:
     """Return all settings that must be the same when a training resumes."""
-    library, config = trainer.generator.library, trainer.config
+    library, config, excluded = trainer.generator.library, trainer.config, trainer.stream.excluded
     return {
         "library": [*library.operators, library.has_constants, library.n_variables],
         "config": asdict(trainer.generator.config),
@@ -93,4 +105,7 @@ def _settings(trainer: Trainer) -> dict[str, Any]:
         "seed": trainer.seed,
         "input_layout": INPUT_LAYOUT,
         "prior_version": PRIOR_VERSION,
+        "n_variables": trainer.stream.n_variables,
+        # What may not be drawn: equations of benchmarks, and those that the training is measured by.
+        "excluded": sha256(excluded.values.tobytes() + excluded.skeletons.tobytes()).hexdigest(),
     }

@@ -139,7 +139,7 @@ class ConditionedGenerator:
         elif config.objective == "risk-seeking":
             kept = of_programs >= np.quantile(of_programs, 1.0 - config.epsilon)
             train, of_programs = train[kept], of_programs[kept]
-        rewards = torch.from_numpy(of_programs[None]).float()
+        rewards = torch.from_numpy(of_programs[None]).float().to(self.generator.device)
         if config.objective == "risk-seeking":
             baseline = float(rewards.min())  # the quantile, because the lower rewards are left out
         elif config.objective == "vpg":
@@ -195,7 +195,7 @@ class ConditionedGenerator:
 
 def _arrays(tensors: dict[str, torch.Tensor]) -> dict[str, np.ndarray]:
     """Return copies of tensors as arrays."""
-    return {name: tensor.detach().numpy().copy() for name, tensor in tensors.items()}
+    return {name: tensor.detach().cpu().numpy().copy() for name, tensor in tensors.items()}
 
 
 def _tensors(arrays: dict[str, np.ndarray]) -> dict[str, torch.Tensor]:

@@ -50,6 +50,8 @@ if TYPE_CHECKING:
 
 # Steps before the first round, and programs of the generator that the first of them evaluates.
 _N_STEPS_BEFORE, _GLANCE = len(LOOKS) + 2, 50
+# Most entries of the history, of which every second one is then left out: files hold it, as does memory.
+_MOST_ENTRIES = 20_000
 # Share by which a round must lower the NMSE of a search among fewer columns, which finds the law soon or not
 # at all and so begins again earlier.
 _GAIN_OF_REDUCED = 0.5
@@ -265,6 +267,8 @@ class Search:
                 "restarts": self.restarts.n,
             }
         )
+        if len(self.history) > _MOST_ENTRIES:
+            del self.history[-2::-2]
 
     def _nmse_of_history(self) -> float:
         """Return what `nmse_shown` says, or the NMSE of the exact fit that the archive has no room for."""
