@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -180,9 +181,11 @@ def test_a_folder_that_has_the_name_of_a_shipped_generator_is_not_taken_for_it(t
     name, generator = choose_generator("auto", library, LIMITS, 0)
     (tmp_path / name).mkdir()
     monkeypatch.chdir(tmp_path)
-    assert choose_generator("auto", library, LIMITS, 0)[1].library == generator.library
-    with pytest.raises(ValueError, match=r"has no weights"):
-        choose_generator(name, library, LIMITS, 0)
+    for chosen in ("auto", name):
+        assert choose_generator(chosen, library, LIMITS, 0)[1].library == generator.library
+    for folder in (Path(name), f"./{name}"):
+        with pytest.raises(ValueError, match=r"has no weights"):
+            choose_generator(folder, library, LIMITS, 0)
 
 
 def test_what_only_looks_like_a_generator_is_refused():

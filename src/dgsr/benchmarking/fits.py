@@ -69,12 +69,10 @@ def described(regressor: Any) -> dict[str, Any]:
 @cache
 def _digest_of(generator: str) -> str | None:
     """Return the SHA-256 of a generator's weights file, or None if there is no such generator."""
-    from dgsr.generator.checkpoints import WEIGHTS, folder_of, list_generators
+    from dgsr.generator.checkpoints import WEIGHTS, folder_of
 
-    shipped = {info.name: info.path for info in list_generators()}
     try:
-        folder = shipped.get(generator) or folder_of(generator)
-        return hashlib.sha256((folder / WEIGHTS).read_bytes()).hexdigest()
+        return hashlib.sha256((folder_of(generator) / WEIGHTS).read_bytes()).hexdigest()
     except (OSError, ValueError):
         return None
 

@@ -222,16 +222,20 @@ def _build(path: Path, header: Mapping[str, str], shapes: Mapping[str, tuple[int
 
 
 def folder_of(name_or_path: str | Path) -> Path:
-    """Return the folder of a generator; raise ValueError where there is none."""
+    """Return the folder of a generator; raise ValueError where there is none.
+
+    A text is a name before it is a folder, which ``./name`` or a `Path` says: what a name stands for does not
+    depend on the working directory.
+    """
+    known = {info.name: info.path for info in list_generators()}
+    if isinstance(name_or_path, str) and name_or_path in known:
+        return known[name_or_path]
     folder = Path(name_or_path)
     if not folder.is_dir():
-        known = {info.name: info.path for info in list_generators()}
-        if str(name_or_path) not in known:
-            names = ", ".join(known) or "none"
-            raise ValueError(
-                f"generator={str(name_or_path)!r} is neither a folder nor a name; known names: {names}."
-            )
-        folder = known[str(name_or_path)]
+        names = ", ".join(known) or "none"
+        raise ValueError(
+            f"generator={str(name_or_path)!r} is neither a folder nor a name; known names: {names}."
+        )
     return folder
 
 
@@ -250,7 +254,8 @@ def load_generator(name_or_path: str | Path, device: str | torch.device = "cpu")
     Parameters
     ----------
     name_or_path : str or Path
-        A name `list_generators` knows, or a folder that `save_generator` or `pretrain` wrote.
+        A name `list_generators` knows, or a folder that `save_generator` or `pretrain` wrote; ``./name`` or a
+        `Path` for a folder that has such a name.
     device : str or torch.device
 
     Returns

@@ -80,7 +80,6 @@ def choose_generator(
     ValueError
         If the generator cannot be adapted to the library, or to as many columns as the search has.
     """
-    folder: Path | None = None
     if chosen == "auto":
         found = find_generator(library)
         if found is None:
@@ -90,8 +89,6 @@ def choose_generator(
                 f"No generator that comes with dgsr knows {known}; the search has an untrained one. Set "
                 "generator=None to search without, or pretrain one."
             )
-        else:  # and not a folder of that name which is here by chance
-            folder = next(info.path for info in list_generators() if info.name == found)
         chosen = "untrained" if found is None else found
     if chosen == "untrained":
         config = CONFIGS["paper"].with_max_length(constraints.max_length)
@@ -100,7 +97,7 @@ def choose_generator(
         raise ValueError(f"generator={chosen!r} must be a dgsr Generator, a name or a folder.")
     name, generator = "given", chosen
     if not isinstance(generator, Generator):
-        name, generator = str(chosen), _loaded(folder or generator)
+        name, generator = str(chosen), _loaded(generator)
     theirs = generator.library
     if not can_adapt(generator.config.encoder, theirs, library):
         missing = [operator for operator in theirs.operators if operator not in library.operators]
