@@ -40,8 +40,13 @@ def printed(block: pages.Block, page: Path, namespace: dict) -> str:
         with contextlib.redirect_stdout(io.StringIO()) as out:
             exec(compile("\n" * block.line + block.code, str(page), "exec"), namespace)
         return out.getvalue()
-    outputs = [CliRunner().invoke(app, words).output for words in pages.commands(block)]
-    return "".join(outputs) if page in pages.GUIDE else ""
+    commands = pages.commands(block) if page in pages.GUIDE else []
+    return "".join(CliRunner().invoke(app, words).output for words in commands)
+
+
+def clean(line: str) -> str:
+    """Return a line without what differs from run to run."""
+    return SECONDS.sub("", line).strip()
 
 
 def main() -> None:
@@ -58,16 +63,12 @@ def main() -> None:
                     continue
                 lines = printed(block, page, namespace).splitlines()
                 end = content.index(block.code) + len(block.code) + 3
-                shown = [SECONDS.sub("", line).strip() for line in shown_after(content, end)]
-                missing = [line for line in shown if line and line not in map(clean, lines)]
-                if missing and lines and any(line not in shown for line in map(clean, lines)):
+                shown, given = [*map(clean, shown_after(content, end))], [*map(clean, lines)]
+                missing = [line for line in shown if line and line not in given]
+                if missing and lines:
                     print(f"{page.relative_to(ROOT)}:{block.line}")
                     print(*(f"    page: {line}" for line in missing), sep="\n")
                     print(*(f"    code: {line}" for line in lines), sep="\n", flush=True)
-
-
-def clean(line: str) -> str:
-    return SECONDS.sub("", line).strip()
 
 
 if __name__ == "__main__":
