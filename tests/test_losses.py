@@ -260,17 +260,20 @@ def test_a_law_over_decades_with_relative_noise_is_found_by_default(tmp_path):
 
 
 def test_a_target_of_zero_among_rows_held_out_leaves_no_pass_of_relative_errors(monkeypatch):
-    seen = []
+    judged_by = []
 
     def watched(loss, y):
-        seen.append(y)
+        judged_by.append([step.loss for step in passes(loss, y)])
         return passes(loss, y)
 
     monkeypatch.setattr("dgsr.passes.run.passes", watched)
     X = np.arange(1.0, 51.0)[:, None]
     y = X[:, 0] ** 8
-    DGSRRegressor(generator=None, selection="holdout", max_evaluations=300, random_state=0).fit(X, y)
-    assert len(seen[0]) == 50
+    model = DGSRRegressor(generator=None, selection="holdout", max_evaluations=300, random_state=0).fit(X, y)
+    y[4] = 0.0  # in a row that this random_state holds out
+    model.fit(X, y)
+    assert "relative" in judged_by[0]
+    assert not any("relative" in losses for losses in judged_by[1:])
 
 
 def test_relative_errors_are_not_judged_where_there_is_hardly_any_noise():

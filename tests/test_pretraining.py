@@ -515,11 +515,22 @@ def test_a_training_state_that_lacks_an_entry_is_refused_with_the_mend(tmp_path,
     if entry == "weights":
         tensors.popitem()
     else:
-        entries[entry] = []
-        entries.pop("step", None)
+        del entries[entry]
     write_tensors(path, tensors, {"training": json.dumps(entries)})
     with pytest.raises(ValueError, match=r"training\.safetensors is damaged.*resume=False"):
         run(tmp_path)
+
+
+def test_a_training_state_of_an_earlier_version_is_gone_on_from(tmp_path):
+    run(tmp_path, steps=2)
+    path = tmp_path / "training.safetensors"
+    entries, tensors = read_tensors(path, lambda header, shapes: json.loads(header["training"]))
+    for name in ("n_variables", "excluded"):
+        del entries["settings"][name]
+    write_tensors(path, tensors, {"training": json.dumps(entries)})
+    steps = []
+    run(tmp_path, steps=4, callback=lambda p: steps.append(p.step))
+    assert steps == [3, 4]
 
 
 def test_a_device_that_is_not_there_is_refused(tmp_path):

@@ -195,7 +195,7 @@ def test_a_formula_of_fewer_columns_becomes_one_of_all():
 
 
 def searched(X, y):
-    """What a search with units, in which no column is idle, finds among the fewer columns of a table."""
+    """The lowest NMSE among the fewer columns of a table, where no column is forbidden beforehand."""
     library = get_library("physics", X.shape[1])
     constraints = Constraints(max_length=20)
     config = SearchConfig(max_evaluations=3_000, batch_size=50)
