@@ -191,7 +191,8 @@ class DGSRRegressor(Parameters, FittedRegressor):
         that did not count them.
     history_ : list of dict
         Evaluations, seconds, NMSE of the best formula on all rows (`SearchProgress.best_nmse`) and rewards at
-        every call of `callback`; of more than 20,000 rounds, those of every second or fourth one, and so on.
+        every call of `callback`. Beyond 20,000 entries every second one is left out, again and again, so that
+        those of the first rounds of a long search lie farthest apart.
     loss_ : str
         The loss that the formulas were judged by: its name, its formula, or ``"callable"``;
         ``"squared without outliers"`` where ``"auto"`` left rows out.

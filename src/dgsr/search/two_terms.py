@@ -274,8 +274,8 @@ def _products(terms: _Terms, y: np.ndarray, library: Library) -> list[Term]:
             near = order[first[i] : min(last[i], first[i] + _BEST_PRODUCTS)]
             is_same = np.abs(ratios[i] + sign * ratios[near] - target).max(axis=1) < 10.0 * _SAME
             for j in near[is_same].tolist():
-                one, other = (i, j) if name == "div" else sorted((i, j))  # a product has no order
-                one, other = numbers[one], numbers[other]
+                pair = numbers[i], numbers[j]
+                one, other = pair if name == "div" else sorted(pair)  # a product has no order
                 tokens = (library.index[name], *terms.tokens[one], *terms.tokens[other])
                 found.append((float(terms.bits[one] + terms.bits[other]), (tokens, ())))
     return [term for _, term in sorted(set(found))[:_BEST_PRODUCTS]]
