@@ -10,7 +10,7 @@ from dgsr.baselines import bfgs
 from dgsr.constants.fitting import fit_constants
 from dgsr.constants.scaling import written_out
 from dgsr.evolution import random_population
-from dgsr.expressions import Constraints, get_library
+from dgsr.expressions import Constraints, Expression, get_library
 from dgsr.kernels.random import new_state
 from dgsr.population import DataSet, Population
 
@@ -205,6 +205,26 @@ def test_a_second_start_helps_where_the_first_is_undefined():
     assert fit_constants(copy, dataset).nmse[0] == np.inf
     assert fit_constants(begun_badly, dataset, second_start=True).nmse[0] < 1e-20
     assert begun_badly.constants[0, 0] == pytest.approx(0.5)
+
+
+@pytest.mark.parametrize(
+    ("text", "start", "stop", "constants"),
+    [
+        ("cos(sqrt(1.7*x1))", 0.0, 5.0, [1.0]),  # the root has no slope at 0
+        ("cos((1.7*x1)**0.7)", 0.0, 5.0, [1.0, 0.6]),
+        ("arcsin(x1**1.7)", 0.0, 1.0, [1.0]),
+        ("x1**4 + exp(1.7*x1)", -1.0, 1.0, [4.0, 1.0]),  # no derivative by the exponent at negative numbers
+    ],
+)
+def test_rows_without_a_derivative_do_not_stop_the_fit(text, start, stop, constants):
+    physics = get_library("physics", 1)
+    truth = Expression.from_text(text, physics)
+    x = np.linspace(start, stop, 41)[:, None]
+    dataset = DataSet.from_arrays(x, truth(x))
+    population = Population.from_expressions([truth])
+    population.constants[0, : len(constants)] = constants
+    fit = fit_constants(population, dataset, scaled=False, n_iterations=100, precision=1e-12)
+    assert fit.nmse[0] < 1e-20
 
 
 def test_a_weight_of_two_is_two_rows():

@@ -15,7 +15,17 @@ import numpy as np
 
 from dgsr.kernels.compilation import allocation_free, compiled
 from dgsr.kernels.evaluate import BLOCK
-from dgsr.kernels.operators import CONSTANT, DIV, VARIABLE, apply, differentiate
+from dgsr.kernels.operators import (
+    ARCCOS,
+    ARCSIN,
+    CONSTANT,
+    DIV,
+    POW,
+    SQRT,
+    VARIABLE,
+    apply,
+    differentiate,
+)
 from dgsr.kernels.programs import Programs
 
 if TYPE_CHECKING:
@@ -165,5 +175,11 @@ def _compute_jacobian(b, start, n, point, task, scratch):
             left, right, out = work[i + 1], work[second[i]], work[i]
             if moves[i + 1]:
                 differentiate(op, argument[token], 0, left, right, out, adjoints[i], adjoints[i + 1], n)
+                if op == SQRT or op == POW or op == ARCSIN or op == ARCCOS:
+                    # At an end of its range such a function is infinitely steep. One such row would stop the
+                    # fit, so it has no part in the step, and does in the residuals.
+                    for j in range(n):
+                        if not abs(adjoints[i + 1, j]) < np.inf:
+                            adjoints[i + 1, j] = 0.0
             if second[i] != i + 1 and moves[second[i]]:
                 differentiate(op, argument[token], 1, left, right, out, adjoints[i], adjoints[second[i]], n)

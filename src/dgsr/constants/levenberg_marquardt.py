@@ -232,8 +232,14 @@ def _normal_equations(point, n_free, task, scratch):
     n = len(w)
     for p in range(n_free):
         derivatives = jacobian[p]
+        total = _sum(w, derivatives, n)
+        if not abs(total) < np.inf:
+            # This constant stays and the others move: x**2 has no derivative by its exponent at x < 0.
+            total = 0.0
+            for j in range(n):
+                derivatives[j] = 0.0
         if task.scaled:
-            mean = _sum(w, derivatives, n) / task.total
+            mean = total / task.total
             for j in range(n):
                 derivatives[j] -= mean
             shares[p] = _dot(w, derivatives, point.values, n)
