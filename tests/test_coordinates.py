@@ -212,6 +212,10 @@ def test_a_number_that_a_column_is_measured_from_keeps_its_digits_wherever_it_is
     assert str(expression.shortened()) == "x2*sin(0.0001111*(x1 - 1700012345) - 0.263512)"
     assert r"\left(x_{1} - 1700012345\right)" in expression.latex
     assert "<mn>1700012345</mn>" in expression.mathml
+    assert r"\left(x_{1} + 1700012345\right)" in formula("x2*sin(x1 - (-1700012345))").latex
+    nanoseconds = formula("x2*sin(x1 - 1700012345670000000)")
+    assert r"\left(x_{1} - 1700012345670000000\right)" in nanoseconds.latex
+    assert "<mo>+</mo><mn>1700.25</mn>" in formula("x2*sin(x1 - (-1700.25))").mathml
     assert str(formula("2*(x1 - 3)").latex) == "2 x_{1} - 6"
     assert "7.25001" in formula("3*(x1 - 7.25001)").latex
     assert str(formula("sin(x1 - 0.3712345678901234)").shortened()) == "sin(x1 - 0.37123)"

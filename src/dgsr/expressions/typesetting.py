@@ -8,6 +8,7 @@ import re
 import unicodedata
 from typing import Any, NamedTuple
 
+import numpy as np
 import sympy
 from sympy.printing.latex import LatexPrinter, tex_greek_dictionary, translate
 from sympy.printing.mathml import MathMLPresentationPrinter
@@ -34,7 +35,8 @@ class _Distance(NamedTuple):
     """What is left of a column after a large number, x - 1700000000, which sympy would distribute."""
 
     column: sympy.Symbol
-    number: str
+    sign: str
+    size: str  # the number without its sign
 
 
 def _prepared(tree: Tree, functions: Functions) -> tuple[sympy.Expr, dict[Any, Any]]:
@@ -50,7 +52,9 @@ def _prepared(tree: Tree, functions: Functions) -> tuple[sympy.Expr, dict[Any, A
             return node
         name = f"{node[1]} - {node[2]}"
         symbols[name] = placeholder(len(shown))
-        shown[symbols[name]] = _Distance(symbols[node[1]], f"{float(node[2]):.12g}")
+        number = float(node[2])
+        digits = np.format_float_positional(abs(number), precision=12, fractional=False, trim="-")
+        shown[symbols[name]] = _Distance(symbols[node[1]], "+" if number < 0.0 else "-", digits)
         return name
 
     expression = to_sympy(rewritten(tree, hidden), symbols, functions)
@@ -128,7 +132,7 @@ class _Restoring(Printer):
 
 class _LatexPrinter(_Restoring, LatexPrinter):
     def _print_distance(self, distance):
-        return rf"\left({self._print(distance.column)} - {distance.number}\right)"
+        return rf"\left({self._print(distance.column)} {distance.sign} {distance.size}\right)"
 
     def _print_Float(self, number):
         return super()._print_Float(sympy.Float(number, _DIGITS))
@@ -164,8 +168,8 @@ class _MathmlPrinter(_Restoring, MathMLPresentationPrinter):
         row = self.dom.createElement("mrow")
         row.appendChild(self._element("mo", "("))
         row.appendChild(self._print(distance.column))
-        row.appendChild(self._element("mo", "-"))
-        row.appendChild(self._element("mn", distance.number))
+        row.appendChild(self._element("mo", distance.sign))
+        row.appendChild(self._element("mn", distance.size))
         row.appendChild(self._element("mo", ")"))
         return row
 
