@@ -193,6 +193,12 @@ def test_the_source_for_jax_gives_the_values_of_the_evaluator(numpy_for_jax):
         texts[0].to_jax("jnp")
 
 
+def test_whole_numbers_beyond_32_bits_are_written_as_floats_since_jax_has_no_such_integers():
+    source = Expression.from_text("x1 - 3000000000", get_library("physics", 1)).to_jax()
+    assert "3000000000.0" in source
+    assert "- 1700000000\n" in Expression.from_text("x1 - 1700000000", get_library("physics", 1)).to_jax()
+
+
 def test_a_column_that_is_called_as_the_module_of_jax_has_another_argument():
     expression = Expression.from_text("sin(x1)", get_library("physics", 1)).with_feature_names(["jnp"])
     assert "def formula(jnp_):" in expression.to_jax()
