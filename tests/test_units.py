@@ -241,6 +241,17 @@ def reference(expression, known, of_whole, by_value):
     return count + (of_whole and known.target is not None and unlike(whole, known.target.exponents))
 
 
+def test_an_infinite_dimension_of_one_program_is_not_in_the_next():
+    known = units(target="J", unitless_constants=True)
+    sound = formula("h + 2")
+    texts = ["square(" * 7 + f"h**{n}" + ")" * 7 for n in ("1e307", "-1e307")]
+    huge = [formula(text) for text in texts]
+    both = Population.from_expressions([*huge, sound])
+    alone = known.violations(*Population.from_expressions([sound]).arrays, sound.library, by_value=True)
+    counts = known.violations(*both.arrays, sound.library, by_value=True)
+    assert counts[-1] == alone[0] == 2  # a length and a number are added, and the whole is no energy
+
+
 UNIT = st.one_of(st.none(), st.tuples(*[st.sampled_from([-1.0, 0.0, 0.5, 1.0, 2.0])] * 2))
 
 

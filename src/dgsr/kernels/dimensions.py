@@ -140,20 +140,22 @@ def count_violations(
 @allocation_free
 def _multiply(dimension, factor):
     for d in range(len(dimension)):
-        dimension[d] *= factor
+        # A dimension of an earlier program may have overflowed, and infinity times 0 is not 0.
+        dimension[d] = factor * dimension[d] if factor != 0.0 else 0.0
 
 
 @allocation_free
 def _add(second, first, own, factor):
     """Write ``second = own * second + factor * first``."""
     for d in range(len(second)):
-        second[d] = own * second[d] + factor * first[d]
+        kept = own * second[d] if own != 0.0 else 0.0
+        second[d] = kept + (factor * first[d] if factor != 0.0 else 0.0)
 
 
 @allocation_free
 def _has_none(dimension):
     for d in range(len(dimension)):
-        if abs(dimension[d]) > _ROUNDING:
+        if not abs(dimension[d]) <= _ROUNDING:
             return False
     return True
 
@@ -161,6 +163,6 @@ def _has_none(dimension):
 @allocation_free
 def _are_alike(first, second):
     for d in range(len(first)):
-        if abs(first[d] - second[d]) > _ROUNDING:
+        if not abs(first[d] - second[d]) <= _ROUNDING:
             return False
     return True
