@@ -68,6 +68,15 @@ def test_two_skeletons(one, other):
     assert skeleton(one) != skeleton(other)
 
 
+@pytest.mark.parametrize("name", ["sum", "product"])
+def test_an_operator_of_the_users_own_may_be_called_as_a_kind_of_skeleton(name):
+    library = LIBRARY.with_operator(name, lambda u: u * u + 1.0)
+    expression = formula(f"3.1*{name}(x1) + {name}(2.3*x1)*x1", library)
+    parts = parts_of(library, expression.tokens.tolist(), expression.constants.tolist())
+    assert parts[0].skeleton is not None
+    assert len({part.skeleton for part in parts}) > 4
+
+
 @pytest.mark.parametrize("text", ["x1**20.5", "x1**12", "x1**x1", "2.3 + x1**15"])
 def test_what_nobody_takes_for_a_power_law_has_no_skeleton(text):
     library = get_library("physics", 1)

@@ -41,6 +41,15 @@ def test_the_structure_takes_the_bits_of_every_token_under_its_parent(preset, n_
         assert bits[i] == pytest.approx(structure_by_hand(program, library) + 7.0 * n_constants)
 
 
+@pytest.mark.parametrize(("name", "plain"), [("root", "twice"), ("variable", "twice")])
+def test_operators_of_ones_own_have_the_same_weights_whatever_their_names(name, plain):
+    weights = []
+    for own in (name, plain):
+        library = get_library("physics", 2).with_operator(own, lambda x: 2.0 * x)
+        weights.append(usual_weights(Constraints().grammar(library), library))
+    np.testing.assert_array_equal(*weights)
+
+
 @settings(max_examples=30, deadline=None)
 @given(st.sampled_from(["koza", "physics"]), st.integers(0, 2**31))
 def test_a_token_takes_its_bits_times_its_complexity_over_its_usual_one(preset, seed):

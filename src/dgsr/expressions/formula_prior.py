@@ -157,16 +157,17 @@ def usual_weights(grammar: Grammar, library: Library) -> np.ndarray:
     if not library.has_constants:
         return weights
     counts, n_columns = _counts(), np.count_nonzero(grammar.is_variable)
-    for row, parent in zip(rows_of_parents(grammar, library), [*library.operators, "root"], strict=True):
-        known = counts.get(parent)
-        if known is None:  # an operator of the user's own
+    own = library.functions  # which may be named as one of the entries "variable" and "root" of the counts
+    children = [{} if name in own else counts[name] for name in library.operators]
+    for row, known in zip(rows_of_parents(grammar, library), [*children, counts["root"]], strict=True):
+        if not known:
             continue
         # A child of the user's own keeps the weight of its token; one that was never seen counts as half.
         shares, total = weights[row].copy(), sum(known.values())
         for i, token in enumerate(library.tokens):
             if grammar.is_variable[i]:
                 shares[i] = known["variable"] / (n_columns * total)
-            elif token.name in known:
+            elif token.name in known and token.name not in own:
                 shares[i] = max(known[token.name], 0.5) / total
         shares *= may_occur
         weights[row] = (1.0 - _COUNTED) * weights[row] + _COUNTED * shares / shares.sum()

@@ -2,7 +2,7 @@
 
 ``12.3*x/(6.7 + x)`` and ``x/(0.5 + 0.08*x)`` have one skeleton, and so have ``exp(2 - 3*x)`` and
 ``5*exp(-x)``. A skeleton is a nested tuple that can be compared and hashed: `NUMBER`, `COLUMN`,
-``("sum", terms)``, ``("product", powers)`` with pairs of a base and its exponent, or a function's name and
+``("+", terms)``, ``("*", powers)`` with pairs of a base and its exponent, or a function's name and
 its arguments. Terms and powers come with their counts, since a sum of two exponentials is not an exponential.
 Factors that are numbers are left out everywhere, those of terms in a sum among them.
 """
@@ -99,11 +99,11 @@ def summed(terms: Sequence[Skeleton]) -> Skeleton:
     for single in (NUMBER, COLUMN):  # 2*x + 3*x is 5*x
         counts[single] = min(counts[single], 1)
     counts = +counts
-    return next(iter(counts)) if counts.total() == 1 else ("sum", frozenset(counts.items()))
+    return next(iter(counts)) if counts.total() == 1 else ("+", frozenset(counts.items()))
 
 
 def _terms_of(skeleton: Skeleton) -> Mapping[Skeleton, int]:
-    return dict(skeleton[1]) if skeleton[0] == "sum" else {skeleton: 1}
+    return dict(skeleton[1]) if skeleton[0] == "+" else {skeleton: 1}
 
 
 def _power(base: Skeleton, exponent: float | None) -> Skeleton | None:
@@ -133,11 +133,11 @@ def _product(factors: Sequence[tuple[Skeleton, Fraction | None]]) -> Skeleton:
         return NUMBER
     ((base, exponent), count), *others = powers.items()
     is_base = not others and count == 1 and exponent == 1
-    return base if is_base else ("product", frozenset(powers.items()))
+    return base if is_base else ("*", frozenset(powers.items()))
 
 
 def _powers_of(skeleton: Skeleton) -> Mapping[tuple[Skeleton, Fraction | None], int]:
-    return dict(skeleton[1]) if skeleton[0] == "product" else {(skeleton, Fraction(1)): 1}
+    return dict(skeleton[1]) if skeleton[0] == "*" else {(skeleton, Fraction(1)): 1}
 
 
 def _exponential(argument: Skeleton) -> Skeleton:
