@@ -41,8 +41,8 @@ class Semantics(NamedTuple):
 
     values: np.ndarray  # (n_kept, N_POINTS), float64: values of the n_kept simplest subprograms
     at_first: np.ndarray  # (S,), float64: values of all at the first point; NaN where one is not to be found
-    slots: np.ndarray  # (4 S or more,) int32: hash table by `at_first` of subprograms' numbers; -1 is empty
-    bloom: np.ndarray  # (S/4 or more,) uint64: Bloom filter of the keys in `slots`
+    slots: np.ndarray  # (more than 2 S,) int32: hash table by `at_first` of subprograms' numbers; -1 is empty
+    bloom: np.ndarray  # (more than S/8,) uint64: Bloom filter of the keys in `slots`
 
 
 class Bank(NamedTuple):

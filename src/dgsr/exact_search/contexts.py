@@ -100,7 +100,9 @@ def fill_hole(context, bank, inside, out):
 
 @_compiled
 def invert(context, bank, target, out):
-    """Write the values that the hole must have; return False unless there is exactly one set of them.
+    """Write the values that the hole must have; return False unless there is one set of them.
+
+    Squares and other even powers have two, of which the one without negative values is written.
 
     Parameters
     ----------
