@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import pickle
+import re
 
 import numpy as np
 import pytest
@@ -276,3 +277,13 @@ def test_a_formula_has_one_form_however_many_sympy_has_made_before(text, monkeyp
         return expression.sympy, expression.latex, expression.mathml
 
     assert all(forms(n) == forms(50) for n in range(90, 101))
+
+
+@pytest.mark.parametrize("text", ["1e200*x1*(1e200*x2)", "1e-200*x1*(1e-200*x2)", "x1*1e200*(x1*1e200) + x2"])
+def test_numbers_whose_product_is_no_float_stay_apart_in_the_text(text):
+    expression = Expression.from_text(text, get_library("physics", 2))
+    again = Expression.from_text(str(expression), expression.library)
+    X = np.array([[3e-200, 2e-200], [1e-201, 4e-190], [5e200, 2e200]])
+    with np.errstate(all="ignore"):
+        np.testing.assert_allclose(again(X), expression(X), rtol=1e-12)
+    assert re.search(r"\binf\b", expression.to_python() + str(expression)) is None

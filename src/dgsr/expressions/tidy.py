@@ -94,9 +94,10 @@ class _Tidying:
     def _scaled(self, rest: Tree, coefficient: Number) -> Tree:
         factors: dict[Tree, int] = {}
         own = self._collect(rest, 1, factors)
-        if own is None:
+        product = None if own is None else _times(own, coefficient)
+        if product is None:
             return rest if coefficient == 1 else ("mul", coefficient, rest)
-        return _product(own * coefficient, factors)
+        return _product(product, factors)
 
     def _collect(self, tree: Tree, power: int, factors: dict[Tree, int]) -> Number | None:
         """Add the factors of tree**power and their powers to `factors`; return the coefficient.
@@ -112,9 +113,8 @@ class _Tidying:
             if name == "mul" or (name == "div" and not (self.keeps_domain and power < 0)):
                 left = self._collect(tree[1], power, factors)
                 right = self._collect(tree[2], power if name == "mul" else -power, factors)
-                if left is None or right is None or (self.keeps_domain and left * right == 0):
-                    return None
-                return left * right
+                product = None if left is None or right is None else _times(left, right)
+                return None if self.keeps_domain and product == 0 else product
             if name == "neg":
                 inner = self._collect(tree[1], power, factors)
                 return inner if inner is None or power % 2 == 0 else -inner
@@ -157,6 +157,13 @@ def _root(tree: Tree) -> Tree:
         if isinstance(power, int) and power % 2 == 1:
             return ("pow", inside[1], Fraction(power, 2))
     return _VALUES.get(tree, tree)
+
+
+def _times(left: Number, right: Number) -> Number | None:
+    """Return the product of two numbers; None where it is beyond a float, or vanishes and neither is 0."""
+    product = left * right
+    vanishes = product == 0 and left != 0 and right != 0
+    return None if vanishes or not math.isfinite(product) else product
 
 
 def _number_to_power(value: Number, power: int) -> Number | None:
