@@ -155,6 +155,20 @@ UNUSUAL_TABLES = {
 }
 
 
+def test_columns_of_truth_values_are_numbers(write):
+    content = "a,y,b,c\n1,TRUE,True,yes\n2,FALSE,,no\n3,true,false,no\n4,true,true,no\n"
+    table = read_table(write(content), "y")
+    assert table.feature_names == ("a", "b")
+    np.testing.assert_array_equal(table.X, [[1, 1], [3, 0], [4, 1]])
+    np.testing.assert_array_equal(table.y, [1, 1, 1])
+    assert table.notes == (
+        "True and false in 'y' are read as 1 and 0.",
+        "True and false in 'b' are read as 1 and 0.",
+        "1 column without a number is left out: 'c'.",
+        "1 row with a missing cell is left out: line 3.",
+    )
+
+
 @pytest.mark.parametrize(("content", "notes"), UNUSUAL_TABLES.values(), ids=UNUSUAL_TABLES)
 def test_what_tables_of_people_have_is_read_and_told(write, content, notes):
     table = read_table(write(content), "y")
@@ -560,8 +574,19 @@ def test_rules_and_formulas_go_by_the_names_of_the_columns(regressor, data):
         (["--complexity", "sin"], "'sin' must be NAME=NUMBER"),
         (["--nested", "sin=1"], "'sin=1' must be OUTER/INNER=NUMBER"),
         (["--units", "width"], "--units 'width' must be COLUMN=UNIT"),
-        (["--unit-penalty", "2"], "--unit-penalty means nothing without units; give --units, too"),
-        (["--unitless-constants"], "--unitless-constants means nothing without units; give --units, too"),
+        (["--unit-penalty", "2"], "--unit-penalty means nothing without units of columns; give --units, too"),
+        (
+            ["--unitless-constants"],
+            "--unitless-constants means nothing without units of columns; give --units, too",
+        ),
+        (["--y-units", "m^2"], "--y-units means nothing without units of columns; give --units, too"),
+        (
+            ["--units", "width=m", "--units", "area=m^2"],
+            "is for the target; give its unit by --y-units 'm.2'",
+        ),
+        (["--units", "width=m", "--units", "width=cm"], "--units is given twice for 'width'"),
+        (["--complexity", "sin=9", "--complexity", "sin=3"], "--complexity is given twice for 'sin'"),
+        (["--nested", "exp/sin=1", "--nested", "exp/sin=2"], "--nested exp/... is given twice for 'sin'"),
         (["--columns", "width", "--columns", "width"], "'width' is given as an input more than once"),
         (["--test-size", "1.5"], "--test-size 1.5 must be between 0 and 1"),
         (["--test-size", "0.3"], "holds out 1 of 3 rows, .* at least 2 each"),

@@ -174,7 +174,7 @@ def fit(
         for note in table.notes:
             print_note(note)
         rules = rules_of(complexity, nested)
-        rules |= units_of(units, y_units, unitless_constants, unit_penalty)
+        rules |= units_of(units, y_units, unitless_constants, unit_penalty, target)
         seed = random_state or 0
         table, held_out = (table, None) if test_size is None else split(table, test_size, seed)
         from dgsr.expressions.library import library_over

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 
@@ -24,6 +24,7 @@ def rules_of(complexity: Sequence[str] | None, nested: Sequence[str] | None) -> 
     complexities = {}
     for text in complexity or ():
         name, number = _parts(text, "--complexity", "NAME=NUMBER, such as sin=9")
+        _check_new(name, complexities, "--complexity")
         complexities[name] = _number(number)
     limits: dict[str, dict[str, Any]] = {}
     for text in nested or ():
@@ -32,13 +33,18 @@ def rules_of(complexity: Sequence[str] | None, nested: Sequence[str] | None) -> 
         outer, slash, inner = pair.partition("/")
         if not slash:
             raise ValueError(f"--nested {text!r} must be {form}.")
+        _check_new(inner, limits.get(outer, {}), f"--nested {outer}/...")
         limits.setdefault(outer, {})[inner] = None if number == "any" else _number(number)
     given = {"complexity": complexities, "nested": limits}
     return {name: value for name, value in given.items() if value}
 
 
 def units_of(
-    units: Sequence[str] | None, y_units: str | None, unitless_constants: bool, unit_penalty: float | None
+    units: Sequence[str] | None,
+    y_units: str | None,
+    unitless_constants: bool,
+    unit_penalty: float | None,
+    target: str,
 ) -> dict[str, Any]:
     """Return the parameters of the estimator that units are given by; none without units.
 
@@ -49,25 +55,34 @@ def units_of(
     y_units : str or None
     unitless_constants : bool
     unit_penalty : float or None
+    target : str
+        The name of the target, whose unit is `y_units`.
 
     Raises
     ------
     ValueError
-        If a text is of another form, or there are no units that the last two could matter for.
+        If a text is of another form, a column is there twice or is the target, or there are no units of
+        columns that the others could matter for.
     """
-    if not units and y_units is None:
+    if not units:
         for option, is_given in {
+            "--y-units": y_units is not None,
             "--unitless-constants": unitless_constants,
             "--unit-penalty": unit_penalty is not None,
         }.items():
             if is_given:
-                raise ValueError(f"{option} means nothing without units; give --units, too, or leave it out.")
+                raise ValueError(
+                    f"{option} means nothing without units of columns; give --units, too, or leave it out."
+                )
         return {}
     found = {}
-    for text in units or ():
+    for text in units:
         column, equals, unit = text.rpartition("=")
         if not (equals and column):
             raise ValueError(f"--units {text!r} must be COLUMN=UNIT, such as v=m/s.")
+        if column == target:
+            raise ValueError(f"--units {text!r} is for the target; give its unit by --y-units {unit!r}.")
+        _check_new(column, found, "--units")
         found[column] = unit
     return {
         "units": found,
@@ -75,6 +90,11 @@ def units_of(
         "unitless_constants": unitless_constants,
         "unit_penalty": unit_penalty,
     }
+
+
+def _check_new(name: str, known: Mapping[str, Any], option: str) -> None:
+    if name in known:
+        raise ValueError(f"{option} is given twice for {name!r}; give it once.")
 
 
 def _parts(text: str, option: str, form: str) -> tuple[str, str]:

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 # Cells that have no value, in lower case.
 _MISSING = {"", "na", "n/a", "nan", "null", "none", "?"}
+# Cells that are truth values, in lower case, and their numbers.
+_TRUTH_VALUES = {"true": 1.0, "false": 0.0}
 
 # Most names and lines that a message lists, and most letters of a name or a cell that it quotes.
 _MOST_NAMES, _MOST_LINES, _LONGEST_QUOTE = 30, 5, 60
@@ -69,7 +71,7 @@ def read_table(
 
     Cells are separated by commas, semicolons or tabs; empty lines and lines that begin with ``#`` are
     skipped. Where semicolons or tabs separate cells, decimals may stand behind a comma. Rows with a missing
-    cell are left out.
+    cell are left out. In a column of true and false these are 1 and 0.
 
     Parameters
     ----------
@@ -238,6 +240,12 @@ def _parsed(text: str, path: str, wanted: Sequence[str], notes: list[str], keeps
         are_empty = [_EMPTY_CELLS.fullmatch(of_file[line - 1]) is not None for line in lines]
         is_row |= np.array(are_empty, dtype=bool)
     numbers = pandas.DataFrame(numbers.reshape(table.shape), lines, names)
+    for name in numbers.columns[numbers.isna().all()]:
+        written = table[name].str.lower()
+        known = written[~written.isin(_MISSING)]
+        if len(known) and known.isin(_TRUTH_VALUES).all():
+            numbers[name] = written.map(_TRUTH_VALUES).astype(float)
+            notes.append(f"True and false in {_quoted(name)} are read as 1 and 0.")
     return _Cells(path, table[is_row], numbers[is_row], notes)
 
 
