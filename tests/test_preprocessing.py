@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.optimize import brentq
 
 from dgsr import DGSRRegressor
 from dgsr.population import DataSet
@@ -85,9 +86,43 @@ def test_the_search_has_a_sample_of_so_many_rows(max_rows, n):
     result = prepared(X, y, weight, max_rows=max_rows)
     assert len(result.data.y) == 40
     assert len(result.search.y) == len(set(rows(result.search))) == n
-    weights = dict(zip(rows(result.data), result.data.weights, strict=True))
-    of_each = [weights[row] for row in rows(result.search)]
-    np.testing.assert_allclose(result.search.weights, of_each / np.mean(of_each), rtol=1e-12)
+
+
+def test_rows_are_in_the_sample_by_their_weights_and_sums_over_it_are_those_of_all_on_average():
+    X, y = data()
+    weight = np.maximum(2.0 ** -np.arange(40.0), 0.01)
+    factor = brentq(lambda c: np.minimum(c * weight, 1.0).sum() - 10.0, 1.0, 1e6)
+    chances = np.minimum(factor * weight, 1.0)
+    assert 2 <= np.sum(chances == 1.0) <= 8
+    drawn, shares = [], []
+    for seed in range(400):
+        one = prepared(X, y, weight, max_rows=10, seed=seed)
+        place = [int(np.flatnonzero(y == target)[0]) for target in one.search.y]
+        assert len(set(place)) == 10
+        drawn += place
+        shares.append(np.bincount(place, one.search.weights, minlength=40) / 10)
+    counts = np.bincount(drawn, minlength=40)
+    assert np.all(np.abs(counts - 400 * chances) <= 5 * np.sqrt(400 * chances * (1 - chances)))
+    of_all, error = weight / weight.sum(), np.std(shares, axis=0) / 20
+    assert np.all(np.abs(np.mean(shares, axis=0) - of_all) <= 5 * error + 1e-12)
+
+
+def test_rows_that_hardly_count_do_not_crowd_out_those_that_do():
+    X, y = data(5000)
+    weight = np.where(np.arange(5000) % 100 == 0, 1.0, 1e-9)
+    one = prepared(X, y, weight, max_rows=100)
+    for sample in (one.fitted, one.search):
+        assert np.isin(y[weight == 1.0], sample.y).all()
+        assert sample.n_effective == pytest.approx(50.0, rel=1e-3)
+
+
+def test_a_target_that_differs_in_one_row_differs_in_the_sample():
+    X = data(5000)[0]
+    y = np.where(np.arange(5000) == 1234, 1.0, 0.0)
+    for weight in (None, np.where(np.arange(5000) < 2500, 0.5, 1.0)):
+        one = prepared(X, y, weight, max_rows=50)
+        assert (len(one.fitted.y), len(one.search.y)) == (2000, 50)
+        assert one.fitted.y.sum() == one.search.y.sum() == 1.0
 
 
 def test_the_sample_is_of_the_seed():
@@ -196,7 +231,11 @@ def test_the_rows_of_a_sample_stand_for_their_own_measurements():
     weight = np.random.default_rng(0).integers(1, 9, 40)
     one = prepared(X, y, weight, max_rows=10)
     assert one.data.n_effective == pytest.approx(weight.sum())
-    assert one.search.n_effective == pytest.approx(weight[np.isin(y, one.search.y)].sum())
+    # What Kish's formula says of measurements, of which each has its part of the weight of the row.
+    counts, weights = one.search.counts, one.search.weights
+    assert sorted(counts) == sorted(weight[np.isin(y, one.search.y)])
+    of_each = np.repeat(weights / counts, counts.astype(int))
+    assert one.search.n_effective == pytest.approx(of_each.sum() ** 2 / (of_each**2).sum())
 
 
 def test_large_whole_weights_are_asked_about():

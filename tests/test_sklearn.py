@@ -6,6 +6,7 @@ import copy
 import itertools
 import pickle
 import re
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -19,7 +20,9 @@ from sklearn.multioutput import MultiOutputRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
-from dgsr import DGSRRegressor, load
+from dgsr import DGSRRegressor, Expression, get_library, load
+from dgsr.pareto import Candidate, ParetoFront
+from dgsr.passes import plan
 
 pytestmark = pytest.mark.search
 
@@ -189,6 +192,74 @@ def test_of_a_few_rows_none_are_held_out_and_the_lowest_loss_chooses():
     ):
         model = small(selection="holdout").fit(X[:4], Y[:4])
     assert model.expression_ == model.pareto_front_[-1].expression
+
+
+def test_where_a_quarter_of_the_rows_cannot_vary_the_reason_is_told():
+    y = np.where(np.arange(len(X)) == 3, 1.0, 0.0)
+    with (
+        pytest.warns(UserWarning, match="constants that single rows determine"),
+        pytest.warns(UserWarning, match="The target differs in too few of the 40 rows to hold some out"),
+    ):
+        small(selection="holdout").fit(X, y)
+
+
+def test_an_exact_fit_is_chosen_by_held_out_rows_also_where_there_are_none():
+    exact = small(library="koza").fit(X, X[:, 0] * X[:, 1])
+    np.testing.assert_array_equal(exact.predict(X, index="holdout"), exact.predict(X))
+
+
+def test_held_out_rows_count_the_violations_of_units():
+    candidates = [
+        Candidate(3, 0.2, Expression.from_text("x1", get_library("koza", 2))),
+        Candidate(9, 0.1, Expression.from_text("x1 + x2", get_library("koza", 2)), handicap=9.0),
+    ]
+    front = ParetoFront(candidates, held_out=np.array([0.2, 0.1]))
+    assert front.select("holdout") == 0
+    assert front.select("accuracy") == 1
+
+
+def test_a_warm_start_holds_out_the_same_rows_again(monkeypatch):
+    seen, prepare = [], plan.prepare
+
+    def watched(*data, **settings):
+        seen.append(prepare(*data, **settings))
+        return seen[-1]
+
+    monkeypatch.setattr(plan, "prepare", watched)
+    model = small(selection="holdout", warm_start=True)
+    for _ in range(3):
+        model.fit(X, Y)
+    first, *others = [sorted(one.held_out.y.tolist()) for one in seen]
+    assert others == [first, first]
+
+
+def test_a_row_without_weight_may_lie_anywhere_in_a_warm_start():
+    X_of_days = np.column_stack([1.7e9 + 1e5 * X[:, 0], X[:, 1]])
+    X_of_days[0, 0] = 0.0
+    weight = np.where(np.arange(len(X)) == 0, 0.0, 1.0)
+    model = small(library="physics", warm_start=True).fit(X_of_days, Y, weight)
+    assert model._last_fit.coordinates.origins.any()
+    model.fit(X_of_days, Y, weight)
+
+
+@pytest.mark.parametrize("weights", [(1.0, 5e-324), (1e300, 1e-300)])
+def test_a_weight_that_is_nothing_beside_the_others_is_none(weights):
+    heavy, light = weights
+    weight = np.where(np.arange(len(X)) == 7, light, heavy)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        front = small(library="physics").fit(X, Y, weight).pareto_front_
+        expected = small(library="physics").fit(X, Y, np.where(weight == light, 0.0, 1.0)).pareto_front_
+    assert str(front) == str(expected)
+    assert np.isfinite(front[-1].uncertainty.noise)
+
+
+@pytest.mark.parametrize("loss", ["huber", "squared"])
+def test_a_loss_that_forgives_outliers_is_only_recommended_to_another(loss):
+    with pytest.warns(UserWarning, match="constants that single rows determine") as caught:
+        small(selection="accuracy", loss=loss).fit(X[:4], Y[:4])
+    (message,) = [str(one.message) for one in caught if "single rows" in str(one.message)]
+    assert ("loss='huber'" in message) == (loss == "squared")
 
 
 @pytest.mark.parametrize("index", [99, -99, 1.5, "best"])

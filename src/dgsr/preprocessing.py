@@ -89,8 +89,8 @@ def checked(
     Returns
     -------
     tuple of (X, y, sample_weight)
-        Float64 arrays; `y` is of shape (n_samples,) where it has one column. The weights may be None, and
-        those of an integer type stay whole numbers.
+        Float64 arrays; `y` is of shape (n_samples,) where it has one column. The weights may be None, those
+        of an integer type stay whole numbers, and next to nothing beside the largest is 0.
 
     Raises
     ------
@@ -110,6 +110,9 @@ def checked(
         sample_weight = _check_sample_weight(sample_weight, X, ensure_non_negative=True)
         if not sample_weight.any():
             raise ValueError("sample_weight is 0 in every row; give some row a weight above 0.")
+        # Shares that are no normal floats would be divided by 0 later.
+        is_none = sample_weight < np.finfo(np.float64).tiny * sample_weight.max()
+        sample_weight = np.where(is_none, 0.0, sample_weight)
         if given.ndim == 1 and are_counts(given):
             sample_weight = given
     names = list(getattr(estimator, "feature_names_in_", ()))
@@ -209,6 +212,7 @@ def prepare(
     with_origins: bool,
     max_rows: int | None,
     held_out: float = 0.0,
+    held_out_seed: int | None = None,
     coordinates: Coordinates | None = None,
     seed: int,
 ) -> Prepared:
@@ -226,22 +230,25 @@ def prepare(
     with_origins : bool
         Whether columns that vary by little beside their size are measured from a number near them.
     max_rows : int or None
-        Most rows of the search, drawn at random.
+        Most rows of the search, drawn at random, those with large weights more often.
     held_out : float
         Share of the rows that is held out.
+    held_out_seed : int, optional
+        Seed by which rows are held out; `seed` by default. Fits that go on from one another on the same data
+        hold out the same rows, if this is the same.
     coordinates : Coordinates, optional
         Those of an earlier search that goes on, in place of those of these data.
     seed : int
-        Seed of all samples of rows.
+        Seed of the samples of rows.
 
     Returns
     -------
     Prepared
     """
     rows = _Rows.joined(np.column_stack([X, y]), sample_weight)
-    rng = np.random.default_rng(seed)
     held_out_data = None
     n_out = int(held_out * len(rows.table))
+    rng = np.random.default_rng(seed if held_out_seed is None else held_out_seed)
     for _ in range(_DRAWS if n_out > 1 else 0):
         order = rng.permutation(len(rows.table))
         out, kept = rows.at(order[:n_out]), rows.at(np.sort(order[n_out:]))
@@ -250,7 +257,7 @@ def prepare(
             break
     if coordinates is None:
         coordinates = Coordinates.of(rows.table[:, :-1], with_scales, with_origins)
-    data = rows.data
+    data, rng = rows.data, np.random.default_rng(seed)
     rows = rows.sample(_FITTED_ROWS, rng)
     fitted = rows.data
     searched = rows.sample(max_rows, rng).data
@@ -291,11 +298,41 @@ class _Rows(NamedTuple):
         return _Rows(self.table[rows], self.weights[rows], self.counts[rows])
 
     def sample(self, n: int | None, rng: np.random.Generator) -> _Rows:
-        """Return `n` random rows, or all rows if the target does not vary within the sample."""
+        """Return `n` random rows, of which the target varies in at least one.
+
+        A row is drawn with a chance in proportion to its weight, as far as chances go, and its weight is
+        divided by the chance. So sums over the sample are unbiased estimates of sums over all rows, and the
+        rows that hardly count do not crowd out those that do.
+
+        References
+        ----------
+        Horvitz & Thompson, 1952 (the weights); Madow, 1949 (systematic sampling).
+        """
         if n is None or len(self.table) <= n:
             return self
-        sample = self.at(np.sort(rng.choice(len(self.table), n, replace=False)))
-        return self if np.ptp(sample.table[:, -1]) == 0.0 else sample
+        weights, is_certain, share = self.weights, np.zeros(len(self.table), dtype=bool), 0.0
+        if weights.min() == weights.max():
+            share = float(weights[0])
+            chosen = rng.choice(len(weights), n, replace=False)
+        else:
+            n_drawn = n
+            while n_drawn > 0:
+                share = weights[~is_certain].sum() / n_drawn
+                is_heavy = ~is_certain & (weights >= share)
+                if not is_heavy.any():
+                    break
+                is_certain |= is_heavy
+                n_drawn = n - np.count_nonzero(is_certain)
+            others = rng.permutation(np.flatnonzero(~is_certain))
+            reached = np.cumsum(weights[others])
+            steps = (np.arange(n_drawn) + rng.random()) * (reached[-1] / max(n_drawn, 1))
+            drawn = others[np.searchsorted(reached, steps, side="right")]
+            chosen = np.concatenate([np.flatnonzero(is_certain), drawn])
+        y = self.table[:, -1]
+        if np.ptp(y[chosen]) == 0.0:
+            chosen[-1] = rng.choice(np.flatnonzero(y != y[chosen[-1]]))
+        sample = self.at(np.sort(chosen))
+        return sample._replace(weights=np.where(is_certain[np.sort(chosen)], sample.weights, share))
 
 
 def doubt_about(sample_weight: np.ndarray | None) -> str:

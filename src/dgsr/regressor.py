@@ -98,8 +98,8 @@ class DGSRRegressor(Parameters, FittedRegressor):
         count. A sum of parts of such equations, for data that no short formula fits, may be four times as
         long.
     max_rows : int or None, default=200
-        Most rows that the search evaluates equations on, a random sample of a larger data set; None and more
-        than 2,000 stand for 2,000. The constants of the front are fitted on up to 2,000 rows, and its losses
+        Most rows that the search evaluates equations on, a random sample of a larger data set in which rows
+        are as often as they weigh; None and more than 2,000 stand for 2,000. The constants of the front are fitted on up to 2,000 rows, and its losses
         are those on all rows, in any case.
     loss : {"auto", "squared", "relative", "absolute", "huber"}, other str or callable, default="auto"
         What a formula is judged by: the square of its error, the square of its relative error, the size of
@@ -107,7 +107,9 @@ class DGSRRegressor(Parameters, FittedRegressor):
         loss of a row as a formula of ``target`` and ``prediction``, such as ``"log(prediction/target)**2"``:
         0 where they are equal, and not negative elsewhere. A callable is given the targets and the values of
         a formula, arrays of shape (n_rows,), and returns the loss of every row; unlike a formula it is not
-        saved in files. ``"auto"`` is squared, except where the median size of the targets is a hundredth
+        saved in files. Its rows are in another order than those of `fit`, equal ones are there once, and of
+        many there may be a sample: what differs from row to row, such as errors of measurement, is for
+        `sample_weight`. ``"auto"`` is squared, except where the median size of the targets is a hundredth
         of the largest, or less, and none is 0: there half of the budget judges relative errors, if the data
         have any noise, and the shorter description of formula and residuals is kept. Where the formulas
         found so far show outliers, which it looks for from 30% of the budget on, the search goes on without

@@ -349,14 +349,17 @@ class ParetoFront(Sequence[Candidate]):
         """
         if selection not in SELECTIONS:
             raise ValueError(f"selection={selection!r} is unknown; choose from {', '.join(SELECTIONS)}.")
-        if selection == "holdout" and self.held_out is None:
-            raise ValueError("No rows were held out; fit with selection='holdout', or choose another rule.")
         losses = np.array([candidate.loss * candidate.handicap for candidate in self])
         exact = np.flatnonzero(losses <= self.tolerance)
         if len(exact):
             return int(exact[0])
-        if selection == "holdout" and self.held_out is not None:
-            return int(np.argmin(self.held_out))
+        if selection == "holdout":
+            if self.held_out is None:
+                raise ValueError(
+                    "No rows were held out: the fit had another selection, or too few rows that differ. Fit "
+                    "with selection='holdout' and more rows, or choose another rule."
+                )
+            return int(np.argmin(self.held_out * [candidate.handicap for candidate in self]))
         if selection == "accuracy" or len(self) == 1:
             return len(self) - 1
         if selection == "mdl":

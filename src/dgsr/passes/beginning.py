@@ -40,6 +40,7 @@ class Beginning(NamedTuple):
     n_fits: int  # fits of the series before this one
     random_state: int  # the one given, or the one drawn in its place, which repeats the fit
     seed: int
+    first_seed: int  # of the first fit of the series
     coordinates: Coordinates | None  # those of the last fit
     search: dict[str, Any] | None  # the state that the search goes on from
     checkpoint: Checkpoint | None
@@ -82,4 +83,4 @@ class Beginning(NamedTuple):
         if not isinstance(random_state, Integral):
             random_state = check_random_state(random_state).randint(np.iinfo(np.int32).max)
         seeds = check_random_state(int(random_state)).randint(np.iinfo(np.int32).max, size=n_fits + 1)
-        return cls(n_fits, int(random_state), int(seeds[-1]), coordinates, search, checkpoint)
+        return cls(n_fits, int(random_state), int(seeds[-1]), int(seeds[0]), coordinates, search, checkpoint)

@@ -42,10 +42,13 @@ class Outcome(NamedTuple):
                 "fitted to them; give more."
             )
         elif self._hangs_on_single_rows:
+            against_outliers = ""
+            if self.loss in ("squared", "relative"):
+                against_outliers = ", or set loss='huber' against outliers"
             yield (
                 "The chosen formula has constants that single rows determine: its loss is "
                 f"{self.chosen.loss:.3g}, and its leave-one-out error {self.chosen.leave_one_out:.3g}. Give "
-                "more rows, choose a shorter formula of the front, or set loss='huber' against outliers."
+                f"more rows, or choose a shorter formula of the front{against_outliers}."
             )
         if self.chosen.loss <= max(self.front.tolerance, _EXACT_ON_ALL_ROWS):
             return

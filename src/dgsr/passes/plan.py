@@ -70,7 +70,9 @@ def planned(
         has_origins = bool(begin.coordinates.origins.any())
         has_scales = bool((begin.coordinates.scales != 1.0).any())
         cannot_be_written = (has_origins and not with_origins) or (has_scales and not with_scales)
-        if cannot_be_written or not begin.coordinates.suit(data[0]):
+        X, _, weights = data
+        counted = X if weights is None else X[weights > 0]
+        if cannot_be_written or not begin.coordinates.suit(counted):
             raise ValueError(OTHER_DATA)
     prepared = prepare(
         *data,
@@ -78,6 +80,7 @@ def planned(
         with_origins=with_origins,
         max_rows=parameters["max_rows"],
         held_out=_HELD_OUT if parameters["selection"] == "holdout" else 0.0,
+        held_out_seed=begin.first_seed,
         coordinates=begin.coordinates,
         seed=begin.seed,
     )

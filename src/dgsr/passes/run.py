@@ -40,6 +40,8 @@ from dgsr.search import run as run_search
 # Reasons to stop that leave something to the next pass; the last is never shown.
 _OUTLIERS = "outliers"
 _SPENT = ("max_evaluations", "max_time", _OUTLIERS)
+# Rows of which a quarter, two or more, can be held out.
+_FEWEST_TO_HOLD_OUT = 8
 # NMSE below which data are taken to have no noise that matters.
 _NEARLY_EXACT = 1e-5
 
@@ -175,9 +177,13 @@ class Passes:
     def caveats(self, outcome: Outcome) -> Iterator[str]:
         """Yield what a person should know about the outcome."""
         if self._selection == "holdout" and outcome.front.held_out is None:
+            n = len(self.prepared.data.y)
+            are_few, mend = "There are too few different rows", "give 8 or more"
+            if n >= _FEWEST_TO_HOLD_OUT:
+                are_few, mend = f"The target differs in too few of the {n} rows", "give others"
             yield (
-                "There are too few different rows to hold some out, so the lowest loss chose the formula; "
-                "give 8 or more, or choose another selection."
+                f"{are_few} to hold some out, so the lowest loss chose the formula; {mend}, or choose "
+                "another selection."
             )
         yield from outcome.caveats(self._constraints, self.stop_reason)
 
