@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import ast
 import copy
+import itertools
 import json
 import os
 import platform
@@ -29,7 +30,7 @@ from dgsr.cli.tabular import read_table
 from dgsr.expressions import Expression, get_library
 from dgsr.pareto import Candidate, ParetoFront
 from dgsr.reporting import write_report
-from dgsr.reporting.facts import snippet
+from dgsr.reporting.facts import sampled_rows, snippet
 from dgsr.reporting.numbers import number, share_explained
 
 ABSORPTION = Path(__file__).parents[1] / "examples" / "data" / "absorption.csv"
@@ -309,6 +310,28 @@ def test_a_parameter_that_cannot_be_written_down_is_named_in_a_comment(absorptio
     assert "tolerance=1e-09," in source
     assert "verbose" not in source
     assert "random_state is no integer" in page
+
+
+@pytest.mark.parametrize("random_state", [None, np.random.RandomState(3)])
+def test_the_snippet_has_the_number_that_repeats_a_fit(random_state):
+    X = np.random.default_rng(0).uniform(1.0, 2.0, (20, 2))
+    y = X[:, 0] + np.sin(X[:, 1])
+    fit = DGSRRegressor(generator=None, max_evaluations=500, random_state=random_state).fit(X, y)
+    namespace = {"X": X, "y": y}
+    exec(snippet(fit, weighted=False), namespace)
+    assert str(namespace["regressor"].pareto_front_) == str(fit.pareto_front_)
+
+
+def test_measured_values_that_differ_by_little_are_told_apart(absorption, tmp_path):
+    y = 1e6 + 1e-3 * absorption.y
+    page = Fit(absorption.estimator, absorption.X, y).page(tmp_path)
+    np.testing.assert_allclose(np.array(embedded(page)["measured"]) - 1e6, y - 1e6, rtol=1e-6)
+
+
+def test_the_rows_that_an_estimator_keeps_are_no_plane_of_a_grid():
+    grid = np.array(list(itertools.product(np.linspace(1.0, 2.0, 10), repeat=4)))
+    kept = grid[sampled_rows(len(grid))]
+    assert [len(np.unique(column)) for column in kept.T] == [10] * 4
 
 
 def test_versions_counts_and_the_reason_of_stopping_are_told(absorption, tmp_path):

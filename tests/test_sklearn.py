@@ -331,6 +331,19 @@ def test_a_warm_start_on_other_columns_or_with_another_library_is_refused():
 
 
 @pytest.mark.slow
+def test_a_warm_start_goes_on_after_an_error_in_the_callback():
+    def fails(progress):
+        raise RuntimeError("full")
+
+    model = small(library="koza-const", warm_start=True, max_evaluations=20_000, callback=fails)
+    with pytest.raises(RuntimeError, match="full"):
+        model.fit(X, Y)
+    before = model._last_fit.search["archive"]["nmse"].min()
+    model.set_params(callback=None, max_evaluations=100, look_up=False).fit(X, Y)
+    assert model._last_fit.n_fits == 2
+    assert model._last_fit.search["archive"]["nmse"].min() <= before * (1 + 1e-9) < np.inf
+
+
 def test_a_clone_and_a_shorter_warm_start_know_what_to_leave():
     model = small(warm_start=True).fit(X, Y)
     assert not hasattr(clone(model), "_last_fit")

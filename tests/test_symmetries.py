@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from fractions import Fraction
 
 import numpy as np
@@ -143,6 +144,15 @@ def test_where_there_is_no_symmetry_none_is_found():
     assert find_symmetries(X[:10], X[:10, 0] * X[:10, 1]) == []  # too few rows
     assert find_symmetries(X[:, :1], X[:, 0] ** 2) == []  # too few columns
     assert find_symmetries(table(150, 13), X[:, 0] ** 2) == []  # too many
+
+
+def test_the_columns_of_a_grid_are_no_copies_of_one_another():
+    X = np.array(list(itertools.product(np.linspace(1.0, 3.0, 20), repeat=4)))
+    y = X[:, 0] ** 2 * np.sin(2.0 * X[:, 3]) + X[:, 1]
+    assert find_symmetries(X, y) == [
+        "y depends on x1, x2 and x4 alone",
+        "y is a function of x1 and x4, plus a function of x2",
+    ]
 
 
 def test_a_column_that_does_not_count_goes():

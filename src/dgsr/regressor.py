@@ -30,7 +30,7 @@ from dgsr.passes import (
     planned,
 )
 from dgsr.preprocessing import check_spread, checked, doubt_about
-from dgsr.reporting.facts import evenly_spaced_rows
+from dgsr.reporting.facts import sampled_rows
 from dgsr.reporting.progress import print_result, search_shown
 from dgsr.reporting.warning import warn_caller
 from dgsr.search import find_symmetries
@@ -99,8 +99,8 @@ class DGSRRegressor(Parameters, FittedRegressor):
         long.
     max_rows : int or None, default=200
         Most rows that the search evaluates equations on, a random sample of a larger data set in which rows
-        are as often as they weigh; None and more than 2,000 stand for 2,000. The constants of the front are fitted on up to 2,000 rows, and its losses
-        are those on all rows, in any case.
+        are as often as they weigh; None and more than 2,000 stand for 2,000. The constants of the front are
+        fitted on up to 2,000 rows, and its losses are those on all rows, in any case.
     loss : {"auto", "squared", "relative", "absolute", "huber"}, other str or callable, default="auto"
         What a formula is judged by: the square of its error, the square of its relative error, the size of
         its error, or squares up to 1.345 robust standard deviations and sizes beyond. Any other text is the
@@ -305,7 +305,7 @@ class DGSRRegressor(Parameters, FittedRegressor):
         self.library_ = demands.library
         check_can_scale(self.library_)
         counted = np.arange(len(y)) if sample_weight is None else np.flatnonzero(sample_weight)
-        shown = counted[evenly_spaced_rows(len(counted))]  # for `report`
+        shown = counted[sampled_rows(len(counted))]  # for `report`
         self._rows = X[shown], y[shown], None if sample_weight is None else sample_weight[shown]
         targets = y[counted]
         if targets.min() == targets.max():
@@ -316,11 +316,13 @@ class DGSRRegressor(Parameters, FittedRegressor):
         begin = Beginning.of(parameters, self.library_, last)
         self.random_state_ = begin.random_state
         searches = planned(parameters, (X, y, sample_weight), names, demands, begin, self._resolve_generator)
-        self._run(searches, begin.search, (X, y, sample_weight))
-        if self.warm_start:
-            state, coordinates = searches.search.state_dict(), searches.prepared.coordinates
-            state.pop("islands", None)  # a search begins with what they found together
-            self._last_fit = LastFit(begin.n_fits + 1, self.library_, coordinates, state)
+        try:
+            self._run(searches, begin.search, (X, y, sample_weight))
+        finally:
+            if self.warm_start and searches.outcome is not None:
+                state, coordinates = searches.search.state_dict(), searches.prepared.coordinates
+                state.pop("islands", None)  # a search begins with what they found together
+                self._last_fit = LastFit(begin.n_fits + 1, self.library_, coordinates, state)
         if self.verbose:
             print_result(self)
         return self

@@ -67,14 +67,12 @@ def judged(candidate: Candidate, X: np.ndarray, y: np.ndarray, weights: np.ndarr
     return Judged(candidate, r2, rmse, int(np.sum(~np.isfinite(residuals))), residuals)
 
 
-def evenly_spaced_rows(n_rows: int) -> np.ndarray:
-    """Return the indices of at most `MAX_ROWS` rows from all over the data, for an estimator to keep."""
-    n = min(n_rows, MAX_ROWS)
-    return np.arange(n) * n_rows // n
-
-
 def sampled_rows(n_rows: int) -> np.ndarray:
-    """Return the indices of the rows in a report: all, or always the same random `MAX_ROWS`, in order."""
+    """Return the indices of the rows that an estimator keeps for its report, and of those that the page has.
+
+    They are all, or always the same random `MAX_ROWS`, in order. Evenly spaced rows of a grid may have the
+    same value of a column everywhere.
+    """
     if n_rows <= MAX_ROWS:
         return np.arange(n_rows)
     return np.sort(np.random.default_rng(0).choice(n_rows, MAX_ROWS, replace=False))
@@ -94,6 +92,10 @@ def snippet(estimator: Any, *, weighted: bool) -> str:
     lines = []
     for parameter, value in estimator.get_params(deep=False).items():
         default = defaults.get(parameter, inspect.Parameter.empty)
+        if parameter == "random_state":
+            value = getattr(
+                estimator, "random_state_", value
+            )  # the integer that repeats a fit of None or of a RandomState
         if parameter in _WITHOUT_EFFECT or value is default or _equal(value, default):
             continue
         lines.append(f"    {parameter}={_source(value)}\n")

@@ -153,7 +153,7 @@ def _page(
                 "target": target,
                 "chosen": chosen,
                 "rows": (rows + 1).tolist(),
-                "measured": _values(y[rows], 9),
+                "measured": _values(y[rows], _digits_of(y[rows])),
                 "candidates": [
                     {**_described(candidate, target), "residuals": _values(candidate.residuals[rows], 5)}
                     for candidate in candidates
@@ -292,6 +292,13 @@ def _history(estimator: Any) -> str:
     if any(entry["best_nmse"] == 0 for entry in estimator.history_):
         text += " A loss of exactly 0 is drawn at the tick 0."
     return f"<figure>{chart}<figcaption>{text}</figcaption></figure>"
+
+
+def _digits_of(values: np.ndarray) -> int:
+    """Return the digits by which values differ: nine, and those that all of them share."""
+    spread = float(np.ptp(values))
+    shared = math.log10(np.abs(values).max() / spread) if spread > 0.0 else 0.0
+    return min(9 + max(0, math.ceil(shared)), 17)
 
 
 def _values(values: np.ndarray, digits: int) -> list[float | None]:

@@ -63,7 +63,7 @@ def find_symmetries(
     ----------
     X : array-like of shape (n_rows, n_columns)
         From 2 to 12 columns, with at least 5 rows for each, else the list is empty; constant columns and
-        copies of others are left out and do not count. Of more than 400 rows 400 are used, evenly spaced, and
+        copies of others are left out and do not count. Of more than 400 rows a random 400 are used, and
         200 for sums and products.
     y : array-like of shape (n_rows,)
     feature_names : sequence of str, optional
@@ -194,7 +194,10 @@ def _rows_of(X: np.ndarray, most: int) -> np.ndarray:
     n_rows, n_columns = X.shape
     if not FEWEST_COLUMNS <= n_columns <= MOST_COLUMNS or n_rows < ROWS_PER_COLUMN * n_columns:
         return np.zeros(0, dtype=np.int64)
-    return np.unique(np.linspace(0, n_rows - 1, min(n_rows, most)).astype(np.int64))
+    if n_rows <= most:
+        return np.arange(n_rows)
+    # In evenly spaced rows of a grid two columns may be one.
+    return np.sort(np.random.default_rng(0).choice(n_rows, most, replace=False))
 
 
 class _Step(NamedTuple):
