@@ -216,6 +216,10 @@ def test_a_number_that_a_column_is_measured_from_keeps_its_digits_wherever_it_is
     nanoseconds = formula("x2*sin(x1 - 1700012345670000000)")
     assert r"\left(x_{1} - 1700012345670000000\right)" in nanoseconds.latex
     assert "<mo>+</mo><mn>1700.25</mn>" in formula("x2*sin(x1 - (-1700.25))").mathml
+    assert r"\left(1700012345.5 - x_{1}\right)" in formula("x2*sqrt(1700012345.5 - x1)").latex
+    assert "<mn>101325</mn><mo>&#8722;</mo>" in formula("x2*sqrt(101325 - x1)").mathml
+    assert "x1 - 1700012345.5" in formula("x2*sqrt(x1 - 1700012345.5)").to_python()
+    assert "656.28123" in formula("x2*exp(-200*(x1 - 656.28123)**2)").to_c().split("*/")[0]
     assert str(formula("2*(x1 - 3)").latex) == "2 x_{1} - 6"
     assert "7.25001" in formula("3*(x1 - 7.25001)").latex
     assert str(formula("sin(x1 - 0.3712345678901234)").shortened()) == "sin(x1 - 0.37123)"

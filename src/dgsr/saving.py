@@ -94,7 +94,7 @@ def save(regressor: Any, path: str | Path, target: str = "y") -> None:
         "programs": [[e.library.tokens[t].name for t in e.tokens] for e in expressions],
         "names": [list(expression.feature_names) for expression in expressions],
         "units": [list(candidate.units) for candidate in front],
-        "chosen": expressions.index(regressor.expression_),
+        "chosen": front.index_of(regressor.expression_),
         "feature_names_in": None if columns is None else [str(name) for name in columns],
         "target": str(target),
         "attributes": {name: _plain(getattr(regressor, name)) for name in _ATTRIBUTES},

@@ -16,11 +16,11 @@ from dgsr.expressions.identifiers import fresh, identifiers
 from dgsr.expressions.simple_numbers import recognised
 from dgsr.expressions.syntax import ATOM, NEGATION, POWER, PRODUCT, SUM, to_text
 from dgsr.expressions.tidy import tidy
-from dgsr.expressions.trees import WHOLE_POWERS, Tree, is_number, leaves, map_leaves, rename
+from dgsr.expressions.trees import WHOLE_POWERS, Tree, is_far, is_number, leaves, map_leaves, rename
 from dgsr.expressions.user import OPERANDS, UserOperator
 
 # Significant digits of a constant in a comment.
-_DIGITS = 5
+_DIGITS, _DIGITS_OF_FAR = 5, 12
 
 
 class Language(NamedTuple):
@@ -78,7 +78,9 @@ def _comment(tree: Tree, names: Sequence[str], arguments: Sequence[str]) -> list
     """Return lines with the formula, its constants shortened, and the columns that have other names."""
 
     def shortened(leaf: Tree) -> Tree:
-        return float(f"{leaf:.{_DIGITS}g}") if isinstance(leaf, float) else leaf
+        if not isinstance(leaf, float):
+            return leaf
+        return float(f"{leaf:.{_DIGITS_OF_FAR if is_far(leaf) else _DIGITS}g}")
 
     lines = [
         to_text(tidy(map_leaves(recognised(tree), shortened))),

@@ -6,6 +6,7 @@ import html
 import math
 import re
 import unicodedata
+from fractions import Fraction
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -32,11 +33,11 @@ _LATEX |= {" ": r"\ ", "\\": r"{\backslash}", "^": r"{\wedge}", "~": r"{\sim}", 
 
 
 class _Distance(NamedTuple):
-    """What is left of a column after a large number, x - 1700000000, which sympy would distribute."""
+    """The distance of a column from a large number, x - 1700000000, which sympy would distribute."""
 
-    column: sympy.Symbol
+    first: sympy.Symbol | str  # a column, or a number with its sign
     sign: str
-    size: str  # the number without its sign
+    second: sympy.Symbol | str  # a column, or a number without its sign
 
 
 def _prepared(tree: Tree, functions: Functions) -> tuple[sympy.Expr, dict[Any, Any]]:
@@ -47,14 +48,18 @@ def _prepared(tree: Tree, functions: Functions) -> tuple[sympy.Expr, dict[Any, A
     }
 
     def hidden(node: Tree) -> Tree:
-        is_distance = node[0] == "sub" and isinstance(node[1], str) and is_number(node[2])
-        if not (is_distance and is_far(node[2])):
+        if node[0] != "sub":
             return node
-        name = f"{node[1]} - {node[2]}"
+        first, second = node[1:]
+        if isinstance(first, str) and is_number(second) and is_far(second):
+            distance = _Distance(symbols[first], "+" if second < 0 else "-", _written_out(abs(second)))
+        elif is_number(first) and is_far(first) and isinstance(second, str):
+            distance = _Distance(_written_out(first), "-", symbols[second])
+        else:
+            return node
+        name = f"{first} - {second}"
         symbols[name] = placeholder(len(shown))
-        number = float(node[2])
-        digits = np.format_float_positional(abs(number), precision=12, fractional=False, trim="-")
-        shown[symbols[name]] = _Distance(symbols[node[1]], "+" if number < 0.0 else "-", digits)
+        shown[symbols[name]] = distance
         return name
 
     expression = to_sympy(rewritten(tree, hidden), symbols, functions)
@@ -132,7 +137,10 @@ class _Restoring(Printer):
 
 class _LatexPrinter(_Restoring, LatexPrinter):
     def _print_distance(self, distance):
-        return rf"\left({self._print(distance.column)} {distance.sign} {distance.size}\right)"
+        first, second = (
+            part if isinstance(part, str) else self._print(part) for part in (distance.first, distance.second)
+        )
+        return rf"\left({first} {distance.sign} {second}\right)"
 
     def _print_Float(self, number):
         return super()._print_Float(sympy.Float(number, _DIGITS))
@@ -167,9 +175,12 @@ class _MathmlPrinter(_Restoring, MathMLPresentationPrinter):
     def _print_distance(self, distance):
         row = self.dom.createElement("mrow")
         row.appendChild(self._element("mo", "("))
-        row.appendChild(self._print(distance.column))
-        row.appendChild(self._element("mo", distance.sign))
-        row.appendChild(self._element("mn", distance.size))
+        for part in distance:
+            if isinstance(part, str):
+                part = self._element("mo" if part in "+-" else "mn", part)
+            else:
+                part = self._print(part)
+            row.appendChild(part)
         row.appendChild(self._element("mo", ")"))
         return row
 
@@ -204,6 +215,11 @@ class _MathmlPrinter(_Restoring, MathMLPresentationPrinter):
         # sympy's document does not escape its text.
         element.appendChild(self.dom.createTextNode(html.escape(text, quote=False)))
         return element
+
+
+def _written_out(number: int | float | Fraction) -> str:
+    """Return a number to twelve digits, without a power of ten."""
+    return np.format_float_positional(float(number), precision=12, fractional=False, trim="-")
 
 
 def _shortened(number: Any) -> str:
