@@ -87,9 +87,9 @@ class FittedRegressor(RegressorMixin, BaseEstimator):
             of a new measurement around each: the noise that the fit left over and the uncertainty of the
             constants, by linearisation. The noise has one size, or is in proportion to the formula if the
             fit judged relative errors. With the loss ``"absolute"`` or ``"huber"``, and where ``"auto"`` left
-            outliers out, it is that of the other rows, with a loss of one's own that of a row of mean
-            weight. The form of the formula is taken for granted, so the deviation is too small where the form
-            is wrong.
+            outliers out, it is that of the other rows, with weights or a loss of one's own that of a row of
+            mean weight. The form of the formula is taken for granted, so the deviation is too small where the
+            form is wrong.
 
         Raises
         ------

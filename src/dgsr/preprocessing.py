@@ -43,7 +43,7 @@ class Prepared(NamedTuple):
 
     data: DataSet  # the rows that the losses of the front are computed on, each once, as given
     fitted: DataSet  # the rows that the constants of the front are fitted on
-    search: DataSet  # the rows of the search, in `coordinates`
+    search: DataSet  # the rows of the search, in `coordinates`, each measurement of which counts as one
     coordinates: Coordinates
     held_out: DataSet | None  # the rows held out of search and fit, which ``selection="holdout"`` chooses by
 
@@ -72,6 +72,13 @@ class Prepared(NamedTuple):
             search=weighted(raw)._replace(columns=self.search.columns),
             held_out=None if self.held_out is None else weighted(self.held_out),
         )
+
+    def with_effective_number(self, n: float) -> Prepared:
+        """Return the same rows with another effective number of measurements, which samples keep."""
+        fitted = self.fitted
+        if len(fitted.y) == len(self.data.y):
+            fitted = fitted._replace(n_effective=n)
+        return self._replace(data=self.data._replace(n_effective=n), fitted=fitted)
 
 
 def checked(
@@ -262,7 +269,8 @@ def prepare(
     fitted = rows.data
     searched = rows.sample(max_rows, rng).data
     columns = np.ascontiguousarray(coordinates.measured(searched.columns))
-    return Prepared(data, fitted, searched._replace(columns=columns), coordinates, held_out_data)
+    searched = searched._replace(columns=columns, n_effective=float(searched.counts.sum()))
+    return Prepared(data, fitted, searched, coordinates, held_out_data)
 
 
 class _Rows(NamedTuple):

@@ -253,7 +253,8 @@ class DGSRRegressor(Parameters, FittedRegressor):
         sample_weight : array-like of shape (n_samples,), optional
             Weights of the rows in every loss, not negative. Those of an integer type are counts: a row of
             weight 2 is the same as two equal rows. Of others the ratios alone matter, as of one over the
-            variance of each measurement.
+            variance of each measurement. How many measurements such rows amount to, as longer formulas and
+            smaller errors of constants need, is judged by how the residuals depend on the weights.
 
         Returns
         -------
