@@ -45,6 +45,38 @@ def noisy(seed, n=30):
     return X, 2.5 * np.exp(-0.7 * X[:, 0]) + 1.3 * X[:, 1] + rng.normal(0.0, 0.1, n)
 
 
+def of_peak(x, height=2.0, width=0.25, middle=100_000.3):
+    z = x - middle
+    peak = np.exp(-(z**2) / width)
+    return [peak, height * peak * z**2 / width**2, height * peak * 2.0 * z / width]
+
+
+def of_wave(x, size=2.0, frequency=300.5, phase=0.7):
+    angle = frequency * x + phase
+    return [np.sin(angle), size * x * np.cos(angle), size * np.cos(angle)]
+
+
+@pytest.mark.parametrize(
+    ("text", "slopes", "start", "stop"),
+    [
+        ("2*exp(-(x1 - 100000.3)**2/0.25)", of_peak, 99_900.0, 100_100.0),
+        ("2*sin(300.5*x1 + 0.7)", of_wave, 0.0, 1e3),
+        ("2*exp(-0.3*x1)", lambda x: [np.exp(-0.3 * x), 2.0 * x * np.exp(-0.3 * x)], 0.0, 9.0),
+    ],
+)
+def test_errors_of_constants_follow_from_exact_slopes_however_far_a_constant_is_from_0(
+    text, slopes, start, stop
+):
+    formula = Expression.from_text(text, get_library("physics", 1))
+    x = np.linspace(start, stop, 4001)
+    noise = 0.1 * np.random.default_rng(0).normal(size=len(x))
+    jacobian = np.array(slopes(x)).T
+    covariance = np.linalg.inv(jacobian.T @ jacobian) * (noise @ noise) / (len(x) - jacobian.shape[1])
+    found = uncertainty_of(formula, DataSet.from_arrays(x[:, None], formula(x[:, None]) + noise))
+    expected = np.sqrt(np.diag(covariance))
+    np.testing.assert_allclose(np.sort(found.standard_errors), np.sort(expected), rtol=0.01)
+
+
 @settings(max_examples=10)
 @given(seeds)
 @example(27_488)  # two of the constants have next to no covariance
