@@ -21,7 +21,7 @@ def rules_of(complexity: Sequence[str] | None, nested: Sequence[str] | None) -> 
     ValueError
         If a text is of another form. What the names and numbers mean is left to the estimator.
     """
-    complexities = {}
+    complexities: dict[str, Any] = {}
     for text in complexity or ():
         name, number = _parts(text, "--complexity", "NAME=NUMBER, such as sin=9")
         _check_new(name, complexities, "--complexity")
@@ -75,7 +75,7 @@ def units_of(
                     f"{option} means nothing without units of columns; give --units, too, or leave it out."
                 )
         return {}
-    found = {}
+    found: dict[str, str] = {}
     for text in units:
         column, equals, unit = text.rpartition("=")
         if not (equals and column):

@@ -112,7 +112,7 @@ def derivatives(
         if not len(bent):
             break
         steps[bent] /= _FINER
-        finer, its_bends = _differences(formula, [groups[i] for i in bent], steps[bent], columns)
+        finer, its_bends = _differences(formula, [groups[i] for i in bent.tolist()], steps[bent], columns)
         # Steps that are too small bend by rounding.
         is_better = its_bends < bends[bent]
         slopes[bent[is_better]], bends[bent[is_better]] = finer[is_better], its_bends[is_better]

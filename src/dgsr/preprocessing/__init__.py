@@ -1,0 +1,17 @@
+"""The data of a fit: checked, equal rows joined, many sampled, and in coordinates that suit a search."""
+
+from dgsr.preprocessing.checks import check_numbers, check_spread, checked, doubt_about
+from dgsr.preprocessing.prepared import Prepared, idle_columns, prepare
+from dgsr.preprocessing.rows import are_counts, row_ranks
+
+__all__ = [
+    "Prepared",
+    "are_counts",
+    "check_numbers",
+    "check_spread",
+    "checked",
+    "doubt_about",
+    "idle_columns",
+    "prepare",
+    "row_ranks",
+]
