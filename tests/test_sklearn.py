@@ -218,7 +218,8 @@ def test_held_out_rows_count_the_violations_of_units():
     assert front.select("accuracy") == 1
 
 
-def test_a_warm_start_holds_out_the_same_rows_again(monkeypatch):
+@pytest.mark.parametrize("random_state", [0, None])
+def test_a_warm_start_holds_out_the_same_rows_again(monkeypatch, random_state):
     seen, prepare = [], plan.prepare
 
     def watched(*data, **settings):
@@ -226,7 +227,7 @@ def test_a_warm_start_holds_out_the_same_rows_again(monkeypatch):
         return seen[-1]
 
     monkeypatch.setattr(plan, "prepare", watched)
-    model = small(selection="holdout", warm_start=True)
+    model = small(selection="holdout", warm_start=True, random_state=random_state)
     for _ in range(3):
         model.fit(X, Y)
     first, *others = [sorted(one.held_out.y.tolist()) for one in seen]
@@ -330,7 +331,6 @@ def test_a_warm_start_on_other_columns_or_with_another_library_is_refused():
         model.fit(X, Y)
 
 
-@pytest.mark.slow
 def test_a_warm_start_goes_on_after_an_error_in_the_callback():
     def fails(progress):
         raise RuntimeError("full")
@@ -344,6 +344,7 @@ def test_a_warm_start_goes_on_after_an_error_in_the_callback():
     assert model._last_fit.search["archive"]["nmse"].min() <= before * (1 + 1e-9) < np.inf
 
 
+@pytest.mark.slow
 def test_a_clone_and_a_shorter_warm_start_know_what_to_leave():
     model = small(warm_start=True).fit(X, Y)
     assert not hasattr(clone(model), "_last_fit")

@@ -98,9 +98,10 @@ class DGSRRegressor(Parameters, FittedRegressor):
         count. A sum of parts of such equations, for data that no short formula fits, may be four times as
         long.
     max_rows : int or None, default=200
-        Most rows that the search evaluates equations on, a random sample of a larger data set in which rows
-        are as often as they weigh; None and more than 2,000 stand for 2,000. The constants of the front are
-        fitted on up to 2,000 rows, and its losses are those on all rows, in any case.
+        Most rows that the search evaluates equations on, of a larger data set a random sample, in which the
+        chance of a row is in proportion to its weight; None and more than 2,000 stand for 2,000. The
+        constants of the front are fitted on up to 2,000 rows, and its losses are those on all rows, in any
+        case.
     loss : {"auto", "squared", "relative", "absolute", "huber"}, other str or callable, default="auto"
         What a formula is judged by: the square of its error, the square of its relative error, the size of
         its error, or squares up to 1.345 robust standard deviations and sizes beyond. Any other text is the
@@ -323,7 +324,9 @@ class DGSRRegressor(Parameters, FittedRegressor):
             if self.warm_start and searches.outcome is not None:
                 state, coordinates = searches.search.state_dict(), searches.prepared.coordinates
                 state.pop("islands", None)  # a search begins with what they found together
-                self._last_fit = LastFit(begin.n_fits + 1, self.library_, coordinates, state)
+                self._last_fit = LastFit(
+                    begin.n_fits + 1, begin.held_out_seed, self.library_, coordinates, state
+                )
         if self.verbose:
             print_result(self)
         return self

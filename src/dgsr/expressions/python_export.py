@@ -16,7 +16,7 @@ from dgsr.expressions.trees import COMMON_FUNCTIONS, Tree
 
 def _number(module: str, value: Any) -> str:
     # jax reads an integer as one of 32 bits.
-    if isinstance(value, int) and abs(value) < 2**31:
+    if isinstance(value, int) and (module != "jnp" or abs(value) < 2**31):
         return str(value)
     if math.isfinite(value):
         return repr(float(value))

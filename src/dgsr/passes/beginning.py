@@ -25,6 +25,7 @@ class LastFit(NamedTuple):
     """What a fit with ``warm_start=True`` leaves for the next one."""
 
     n_fits: int  # since the first of the series; the seed depends on it
+    held_out_seed: int  # by which the first fit of the series held out rows
     library: Library
     coordinates: Coordinates
     search: dict[str, Any]  # of `Search.state_dict`
@@ -40,7 +41,7 @@ class Beginning(NamedTuple):
     n_fits: int  # fits of the series before this one
     random_state: int  # the one given, or the one drawn in its place, which repeats the fit
     seed: int
-    first_seed: int  # of the first fit of the series
+    held_out_seed: int  # the same for all fits of a series, so that no fit chooses by rows that another saw
     coordinates: Coordinates | None  # those of the last fit
     search: dict[str, Any] | None  # the state that the search goes on from
     checkpoint: Checkpoint | None
@@ -83,4 +84,5 @@ class Beginning(NamedTuple):
         if not isinstance(random_state, Integral):
             random_state = check_random_state(random_state).randint(np.iinfo(np.int32).max)
         seeds = check_random_state(int(random_state)).randint(np.iinfo(np.int32).max, size=n_fits + 1)
-        return cls(n_fits, int(random_state), int(seeds[-1]), int(seeds[0]), coordinates, search, checkpoint)
+        held_out_seed = int(seeds[0]) if last is None else last.held_out_seed
+        return cls(n_fits, int(random_state), int(seeds[-1]), held_out_seed, coordinates, search, checkpoint)

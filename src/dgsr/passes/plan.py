@@ -80,7 +80,7 @@ def planned(
         with_origins=with_origins,
         max_rows=parameters["max_rows"],
         held_out=_HELD_OUT if parameters["selection"] == "holdout" else 0.0,
-        held_out_seed=begin.first_seed,
+        held_out_seed=begin.held_out_seed,
         coordinates=begin.coordinates,
         seed=begin.seed,
     )

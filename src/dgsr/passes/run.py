@@ -182,7 +182,7 @@ class Passes:
             n = len(self.prepared.data.y)
             are_few, mend = "There are too few different rows", "give 8 or more"
             if n >= _FEWEST_TO_HOLD_OUT:
-                are_few, mend = f"The target differs in too few of the {n} rows", "give others"
+                are_few, mend = f"The target differs in too few of the {n} rows", "give more such rows"
             yield (
                 f"{are_few} to hold some out, so the lowest loss chose the formula; {mend}, or choose "
                 "another selection."

@@ -46,7 +46,7 @@ def checked(
     -------
     tuple of (X, y, sample_weight)
         Float64 arrays; `y` is of shape (n_samples,) where it has one column. The weights may be None, those
-        of an integer type stay whole numbers, and next to nothing beside the largest is 0.
+        of an integer type stay whole numbers, and a weight that is next to nothing beside the largest is 0.
 
     Raises
     ------

@@ -42,7 +42,7 @@ class Rows(NamedTuple):
         return Rows(self.table[rows], self.weights[rows], self.counts[rows])
 
     def sample(self, n: int | None, rng: np.random.Generator) -> Rows:
-        """Return `n` random rows, of which the target varies in at least one.
+        """Return `n` random rows, among which the target varies.
 
         A row is drawn with a chance in proportion to its weight, as far as chances go, and its weight is
         divided by the chance. So sums over the sample are unbiased estimates of sums over all rows, and the
@@ -58,6 +58,7 @@ class Rows(NamedTuple):
         y = self.table[:, -1]
         if np.ptp(y[chosen]) == 0.0:
             chosen[-1] = rng.choice(np.flatnonzero(y != y[chosen[-1]]))
+            weights[-1] = self.weights[chosen[-1]]
         order = np.argsort(chosen)
         return self.at(chosen[order])._replace(weights=weights[order])
 
@@ -65,7 +66,7 @@ class Rows(NamedTuple):
 def _drawn_by_weight(weights: np.ndarray, n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
     """Return the numbers of n rows, and their weights over the chances with which they were drawn."""
     if weights.min() == weights.max():
-        return rng.choice(len(weights), n, replace=False), np.full(n, weights[0])
+        return rng.choice(len(weights), n, replace=False), np.full(n, weights.sum() / n)
     is_certain, n_drawn, share = np.zeros(len(weights), dtype=bool), n, 0.0
     while n_drawn > 0:
         share = weights[~is_certain].sum() / n_drawn
