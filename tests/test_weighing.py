@@ -10,7 +10,7 @@ from scipy.optimize import curve_fit
 
 from dgsr import DGSRRegressor
 from dgsr.expressions import Expression, get_library
-from dgsr.passes.weighing import effective_number
+from dgsr.passes.weighing import noise_exponent
 from dgsr.population import DataSet, Population
 
 pytestmark = pytest.mark.search
@@ -21,6 +21,10 @@ FORMULAS = [
     Expression.from_text(text, LIBRARY) for text in ("14.2", "1.7 + 2.5*x1", "1.7 + 2.5*x1 + 0.01*sin(3*x1)")
 ]
 PROGRAMS = Population.from_expressions(FORMULAS)
+
+
+def effective_number(data, programs):
+    return data.with_noise_exponent(noise_exponent(data, programs)).n_effective
 
 
 def table(deviations, seed=0):
@@ -61,6 +65,19 @@ def test_the_number_is_between_that_of_kish_and_all_rows_whatever_the_unit_of_th
     assert kish(weights) * (1 - 1e-9) <= found <= n * (1 + 1e-9)
     scaled = DataSet.from_arrays(X, y, weights * 10.0**unit)
     assert effective_number(scaled, PROGRAMS) == pytest.approx(found)
+
+
+@pytest.mark.parametrize("n", [3_000, 20_000])
+def test_in_a_large_table_the_heavy_rows_are_looked_at_and_samples_have_the_number_too(n):
+    deviations = np.where(np.arange(n) < 2, 0.003, 0.3)
+    X, y = table(deviations)
+    assert effective_number(DataSet.from_arrays(X, y, 1.0 / deviations**2), PROGRAMS) > 0.9 * n
+    model = DGSRRegressor(max_evaluations=2_000, random_state=0, generator=None)
+    model.fit(X, y, 1.0 / deviations**2)
+    chosen = model.pareto_front_.candidate_of(model.expression_)
+    _, covariance = curve_fit(lambda x, a, b: a + b * x, X[:, 0], y, sigma=deviations)
+    assert len(chosen.expression.constants) == 2
+    np.testing.assert_allclose(chosen.standard_errors, np.sqrt(np.diag(covariance)), rtol=0.25)
 
 
 def test_counts_are_counts_and_equal_weights_are_all_rows():

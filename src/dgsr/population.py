@@ -28,7 +28,7 @@ class DataSet(NamedTuple):
     mean: float  # of y, weighted
     variance: float  # of y, weighted
     counts: np.ndarray  # (n_samples,) float64, the equal measurements that each row stands for
-    n_effective: float  # (sum w)**2 / sum w**2 over measurements (Kish, 1965), w before `with_precision`
+    n_effective: float  # the effective number of measurements, by their weights before `with_precision`
 
     @classmethod
     def from_arrays(
@@ -41,7 +41,8 @@ class DataSet(NamedTuple):
         """Return the data set of `X` (n_samples, n_features), `y` (n_samples,) and weights (n_samples,).
 
         The weights must not be negative, nor all 0; they are divided by their mean. A row that stands for
-        several equal measurements, of which `counts` has the number, has the sum of their weights.
+        several equal measurements, of which `counts` has the number, has the sum of their weights. The
+        effective number of measurements is (sum w)**2 / sum w**2 over all of them (Kish, 1965).
         """
         y = np.ascontiguousarray(y, dtype=np.float64)
         columns = np.ascontiguousarray(np.asarray(X, dtype=np.float64).T)
@@ -87,6 +88,16 @@ class DataSet(NamedTuple):
         """
         other = DataSet.from_arrays(self.columns.T, self.y, self.weights * precision, self.counts)
         return other._replace(n_effective=self.n_effective)
+
+    def with_noise_exponent(self, exponent: float) -> DataSet:
+        """Return the data with the effective number for a noise of variance in proportion to w**-exponent.
+
+        With an exponent of 1 all measurements say equally much of a formula, and their number counts. With 0
+        the noise is the same in all rows, and a few heavy ones have most of the say, by Kish's formula.
+        """
+        say = (self.weights / self.counts) ** (1.0 - exponent)
+        n_effective = (self.counts @ say) ** 2 / (self.counts @ say**2)
+        return self._replace(n_effective=float(n_effective))
 
     def evenly_spaced(self, n: int) -> DataSet:
         """Return a data set of at most `n` of the rows that have a weight, evenly spaced."""

@@ -31,7 +31,7 @@ from dgsr.passes.outcome import Outcome
 from dgsr.passes.outlier_watch import Watch
 from dgsr.passes.outliers import description_with_outliers
 from dgsr.passes.shown import Shown
-from dgsr.passes.weighing import effective_number
+from dgsr.passes.weighing import noise_exponent
 from dgsr.population import DataSet
 from dgsr.preprocessing import Prepared
 from dgsr.reporting.progress import SearchCallback, SearchProgress
@@ -113,7 +113,7 @@ class Passes:
         self._watch = Watch(loss == "auto", prepared)
         self.stop_reason = "error"
         self._past: list[dict[str, float]] = []
-        self._n_effective: float | None = None
+        self._is_weighed = False
 
     def run(self, state: dict[str, Any] | None, callback: SearchCallback | None) -> Outcome:
         """Run all passes, and keep the best formulas however they end.
@@ -331,13 +331,16 @@ class Passes:
                 self._watch.take(chosen.expression)
 
     def _weighed(self, rows: Prepared) -> Prepared:
-        """Return rows with their effective number, which the first search that ends decides for all."""
-        if self._n_effective is None:
-            data, coordinates = self.prepared.data, self.prepared.coordinates
-            data = data._replace(columns=coordinates.measured(data.columns))
-            self._n_effective = effective_number(data, self.search.archive.population())
-            self.prepared = self.prepared.with_effective_number(self._n_effective)
-        return rows.with_effective_number(self._n_effective)
+        """Return rows with their effective numbers, which the first search that ends decides for all."""
+        if not self._is_weighed:
+            data, fitted, coordinates = self.prepared.data, self.prepared.fitted, self.prepared.coordinates
+            measured = data._replace(columns=coordinates.measured(data.columns))
+            exponent = noise_exponent(measured, self.search.archive.population())
+            self.prepared = self.prepared._replace(
+                data=data.with_noise_exponent(exponent), fitted=fitted.with_noise_exponent(exponent)
+            )
+            self._is_weighed = True
+        return rows.with_numbers_of(self.prepared)
 
     def _finished(self, rows: Prepared) -> list[Expression]:
         """Return the formulas that the search ends with, as a person would write them."""

@@ -1,4 +1,4 @@
-"""How many measurements weighted rows amount to, judged by the residuals of what a search has found."""
+"""What the weights of rows say of their noise, judged by the residuals of what a search has found."""
 
 from __future__ import annotations
 
@@ -9,17 +9,18 @@ from dgsr.population import DataSet, Population
 
 # Exponents p that are tried: the noise of a measurement of weight w has a variance in proportion to w**-p.
 _EXPONENTS = np.linspace(0.0, 1.0, 11)
-# Most rows that are looked at.
-_MOST_ROWS = 2_000
+# Rows that are looked at: the heaviest, and as many of the others.
+_N_ROWS = 1_000
+# Relative differences between weights that are rounding.
+_ROUNDING = 1e-12
 
 
-def effective_number(data: DataSet, programs: Population) -> float:
-    """Return the effective number of measurements of weighted rows.
+def noise_exponent(data: DataSet, programs: Population) -> float:
+    """Return the exponent p of a noise whose variance is in proportion to w**-p.
 
-    Where the weights are one over the variance of the noise, all measurements say equally much of a formula,
-    and their number counts. Where the noise is the same in all rows, the effective number is Kish's: a few
-    heavy rows have most of the say. Between these, the exponent p of a variance in proportion to w**-p is
-    that of the shortest description of formula and residuals together, over all programs.
+    It is 1 where the weights are one over the variance of the noise, and 0 where the noise is the same in all
+    rows, for which the weights are shares. Among these it is that of the shortest description of formula and
+    residuals together, over all programs. See `DataSet.with_noise_exponent` for what follows from it.
 
     Parameters
     ----------
@@ -30,21 +31,24 @@ def effective_number(data: DataSet, programs: Population) -> float:
 
     References
     ----------
-    Harvey, 1976 (multiplicative heteroscedasticity); Kish, 1965.
+    Harvey, 1976 (multiplicative heteroscedasticity).
     """
     of_each = data.weights / data.counts
-    if len(programs) == 0 or of_each.min() == of_each.max():
-        return data.n_effective
-    rows = data.evenly_spaced(_MOST_ROWS)
-    own, n = rows.weights / rows.counts, rows.counts.sum()
+    if len(programs) == 0 or np.ptp(of_each) <= _ROUNDING * of_each.max():
+        return 0.0
+    order = np.argsort(-of_each, kind="stable")
+    others = order[_N_ROWS:]
+    spread = np.unique(np.linspace(0, len(others) - 1, min(_N_ROWS, len(others))).astype(np.int64))
+    rows = np.concatenate([order[:_N_ROWS], others[spread]])
+    counts, own, n = data.counts[rows], of_each[rows], data.counts[rows].sum()
+    # A formula with a constant for every row leaves rounding, which says nothing of the noise.
+    floor = n * data.rounding_nmse * data.variance
     bits = structure_bits(programs.library, programs.tokens, programs.lengths)
     with np.errstate(all="ignore"):
-        squares = (programs.predict(rows.columns.T) - rows.y) ** 2
+        squares = (programs.predict(data.columns[:, rows].T) - data.y[rows]) ** 2
         # Of normal residuals; sizes that all programs and exponents share are left out.
-        sums = squares @ (rows.counts * own ** _EXPONENTS[:, None]).T
+        sums = np.maximum(squares @ (counts * own ** _EXPONENTS[:, None]).T, floor)
         lengths = bits[:, None] + 0.5 * n * np.log2(sums / n)
-        lengths -= 0.5 * _EXPONENTS * (rows.counts @ np.log2(own))
+        lengths -= 0.5 * _EXPONENTS * (counts @ np.log2(own))
     lengths[~np.isfinite(lengths)] = np.inf
-    exponent = _EXPONENTS[np.unravel_index(lengths.argmin(), lengths.shape)[1]]
-    say = of_each ** (1.0 - exponent)
-    return float((data.counts @ say) ** 2 / (data.counts @ say**2))
+    return float(_EXPONENTS[np.unravel_index(lengths.argmin(), lengths.shape)[1]])

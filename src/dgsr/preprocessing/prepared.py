@@ -54,12 +54,12 @@ class Prepared(NamedTuple):
             held_out=None if self.held_out is None else weighted(self.held_out),
         )
 
-    def with_effective_number(self, n: float) -> Prepared:
-        """Return the same rows with another effective number of measurements, which samples keep."""
-        fitted = self.fitted
-        if len(fitted.y) == len(self.data.y):
-            fitted = fitted._replace(n_effective=n)
-        return self._replace(data=self.data._replace(n_effective=n), fitted=fitted)
+    def with_numbers_of(self, other: Prepared) -> Prepared:
+        """Return the same rows with the effective numbers of measurements of others."""
+        return self._replace(
+            data=self.data._replace(n_effective=other.data.n_effective),
+            fitted=self.fitted._replace(n_effective=other.fitted.n_effective),
+        )
 
 
 def prepare(
