@@ -123,6 +123,9 @@ def test_a_target_that_differs_in_one_row_differs_in_the_sample():
         one = prepared(X, y, weight, max_rows=50)
         assert (len(one.fitted.y), len(one.search.y)) == (2000, 50)
         assert one.fitted.y.sum() == one.search.y.sum() == 1.0
+    # It has its own weight, which is a share of 1/5000 in all rows, and not that of the row it replaces.
+    shares = [one.mean for one in (prepared(X, y, max_rows=50, seed=seed).search for seed in range(100))]
+    assert np.mean(shares) < 5 / 5000
 
 
 def test_the_sample_is_of_the_seed():

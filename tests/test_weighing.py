@@ -11,7 +11,8 @@ from scipy.optimize import curve_fit
 from dgsr import DGSRRegressor
 from dgsr.expressions import Expression, get_library
 from dgsr.passes.weighing import noise_exponent
-from dgsr.population import DataSet, Population
+from dgsr.population import Population
+from dgsr.preprocessing import prepare
 
 pytestmark = pytest.mark.search
 
@@ -23,8 +24,9 @@ FORMULAS = [
 PROGRAMS = Population.from_expressions(FORMULAS)
 
 
-def effective_number(data, programs):
-    return data.with_noise_exponent(noise_exponent(data, programs)).n_effective
+def effective_number(X, y, weights, programs=PROGRAMS, precision=None):
+    rows = prepare(X, y, weights, with_scales=False, with_origins=False, max_rows=None, seed=0)
+    return rows.data.with_noise_exponent(noise_exponent(rows, programs, precision)).n_effective
 
 
 def table(deviations, seed=0):
@@ -43,16 +45,16 @@ def test_weights_of_one_over_the_variance_leave_all_rows_and_shares_those_that_k
     weights = 1.0 / deviations**2
     for noise, expected in ((deviations, 100.0), (np.full(100, 0.3), kish(weights))):
         X, y = table(noise, seed)
-        found = effective_number(DataSet.from_arrays(X, y, weights), PROGRAMS)
+        found = effective_number(X, y, weights)
         assert found == pytest.approx(expected, rel=0.25)
 
 
 def test_two_rows_that_are_far_more_exact_do_not_stand_for_all():
     deviations = np.where(np.arange(60) < 2, 0.003, 0.3)
     X, y = table(deviations)
-    data = DataSet.from_arrays(X, y, 1.0 / deviations**2)
-    assert data.n_effective < 2.1
-    assert effective_number(data, PROGRAMS) > 55.0
+    weights = 1.0 / deviations**2
+    assert kish(weights) < 2.1
+    assert effective_number(X, y, weights) > 55.0
 
 
 @settings(max_examples=25, deadline=None)
@@ -61,17 +63,26 @@ def test_the_number_is_between_that_of_kish_and_all_rows_whatever_the_unit_of_th
     rng = np.random.default_rng(seed)
     X, y = table(10.0 ** rng.uniform(-3.0, 1.0, n), seed)
     weights = 10.0 ** rng.uniform(-4.0, 4.0, n)
-    found = effective_number(DataSet.from_arrays(X, y, weights), PROGRAMS)
+    found = effective_number(X, y, weights)
     assert kish(weights) * (1 - 1e-9) <= found <= n * (1 + 1e-9)
-    scaled = DataSet.from_arrays(X, y, weights * 10.0**unit)
-    assert effective_number(scaled, PROGRAMS) == pytest.approx(found)
+    assert effective_number(X, y, weights * 10.0**unit) == pytest.approx(found)
+
+
+def test_errors_in_proportion_to_the_target_are_no_matter_of_weights_where_the_loss_is_relative():
+    rng = np.random.default_rng(0)
+    x = np.sort(rng.uniform(0.0, 10.0, 200))[:, None]
+    law = 1.7 + 2.5 * x[:, 0]
+    y = law * (1.0 + 0.1 * rng.normal(size=200))
+    weights = 1.0 / law  # heavy rows have less noise, but not for their weights
+    assert effective_number(x, y, weights, precision=1.0 / law**2) == pytest.approx(kish(weights), rel=0.05)
+    assert effective_number(x, y, weights) > 180.0
 
 
 @pytest.mark.parametrize("n", [3_000, 20_000])
 def test_in_a_large_table_the_heavy_rows_are_looked_at_and_samples_have_the_number_too(n):
     deviations = np.where(np.arange(n) < 2, 0.003, 0.3)
     X, y = table(deviations)
-    assert effective_number(DataSet.from_arrays(X, y, 1.0 / deviations**2), PROGRAMS) > 0.9 * n
+    assert effective_number(X, y, 1.0 / deviations**2) > 0.9 * n
     model = DGSRRegressor(max_evaluations=2_000, random_state=0, generator=None)
     model.fit(X, y, 1.0 / deviations**2)
     chosen = model.pareto_front_.candidate_of(model.expression_)
@@ -82,10 +93,11 @@ def test_in_a_large_table_the_heavy_rows_are_looked_at_and_samples_have_the_numb
 
 def test_counts_are_counts_and_equal_weights_are_all_rows():
     X, y = table(np.full(20, 0.3))
-    counts = np.arange(1.0, 21.0)
-    assert effective_number(DataSet.from_arrays(X, y, counts, counts), PROGRAMS) == pytest.approx(210.0)
-    assert effective_number(DataSet.from_arrays(X, y, np.full(20, 3.0)), PROGRAMS) == 20.0
-    assert effective_number(DataSet.from_arrays(X, y, counts), PROGRAMS[:0]) == pytest.approx(kish(counts))
+    counts = np.arange(1, 21)
+    assert effective_number(X, y, counts) == pytest.approx(210.0)
+    assert effective_number(X, y, np.full(20, 3.0)) == pytest.approx(20.0)
+    weights = counts.astype(float)
+    assert effective_number(X, y, weights, PROGRAMS[:0]) == pytest.approx(kish(weights))
 
 
 def test_with_errors_of_measurement_the_law_is_chosen_and_its_constants_have_the_errors_of_scipy():

@@ -333,9 +333,9 @@ class Passes:
     def _weighed(self, rows: Prepared) -> Prepared:
         """Return rows with their effective numbers, which the first search that ends decides for all."""
         if not self._is_weighed:
-            data, fitted, coordinates = self.prepared.data, self.prepared.fitted, self.prepared.coordinates
-            measured = data._replace(columns=coordinates.measured(data.columns))
-            exponent = noise_exponent(measured, self.search.archive.population())
+            data, fitted = self.prepared.data, self.prepared.fitted
+            precision = rows.data.weights / data.weights
+            exponent = noise_exponent(self.prepared, self.search.archive.population(), precision)
             self.prepared = self.prepared._replace(
                 data=data.with_noise_exponent(exponent), fitted=fitted.with_noise_exponent(exponent)
             )

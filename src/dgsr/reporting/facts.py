@@ -93,9 +93,8 @@ def snippet(estimator: Any, *, weighted: bool) -> str:
     for parameter, value in estimator.get_params(deep=False).items():
         default = defaults.get(parameter, inspect.Parameter.empty)
         if parameter == "random_state":
-            value = getattr(
-                estimator, "random_state_", value
-            )  # the integer that repeats a fit of None or of a RandomState
+            # The integer that repeats a fit, whose parameter may be None or a RandomState.
+            value = getattr(estimator, "random_state_", value)
         if parameter in _WITHOUT_EFFECT or value is default or _equal(value, default):
             continue
         lines.append(f"    {parameter}={_source(value)}\n")
