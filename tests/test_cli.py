@@ -162,11 +162,12 @@ def test_columns_of_truth_values_are_numbers(write):
     np.testing.assert_array_equal(table.X, [[1, 1], [3, 0], [4, 1]])
     np.testing.assert_array_equal(table.y, [1, 1, 1])
     assert table.notes == (
-        "True and false in 'y' are read as 1 and 0.",
-        "True and false in 'b' are read as 1 and 0.",
         "1 column without a number is left out: 'c'.",
+        "True and false in 'b' are read as 1 and 0.",
+        "True and false in 'y' are read as 1 and 0.",
         "1 row with a missing cell is left out: line 3.",
     )
+    assert read_table(write(content), "y", ["a"]).notes == ("True and false in 'y' are read as 1 and 0.",)
 
 
 @pytest.mark.parametrize(("content", "notes"), UNUSUAL_TABLES.values(), ids=UNUSUAL_TABLES)

@@ -150,6 +150,7 @@ class _Cells(NamedTuple):
     text: pandas.DataFrame  # the cells without spaces around them
     numbers: pandas.DataFrame  # the same as float64, NaN where a cell is no number
     notes: list[str]  # see `Table`
+    of_truth: list[str]  # the names of the columns of truth values
 
     def inputs(self, others: Sequence[str]) -> list[str]:
         """Return the names of the columns but `others` and, where one has numbers, those that have none."""
@@ -169,6 +170,11 @@ class _Cells(NamedTuple):
     def columns(self, names: Sequence[str]) -> pandas.DataFrame:
         """Return some columns, NaN where a cell is missing; raise where one is no finite number."""
         numbers = self.numbers[list(names)]
+        self.notes.extend(
+            f"True and false in {_quoted(name)} are read as 1 and 0."
+            for name in names
+            if name in self.of_truth
+        )
         for name in numbers.columns[~np.isfinite(numbers).all()]:
             odd = self.text.loc[~np.isfinite(self.numbers[name]), name]
             odd = odd[~odd.str.lower().isin(_MISSING)]
@@ -240,13 +246,14 @@ def _parsed(text: str, path: str, wanted: Sequence[str], notes: list[str], keeps
         are_empty = [_EMPTY_CELLS.fullmatch(of_file[line - 1]) is not None for line in lines]
         is_row |= np.array(are_empty, dtype=bool)
     numbers = pandas.DataFrame(numbers.reshape(table.shape), lines, names)
+    of_truth = []
     for name in numbers.columns[numbers.isna().all()]:
         written = table[name].str.lower()
         known = written[~written.isin(_MISSING)]
         if len(known) and known.isin(_TRUTH_VALUES).all():
             numbers[name] = written.map(_TRUTH_VALUES).astype(float)
-            notes.append(f"True and false in {_quoted(name)} are read as 1 and 0.")
-    return _Cells(path, table[is_row], numbers[is_row], notes)
+            of_truth.append(name)
+    return _Cells(path, table[is_row], numbers[is_row], notes, of_truth)
 
 
 def _numbers(cells: pandas.Series, may_have_commas: bool) -> tuple[np.ndarray, str | None]:
