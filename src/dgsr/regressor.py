@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -33,7 +34,7 @@ from dgsr.preprocessing import check_spread, checked, doubt_about
 from dgsr.reporting.facts import sampled_rows
 from dgsr.reporting.progress import print_result, search_shown
 from dgsr.reporting.warning import warn_caller
-from dgsr.search import find_symmetries
+from dgsr.search import Budget, find_symmetries
 
 # Most outliers that a warning names.
 _MOST_NAMED = 8
@@ -269,6 +270,7 @@ class DGSRRegressor(Parameters, FittedRegressor):
         ValueError
             If the data or a parameter are unusable; the message says what to change.
         """
+        started = time.perf_counter()
         last = self.__dict__.get("_last_fit") if self.warm_start else None
         for name in [*vars(self)]:  # so that a fit that fails leaves nothing of an earlier one
             if name.endswith("_") or name in ("_rows", "_last_fit"):
@@ -277,7 +279,7 @@ class DGSRRegressor(Parameters, FittedRegressor):
         if doubt := doubt_about(sample_weight):
             warn_caller(doubt)
         if y.ndim == 1:
-            return self._fit_one(X, y, sample_weight, last)
+            return self._fit_one(X, y, sample_weight, last, started)
         fit_output = partial(self._fit_output, X, sample_weight)
         self._take_outputs(fit_each(self.get_params(deep=False), y, last, fit_output))
         if self.warm_start:
@@ -291,16 +293,25 @@ class DGSRRegressor(Parameters, FittedRegressor):
         parameters: dict[str, Any],
         target: np.ndarray,
         last: LastFit | None,
+        n_targets: int,
     ) -> Self:
         """Return another estimator with these parameters, fitted to one of several targets."""
         one = type(self)(**parameters)
         one.n_features_in_ = self.n_features_in_
         if hasattr(self, "feature_names_in_"):
             one.feature_names_in_ = self.feature_names_in_
-        return one._fit_one(X, target, sample_weight, last)
+        return one._fit_one(X, target, sample_weight, last, time.perf_counter(), n_targets)
 
-    def _fit_one(self, X: np.ndarray, y: np.ndarray, sample_weight: np.ndarray | None, last: Last) -> Self:
-        """Search for the formula of one target, whose data are checked."""
+    def _fit_one(
+        self,
+        X: np.ndarray,
+        y: np.ndarray,
+        sample_weight: np.ndarray | None,
+        last: Last,
+        started: float,
+        n_targets: int = 1,
+    ) -> Self:
+        """Search for the formula of one target, whose data are checked, of so many in a fit."""
         names = self._feature_names()
         library = library_over(self.library, X.shape[1])
         demands = Demands.of(self.required, self.forbidden, library, names, self.complexity, self.nested)
@@ -317,16 +328,19 @@ class DGSRRegressor(Parameters, FittedRegressor):
         parameters = self.get_params(deep=False)
         begin = Beginning.of(parameters, self.library_, last)
         self.random_state_ = begin.random_state
-        searches = planned(parameters, (X, y, sample_weight), names, demands, begin, self._resolve_generator)
-        try:
-            self._run(searches, begin.search, (X, y, sample_weight))
-        finally:
-            if self.warm_start and searches.outcome is not None:
-                state, coordinates = searches.search.state_dict(), searches.prepared.coordinates
-                state.pop("islands", None)  # a search begins with what they found together
-                self._last_fit = LastFit(
-                    begin.n_fits + 1, begin.held_out_seed, self.library_, coordinates, state
-                )
+        data = X, y, sample_weight
+        budget = Budget(int(self.max_evaluations), self.max_time, started, n_targets)
+        searches = planned(parameters, data, names, demands, begin, budget, self._resolve_generator)
+        with budget.interrupts:
+            try:
+                self._run(searches, begin.search, data)
+            finally:
+                if self.warm_start and searches.outcome is not None:
+                    state, coordinates = searches.search.state_dict(), searches.prepared.coordinates
+                    state.pop("islands", None)  # a search begins with what they found together
+                    self._last_fit = LastFit(
+                        begin.n_fits + 1, begin.held_out_seed, self.library_, coordinates, state
+                    )
         if self.verbose:
             print_result(self)
         return self
@@ -345,7 +359,7 @@ class DGSRRegressor(Parameters, FittedRegressor):
                 f"loss='auto' left out {n} of {len(data[1])} rows (counted from 0: {named}), which lie far "
                 "from what fits the others. Look at them; loss='squared' fits all rows."
             )
-        if searches.stop_reason == "interrupted":
+        if self.stop_reason_ == "interrupted":
             warn_caller("The search was interrupted; the best formulas so far are kept.")
         for caveat in searches.caveats(outcome):
             warn_caller(caveat)
@@ -360,7 +374,7 @@ class DGSRRegressor(Parameters, FittedRegressor):
             self.outliers_ = outlying_rows(outcome.chosen.expression, *data)
         self.n_evaluations_, self.n_looks_ = searches.search.n_evaluations, searches.search.budget.n_looks
         self.history_ = searches.history
-        self.stop_reason_ = searches.stop_reason
+        self.stop_reason_ = "interrupted" if searches.budget.interrupts.n else searches.stop_reason
 
     def _fit_constant(self, value: float) -> Self:
         if self.required is not None and len(self.required):

@@ -9,6 +9,7 @@ written in their usual way (`conventions`), and sums as products where that is s
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 
@@ -16,16 +17,17 @@ from dgsr.constants.uncertainty import SIGNIFICANT
 from dgsr.expressions.angles import with_roots
 from dgsr.expressions.coordinates import unscaled
 from dgsr.expressions.expression import Expression
-from dgsr.expressions.library import Library, Opcode
+from dgsr.expressions.library import Library
 from dgsr.expressions.nesting import Nesting
 from dgsr.expressions.programs import FreeProgram, to_program
 from dgsr.expressions.simple_numbers import shortest, simple_numbers
 from dgsr.expressions.tidy import tidy
+from dgsr.expressions.trees import Tree
 from dgsr.expressions.units import Units
 from dgsr.finishing.conventions import as_people_write
 from dgsr.finishing.expansion import expanded
 from dgsr.finishing.factoring import factored
-from dgsr.finishing.fits import Fits, FittedProgram
+from dgsr.finishing.fits import Fits, FittedProgram, OutOfTime, never
 from dgsr.finishing.forms import forms, plain, straightened
 from dgsr.finishing.programs import score, tree_of, written
 from dgsr.finishing.snapping import snapped, with_simple_numbers
@@ -41,6 +43,7 @@ def finish(
     required: frozenset[int] = frozenset(),
     nesting: Nesting | None = None,
     units: Units | None = None,
+    is_over: Callable[[], bool] = never,
 ) -> list[Expression]:
     """Return each program as the formula a person would write for it.
 
@@ -61,6 +64,9 @@ def finish(
         Limits that a formula keeps if its program does.
     units : Units, optional
         Units whose rules the form of a formula that is returned breaks the least often.
+    is_over : callable, optional
+        A function that says whether the seconds are over; programs that are not finished then are returned
+        in the raw variables, and otherwise as they are.
 
     Returns
     -------
@@ -73,19 +79,16 @@ def finish(
     ValueError
         If a program needs a column scale and `library` has no constants to write it.
     """
-    fits = Fits(data, library, tolerance)
-    return [
-        _finished(
-            programs.tokens[i, : programs.lengths[i]],
-            programs.constants[i],
-            column_scales,
-            fits,
-            required,
-            nesting,
-            units,
-        )
-        for i in range(len(programs))
-    ]
+    fits, formulas = Fits(data, library, tolerance, is_over), list[Expression]()
+    n_constants = programs.is_constant.sum(axis=1)
+    for i, n in enumerate(n_constants.tolist()):
+        tokens, constants = programs.tokens[i, : programs.lengths[i]], programs.constants[i, :n]
+        tree = unscaled(tree_of(FreeProgram(tokens, constants, np.ones(n, dtype=bool)), library), column_scales)
+        try:
+            formulas.append(_finished(tree, fits, required, nesting, units))
+        except OutOfTime:
+            formulas.append(Expression(library, *to_program(tree, library)))
+    return formulas
 
 
 def mean_formula(data: DataSet, library: Library) -> Expression:
@@ -109,18 +112,13 @@ def multiplied_out(expression: Expression) -> Expression:
 
 
 def _finished(
-    tokens: np.ndarray,
-    constants: np.ndarray,
-    column_scales: np.ndarray,
+    tree: Tree,
     fits: Fits,
     required: frozenset[int],
     nesting: Nesting | None,
     units: Units | None,
 ) -> Expression:
     library = fits.library
-    n_constants = int(np.sum(library.table.opcode[tokens] == Opcode.CONSTANT))
-    program = FreeProgram(tokens, constants[:n_constants], np.ones(n_constants, dtype=bool))
-    tree = unscaled(tree_of(program, library), column_scales)
     start = straightened(fits.fitted(plain(tree, fits)), fits)
     finished = [snapped(form, start.nmse, fits) for form in forms(start, fits)]
 

@@ -11,6 +11,7 @@ half a standard error at most.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 
@@ -18,7 +19,7 @@ from dgsr.expressions.coordinates import are_origins
 from dgsr.expressions.expression import Expression
 from dgsr.expressions.programs import FreeProgram
 from dgsr.expressions.simple_numbers import cost, expected_by_chance
-from dgsr.finishing.fits import Fits, are_exponents, are_phases
+from dgsr.finishing.fits import Fits, OutOfTime, are_exponents, are_phases, never
 from dgsr.finishing.programs import QUARTER_TURN, groups_of, with_value
 from dgsr.finishing.snapping import rounded
 from dgsr.population import DataSet
@@ -30,7 +31,9 @@ _COST_OF_DIGIT, _ROUNDING = 1.0, 1e-12
 _SHARES = (0.25, 0.05, 0.005)
 
 
-def with_measured_digits(expression: Expression, data: DataSet, tolerance: float) -> Expression:
+def with_measured_digits(
+    expression: Expression, data: DataSet, tolerance: float, is_over: Callable[[], bool] = never
+) -> Expression:
     """Return a finished formula with the digits that the data determine.
 
     A number of two digits or more stays if it is rather meant than one of the many near the fit: with as many
@@ -47,17 +50,25 @@ def with_measured_digits(expression: Expression, data: DataSet, tolerance: float
         The rows that these were fitted to.
     tolerance : float
         NMSE that counts as exact; the constants of an exact formula stay.
+    is_over : callable, optional
+        A function that says whether the seconds are over, after which formulas stay as they are.
 
     Returns
     -------
     Expression
         The formula itself if it does not fit better with other constants.
     """
-    fits = Fits(data, expression.library, tolerance)
+    try:
+        return _with_measured_digits(expression, data, Fits(data, expression.library, tolerance, is_over))
+    except OutOfTime:
+        return expression
+
+
+def _with_measured_digits(expression: Expression, data: DataSet, fits: Fits) -> Expression:
     simple = np.array(expression.constants, dtype=np.float64)
     program = FreeProgram(np.asarray(expression.tokens, dtype=np.int64), simple, _may_move(expression, data))
     before = fits.nmse(program)
-    if not program.free.any() or not fits.floor < before < math.inf or before <= tolerance:
+    if not program.free.any() or not fits.floor < before < math.inf or before <= fits.tolerance:
         return expression
     fit = fits.fitted(program)
     while groups := groups_of(fit.program):

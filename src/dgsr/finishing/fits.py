@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,6 +25,15 @@ _NEGLIGIBLE_EFFECT = 1e-11
 _MOST_STEPS, _SHARES_OF_A_STEP, _LEAST_GAIN = 20, (1.0, 0.3, 0.1, 0.01), 1e-4
 
 
+def never() -> bool:
+    """Return False: the seconds are never over."""
+    return False
+
+
+class OutOfTime(Exception):
+    """What ends the finishing of a formula when its seconds are over."""
+
+
 @dataclass(frozen=True)
 class FittedProgram:
     """A program and its NMSE."""
@@ -42,9 +52,14 @@ class Fits:
         Library of the programs.
     tolerance : float
         NMSE that counts as exact.
+    is_over : callable, optional
+        A function that is asked before each fit whether to raise `OutOfTime`.
     """
 
-    def __init__(self, data: DataSet, library: Library, tolerance: float) -> None:
+    def __init__(
+        self, data: DataSet, library: Library, tolerance: float, is_over: Callable[[], bool] = never
+    ) -> None:
+        self._is_over = is_over
         self.data = data
         self.library = library
         self.variables = {f"x{i + 1}": column for i, column in enumerate(data.columns)}
@@ -94,6 +109,8 @@ class Fits:
 
     def refitted(self, program: FreeProgram, copies: bool = False) -> FittedProgram:
         """Return the program with its free constants fitted; with `copies`, equal constants stay equal."""
+        if self._is_over():
+            raise OutOfTime
         nmse = self.nmse(program)
         if not program.free.any():
             return FittedProgram(program, nmse)

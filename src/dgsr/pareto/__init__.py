@@ -5,5 +5,6 @@ The plot of a front (`display`) is not imported before it is asked for, since it
 
 from dgsr.pareto.archive import NOTICEABLE, ParetoArchive
 from dgsr.pareto.front import SELECTIONS, Candidate, ParetoFront
+from dgsr.pareto.judging import promising
 
-__all__ = ["NOTICEABLE", "SELECTIONS", "Candidate", "ParetoArchive", "ParetoFront"]
+__all__ = ["NOTICEABLE", "SELECTIONS", "Candidate", "ParetoArchive", "ParetoFront", "promising"]

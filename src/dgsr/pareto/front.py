@@ -138,7 +138,7 @@ class ParetoFront(Sequence[Candidate]):
         feature_names: Sequence[str] | None = None,
         tolerance: float = 0.0,
         held_out: DataSet | None = None,
-        assess: Callable[[Expression], Uncertainty] | None = None,
+        assess: Callable[[Expression], Uncertainty | None] | None = None,
         units: Units | None = None,
         with_digits: Callable[[Expression], Expression] | None = None,
     ) -> ParetoFront:
@@ -160,8 +160,8 @@ class ParetoFront(Sequence[Candidate]):
         held_out : DataSet, optional
             Rows that were held out of the fit.
         assess : callable, optional
-            A function that returns the `Uncertainty` of an expression; by default that of least squares on
-            `data`.
+            A function that returns the `Uncertainty` of an expression, None where it is left out; by default
+            that of least squares on `data`.
         units : Units, optional
             Units of columns and target. Formulas are compared by their losses times their handicaps, and
             those that the rule forbids are left out.
@@ -188,6 +188,8 @@ class ParetoFront(Sequence[Candidate]):
             expressions = list(expressions)
             for i in on_front:
                 finer = with_digits(expressions[i])
+                if finer is expressions[i]:
+                    continue
                 (loss,), (handicap,) = judged([finer], data, units)
                 if loss < losses[i] and is_as_sound(finer, expressions[i], data):
                     expressions[i], losses[i], handicaps[i] = finer, loss, handicap

@@ -24,7 +24,7 @@ def fit_each(
     parameters: Mapping[str, Any],
     targets: np.ndarray,
     last: Last,
-    fit_one: Callable[[dict[str, Any], np.ndarray, LastFit | None], _Estimator],
+    fit_one: Callable[[dict[str, Any], np.ndarray, LastFit | None, int], _Estimator],
 ) -> list[_Estimator]:
     """Fit every column of the targets by itself.
 
@@ -39,8 +39,8 @@ def fit_each(
     last : list of (LastFit or None), of length n_outputs, or None
         The fits of the columns that these go on from.
     fit_one : callable
-        A function of parameters, a target of shape (n_samples,) and its last fit that returns a fitted
-        estimator.
+        A function of parameters, a target of shape (n_samples,), its last fit and the number of targets that
+        returns a fitted estimator.
 
     Returns
     -------
@@ -70,7 +70,7 @@ def fit_each(
         own = {**_share(parameters, i, n_outputs), "random_state": random_state}
         try:
             with warnings_about(f"column {i} of y"):
-                fitted.append(fit_one(own, np.ascontiguousarray(targets[:, i]), last[i]))
+                fitted.append(fit_one(own, np.ascontiguousarray(targets[:, i]), last[i], n_outputs))
         except Exception as error:
             error.add_note(f"This happened in the fit of column {i} of y.")
             raise

@@ -37,6 +37,7 @@ def planned(
     feature_names: Sequence[str] | None,
     demands: Demands,
     begin: Beginning,
+    budget: Budget,
     choose_generator: Callable[[Constraints, int], Generator | None],
 ) -> Passes:
     """Return the searches of a fit; its kernels are compiled, and its checkpoint is claimed.
@@ -51,6 +52,8 @@ def planned(
     demands : Demands
         What the formulas must have and must not, with the library.
     begin : Beginning
+    budget : Budget
+        The budget of the fit, whose clock stands still while libraries are loaded and kernels compiled.
     choose_generator : callable
         A function that returns the generator for constraints and a seed.
 
@@ -97,12 +100,13 @@ def planned(
     )
     if constraints.units is None:  # with units a column may be there for its unit
         constraints = _without_idle_columns(constraints, library, prepared.data, initial)
-    generator = choose_generator(constraints, begin.seed)
+    with budget.stopped_clock():
+        generator = choose_generator(constraints, begin.seed)
+        compile_kernels(library.has_constants, print_line if parameters["verbose"] else None)
     n_islands = number_of_islands(parameters["n_jobs"])
     if begin.checkpoint is not None:
         what_matters = {**parameters, "library": library, "generator": generator, "n_jobs": n_islands}
         begin.checkpoint.claim(begin.random_state, what_matters, data)
-    compile_kernels(library.has_constants, print_line if parameters["verbose"] else None)
     tolerance = max(float(parameters["tolerance"]), prepared.data.rounding_nmse)
     if constraints.units is not None:
         constraints.units.compile_kernel(library)
@@ -115,12 +119,12 @@ def planned(
         generator=generator,
         engine=parameters["gp"],
         seed=begin.seed,
-        budget=Budget(config.max_evaluations, config.max_time),
     )
     return Passes(
         prepared,
         parameters["loss"],
         make_search,
+        budget,
         library,
         constraints,
         feature_names,

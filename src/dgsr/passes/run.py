@@ -15,7 +15,7 @@ from dgsr.expressions.library import Library
 from dgsr.expressions.nesting import Nesting
 from dgsr.finishing import finish, mean_formula, multiplied_out
 from dgsr.finishing.digits import with_measured_digits
-from dgsr.pareto import ParetoFront
+from dgsr.pareto import ParetoFront, promising
 from dgsr.passes.checkpoint import Checkpoint
 from dgsr.passes.initial import Initial
 from dgsr.passes.losses import (
@@ -35,7 +35,7 @@ from dgsr.passes.weighing import noise_exponent
 from dgsr.population import DataSet
 from dgsr.preprocessing import Prepared
 from dgsr.reporting.progress import SearchCallback, SearchProgress
-from dgsr.search import Search, curves_of, one_thread
+from dgsr.search import Budget, Scored, Search, by_description, curves_of, one_thread
 from dgsr.search import run as run_search
 
 # Reasons to stop that leave something to the next pass; the last is never shown.
@@ -45,6 +45,8 @@ _SPENT = ("max_evaluations", "max_time", _OUTLIERS)
 _FEWEST_TO_HOLD_OUT = 8
 # NMSE below which data are taken to have no noise that matters.
 _NEARLY_EXACT = 1e-5
+# Share of the seconds after a search in which formulas are finished; their front takes the rest.
+_SHARE_OF_FORMULAS = 0.75
 
 
 class _Ended(Exception):
@@ -64,7 +66,9 @@ class Passes:
     loss : str or callable
         A name, a formula, or a function of targets and predictions.
     make_search : callable
-        A function that returns a `Search` of `data`, a `DataSet`. All searches share one budget.
+        A function that returns a `Search` of `data`, a `DataSet`, and `budget`.
+    budget : Budget
+        What all searches share.
     library : Library
     constraints : Constraints
         What every formula must have.
@@ -96,6 +100,7 @@ class Passes:
         prepared: Prepared,
         loss: str | Loss,
         make_search: Callable[..., Search],
+        budget: Budget,
         library: Library,
         constraints: Constraints,
         feature_names: Sequence[str] | None,
@@ -104,6 +109,7 @@ class Passes:
         initial: Initial | None = None,
         checkpoint: Checkpoint | None = None,
     ) -> None:
+        self.budget = budget
         self.prepared, self._loss, self._make_search = prepared, loss, make_search
         self._library, self._constraints, self._feature_names = library, constraints, feature_names
         self._selection, self._tolerance = selection, tolerance
@@ -158,7 +164,7 @@ class Passes:
                         self._give(state if step.goes_on or is_first else None, is_first or not step.goes_on)
                 if number < len(saved):
                     self._load(saved[number])
-                self.search.budget.end_at(step.until)
+                self.budget.end_at(step.until)
                 self._watch.begin(self.search, number == 0)
                 if number + 1 < len(saved):  # it was over when the file was written
                     has_outliers = self._watch.sees_outliers(self.search, is_over=True)
@@ -169,7 +175,7 @@ class Passes:
                     if self.stop_reason not in _SPENT:
                         break
                 if self.stop_reason == _OUTLIERS:
-                    steps = [step, *passes_without_outliers(self.search.budget.share)]
+                    steps = [step, *passes_without_outliers(self.budget.share)]
                 state = self.search.state_dict()
                 self._ended.append(state)
         if self.outcome is None:
@@ -193,7 +199,7 @@ class Passes:
         """Return why there is no formula, and what helps."""
         n = self.search.n_evaluations
         if self.stop_reason == "max_time" and n == 0:
-            max_time = self.search.budget.limits[1]
+            max_time = self.budget.limits[1]
             return f"max_time={max_time} ended before the first equation was evaluated; raise it."
         if required := list(self._constraints.required):
             return (
@@ -220,7 +226,8 @@ class Passes:
             share = search.budget.share
             progress = SearchProgress(search.n_evaluations, search.seconds, nmse, best, share)
             try:
-                is_over = callback(progress)
+                with self.budget.interrupts.raising():
+                    is_over = callback(progress)
             except StopIteration:
                 is_over = True
             if isinstance(is_over, bool | np.bool_) and is_over:
@@ -234,10 +241,10 @@ class Passes:
     def _begin(self, step: Pass, rows: Prepared) -> None:
         """Make the search of a pass."""
         self._past = self.history if hasattr(self, "search") else []
-        self.search = self._make_search(data=rows.search)
+        self.search = self._make_search(data=rows.search, budget=self.budget)
         self._shown = Shown(rows)
         self.search.nmse_shown = self._shown.nmse
-        self.search.budget.end_at(step.until)  # what it begins with is evaluated at once
+        self.budget.end_at(step.until)  # what it begins with is evaluated at once
 
     def _give(self, state: dict[str, Any] | None, with_initial: bool) -> None:
         """Let a search begin with what another one found, if its state is given, and with given programs.
@@ -263,7 +270,7 @@ class Passes:
             self._checkpoint.write(lambda: [*self._ended, search.state_dict()], at_once)
 
     def _run(self, step: Pass, rows: Prepared, callback: SearchCallback | None) -> None:
-        """Run one pass; Ctrl-C ends it with the best so far, but passes through if there is none."""
+        """Run one pass; Ctrl-C ends it with the best so far, but is an exception if there is none."""
 
         def after_round(search: Search) -> None:
             # First, so that a fit that ends here and is resumed has looked as often.
@@ -284,31 +291,35 @@ class Passes:
         except _Outliers:
             self.stop_reason = _OUTLIERS
         except KeyboardInterrupt:
-            if self.outcome is None and not np.isfinite(self.search.best_nmse):
-                raise
             self.stop_reason = "interrupted"
         finally:
-            with self.search.budget.stopped_clock():
-                self._finish(step, rows)
+            self._finish(step, rows)
+        if self.stop_reason == "interrupted" and self.outcome is None:
+            raise KeyboardInterrupt
 
     def _finish(self, step: Pass, rows: Prepared) -> None:
         """Finish the front of a pass and choose from it, if a program has finite values.
 
         A pass that began afresh, and every pass once there are outliers, takes the place of the one before if
-        it describes the data more shortly.
+        it describes the data more shortly. What is not finished when the seconds are over, or Ctrl-C asks for
+        the end, stays as the search left it.
         """
         if not np.isfinite(self.search.best_nmse):
             return
+        n_interrupts = self.budget.interrupts.n
+        is_last = step.until >= 1.0 or self.stop_reason not in _SPENT
         rows = self._weighed(rows)
+        formulas = self._finished(rows, self.budget.finishing(_SHARE_OF_FORMULAS, is_last))
+        is_over = self.budget.finishing(1.0, is_last)
         front = ParetoFront.from_expressions(
-            self._finished(rows),
+            formulas if len(rows.fitted.y) == len(rows.data.y) else promising(formulas, rows.fitted),
             rows.data,
             self._feature_names,
             self._tolerance,
             rows.held_out,
-            partial(self._uncertainty_of, loss=step.loss, rows=rows),
+            partial(self._uncertainty_of, loss=step.loss, rows=rows, is_over=is_over),
             self._constraints.units,
-            partial(with_measured_digits, data=rows.fitted, tolerance=self._tolerance),
+            partial(with_measured_digits, data=rows.fitted, tolerance=self._tolerance, is_over=is_over),
         )
         if len(front) == 0:  # no program is finite on the rows that the search did not see
             return
@@ -329,6 +340,8 @@ class Passes:
             self.outcome = Outcome(front, chosen, loss, rows, bits)
             if step.loss == WITHOUT_OUTLIERS:
                 self._watch.take(chosen.expression)
+        if self.budget.interrupts.more_than(n_interrupts):
+            self.stop_reason = "interrupted"
 
     def _weighed(self, rows: Prepared) -> Prepared:
         """Return rows with their effective numbers, which the first search that ends decides for all."""
@@ -342,9 +355,14 @@ class Passes:
             self._is_weighed = True
         return rows.with_numbers_of(self.prepared)
 
-    def _finished(self, rows: Prepared) -> list[Expression]:
-        """Return the formulas that the search ends with, as a person would write them."""
-        programs = self.search.archive.population()
+    def _finished(self, rows: Prepared, is_over: Callable[[], bool]) -> list[Expression]:
+        """Return the formulas that the search ends with, as a person would write them.
+
+        The archive comes first, its formulas of the shortest descriptions before the others, in case that the
+        seconds are over.
+        """
+        archive = self.search.archive
+        programs = archive.population()
         if not self._library.has_constants:
             return [programs[i] for i in range(len(programs))]
         required = frozenset(self._library.index[name] for name in self._constraints.required)
@@ -360,9 +378,14 @@ class Passes:
             required,
             nesting,
             self._constraints.units,
+            is_over,
         )
-        found = [programs, self.search.longer(rows.measured), curves_of(self.search, rows.measured)]
-        finished = [formula for formulas in found for formula in finish(formulas, *arguments)]
+        order = by_description(Scored(programs, archive.nmse[archive.places(programs)]), archive, self.search.data)
+        ordered = finish(programs[order], *arguments)
+        finished = [ordered[i] for i in np.argsort(order)]
+        for further in (self.search.longer, partial(curves_of, self.search)):
+            if not is_over():
+                finished += finish(further(rows.measured), *arguments)
         if coordinates.origins.any():
             finished = [coordinates.with_origins(formula) for formula in finished]
             # x1*x2 is a sum of products of the distances from two origins.
@@ -377,8 +400,12 @@ class Passes:
             and (nesting is None or nesting.holds(formula.tokens.tolist(), self._library))
         ]
 
-    def _uncertainty_of(self, expression: Expression, loss: str | Loss, rows: Prepared) -> Uncertainty:
-        """Return what the rows of a pass, weighted for its loss, know of a formula."""
+    def _uncertainty_of(
+        self, expression: Expression, loss: str | Loss, rows: Prepared, is_over: Callable[[], bool]
+    ) -> Uncertainty | None:
+        """Return what the rows of a pass, weighted for its loss, know of a formula; None where time is up."""
+        if is_over():
+            return None
         n = rows.data.n_effective
         if loss == "absolute" or loss == "huber":
             return robust_uncertainty_of(expression, self.prepared.fitted, rows.fitted, loss, n)

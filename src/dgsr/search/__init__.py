@@ -4,6 +4,7 @@ from dgsr.search.budget import Budget
 from dgsr.search.compiling import compile_kernels
 from dgsr.search.config import OBJECTIVES, SearchConfig
 from dgsr.search.islands import Islands, number_of_islands
+from dgsr.search.longer import by_description
 from dgsr.search.looking_up import curves_of
 from dgsr.search.scored import Scored
 from dgsr.search.search import Search, run
@@ -17,6 +18,7 @@ __all__ = [
     "Scored",
     "Search",
     "SearchConfig",
+    "by_description",
     "compile_kernels",
     "curves_of",
     "find_symmetries",

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 
 from dgsr.population import DataSet
+from dgsr.search.interrupts import Interrupts
 
 #: What is counted, and added up over islands.
 COUNTS = ("n_evaluations", "n_invalid", "n_looks")
@@ -17,6 +18,10 @@ COUNTS = ("n_evaluations", "n_invalid", "n_looks")
 _CHUNK = 20_000_000
 # Tokens of a program that is neither short nor long.
 _USUAL_LENGTH = 15
+# Share of the seconds, and seconds, that finishing the formulas may take beyond them. A fit may take a tenth
+# of its seconds and one more; what is left of that one is for setting attributes on a busy machine.
+_OVERTIME_SHARE = 0.1
+_OVERTIME = 0.8
 
 
 class Budget:
@@ -27,6 +32,10 @@ class Budget:
     max_evaluations : int
     max_time : float or None
         Seconds; None stands for no limit.
+    started : float, optional
+        When the fit began, by `time.perf_counter`; by default now.
+    n_targets : int
+        Number of targets whose fits share the second that finishing may take.
 
     Attributes
     ----------
@@ -39,13 +48,24 @@ class Budget:
     n_looks : int
         Candidates that exact search examined so far, in its tables of subprograms. They are no evaluations,
         and nothing ends by them.
+    interrupts : Interrupts
+        By which Ctrl-C ends the search.
     """
 
-    def __init__(self, max_evaluations: int, max_time: float | None) -> None:
+    def __init__(
+        self,
+        max_evaluations: int,
+        max_time: float | None,
+        started: float | None = None,
+        n_targets: int = 1,
+    ) -> None:
         self.limits = max_evaluations, np.inf if max_time is None else max_time
         self.max_evaluations, self.max_time = self.limits
         self.n_evaluations = self.n_invalid = self.n_looks = 0
-        self._started, self._earlier_seconds = time.perf_counter(), 0.0
+        self._started = time.perf_counter() if started is None else started
+        self._earlier_seconds = 0.0
+        self._overtime = _OVERTIME_SHARE * self.limits[1] + _OVERTIME / n_targets
+        self.interrupts = Interrupts()
 
     def end_at(self, share: float) -> None:
         """Let the budget be spent when this share of it is, at least one evaluation."""
@@ -101,11 +121,39 @@ class Budget:
         """Count candidates that exact search examined."""
         self.n_looks += n
 
+    @property
+    def is_late(self) -> bool:
+        """Whether the seconds are spent, or Ctrl-C asks for the end."""
+        return self.seconds >= self.max_time or self.interrupts.more_than(0)
+
     def spent(self) -> str | None:
-        """Return the name of the limit that is reached, or None."""
+        """Return the name of the limit that is reached, ``"interrupted"`` after Ctrl-C, or None."""
+        if self.interrupts.more_than(0):
+            return "interrupted"
         if self.n_evaluations >= self.max_evaluations:
             return "max_evaluations"
         return "max_time" if self.seconds >= self.max_time else None
+
+    def finishing(self, share: float, is_last: bool = True) -> Callable[[], bool]:
+        """Return a function that says whether formulas must be finished as far as they are.
+
+        Parameters
+        ----------
+        share : float
+            Share of the seconds until the end of the fit that may be taken from now on.
+        is_last : bool
+            Whether no search follows; else the end is that of the searches.
+
+        Returns
+        -------
+        callable
+            It returns True once these seconds are over, or after a further Ctrl-C.
+        """
+        n, end = self.interrupts.n, self.limits[1]
+        if is_last:
+            end += self._overtime
+        until = self.seconds + share * (end - self.seconds)
+        return lambda: self.seconds > until or self.interrupts.more_than(n)
 
     def parts(self, n: int, data: DataSet, cost: int = 1) -> Iterator[slice]:
         """Yield slices of n programs while there is time; a program costs as much as `cost` evaluations."""
@@ -113,7 +161,7 @@ class Budget:
         # A slice has enough programs that reading the columns takes no longer than evaluating them.
         at_once = max(_CHUNK // (n_samples * _USUAL_LENGTH * cost), n_features // _USUAL_LENGTH, 1)
         done = 0
-        while done < n and (done == 0 or self.seconds < self.max_time):
+        while done < n and (done == 0 or not self.is_late):
             part = slice(done, min(done + at_once, n))
             yield part
             done = part.stop

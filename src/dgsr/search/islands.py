@@ -235,7 +235,8 @@ class Islands(Search):
             self._parallel.timeout = min(_LONGEST_CALL, _PATIENCE + self.budget.max_time - self.seconds)
         for n_deaths in count(1):
             try:
-                found = list(self._parallel(calls()))
+                with self.budget.interrupts.raising():
+                    found = list(self._parallel(calls()))
                 break
             except BrokenProcessPool:
                 goes_on = "others take its place"

@@ -48,7 +48,7 @@ def too_long(
     if others is not None:
         fitted = fitted.and_also(others)
     first: dict[bytes, int] = {}
-    for i in _shortest(fitted, archive, data).tolist():
+    for i in by_description(fitted, archive, data).tolist():
         if np.isfinite(fitted.nmse[i]):
             first.setdefault(fitted.programs.tokens[i].tobytes(), i)
     order = np.array(list(first.values())[:_N_LONGER], dtype=np.int64)
@@ -93,7 +93,7 @@ def longer_formulas(
         return found[:0]
 
     def shortest(programs: Population, n: int) -> Population:
-        return programs[_shortest(Scored(programs, programs.nmse(data)), archive, data)[:n]]
+        return programs[by_description(Scored(programs, programs.nmse(data)), archive, data)[:n]]
 
     most = _LONGER * grammar.max_length
     sums = sums_of_terms([found, evolved.best(_N_ADDED_UP).programs], data, grammar, most, may_be_term)
@@ -111,7 +111,7 @@ def longer_formulas(
     return shortest(longer[np.flatnonzero(nmse[len(found) :] < best)], _N_LONGER)
 
 
-def _shortest(scored: Scored, archive: ParetoArchive, data: DataSet) -> np.ndarray:
-    """Return the order of programs by the bits of formula and residuals."""
+def by_description(scored: Scored, archive: ParetoArchive, data: DataSet) -> np.ndarray:
+    """Return the order of programs by the bits of formula and residuals, the fewest first."""
     bits = data.bits_of_residuals(scored.nmse) + archive.places(scored.programs)
     return np.argsort(bits, kind="stable")
