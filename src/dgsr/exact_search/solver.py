@@ -165,7 +165,12 @@ class ExactSolver:
         with np.errstate(all="ignore"):  # a program that is not finite is no law
             return bool(np.mean((values - self._y) ** 2) <= LAW_ERROR * np.mean(self._y**2))
 
-    def repair(self, near_misses: Population, should_stop: Callable[[], bool] = lambda: False) -> Population:
+    def repair(
+        self,
+        near_misses: Population,
+        should_stop: Callable[[], bool] = lambda: False,
+        most_looks: int = LOOKS_OF_REPAIR,
+    ) -> Population:
         """Return copies of near misses in which another subtree makes the program exact at the points.
 
         Parameters
@@ -173,11 +178,14 @@ class ExactSolver:
         near_misses : Population
         should_stop : callable
             A function that is called before each near miss and returns whether to leave out it and the rest.
+        most_looks : int
+            Looks after which the repairs end.
         """
         width = self.grammar.max_length
         tokens = np.zeros((MOST_REPAIRED, width), dtype=np.int64)
         lengths = np.zeros(MOST_REPAIRED, dtype=np.int64)
-        n, looks = 0, np.array([LOOKS_OF_REPAIR])
+        n, most_looks = 0, min(most_looks, LOOKS_OF_REPAIR)
+        looks = np.array([most_looks])
         if self._has_points:
             data = self.library.table, self._points, self._target, self._largest, looks
             for b in range(len(near_misses)):
@@ -185,7 +193,7 @@ class ExactSolver:
                     break
                 program = near_misses.tokens[b, :width], near_misses.lengths[b]
                 n += repair(*program, *data, tokens[n:], lengths[n:])
-            self._count_looks(LOOKS_OF_REPAIR - int(looks[0]))
+            self._count_looks(most_looks - int(looks[0]))
         return self._population(tokens[:n], lengths[:n])
 
     def _population(self, tokens: np.ndarray, lengths: np.ndarray) -> Population:

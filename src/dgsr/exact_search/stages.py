@@ -160,7 +160,7 @@ def find_law(
         A function that returns whether the search should end without a result. It is called about ten times
         a second, but not in the stage "join", which takes a millisecond.
     count_looks : callable
-        A function that is called with the looks of each stage, also of one that was stopped.
+        A function that is called with the looks so far, before each question whether to stop.
 
     Returns
     -------
@@ -174,10 +174,11 @@ def find_law(
             count_looks(LOOKS_OF_JOIN - int(looks[0]))
         else:
             task, progress = task_of(stage, bank), new_progress()
-            goes_on, is_stopped = True, False
+            goes_on, is_stopped, left = True, False, MOST_LOOKS_OF_STAGE
             while goes_on and not (is_stopped := should_stop()):
                 goes_on = go_on(task, progress, target, bank, program)
-            count_looks(MOST_LOOKS_OF_STAGE - int(progress[LOOKS]))
+                count_looks(left - int(progress[LOOKS]))
+                left = int(progress[LOOKS])
             if is_stopped:
                 return 0
             n = int(progress[LENGTH])

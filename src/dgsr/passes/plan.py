@@ -120,6 +120,7 @@ def planned(
         engine=parameters["gp"],
         seed=begin.seed,
     )
+    budget.leave_time()
     return Passes(
         prepared,
         parameters["loss"],

@@ -193,7 +193,9 @@ class Passes:
                 f"{are_few} to hold some out, so the lowest loss chose the formula; {mend}, or choose "
                 "another selection."
             )
-        yield from outcome.caveats(self._constraints, self.stop_reason)
+        with one_thread():
+            found = list(outcome.caveats(self._constraints, self.stop_reason))
+        yield from found
 
     def _reason_for_nothing(self) -> str:
         """Return why there is no formula, and what helps."""

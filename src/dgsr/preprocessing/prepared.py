@@ -15,6 +15,9 @@ from dgsr.preprocessing.rows import Rows
 # finishing a front takes a hundred fits.
 _FITTED_ROWS = 2_000
 
+# Rows by which columns are told apart before all of them are compared.
+_FEW_ROWS = 1_000
+
 # How often rows to hold out are drawn until the target varies among them and among the others.
 _DRAWS = 20
 
@@ -114,9 +117,9 @@ def prepare(
         if np.ptp(out.table[:, -1]) > 0.0 and np.ptp(kept.table[:, -1]) > 0.0:
             held_out_data, rows = out.data, kept
             break
-    if coordinates is None:
-        coordinates = Coordinates.of(rows.table[:, :-1], with_scales, with_origins)
     data, rng = rows.data, np.random.default_rng(seed)
+    if coordinates is None:
+        coordinates = Coordinates.of(data.columns.T, with_scales, with_origins)
     rows = rows.sample(_FITTED_ROWS, rng)
     fitted = rows.data
     searched = rows.sample(max_rows, rng).data
@@ -139,12 +142,13 @@ def idle_columns(columns: np.ndarray, candidates: Iterable[int], with_constants:
     with_constants : bool
         Whether the library has constants.
     """
-    known: set[bytes] = set()
+    known: dict[bytes, list[int]] = {}  # columns that begin alike
     idle, n_candidates = [], 0
     for i in candidates:
         n_candidates += 1
-        values = (columns[i] + 0.0).tobytes()  # -0.0 is 0.0
-        if values in known or (with_constants and columns[i].min() == columns[i].max()):
+        alike = known.setdefault((columns[i, :_FEW_ROWS] + 0.0).tobytes(), [])  # -0.0 is 0.0
+        is_known = any(np.array_equal(columns[i], columns[other]) for other in alike)
+        if is_known or (with_constants and columns[i].min() == columns[i].max()):
             idle.append(i)
-        known.add(values)
+        alike.append(i)
     return tuple(idle) if len(idle) < n_candidates else ()

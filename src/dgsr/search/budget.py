@@ -14,6 +14,8 @@ from dgsr.search.interrupts import Interrupts
 
 #: What is counted, and added up over islands.
 COUNTS = ("n_evaluations", "n_invalid", "n_looks")
+#: Candidates of exact search that take as long as one evaluation: 5 to 10 us, on 20 to 1,000 rows.
+LOOKS_PER_EVALUATION = 1_000
 # Tokens times samples that are evaluated before the clock is read again, in about a tenth of a second.
 _CHUNK = 20_000_000
 # Tokens of a program that is neither short nor long.
@@ -22,6 +24,8 @@ _USUAL_LENGTH = 15
 # of its seconds and one more; what is left of that one is for setting attributes on a busy machine.
 _OVERTIME_SHARE = 0.1
 _OVERTIME = 0.8
+# Share of the time until then that a search has at least, however long it took to prepare the data.
+_LEAST_SHARE = 0.4
 
 
 class Budget:
@@ -46,8 +50,8 @@ class Budget:
     n_invalid : int
         Those of them that are not finite on some sample, or lack what is required.
     n_looks : int
-        Candidates that exact search examined so far, in its tables of subprograms. They are no evaluations,
-        and nothing ends by them.
+        Candidates that exact search examined so far, in its tables of subprograms. A thousand of them count
+        as one evaluation.
     interrupts : Interrupts
         By which Ctrl-C ends the search.
     """
@@ -64,8 +68,14 @@ class Budget:
         self.n_evaluations = self.n_invalid = self.n_looks = 0
         self._started = time.perf_counter() if started is None else started
         self._earlier_seconds = 0.0
-        self._overtime = _OVERTIME_SHARE * self.limits[1] + _OVERTIME / n_targets
+        self._end = (1.0 + _OVERTIME_SHARE) * self.limits[1] + _OVERTIME / n_targets
         self.interrupts = Interrupts()
+
+    def leave_time(self) -> None:
+        """Leave the search some time where preparing the data has taken all of it: a part of the overtime."""
+        least = self.seconds + _LEAST_SHARE * (self._end - self.seconds)
+        self.limits = self.limits[0], max(self.limits[1], least)
+        self.max_time = self.limits[1]
 
     def end_at(self, share: float) -> None:
         """Let the budget be spent when this share of it is, at least one evaluation."""
@@ -73,7 +83,7 @@ class Budget:
 
     def allow(self, n_evaluations: int, seconds: float) -> None:
         """Let the budget be spent after so many more evaluations or seconds."""
-        self.max_evaluations, self.max_time = self.n_evaluations + n_evaluations, self.seconds + seconds
+        self.max_evaluations, self.max_time = self.n_counted + n_evaluations, self.seconds + seconds
 
     @contextmanager
     def share_of_rest(self, share: float, most: int) -> Iterator[None]:
@@ -105,12 +115,17 @@ class Budget:
     @property
     def share(self) -> float:
         """The share that is spent, 0 to 1: of evaluations or of seconds, whichever is more."""
-        return min(max(self.n_evaluations / self.limits[0], self.seconds / self.limits[1]), 1.0)
+        return min(max(self.n_counted / self.limits[0], self.seconds / self.limits[1]), 1.0)
+
+    @property
+    def n_counted(self) -> int:
+        """Evaluations so far, with those that the candidates of exact search count as."""
+        return self.n_evaluations + self.n_looks // LOOKS_PER_EVALUATION
 
     @property
     def n_left(self) -> int:
         """Evaluations that are left."""
-        return max(self.max_evaluations - self.n_evaluations, 0)
+        return max(self.max_evaluations - self.n_counted, 0)
 
     def count(self, nmse: np.ndarray) -> None:
         """Count evaluated programs by their NMSE, which is infinite where a program is invalid."""
@@ -130,7 +145,7 @@ class Budget:
         """Return the name of the limit that is reached, ``"interrupted"`` after Ctrl-C, or None."""
         if self.interrupts.more_than(0):
             return "interrupted"
-        if self.n_evaluations >= self.max_evaluations:
+        if self.n_counted >= self.max_evaluations:
             return "max_evaluations"
         return "max_time" if self.seconds >= self.max_time else None
 
@@ -149,9 +164,7 @@ class Budget:
         callable
             It returns True once these seconds are over, or after a further Ctrl-C.
         """
-        n, end = self.interrupts.n, self.limits[1]
-        if is_last:
-            end += self._overtime
+        n, end = self.interrupts.n, self._end if is_last else self.limits[1]
         until = self.seconds + share * (end - self.seconds)
         return lambda: self.seconds > until or self.interrupts.more_than(n)
 

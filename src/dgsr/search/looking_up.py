@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 def compare_pairs(search: Search) -> None:
     """Evaluate the best formulas of two terms; they are compared after an exact fit, too, if it is long."""
     if _is_asked(search) and search.budget.spent() is None:
-        _evaluate(search, two_term_programs(*_table_of(search)))
+        _evaluate(search, two_term_programs(*_table_of(search), lambda: search.budget.is_late))
 
 
 def compare_scaled(search: Search) -> None:
@@ -48,7 +48,8 @@ def compare_curves(search: Search) -> None:
 def fit_rationals(search: Search) -> None:
     """Enter the best quotients of two polynomials of the columns."""
     if _is_asked(search) and search.stop_reason() is None:
-        programs = rational_programs(search.data, search.library, search.grammar)[: search.budget.n_left]
+        table = search.data, search.library, search.grammar
+        programs = rational_programs(*table, lambda: search.budget.is_late)[: search.budget.n_left]
         # Their errors follow when they enter; to compute these here would compile another kernel.
         are_finite = np.isfinite(programs.predict(search.data.columns.T)).all(axis=1)
         search.budget.count(np.where(are_finite, 0.0, np.inf))

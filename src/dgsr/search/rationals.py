@@ -8,8 +8,8 @@ of two (`dgsr.search.powers`). Linear algebra says which terms the law has, and 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from itertools import islice
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice, takewhile
 from typing import NamedTuple
 
 import numpy as np
@@ -67,7 +67,9 @@ class _Candidate(NamedTuple):
     target: Target
 
 
-def rational_programs(data: DataSet, library: Library, grammar: Grammar) -> Population:
+def rational_programs(
+    data: DataSet, library: Library, grammar: Grammar, is_over: Callable[[], bool] = lambda: False
+) -> Population:
     """Return the best quotients of two polynomials of the columns, as whole formulas.
 
     Parameters
@@ -77,6 +79,8 @@ def rational_programs(data: DataSet, library: Library, grammar: Grammar) -> Popu
         A library with constants.
     grammar : Grammar
         Tells which columns may be used; more than twelve are too many.
+    is_over : callable
+        A function that is asked after each candidate whether to look for no more.
 
     Returns
     -------
@@ -91,7 +95,8 @@ def rational_programs(data: DataSet, library: Library, grammar: Grammar) -> Popu
         return population_of(library, [])
     with np.errstate(all="ignore"):
         best: dict[tuple, _Candidate] = {}  # of each form
-        for each in sorted(_candidates(sample, usable, library), key=lambda each: each.bits):
+        found = takewhile(lambda _: not is_over(), _candidates(sample, usable, library))
+        for each in sorted(found, key=lambda each: each.bits):
             best.setdefault(_form(each), each)
         programs = (term_of(_tree(each), library) for each in best.values() if _has_columns(each))
         able = (each for each in programs if each is not None and np.isfinite(each[1]).all())

@@ -45,8 +45,12 @@ def search_reduced(search: Search) -> None:
     left_out = idle_columns(data.columns[:, rows], usable, search.library.has_constants)
     columns = [i for i in usable if i not in left_out]
     X, y, names = data.columns[columns][:, rows].T, data.y[rows], [f"x{i + 1}" for i in columns]
-    reductions = reductions_of(X, y, names, lambda: search.seconds > until)
-    separation = smallest_separation(X, y, names, reductions, lambda: search.seconds > until)
+
+    def is_over() -> bool:
+        return search.seconds > until or budget.is_late
+
+    reductions = reductions_of(X, y, names, is_over)
+    separation = smallest_separation(X, y, names, reductions, is_over)
     tables = [_data_of(reduction, data, rows) for reduction in reductions]
     searches: list[Callable[[], None]] = [
         partial(_search_table, search, share, reduction, table)

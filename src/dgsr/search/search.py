@@ -335,7 +335,7 @@ class Search:
         """Let the solver make near misses exact, and evaluate the programs that it returns."""
         if self.solving is not None and not self._should_stop():
             near_misses = evolved.best(self.config.n_joined).programs
-            self.evaluate(self.solving.solver.repair(near_misses, self._should_stop))
+            self.evaluate(self.solving.repaired(near_misses, self._should_stop))
 
     def longer(self, data: DataSet) -> Population:
         """Return longer formulas than the rounds can write; see `longer_formulas`."""

@@ -117,7 +117,11 @@ class _Pairs:
 
 
 def two_term_programs(
-    data: DataSet, library: Library, grammar: Grammar, may_be_term: Judge = any_term
+    data: DataSet,
+    library: Library,
+    grammar: Grammar,
+    may_be_term: Judge = any_term,
+    is_over: Callable[[], bool] = lambda: False,
 ) -> Population:
     """Return the best formulas of two terms, their scale and offset left out.
 
@@ -130,6 +134,8 @@ def two_term_programs(
         Tells which columns may be used.
     may_be_term : callable
         A function that tells which programs may be terms.
+    is_over : callable
+        A function that is asked before each comparison whether to make no more.
 
     Returns
     -------
@@ -143,13 +149,15 @@ def two_term_programs(
         return population_of(library, [])
     with np.errstate(all="ignore"):
         terms = _terms_of(sample, library, columns_of(grammar), may_be_term)
+        if is_over():
+            return population_of(library, [])
         factors = _pairs_of_functions(sample, library, columns_of(grammar), may_be_term)
         found = _products(terms.and_also(factors), y, library)
         pairs = _Pairs(terms.best(_MOST_IN_PAIRS, y))
         for transform in TRANSFORMS:
-            if transform.can_be_written(library):
+            if transform.can_be_written(library) and not is_over():
                 found += _of_pairs(transform, pairs, y, library)
-        if all(name in library.index for name in ("exp", "pow")):
+        if all(name in library.index for name in ("exp", "pow")) and not is_over():
             found += _powers(pairs, y, library)
     return population_of(library, list(dict.fromkeys(found)))
 
