@@ -68,6 +68,7 @@ class FittedRegressor(RegressorMixin, BaseEstimator):
     def predict(
         self, X: Any, index: int | str | None = None, *, return_std: Literal[True]
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]: ...
+    @np.errstate(all="ignore")
     def predict(self, X, index=None, *, return_std=False):
         """Evaluate a formula, or that of every output.
 
@@ -188,11 +189,13 @@ class FittedRegressor(RegressorMixin, BaseEstimator):
             other.feature_names_in_ = np.array(named.feature_names, dtype=object)
         return other
 
+    @np.errstate(all="ignore")
     def save(self, path: str | Path, *, target: str = "y") -> None:
         """Write the fitted estimator to a file that `dgsr.load` reads; see `dgsr.saving.save`."""
         self._check_one_output("save")
         saving.save(self, path, target)
 
+    @np.errstate(all="ignore")
     def report(self, path: str | Path, X: Any = None, y: Any = None, **options: Any) -> None:
         """Write an HTML report of the fit.
 
@@ -223,6 +226,7 @@ class FittedRegressor(RegressorMixin, BaseEstimator):
             warnings.filterwarnings("ignore", "X does not have valid feature names")
             write_report(self, path, X, y, **options)
 
+    @np.errstate(all="ignore")
     def plot(self, X: Any = None, y: Any = None, *, ax: Axes | None = None) -> PredictionErrorDisplay:
         """Plot measured against predicted values, of 1,000 rows at most; needs matplotlib.
 

@@ -33,7 +33,7 @@ from dgsr.passes import (
 from dgsr.preprocessing import check_spread, checked, doubt_about
 from dgsr.reporting.facts import sampled_rows
 from dgsr.reporting.progress import print_result, search_shown
-from dgsr.reporting.warning import warn_caller
+from dgsr.reporting.warning import warn_caller, warnings_wait
 from dgsr.search import Budget, find_symmetries
 
 # Most outliers that a warning names.
@@ -240,6 +240,7 @@ class DGSRRegressor(Parameters, FittedRegressor):
     _last_fit: Last
 
     @_fit_context(prefer_skip_nested_validation=True)
+    @np.errstate(all="ignore")  # whatever the caller has told numpy to do where numbers overflow
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Search for the formula behind the data, or for one of every column of `y`.
 
@@ -347,12 +348,13 @@ class DGSRRegressor(Parameters, FittedRegressor):
 
     def _run(self, searches: Passes, state: dict[str, Any] | None, data: _Rows) -> None:
         """Search, and leave a fitted estimator behind however it ends."""
-        try:
-            with search_shown(bool(self.verbose), self.callback) as show:
-                outcome = searches.run(state, show)
-        finally:
-            if searches.outcome is not None:
-                self._take(searches, searches.outcome, data)
+        with warnings_wait():
+            try:
+                with search_shown(bool(self.verbose), self.callback) as show:
+                    outcome = searches.run(state, show)
+            finally:
+                if searches.outcome is not None:
+                    self._take(searches, searches.outcome, data)
         if n := len(self.outliers_):
             named = ", ".join(map(str, self.outliers_[:_MOST_NAMED])) + ", ..." * (n > _MOST_NAMED)
             warn_caller(

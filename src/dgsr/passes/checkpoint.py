@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, Set
 from functools import partial
 from pathlib import Path
@@ -22,6 +21,7 @@ from dgsr.expressions.expression import Expression
 from dgsr.expressions.library import Library
 from dgsr.files.container import DAMAGE, packed, unpacked
 from dgsr.files.writing import check_writable, remove_leftovers, write_atomically
+from dgsr.reporting.warning import warn_in_search
 from dgsr.version import __version__
 
 _KIND = "dgsr.checkpoint"
@@ -175,7 +175,7 @@ class Checkpoint:
         try:
             write_atomically(self.path, packed(json.dumps(header), arrays))
         except OSError as error:
-            warnings.warn(f"The search goes on, but its checkpoint is an old one: {error}", stacklevel=2)
+            warn_in_search(f"The search goes on, but its checkpoint is an old one: {error}")
         self._written = time.monotonic()
 
 

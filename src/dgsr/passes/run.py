@@ -142,8 +142,7 @@ class Passes:
             If no formula was evaluated, or none has finite values on every row.
         """
         saved = [] if self._checkpoint is None else self._checkpoint.states
-        # A loss may overflow, whatever the caller has told numpy to do then.
-        with one_thread(), np.errstate(all="ignore"):
+        with one_thread():
             parts = (self.prepared.data, self.prepared.held_out)
             steps = passes(self._loss, np.concatenate([rows.y for rows in parts if rows is not None]))
             while (number := len(self._ended)) < len(steps):

@@ -10,6 +10,8 @@ from contextvars import ContextVar
 
 # What the warnings are about, where a fit has several targets.
 _SUBJECT: ContextVar[str] = ContextVar("subject", default="")
+# Warnings that wait for the end of a search.
+_WAITING: ContextVar[list[str] | None] = ContextVar("waiting", default=None)
 
 
 @contextmanager
@@ -31,3 +33,27 @@ def warn_caller(message: str) -> None:
     ):
         frame, level = frame.f_back, level + 1
     warnings.warn(message + _SUBJECT.get(), stacklevel=level)
+
+
+def warn_in_search(message: str) -> None:
+    """Give a UserWarning that ends no search: where the caller makes it an error, it waits for the end."""
+    try:
+        warn_caller(message)
+    except UserWarning:
+        waiting = _WAITING.get()
+        if waiting is None:
+            raise
+        waiting.append(message)
+
+
+@contextmanager
+def warnings_wait() -> Iterator[None]:
+    """Let warnings that would end a search follow it, but for the search of a fit that fails."""
+    waiting = list[str]()
+    token = _WAITING.set(waiting)
+    try:
+        yield
+    finally:
+        _WAITING.reset(token)
+    for message in waiting:
+        warn_caller(message)

@@ -16,7 +16,6 @@ import sys
 import threading
 import time
 import uuid
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
@@ -31,6 +30,7 @@ from joblib.parallel import get_active_backend
 from dgsr.kernels.random import new_state
 from dgsr.pareto import ParetoArchive
 from dgsr.population import DataSet
+from dgsr.reporting.warning import warn_in_search
 from dgsr.search.budget import COUNTS, Budget
 from dgsr.search.compiling import compile_kernels
 from dgsr.search.evaluation import Evaluation, evaluation_of
@@ -243,14 +243,12 @@ class Islands(Search):
                 if n_deaths == _MOST_DEATHS:
                     self._parallel = Parallel(backend="sequential")
                     goes_on = "the search goes on in this one"
-                warnings.warn(f"A process of the search was killed; {goes_on}.", stacklevel=2)
+                warn_in_search(f"A process of the search was killed; {goes_on}.")
             except multiprocessing.TimeoutError:
                 self._cluster, self._parallel, workers = None, Parallel(backend="sequential"), set()
-                warnings.warn(
-                    "The cluster does not answer; the search goes on in this process.", stacklevel=2
-                )
+                warn_in_search("The cluster does not answer; the search goes on in this process.")
         if workers - self._workers():
-            warnings.warn("A worker of the cluster is gone; others do its part again.", stacklevel=2)
+            warn_in_search("A worker of the cluster is gone; others do its part again.")
         return found
 
     def _workers(self) -> set[str]:
