@@ -121,7 +121,13 @@ TARGETS = (
 def law(kind: str, X: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """Return a law of three random columns with some noise: shape (n,)."""
     u, v, w = X[:, rng.integers(X.shape[1], size=3)].T
-    laws = (u * np.exp(-v) + w, u**2 / (v + w), np.sin(2.0 * u) + v * w, np.sqrt(u + v) * w, u**1.5 + np.log(v))
+    laws = (
+        u * np.exp(-v) + w,
+        u**2 / (v + w),
+        np.sin(2.0 * u) + v * w,
+        np.sqrt(u + v) * w,
+        u**1.5 + np.log(v),
+    )
     y = laws[rng.integers(len(laws))]
     noise = rng.choice([0.0, 0.01, 0.05, 0.2]) if kind != "outliers" else 0.02
     y = y + noise * y.std() * rng.normal(size=len(y))
@@ -135,7 +141,14 @@ def _squared(y: np.ndarray, predicted: np.ndarray) -> np.ndarray:
     return np.minimum((y - predicted) ** 2, np.abs(y - predicted))
 
 
-LOSSES = ("relative", "absolute", "huber", "log(target/prediction)**2", "abs(target - prediction)**1.5", _squared)
+LOSSES = (
+    "relative",
+    "absolute",
+    "huber",
+    "log(target/prediction)**2",
+    "abs(target - prediction)**1.5",
+    _squared,
+)
 # The kinds of fits, and what the tables of those that are not hostile have: rows and columns.
 KINDS = {
     "hostile": ((), ()),
@@ -151,7 +164,9 @@ KINDS = {
 }
 
 
-def case(seed: int, max_time: float, kinds: tuple[str, ...] = tuple(KINDS)) -> tuple[dict, DGSRRegressor, tuple]:
+def case(
+    seed: int, max_time: float, kinds: tuple[str, ...] = tuple(KINDS)
+) -> tuple[dict, DGSRRegressor, tuple]:
     """Return a random fit: its description, the estimator, and its data (X, y, weights)."""
     kind, rng = kinds[seed % len(kinds)], np.random.default_rng(seed)
     max_time = float(max_time * rng.choice(_TIMES))
@@ -344,11 +359,21 @@ def main() -> None:
         worker.end()
     for name, count in Counter(map(verdict, fits)).most_common():
         print(f"{count:6d} {name}")
-    print(f"{'kind':<15}{'fits':>6}{'median':>9}{'worst':>9}   seconds after max_time, and beyond what is allowed")
+    print(
+        f"{'kind':<15}{'fits':>6}{'median':>9}{'worst':>9}   seconds after max_time, and beyond what is allowed"
+    )
     for kind in KINDS:
-        late = np.array([[f["late"], f["late"] - 0.1 * f["max_time"] - 1.0] for f in fits if f["kind"] == kind and f["late"] is not None])
+        late = np.array(
+            [
+                [f["late"], f["late"] - 0.1 * f["max_time"] - 1.0]
+                for f in fits
+                if f["kind"] == kind and f["late"] is not None
+            ]
+        )
         if len(late):
-            print(f"{kind:<15}{len(late):>6}{np.median(late[:, 0]):>9.2f}{late[:, 0].max():>9.2f}{late[:, 1].max():>9.2f}")
+            print(
+                f"{kind:<15}{len(late):>6}{np.median(late[:, 0]):>9.2f}{late[:, 0].max():>9.2f}{late[:, 1].max():>9.2f}"
+            )
 
 
 if __name__ == "__main__":

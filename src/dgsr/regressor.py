@@ -68,11 +68,13 @@ class DGSRRegressor(Parameters, FittedRegressor):
         untrained, and a warning says so. ``"untrained"`` is the paper's network with random weights, whose
         decoder is refined; None searches by genetic programming without a network.
     max_evaluations : int or float, default=2_000_000
-        Most equations to evaluate, such as ``1e6``, for all columns of `y` together.
+        Most equations to evaluate, such as ``1e6``, for all columns of `y` together. A thousand candidates of
+        exact search count as one, which take as long.
     max_time : float or None, default=None
-        Most seconds to search, for all columns of `y` together. Compiling before the search, which takes 10
-        to 40 s once after an installation, starting the processes of `n_jobs` and finishing the front do
-        not count. A look-up that has begun is ended, which takes half a second at the most.
+        Most seconds to prepare the data and to search, for all columns of `y` together. The fit ends a tenth
+        of them and a second later at the latest: formulas that are not finished by then keep the constants of
+        the search, and have no standard errors. Only to load libraries and weights, to compile, which takes
+        10 to 40 s once after an installation, and to start the processes of `n_jobs` does not count.
     batch_size : int, default=500
         Programs that a round begins with: the best of the last round, sampled and random ones.
     objective : {"pqt", "risk-seeking", "vpg"}, default="pqt"
@@ -190,8 +192,8 @@ class DGSRRegressor(Parameters, FittedRegressor):
     n_evaluations_ : int
         Number of equations evaluated.
     n_looks_ : int
-        Number of candidates that exact search examined in its tables, some nanoseconds each; they are no
-        evaluations. 0 where constants are fitted, with ``look_up=False``, and from a file of a version
+        Number of candidates that exact search examined in its tables, some nanoseconds each; see
+        `max_evaluations`. 0 where constants are fitted, with ``look_up=False``, and from a file of a version
         that did not count them.
     history_ : list of dict
         Evaluations, seconds, NMSE of the best formula on all rows (`SearchProgress.best_nmse`) and rewards at
@@ -263,8 +265,10 @@ class DGSRRegressor(Parameters, FittedRegressor):
         -------
         DGSRRegressor
             The estimator itself. Ctrl-C ends the search with a warning and keeps the best so far, and the
-            search of the next column of `y` begins; any other exception passes through and leaves the
-            estimator fitted with the best so far, unless `y` has several columns.
+            search of the next column of `y` begins; another Ctrl-C ends the finishing of the formulas as far
+            as it is. Where there is no formula yet, KeyboardInterrupt passes through. Any other exception
+            passes through and leaves the estimator fitted with the best so far, unless `y` has several
+            columns.
 
         Raises
         ------

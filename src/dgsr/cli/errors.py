@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, NoReturn
+from typing import Any
 
 import typer
 
@@ -43,9 +43,12 @@ def sigterm_interrupts() -> Iterator[list[int]]:
     """Let SIGTERM interrupt the block as Ctrl-C does; yield the list of the signals received."""
     received: list[int] = []
 
-    def interrupt(number: int, _: Any) -> NoReturn:
+    def interrupt(number: int, frame: Any) -> None:
         received.append(number)
-        raise KeyboardInterrupt
+        handler = signal.getsignal(signal.SIGINT)
+        if not callable(handler):  # a shell starts programs in the background so
+            raise KeyboardInterrupt
+        handler(number, frame)
 
     before = signal.signal(signal.SIGTERM, interrupt)
     try:

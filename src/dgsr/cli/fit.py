@@ -179,7 +179,7 @@ def fit(
         table, held_out = (table, None) if test_size is None else split(table, test_size, seed)
         from dgsr.expressions.library import library_over
         from dgsr.regressor import DGSRRegressor
-        from dgsr.search.compiling import compile_kernels
+        from dgsr.search import Interrupts, compile_kernels
 
         has_constants = library_over(library, len(table.feature_names)).has_constants
         compile_kernels(has_constants, None if quiet else print_note)
@@ -201,25 +201,32 @@ def fit(
             )
             regressor.fit(table.inputs, table.y, table.weights)
         _note_bad_fit(regressor)
-    regressor.set_params(callback=None)
-    result = result_of(regressor, target)
-    if len(regressor.outliers_) and table.lines is not None:
-        result["lines_left_out"] = table.lines[regressor.outliers_].tolist()
-    if held_out is not None:
-        result["test"] = score_of(regressor.predict(held_out.inputs), held_out) | {"seed": seed}
-    outputs = [partial(print_json, result) if as_json else partial(print_result, regressor, result)]
-    if save is not None:
-        outputs.append(partial(regressor.save, save, target=target))
-    if report is not None:
-        outputs.append(
-            partial(
-                regressor.report, report, table.inputs, table.y, sample_weight=table.weights, target=target
+    # Ctrl-C is no reason to lose what was found before it is printed and written.
+    with Interrupts() as interrupts, sigterm_interrupts() as signals_of_outputs:
+        regressor.set_params(callback=None)
+        result = result_of(regressor, target)
+        if len(regressor.outliers_) and table.lines is not None:
+            result["lines_left_out"] = table.lines[regressor.outliers_].tolist()
+        if held_out is not None:
+            result["test"] = score_of(regressor.predict(held_out.inputs), held_out) | {"seed": seed}
+        outputs = [partial(print_json, result) if as_json else partial(print_result, regressor, result)]
+        if save is not None:
+            outputs.append(partial(regressor.save, save, target=target))
+        if report is not None:
+            outputs.append(
+                partial(
+                    regressor.report,
+                    report,
+                    table.inputs,
+                    table.y,
+                    sample_weight=table.weights,
+                    target=target,
+                )
             )
-        )
-    with warnings_as_notes():
-        run_outputs(outputs)
-    if result["stop_reason"] == "interrupted":
-        raise typer.Exit(interrupted_code(signals))
+        with warnings_as_notes():
+            run_outputs(outputs)
+    if result["stop_reason"] == "interrupted" or interrupts.n:
+        raise typer.Exit(interrupted_code([*signals, *signals_of_outputs]))
 
 
 def _check_files(data: Path, outputs: dict[str, Path | None]) -> None:

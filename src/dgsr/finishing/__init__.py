@@ -83,7 +83,9 @@ def finish(
     n_constants = programs.is_constant.sum(axis=1)
     for i, n in enumerate(n_constants.tolist()):
         tokens, constants = programs.tokens[i, : programs.lengths[i]], programs.constants[i, :n]
-        tree = unscaled(tree_of(FreeProgram(tokens, constants, np.ones(n, dtype=bool)), library), column_scales)
+        tree = unscaled(
+            tree_of(FreeProgram(tokens, constants, np.ones(n, dtype=bool)), library), column_scales
+        )
         try:
             formulas.append(_finished(tree, fits, required, nesting, units))
         except OutOfTime:

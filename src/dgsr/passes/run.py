@@ -381,7 +381,9 @@ class Passes:
             self._constraints.units,
             is_over,
         )
-        order = by_description(Scored(programs, archive.nmse[archive.places(programs)]), archive, self.search.data)
+        order = by_description(
+            Scored(programs, archive.nmse[archive.places(programs)]), archive, self.search.data
+        )
         ordered = finish(programs[order], *arguments)
         finished = [ordered[i] for i in np.argsort(order)]
         for further in (self.search.longer, partial(curves_of, self.search)):

@@ -3,6 +3,7 @@
 from dgsr.search.budget import Budget
 from dgsr.search.compiling import compile_kernels
 from dgsr.search.config import OBJECTIVES, SearchConfig
+from dgsr.search.interrupts import Interrupts
 from dgsr.search.islands import Islands, number_of_islands
 from dgsr.search.longer import by_description
 from dgsr.search.looking_up import curves_of
@@ -14,6 +15,7 @@ from dgsr.search.threads import one_thread
 __all__ = [
     "OBJECTIVES",
     "Budget",
+    "Interrupts",
     "Islands",
     "Scored",
     "Search",
