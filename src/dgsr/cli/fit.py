@@ -213,16 +213,8 @@ def fit(
         if save is not None:
             outputs.append(partial(regressor.save, save, target=target))
         if report is not None:
-            outputs.append(
-                partial(
-                    regressor.report,
-                    report,
-                    table.inputs,
-                    table.y,
-                    sample_weight=table.weights,
-                    target=target,
-                )
-            )
+            options = {"sample_weight": table.weights, "target": target}
+            outputs.append(partial(regressor.report, report, table.inputs, table.y, **options))
         with warnings_as_notes():
             run_outputs(outputs)
     if result["stop_reason"] == "interrupted" or interrupts.n:
