@@ -933,9 +933,9 @@ def test_constant_and_repeated_columns_and_two_rows_are_searched():
     np.testing.assert_allclose(model.predict(X), [4.0, 9.0])
 
 
-def test_a_time_that_ends_before_the_first_equation_is_an_error_that_names_it():
-    with pytest.raises(ValueError, match=r"max_time=1e-09 ended before the first equation .* raise it"):
-        small(library="koza", max_time=1e-9).fit([[1.0], [2.0], [3.0]], [4.0, 9.0, 5.0])
+def test_a_time_that_is_over_before_the_search_leaves_it_some():
+    model = small(library="koza", max_time=1e-9).fit([[1.0], [2.0], [3.0]], [4.0, 9.0, 5.0])
+    assert model.n_evaluations_ > 0
 
 
 def test_no_finite_equation_within_the_budget_is_an_error_with_a_mend(monkeypatch):

@@ -73,7 +73,7 @@ def draw(n, seed=0, library="koza"):
 @pytest.mark.parametrize("generator", ["tiny", None])
 @pytest.mark.parametrize("engine", ["compiled", "deap"])
 def test_ask_and_tell_make_a_search(generator, engine):
-    search = small(generator, engine=engine, max_evaluations=1000)
+    search = small(generator, engine=engine, max_evaluations=1000, look_up=False)
     while not search.stop_reason():
         search.tell(search.ask())
     assert search.stop_reason() == "max_evaluations"
@@ -138,7 +138,7 @@ def test_evaluations_are_counted_one_by_one(monkeypatch):
 
 
 def test_programs_beyond_the_budget_are_not_evaluated():
-    search = small(None, max_evaluations=10)
+    search = small(None, max_evaluations=10, look_up=False)
     population = draw(25)
     nmse = search.evaluate(population)
     np.testing.assert_array_equal(nmse[:10], population[:10].nmse(X, Y))

@@ -199,9 +199,6 @@ class Passes:
     def _reason_for_nothing(self) -> str:
         """Return why there is no formula, and what helps."""
         n = self.search.n_evaluations
-        if self.stop_reason == "max_time" and n == 0:
-            max_time = self.budget.limits[1]
-            return f"max_time={max_time} ended before the first equation was evaluated; raise it."
         if required := list(self._constraints.required):
             return (
                 f"None of {n} equations had all of {required=} and finite values on "
