@@ -9,13 +9,18 @@ import subprocess
 import sys
 import threading
 import time
+from pkgutil import resolve_name
 
+import numpy as np
 import pytest
+from searches import X, Y
+from typer.testing import CliRunner
 
-pytestmark = [
-    pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGINT to send to one process"),
-    pytest.mark.slow,
-]
+from dgsr import DGSRRegressor, load
+from dgsr.cli import app
+from dgsr.search import Interrupts
+
+pytestmark = pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGINT to send to one process")
 
 # A shell may have started the tests with SIGINT ignored; a terminal does not start programs so.
 CTRL_C = """
@@ -148,6 +153,7 @@ print(all((tensor == parts[name]).all() for name, tensor in whole.items()))
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "kernel",
     ["random_programs", "vary", "walk", "are_valid", "draw_datasets", "squared_errors", "predictions"],
@@ -186,12 +192,14 @@ def answers_to_ctrl_c(code, *arguments, n, within):
     return answers, rest
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("generator", "within"), [("none", 0.15), ("untrained", 0.5)])
 def test_ctrl_c_at_any_moment_of_a_fit_keeps_the_best_so_far(generator, within):
     answers, rest = answers_to_ctrl_c(FITS, generator, n=6, within=within)
     assert (answers, rest) == (["interrupted True\n"] * 6, "")
 
 
+@pytest.mark.slow
 def test_ctrl_c_at_any_moment_of_a_pretraining_is_as_if_there_had_been_none(tmp_path):
     answers, rest = answers_to_ctrl_c(PRETRAINING, str(tmp_path), n=15, within=0.1)
     parts = [tuple(map(int, answer.split())) for answer in answers]
@@ -199,3 +207,146 @@ def test_ctrl_c_at_any_moment_of_a_pretraining_is_as_if_there_had_been_none(tmp_
     left = [last for _, last in parts]
     assert begun == [1] + [last + 1 for last in left[:-1]]
     assert rest == "True\n"
+
+
+# --- one interrupt, in a phase of one's choice ----------------------------------------------------
+
+
+@pytest.fixture
+def _default_handler():
+    """SIGINT as in a program that a terminal has started."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+def ctrl_c():
+    signal.raise_signal(signal.SIGINT)
+
+
+@pytest.mark.usefixtures("_default_handler")
+def test_ctrl_c_is_a_request_within_the_context_and_an_exception_outside():
+    with Interrupts() as interrupts:
+        ctrl_c()
+        ctrl_c()
+        assert interrupts.n == 2
+        assert interrupts.more_than(1)
+        assert not interrupts.more_than(2)
+        with pytest.raises(KeyboardInterrupt), interrupts.raising():
+            ctrl_c()
+        ctrl_c()
+    assert interrupts.n == 4
+    with pytest.raises(KeyboardInterrupt):
+        ctrl_c()
+
+
+@pytest.mark.usefixtures("_default_handler")
+def test_a_request_that_nobody_reads_is_an_exception_when_it_is_repeated(monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr("dgsr.search.interrupts.time.monotonic", lambda: now[0])
+    with Interrupts() as interrupts:
+        ctrl_c()
+        now[0] = 10.0
+        with pytest.raises(KeyboardInterrupt):
+            ctrl_c()
+        assert interrupts.more_than(0)  # read at last
+        ctrl_c()
+
+
+def test_another_handler_and_other_threads_are_left_alone():
+    received = []
+    before = signal.signal(signal.SIGINT, lambda *_: received.append(1))
+    try:
+        with Interrupts() as interrupts:
+            ctrl_c()
+        assert (received, interrupts.n) == ([1], 0)
+        worker = threading.Thread(target=lambda: Interrupts().__enter__().__exit__())
+        worker.start()
+        worker.join()
+        ctrl_c()
+        assert received == [1, 1]
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def small(**settings):
+    return DGSRRegressor(generator=None, max_evaluations=3_000, batch_size=50, random_state=0, **settings)
+
+
+@pytest.mark.usefixtures("_default_handler")
+@pytest.mark.parametrize(
+    "place",
+    [
+        "dgsr.search.search.Search.tell",
+        "dgsr.search.evaluation.Fitted.score",
+        "dgsr.passes.run.noise_exponent",
+        "dgsr.finishing.snapped",
+        "dgsr.pareto.front.are_supported",
+        "dgsr.passes.run.uncertainty_of",
+        "dgsr.passes.checkpoint.write_atomically",
+        "dgsr.regressor.DGSRRegressor._take",
+    ],
+)
+@pytest.mark.parametrize("n", [1, 3])
+def test_ctrl_c_in_any_phase_keeps_what_was_found(monkeypatch, tmp_path, place, n):
+    left = [n]
+
+    def interrupting(real):
+        def function(*arguments, **options):
+            found = real(*arguments, **options)
+            while left[0]:  # once there is something to keep
+                left[0] -= 1
+                ctrl_c()
+            return found
+
+        return function
+
+    module, _, name = place.rpartition(".")
+    owner = resolve_name(module)
+    monkeypatch.setattr(owner, name, interrupting(getattr(owner, name)))
+    model = small(checkpoint=tmp_path / "checkpoint")
+    if place.endswith("_take"):
+        model.fit(X, Y)
+    else:
+        with pytest.warns(UserWarning, match="interrupted"):
+            model.fit(X, Y)
+        assert model.stop_reason_ == "interrupted"
+    assert left == [0]
+    loss = np.mean((Y - model.predict(X)) ** 2) / Y.var()
+    np.testing.assert_allclose(loss, model.pareto_front_.candidate_of(model.expression_).loss, rtol=1e-9)
+    with pytest.raises(KeyboardInterrupt):
+        ctrl_c()
+
+
+@pytest.mark.usefixtures("_default_handler")
+def test_ctrl_c_before_there_is_a_formula_is_an_exception(monkeypatch):
+    monkeypatch.setattr("dgsr.passes.plan.compile_kernels", lambda *_: ctrl_c())
+    model = small()
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(X, Y)
+    assert not hasattr(model, "expression_")
+
+
+@pytest.mark.usefixtures("_default_handler")
+def test_ctrl_c_in_a_callback_ends_the_search_and_is_heard_in_the_one_of_each_target():
+    with pytest.warns(UserWarning, match="interrupted"):
+        model = small(callback=lambda progress: ctrl_c()).fit(X, np.column_stack([Y, Y**2]))
+    assert model.stop_reason_ == ["interrupted", "interrupted"]
+
+
+@pytest.mark.usefixtures("_default_handler")
+def test_ctrl_c_while_the_command_line_writes_loses_no_result(monkeypatch, tmp_path):
+    table, saved = tmp_path / "table.csv", tmp_path / "fit.dgsr"
+    table.write_text("x,y\n" + "".join(f"{x},{x * x}\n" for x in range(1, 12)), encoding="utf-8")
+    real = DGSRRegressor.save
+
+    def interrupted(self, *arguments, **options):
+        ctrl_c()
+        real(self, *arguments, **options)
+
+    monkeypatch.setattr(DGSRRegressor, "save", interrupted)
+    options = ["--target", "y", "--generator", "none", "--max-evaluations", "500", "--save", str(saved)]
+    ended = CliRunner().invoke(app, ["fit", str(table), *options])
+    assert ended.exit_code == 130
+    assert "y = x**2" in ended.output
+    assert load(saved).expression_.text == "x**2"
