@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from searches import X, Y
 
 from dgsr import DGSRRegressor
 from dgsr.exact_search import ExactSolver
@@ -16,6 +15,7 @@ from dgsr.pareto import ParetoFront, promising
 from dgsr.population import DataSet, Population
 from dgsr.search import Budget
 from dgsr.search.budget import LOOKS_PER_EVALUATION
+from searches import X, Y
 
 LIBRARY = get_library("physics", 2)
 DATA = DataSet.from_arrays(X, Y)

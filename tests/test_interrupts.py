@@ -13,12 +13,12 @@ from pkgutil import resolve_name
 
 import numpy as np
 import pytest
-from searches import X, Y
 from typer.testing import CliRunner
 
 from dgsr import DGSRRegressor, load
 from dgsr.cli import app
 from dgsr.search import Interrupts
+from searches import X, Y
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGINT to send to one process")
 

@@ -7,11 +7,11 @@ from contextlib import contextmanager
 
 import numpy as np
 import pytest
-from searches import X, Y
 
 import dgsr
 from dgsr import DGSRRegressor
 from dgsr.expressions import Expression
+from searches import X, Y
 
 RNG = np.random.default_rng(0)
 SPOILT = np.where(np.arange(len(Y)) % 13 == 5, 30.0, X[:, 0] ** 2 + 0.01 * RNG.normal(size=len(Y)))

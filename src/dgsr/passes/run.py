@@ -305,7 +305,7 @@ class Passes:
         if not np.isfinite(self.search.best_nmse):
             return
         n_interrupts = self.budget.interrupts.n
-        is_last = step.until >= 1.0 or self.stop_reason not in _SPENT
+        is_last = self.stop_reason not in _SPENT or (step.until >= 1.0 and self.stop_reason != _OUTLIERS)
         rows = self._weighed(rows)
         formulas = self._finished(rows, self.budget.finishing(_SHARE_OF_FORMULAS, is_last))
         is_over = self.budget.finishing(1.0, is_last)
