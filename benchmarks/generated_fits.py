@@ -189,8 +189,8 @@ def case(
     if kind == "options":
         settings |= [
             {"gp": "deap"}, {"refine": True}, {"max_length": 80}, {"selection": "holdout"},
-            {"max_rows": None}, {"initial_formulas": ["x1**2 + sin(x1)"]}, {"generator": None}, {"batch_size": 5000},
-            {"required": ["x1"]},
+            {"max_rows": None}, {"initial_formulas": ["x1**2 + sin(x1)"]}, {"generator": None},
+            {"batch_size": 5000}, {"required": ["x1"]},
         ][rng.integers(9)]  # fmt: skip
     y = law(kind, X, rng)
     words = {"seed": seed, "kind": kind, "rows": rows, "columns": columns, **settings}
