@@ -80,11 +80,11 @@ BAD_TABLES = {
     "one row": ("a,y\n1,2\n", "1 row of numbers .* at least 2"),
     "no such column": ("a,b\n1,2\n3,4\n", r"no column 'y'; its columns are 'a', 'b'\.$"),
     "target in another case": ("a,Y\n1,2\n3,4\n", r"its columns are 'a', 'Y'\. Did you mean 'Y'\?"),
-    "spaces between cells": ("a y\n1 2\n3 4\n", r"are 'a y'\. Separate the cells by commas, semicolons"),
+    "spaces between cells": ("a b\n1 2\n3 4\n", r"no column 'y'; its columns are 'a', 'b'\.$"),
     "bars between cells": ("a|y\n1|2\n3|4\n", r"are 'a\|y'\. Separate the cells by commas, semicolons"),
     "open quote in the first line": ('"a,y\n1,2\n3,4\n', r"are 'a,y'\. Close the quotes in its first line"),
     "open quote of a later name": ('a,"b,y\n1,2,3\n', r"are 'a', 'b,y'\. Close the quotes in its first line"),
-    "open quote closed below": ('"a,y\n1,2,"\n3,4\n', r"are 'a,y\\n1,2,'\. Close the quotes in its first"),
+    "open quote closed below": ('"a,y\n1,2,"\n3,4\n', r"are 'a,y 1,2,'\. Close the quotes in its first"),
     "target alone": ("y\n1\n2\n", "no column but the target 'y'"),
     "no header": ("1,2\n3,4\n", r"a row of numbers; add a first line that names the columns\.$"),
     "header in a comment": (
@@ -94,11 +94,11 @@ BAD_TABLES = {
     ),
     "same name twice": ("a,a,y\n1,2,3\n4,5,6\n", "2 columns named 'a'"),
     "column without a name": ("a,,y\n1,2,3\n4,5,6\n", r"column 2 no name; .* in the first line\.$"),
-    "index of pandas": (",a,y\n0,1,2\n1,3,4\n", r"column 1 no name; .*: to_csv\(.*index=False\)\.$"),
+    "index with gaps": (",a,y\n0,1,2\n2,3,4\n", r"column 1 no name; .*: to_csv\(.*index=False\) in Python"),
     "text column": ("a,y\n1,2\nred,3\nblue,4\n", "line 3: 'red' for 'a' is not a number; remove the column"),
     "text target": ("a,y\n1,high\n2,low\n", "line 2: 'high' for 'y' is not a number"),
-    "decimal commas between commas": ('a,y\n1,2\n"3,5",4\n', "line 3: '3,5' .* decimals with a point"),
-    "thousands": ("a;y\n1;2\n1,234.5;4\n", "line 3: '1,234.5' for 'a' is not a number"),
+    "two decimal marks": ('a,y\n1.5,2\n"3,5",4\n', "line 3: '3,5' for 'a' is not a number where '.' is the"),
+    "thousands of two digits": ('a,y\n1,2\n"1,00,000",4\n', "line 3: '1,00,000' for 'a' is not a number"),
     "columns of text alone": ("a,y\nred,2\nblue,3\n", "line 2: 'red' for 'a' is not a number"),
     "underscore in a number": ("a,y\n1_0,2\n3,4\n", "'1_0' for 'a' is not a number"),
     "Arabic digits": (
@@ -113,8 +113,8 @@ BAD_TABLES = {
     "many columns": (f"{','.join(f'x{i}' for i in range(2000))}\n", r"'x0', .*, 'x29', and 1,970 more\.$"),
     "empty cell": ("a,y\n1,2\n,4\n", r"1 row of numbers .* at least 2 \(1 row with .* left out: line 3\)"),
     "nan": ("a,y\n1,2\n3,NaN\n", r"1 row of numbers .* \(1 row with a missing cell is left out: line 3\)"),
-    "infinite": ("a,y\n1,2\n-inf,4\n", "line 3: -inf for 'a' is not finite"),
-    "beyond a float": ("a,y\n1,2\n1e999,4\n", "1e999 for 'a' is not finite"),
+    "infinite": ("a,y\n1,2\n-inf,4\n", "line 3: '-inf' for 'a' is not finite"),
+    "beyond a float": ("a,y\n1,2\n1e999,4\n", "'1e999' for 'a' is not finite"),
     "long row": ("a,y\n1,2\n3,4,5\n", "line 3: 3 cells for 2 columns"),
     "short row": ("a,y\n1,2\n3\n", "line 3: 1 cell for 2 columns"),
     "open quote": ('a,y\n1,2\n"3,4\n', "1 cell for 2 columns"),
@@ -151,12 +151,17 @@ UNUSUAL_TABLES = {
     "comments": ("# measured in May\na,b,y\n# morning\n1,3,2\n#1,1,1\n4,6,5\n", []),
     "another encoding": ("a,b,y,größe\n1,3,2,weiß\n4,6,5,ä\n".encode("cp1252"), ["Windows-1252", "größe"]),
     "line breaks in cells": ('a,b,y,note\n1,3,2,"two\nlines"\n4,6,5,"\n"\n', ["left out: 'note'"]),
+    "index of pandas": (",a,b,y\n0,1,3,2\n1,4,6,5\n", ["Column 1 has no name and the numbers of the rows"]),
+    "decimal commas between commas": (
+        'a,b,y\n"1,0",3,2\n4,"6,0",5\n',
+        ["as in 1,0, are read as decimal points"],
+    ),
     "wide letters": ("a,b,y\n1,3,2\n4,6,5\n".encode("utf-16"), []),
 }
 
 
 def test_columns_of_truth_values_are_numbers(write):
-    content = "a,y,b,c\n1,TRUE,True,yes\n2,FALSE,,no\n3,true,false,no\n4,true,true,no\n"
+    content = "a,y,b,c\n1,TRUE,True,yes\n2,FALSE,,true\n3,true,false,no\n4,true,true,no\n"
     table = read_table(write(content), "y")
     assert table.feature_names == ("a", "b")
     np.testing.assert_array_equal(table.X, [[1, 1], [3, 0], [4, 1]])
@@ -183,7 +188,7 @@ def test_what_tables_of_people_have_is_read_and_told(write, content, notes):
 
 def test_separators_in_quoted_names_separate_nothing(write):
     table = read_table(write('"a,b,\n(c)";"d\te";y\n1;3;2\n4;6;5\n'), "y")
-    assert table.feature_names == ("a,b,\n(c)", "d\te")
+    assert table.feature_names == ("a,b, (c)", "d\te")
     np.testing.assert_array_equal(table.X, [[1, 3], [4, 6]])
     # A quote inside a name opens nothing.
     assert read_table(write('height in ",y\n1,2\n3,4\n'), "y").feature_names == ('height in "',)
@@ -353,6 +358,30 @@ def test_fit_says_on_standard_error_what_it_left_out(regressor, write):
     assert "note: 1 column without a number is left out: 'colour'." in result.stderr
     assert "note: 1 row with a missing cell is left out: line 4." in result.stderr
     assert json.loads(result.stdout)["formula"] == "width*height"
+
+
+def test_fit_asks_for_the_meaning_of_a_mark_and_takes_the_answer(regressor, write):
+    path = write("width;height;area\n400;2;800\n600;3;1.800\n800;2;1.600\n")
+    asked = run("fit", path, "--target", "area")
+    assert asked.exit_code == 2
+    assert "'1.800' for 'area' can be 1.8 or 1800; give --decimal . if" in asked.stderr
+    told = run("fit", path, "--target", "area", "--thousands", ".")
+    assert told.exit_code == 0
+    assert "note: Points in numbers, as in 1.800, are read as marks between thousands." in told.stderr
+    assert "marks between" not in run("fit", path, "--target", "area", "--decimal", ".").stderr
+
+
+def test_predict_and_symmetries_read_as_fit_does(write):
+    saved = str(Path(__file__).parent / "data" / "fit_format_1.dgsr")
+    table = write("a mass;time\nkg;s\n1.500;0.920\n1,5;0,92\n")
+    for command in (["predict", saved, table], ["symmetries", table, "--target", "time"]):
+        assert "'0.920' for 'time' is not a number where ',' is the" in run(*command).stderr
+        refused = run(*command, "--decimal", ";")
+        assert refused.exit_code == 2
+        assert "--decimal ';' is no decimal mark" in refused.stderr
+    predicted = run("predict", saved, write("a mass;time\n1.500,0;0,92\n"), "--thousands", ".")
+    assert float(predicted.stdout) == pytest.approx(1500.0)
+    assert predicted.stderr.count("note: ") == 2
 
 
 def test_fit_reports_progress_and_warnings_on_standard_error_only(regressor, data):
@@ -773,12 +802,12 @@ def test_what_a_stranger_wrote_gives_a_terminal_no_orders(regressor, write):
     target = f"area{ORDERS}"
     result = run("fit", data, "--target", target)
     assert result.exit_code == 0
-    escaped = r"\x1b]0:owned\x07\x9b31m\u202e\x08\nz"
+    escaped = r"\x1b]0:owned\x07\x9b31m\u202e\x08 z"  # names are in one line
     assert f"area{escaped} = " in result.stdout
     assert f"best NMSE 0.25: `a{escaped}`\n" in result.stderr
     assert all(c == "\n" or c.isprintable() for c in result.output)
     found = json.loads(run("fit", data, "--target", target, "--json").stdout)
-    assert found["target"] == target
+    assert found["target"] == target.replace("\n", " ")
     assert found["formula"] == f"`a{escaped}`*height"
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import tracemalloc
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -12,7 +13,7 @@ from scipy.optimize import brentq
 
 from dgsr import DGSRRegressor
 from dgsr.population import DataSet
-from dgsr.preprocessing import idle_columns, prepare, row_ranks
+from dgsr.preprocessing import doubts_about, idle_columns, prepare, row_ranks
 
 
 def data(n_samples=40, seed=0):
@@ -241,6 +242,19 @@ def test_large_whole_weights_are_asked_about():
     X, _ = data(20)
     with pytest.warns(UserWarning, match="counts as so many equal measurements"):
         DGSRRegressor(generator=None, max_evaluations=200).fit(X, X[:, 0] * X[:, 1], np.full(20, 100))
+
+
+def test_an_index_of_the_rows_among_the_columns_is_asked_about():
+    X = pd.DataFrame({"row": np.arange(1, 9), "a": np.random.default_rng(0).normal(size=8)})
+    y = np.ones(8)  # so that nothing is searched
+    with (
+        pytest.warns(UserWarning, match=r"Column 'row' of X is 1, 2, 3 and so on .*; if it is their index"),
+        pytest.warns(UserWarning, match="y is 1 in every row"),
+    ):
+        DGSRRegressor().fit(X, y)
+    # The only column, another order, fewer rows, another beginning and gaps are measurements.
+    for others in (X[["row"]], X[::-1], X[:7], X[1:], X.assign(row=[1, 2, 3, 4, 5, 6, 7, 9])):
+        assert list(doubts_about(others.to_numpy(), None, others.columns)) == []
 
 
 def test_rows_that_are_held_out_and_the_others_have_targets_that_vary():

@@ -30,7 +30,7 @@ from dgsr.passes import (
     outlying_rows,
     planned,
 )
-from dgsr.preprocessing import check_spread, checked, doubt_about
+from dgsr.preprocessing import check_spread, checked, doubts_about
 from dgsr.reporting.facts import sampled_rows
 from dgsr.reporting.progress import print_result, search_shown
 from dgsr.reporting.warning import warn_caller, warnings_wait
@@ -281,7 +281,8 @@ class DGSRRegressor(Parameters, FittedRegressor):
             if name.endswith("_") or name in ("_rows", "_last_fit"):
                 delattr(self, name)
         X, y, sample_weight = checked(self, X, y, sample_weight)
-        if doubt := doubt_about(sample_weight):
+        names = getattr(self, "feature_names_in_", range(X.shape[1]))
+        for doubt in doubts_about(X, sample_weight, names):
             warn_caller(doubt)
         if y.ndim == 1:
             return self._fit_one(X, y, sample_weight, last, started)

@@ -12,6 +12,7 @@ import typer
 
 import dgsr
 from dgsr.cli.errors import input_errors, interrupted_code, run_outputs, sigterm_interrupts
+from dgsr.cli.marks import DecimalOption, ThousandsOption
 from dgsr.cli.output import print_json, print_line, print_note, print_table, progress, warnings_as_notes
 from dgsr.reporting.progress import search_line
 
@@ -55,6 +56,8 @@ def fit(
         str | None,
         typer.Option(help="Column with the weights of the rows; whole numbers without a point are counts."),
     ] = None,
+    decimal: DecimalOption = None,
+    thousands: ThousandsOption = None,
     library: Annotated[
         str,
         typer.Option(
@@ -170,7 +173,8 @@ def fit(
 
     with sigterm_interrupts() as signals, input_errors(signals=signals), warnings_as_notes():
         _check_files(data, {"--save": save, "--report": report, "--checkpoint": checkpoint})
-        table = read_table(data, target, columns or None, weights)
+        table = read_table(data, target, columns or None, weights, decimal, thousands)
+        target = table.target
         for note in table.notes:
             print_note(note)
         rules = rules_of(complexity, nested)
@@ -353,7 +357,7 @@ def print_result(regressor: DGSRRegressor, result: dict[str, Any]) -> None:
     for form in result["common_forms"]:
         print_line(f"in {form['column']} it has a form known as: {form['name']}")
     if lines := result.get("lines_left_out"):
-        from dgsr.cli.tabular import lines_text
+        from dgsr.cli.quoting import lines_text
 
         print_line(f"left out as outliers: {lines_text(lines, _MOST_LINES)} of the table")
     if "test" in result:

@@ -12,6 +12,7 @@ import typer
 import dgsr
 from dgsr.cli.errors import input_errors
 from dgsr.cli.fit import print_result, result_of
+from dgsr.cli.marks import DecimalOption, ThousandsOption
 from dgsr.cli.output import print_json, print_line, print_note
 
 if TYPE_CHECKING:
@@ -48,6 +49,8 @@ def predict(
             "would choose it: mdl, bic, score, accuracy or holdout."
         ),
     ] = None,
+    decimal: DecimalOption = None,
+    thousands: ThousandsOption = None,
 ) -> None:
     """Print the values of the formula for every row of a table, nan where a cell is missing."""
     import pandas
@@ -57,7 +60,9 @@ def predict(
     with input_errors():
         regressor = _loaded(fit)
         chosen = None if index is None else _candidate(index, regressor.pareto_front_)
-        X = read_columns(data, regressor.expression_.feature_names)
+        X, notes = read_columns(data, regressor.expression_.feature_names, decimal, thousands)
+        for note in notes:
+            print_note(note)
         is_whole = np.isfinite(X).all(axis=1)
         values = np.full(len(X), np.nan)
         if is_whole.any():

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from dgsr.cli.errors import input_errors
+from dgsr.cli.marks import DecimalOption, ThousandsOption
 from dgsr.cli.output import print_json, print_line, print_note
 
 
@@ -22,6 +23,8 @@ def symmetries(
     columns: Annotated[
         list[str] | None, typer.Option(help="Column to take as an input, instead of all. May be repeated.")
     ] = None,
+    decimal: DecimalOption = None,
+    thousands: ThousandsOption = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print a JSON list of sentences.")] = False,
 ) -> None:
     """Say which combinations of columns a target depends on, before any formula is known."""
@@ -35,7 +38,7 @@ def symmetries(
     )
 
     with input_errors():
-        table = read_table(data, target, columns or None)
+        table = read_table(data, target, columns or None, decimal=decimal, thousands=thousands)
         for note in table.notes:
             print_note(note)
         statements = find_symmetries(table.X, table.y, table.feature_names, table.target)

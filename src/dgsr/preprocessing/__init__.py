@@ -1,6 +1,13 @@
 """The data of a fit: checked, equal rows joined, many sampled, and in coordinates that suit a search."""
 
-from dgsr.preprocessing.checks import check_numbers, check_spread, checked, doubt_about
+from dgsr.preprocessing.checks import (
+    check_numbers,
+    check_spread,
+    checked,
+    doubts_about,
+    is_index,
+    numbers_the_rows,
+)
 from dgsr.preprocessing.prepared import Prepared, idle_columns, prepare
 from dgsr.preprocessing.rows import are_counts, row_ranks
 
@@ -10,8 +17,10 @@ __all__ = [
     "check_numbers",
     "check_spread",
     "checked",
-    "doubt_about",
+    "doubts_about",
     "idle_columns",
+    "is_index",
+    "numbers_the_rows",
     "prepare",
     "row_ranks",
 ]

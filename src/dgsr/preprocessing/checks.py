@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,9 @@ from dgsr.preprocessing.rows import are_counts
 # Where whole numbers exceed this on average, they may be no counts of equal rows but sizes, or the numbers of
 # measurements behind a mean.
 _MANY_TIMES = 10
+
+# Fewest rows that a column 1, 2, 3, ... is taken for the index of; fewer are as often levels, such as doses.
+_FEWEST_NUMBERED = 8
 
 # Kinds of dtypes of numbers, and types of times.
 _NUMBERS = "biufc"
@@ -159,12 +162,31 @@ def check_spread(y: np.ndarray) -> None:
         )
 
 
-def doubt_about(sample_weight: np.ndarray | None) -> str:
-    """Return what to tell a person whose weights may not be the counts that they are taken for, or ""."""
-    if sample_weight is None or not are_counts(sample_weight) or sample_weight.mean() <= _MANY_TIMES:
-        return ""
-    return (
-        f"sample_weight has whole numbers, {sample_weight.mean():.3g} on average, so that each row counts as "
-        "so many equal measurements; if a row is the mean of several, or the weights only say how much it "
-        "matters, give floats."
-    )
+def numbers_the_rows(column: np.ndarray) -> bool:
+    """Return whether a column is 0, 1, 2, ... or 1, 2, 3, ... from the first row to the last."""
+    first = column[0] if len(column) else np.nan
+    return first in (0.0, 1.0) and np.array_equal(column, first + np.arange(len(column)))
+
+
+def is_index(column: np.ndarray) -> bool:
+    """Return whether a column with a name may be the index of the rows, and no measurement."""
+    return len(column) >= _FEWEST_NUMBERED and numbers_the_rows(column)
+
+
+def doubts_about(X: np.ndarray, sample_weight: np.ndarray | None, names: Sequence[Any]) -> Iterator[str]:
+    """Yield what to tell a person whose data may not be meant as they are taken.
+
+    These are weights that are taken for counts, and an index of the rows among the columns.
+    """
+    if sample_weight is not None and are_counts(sample_weight) and sample_weight.mean() > _MANY_TIMES:
+        yield (
+            f"sample_weight has whole numbers, {sample_weight.mean():.3g} on average, so that each row "
+            "counts as so many equal measurements; if a row is the mean of several, or the weights only say "
+            "how much it matters, give floats."
+        )
+    for name, column in zip(names, X.T, strict=True):
+        if X.shape[1] > 1 and is_index(column):
+            yield (
+                f"Column {name!r} of X is {column[0]:g}, {column[1]:g}, {column[2]:g} and so on in the order "
+                "of the rows; if it is their index and no measurement, leave it out."
+            )

@@ -234,9 +234,20 @@ def csv_file(rng: random.Random) -> bytes:
         "\uff11",
         "1_000",
         "∞",
+        "1.000",
+        '"1,200"',
+        "1 200",
+        "\u22123",
+        "5%",
+        "$5",
+        "6 mm",
+        "yes",
+        "#N/A",
+        "-",
+        "2020-01-01",
     ]
     usual = rng.random() < 0.5
-    rows = [separator.join(names)]
+    rows = [*rng.choice([[], [], ["sep=;"], ["Made by X", ""], ["# by X"]]), separator.join(names)]
     for _ in range(rng.choice([0, 1, 2, 5, 40])):
         n = len(names) if rng.random() < 0.97 else rng.randrange(5)
         rows.append(separator.join(str(rng.uniform(-9, 9)) if usual else rng.choice(cells) for _ in range(n)))

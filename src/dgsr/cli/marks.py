@@ -1,0 +1,106 @@
+"""The marks within numbers: which is the decimal mark of a file, and which stands between its thousands."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Annotated, NamedTuple
+
+import numpy as np
+import typer
+
+DecimalOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="MARK", help="Decimal mark of the table, . or , where its numbers do not show which it is."
+    ),
+]
+ThousandsOption = Annotated[
+    str | None,
+    typer.Option(metavar="MARK", help="Mark between thousands of the table: , or . or ' or space or none."),
+]
+
+# Marks between thousands; spaces and apostrophes of all kinds are written as these (`cells.py`).
+_THOUSANDS = {",": "Commas", ".": "Points", " ": "Spaces", "'": "Apostrophes"}
+
+# A number with any marks. No part of it can match what the next one matches, so that a long cell takes
+# time in proportion to its length.
+ANY_NUMBER = (
+    r"[+-]?(?:(?:[0-9]+(?:[.,][0-9]*)?|[.,][0-9]+)(?:[eE][+-]?[0-9]+)?"
+    r"|[1-9][0-9]{0,2}(?P<mark>[,. '])[0-9]{3}(?:(?P=mark)[0-9]{3})*(?:(?!(?P=mark))[.,][0-9]*)?"
+    r"|(?i:inf(?:inity)?))"
+)
+
+
+class Marks(NamedTuple):
+    """The decimal mark of a file and the mark between thousands, "" where it has none.
+
+    A file has one decimal mark, a point or a comma, and at most one mark between thousands: a comma, a
+    point, a space or an apostrophe. Numbers that can have one meaning only settle which: 0.5, 12.34 and
+    1234.567 have a decimal point, 1,234.5 and 1,234,567 a comma between thousands. 1.234 settles nothing.
+    Every pair of marks is tried, and those remain that read all cells of every column that some pair reads.
+    If none remains, the columns contradict each other; if two of those that remain read a cell as
+    different numbers, the person has to choose. In both cases the file is refused. Where commas separate
+    the cells, points stand between thousands only if the person says so.
+    """
+
+    decimal: str
+    thousands: str
+
+    def numbers(self, cells: np.ndarray) -> np.ndarray:
+        """Return the numbers in cells, NaN where one has no number with these marks."""
+        point, mark = re.escape(self.decimal), re.escape(self.thousands)
+        ungrouped = rf"(?:\d+(?:{point}\d*)?|{point}\d+)(?:e[+-]?\d+)?|inf(?:inity)?"
+        groups = rf"|[1-9]\d{{0,2}}(?:{mark}\d{{3}})+(?:{point}\d*)?" if mark else ""
+        # Python's float would take 1_000 and the digits of every script too.
+        matched = re.compile(rf"[+-]?(?:{ungrouped}{groups})", re.ASCII | re.IGNORECASE).fullmatch
+        # It is right to the last digit; pandas is from version 3.1 on.
+        numbers = (
+            float(cell.replace(self.thousands, "").replace(self.decimal, ".")) if matched(cell) else np.nan
+            for cell in cells.ravel()
+        )
+        return np.fromiter(numbers, np.float64, cells.size).reshape(cells.shape)
+
+    def notes(self, cells: Sequence[str]) -> list[str]:
+        """Return a sentence on each mark of numbers that is not a decimal point."""
+        comma = {",": "are read as decimal points"} if self.decimal == "," else {}
+        meanings = comma | ({self.thousands: "are read as marks between thousands"} if self.thousands else {})
+        seen = {mark: next((cell for cell in cells if mark in cell), None) for mark in meanings}
+        return [
+            f"{_THOUSANDS[mark]} in numbers, as in {cell}, {meanings[mark]}."
+            for mark, cell in seen.items()
+            if cell is not None
+        ]
+
+
+def possible_marks(
+    cells: np.ndarray, separator: str, decimal: str | None, thousands: str | None
+) -> list[Marks]:
+    """Return the pairs of marks that texts of numbers may have, see `Marks`.
+
+    `separator` is what separates the cells of the file. `decimal` and `thousands` are what the person says,
+    the latter also as ``"none"`` or ``"space"``; ValueError if they are no such marks, or the same.
+    """
+    if decimal not in (None, ".", ","):
+        raise ValueError(f"--decimal {decimal!r} is no decimal mark; give . or , for it.")
+    given = {"none": "", "space": " "}.get(thousands or "", thousands)
+    if given not in (None, "", *_THOUSANDS):
+        raise ValueError(
+            f"--thousands {thousands!r} is no mark between thousands; give , or . or ' or space or none."
+        )
+    if decimal is not None and decimal == given:
+        raise ValueError(f"--decimal and --thousands are both {decimal}; give two different marks.")
+    present = [mark for mark in _THOUSANDS if any(mark in cell for cell in cells)]
+    found = [
+        Marks(point, mark)
+        for point in ".,"
+        for mark in ("", *present)
+        if point not in (mark, given) and decimal in (None, point) and (not mark or given in (None, mark))
+    ]
+    points_are_decimal = separator == "," and decimal is None and given is None
+    return [
+        marks
+        for marks in found
+        if marks.decimal == (decimal or ".")
+        or (not points_are_decimal if marks.thousands == "." else "," in present)
+    ] or found[:1]

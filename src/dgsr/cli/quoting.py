@@ -1,0 +1,40 @@
+"""How messages about a table quote its names, cells and lines."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+# Most names and lines that a message lists, and most letters of a name or a cell that it quotes.
+_MOST_NAMES, _MOST_LINES, _LONGEST_QUOTE = 30, 5, 60
+
+
+class TableError(ValueError):
+    """A file that cannot be fitted as it is; the message says where it fails and what to do."""
+
+
+def shortened(text: str) -> str:
+    """Return a text, or its beginning where it is long."""
+    return text if len(text) <= _LONGEST_QUOTE else text[: _LONGEST_QUOTE - 1] + "…"
+
+
+def quoted(text: str) -> str:
+    """Return a name or a cell in quotes, shortened."""
+    return repr(shortened(text))
+
+
+def listed(names: Sequence[str]) -> str:
+    """Return names in quotes, the first thirty."""
+    shown = ", ".join(map(quoted, names[:_MOST_NAMES]))
+    return shown if len(names) <= _MOST_NAMES else f"{shown}, and {len(names) - _MOST_NAMES:,} more"
+
+
+def counted(n: int, one: str, several: str) -> str:
+    """Return the subject and the verb of a sentence on `n` things."""
+    return f"1 {one} is" if n == 1 else f"{n:,} {several} are"
+
+
+def lines_text(lines: Sequence[int], most: int = _MOST_LINES) -> str:
+    """Return the words for some lines of a file, of which at most so many are named."""
+    named = ", ".join(map(str, lines[:most]))
+    more = f" and {len(lines) - most:,} more" if len(lines) > most else ""
+    return f"{'line' if len(lines) == 1 else 'lines'} {named}{more}"
