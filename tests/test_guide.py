@@ -10,13 +10,13 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file
 
 from dgsr.evolution import random_population
 from dgsr.expressions.constraints import Constraints
 from dgsr.expressions.library import get_library
 from dgsr.generator import sampling
-from dgsr.generator.checkpoints import WEIGHTS, header_of, load_generator, save_generator
+from dgsr.generator.checkpoints import WEIGHTS, header_of, load_generator, save_generator, write_tensors
 from dgsr.generator.compiled_decoder import BLOCK
 from dgsr.generator.config import CONFIGS
 from dgsr.generator.generator import Generator
@@ -451,7 +451,7 @@ def folder(tmp_path, generator):
 
 
 def rewrite(folder, generator, **header):
-    save_file(load_file(folder / WEIGHTS), folder / WEIGHTS, metadata=header_of(generator) | header)
+    write_tensors(folder / WEIGHTS, load_file(folder / WEIGHTS), header_of(generator) | header)
 
 
 def test_a_loaded_generator_with_a_guide_is_the_saved_one(folder, generator):

@@ -171,20 +171,24 @@ def test_a_precision_says_how_exact_a_row_is_and_not_how_often_it_was_measured()
     ("loss", "message"),
     [
         (lambda y, f: np.mean((y - f) ** 2), "the loss of every row"),
-        (lambda y, f: y - f, "negative"),
-        (lambda y, f: np.where(f == f, np.nan, 0.0), "not finite"),
+        (lambda y, f: (y - f)[:, None] ** 2, r"array of shape \(20, 1\) for 20 rows"),
+        (lambda y, f: y - f, "loss is negative for some predictions; write its size"),
+        (lambda y, f: np.where(f > y + 5 * y.std(), -1.0, (y - f) ** 2), "negative for some predictions"),
+        (
+            lambda y, f: np.where(f == f, np.nan, 0.0),
+            "no value in 20 rows where the prediction is the target",
+        ),
+        (lambda y, f: (y - f) ** 2 + 1, "must be 0 where the prediction is the target, and is up to 1 there"),
+        (lambda y, f: 0 * y, "is 0 or has no value for all predictions .* write one that grows"),
+        (lambda y, f: np.where(y == f, 0.0, np.inf), "is 0 or has no value for all predictions"),
+        (lambda y: y, "loss raised TypeError: .*takes 1 positional argument"),
+        (lambda y, f: {}[y[0]], "loss raised KeyError: .* must return the loss of every row"),
+        (lambda y, f: None, "loss raised TypeError"),
+        (lambda y, f: 1j * abs(y - f), "loss raised TypeError: Cannot cast"),
+        (lambda y, f: ["much"] * len(y), "loss raised TypeError: Cannot cast"),
         ("cubic", "loss"),
-    ],
-)
-def test_a_bad_loss_is_named(loss, message):
-    X, y, _ = rows_of(0)
-    with pytest.raises(ValueError, match=message):
-        DGSRRegressor(generator=None, max_evaluations=300, loss=loss).fit(X, y)
-
-
-@pytest.mark.parametrize(
-    ("loss", "message"),
-    [
+        ("0*(target - prediction)", r"loss='0\*\(target - prediction\)' is 0 or has no value"),
+        ("(target - prediction)**2*(9 - prediction)", "negative for some predictions"),
         ("abs(target - predicton)", "position 13, 'predicton': not a variable; the variables are prediction"),
         ("abs(target - prediction", "close the '\\(' of position 3"),
         ("hubr", "neither one of auto, .* nor a formula of target and prediction"),
@@ -195,7 +199,8 @@ def test_a_bad_loss_is_named(loss, message):
         ("target - prediction", "negative for some predictions"),
     ],
 )
-def test_a_formula_that_is_no_loss_is_refused_before_the_search(loss, message):
+def test_what_is_no_loss_is_refused_before_the_search(loss, message, monkeypatch):
+    monkeypatch.setattr("dgsr.regressor.planned", lambda *arguments: pytest.fail("it was searched"))
     X, y, _ = rows_of(0)
     with pytest.raises(ValueError, match=message):
         DGSRRegressor(generator=None, max_evaluations=300, loss=loss).fit(X, y)

@@ -13,6 +13,7 @@ import torch
 
 from dgsr import DGSRRegressor, list_generators, load_generator
 from dgsr.expressions import get_library
+from dgsr.generator.checkpoints import CARD, WEIGHTS
 from dgsr.generator.choice import find_generator
 from dgsr.generator.config import CONFIGS
 from dgsr.population import rewards_of
@@ -48,6 +49,16 @@ def test_a_generator_is_shipped_for_every_preset_with_any_number_of_variables(li
 def test_the_preset_has_the_sizes_of_the_shipped_generators(name):
     config = load_generator(name).config
     assert replace(config, target="raw") == CONFIGS["large"]
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_shipped_weights_have_a_digest_which_a_flipped_bit_does_not_fit(name, tmp_path):
+    content = bytearray((SHIPPED[name].path / WEIGHTS).read_bytes())
+    content[len(content) // 2] ^= 1
+    (tmp_path / WEIGHTS).write_bytes(content)
+    (tmp_path / CARD).write_text(json.dumps(SHIPPED[name].card))
+    with pytest.raises(ValueError, match=r"is damaged .*it is not the file whose digest card\.json has"):
+        load_generator(tmp_path)
 
 
 #: Least gains by the right data: nats over none, mean reward and top reward over another's, and hits. They

@@ -511,7 +511,8 @@ def test_a_damaged_training_state_is_refused_with_the_mend(tmp_path, content):
 def test_a_training_state_that_lacks_an_entry_is_refused_with_the_mend(tmp_path, entry):
     run(tmp_path, steps=6, max_time=1e-9)
     path = tmp_path / "training.safetensors"
-    entries, tensors = read_tensors(path, lambda header, shapes: json.loads(header["training"]))
+    header, tensors, _ = read_tensors(path)
+    entries = json.loads(header["training"])
     if entry == "weights":
         tensors.popitem()
     else:
@@ -524,7 +525,8 @@ def test_a_training_state_that_lacks_an_entry_is_refused_with_the_mend(tmp_path,
 def test_a_training_state_of_an_earlier_version_is_gone_on_from(tmp_path):
     run(tmp_path, steps=2)
     path = tmp_path / "training.safetensors"
-    entries, tensors = read_tensors(path, lambda header, shapes: json.loads(header["training"]))
+    header, tensors, _ = read_tensors(path)
+    entries = json.loads(header["training"])
     for name in ("n_variables", "excluded"):
         del entries["settings"][name]
     write_tensors(path, tensors, {"training": json.dumps(entries)})

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 import warnings
+from fractions import Fraction
 
 import joblib
 import numpy as np
@@ -848,6 +849,13 @@ BAD_DATA = {
     "text in y": (lambda X, y: (X, changed(y, "red")), "y has text, such as 'red'; give numbers"),
     "complex X": (lambda X, y: (changed(X, 1j), y), "Complex data not supported"),
     "complex y": (lambda X, y: (X, changed(y, 1j)), "Complex data not supported"),
+    "rows of several lengths": (lambda X, y: ([*X[1:].tolist(), [1.0]], y), "X has rows of several lengths"),
+    "nested y": (lambda X, y: (X, [*y[1:].tolist(), [1.0, 2.0]]), "y has rows of several lengths"),
+    "huge integer": (lambda X, y: (X, [10**400] * len(y)), "y has 1000.*, which is beyond a float; rescale"),
+    "fraction beyond a float": (lambda X, y: (X, [Fraction(10**400, 3)] * len(y)), r"y has Fraction\(1000"),
+    "set": (lambda X, y: (X, set(y)), "y is a set; give an array"),
+    "generator": (lambda X, y: (iter(X), y), "X is a .*; give an array"),
+    "one number": (lambda X, y: (X, 5.0), "y is a float; give an array"),
     "one row": (lambda X, y: (X[:1], y[:1]), r"1 sample\(s\) .* minimum of 2"),
     "no column": (lambda X, y: (X[:, :0], y), r"0 feature\(s\)"),
     "lengths differ": (lambda X, y: (X, y[1:]), "inconsistent numbers of samples"),
@@ -890,12 +898,25 @@ BAD_PARAMETERS = {
     "tolerance": ({"tolerance": -1.0}, "'tolerance' parameter of DGSRRegressor .* Got -1"),
     "random state": ({"random_state": "x"}, "'random_state' parameter of DGSRRegressor"),
     "rows": ({"max_rows": 1}, "'max_rows' parameter of DGSRRegressor .* Got 1"),
+    "evaluations beyond 64 bits": ({"max_evaluations": 1e300}, "'max_evaluations' .* Got 1e[+]300"),
+    "evaluations as a fraction": ({"max_evaluations": Fraction(9)}, r"'max_evaluations' .* Got Fraction\(9"),
+    "seconds without end": ({"max_time": 10**400}, "'max_time' .* Got 1000"),
+    "tolerance beyond the mean": ({"tolerance": 2.0}, r"'tolerance' .* in the range \[0.0, 1.0\]. Got 2.0"),
+    "tolerance beyond a float": ({"tolerance": 10**400}, "'tolerance' .* Got 1000"),
+    "penalty": ({"unit_penalty": 1e300}, "'unit_penalty' .* Got 1e[+]300"),
+    "batch": ({"batch_size": 10**9}, r"'batch_size' .* in the range \[2, 100000\]. Got 1000000000"),
+    "length": ({"max_length": 10**12}, r"'max_length' .* in the range \[2, 100\]. Got 1000000000000"),
+    "jobs": ({"n_jobs": 10**30}, r"'n_jobs' .* in the range \[1, 1000\] or None. Got 1000"),
+    "list as a name": ({"required": [["x1"]]}, r"required\[0\]=\['x1'\] is neither a column nor an operator"),
+    "null character": ({"checkpoint": "a\0b"}, r"'a\\x00b' cannot be written .* name a file in a folder"),
+    "name without end": ({"generator": "x" * 5_000}, "generator='xxx.* is neither a folder nor a name"),
     "callback": ({"callback": 1}, "'callback' parameter of DGSRRegressor must be a callable"),
 }
 
 
 @pytest.mark.parametrize(("parameters", "message"), BAD_PARAMETERS.values(), ids=BAD_PARAMETERS)
-def test_unusable_parameters_are_refused_by_name_and_value(parameters, message):
+def test_unusable_parameters_are_refused_by_name_and_value(parameters, message, monkeypatch):
+    monkeypatch.setattr("dgsr.passes.run.Passes.run", lambda *arguments: pytest.fail("it was searched"))
     with pytest.raises(ValueError, match=message):
         small(**parameters).fit(*data())
 

@@ -17,7 +17,7 @@ from joblib import Parallel
 from safetensors import safe_open
 
 from dgsr import DGSRRegressor
-from dgsr.files.container import packed
+from dgsr.files.container import TEXT, packed
 from dgsr.passes import checkpoint as module
 from searches import X, Y, assert_same
 from test_regressor import tiny_generator
@@ -234,6 +234,13 @@ def test_a_checkpoint_of_another_function_is_refused(tmp_path):
         small(checkpoint=path, max_evaluations=400, loss=lambda y, p: abs(y - p)).fit(X, Y)
 
 
+def nested(depth):
+    value = []
+    for _ in range(depth):
+        value = [value]
+    return value
+
+
 def parts_of(path):
     with safe_open(path, framework="numpy") as file:
         return {key: file.get_tensor(key) for key in file.keys()}, file.metadata()  # noqa: SIM118
@@ -248,6 +255,12 @@ DAMAGES = {
     "missing": lambda arrays: arrays.pop("0/evolved/nmse"),
     "types": lambda arrays: arrays.update({"0/random_state": np.zeros(4)}),
     "more": lambda arrays: arrays.update({"0/else": np.zeros(4)}),
+    "losses": lambda arrays: arrays["0/generation/nmse"].__imul__(np.nan),
+    "negative losses": lambda arrays: arrays["0/archive/nmse"].__imul__(-1.0),
+    "infinite constants": lambda arrays: arrays["0/archive/constants"].__imul__(np.inf),
+    "programs without tokens": lambda arrays: arrays["0/generation/lengths"].__imul__(0),
+    "no random numbers": lambda arrays: arrays["0/random_state"].__imul__(np.uint64(0)),
+    "rows of programs": lambda arrays: arrays.update({"0/queue/nmse": np.zeros((0, 1))}),
 }
 
 
@@ -255,7 +268,7 @@ DAMAGES = {
 def test_a_damaged_checkpoint_is_refused_before_anything_is_run(damage, path):
     arrays, header = parts_of(path)
     DAMAGES[damage](arrays)
-    path.write_bytes(packed(header["dgsr"], arrays))
+    path.write_bytes(packed({TEXT: header[TEXT]}, arrays))
     with pytest.raises(ValueError, match=r"is damaged .*; delete it, or name another file"):
         small(checkpoint=path).fit(X, Y)
 
@@ -269,15 +282,72 @@ def test_a_damaged_checkpoint_is_refused_before_anything_is_run(damage, path):
         ("0/budget/seconds", float("nan")),
         ("0/budget/n_evaluations", 1.5),
         ("0/stage", "1"),
+        ("0/history", [1.0]),
+        ("0/history", [{"evaluations": 5}]),
+        ("0/history", {}),
+        ("0/history", nested(900)),
+        ("0/restarts/n", 10**30),
+        ("0/restarts/best", 10**400),
+        ("0/tolerance", 0.5),
+        ("0/refinement", 5),
+        ("0/solving", 5),
+        ("0/islands", {}),
+        ("random_state", "5"),
+        ("random_state", 10**30),
+        ("identity", {"loss": 5}),
+        ("plain", [1]),
     ],
 )
 def test_numbers_that_no_search_has_are_refused(entry, value, path):
     arrays, metadata = parts_of(path)
     header = json.loads(metadata["dgsr"])
     (header if entry in header else header["plain"])[entry] = value
-    path.write_bytes(packed(json.dumps(header), arrays))
+    path.write_bytes(packed({TEXT: json.dumps(header)}, arrays))
     with pytest.raises(ValueError, match=r"is damaged .*; delete it, or name another file"):
         small(checkpoint=path).fit(X, Y)
+
+
+REFINED_ISLANDS = {"library": "koza", "look_up": False, "refine": True, "n_jobs": 2, "max_length": 12}
+OPTIMIZER = "0/islands/1/refinement/optimizer/0"
+
+
+@pytest.fixture(scope="module")
+def of_refined_islands(tmp_path_factory):
+    path = tmp_path_factory.mktemp("checkpoints") / "fit.checkpoint"
+    given = REFINED_ISLANDS | {"generator": tiny_generator("koza")}
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("dgsr.search.islands._Parallel", partial(Parallel, backend="sequential"))
+        patched.setattr("dgsr.search.islands._MOST_ROUNDS", 1)
+        small(**given, checkpoint=path, max_evaluations=900).fit(X, Y)
+    return path.read_bytes(), given
+
+
+@pytest.mark.parametrize(
+    ("names", "change"),
+    [
+        ("0/islands/1/", None),
+        (f"{OPTIMIZER}/step", None),
+        (f"{OPTIMIZER}/exp_avg", lambda array: array[:1]),
+        (f"{OPTIMIZER}/exp_avg_sq", lambda array: array - 1.0),
+        ("0/refinement/decoder/", lambda array: array * np.nan),
+        ("0/islands/0/refinement/baseline", lambda number: "1"),
+        ("0/islands/0/solving", lambda number: {"stage": 1, "step": 10**30}),
+    ],
+)
+def test_damaged_islands_and_decoders_are_refused(names, change, of_refined_islands, tmp_path):
+    path = tmp_path / "fit.checkpoint"
+    content, given = of_refined_islands
+    path.write_bytes(content)
+    arrays, metadata = parts_of(path)
+    header = json.loads(metadata[TEXT])
+    for part in (arrays, header["plain"]):
+        for name in [name for name in part if name.startswith(names)]:
+            value = part.pop(name)
+            if change is not None:
+                part[name] = change(value)
+    path.write_bytes(packed({TEXT: json.dumps(header)}, arrays))
+    with pytest.raises(ValueError, match=r"is damaged .*; delete it, or name another file"):
+        small(**given, checkpoint=path).fit(X, Y)
 
 
 @pytest.mark.parametrize("content", [b"x", b"\x80\x04.", b"\xff" * 100, b"\x00" * 64, b'{"a": 1}'])

@@ -20,7 +20,7 @@ from sklearn.base import clone
 import dgsr
 from dgsr import DGSRRegressor
 from dgsr.expressions import Expression, Library, get_library
-from dgsr.files.container import packed
+from dgsr.files.container import TEXT, packed
 from dgsr.saving import FORMAT_VERSION
 
 pytestmark = pytest.mark.search
@@ -158,9 +158,9 @@ def test_what_is_no_saved_estimator_is_refused(tmp_path):
         with pytest.raises(ValueError, match=r"no saved estimator|not a saved estimator"):
             dgsr.load(path)
     save_file({"weights": np.zeros(3)}, path)
-    with pytest.raises(ValueError, match="no saved estimator"):
+    with pytest.raises(ValueError, match="not a saved estimator; give a file"):
         dgsr.load(path)
-    path.write_bytes(packed('{"kind": "dgsr.checkpoint"}', {"number": np.zeros(1)}))
+    path.write_bytes(packed({TEXT: '{"kind": "dgsr.checkpoint"}'}, {"number": np.zeros(1)}))
     with pytest.raises(ValueError, match="not a saved estimator"):
         dgsr.load(path)
 
@@ -171,7 +171,7 @@ def changed(path, change):
         header = json.loads(file.metadata()["dgsr"])
         arrays = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118
     change(header, arrays)
-    path.write_bytes(packed(json.dumps(header), arrays))
+    path.write_bytes(packed({TEXT: json.dumps(header)}, arrays))
 
 
 @pytest.mark.parametrize(
@@ -224,6 +224,8 @@ def replaced(*path):
         replaced("parameters", "objective", "guess"),
         replaced("parameters", "library", {"name": "koza"}),
         replaced("parameters", "callback", "print"),
+        replaced("parameters", "initial_formulas", nested(900)),
+        replaced("parameters", "initial_formulas", nested(30)),
         replaced("library", "koza"),
         replaced("library", "operators", [["add"]]),
         replaced("library", "has_constants", "no"),
@@ -304,7 +306,7 @@ def damageable(tmp_path, saved):
 
 @pytest.mark.parametrize("text", ["[]", "3", "null", '"dgsr"', "[" * 100_000, '{"kind": NaN}', "9" * 5_000])
 def test_a_header_that_is_no_mapping_is_refused(tmp_path, text):
-    (tmp_path / "fit.dgsr").write_bytes(packed(text, {}))
+    (tmp_path / "fit.dgsr").write_bytes(packed({TEXT: text}, {}))
     with pytest.raises(ValueError, match=r"no saved estimator|not a saved estimator"):
         dgsr.load(tmp_path / "fit.dgsr")
 

@@ -16,9 +16,9 @@ from dgsr.expressions import Expression, get_library
 from dgsr.expressions.evaluation import evaluate, evaluate_strictly
 from dgsr.expressions.programs import from_program, to_program
 from dgsr.expressions.symbolic import from_sympy, to_sympy
-from dgsr.expressions.syntax import MAX_DEPTH, parse, to_text
+from dgsr.expressions.syntax import parse, to_text
 from dgsr.expressions.tidy import tidy
-from dgsr.expressions.trees import FUNCTIONS, leaves
+from dgsr.expressions.trees import FUNCTIONS, MAX_LEVELS, leaves
 
 VARIABLES = ("x1", "x2")
 POINT = {"x1": 0.7, "x2": 1.9}
@@ -214,9 +214,29 @@ def test_too_deep_or_too_long_a_text_is_a_value_error(text):
 
 
 def test_the_deepest_text_allowed_can_be_evaluated_and_written():
-    tree = parse("+".join(["x"] * (MAX_DEPTH - 1)))
-    assert evaluate(tree, {"x": 1.0}) == MAX_DEPTH - 1
+    tree = parse("+".join(["x"] * (MAX_LEVELS - 1)))
+    assert evaluate(tree, {"x": 1.0}) == MAX_LEVELS - 1
     assert parse(to_text(tree)) == tree
+
+
+@pytest.mark.parametrize("link", [["sin"], ["add", "const", "sin"], ["div", "x2", "add", "x1"]], ids=" ".join)
+def test_the_deepest_program_allowed_can_be_shown_in_every_way(link):
+    library = get_library("koza-const", 2)
+    n_links = (MAX_LEVELS - 1) // sum(library.tokens[library.index[name]].arity > 0 for name in link)
+    tokens = [library.index[name] for name in [*link * n_links, "x1"]]
+    deepest = Expression(library, tokens, np.linspace(1.1, 2.2, n_links))
+    assert str(deepest.sympy)
+    shown = (
+        deepest.text,
+        deepest.latex,
+        deepest.mathml,
+        deepest.to_python(),
+        deepest.to_c(),
+        deepest.to_jax(),
+    )
+    assert all(shown)
+    with pytest.raises(ValueError, match="over 130 levels deep"):
+        Expression(library, [library.index["sin"]] * 2 + tokens, deepest.constants)
 
 
 def test_a_name_that_is_not_among_the_variables_is_refused():
@@ -487,8 +507,8 @@ def test_a_number_beyond_float64_is_refused_without_constants_too():
     [
         ("tan(" * 30 + "x1" + ")" * 30, "over 2000 tokens"),
         ("sinh(" * 30 + "x1" + ")" * 30, "over 2000 tokens"),
-        ("(" * 150 + "x1" + ")**7" * 150, "over 200 levels"),
-        ("(" * 150 + "x1" + ")**x2" * 150, "over 200 levels"),
+        ("(" * 120 + "x1" + ")**7" * 120, "over 130 levels"),
+        ("(" * 120 + "x1" + ")**x2" * 120, "over 130 levels"),
         ("(" * 4 + "x1*x2" + ")**20" * 4, "over 2000 tokens"),
     ],
 )
@@ -498,14 +518,14 @@ def test_what_becomes_too_large_a_program_is_refused(text, message):
 
 
 def test_multiples_within_multiples_are_written_once():
-    tokens, _ = to_program(parse("2*(x1 + x2*" * 50 + "x1" + ")" * 50), get_library("koza", 2))
-    assert len(tokens) < 600
+    tokens, _ = to_program(parse("2*(x1 + x2*" * 40 + "x1" + ")" * 40), get_library("koza", 2))
+    assert len(tokens) < 480
 
 
 def test_too_deep_a_program_is_refused():
     library = get_library("koza", 1)
     tokens = np.array([library.index["sin"]] * 5000 + [library.index["x1"]])
-    with pytest.raises(ValueError, match="over 200 levels"):
+    with pytest.raises(ValueError, match="over 130 levels"):
         from_program(library, tokens, np.empty(0))
 
 

@@ -105,6 +105,13 @@ def test_what_is_no_unit_never_reaches_the_parser(text, monkeypatch):
         ({"units": {"mm": "kg"}}, "units names 'mm', which is no column; did you mean 'm'"),
         ({"units": {"mass": "kg"}}, "units names 'mass', which is no column; the columns are m, v, h"),
         ({"y_units": "kg/m3"}, r"y_units='kg/m3' is no unit that pint knows \('m3' is not defined"),
+        (
+            {"units": {"m": "kg", "h": "pH"}},
+            r"units\['h'\]='pH' has 'pH', which pint reads as picohenry; give ''",
+        ),
+        ({"units": {"m": "kg", "h": "dBm/MHz"}}, r"units\['h'\]='dBm/MHz' has 'dBm', which is a logarithm"),
+        ({"y_units": "ppt"}, "y_units='ppt' has 'ppt', which pint reads as picopint"),
+        ({"y_units": "Np*m"}, r"y_units='Np\*m' has 'Np', which is a logarithm; give ''"),
         ({"units": None}, r"y_units='J' is given without units of columns, which.*give units=\{name: unit\}"),
         ({"units": ["kg"]}, "units.*dict"),
         ({"unit_penalty": -1.0}, "unit_penalty.*"),

@@ -98,8 +98,8 @@ class DGSRRegressor(Parameters, FittedRegressor):
         again.
     min_length, max_length : int, default=1, 30
         Fewest and most tokens of an equation; scale and offset, which a library with constants adds, do not
-        count. A sum of parts of such equations, for data that no short formula fits, may be four times as
-        long.
+        count. At most 100, since printing a formula takes a part of Python's stack for each level. A sum of
+        parts of such equations, for data that no short formula fits, may be four times as long.
     max_rows : int or None, default=200
         Most rows that the search evaluates equations on, of a larger data set a random sample, in which the
         chance of a row is in proportion to its weight; None and more than 2,000 stand for 2,000. The
@@ -109,7 +109,8 @@ class DGSRRegressor(Parameters, FittedRegressor):
         What a formula is judged by: the square of its error, the square of its relative error, the size of
         its error, or squares up to 1.345 robust standard deviations and sizes beyond. Any other text is the
         loss of a row as a formula of ``target`` and ``prediction``, such as ``"log(prediction/target)**2"``:
-        0 where they are equal, and not negative elsewhere. A callable is given the targets and the values of
+        0 where they are equal, and not negative elsewhere; both kinds are tried on the targets before the
+        search, up to ten standard deviations off. A callable is given the targets and the values of
         a formula, arrays of shape (n_rows,), and returns the loss of every row; unlike a formula it is not
         saved in files. Its rows are in another order than those of `fit`, equal ones are there once, and of
         many there may be a sample: what differs from row to row, such as errors of measurement, is for

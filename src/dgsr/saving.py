@@ -17,7 +17,7 @@ import numpy as np
 from dgsr.constants.uncertainty import Uncertainty
 from dgsr.expressions.expression import Expression
 from dgsr.expressions.library import Library
-from dgsr.files.container import DAMAGE, packed, unpacked
+from dgsr.files.container import DAMAGE, TEXT, from_json, packed, unpacked
 from dgsr.files.writing import write_atomically
 from dgsr.pareto import Candidate, ParetoFront
 from dgsr.version import __version__
@@ -36,10 +36,10 @@ _ATTRIBUTES = {
     "loss_": str,
 }
 
-# Limits that no fit reaches: bytes of a file, characters of its header, tokens and levels of a program
-# (deeper than some 400 levels Python's recursion ends), variables of a library.
+# Limits that no fit reaches: bytes of a file, characters of its header, tokens of a program, variables of a
+# library.
 _MAX_BYTES, _MAX_HEADER = 1 << 28, 1 << 25
-_MAX_LENGTH, _MAX_DEPTH, _MAX_VARIABLES = 10_000, 300, 1_000_000
+_MAX_LENGTH, _MAX_VARIABLES = 10_000, 1_000_000
 
 _LARGEST_NUMBER = float(np.finfo(np.float64).max)
 
@@ -129,15 +129,15 @@ def save(regressor: Any, path: str | Path, target: str = "y") -> None:
             f"The fit takes {len(text):,} characters, of which a file holds {_MAX_HEADER:,}; thin out "
             f"its history of {len(regressor.history_):,} rounds: model.history_ = model.history_[::10]."
         )
-    write_atomically(path, packed(text, arrays))
+    write_atomically(path, packed({TEXT: text}, arrays))
 
 
 def load(path: str | Path, estimator: type) -> Any:
     """Return the estimator, of the class `estimator`, that `save` wrote to a file; see `dgsr.load`."""
     path = Path(path)
     try:
-        text, arrays, has_digest = unpacked(path, _MAX_BYTES, _MAX_HEADER)
-        header = json.loads(text, parse_constant=_refuse_constant)
+        texts, arrays, has_digest = unpacked(path, _MAX_BYTES, _MAX_HEADER)
+        header = from_json(texts.get(TEXT, "null"), _refuse_constant)
     except DAMAGE as error:
         raise ValueError(f"{path} is no saved estimator, or is damaged ({error}); save it again.") from error
     if not isinstance(header, dict) or header.get("kind") != _KIND:
@@ -256,18 +256,10 @@ def _uncertainties(arrays: dict[str, np.ndarray], counts: np.ndarray) -> list[Un
 
 
 def _tokens(program: Any, library: Library) -> list[int]:
-    """Return the token ids of a program that is neither too long nor too deep to be shown."""
+    """Return the token ids of a program that is not too long to be shown."""
     if not isinstance(program, list) or not 0 < len(program) <= _MAX_LENGTH:
         raise ValueError("a program is no list, is empty or is too long")
-    tokens = [library.index[name] for name in program]
-    depths: list[int] = []
-    for token in reversed(tokens):
-        arity = library.tokens[token].arity
-        children = [depths.pop() for _ in range(arity)]
-        depths.append(1 + max(children, default=0))
-    if max(depths) > _MAX_DEPTH:
-        raise ValueError(f"a program is {max(depths)} levels deep")
-    return tokens
+    return [library.index[name] for name in program]
 
 
 def _round(entry: Any) -> dict[str, float]:

@@ -12,13 +12,11 @@ import numpy as np
 from dgsr.expressions.evaluation import evaluate_strictly
 from dgsr.expressions.library import Library
 from dgsr.expressions.syntax import to_text
-from dgsr.expressions.trees import POWER_TOKENS, SUMS, Tree, as_float, is_number, leaves
+from dgsr.expressions.trees import MAX_LEVELS, POWER_TOKENS, SUMS, Tree, as_float, is_number, leaves
 
 #: Most tokens of a program that is written from a tree. Programs may be long, because operators that the
 #: library lacks are written with others: tan(tan(..)) doubles with every tan.
 MAX_TOKENS = 2_000
-#: Most levels of a program. They keep every walk over its tree far from Python's recursion limit.
-MAX_LEVELS = 200
 # Largest power, numerator and denominator written out in a program without constants.
 _MAX_WRITTEN_OUT = 20
 # Most characters of a formula that a message shows.
@@ -39,7 +37,7 @@ def from_program(library: Library, tokens: np.ndarray, constants: np.ndarray) ->
     Raises
     ------
     ValueError
-        If the tokens are not one complete program of the library, or one of over 200 levels.
+        If the tokens are not one complete program of the library, or one of over 130 levels.
     """
     numbers = [_whole_or_float(value) for value in constants]
     return tree_of_tokens(library, tokens, numbers)
@@ -51,7 +49,7 @@ def tree_of_tokens(library: Library, tokens: np.ndarray, numbers: Sequence[Any])
     Raises
     ------
     ValueError
-        If the tokens are not one complete program of the library, or one of over 200 levels.
+        If the tokens are not one complete program of the library, or one of over 130 levels.
     """
     program = [int(token) for token in tokens]
     if any(not 0 <= token < len(library) for token in program):
@@ -161,7 +159,7 @@ def to_program(tree: Tree, library: Library) -> tuple[np.ndarray, np.ndarray]:
     ------
     ValueError
         If a part cannot be written, which the message names with the mend, or if the program would have
-        over 2,000 tokens or 200 levels.
+        over 2,000 tokens or 130 levels.
     """
     program = write_program(tree, library)
     return program.tokens, program.constants

@@ -15,11 +15,9 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 
-from dgsr.expressions.trees import ALIASES, FUNCTIONS, SHORT_NAMES, WHOLE_POWERS, Tree, is_number
+from dgsr.expressions.trees import ALIASES, FUNCTIONS, MAX_LEVELS, SHORT_NAMES, WHOLE_POWERS, Tree, is_number
 from dgsr.expressions.user import UserOperator
 
-# Deepest tree and nesting that is read: keeps every walk over a tree far from Python's recursion limit.
-MAX_DEPTH = 160
 MAX_TEXT = 20_000
 _MAX_DIGITS = 50
 _MAX_EXPONENT = 400
@@ -120,7 +118,7 @@ class _Parser:
         Every level of nesting passes here, so the limit on it is here.
         """
         self.nesting += 1
-        if self.nesting > MAX_DEPTH:
+        if self.nesting > MAX_LEVELS:
             raise self._too_deep()
         left, depth = self._operand()
         while True:
@@ -132,13 +130,13 @@ class _Parser:
             self.at += 1
             right, right_depth = self._expression(precedence + (name != "pow"))
             depth = max(depth, right_depth) + 1
-            if depth > MAX_DEPTH:
+            if depth > MAX_LEVELS:
                 raise self._too_deep()
             left = (name, left, right)
 
     def _too_deep(self) -> ValueError:
         _, value, position = self.tokens[self.at]
-        return self._error(position, value, f"over {MAX_DEPTH} levels deep; shorten the formula")
+        return self._error(position, value, f"over {MAX_LEVELS} levels deep; shorten the formula")
 
     def _operand(self) -> tuple[Tree, int]:
         kind, value, position = self.tokens[self.at]

@@ -16,6 +16,10 @@ from typing import Any
 #: A nested tuple, a variable's name, or a number.
 Tree = Any
 
+#: Most levels of a formula, as a text and as a program. sympy takes six of Python's 1,000 frames to print a
+#: level, and 200 are left to the caller.
+MAX_LEVELS = 130
+
 #: Functions of one argument a formula may use.
 FUNCTIONS = (
     "exp", "log", "sin", "cos", "tan", "cot", "sinh", "cosh", "tanh", "arcsin", "arccos", "arctan",

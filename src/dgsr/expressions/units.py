@@ -25,6 +25,10 @@ _POWER = rf"(?:\s*(?:\*\*|\^)\s*(?:{_NUMBER}|\(\s*{_NUMBER}\s*/\s*{_NUMBER}\s*\)
 _FACTOR = rf"(?:1(?![\w.])|(?:°?[^\W\d]\w*|%){_POWER})"
 _JOIN = r"(?:\s*[*/·]\s*|\s+)"
 _TERM = rf"(?:{_FACTOR}|\(\s*{_FACTOR}(?:{_JOIN}{_FACTOR})*\s*\))"
+_NAME = re.compile(r"°?[^\W\d]\w*")
+# What pint reads otherwise than it is meant: as picohenry, petahenry, picohour, decibarn, decibiot, picopint,
+# decipint, dry pint, exacoulomb and exavolt.
+_MEANT_OTHERWISE = ("pH", "PH", "ph", "db", "dBi", "ppt", "dpt", "dpi", "EC", "EV")
 _TEXT = re.compile(rf"\s*(?:{_TERM}(?:{_JOIN}{_TERM})*)?\s*")
 
 #: Symbols of pint's base units; those of other dimensions are their names.
@@ -226,6 +230,14 @@ def _read(given: Any, place: str) -> tuple[dict[str, float], float] | None:
     except ImportError as error:
         raise ImportError(f"{place}={text!r} needs pint; install it with pip install dgsr[units].") from error
     registry: Any = pint.get_application_registry()
+    for name in _NAME.findall(text):
+        is_meant_otherwise = name in _MEANT_OTHERWISE
+        if is_meant_otherwise or _is_logarithm(registry, name):
+            read = f"pint reads as {registry.Unit(name)}" if is_meant_otherwise else "is a logarithm"
+            raise ValueError(
+                f"{place}={text!r} has {name!r}, which {read}; give '' for a number without a dimension, "
+                "such as a pH or decibels, or write the name of the unit in full."
+            )
     try:
         unit = registry.parse_units(text)
         dimensions = {name: float(power) for name, power in unit.dimensionality.items()}
@@ -235,6 +247,15 @@ def _read(given: Any, place: str) -> tuple[dict[str, float], float] | None:
     if not (math.isfinite(factor) and factor > 0.0 and all(map(math.isfinite, dimensions.values()))):
         raise ValueError(f"{place}={text!r} is out of range; {mend}.")
     return dimensions, factor
+
+
+def _is_logarithm(registry: Any, name: str) -> bool:
+    """Return whether a name is a unit whose sums are products, as decibels are."""
+    try:
+        zero, one, two = (registry.Quantity(n, name).to_base_units().magnitude for n in (0.0, 1.0, 2.0))
+    except Exception:  # pint's errors are of many classes
+        return False
+    return not math.isclose(two - one, one - zero, rel_tol=1e-6)
 
 
 def _order(dimension: str) -> tuple[int, str]:

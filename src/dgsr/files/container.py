@@ -1,35 +1,43 @@
-"""Files of arrays and a text, safetensors of which nothing is executed, that tell when they are damaged."""
+"""Files of arrays and texts, safetensors of which nothing is executed, that tell when they are damaged."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+import json
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
 #: Exceptions that reading a file may raise which `packed` did not make.
-DAMAGE = (SafetensorError, ValueError, LookupError, TypeError, AttributeError, OverflowError, RecursionError)
+DAMAGE = (SafetensorError, ValueError, LookupError, TypeError, AttributeError, OverflowError)
+#: Name of the text of a file that has one alone.
+TEXT = "dgsr"
 
-_TEXT, _DIGEST = "dgsr", "sha256"
-
-
-def packed(text: str, arrays: Mapping[str, np.ndarray]) -> bytes:
-    """Return a file that holds a text and arrays."""
-    content = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
-    return save(content, metadata={_TEXT: text, _DIGEST: _digest(text, content)})
+_DIGEST = "sha256"
+# Levels of lists and objects in JSON, of which no file has more than six.
+_MOST_LEVELS = 20
 
 
-def unpacked(path: Path, most_bytes: int, most_letters: int) -> tuple[str, dict[str, np.ndarray], bool]:
-    """Return the text and the arrays of a file, and whether it has a digest, which older ones have not.
+def packed(texts: Mapping[str, str], arrays: Mapping[str, np.ndarray]) -> bytes:
+    """Return a file that holds texts and arrays by their names, and a digest of them."""
+    content = {name: np.asarray(array, order="C") for name, array in arrays.items()}
+    return save(content, metadata={**texts, _DIGEST: _digest(texts, content)})
+
+
+def unpacked(
+    path: Path, most_bytes: int, most_letters: int
+) -> tuple[dict[str, str], dict[str, np.ndarray], bool]:
+    """Return the texts and the arrays of a file, and whether it has a digest, which older ones have not.
 
     Parameters
     ----------
     path : Path
     most_bytes, most_letters : int
-        Largest size of the file, and of the text.
+        Largest size of the file, and of its texts together.
 
     Raises
     ------
@@ -40,23 +48,43 @@ def unpacked(path: Path, most_bytes: int, most_letters: int) -> tuple[str, dict[
         raise ValueError(f"it has {path.stat().st_size} bytes")
     try:
         with safe_open(path, framework="numpy") as file:
-            metadata = file.metadata() or {}
-            if _TEXT not in metadata:
-                raise ValueError("dgsr did not write it")
-            text = metadata[_TEXT]
-            if len(text) > most_letters:
-                raise ValueError(f"its header has {len(text)} characters")
+            texts = dict(file.metadata() or {})
+            n_letters = sum(map(len, texts.values()))
+            if n_letters > most_letters:
+                raise ValueError(f"its header has {n_letters} characters")
             arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     except DAMAGE as error:
         raise ValueError(str(error)[:200]) from error
-    has_digest = _DIGEST in metadata
-    if has_digest and metadata[_DIGEST] != _digest(text, arrays):
+    digest = texts.pop(_DIGEST, None)
+    if digest is not None and digest != _digest(texts, arrays):
         raise ValueError("its content is not what was written")
-    return text, arrays, has_digest
+    return texts, arrays, digest is not None
 
 
-def _digest(text: str, arrays: Mapping[str, np.ndarray]) -> str:
+def from_json(text: str, parse_constant: Callable[[str], Any] | None = None) -> Any:
+    """Return what a text of JSON holds; ValueError if it is none, or deeper than any that is written here."""
+    try:
+        found = json.loads(text, parse_constant=parse_constant)
+    except RecursionError as error:
+        raise ValueError("it has lists within lists without end") from error
+    level = [found]
+    for _ in range(_MOST_LEVELS):
+        level = [inner for outer in level for inner in _entries(outer)]
+    if level:
+        raise ValueError(f"it has lists over {_MOST_LEVELS} levels deep")
+    return found
+
+
+def _entries(value: Any) -> Collection[Any]:
+    """Return what a list or an object of JSON holds."""
+    if isinstance(value, dict):
+        return value.values()
+    return value if isinstance(value, list) else ()
+
+
+def _digest(texts: Mapping[str, str], arrays: Mapping[str, np.ndarray]) -> str:
     """Return a hash of all that a file holds."""
+    text = texts[TEXT] if [*texts] == [TEXT] else json.dumps(texts, sort_keys=True)
     found = hashlib.sha256(text.encode())
     for name in sorted(arrays):
         array = arrays[name]

@@ -78,11 +78,13 @@ def _written_beside(path: str | Path, content: bytes) -> Path:
 
 @contextmanager
 def _plain_errors(path: str | Path) -> Iterator[None]:
-    """Let an OSError say which file could not be written, why, and what to do."""
+    """Let an error say which file could not be written, why, and what to do."""
     try:
         yield
-    except OSError as error:
-        raise type(error)(
-            f"{path} cannot be written ({error.strerror or error}); "
+    except (OSError, ValueError) as error:  # the latter for a name with a null character
+        kind = type(error) if isinstance(error, OSError) else ValueError
+        shown = str(path) if str(path).isprintable() else repr(str(path))
+        raise kind(
+            f"{shown} cannot be written ({getattr(error, 'strerror', None) or error}); "
             "name a file in a folder that exists, that may be written to and that has room."
         ) from error

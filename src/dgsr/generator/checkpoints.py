@@ -6,31 +6,35 @@ network, and ``card.json``, which tells people how it was made and how good it i
 
 from __future__ import annotations
 
+import hashlib
 import json
-from collections.abc import Callable, Mapping
+import os
+from collections.abc import Mapping
 from dataclasses import asdict, fields, replace
-from functools import partial
 from itertools import zip_longest
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import torch
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import save as to_bytes
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
 from dgsr.expressions.constraints import Constraints
 from dgsr.expressions.library import Library
+from dgsr.files.container import from_json, packed, unpacked
 from dgsr.files.writing import write_atomically
 from dgsr.generator.config import INPUT_LAYOUT, GeneratorConfig, current_fields, least_size
 from dgsr.generator.generator import Generator
 
-FORMAT_VERSION = 1
+#: Number of the format, raised when an older version of dgsr cannot read what this one writes, or a newer one
+#: expects more: files have a digest from 2 on.
+FORMAT_VERSION = 2
 WEIGHTS, CARD, CURVES = "weights.safetensors", "card.json", "curves.svg"
+# Entry of a card with the digest of a file of format 1, by which records of measurements know it, too.
+_DIGEST = "sha256"
 
-# A generator has a few megabytes; a file or a size beyond these was not written here.
-_MAX_WEIGHTS_BYTES = 1 << 30
+# A generator has a few megabytes; a file, a header or a size beyond these was not written here.
+_MAX_WEIGHTS_BYTES, _MAX_HEADER = 1 << 30, 1 << 24
 _MAX_SIZE, _MAX_MODULES = 1_000_000, 1_000
 # Fields of `Constraints` that a fit has and a generator has not.
 _DEMANDS = ("forbidden_columns", "required", "nested", "units")
@@ -43,9 +47,6 @@ _JSON_TYPES: dict[Any, tuple[type, ...]] = {
     "float": (int, float),
     "tuple[str, ...]": (list,),
 }
-
-
-_Checked = TypeVar("_Checked")
 
 
 class GeneratorInfo(NamedTuple):
@@ -67,39 +68,14 @@ def refuse_user_operators(library: Library) -> None:
 
 def write_tensors(path: Path, tensors: Mapping[str, Tensor], header: dict[str, str]) -> None:
     """Write tensors and a header to a safetensors file, whole or not at all."""
-    stored = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
-    write_atomically(path, to_bytes(stored, metadata=header))
+    stored = {name: tensor.detach().cpu().numpy() for name, tensor in tensors.items()}
+    write_atomically(path, packed(header, stored))
 
 
-def read_tensors(
-    path: Path, check: Callable[[dict[str, str], dict[str, tuple[int, ...]]], _Checked]
-) -> tuple[_Checked, dict[str, Tensor]]:
-    """Read a safetensors file.
-
-    Parameters
-    ----------
-    path : Path
-    check : callable
-        A function of the header and the shapes of the tensors, which is called before any tensor is read and
-        raises ValueError or KeyError for a file that must not be read.
-
-    Returns
-    -------
-    checked : object
-        What `check` returned.
-    tensors : dict of str to Tensor
-
-    Raises
-    ------
-    SafetensorError
-        If the file is damaged.
-    """
-    with safe_open(path, framework="pt") as file:
-        names = list(file.keys())
-        checked = check(
-            file.metadata() or {}, {name: tuple(file.get_slice(name).get_shape()) for name in names}
-        )
-        return checked, {name: file.get_tensor(name) for name in names}
+def read_tensors(path: Path) -> tuple[dict[str, str], dict[str, Tensor], bool]:
+    """Return the header and the tensors of a file, and whether it has a digest; see `unpacked`."""
+    header, arrays, has_digest = unpacked(path, _MAX_WEIGHTS_BYTES, _MAX_HEADER)
+    return header, {name: torch.from_numpy(array) for name, array in arrays.items()}, has_digest
 
 
 def header_of(generator: Generator) -> dict[str, str]:
@@ -151,7 +127,7 @@ def _written_names(header: Mapping[str, str]) -> Any:
     ValueError
         If the layout of the inputs is not the one that this version computes.
     """
-    layout = json.loads(header.get("input_layout", '{"version": 1, "names": null}'))
+    layout = from_json(header.get("input_layout", '{"version": 1, "names": null}'))
     if layout["version"] != INPUT_LAYOUT:
         raise ValueError(
             f"its network takes inputs of layout {layout['version']!r}, and this version of dgsr computes "
@@ -175,7 +151,7 @@ def _refuse_other_names(written: Any, expected: Mapping[str, tuple[str, ...]]) -
 
 def _fields_in(header: Mapping[str, str], key: str, cls: type) -> dict[str, Any]:
     """Return the fields of a dataclass in a header; raise ValueError for one that is unknown or absurd."""
-    given = json.loads(header[key])
+    given = from_json(header[key])
     if cls is GeneratorConfig:
         given = current_fields(given)
     known = {field.name: _JSON_TYPES[field.type] for field in fields(cls) if field.type in _JSON_TYPES}
@@ -192,12 +168,16 @@ def _fields_in(header: Mapping[str, str], key: str, cls: type) -> dict[str, Any]
     return given
 
 
-def _build(path: Path, header: Mapping[str, str], shapes: Mapping[str, tuple[int, ...]]) -> Generator:
+def _build(
+    path: Path, header: Mapping[str, str], shapes: Mapping[str, tuple[int, ...]], has_digest: bool
+) -> Generator:
     """Return an untrained generator of the sizes in a header, if tensors of `shapes` are its weights."""
     try:
         version = int(header["format_version"])
         if version > FORMAT_VERSION:
             raise ValueError(f"its format version {version} is newer than {FORMAT_VERSION}; update dgsr")
+        if version == FORMAT_VERSION and not has_digest:
+            raise ValueError("it has lost its digest")
         written = _written_names(header)
         library = _fields_in(header, "library", Library)
         library["operators"] = tuple(library["operators"])
@@ -221,6 +201,15 @@ def _build(path: Path, header: Mapping[str, str], shapes: Mapping[str, tuple[int
     return generator
 
 
+def _check_against_card(path: Path) -> None:
+    """Raise ValueError if weights from before files had digests are not those whose digest their card has."""
+    card = path.with_name(CARD)
+    entries = from_json(card.read_text(encoding="utf-8")) if card.is_file() else {}
+    known = entries.get(_DIGEST) if isinstance(entries, dict) else None
+    if known is not None and known != hashlib.sha256(path.read_bytes()).hexdigest():
+        raise ValueError(f"it is not the file whose digest {CARD} has")
+
+
 def folder_of(name_or_path: str | Path) -> Path:
     """Return the folder of a generator; raise ValueError where there is none.
 
@@ -231,7 +220,7 @@ def folder_of(name_or_path: str | Path) -> Path:
     if isinstance(name_or_path, str) and name_or_path in known:
         return known[name_or_path]
     folder = Path(name_or_path)
-    if not folder.is_dir():
+    if not os.path.isdir(folder):  # also of a name that is too long for a file
         names = ", ".join(known) or "none"
         raise ValueError(
             f"generator={str(name_or_path)!r} is neither a folder nor a name; known names: {names}."
@@ -275,16 +264,18 @@ def load_generator(name_or_path: str | Path, device: str | torch.device = "cpu")
     if not path.is_file():
         raise ValueError(f"{folder} has no {WEIGHTS}; give a folder that pretrain() wrote.")
     try:
-        if path.stat().st_size > _MAX_WEIGHTS_BYTES:
-            raise ValueError(f"it has {path.stat().st_size} bytes")
-        generator, tensors = read_tensors(path, partial(_build, path))
+        header, tensors, has_digest = read_tensors(path)
+        if not has_digest:
+            _check_against_card(path)
+        shapes = {name: tuple(tensor.shape) for name, tensor in tensors.items()}
+        generator = _build(path, header, shapes, has_digest)
         dtypes = {name: tensor.dtype for name, tensor in generator.state_dict().items()}
         if any(tensor.dtype != dtypes[name] for name, tensor in tensors.items()):
             raise ValueError("its tensors are not of the types that save_generator writes")
         if not all(torch.isfinite(tensor).all() for tensor in tensors.values()):
             raise ValueError("some weights are not finite")
         generator.load_state_dict(tensors)
-    except (SafetensorError, RuntimeError, OSError, ValueError) as error:
+    except (RuntimeError, OSError, ValueError) as error:
         if isinstance(error, ValueError) and str(path) in str(error):
             raise
         raise ValueError(

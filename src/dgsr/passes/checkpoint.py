@@ -19,14 +19,15 @@ import numpy as np
 
 from dgsr.expressions.expression import Expression
 from dgsr.expressions.library import Library
-from dgsr.files.container import DAMAGE, packed, unpacked
+from dgsr.files.container import DAMAGE, TEXT, from_json, packed, unpacked
 from dgsr.files.writing import check_writable, remove_leftovers, write_atomically
+from dgsr.passes.saved_states import check_state
 from dgsr.reporting.warning import warn_in_search
 from dgsr.version import __version__
 
 _KIND = "dgsr.checkpoint"
 # Number of the format, raised when the state of a search changes.
-_FORMAT = 9
+_FORMAT = 10
 # Seconds between two writes, at the least.
 _SECONDS = 3.0
 # Bytes of a file and characters of its header, which no fit reaches.
@@ -79,15 +80,19 @@ class Checkpoint:
     def _read(self) -> None:
         mend = "delete it, or name another file"
         try:
-            text, arrays, has_digest = unpacked(self.path, _MAX_BYTES, _MAX_HEADER)
-            header = json.loads(text)
-            if header["kind"] != _KIND or not has_digest:
+            texts, arrays, has_digest = unpacked(self.path, _MAX_BYTES, _MAX_HEADER)
+            header = from_json(texts.get(TEXT, "null"))
+            if not isinstance(header, dict) or header.get("kind") != _KIND or not has_digest:
                 raise ValueError("it is of another kind")
             version = f"{header['version']} in format {header['format']}"
-            self._identity = dict(header["identity"])
-            self.random_state = int(header["random_state"])
-            n_states = int(header["n_states"])
-            if not 0 < n_states <= _MOST_SEARCHES:
+            self._identity, self.random_state = header["identity"], header["random_state"]
+            texts_of = self._identity.values() if isinstance(self._identity, dict) else (None,)
+            if not all(type(text) is str for text in texts_of):
+                raise ValueError("it does not say of which fit it is")
+            if type(self.random_state) is not int or not 0 <= self.random_state < 1 << 32:
+                raise ValueError(f"its random_state is {self.random_state}")
+            n_states = header["n_states"]
+            if type(n_states) is not int or not 0 < n_states <= _MOST_SEARCHES:
                 raise ValueError(f"it has {n_states} searches")
             self.states = [_nested(n, header["plain"], arrays) for n in range(n_states)]
         except DAMAGE as error:
@@ -133,14 +138,7 @@ class Checkpoint:
     def check(self, state: State, fresh: State, library: Library) -> None:
         """Raise ValueError if a state cannot be one of a search whose state at its beginning is `fresh`."""
         try:
-            _check_like(state, fresh, "")
-            alone = {name: value for name, value in fresh.items() if name != "islands"}
-            islands = state.get("islands", {})
-            for number in range(len(islands)):
-                _check_like(islands[str(number)], alone, "")
-            for one in (state, *islands.values()):
-                for name in ("archive", "queue", "generation", "evolved", "long"):
-                    _check_programs(one[name], library)
+            check_state(state, fresh, library, int(self._identity["n_jobs"]))
         except DAMAGE as error:
             raise ValueError(
                 f"checkpoint={str(self.path)!r} is damaged ({str(error)[:200]}); delete it, or name another "
@@ -173,7 +171,7 @@ class Checkpoint:
             "plain": plain,
         }
         try:
-            write_atomically(self.path, packed(json.dumps(header), arrays))
+            write_atomically(self.path, packed({TEXT: json.dumps(header)}, arrays))
         except OSError as error:
             warn_in_search(f"The search goes on, but its checkpoint is an old one: {error}")
         self._written = time.monotonic()
@@ -268,49 +266,3 @@ def _nested(n: int, plain: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) 
                 inner = inner.setdefault(key, {})
             inner[keys[-1]] = value
     return state
-
-
-def _check_like(state: Any, fresh: Any, path: str) -> None:
-    """Raise ValueError where a state has other names, types or widths of arrays than a fresh one."""
-    if isinstance(fresh, dict):
-        # Both have nothing at first; the optimizer checks itself, and every island is checked alone.
-        if path.endswith(("/optimizer", "/islands")):
-            return
-        if not isinstance(state, dict) or set(state) != set(fresh):
-            raise ValueError(f"it has other entries in {path or 'a state'}")
-        for key, value in fresh.items():
-            _check_like(state[key], value, f"{path}/{key}")
-    elif hasattr(fresh, "shape"):
-        shape, own = tuple(fresh.shape), tuple(getattr(state, "shape", ("none",)))
-        is_one = path.startswith(("/archive", "/refinement", "/random_state"))
-        if (own != shape if is_one else own[1:] != shape[1:]) or state.dtype != fresh.dtype:
-            raise ValueError(f"{path} is of shape {own}")
-    else:  # a number may be None at first
-        kinds = {float: (int, float), type(None): (int, float, type(None))}
-        if type(state) not in kinds.get(type(fresh), (type(fresh),)):
-            raise ValueError(f"{path} is of type {type(state).__name__}")
-        if isinstance(state, int | float) and not state >= 0:  # all are counts, seconds and losses
-            raise ValueError(f"{path} is {state}")
-
-
-def _check_programs(arrays: Mapping[str, np.ndarray], library: Library) -> None:
-    """Raise ValueError if arrays do not hold programs of a library."""
-    tokens, lengths, arity = arrays["tokens"], arrays["lengths"], library.table.arity
-    n, width = tokens.shape
-    is_empty = lengths == 0  # a free place of the archive
-    if not (len(arrays["nmse"]) == len(lengths) == len(arrays["constants"]) == n):
-        raise ValueError("it has arrays of different lengths")
-    if n and (tokens.min() < 0 or tokens.max() >= len(arity) or lengths.min() < 0 or lengths.max() > width):
-        raise ValueError("it has programs of unknown tokens")
-    if not np.isinf(arrays["nmse"][is_empty]).all():
-        raise ValueError("it has programs without tokens")
-    # How many subprograms are still to come after each token of a program.
-    open_nodes = 1 + np.cumsum(arity[tokens] - 1, axis=1)
-    inside = np.arange(width) < lengths[:, None] - 1
-    ends = np.take_along_axis(open_nodes, np.maximum(lengths - 1, 0)[:, None], axis=1)[:, 0]
-    if not ((open_nodes > 0) | ~inside).all() or not (ends[~is_empty] == 0).all():
-        raise ValueError("it has programs that are none")
-    is_constant = (tokens == library.index.get("const", -1)) & (np.arange(width) < lengths[:, None])
-    n_constants = is_constant.sum(axis=1)
-    if n_constants.max(initial=0) > arrays["constants"].shape[1]:
-        raise ValueError("it has programs without their constants")

@@ -115,7 +115,7 @@ def _token(
     name: str, place: str, known: dict[str, str], kind: str = "neither a column nor an operator"
 ) -> str:
     """Return the token that a name stands for; ValueError if there is none."""
-    if name in known:
+    if isinstance(name, str) and name in known:
         return known[name]
     if name == "const":
         raise ValueError(

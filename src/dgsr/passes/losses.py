@@ -18,7 +18,7 @@ import numpy as np
 from scipy.spatial import cKDTree
 
 from dgsr.constants.uncertainty import DEVIATIONS, HUBER
-from dgsr.passes.loss_formulas import LOSSES, check_formula, values_of
+from dgsr.passes.loss_formulas import LOSSES, values_of
 from dgsr.population import DataSet, weighted_median
 
 #: The loss of `"auto"` where some rows are outliers, which weigh next to nothing.
@@ -29,6 +29,10 @@ Loss = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
 # Residuals below this share of the median one are taken for it, so that no weight is infinite.
 _SMALLEST = 0.01
+# Residuals that a loss is tried at, in standard deviations of the targets.
+_TRIED = (1.0, 1e-3, 0.1, 10.0)
+# Share of the usual loss of a row that is far off below which a loss is 0 up to rounding.
+_ROUNDING = 1e-6
 # How often the residual of a row is halved until the loss has a value there.
 _HALVINGS = 60
 # Least precision, so that its logarithm is finite.
@@ -98,9 +102,44 @@ def check_loss(loss: str | Loss, y: np.ndarray) -> None:
             f"loss='relative' needs targets other than 0, and y is 0 in {n} rows; leave these out, or choose "
             "another loss."
         )
-    if isinstance(loss, str) and loss not in LOSSES:
+    if not isinstance(loss, str) or loss not in LOSSES:
         with np.errstate(all="ignore"):
-            check_formula(loss, y)
+            _check_tried(loss, y)
+
+
+def _check_tried(loss: str | Loss, y: np.ndarray) -> None:
+    """Raise ValueError if a formula or a callable is no loss on targets of shape (n_rows,), which vary.
+
+    A loss is 0 where the prediction is the target, and not negative elsewhere. It is tried at residuals of
+    several sizes, where it may have no value, and at the mean of the targets.
+    """
+    named = f"loss={loss!r}" if isinstance(loss, str) else "loss"
+    at = _rows_of(loss, y, y)
+    without = np.flatnonzero(~np.isfinite(at))
+    if len(without):
+        raise ValueError(
+            f"{named} has no value in {len(without)} rows where the prediction is the target, in the first "
+            f"of which y is {y[without[0]]:g}; leave these rows out, or write another loss."
+        )
+    tried = [y + side * size * y.std() for size in _TRIED for side in (-1.0, 1.0)]
+    values = np.array([_rows_of(loss, y, predicted) for predicted in (*tried, np.full(len(y), y.mean()))])
+    has_value = np.isfinite(values)
+    far = np.abs(values[:2][has_value[:2]])
+    usual = float(np.median(far)) if len(far) else 0.0
+    if (values[has_value] < -_ROUNDING * usual).any():
+        raise ValueError(
+            f"{named} is negative for some predictions; write its size, as abs(...), or its square."
+        )
+    if (largest := float(np.abs(at).max())) > _ROUNDING * usual:
+        raise ValueError(
+            f"{named} must be 0 where the prediction is the target, and is up to {largest:g} there; subtract "
+            "what it is there."
+        )
+    if not values[has_value].any():
+        raise ValueError(
+            f"{named} is 0 or has no value for all predictions that are up to {max(_TRIED):g} standard "
+            "deviations off, so that any formula would do; write one that grows with the error."
+        )
 
 
 def precisions(loss: str | Loss, data: DataSet, predicted: np.ndarray) -> np.ndarray:
@@ -186,7 +225,13 @@ def _rows_of(loss: str | Loss, y: np.ndarray, predicted: np.ndarray) -> np.ndarr
     """Return what a formula or a callable computes for each row."""
     if isinstance(loss, str):
         return values_of(loss, y, predicted)
-    values = np.asarray(loss(y, predicted), dtype=np.float64)
+    try:
+        values = np.asarray(loss(y.copy(), predicted.copy())).astype(np.float64, casting="same_kind")
+    except Exception as error:
+        raise ValueError(
+            f"loss raised {type(error).__name__}: {error}; it is given the targets and the predictions, "
+            "arrays of shape (n_rows,), and must return the loss of every row as numbers."
+        ) from error
     if values.shape != y.shape:
         raise ValueError(
             f"loss returned an array of shape {values.shape} for {len(y)} rows; it must return the loss of "

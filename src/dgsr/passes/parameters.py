@@ -12,6 +12,7 @@ from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 
 from dgsr.expressions.expression import Expression
 from dgsr.expressions.library import Library
+from dgsr.expressions.trees import MAX_LEVELS
 from dgsr.pareto import SELECTIONS
 from dgsr.passes.losses import Loss
 from dgsr.reporting.progress import SearchCallback
@@ -20,6 +21,31 @@ from dgsr.search import OBJECTIVES
 if TYPE_CHECKING:
     from dgsr.generator.generator import Generator
 
+# Evaluations, which processes share and count in 64 bits.
+_MOST_EVALUATIONS = 1e18
+# Seconds, 30 years.
+_MOST_SECONDS = 1e9
+# Tokens of a program, which may have as many levels; those of a sum of such programs are 30 more.
+_MOST_TOKENS = MAX_LEVELS - 30
+# Programs of a round, whose arrays take a gigabyte with the longest ones.
+_MOST_PROGRAMS = 100_000
+# Processes of a search, each of which takes a third of a gigabyte.
+_MOST_JOBS = 1_000
+# Mean squared error in variances: the mean of the targets has 1, and needs no search.
+_MOST_TOLERANCE = 1.0
+# Factor by which no violation of units is ever made good.
+_MOST_PENALTY = 1e12
+
+
+class _Range(Interval):
+    """An interval that refuses what numpy cannot compare: a Fraction, or an integer beyond a float."""
+
+    def is_satisfied_by(self, val: Any) -> bool:
+        try:
+            return bool(super().is_satisfied_by(val))
+        except (TypeError, OverflowError):
+            return False
+
 
 class Parameters:
     """What scikit-learn needs of an estimator's parameters; it reads their names off `__init__`."""
@@ -27,20 +53,20 @@ class Parameters:
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "library": [str, Library],
         "generator": [str, Path, HasMethods(["encode_dataset", "refinable_copy"]), None],
-        "max_evaluations": [Interval(Real, 1, None, closed="left")],
-        "max_time": [Interval(Real, 0, None, closed="neither"), None],
-        "batch_size": [Interval(Integral, 2, None, closed="left")],
+        "max_evaluations": [_Range(Real, 1, _MOST_EVALUATIONS, closed="both")],
+        "max_time": [_Range(Real, 0, _MOST_SECONDS, closed="right"), None],
+        "batch_size": [Interval(Integral, 2, _MOST_PROGRAMS, closed="both")],
         "objective": [StrOptions(set(OBJECTIVES))],
         "refine": ["boolean", StrOptions({"auto"})],
         "look_up": ["boolean"],
         "gp": [StrOptions({"compiled", "deap"}), HasMethods("evolve")],
         "gp_generations": [Interval(Integral, 0, None, closed="left")],
         "min_length": [Interval(Integral, 1, None, closed="left")],
-        "max_length": [Interval(Integral, 2, None, closed="left")],
+        "max_length": [Interval(Integral, 2, _MOST_TOKENS, closed="both")],
         "max_rows": [Interval(Integral, 2, None, closed="left"), None],
         "loss": [str, callable],
         "selection": [StrOptions(set(SELECTIONS))],
-        "tolerance": [Interval(Real, 0, None, closed="left")],
+        "tolerance": [_Range(Real, 0, _MOST_TOLERANCE, closed="both")],
         "random_state": ["random_state"],
         "initial_formulas": ["array-like", None],
         "required": ["array-like", None],
@@ -50,12 +76,12 @@ class Parameters:
         "units": [dict, None],
         "y_units": [str, "array-like", None],
         "unitless_constants": ["boolean"],
-        "unit_penalty": [Interval(Real, 0, None, closed="left"), None],
+        "unit_penalty": [_Range(Real, 0, _MOST_PENALTY, closed="both"), None],
         "warm_start": ["boolean"],
         "checkpoint": [str, Path, None],
         "n_jobs": [
             Interval(Integral, None, -1, closed="right"),
-            Interval(Integral, 1, None, closed="left"),
+            Interval(Integral, 1, _MOST_JOBS, closed="both"),
             None,
         ],
         "verbose": ["verbose"],

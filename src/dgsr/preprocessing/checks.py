@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
+from numbers import Number
 from typing import Any
 
 import numpy as np
@@ -58,6 +59,8 @@ def checked(
     """
     check_numbers(X, "X")
     check_numbers(y, "y")
+    if sample_weight is not None and np.ndim(np.asarray(sample_weight, dtype=object)) > 0:
+        check_numbers(sample_weight, "sample_weight")
     for_X = {"dtype": np.float64, "ensure_min_samples": 2}
     for_y = {"dtype": np.float64, "ensure_2d": False}
     X, y = validate_data(estimator, X, y, validate_separately=(for_X, for_y))
@@ -82,17 +85,23 @@ def checked(
 
 
 def check_numbers(table: Any, name: str) -> None:
-    """Raise ValueError if a table has text, dates, times or pandas' missing values, and name their column.
+    """Raise ValueError for a table that is none, or has cells that are no numbers or too large ones.
 
-    Anything else that is no number is left to scikit-learn's validation.
+    The message names their column. Anything else that is no number is left to scikit-learn's validation.
 
     Parameters
     ----------
     table : array-like of shape (n_samples,) or (n_samples, n_columns)
-    name : {"X", "y"}
+    name : {"X", "y", "sample_weight"}
         What the message calls the table.
     """
-    for label, column in _columns(table):
+    has_shape = bool(getattr(table, "shape", ()))  # as a sparse matrix has that is a mapping
+    if isinstance(table, Set | Mapping | Iterator | Number) and not has_shape:
+        raise ValueError(
+            f"{name} is a {type(table).__name__}; give an array or a DataFrame with a row for "
+            "each measurement."
+        )
+    for label, column in _columns(table, name):
         cell = _first_that_is_no_number(np.asarray(column))
         where = name if label in (None, "") else f"Column {label!r} of {name}"
         if isinstance(cell, str | bytes):
@@ -101,6 +110,10 @@ def check_numbers(table: Any, name: str) -> None:
             raise ValueError(f"{where} has text, such as {cell[:40]!r}; {mend}")
         if type(cell).__name__ == _MISSING:
             raise ValueError(f"{where} has no value in some row; leave such rows out, or fill them in.")
+        if cell is not None and not isinstance(cell, _TIMES) and type(cell).__name__ != _PERIOD:
+            raise ValueError(
+                f"{where} has {repr(cell)[:40]}..., which is beyond a float; rescale the numbers."
+            )
         if cell is not None:
             dates = "dates of them, t.dt.to_timestamp(), and " if type(cell).__name__ == _PERIOD else ""
             raise ValueError(
@@ -109,7 +122,7 @@ def check_numbers(table: Any, name: str) -> None:
             )
 
 
-def _columns(table: Any) -> Iterator[tuple[Any, Any]]:
+def _columns(table: Any, name: str) -> Iterator[tuple[Any, Any]]:
     """Yield label and values of every column that may have no numbers; None is the label of a lone column."""
     if hasattr(table, "get_columns"):  # a DataFrame of polars
         yield from ((column.name, column) for column in table.get_columns())
@@ -122,21 +135,23 @@ def _columns(table: Any) -> Iterator[tuple[Any, Any]]:
     elif isinstance(table, np.ndarray | list | tuple):
         try:
             values = np.asarray(table)
-        except ValueError:  # rows of several lengths
-            return
+        except ValueError as error:
+            raise ValueError(
+                f"{name} has rows of several lengths; give each a value for every column."
+            ) from error
         if values.dtype.kind not in _NUMBERS:
             yield from enumerate(values.T) if values.ndim == 2 else [(None, values)]
 
 
 def _first_that_is_no_number(values: np.ndarray) -> Any:
-    """Return the first text, time or missing value that float() does not take; None if there is none."""
+    """Return the first text, time, missing value or number beyond a float; None if there is none."""
     if values.dtype.kind in "mM":
         return values.flat[0] if values.size else None
     if values.dtype.kind in _NUMBERS:
         return None
     try:
         values.astype(np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, ArithmeticError):
         return next((cell for cell in values.flat if _is_no_number(cell)), None)
     return None
 
@@ -146,6 +161,8 @@ def _is_no_number(cell: Any) -> bool:
         return True
     try:
         float(cell)
+    except ArithmeticError:
+        return True
     except (TypeError, ValueError):
         return isinstance(cell, str | bytes)
     return False

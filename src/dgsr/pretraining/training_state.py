@@ -8,9 +8,9 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from safetensors import SafetensorError
 from torch import Tensor
 
+from dgsr.files.container import from_json
 from dgsr.generator.checkpoints import read_tensors, write_tensors
 from dgsr.generator.config import INPUT_LAYOUT, current_fields
 from dgsr.pretraining.prior import PRIOR_VERSION
@@ -51,7 +51,8 @@ def load_training_state(path: Path, trainer: Trainer) -> tuple[list[dict[str, fl
         If the file is damaged, or belongs to a training with other settings.
     """
     try:
-        entries, tensors = read_tensors(path, lambda header, shapes: json.loads(header["training"]))
+        header, tensors, _ = read_tensors(path)
+        entries = from_json(header["training"])
         # Older files lack these four.
         settings = {"input_layout": 1, "prior_version": 1} | entries["settings"]
         settings["config"] = current_fields(settings["config"])
@@ -59,7 +60,7 @@ def load_training_state(path: Path, trainer: Trainer) -> tuple[list[dict[str, fl
         for name in ("n_variables", "excluded"):
             settings.setdefault(name, mine[name])
         found = [entries[name] for name in ("step", "baseline", "curves", "seconds")]
-    except (SafetensorError, LookupError, TypeError, AttributeError, ValueError) as error:
+    except (LookupError, TypeError, AttributeError, ValueError) as error:
         raise _damaged(path, error) from error
     if settings != mine:
         raise ValueError(

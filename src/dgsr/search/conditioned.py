@@ -175,11 +175,18 @@ class ConditionedGenerator:
 
     def state_dict(self) -> dict[str, Any]:
         """Return what `load_state_dict` needs to go on training, tensors as arrays."""
+        import torch
+
         self._own_decoder()
-        moments = self.optimizer.state_dict()["state"]
+        moments: dict[str, dict[str, np.ndarray]] = {}
+        for i, weight in enumerate(self.generator.decoder.parameters()):
+            # Before its first step Adam has none, which is as good as 0.
+            zeros = torch.zeros_like(weight)
+            none = {"step": torch.tensor(0.0), "exp_avg": zeros, "exp_avg_sq": zeros}
+            moments[str(i)] = _arrays(self.optimizer.state.get(weight) or none)
         return {
             "decoder": _arrays(self.generator.decoder.state_dict()),
-            "optimizer": {i: _arrays(own) for i, own in moments.items()},
+            "optimizer": moments,
             "baseline": self.baseline.value,
         }
 

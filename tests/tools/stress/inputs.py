@@ -22,7 +22,7 @@ import numpy as np
 from faults import ROOT, Faults
 from names import fault_of, names
 
-from dgsr.files.container import packed, unpacked
+from dgsr.files.container import TEXT, packed, unpacked
 
 N_FITS = 300
 # Inputs of every door, 11,100 in all; the fits are extra.
@@ -126,7 +126,8 @@ def damaged(content: bytes, rng: random.Random) -> bytes:
 
 def resealed(path: Path, rng: random.Random) -> bytes:
     """Return a file with a right digest (`dgsr.files.container`), whose text or numbers were changed."""
-    text, arrays, _ = unpacked(path, 1 << 28, 1 << 28)
+    texts, arrays, _ = unpacked(path, 1 << 28, 1 << 28)
+    text = texts[TEXT]
     if rng.random() < 0.7:
         text = damaged(text.encode(), rng).decode(errors="replace")
     for name in rng.sample(sorted(arrays), rng.choice([0, 1, 1, 2])):
@@ -145,7 +146,7 @@ def resealed(path: Path, rng: random.Random) -> bytes:
                 with np.errstate(all="ignore"):
                     array.flat[rng.randrange(array.size)] = np.asarray(rng.choice(values)).astype(array.dtype)
             arrays[name] = array
-    return packed(text, arrays)
+    return packed({TEXT: text}, arrays)
 
 
 def numbers(rng: random.Random, shape: tuple[int, ...]) -> np.ndarray:
