@@ -13,7 +13,7 @@ from dgsr.search.reduction import whole_table
 from dgsr.search.separation import separation_of
 from dgsr.search.surrogate import LINEAR, fit_surrogate
 
-pytestmark = [pytest.mark.search, pytest.mark.usefixtures("one_blas_thread")]
+pytestmark = pytest.mark.search
 
 
 def table(n_rows, n_columns, seed=0, low=1.0, high=3.0):
