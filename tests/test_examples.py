@@ -81,7 +81,8 @@ def name(path: Path) -> str:
     return path.relative_to(ROOT).as_posix()
 
 
-SLOW = ("scaling_out.md", "budgets.md")
+# Pages of many fits, each of thousands of evaluations with the default generator.
+SLOW = ("scaling_out.md", "budgets.md", "constants_and_noise.md", "formulas.md")
 
 
 @pytest.fixture
