@@ -108,7 +108,7 @@ def test_a_bar_escapes_the_names_of_features(notebook):
 
 def test_a_callback_is_told_beside_what_is_shown(capsys):
     seen = []
-    fit(verbose=1, batch_size=500, callback=seen.append)
+    fit(verbose=1, batch_size=100, gp_generations=2, callback=seen.append)
     shares = [progress.share for progress in seen]
     assert shares == sorted(shares)
     assert 0.0 < shares[0] < 1.0 == shares[-1]
@@ -136,7 +136,7 @@ def test_progress_and_history_speak_of_the_rows_of_the_front(capsys):
     model = DGSRRegressor(
         generator=None,
         max_evaluations=2_000,
-        batch_size=200,
+        batch_size=50,
         max_rows=30,
         look_up=False,
         random_state=0,
