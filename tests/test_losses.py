@@ -240,7 +240,9 @@ def test_a_law_is_found_behind_outliers(loss):
     law = 2.5 * X[:, 0] / X[:, 1]
     y = law + 0.02 * rng.normal(size=80)
     y[::10] += 5.0 * rng.normal(size=8)
-    model = DGSRRegressor(generator=None, max_evaluations=5_000, loss=loss, random_state=0).fit(X, y)
+    model = DGSRRegressor(
+        generator=None, max_evaluations=5_000, max_length=12, loss=loss, random_state=0
+    ).fit(X, y)
     assert np.mean((model.predict(X) - law) ** 2) < 1e-4 * law.var()
     assert model.loss_ == (loss if isinstance(loss, str) else "callable")
 

@@ -319,6 +319,6 @@ def test_a_warm_start_leaves_out_laws_that_have_become_too_long():
     y = X[:, 0] ** 3 + X[:, 0] * X[:, 1] + X[:, 1] ** 2
     regressor = DGSRRegressor("koza", None, warm_start=True, max_evaluations=500, random_state=0).fit(X, y)
     assert regressor.stop_reason_ == "exact fit"
-    regressor.set_params(max_length=7, max_evaluations=100).fit(X, y)
+    regressor.set_params(max_length=7, max_evaluations=100, look_up=False).fit(X, y)
     assert regressor.expression_.length <= 7
     assert regressor.stop_reason_ == "max_evaluations"

@@ -498,7 +498,14 @@ def test_a_fit_leaves_global_state_alone(gp):
 
     X, y = data()
     before = state()
-    small(generator="untrained", gp=gp, gp_generations=2, max_length=12, max_evaluations=500).fit(X, y)
+    small(
+        generator="untrained",
+        gp=gp,
+        gp_generations=2,
+        max_length=12,
+        max_evaluations=500,
+        look_up=gp == "compiled",
+    ).fit(X, y)
     assert state() == before
 
 
@@ -591,8 +598,13 @@ def test_the_budget_is_spent_and_not_exceeded(budget, gp, look_up):
 
 @pytest.mark.parametrize("library", [pytest.param("koza", marks=SLOW), "koza-const"])
 def test_max_time_is_read_at_fit_and_honoured(library):
-    X, y = data(n_samples=2000)
-    settings = {"generator": tiny_generator(library), "library": library, "max_length": 12}
+    X, y = data(n_samples=500)
+    settings = {
+        "generator": tiny_generator(library),
+        "library": library,
+        "max_length": 12,
+        "look_up": library == "koza",
+    }
     model = small(max_evaluations=10**9, **settings)
     small(max_evaluations=1000 if library == "koza" else 20, **settings).fit(X, y)  # compiles
     model.max_time = 0.5

@@ -76,7 +76,7 @@ SETTINGS = {
         **{"library": "koza", "look_up": False, "generator": "tiny", "refine": True, "objective": "vpg"}
     },
     "three passes": {"loss": "huber"},
-    "two passes": {"loss": "auto", "decades": True},
+    "two passes": {"loss": "auto", "decades": True, "max_length": 12},
     "holdout": {"selection": "holdout", "look_up": False, "max_length": 12},
     "islands": {"n_jobs": 3},
     "islands with refined decoders": {

@@ -106,7 +106,7 @@ FUNCTIONS = {name: getattr(np, name) for name in ("exp", "sin", "log", "sqrt")}
 
 
 @pytest.mark.parametrize("law", LAWS)
-@pytest.mark.parametrize("noise", [0.0, 0.01, 0.05])
+@pytest.mark.parametrize("noise", [0.0, 0.05])
 def test_a_law_separates_as_it_is_written(law, noise):
     groups, is_product = LAWS[law]
     X = table(150, 1 + max(map(max, groups)), low=0.5, high=4.0)

@@ -85,7 +85,9 @@ def with_formula(submission, text, names):
     """An estimator whose formula is `text`, fitted to its values on data of columns `names`."""
     X = pd.DataFrame(np.random.default_rng(0).uniform(0.5, 2.0, (30, len(names))), columns=names)
     variables = [f"v{i}" for i in range(len(names))]
-    est = quick(submission).fit(X, X.to_numpy() @ np.arange(1.0, len(names) + 1))
+    est = quick(submission, max_evaluations=20, max_length=5).fit(
+        X, X.to_numpy() @ np.arange(1.0, len(names) + 1)
+    )
     expression = Expression.from_text(text, get_library("physics", len(names)), variables)
     est.expression_ = expression.with_feature_names(names)
     return est, X
