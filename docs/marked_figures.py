@@ -15,6 +15,7 @@ the second, and the other way round; a p-value may stand between them and the ma
 from __future__ import annotations
 
 import re
+from functools import cache
 from pathlib import Path
 
 from dgsr.benchmarking.by_problem import Record, Summary, comparisons, summary
@@ -88,10 +89,16 @@ def _runs(folder: Path, name: str, method: str, setting: str) -> list[Record]:
     first = table.settings[0]
     noise = float(given["noise"]) if "noise" in given else first.noise
     rows = int(given["rows"]) if "rows" in given else first.rows
-    runs = cells(table, read_records(path)).get((Setting(noise, rows), method))
+    runs = cells(table, _records(path, path.stat().st_mtime_ns)).get((Setting(noise, rows), method))
     if not runs:
         raise ValueError("the file has no such runs")
     return list(runs.values())
+
+
+@cache
+def _records(path: Path, written: int) -> list[Record]:
+    """Return the records of a file as of the time when it was written; many figures are from one file."""
+    return read_records(path)
 
 
 def _is_rounded(figure: str, value: float | str) -> bool:

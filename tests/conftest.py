@@ -10,10 +10,13 @@ from pathlib import Path
 
 import pytest
 from hypothesis import settings
-from threadpoolctl import threadpool_limits
 
 # Else scikit-learn skips its checks with other arrays than numpy's.
 os.environ.setdefault("SCIPY_ARRAY_API", "1")
+# Linear algebra in one thread: two workers whose threads share two cores wait for each other, which made
+# some tests ten times as long. The libraries read this once, when they are loaded.
+for _library in ("OMP", "OPENBLAS", "MKL"):
+    os.environ.setdefault(f"{_library}_NUM_THREADS", "1")
 
 # The tests draw the same examples every time, so that a red one is the fault of the last change. Fresh ones
 # are drawn by `nox -s fuzz`, which chooses the other profile.
@@ -56,13 +59,6 @@ def pytest_collection_modifyitems(items):
     for item in items:
         if "browser" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.slow)
-
-
-@pytest.fixture
-def one_blas_thread():
-    """Linear algebra in one thread: two workers whose threads share two cores wait for each other."""
-    with threadpool_limits(1, user_api="blas"):
-        yield
 
 
 @pytest.fixture(scope="module")

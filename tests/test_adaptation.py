@@ -22,8 +22,6 @@ from dgsr.kernels.random import new_state
 from dgsr.search.guidance import SHARES, Guidance
 from searches import lively, table, tiny_guided_config
 
-torch.set_num_threads(1)
-
 OPERATORS = ("add", "sub", "mul", "div", "exp", "sin")
 LIMITS = Constraints(max_length=12)
 FEWER = Library("fewer", ("sin", "mul", "add"), True, 3)

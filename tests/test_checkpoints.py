@@ -31,8 +31,6 @@ from dgsr.generator.generator import Generator
 from dgsr.pretraining import pretrain
 from searches import log_prob, tiny_guided_config
 
-torch.set_num_threads(1)
-
 TINY = GeneratorConfig(
     encoder_width=8, encoder_heads=2, encoder_layers=1, n_inducing=4, n_latents=2,
     tree_embedding=4, tree_layers=1, decoder_width=8, decoder_heads=2, decoder_layers=1, max_length=12,

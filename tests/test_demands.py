@@ -28,7 +28,7 @@ Y = X[:, 0] ** 2 * X[:, 2] + 0.05 * rng.normal(size=60)
 
 
 def small(**settings):
-    usual = {"generator": None, "max_evaluations": 10_000, "batch_size": 50, "random_state": 0}
+    usual = {"generator": None, "max_evaluations": 2_000, "batch_size": 50, "random_state": 0}
     return DGSRRegressor(**(usual | settings)).fit(X, Y)
 
 
@@ -45,8 +45,8 @@ def tokens_of(model):
     "settings",
     [
         {},
-        {"generator": "auto"},
-        {"gp": "deap"},
+        {"generator": "auto", "look_up": False},
+        {"gp": "deap", "look_up": False},
         pytest.param({"library": "koza", "max_evaluations": 300}, marks=pytest.mark.slow),
         {"library": "koza", "generator": "auto", "look_up": False},
     ],
@@ -76,7 +76,7 @@ def test_every_formula_has_what_is_required(settings):
 def test_columns_go_by_their_names():
     table = pd.DataFrame(X, columns=["mass", "weight", "speed"])
     model = DGSRRegressor(
-        generator=None, max_evaluations=5_000, random_state=0, required=["speed"], forbidden=["mass"]
+        generator=None, max_evaluations=1_000, random_state=0, required=["speed"], forbidden=["mass"]
     ).fit(table, Y)
     for candidate in model.pareto_front_:
         assert "speed" in str(candidate.expression)
@@ -217,7 +217,7 @@ def keeps(expression, outer, inner, most=0):
 @pytest.mark.parametrize(
     "settings",
     [
-        {"generator": "auto"},
+        {"generator": "auto", "look_up": False},
         {"gp": "deap", "look_up": False},
         pytest.param({"library": "koza", "max_evaluations": 500}, marks=pytest.mark.slow),
         {"library": "koza", "generator": "auto", "look_up": False},
@@ -225,7 +225,7 @@ def keeps(expression, outer, inner, most=0):
     ],
 )
 def test_no_formula_breaks_a_limit(settings):
-    settings = {"max_evaluations": 2_000, "gp_generations": 5} | settings
+    settings = {"max_evaluations": 1_000, "gp_generations": 5} | settings
     nested = {"exp": {"add": 0, "mul": 0, "div": 0, "sub": 0, "exp": 0}}
     law = np.exp(X[:, 0] / X[:, 2]) + 0.5 * X[:, 1]
     usual = {"generator": None, "batch_size": 50, "random_state": 0}

@@ -27,8 +27,6 @@ from dgsr.generator.guide.descriptions import (
 from dgsr.generator.guide.functions import FUNCTIONS, ODD_PAIRS, ORDERED_PAIRS, SYMMETRIC_PAIRS, TARGETS
 from searches import described, table, table_with_ties, tensors, wide_table
 
-torch.set_num_threads(1)
-
 seeds = st.integers(0, 2**31)
 tables = st.sampled_from([table, table_with_ties])
 

@@ -36,7 +36,7 @@ def data():
 
 @pytest.fixture(scope="module")
 def fitted(data):
-    return DGSRRegressor(generator=None, max_evaluations=3000, random_state=0).fit(*data)
+    return DGSRRegressor(generator=None, max_evaluations=1000, random_state=0).fit(*data)
 
 
 @pytest.fixture(scope="module")

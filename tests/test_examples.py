@@ -81,7 +81,8 @@ def name(path: Path) -> str:
     return path.relative_to(ROOT).as_posix()
 
 
-SLOW = ("scaling_out.md", "budgets.md")
+# Pages of several fits of thousands of evaluations with the default generator.
+SLOW = ("scaling_out.md", "budgets.md", "constants_and_noise.md", "formulas.md", "rational_laws.md")
 
 
 @pytest.fixture

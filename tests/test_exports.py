@@ -217,7 +217,7 @@ def sum_of_all_operators(library):
 
 
 @pytest.mark.parametrize(
-    "name", [*(pytest.param(name, marks=pytest.mark.slow) for name in ("koza", "synth")), "physics"]
+    "name", ["koza", *(pytest.param(name, marks=pytest.mark.slow) for name in ("synth", "physics"))]
 )
 def test_numba_compiles_every_operator_to_the_values_of_the_evaluator(name):
     expression = sum_of_all_operators(get_library(name, 3))

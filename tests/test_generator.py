@@ -22,8 +22,6 @@ from dgsr.kernels.grammar import are_valid
 from dgsr.kernels.random import new_state
 from searches import log_prob
 
-torch.set_num_threads(1)
-
 TINY = GeneratorConfig(
     encoder_width=16, encoder_heads=2, encoder_layers=1, n_inducing=4, n_latents=2,
     tree_embedding=8, tree_heads=2, tree_layers=2, decoder_width=16, decoder_heads=2, decoder_layers=2,

@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import chisquare
@@ -26,8 +25,6 @@ from dgsr.search.guidance import SHARES, Guidance
 from searches import X, Y, assert_equal_populations, lively, rounds, tiny_guided_config, without_seconds
 
 pytestmark = pytest.mark.search
-
-torch.set_num_threads(1)
 
 TINY = tiny_guided_config(12)
 LIMITS = Constraints(max_length=12)

@@ -37,8 +37,6 @@ from searches import (
     wide_table,
 )
 
-torch.set_num_threads(1)
-
 TINY = tiny_guided_config(12, max_rows=60)
 LIMITS = Constraints(max_length=12)
 seeds = st.integers(0, 2**31)

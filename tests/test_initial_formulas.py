@@ -22,7 +22,13 @@ LAW = "a*x1*exp(b*x2/(c + x3**2)) + d*log(x3 + x1*x2)"
 
 
 def fitted(*formulas, table=X, target=Y, **parameters):
-    settings = {"generator": None, "max_evaluations": 300, "batch_size": 100, "random_state": 0}
+    settings = {
+        "generator": None,
+        "max_evaluations": 300,
+        "batch_size": 100,
+        "random_state": 0,
+        "look_up": False,
+    }
     return DGSRRegressor(**{**settings, "initial_formulas": formulas, **parameters}).fit(table, target)
 
 

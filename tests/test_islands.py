@@ -38,7 +38,8 @@ Y = X[:, 0] * np.sin(X[:, 1]) / (X[:, 1] + 1.3) + 0.05 * rng.normal(size=40)
 
 
 def small(**settings):
-    usual = {"generator": None, "n_jobs": 2, "max_evaluations": 12_000, "batch_size": 50, "random_state": 0}
+    usual = {"generator": None, "n_jobs": 2, "max_evaluations": 6_000, "batch_size": 50, "random_state": 0}
+    usual |= {"gp_generations": 10, "max_length": 15, "look_up": False}
     return DGSRRegressor(**(usual | settings))
 
 
@@ -133,7 +134,7 @@ def test_a_grid_search_starts_no_processes_of_its_islands(tmp_path):
     assert parents == {str(os.getpid())}
 
 
-@pytest.mark.parametrize("max_evaluations", [100, pytest.param(12_000, marks=pytest.mark.slow), 12_001])
+@pytest.mark.parametrize("max_evaluations", [100, 4_001, pytest.param(12_000, marks=pytest.mark.slow)])
 def test_the_islands_share_one_budget(max_evaluations):
     model = in_turns(small(max_evaluations=max_evaluations, tolerance=0.0))
     assert model.n_evaluations_ == max_evaluations

@@ -219,7 +219,7 @@ def test_a_formula_judges_as_the_function_of_the_same_loss_and_is_saved(tmp_path
     rng = np.random.default_rng(0)
     X = rng.uniform(0.5, 3.0, (80, 2))
     y = 2.5 * X[:, 0] / X[:, 1] * np.exp(0.1 * rng.standard_t(2, size=80))
-    given = {"generator": None, "max_evaluations": 1_500, "random_state": 0}
+    given = {"generator": None, "max_evaluations": 500, "max_length": 12, "look_up": False, "random_state": 0}
     text = "log(prediction/target)**2"
     model = DGSRRegressor(loss=text, checkpoint=tmp_path / "checkpoint", **given).fit(X, y)
     other = DGSRRegressor(loss=lambda y, f: np.log(f / y) ** 2, **given).fit(X, y)
@@ -245,7 +245,9 @@ def test_a_law_is_found_behind_outliers(loss):
     law = 2.5 * X[:, 0] / X[:, 1]
     y = law + 0.02 * rng.normal(size=80)
     y[::10] += 5.0 * rng.normal(size=8)
-    model = DGSRRegressor(generator=None, max_evaluations=20_000, loss=loss, random_state=0).fit(X, y)
+    model = DGSRRegressor(
+        generator=None, max_evaluations=5_000, max_length=12, loss=loss, random_state=0
+    ).fit(X, y)
     assert np.mean((model.predict(X) - law) ** 2) < 1e-4 * law.var()
     assert model.loss_ == (loss if isinstance(loss, str) else "callable")
 
@@ -274,7 +276,9 @@ def test_a_target_of_zero_among_rows_held_out_leaves_no_pass_of_relative_errors(
     monkeypatch.setattr("dgsr.passes.run.passes", watched)
     X = np.arange(1.0, 51.0)[:, None]
     y = X[:, 0] ** 8
-    model = DGSRRegressor(generator=None, selection="holdout", max_evaluations=300, random_state=0).fit(X, y)
+    model = DGSRRegressor(
+        generator=None, selection="holdout", max_evaluations=300, look_up=False, random_state=0
+    ).fit(X, y)
     y[4] = 0.0  # in a row that this random_state holds out
     model.fit(X, y)
     assert "relative" in judged_by[0]
@@ -285,9 +289,9 @@ def test_relative_errors_are_not_judged_where_there_is_hardly_any_noise():
     rng = np.random.default_rng(0)
     X = 10 ** rng.uniform(-1.0, 2.0, (60, 2))
     y = 3.7 * X[:, 0] / X[:, 1] ** 2 * (1.0 + 1e-6 * rng.normal(size=60))
-    model = DGSRRegressor(generator=None, max_evaluations=5_000, random_state=0).fit(X, y)
+    model = DGSRRegressor(generator=None, max_evaluations=2_000, random_state=0).fit(X, y)
     assert model.loss_ == "squared"
-    assert model.n_evaluations_ == 5_000
+    assert model.n_evaluations_ == 2_000
 
 
 def test_a_pass_that_goes_on_begins_with_the_programs_of_the_last(monkeypatch):
@@ -300,16 +304,18 @@ def test_a_pass_that_goes_on_begins_with_the_programs_of_the_last(monkeypatch):
 
     monkeypatch.setattr(Search, "begin_with", begin_with)
     X, y, _ = rows_of(1, 40)
-    DGSRRegressor(generator=None, max_evaluations=3_000, batch_size=50, loss="huber", random_state=0).fit(
-        X, y
-    )
+    DGSRRegressor(
+        generator=None, max_evaluations=3_000, batch_size=50, loss="huber", max_length=12, random_state=0
+    ).fit(X, y)
     assert len(inherited) == 2
     assert max(inherited) > 10  # none if a search ended just as it began again
 
 
 def test_passes_share_one_budget():
     X, y, _ = rows_of(1, 40)
-    model = DGSRRegressor(generator=None, max_evaluations=3_000, batch_size=50, loss="huber", random_state=0)
+    model = DGSRRegressor(
+        generator=None, max_evaluations=3_000, batch_size=50, loss="huber", look_up=False, random_state=0
+    )
     model.fit(X, y)
     assert model.n_evaluations_ == 3_000
     done = [entry["evaluations"] for entry in model.history_]

@@ -204,7 +204,8 @@ def test_the_searches_without_outliers_share_what_is_left():
 
 
 def small(**parameters):
-    usual = {"generator": None, "max_evaluations": 20_000, "batch_size": 200, "random_state": 0}
+    usual = {"generator": None, "max_evaluations": 5_000, "batch_size": 200, "max_length": 15}
+    usual |= {"random_state": 0}
     return DGSRRegressor(**usual | parameters)
 
 
@@ -241,7 +242,7 @@ def test_a_law_is_found_behind_outliers_by_default(noise):
 @pytest.mark.search
 def test_without_outliers_auto_is_the_square():
     X, y = table()
-    auto, squared = (small(loss=loss, max_evaluations=10_000).fit(X, y) for loss in ("auto", "squared"))
+    auto, squared = (small(loss=loss).fit(X, y) for loss in ("auto", "squared"))
     assert auto.loss_ == "squared"
     assert len(auto.outliers_) == 0
     fronts = [[(each.expression.text, each.loss) for each in fit.pareto_front_] for fit in (auto, squared)]
@@ -254,7 +255,7 @@ def test_without_outliers_auto_is_the_square():
 def test_squares_fit_outliers_where_they_are_asked_for():
     X, y = table()
     y[[3, 30, 57, 88]] += [90.0, -70.0, 60.0, 120.0]
-    model = small(loss="squared", max_evaluations=5_000).fit(X, y)
+    model = small(loss="squared").fit(X, y)
     assert model.loss_ == "squared"
     assert len(model.outliers_) == 0
 
@@ -292,7 +293,7 @@ def test_several_outputs_have_outliers_of_their_own_and_files_and_reports_say_so
     X, y = table()
     spoilt = y.copy()
     spoilt[[3, 30]] += [90.0, -70.0]
-    model = small(max_evaluations=40_000).fit(X, np.column_stack([y, spoilt]))
+    model = small(max_evaluations=10_000).fit(X, np.column_stack([y, spoilt]))
     assert [rows.tolist() for rows in model.outliers_] == [[], [3, 30]]
     own = model.estimators_[1]
     own.save(tmp_path / "own.dgsr")
@@ -313,7 +314,7 @@ def test_the_command_line_names_outliers(tmp_path):
     y[[3, 30]] += [90.0, -70.0]
     path = tmp_path / "table.csv"
     np.savetxt(path, np.column_stack([X, y]), delimiter=",", header="a,b,y", comments="")
-    options = ["--target", "y", "--generator", "none", "--max-evaluations", "40000", "--random-state", "0"]
+    options = ["--target", "y", "--generator", "none", "--max-evaluations", "20000", "--random-state", "0"]
     path.write_text(path.read_text().replace("a,b,y\n", "a,b,y\n1,,2\n"))  # a row with a missing cell
     result = CliRunner().invoke(app, ["fit", str(path), *options, "--quiet", "--test-size", "0.1"])
     assert "left out as outliers: lines 6, 33 of the table" in result.stdout

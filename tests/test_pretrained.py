@@ -29,14 +29,6 @@ pytestmark = pytest.mark.search
 SHIPPED = {info.name: info for info in list_generators()}
 
 
-@pytest.fixture(autouse=True)
-def one_thread():
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
-
-
 @pytest.mark.parametrize(
     ("library", "name"),
     [("koza", "koza-d12"), ("synth", "koza-d12"), ("koza-const", "physics-d16"), ("physics", "physics-d16")],

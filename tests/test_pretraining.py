@@ -49,8 +49,6 @@ from searches import measure_few_programs, tiny_guided_config
 
 pytestmark = pytest.mark.search
 
-torch.set_num_threads(1)
-
 TINY = GeneratorConfig(
     encoder_width=16, encoder_heads=2, encoder_layers=1, n_inducing=4, n_latents=2,
     tree_embedding=4, tree_layers=1, decoder_width=16, decoder_heads=2, decoder_layers=1, max_length=8,

@@ -28,8 +28,6 @@ from searches import lively, measure_few_programs, tiny_guided_config
 
 pytestmark = pytest.mark.search
 
-torch.set_num_threads(1)
-
 TINY = tiny_guided_config(8)
 NO_GUIDE = replace(TINY, encoder="rows")
 LIBRARY = Library("mine", ("add", "mul", "sin"), False, 3)

@@ -24,7 +24,7 @@ from dgsr.reporting.progress import shown
 def fit(**parameters):
     X = np.random.default_rng(0).uniform(0.5, 2.0, (30, 2))
     y = X[:, 0] * np.exp(-X[:, 1]) + 0.05 * np.sin(7.0 * X[:, 0])
-    settings = {"generator": None, "max_evaluations": 30_000, "random_state": 0, "look_up": False}
+    settings = {"generator": None, "max_evaluations": 3_000, "random_state": 0, "look_up": False}
     return DGSRRegressor(**settings | parameters).fit(X, y)
 
 
@@ -41,7 +41,7 @@ def test_a_log_has_whole_lines_of_text_and_a_last_one(capsys):
     lines = out.splitlines()
     assert lines[0].split()[1] == "evaluations,"
     assert "best NMSE" in lines[0]
-    assert lines[-1].startswith("30,000 evaluations, best NMSE")
+    assert lines[-1].startswith("3,000 evaluations, best NMSE")
     assert lines[-1].endswith(f"stopped: max_evaluations; chosen: {model.expression_}")
 
 
@@ -108,7 +108,7 @@ def test_a_bar_escapes_the_names_of_features(notebook):
 
 def test_a_callback_is_told_beside_what_is_shown(capsys):
     seen = []
-    fit(verbose=1, callback=seen.append)
+    fit(verbose=1, batch_size=100, gp_generations=2, callback=seen.append)
     shares = [progress.share for progress in seen]
     assert shares == sorted(shares)
     assert 0.0 < shares[0] < 1.0 == shares[-1]
@@ -134,7 +134,13 @@ def test_progress_and_history_speak_of_the_rows_of_the_front(capsys):
     y = X[:, 0] * np.exp(-X[:, 1]) + 3e4 * rng.normal(size=400)
     told = []
     model = DGSRRegressor(
-        generator=None, max_evaluations=20_000, max_rows=30, random_state=0, callback=told.append
+        generator=None,
+        max_evaluations=2_000,
+        batch_size=50,
+        max_rows=30,
+        look_up=False,
+        random_state=0,
+        callback=told.append,
     ).fit(X, y)
     assert [entry["best_nmse"] for entry in model.history_] == [said.best_nmse for said in told]
     for said in told:

@@ -12,6 +12,7 @@ import sys
 import time
 import warnings
 from fractions import Fraction
+from functools import cache
 
 import joblib
 import numpy as np
@@ -50,6 +51,11 @@ def data(n_features=2, n_samples=40, seed=0):
 def small(**parameters):
     """A regressor without the network, of a budget spent in a blink."""
     return DGSRRegressor(**{"generator": None, "max_evaluations": 2000, "random_state": 0, **parameters})
+
+
+def quick(**parameters):
+    """A regressor of a tenth of that time, for what does not hang on which formulas are found."""
+    return small(**{"max_evaluations": 500, "max_length": 12, "look_up": False, **parameters})
 
 
 def tiny_generator(library="physics", n_variables=2, max_length=12, **config):
@@ -103,7 +109,7 @@ def assert_predicts_as_sympy_says(expression, X):
 def test_predict_equals_the_sympy_expression(library):
     limits = Constraints(max_length=15)
     tokens = get_library("physics" if library == "auto" else library, 2)
-    targets = random_population(6, tokens, limits.grammar(tokens), new_state(1))
+    targets = random_population(3, tokens, limits.grammar(tokens), new_state(1))
     X = np.random.default_rng(1).uniform(0.5, 2.0, (30, 2))
     budget = 300 if tokens.has_constants else 3000
     for i in range(len(targets)):
@@ -121,7 +127,7 @@ def test_predict_equals_the_sympy_expression(library):
 
 def test_the_losses_of_the_front_are_those_of_its_formulas():
     X, y = data()
-    model = small().fit(X, y)
+    model = quick(max_evaluations=2000).fit(X, y)
     assert len(model.pareto_front_) > 2
     for candidate in model.pareto_front_:
         nmse = np.mean((y - candidate.expression(X)) ** 2) / y.var()
@@ -150,7 +156,7 @@ def test_a_library_of_another_width_is_fitted_to_the_columns():
 @pytest.mark.parametrize("selection", SELECTIONS)
 def test_the_selection_is_that_of_the_front(selection):
     X, y = data()
-    model = small(selection=selection, max_evaluations=10_000).fit(X, y)
+    model = quick(selection=selection, max_evaluations=2000).fit(X, y)
     front = model.pareto_front_
     assert (front.held_out is not None) == (selection == "holdout")
     assert front.tolerance == model.tolerance
@@ -159,7 +165,7 @@ def test_the_selection_is_that_of_the_front(selection):
 
 def test_selection_by_accuracy_takes_the_lowest_loss():
     X, y = data()
-    model = small(selection="accuracy").fit(X, y)
+    model = quick(selection="accuracy").fit(X, y)
     assert model.expression_ == model.pareto_front_[-1].expression
 
 
@@ -170,7 +176,7 @@ def test_the_default_finds_a_law_in_a_small_noisy_table():
     X = np.random.default_rng(0).uniform(0.5, 4.0, (30, 2))
     truth = 3.0 * X[:, 0] * X[:, 1]
     y = truth + 0.02 * truth.std() * np.random.default_rng(1).normal(size=30)
-    model = DGSRRegressor(random_state=0, max_evaluations=20_000).fit(X, y)
+    model = DGSRRegressor(random_state=0, max_evaluations=5_000).fit(X, y)
     assert model.library_ == get_library("physics", 2)
     # It is on the front; whether something longer looks better yet to the rule is a matter of noise.
     (law,) = (c for c in model.pareto_front_ if re.fullmatch(r"\d(\.\d{1,2})?\*x1\*x2", str(c.expression)))
@@ -203,12 +209,18 @@ units = [
 ]
 
 
+@cache
+def fitted_to_law(law):
+    X, _ = data()
+    return small(max_evaluations=20_000).fit(X, Expression.from_text(law, get_library("physics", 2))(X))
+
+
 @pytest.mark.parametrize(("a", "b", "c"), units)
 @pytest.mark.parametrize(("law", "constants"), LAWS.values(), ids=LAWS)
 def test_other_units_change_the_constants_and_not_the_form(law, constants, a, b, c):
     X, _ = data()
     y = Expression.from_text(law, get_library("physics", 2))(X)
-    one = small(max_evaluations=20_000).fit(X, y)
+    one = fitted_to_law(law)
     other = small(max_evaluations=20_000).fit(X * [a, b], y * c)
     assert str(one.expression_) == law
     np.testing.assert_array_equal(other.expression_.tokens, one.expression_.tokens)
@@ -266,8 +278,8 @@ def test_an_operator_of_the_users_own_is_found_with_constants_around_and_in_it()
     "settings",
     [
         {},
-        {"library": "koza", "look_up": False},
-        pytest.param({"generator": "tiny", "max_length": 12}, marks=SLOW),
+        {"library": "koza"},
+        {"generator": "tiny"},
     ],
 )
 def test_a_weight_of_two_is_two_rows_and_a_weight_of_zero_none(settings):
@@ -275,16 +287,16 @@ def test_a_weight_of_two_is_two_rows_and_a_weight_of_zero_none(settings):
     weight = np.arange(len(y)) % 4
     if "generator" in settings:
         settings = {**settings, "generator": tiny_generator()}
-    weighted = small(**settings).fit(X, y, weight)
-    repeated = small(**settings).fit(np.repeat(X, weight, axis=0), np.repeat(y, weight))
+    weighted = quick(**settings).fit(X, y, weight)
+    repeated = quick(**settings).fit(np.repeat(X, weight, axis=0), np.repeat(y, weight))
     assert found(weighted) == found(repeated)
-    assert found(weighted) != found(small(**settings).fit(X, y))
+    assert found(weighted) != found(quick(**settings).fit(X, y))
 
 
 def test_of_weights_that_are_no_counts_the_ratios_matter():
     X, y = data()
     weight = np.random.default_rng(0).uniform(0.1, 5.0, len(y))
-    assert found(small().fit(X, y, weight)) == found(small().fit(X, y, 64.0 * weight))
+    assert found(quick().fit(X, y, weight)) == found(quick().fit(X, y, 64.0 * weight))
 
 
 def test_rows_of_no_weight_are_left_out():
@@ -292,8 +304,8 @@ def test_rows_of_no_weight_are_left_out():
     weight = np.random.default_rng(0).uniform(0.1, 5.0, len(y))
     weight[::3] = 0.0
     kept = weight > 0
-    whole = small().fit(X, np.where(kept, y, 1e6), weight)
-    assert found(whole) == found(small().fit(X[kept], y[kept], weight[kept]))
+    whole = quick().fit(X, np.where(kept, y, 1e6), weight)
+    assert found(whole) == found(quick().fit(X[kept], y[kept], weight[kept]))
 
 
 def test_weights_say_which_law_is_found():
@@ -309,7 +321,7 @@ def test_weights_say_which_law_is_found():
 def test_the_losses_of_the_front_are_weighted():
     X, y = data()
     weight = np.random.default_rng(0).uniform(0.0, 3.0, len(y))
-    model = small().fit(X, y, weight)
+    model = quick(max_evaluations=2000).fit(X, y, weight)
     mean = np.average(y, weights=weight)
     variance = np.average((y - mean) ** 2, weights=weight)
     for candidate in model.pareto_front_:
@@ -356,8 +368,7 @@ def test_the_search_reads_no_more_rows_than_asked_and_the_front_all(monkeypatch,
 
     monkeypatch.setattr("dgsr.passes.plan.Search", Spied)
     X, y = data(n_samples=60)
-    settings = {"max_rows": max_rows, "max_evaluations": 500, "look_up": False}
-    models = [small(**settings, random_state=seed).fit(X, y) for seed in (0, 0, 1)]
+    models = [quick(max_rows=max_rows, random_state=seed).fit(X, y) for seed in (0, 0, 1)]
     assert [d.columns.shape[1] for d in searched] == [n_searched] * 3
     assert found(models[0]) == found(models[1])
     assert np.array_equal(searched[0].y, searched[1].y)
@@ -411,7 +422,7 @@ def test_a_grid_search_over_budgets_finds_the_same_on_two_processes():
 
 def test_a_clone_has_the_parameters_and_not_the_fit():
     X, y = data()
-    model = small(batch_size=50, max_length=17).fit(X, y)
+    model = quick(batch_size=50, max_length=17).fit(X, y)
     twin = clone(model)
     assert twin.get_params() == model.get_params()
     with pytest.raises(NotFittedError):
@@ -428,7 +439,7 @@ def _through_joblib(model):
 @pytest.mark.parametrize("copy", [lambda m: pickle.loads(pickle.dumps(m)), _through_joblib])
 def test_a_fitted_regressor_survives_pickling(copy):
     X, y = data()
-    model = small(generator=tiny_generator(), max_length=12, look_up=False).fit(X, y)
+    model = quick(generator=tiny_generator()).fit(X, y)
     twin = copy(model)
     np.testing.assert_array_equal(twin.predict(X), model.predict(X))
     assert found(twin) == found(model)
@@ -450,22 +461,22 @@ def test_a_fitted_regressor_survives_pickling(copy):
 def test_the_same_random_state_gives_the_same_result_whatever_the_threads(generator, gp):
     X, y = data()
     given = tiny_generator() if generator else None
-    settings = {"generator": given, "gp": gp, "gp_generations": 2, "max_length": 12}
-    first = small(**settings).fit(X, y)
+    settings = {"generator": given, "gp": gp, "gp_generations": 2}
+    first = quick(**settings).fit(X, y)
     before = torch.get_num_threads()
     torch.set_num_threads(2)
     try:
-        assert found(small(**settings).fit(X, y)) == found(first)
+        assert found(quick(**settings).fit(X, y)) == found(first)
         assert torch.get_num_threads() == 2
     finally:
         torch.set_num_threads(before)
-    assert found(small(**{**settings, "random_state": 1}).fit(X, y)) != found(first)
+    assert found(quick(**{**settings, "random_state": 1}).fit(X, y)) != found(first)
 
 
 def test_a_random_state_instance_is_drawn_from_once():
     X, y = data()
     used, other = np.random.RandomState(3), np.random.RandomState(3)
-    small(random_state=used).fit(X, y)
+    quick(random_state=used).fit(X, y)
     other.randint(2)
     assert used.randint(2**30) == other.randint(2**30)
 
@@ -488,7 +499,14 @@ def test_a_fit_leaves_global_state_alone(gp):
 
     X, y = data()
     before = state()
-    small(generator="untrained", gp=gp, gp_generations=2, max_length=12).fit(X, y)
+    small(
+        generator="untrained",
+        gp=gp,
+        gp_generations=2,
+        max_length=12,
+        max_evaluations=500,
+        look_up=gp == "compiled",
+    ).fit(X, y)
     assert state() == before
 
 
@@ -523,7 +541,7 @@ def test_a_given_generator_is_not_changed(objective):
     generator = tiny_generator()
     before = {name: tensor.clone() for name, tensor in generator.state_dict().items()}
     modes = [module.training for module in generator.modules()]
-    model = small(generator=generator, objective=objective, max_length=12, batch_size=100, gp_generations=2)
+    model = quick(generator=generator, objective=objective, batch_size=50, gp_generations=2)
     model.fit(X, y)
     assert len(model.history_) > 2
     assert model.generator_ == "given"
@@ -535,7 +553,7 @@ def test_a_given_generator_is_not_changed(objective):
 
 def test_a_generator_of_more_variables_serves_fewer_columns():
     X, y = data(n_features=1)
-    model = small(generator=tiny_generator(n_variables=3), max_length=12).fit(X, y)
+    model = quick(generator=tiny_generator(n_variables=3)).fit(X, y)
     assert model.library_.n_variables == 1
     assert {symbol.name for symbol in model.sympy_expr_.free_symbols} <= {"x1"}
 
@@ -543,7 +561,7 @@ def test_a_generator_of_more_variables_serves_fewer_columns():
 @pytest.mark.parametrize(("library", "name"), [("auto", "physics-d16"), ("koza-const", "physics-d16")])
 def test_more_columns_than_any_generator_was_trained_with_are_read_one_by_one(library, name):
     X, y = data(n_features=40)
-    model = small(library=library, generator="auto", max_evaluations=300, batch_size=100).fit(X, y)
+    model = quick(library=library, generator="auto", max_evaluations=200, batch_size=100).fit(X, y)
     assert model.generator_ == name
     assert np.isfinite(model.predict(X)).all()
 
@@ -562,27 +580,32 @@ def test_a_library_that_cannot_write_scale_and_offset_is_refused(operators, miss
 
 
 @pytest.mark.parametrize(
-    ("budget", "gp"),
+    ("budget", "gp", "look_up"),
     [
-        (50, "compiled"),
-        (777, "compiled"),
-        (777, "deap"),
-        pytest.param(50, "deap", marks=SLOW),
-        pytest.param(1000, "compiled", marks=SLOW),
-        pytest.param(1000, "deap", marks=SLOW),
+        (50, "compiled", False),
+        (777, "compiled", True),
+        (777, "deap", False),
+        (1000, "compiled", False),
+        pytest.param(50, "deap", True, marks=SLOW),
+        pytest.param(1000, "deap", True, marks=SLOW),
     ],
 )
-def test_the_budget_is_spent_and_not_exceeded(budget, gp):
+def test_the_budget_is_spent_and_not_exceeded(budget, gp, look_up):
     X, y = data()
-    model = small(max_evaluations=budget, batch_size=100, gp=gp).fit(X, y)
+    model = small(max_evaluations=budget, batch_size=100, gp=gp, look_up=look_up).fit(X, y)
     assert model.n_evaluations_ == budget
     assert model.stop_reason_ == "max_evaluations"
 
 
 @pytest.mark.parametrize("library", [pytest.param("koza", marks=SLOW), "koza-const"])
 def test_max_time_is_read_at_fit_and_honoured(library):
-    X, y = data(n_samples=2000)
-    settings = {"generator": tiny_generator(library), "library": library, "max_length": 12}
+    X, y = data(n_samples=500)
+    settings = {
+        "generator": tiny_generator(library),
+        "library": library,
+        "max_length": 12,
+        "look_up": library == "koza",
+    }
     model = small(max_evaluations=10**9, **settings)
     small(max_evaluations=1000 if library == "koza" else 20, **settings).fit(X, y)  # compiles
     model.max_time = 0.5
@@ -601,7 +624,7 @@ def test_compiling_is_not_counted_as_searching(monkeypatch):
     monkeypatch.setattr("dgsr.search.budget.time.perf_counter", lambda: now[0])
     monkeypatch.setattr("dgsr.passes.plan.compile_kernels", compile_kernels)
     X, y = data()
-    model = small(max_evaluations=2_000, max_time=1.0, tolerance=0.0).fit(X, y)
+    model = quick(max_time=1.0, tolerance=0.0).fit(X, y)
     assert model.stop_reason_ == "max_evaluations"
     assert model.history_[-1]["seconds"] == 0.0
 
@@ -612,9 +635,9 @@ def test_compiling_is_told_where_progress_is_shown(monkeypatch, capsys):
 
     monkeypatch.setattr("dgsr.passes.plan.compile_kernels", compile_kernels)
     X, y = data()
-    small(max_evaluations=50, verbose=1).fit(X, y)
+    quick(max_evaluations=50, verbose=1).fit(X, y)
     assert capsys.readouterr().out.startswith("compiling for this processor\n")
-    small(max_evaluations=50).fit(X, y)
+    quick(max_evaluations=50).fit(X, y)
     assert capsys.readouterr().out == ""
 
 
@@ -666,7 +689,7 @@ def test_of_a_long_history_every_second_entry_is_left_out(monkeypatch):
 
 def test_history_goes_up_and_down_as_it_should():
     X, y = data()
-    history = small(max_evaluations=20_000).fit(X, y).history_
+    history = quick(batch_size=20, gp_generations=2).fit(X, y).history_
     assert len(history) > 2
     for name, direction in {"evaluations": 1, "seconds": 1, "best_nmse": -1, "invalid": 1}.items():
         assert (direction * np.diff([entry[name] for entry in history]) >= 0).all(), name
@@ -676,9 +699,9 @@ def test_history_goes_up_and_down_as_it_should():
 def test_a_second_fit_forgets_the_first():
     X, y = data()
     frame = pd.DataFrame(X, columns=["a", "b"])
-    model = small(max_evaluations=5000).fit(frame, y)
+    model = quick().fit(frame, y)
     wide, other = data(n_features=3, seed=1)
-    fresh = small(max_evaluations=5000).fit(wide, other)
+    fresh = quick().fit(wide, other)
     assert found(model.fit(wide, other)) == found(fresh)
     assert len(model.history_) == len(fresh.history_)
     assert model.n_features_in_ == 3
@@ -687,22 +710,22 @@ def test_a_second_fit_forgets_the_first():
 
 def test_a_budget_may_be_a_float():
     X, y = data()
-    assert found(small(max_evaluations=2e3).fit(X, y)) == found(small().fit(X, y))
+    assert found(quick(max_evaluations=5e2).fit(X, y)) == found(quick().fit(X, y))
 
 
 @pytest.mark.parametrize("random_state", [None, np.random.RandomState(3), 5])
 def test_the_random_state_that_was_drawn_repeats_the_fit(random_state):
     X, y = data()
-    model = small(random_state=random_state, look_up=False).fit(X, y)
+    model = quick(random_state=random_state).fit(X, y)
     assert isinstance(model.random_state_, int)
-    assert found(small(random_state=model.random_state_, look_up=False).fit(X, y)) == found(model)
+    assert found(quick(random_state=model.random_state_).fit(X, y)) == found(model)
     if random_state == 5:
         assert model.random_state_ == 5
 
 
 def test_a_failed_fit_leaves_nothing_of_the_one_before():
     X, y = data()
-    model = small().fit(X, y)
+    model = quick().fit(X, y)
     with pytest.raises(ValueError, match="NaN"):
         model.fit(np.full((5, 3), np.nan), np.arange(5.0))
     with pytest.raises(NotFittedError):
@@ -715,7 +738,7 @@ def test_a_failed_fit_leaves_nothing_of_the_one_before():
 def test_the_callback_is_told_of_every_round():
     X, y = data()
     told = []
-    model = small(max_evaluations=20_000, callback=told.append).fit(X, y)
+    model = quick(batch_size=20, gp_generations=2, callback=told.append).fit(X, y)
     assert [progress.evaluations for progress in told] == [entry["evaluations"] for entry in model.history_]
     for progress in told:
         nmse = np.mean((y - progress.best_expression(X)) ** 2) / y.var()
@@ -736,7 +759,7 @@ def returns_true(progress):
 @pytest.mark.parametrize("callback", [returns_true, raising(StopIteration())])
 def test_a_callback_may_end_the_fit(callback):
     X, y = data()
-    model = small(max_evaluations=10**9, callback=callback).fit(X, y)
+    model = quick(max_evaluations=10**9, callback=callback).fit(X, y)
     assert model.stop_reason_ == "callback"
     assert len(model.history_) == 1
     assert np.isfinite(model.predict(X)).all()
@@ -746,7 +769,7 @@ def test_the_callback_is_told_formulas_in_the_units_of_the_columns():
     X, y = data()
     X = X * [1e9, 1e-9]
     told = []
-    small(callback=told.append).fit(pd.DataFrame(X, columns=["far", "near"]), y)
+    quick(callback=told.append).fit(pd.DataFrame(X, columns=["far", "near"]), y)
     assert np.mean((y - told[-1].best_expression(X)) ** 2) / y.var() == pytest.approx(told[-1].best_nmse)
     assert told[-1].best_expression.feature_names == ("far", "near")
 
@@ -782,7 +805,7 @@ WAYS = {
 def test_an_interrupted_fit_warns_and_keeps_the_best_so_far(way, generator):
     X, y = data()
     given = tiny_generator() if generator else None
-    model = small(generator=given, max_length=12, max_evaluations=10**9, **way(KeyboardInterrupt()))
+    model = quick(generator=given, max_evaluations=10**9, **way(KeyboardInterrupt()))
     with pytest.warns(UserWarning, match="interrupted; the best formulas so far are kept") as caught:
         model.fit(X, y)
     assert caught[0].filename == __file__
@@ -798,7 +821,7 @@ def test_any_other_exception_passes_through_and_leaves_a_fitted_estimator(way):
         pass
 
     X, y = data()
-    model = small(max_evaluations=10**9, **way(Alarm()))
+    model = quick(max_evaluations=10**9, **way(Alarm()))
     with pytest.raises(Alarm):
         model.fit(X, y)
     assert model.stop_reason_ == "error"
@@ -931,11 +954,11 @@ def test_a_constant_target_is_warned_of_and_predicted():
     assert (model.stop_reason_, model.n_evaluations_, len(model.pareto_front_)) == ("constant target", 0, 1)
 
 
-@pytest.mark.parametrize("scale", [1e-300, 1e-30, 1e30, 1e300])
+@pytest.mark.parametrize("scale", [1e-300, 1e300])
 def test_inputs_of_any_scale_are_searched(scale):
     X, y = data()
     generator = tiny_generator()
-    model = small(generator=generator, max_length=12).fit(X * scale, y)
+    model = small(generator=generator, max_length=12, max_evaluations=500).fit(X * scale, y)
     assert np.isfinite(model.predict(X * scale)).all()
 
 
@@ -943,7 +966,7 @@ def test_inputs_of_any_scale_are_searched(scale):
 def test_targets_of_extreme_scale_are_searched_whatever_numpy_does_about_overflow(scale):
     X, y = data()
     with np.errstate(all="raise"):
-        model = small(generator=tiny_generator(), max_length=12).fit(X, y * scale)
+        model = small(generator=tiny_generator(), max_length=12, max_evaluations=500).fit(X, y * scale)
     assert np.isfinite([candidate.loss for candidate in model.pareto_front_]).all()
 
 
@@ -1033,7 +1056,7 @@ def test_a_law_in_single_precision_is_found_and_ends_the_search():
     assert model.stop_reason_ == "exact fit"
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_noise_alone_is_a_number(seed):
     rng = np.random.default_rng(seed)
     X, y = rng.uniform(0.0, 5.0, (40, 3)), rng.normal(size=40)
@@ -1044,7 +1067,8 @@ def test_a_batch_larger_than_the_budget_is_no_larger_than_it():
     X, y = ratio_table()
     y = y + np.random.default_rng(1).normal(size=40)
     models = [
-        DGSRRegressor(max_evaluations=300, batch_size=n, random_state=0).fit(X, y) for n in (300, 9_000)
+        DGSRRegressor(max_evaluations=300, batch_size=n, random_state=0, look_up=False).fit(X, y)
+        for n in (300, 9_000)
     ]
     assert models[0].expression_ == models[1].expression_
 
@@ -1068,7 +1092,7 @@ def test_rows_too_few_for_the_constants_are_warned_of():
         DGSRRegressor(max_evaluations=3_000, selection="accuracy", random_state=0).fit(X, y)
 
 
-@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=SLOW)])
 def test_a_formula_that_hangs_on_single_rows_is_warned_of(seed):
     rng = np.random.default_rng(seed)
     X, y = rng.uniform(0.0, 5.0, (60, 3)), np.exp(2.0 * rng.normal(size=60))

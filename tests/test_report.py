@@ -80,14 +80,14 @@ def with_front(fit, texts, losses, X=None, y=None):
 def absorption():
     table = read_table(ABSORPTION, "absorption")
     X = pd.DataFrame(table.X, columns=list(table.feature_names))
-    return Fit(DGSRRegressor(max_evaluations=20_000, random_state=0).fit(X, table.y), X, table.y)
+    return Fit(DGSRRegressor(max_evaluations=2_000, random_state=0).fit(X, table.y), X, table.y)
 
 
 @pytest.fixture(scope="module")
 def odd():
     X = pd.DataFrame(np.random.default_rng(0).uniform(0.5, 2.0, (30, 2)), columns=ODD_NAMES)
     y = X[ODD_NAMES[0]].to_numpy() + np.sin(3 * X[ODD_NAMES[1]].to_numpy())
-    return Fit(DGSRRegressor(generator=None, max_evaluations=2000, random_state=0).fit(X, y), X, y)
+    return Fit(DGSRRegressor(generator=None, max_evaluations=1000, random_state=0).fit(X, y), X, y)
 
 
 @pytest.fixture(scope="module")
@@ -287,7 +287,7 @@ def test_the_snippet_holds_what_differs_from_the_defaults_and_parses(absorption,
     source = Elements(absorption.page(tmp_path)).texts["snippet"]
     call = ast.parse(source).body[1].value
     arguments = {keyword.arg: ast.literal_eval(keyword.value) for keyword in call.keywords}
-    assert arguments == {"max_evaluations": 20_000, "random_state": 0}
+    assert arguments == {"max_evaluations": 2_000, "random_state": 0}
 
 
 @pytest.mark.search

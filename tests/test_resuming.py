@@ -65,6 +65,8 @@ def path(of_a_short_fit, tmp_path):
 
 
 SLOW = pytest.mark.slow
+# For what does not hang on which formulas are found: a tenth of the time.
+QUICK = {"max_evaluations": 500, "max_length": 12, "look_up": False}
 SETTINGS = {
     "evolution": {"library": "koza", "look_up": False},
     "exact search": {"library": "koza", "max_evaluations": 6000},
@@ -74,8 +76,8 @@ SETTINGS = {
         **{"library": "koza", "look_up": False, "generator": "tiny", "refine": True, "objective": "vpg"}
     },
     "three passes": {"loss": "huber"},
-    "two passes": {"loss": "auto", "decades": True},
-    "holdout": {"selection": "holdout"},
+    "two passes": {"loss": "auto", "decades": True, "max_length": 12},
+    "holdout": {"selection": "holdout", "look_up": False, "max_length": 12},
     "islands": {"n_jobs": 3},
     "islands with refined decoders": {
         **{"library": "koza", "look_up": False, "generator": "tiny", "refine": True, "n_jobs": 2}
@@ -110,17 +112,17 @@ def test_a_fit_that_was_killed_ends_as_if_it_had_not_been(name, n_rounds, tmp_pa
 
 def test_a_larger_budget_goes_on(tmp_path):
     path = tmp_path / "fit.checkpoint"
-    first = small(max_evaluations=1500, checkpoint=path).fit(X, Y)
-    further = small(checkpoint=path).fit(X, Y)
-    assert first.n_evaluations_ == 1500
-    assert further.n_evaluations_ == 4000
+    first = small(**QUICK, checkpoint=path).fit(X, Y)
+    further = small(**{**QUICK, "max_evaluations": 1000}, checkpoint=path).fit(X, Y)
+    assert first.n_evaluations_ == 500
+    assert further.n_evaluations_ == 1000
     assert further.history_[: len(first.history_)] == first.history_
 
 
 def test_seconds_of_earlier_runs_count(tmp_path):
     path = tmp_path / "fit.checkpoint"
-    first = small(max_evaluations=10**9, max_time=0.4, checkpoint=path).fit(X, Y)
-    again = small(max_evaluations=10**9, max_time=0.4, checkpoint=path).fit(X, Y)
+    first = small(**{**QUICK, "max_evaluations": 10**9}, max_time=0.2, checkpoint=path).fit(X, Y)
+    again = small(**{**QUICK, "max_evaluations": 10**9}, max_time=0.2, checkpoint=path).fit(X, Y)
     assert again.stop_reason_ == "max_time"
     assert again.history_ == first.history_
 
@@ -128,9 +130,9 @@ def test_seconds_of_earlier_runs_count(tmp_path):
 def test_a_drawn_seed_is_that_of_the_file(tmp_path):
     path = tmp_path / "fit.checkpoint"
     with pytest.raises(Killed):
-        small(random_state=None, checkpoint=path, callback=kill_after(2)).fit(X, Y)
-    one = small(random_state=None, checkpoint=path).fit(X, Y)
-    assert_same(small(random_state=None, checkpoint=path).fit(X, Y), one)
+        small(**QUICK, random_state=None, checkpoint=path, callback=kill_after(2)).fit(X, Y)
+    one = small(**QUICK, random_state=None, checkpoint=path).fit(X, Y)
+    assert_same(small(**QUICK, random_state=None, checkpoint=path).fit(X, Y), one)
 
 
 @pytest.mark.parametrize(
@@ -367,7 +369,7 @@ def test_what_a_kill_left_half_written_is_removed(tmp_path):
     half = tmp_path / "fit[1].checkpoint.0123abcd.part"
     for file in (half, *others):
         file.write_text("half")
-    small(checkpoint=path, max_evaluations=300).fit(X, Y)
+    small(**QUICK, checkpoint=path).fit(X, Y)
     assert not half.exists()
     assert sorted(tmp_path.iterdir()) == sorted([path, *others])
 
@@ -389,8 +391,8 @@ def test_a_disk_that_fills_up_is_no_reason_to_lose_the_search(tmp_path, monkeypa
 
     monkeypatch.setattr(module, "write_atomically", full)
     with pytest.warns(UserWarning, match=r"search goes on, but its checkpoint is an old one: .*No space"):
-        model = small(checkpoint=tmp_path / "fit.checkpoint").fit(X, Y)
-    assert_same(model, small().fit(X, Y))
+        model = small(**QUICK, checkpoint=tmp_path / "fit.checkpoint").fit(X, Y)
+    assert_same(model, small(**QUICK).fit(X, Y))
 
 
 def test_a_fit_goes_on_from_a_file_or_from_the_last_fit(tmp_path):

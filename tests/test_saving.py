@@ -31,9 +31,8 @@ Y = 2.5 * X[:, 0] * np.exp(-X[:, 1]) + 0.01 * RNG.normal(size=30)
 
 
 def fitted(X=X, y=Y, **parameters):
-    return DGSRRegressor(
-        **{"generator": None, "max_evaluations": 2_000, "random_state": 0, **parameters}
-    ).fit(X, y)
+    settings = {"generator": None, "max_evaluations": 500, "max_length": 12, "look_up": False}
+    return DGSRRegressor(**{**settings, "random_state": 0, **parameters}).fit(X, y)
 
 
 @pytest.mark.parametrize(
@@ -186,12 +185,10 @@ def changed(path, change):
         (lambda h, a: h.pop("attributes"), "damaged"),
     ],
 )
-def test_a_file_of_another_version_or_a_damaged_one_is_refused(tmp_path, change, message):
-    path = tmp_path / "fit.dgsr"
-    fitted().save(path)
-    changed(path, change)
+def test_a_file_of_another_version_or_a_damaged_one_is_refused(damageable, change, message):
+    changed(damageable, change)
     with pytest.raises(ValueError, match=message):
-        dgsr.load(path)
+        dgsr.load(damageable)
 
 
 def nested(depth):

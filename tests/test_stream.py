@@ -16,8 +16,6 @@ from dgsr.pretraining.decontamination import benchmark_decontamination
 from dgsr.pretraining.prior import Prior
 from dgsr.pretraining.stream import Stream, column_shares
 
-torch.set_num_threads(1)
-
 LIBRARY, CONSTRAINTS = get_library("koza", 3), Constraints(1, 12)
 
 

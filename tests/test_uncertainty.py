@@ -186,7 +186,7 @@ def test_a_formula_without_constants_has_the_noise_alone():
 @pytest.fixture(scope="module")
 def regressor():
     X, y = noisy(6, 60)
-    return DGSRRegressor(generator=None, max_evaluations=20_000, random_state=0).fit(X, y)
+    return DGSRRegressor(generator=None, max_evaluations=2_000, max_length=15, random_state=0).fit(X, y)
 
 
 def test_predict_returns_standard_deviations_of_any_candidate(regressor):
@@ -288,7 +288,7 @@ def test_a_linear_law_is_no_reason_to_warn():
     y = 1.37 * X[:, 0] - 2.2 * X[:, 1] + 0.5 + 0.1 * rng.normal(size=100)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        DGSRRegressor(generator=None, max_evaluations=20_000, random_state=0).fit(X, y)
+        DGSRRegressor(generator=None, max_evaluations=5_000, random_state=0).fit(X, y)
 
 
 def test_constants_are_shown_with_their_errors():
@@ -356,6 +356,8 @@ def test_a_fit_warns_where_a_linear_model_does_as_well():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(200, 8))
     y = X.sum(axis=1) + 0.1 * rng.normal(size=200)
-    model = DGSRRegressor(generator=None, max_evaluations=100, max_length=3, gp_generations=0, random_state=0)
+    model = DGSRRegressor(
+        generator=None, max_evaluations=100, max_length=3, gp_generations=0, look_up=False, random_state=0
+    )
     with pytest.warns(UserWarning, match="A linear model of all columns"):
         model.fit(X, y)

@@ -51,7 +51,13 @@ def violations(text, known, **asked):
 
 
 def small(**settings):
-    usual = {"generator": None, "max_evaluations": 4_000, "batch_size": 100, "random_state": 0}
+    usual = {
+        "generator": None,
+        "max_evaluations": 2_000,
+        "batch_size": 100,
+        "max_length": 15,
+        "random_state": 0,
+    }
     usual |= {"units": UNITS, "y_units": "J"}
     return DGSRRegressor(**(usual | settings))
 
@@ -287,11 +293,11 @@ def consistent(model, **settings):
     "settings",
     [
         {},
-        {"generator": "auto", "max_evaluations": 2_000},
-        {"unitless_constants": True},
-        {"gp": "deap", "max_evaluations": 1_000},
+        {"generator": "auto", "look_up": False},
+        {"unitless_constants": True, "look_up": False},
+        {"gp": "deap", "max_evaluations": 1_000, "look_up": False},
         {"library": "koza", "look_up": False},
-        {"max_evaluations": 2_000, "max_length": 8, "required": ["v"]},
+        {"max_length": 8, "required": ["v"]},
     ],
 )
 def test_every_formula_of_the_front_is_consistent(settings):
@@ -458,9 +464,9 @@ def test_a_saved_fit_keeps_its_units(settings, fitted, tmp_path):
 
 def test_a_checkpoint_of_other_units_is_refused(tmp_path):
     file = tmp_path / "checkpoint"
-    small(max_evaluations=500, checkpoint=file).fit(TABLE, Y)
-    again = small(max_evaluations=800, checkpoint=file, units=dict(reversed(UNITS.items()))).fit(TABLE, Y)
-    assert again.n_evaluations_ > 500
+    small(max_evaluations=200, checkpoint=file).fit(TABLE, Y)
+    again = small(max_evaluations=300, checkpoint=file, units=dict(reversed(UNITS.items()))).fit(TABLE, Y)
+    assert again.n_evaluations_ > 200
     with pytest.raises(ValueError, match="is of a fit with another units"):
         small(checkpoint=file, units=UNITS | {"v": "km/s"}).fit(TABLE, Y)
     with pytest.raises(ValueError, match=r"of a fit with another unitless_constants .* and y_units \(J in"):
@@ -470,7 +476,7 @@ def test_a_checkpoint_of_other_units_is_refused(tmp_path):
 def test_the_command_line_takes_and_prints_units(tmp_path):
     TABLE.assign(E=Y).to_csv(tmp_path / "data.csv", index=False)
     options = ["fit", str(tmp_path / "data.csv"), "--target", "E", "--generator", "none", "--quiet"]
-    options += ["--max-evaluations", "4000", "--random-state", "0", "--y-units", "J"]
+    options += ["--max-evaluations", "1000", "--random-state", "0", "--y-units", "J"]
     options += ["--units", "m=kg", "--units", "v=m/s"]
     done = CliRunner().invoke(app, [*options, "--units", "h=m", "--json", "--save", str(tmp_path / "kept")])
     assert done.exit_code == 0, done.output
