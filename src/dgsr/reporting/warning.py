@@ -25,10 +25,11 @@ def warnings_about(subject: str) -> Iterator[None]:
 
 
 def warn_caller(message: str) -> None:
-    """Give a UserWarning at the nearest caller that belongs neither to this package nor to scikit-learn."""
+    """Give a UserWarning at the nearest caller that belongs to no package below this one, nor to it."""
     frame, level = sys._getframe(1), 2
     while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] in (
         "dgsr",
+        "numpy",
         "sklearn",
     ):
         frame, level = frame.f_back, level + 1

@@ -13,7 +13,7 @@ from dgsr.population import DataSet
 from dgsr.search.interrupts import Interrupts
 
 #: What is counted, and added up over islands.
-COUNTS = ("n_evaluations", "n_invalid", "n_looks")
+COUNTS = ("n_evaluations", "n_invalid", "n_looks", "n_uncharged")
 #: Candidates of exact search that take as long as one evaluation: 5 to 10 us, on 20 to 1,000 rows.
 LOOKS_PER_EVALUATION = 1_000
 # Tokens times samples that are evaluated before the clock is read again, in about a tenth of a second.
@@ -52,6 +52,8 @@ class Budget:
     n_looks : int
         Candidates that exact search examined so far, in its tables of subprograms. A thousand of them count
         as one evaluation.
+    n_uncharged : int
+        Those of them that do not.
     interrupts : Interrupts
         By which Ctrl-C ends the search.
     """
@@ -65,7 +67,7 @@ class Budget:
     ) -> None:
         self.limits = max_evaluations, np.inf if max_time is None else max_time
         self.max_evaluations, self.max_time = self.limits
-        self.n_evaluations = self.n_invalid = self.n_looks = 0
+        self.n_evaluations = self.n_invalid = self.n_looks = self.n_uncharged = 0
         self._started = time.perf_counter() if started is None else started
         self._earlier_seconds = 0.0
         self._end = (1.0 + _OVERTIME_SHARE) * self.limits[1] + _OVERTIME / n_targets
@@ -120,7 +122,7 @@ class Budget:
     @property
     def n_counted(self) -> int:
         """Evaluations so far, with those that the candidates of exact search count as."""
-        return self.n_evaluations + self.n_looks // LOOKS_PER_EVALUATION
+        return self.n_evaluations + (self.n_looks - self.n_uncharged) // LOOKS_PER_EVALUATION
 
     @property
     def n_left(self) -> int:

@@ -37,7 +37,7 @@ class Solving:
         most = budget.n_looks + self._looks_left
         self.law = solver.solve(0)
         # It takes milliseconds, which may be longer than all evaluations of a small budget.
-        budget.n_looks = min(budget.n_looks, most)
+        budget.n_uncharged += max(budget.n_looks - most, 0)
         # The stage and the step to the one after it, by which islands share the stages.
         self._stage, self._step = 1, 1
 
