@@ -93,7 +93,7 @@ LONG = (
 @pytest.mark.parametrize("name", [pytest.param(n, marks=SLOW if n in LONG else ()) for n in SETTINGS])
 def test_a_fit_that_was_killed_ends_as_if_it_had_not_been(name, n_rounds, tmp_path, monkeypatch):
     monkeypatch.setattr("dgsr.search.islands._MOST_ROUNDS", 1)
-    monkeypatch.setattr("dgsr.search.islands.Parallel", partial(Parallel, backend="sequential"))
+    monkeypatch.setattr("dgsr.search.islands._Parallel", partial(Parallel, backend="sequential"))
     settings = dict(SETTINGS[name])
     y = np.exp(6.0 * Y) if settings.pop("decades", False) else Y
     if settings.get("generator") == "tiny":
