@@ -385,7 +385,7 @@ class Passes:
         finished = [ordered[i] for i in np.argsort(order)]
         for further in (self.search.longer, partial(curves_of, self.search)):
             if not is_over():
-                finished += finish(further(rows.measured), *arguments)
+                finished += finish(further(rows.measured, is_over), *arguments)
         if coordinates.origins.any():
             finished = [coordinates.with_origins(formula) for formula in finished]
             # x1*x2 is a sum of products of the distances from two origins.

@@ -25,6 +25,8 @@ from dgsr.search.terms import Judge, any_term, columns_of
 _STARTS, _STARTS_OF_ALL, _BEST, _MOST_COLUMNS = 64, 320, 3, 12
 # Most rows that starting points are compared on, and that forms are fitted to; steps of the two fits.
 _FEW_ROWS, _MOST_ROWS, _FIRST_STEPS, _STEPS = 60, 1_000, 15, 40
+# Programs that are fitted before the clock is read again, in some hundredths of a second.
+_AT_ONCE = 500
 # Highest angle that a sine turns by over the rows: twenty periods.
 _FASTEST = 40.0 * np.pi
 # Fewest rows for each number of a formula, counting scale and offset.
@@ -137,7 +139,13 @@ class Curves(NamedTuple):
         return self.programs[np.flatnonzero(self.fit.nmse < _CLOSE)]
 
 
-def fitted_curves(data: DataSet, library: Library, grammar: Grammar, may_be_term: Judge = any_term) -> Curves:
+def fitted_curves(
+    data: DataSet,
+    library: Library,
+    grammar: Grammar,
+    may_be_term: Judge = any_term,
+    is_over: Callable[[], bool] = lambda: False,
+) -> Curves:
     """Return the common forms of every column, fitted to the data.
 
     Parameters
@@ -149,6 +157,8 @@ def fitted_curves(data: DataSet, library: Library, grammar: Grammar, may_be_term
         Tells which columns may be used, of which the first twelve are looked at.
     may_be_term : callable
         A function that tells which programs may be terms.
+    is_over : callable
+        A function that is asked now and then whether to fit no more.
     """
     columns = columns_of(grammar)[:_MOST_COLUMNS]
     begun: list[tuple[tuple[int, ...], np.ndarray]] = []
@@ -163,10 +173,23 @@ def fitted_curves(data: DataSet, library: Library, grammar: Grammar, may_be_term
     few, many = data.evenly_spaced(_FEW_ROWS), data.evenly_spaced(_MOST_ROWS)
     for rows, steps, kept in ((few, _FIRST_STEPS, _BEST), (many, _STEPS, 1)):
         if len(programs):
-            fit = fit_constants(programs, rows, n_iterations=steps)
+            programs, fit = _fitted(programs, rows, steps, is_over)
             best = _best_of_each(programs, fit.nmse, kept)
             programs, fit = programs[best], Fit(*(values[best] for values in fit))
     return Curves(programs, fit)
+
+
+def _fitted(
+    programs: Population, rows: DataSet, steps: int, is_over: Callable[[], bool]
+) -> tuple[Population, Fit]:
+    """Return the programs whose numbers there was time to fit, and their fits."""
+    fits: list[Fit] = []
+    for at in range(0, len(programs), _AT_ONCE):
+        if fits and is_over():
+            break
+        fits.append(fit_constants(programs[at : at + _AT_ONCE], rows, n_iterations=steps))
+    fit = Fit(*map(np.concatenate, zip(*fits)))
+    return programs[: len(fit.nmse)], fit
 
 
 def _begun(token: int, starts: _Starts, library: Library) -> Iterator[tuple[tuple[int, ...], np.ndarray]]:

@@ -13,6 +13,7 @@ Pati, Rezaiifar and Krishnaprasad, 1993 (orthogonal matching pursuit).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -74,7 +75,12 @@ class _Node(NamedTuple):
 
 
 def extended(
-    programs: Population, data: DataSet, grammar: Grammar, max_length: int, may_be_term: Judge = any_term
+    programs: Population,
+    data: DataSet,
+    grammar: Grammar,
+    max_length: int,
+    may_be_term: Judge = any_term,
+    is_over: Callable[[], bool] = lambda: False,
 ) -> Population:
     """Return programs extended by as many terms as shorten the description of the data.
 
@@ -89,6 +95,8 @@ def extended(
         Most tokens of an extended program.
     may_be_term : callable
         A function that tells which programs may be terms.
+    is_over : callable
+        A function that is asked before each step whether to take no more.
 
     Returns
     -------
@@ -98,11 +106,11 @@ def extended(
     extender = Extender(data, programs.library, grammar, max_length, may_be_term)
     found: list[Term] = []
     for program in terms_of(programs):
-        found += _steps(extender, program, _MOST_WORK / len(programs))
+        found += _steps(extender, program, _MOST_WORK / len(programs), is_over)
     return population_of(programs.library, found)
 
 
-def _steps(extender: Extender, program: Term, most_work: float) -> list[Term]:
+def _steps(extender: Extender, program: Term, most_work: float, is_over: Callable[[], bool]) -> list[Term]:
     """Return every step of the extension of a program that shortens the description."""
     data, library = extender.data, extender.library
 
@@ -121,7 +129,8 @@ def _steps(extender: Extender, program: Term, most_work: float) -> list[Term]:
         # Every node is moved up and down for the tangents; a step of a fit takes as long as five evaluations.
         length = len(program[0])
         work += (2.0 * length + 5.0 * _N_FITTED * _N_ITERATIONS) * length * len(data.y)
-        candidates = extender.candidates(program) if work < most_work and np.isfinite(least) else []
+        goes_on = work < most_work and np.isfinite(least) and not is_over()
+        candidates = extender.candidates(program) if goes_on else []
         if not candidates:
             break
         program, bits = shortest(candidates)

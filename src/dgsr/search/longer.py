@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from dgsr.constants.fitting import fit_constants
@@ -63,6 +65,7 @@ def longer_formulas(
     grammar: Grammar,
     may_be_kept: Judge,
     may_be_term: Judge,
+    is_over: Callable[[], bool] = lambda: False,
 ) -> Population:
     """Return sums of parts of what was found, the best formulas extended by terms, and the long programs.
 
@@ -81,6 +84,8 @@ def longer_formulas(
         A function that tells which programs may be kept.
     may_be_term : callable
         A function that tells which programs may be terms of them.
+    is_over : callable
+        A function that is asked whether to leave out the extension.
 
     Returns
     -------
@@ -101,7 +106,10 @@ def longer_formulas(
     starts = Population.concatenate([shortest(programs, 1) for programs in (found, sums)])
     long = long[np.arange(len(long))]  # a copy, whose constants are fitted to these data
     fit_constants(long, data, scaled=False, n_iterations=_STEPS)
-    longer = Population.concatenate([sums, extended(starts, data, grammar, most, may_be_term), long])
+    longer = Population.concatenate([sums, long])
+    if not is_over():
+        further = extended(starts, data, grammar, most, may_be_term, is_over)
+        longer = Population.concatenate([sums, further, long])
     longer = longer[np.flatnonzero(may_be_kept(longer))]
     both = Population.concatenate([found, longer])
     is_shorter = archive.places(both) < archive.places(longer)[:, None]  # (n_longer, n_both)

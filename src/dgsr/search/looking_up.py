@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 def compare_pairs(search: Search) -> None:
     """Evaluate the best formulas of two terms; they are compared after an exact fit, too, if it is long."""
     if _is_asked(search) and search.budget.spent() is None:
-        _evaluate(search, two_term_programs(*_table_of(search), lambda: search.budget.is_late))
+        _evaluate(search, two_term_programs(*_table_of(search)))
 
 
 def compare_scaled(search: Search) -> None:
@@ -49,7 +49,7 @@ def fit_rationals(search: Search) -> None:
     """Enter the best quotients of two polynomials of the columns."""
     if _is_asked(search) and search.stop_reason() is None:
         table = search.data, search.library, search.grammar
-        programs = rational_programs(*table, lambda: search.budget.is_late)[: search.budget.n_left]
+        programs = rational_programs(*table, _is_late(search))[: search.budget.n_left]
         # Their errors follow when they enter; to compute these here would compile another kernel.
         are_finite = np.isfinite(programs.predict(search.data.columns.T)).all(axis=1)
         search.budget.count(np.where(are_finite, 0.0, np.inf))
@@ -77,17 +77,18 @@ LOOKS: tuple[Callable[[Search], None], ...] = (
 )
 
 
-def curves_of(search: Search, data: DataSet) -> Population:
+def curves_of(search: Search, data: DataSet, is_over: Callable[[], bool]) -> Population:
     """Return the best common forms of a column, fitted to data that may be more than those of the search.
 
-    They are named, and so described more shortly than the archive of the search knows.
+    They are named, and so described more shortly than the archive of the search knows. None are fitted once
+    `is_over` says that the seconds are spent.
     """
     if not _is_asked(search) or search.archive.best_nmse() <= search.archive.tolerance:
         return search.archive.population()[:0]
     curves, of_search = search.curves, search.data
     same = all(np.array_equal(own, others) for own, others in zip(data[:3], of_search[:3]))
     if curves is None or not same:
-        curves = fitted_curves(data, *_table_of(search)[1:])
+        curves = fitted_curves(data, *_table_of(search)[1:-1], is_over)
     return curve_formulas(curves, data, search.evaluation.may_be_kept)
 
 
@@ -95,9 +96,14 @@ def _is_asked(search: Search) -> bool:
     return search.config.look_up and search.evaluation.fits_constants
 
 
-def _table_of(search: Search) -> tuple[DataSet, Library, Grammar, Judge]:
+def _table_of(search: Search) -> tuple[DataSet, Library, Grammar, Judge, Callable[[], bool]]:
     """Return what every comparison is given."""
-    return search.data, search.library, search.grammar, search.evaluation.may_be_term
+    return search.data, search.library, search.grammar, search.evaluation.may_be_term, _is_late(search)
+
+
+def _is_late(search: Search) -> Callable[[], bool]:
+    """Return the function by which a comparison asks whether the seconds are spent."""
+    return lambda: search.budget.is_late
 
 
 def _evaluate(search: Search, programs: Population) -> None:

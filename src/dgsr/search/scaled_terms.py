@@ -47,7 +47,11 @@ _FUNCTIONS = {
 
 
 def scaled_term_programs(
-    data: DataSet, library: Library, grammar: Grammar, may_be_term: Judge = any_term
+    data: DataSet,
+    library: Library,
+    grammar: Grammar,
+    may_be_term: Judge = any_term,
+    is_over: Callable[[], bool] = lambda: False,
 ) -> Population:
     """Return the best formulas of a function of a term times a number, their scale and offset left out.
 
@@ -60,6 +64,8 @@ def scaled_term_programs(
         Tells which columns may be used.
     may_be_term : callable
         A function that tells which programs may be terms.
+    is_over : callable
+        A function that is asked before each function f whether to look at no more.
 
     Returns
     -------
@@ -74,7 +80,7 @@ def scaled_term_programs(
             terms, values = _terms_of(sample, library, grammar, may_be_term)
             transforms = [transform for transform in TRANSFORMS if transform.can_be_written(library)]
             for name, function in _FUNCTIONS.items():
-                if name in library.index and len(terms):
+                if name in library.index and len(terms) and not is_over():
                     found += _of_function(name, function, terms, values, transforms, sample.y, library)
     return population_of(library, list(dict.fromkeys(found)))
 

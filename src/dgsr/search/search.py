@@ -337,10 +337,12 @@ class Search:
             near_misses = evolved.best(self.config.n_joined).programs
             self.evaluate(self.solving.repaired(near_misses, self._should_stop))
 
-    def longer(self, data: DataSet) -> Population:
+    def longer(self, data: DataSet, is_over: Callable[[], bool] = lambda: False) -> Population:
         """Return longer formulas than the rounds can write; see `longer_formulas`."""
         judges = self.evaluation.may_be_kept, self.evaluation.may_be_term
-        return longer_formulas(self.archive, self.evolved, self.long.programs, data, self.grammar, *judges)
+        return longer_formulas(
+            self.archive, self.evolved, self.long.programs, data, self.grammar, *judges, is_over
+        )
 
     # Going on with a search --------------------------------------------------------------------------
 

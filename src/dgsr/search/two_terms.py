@@ -148,7 +148,7 @@ def two_term_programs(
     if len(y) < FEWEST_ROWS or not {"add", "mul"} <= set(library.index):
         return population_of(library, [])
     with np.errstate(all="ignore"):
-        terms = _terms_of(sample, library, columns_of(grammar), may_be_term)
+        terms = _terms_of(sample, library, columns_of(grammar), may_be_term, is_over)
         if is_over():
             return population_of(library, [])
         factors = _pairs_of_functions(sample, library, columns_of(grammar), may_be_term)
@@ -203,11 +203,19 @@ class _Terms(NamedTuple):
         return _Terms([self.tokens[i] for i in kept], self.values[kept], self.bits[kept])
 
 
-def _terms_of(data: DataSet, library: Library, columns: list[tuple[int, ...]], may_be_term: Judge) -> _Terms:
+def _terms_of(
+    data: DataSet,
+    library: Library,
+    columns: list[tuple[int, ...]],
+    may_be_term: Judge,
+    is_over: Callable[[], bool],
+) -> _Terms:
     """Return columns, functions of them and pairs of them, and functions of these and pairs with a column."""
     usual = data, library, may_be_term
     columns = _Terms.of(columns, *usual).best(_MOST_COLUMNS, data.y).tokens
     second = _Terms.of([*functions_of(library, columns), *joined(library, columns, columns)], *usual)
+    if is_over():
+        return second
     per_term = len(functions_of(library, columns[:1])) + 6 * len(columns)
     inner = second.best(_MOST_IN_PRODUCTS // max(per_term, 1), data.y).tokens
     third = [*functions_of(library, inner), *joined(library, inner, columns)]
