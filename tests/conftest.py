@@ -24,19 +24,20 @@ settings.register_profile("tests", derandomize=True, deadline=None)
 settings.register_profile("fuzz", max_examples=500, deadline=None, print_blob=True)
 settings.load_profile("tests")
 
-# The fits of libraries without constants share most kernels with the others, and each compiles in two
-# processes, the second of which is soon done; so the two kinds come one after the other, each beside kernels
-# of the prior.
-_COMPILE = "from dgsr.search.compiling import compile_kernels; compile_kernels(has_constants={})"
-_COMPILE_PRIOR = """
+# Side by side: the kernels of fits, and those of the prior. Each takes one process, for importing what is
+# compiled takes seconds. Fits without constants come first, since those with constants use most of the same.
+_COMPILE_FITS = """
+from dgsr.search.compiling import compile_kernels
+compile_kernels(has_constants=False)
+compile_kernels(has_constants=True)
+"""
+_COMPILE_PRIOR = f"""
+import sys
 from dgsr.expressions import Constraints, get_library
 from dgsr.kernels.random import new_state
 from dgsr.pretraining.prior import Prior
 library = get_library("koza", 1)
 Prior.default_for(library, 1).draw(2, 10, 1, library, Constraints(), new_state(0))
-"""
-_COMPILE_LAWS = f"""
-import sys
 sys.path.insert(0, {str(Path(__file__).parent)!r})
 from test_prior_laws import drawn_laws
 drawn_laws(1)
@@ -47,11 +48,10 @@ drawn_laws(1)
 def pytest_xdist_setupnodes(config, specs):
     """Compile what most tests need before the workers start, each of which would compile all of it."""
     print("compiling what the cache of compiled kernels lacks", flush=True)
-    for side_by_side in ([_COMPILE.format(False), _COMPILE_PRIOR], [_COMPILE.format(True), _COMPILE_LAWS]):
-        running = [subprocess.Popen([sys.executable, "-c", code]) for code in side_by_side]
-        statuses = [process.wait() for process in running]
-        if any(statuses):
-            raise pytest.UsageError("The kernels could not be compiled; the traceback is above.")
+    running = [subprocess.Popen([sys.executable, "-c", code]) for code in (_COMPILE_FITS, _COMPILE_PRIOR)]
+    statuses = [process.wait() for process in running]
+    if any(statuses):
+        raise pytest.UsageError("The kernels could not be compiled; the traceback is above.")
 
 
 def pytest_collection_modifyitems(items):
