@@ -75,7 +75,7 @@ def test_a_fit_ends_a_tenth_of_its_seconds_and_one_more_after_them(clock):
     clock.now = 20.0
     assert budget.spent() == "max_time"
     is_over, half_is_over = budget.finishing(1.0), budget.finishing(0.5)
-    clock.now = 21.5
+    clock.now = 21.4
     assert (is_over(), half_is_over()) == (False, True)
     clock.now = 23.0
     assert is_over()

@@ -166,7 +166,7 @@ def test_the_look_is_asked_for_and_judged_by_units_and_demands():
     search = Search(data, library, Constraints(), SearchConfig(), None)
     compare_curves(search)
     assert 0 < search.n_evaluations <= len(_BEGINNINGS)
-    assert len(curves_of(search, data))
+    assert len(curves_of(search, data, lambda: False))
     without = Search(data, library, Constraints(), SearchConfig(look_up=False), None)
     compare_curves(without)
     assert without.n_evaluations == 0

@@ -44,7 +44,8 @@ class Coordinates(NamedTuple):
         """
         zeros, ones = np.zeros(X.shape[1]), np.ones(X.shape[1])
         origins = np.array([_origin(column) for column in X.T]) if with_origins else zeros
-        return cls(origins, _scales(X - origins) if with_scales else ones)
+        measured = (column - origin if origin else column for column, origin in zip(X.T, origins))
+        return cls(origins, np.array([_scale(column) for column in measured]) if with_scales else ones)
 
     def from_origins(self, columns: np.ndarray) -> np.ndarray:
         """Return x - origins for columns x of shape (n_features, n_rows)."""
@@ -175,11 +176,10 @@ def _origin(column: np.ndarray) -> float:
     return float(math.floor(Fraction(low) / step) * step)
 
 
-def _scales(X: np.ndarray) -> np.ndarray:
-    """Return for each column 1, or the power of ten below its root mean square if that is extreme."""
-    largest = np.abs(X).max(axis=0)
-    largest[largest == 0.0] = 1.0
-    size = largest * np.sqrt(np.mean((X / largest) ** 2, axis=0))  # no overflow
-    size[size == 0.0] = 1.0
-    scales = 10.0 ** np.clip(np.floor(np.log10(size)), -300, 300)  # their inverses are floats, too
-    return np.where((size < _SMALLEST_SCALE) | (size > _LARGEST_SCALE), scales, 1.0)
+def _scale(column: np.ndarray) -> float:
+    """Return 1, or the power of ten below the root mean square of a column if that is extreme."""
+    largest = max(float(column.max()), -float(column.min())) or 1.0
+    size = largest * math.sqrt(np.mean((column / largest) ** 2)) or 1.0  # no overflow
+    if _SMALLEST_SCALE <= size <= _LARGEST_SCALE:
+        return 1.0
+    return float(10.0 ** np.clip(np.floor(np.log10(size)), -300, 300))  # its inverse is a float, too

@@ -29,12 +29,12 @@ class Rows(NamedTuple):
         first[ranks[::-1]] = np.arange(len(table))[::-1]
         is_rank = np.bincount(ranks, minlength=len(table)) > 0
         first, row_of = first[is_rank], (np.cumsum(is_rank) - 1)[ranks]
-        joined = np.bincount(row_of, weights)
+        joined, different = np.bincount(row_of, weights), table[first]
         if are_counts(given):
-            return cls(table[first], joined, np.ldexp(joined, -exponent))
+            return cls(different, joined, np.ldexp(joined, -exponent))
         # The weights of a row are such that no square of them vanishes.
         own = np.ldexp(weights, -np.frexp(joined)[1][row_of])
-        return cls(table[first], joined, np.bincount(row_of, own) ** 2 / np.bincount(row_of, own**2))
+        return cls(different, joined, np.bincount(row_of, own) ** 2 / np.bincount(row_of, own**2))
 
     @property
     def data(self) -> DataSet:
