@@ -170,7 +170,7 @@ def test_the_look_is_asked_for_and_judged_by_units_and_demands():
     without = Search(data, library, Constraints(), SearchConfig(look_up=False), None)
     compare_curves(without)
     assert without.n_evaluations == 0
-    assert len(curves_of(without, data)) == 0
+    assert len(curves_of(without, data, lambda: False)) == 0
     required = Search(data, library, Constraints(required=("arcsin",)), SearchConfig(), None)
     compare_curves(required)
     assert np.isinf(required.archive.best_nmse())

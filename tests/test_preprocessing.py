@@ -330,3 +330,23 @@ def test_the_rounding_of_single_precision_is_recognised_and_that_of_short_number
         assert rounding(short) < 1e-14
     far = (1e5 + y).astype(np.float32).astype(np.float64)
     assert rounding(far) == 1e-10
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_what_is_drawn_of_many_rows_does_not_depend_on_their_order(weighted):
+    rng = np.random.default_rng(0)
+    X, order = rng.normal(size=(100_001, 2)), rng.permutation(100_001)
+    y = X[:, 0] * X[:, 1]
+    weights = rng.uniform(0.5, 2.0, len(y)) if weighted else None
+    settings = {"with_scales": True, "with_origins": True, "max_rows": 200, "held_out": 0.1, "seed": 0}
+    one = prepare(X, y, weights, **settings)
+    other = prepare(X[order], y[order], None if weights is None else weights[order], **settings)
+    for name in ("fitted", "search", "held_out"):
+        for own, others in zip(getattr(one, name), getattr(other, name), strict=True):
+            np.testing.assert_array_equal(own, others)
+    settings["held_out"] = 0.0
+    for own, table in (
+        (prepare(X, y, weights, **settings), X),
+        (prepare(X[order], y[order], None, **settings), X[order]),
+    ):
+        np.testing.assert_array_equal(own.data.columns, table.T)

@@ -8,17 +8,25 @@ import numpy as np
 
 from dgsr.population import DataSet
 
+# Rows that are put into lexicographic order where all differ: to copy more takes longer than to sort them.
+_MOST_COPIED = 100_000
+
 
 class Rows(NamedTuple):
-    """Different rows of inputs and target, and what the measurements that each stands for weigh."""
+    """Different rows of inputs and target, and what the measurements that each stands for weigh.
+
+    Rows are numbered in lexicographic order, so that what is drawn of them does not depend on how they were
+    given.
+    """
 
     table: np.ndarray  # (n_rows, n_features + 1)
     weights: np.ndarray  # (n_rows,): sums of the weights of the measurements
     counts: np.ndarray  # (n_rows,): numbers of the measurements, effective ones where their weights differ
+    order: np.ndarray | None = None  # where the rows of these numbers stand, None where that is the number
 
     @classmethod
     def joined(cls, table: np.ndarray, sample_weight: np.ndarray | None) -> Rows:
-        """Return the different rows of a table that have a weight, in lexicographic order."""
+        """Return the different rows of a table that have a weight."""
         given = np.ones(len(table), dtype=np.int64) if sample_weight is None else np.asarray(sample_weight)
         used = np.flatnonzero(given > 0)
         table, weights = table if len(used) == len(table) else table[used], given[used].astype(np.float64)
@@ -29,7 +37,10 @@ class Rows(NamedTuple):
         first[ranks[::-1]] = np.arange(len(table))[::-1]
         is_rank = np.bincount(ranks, minlength=len(table)) > 0
         first, row_of = first[is_rank], (np.cumsum(is_rank) - 1)[ranks]
-        joined, different = np.bincount(row_of, weights), table[first]
+        if len(first) == len(table) > _MOST_COPIED:
+            counts = np.ldexp(weights, -exponent) if are_counts(given) else np.ones(len(table))
+            return cls(table, weights, counts, first)
+        joined, different = np.bincount(row_of, weights), np.ascontiguousarray(table)[first]
         if are_counts(given):
             return cls(different, joined, np.ldexp(joined, -exponent))
         # The weights of a row are such that no square of them vanishes.
@@ -42,6 +53,7 @@ class Rows(NamedTuple):
 
     def at(self, rows: np.ndarray) -> Rows:
         """Return some of the rows, by their numbers."""
+        rows = rows if self.order is None else self.order[rows]
         return Rows(self.table[rows], self.weights[rows], self.counts[rows])
 
     def sample(self, n: int | None, rng: np.random.Generator) -> Rows:
@@ -57,13 +69,14 @@ class Rows(NamedTuple):
         """
         if n is None or len(self.table) <= n:
             return self
-        chosen, weights = _drawn_by_weight(self.weights, n, rng)
-        y = self.table[:, -1]
+        order = slice(None) if self.order is None else self.order
+        own, y = self.weights[order], self.table[order, -1]
+        chosen, weights = _drawn_by_weight(own, n, rng)
         if np.ptp(y[chosen]) == 0.0:
             chosen[-1] = rng.choice(np.flatnonzero(y != y[chosen[-1]]))
-            weights[-1] = self.weights[chosen[-1]]
-        order = np.argsort(chosen)
-        return self.at(chosen[order])._replace(weights=weights[order])
+            weights[-1] = own[chosen[-1]]
+        rising = np.argsort(chosen)
+        return self.at(chosen[rising])._replace(weights=weights[rising])
 
 
 def _drawn_by_weight(weights: np.ndarray, n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
