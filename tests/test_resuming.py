@@ -69,7 +69,7 @@ SLOW = pytest.mark.slow
 QUICK = {"max_evaluations": 500, "max_length": 12, "look_up": False}
 SETTINGS = {
     "evolution": {"library": "koza", "look_up": False},
-    "exact search": {"library": "koza", "max_evaluations": 6000},
+    "exact search": {"library": "koza", "max_evaluations": 30_000},
     "constants": {},
     "refined decoder": {"library": "koza-const", "generator": "tiny", "refine": True},
     "vanilla gradient": {

@@ -23,7 +23,7 @@ _USUAL_LENGTH = 15
 # Share of the seconds, and seconds, that finishing the formulas may take beyond them. A fit may take a tenth
 # of its seconds and one more; what is left of that one is for setting attributes on a busy machine.
 _OVERTIME_SHARE = 0.1
-_OVERTIME = 0.7
+_OVERTIME = 0.6
 # Share of the time until then that a search has at least, however long it took to prepare the data.
 _LEAST_SHARE = 0.3
 

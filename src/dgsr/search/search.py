@@ -415,6 +415,8 @@ class Search:
         widths = self._nothing.programs.tokens.shape[1], self.evaluation.n_constants
         programs = queue.and_also(generation).programs
         programs = programs[np.flatnonzero(self.evaluation.may_be_tried(programs))].of_width(*widths)
+        if len(programs) and self.solving is not None:  # the programs may be those of other data
+            self.evaluate(self.solving.law)
         evaluated = Scored(programs, self.evaluate(programs))
         self.queue = evaluated.best(self.config.queue_size)
         self.generation = evaluated.best(self.config.batch_size)
@@ -423,8 +425,6 @@ class Search:
             self.conditioned.load_weights(saved["refinement"]["decoder"])
         if len(programs):
             self._n_prepared = _N_STEPS_BEFORE
-            if self.solving is not None:  # the programs may be those of other data
-                self.evaluate(self.solving.law)
             self.record(evaluated.nmse)
 
 
