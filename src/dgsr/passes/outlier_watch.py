@@ -17,7 +17,7 @@ from scipy.stats import binom, norm, rankdata
 from dgsr.expressions.expression import Expression
 from dgsr.pareto import ParetoArchive
 from dgsr.passes.losses import ranks_of
-from dgsr.passes.outliers import LARGEST, MOST, Mixture, Usual, left_out_of_fit
+from dgsr.passes.outliers import LARGEST, MOST, Mixture, Usual, left_out_of_fit, small_steps
 from dgsr.population import DataSet, Population
 from dgsr.preprocessing import Prepared
 from dgsr.search import Search
@@ -108,7 +108,8 @@ def with_outliers(archive: ParetoArchive, data: DataSet) -> Population | None:
     if len(data.y) < _FEWEST_ROWS or not able:
         return None
     with np.errstate(all="ignore"):
-        left_out = {i: left_out_of_fit(programs[i], values[i], data) for i in able}
+        steps = small_steps(data.columns)
+        left_out = {i: left_out_of_fit(programs[i], values[i], data, steps) for i in able}
     left_out = {i: each for i, each in left_out.items() if (np.abs(each[0]) < LARGEST).all()}
     if not left_out:
         return None

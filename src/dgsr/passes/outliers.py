@@ -163,7 +163,7 @@ class Usual:
             values = self._formula(data.columns.T)
             residuals = data.y - values
             if fitted and len(data.y) <= _MOST_ROWS:
-                residuals, _ = left_out_of_fit(self._formula, values, data)
+                residuals, _ = left_out_of_fit(self._formula, values, data, small_steps(data.columns))
         return np.where(np.isfinite(residuals), np.clip(residuals, -LARGEST, LARGEST), np.nan)
 
 
@@ -206,7 +206,9 @@ def description_with_outliers(data: DataSet, predicted: np.ndarray) -> float:
     return Mixture.of(residuals, data).bits(residuals, data)
 
 
-def left_out_of_fit(formula: Expression, values: np.ndarray, data: DataSet) -> tuple[np.ndarray, np.ndarray]:
+def left_out_of_fit(
+    formula: Expression, values: np.ndarray, data: DataSet, steps: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
     """Return the residuals of rows that are left out of the fit, and which values are those of the row.
 
     Leverages tell how far the constants give way to a row, to first order. A pole or a peak may be so narrow
@@ -218,6 +220,8 @@ def left_out_of_fit(formula: Expression, values: np.ndarray, data: DataSet) -> t
     values : ndarray of shape (n_rows,)
         Its values on the data.
     data : DataSet
+    steps : ndarray of shape (n_features, n_rows)
+        What `small_steps` returns for the columns of the data.
 
     Returns
     -------
@@ -230,7 +234,6 @@ def left_out_of_fit(formula: Expression, values: np.ndarray, data: DataSet) -> t
     rows = Directions.of((slopes * np.sqrt(data.weights)).T).rows
     leverages = (rows**2).sum(axis=1) / data.counts
     residuals = (data.y - values) / np.maximum(1.0 - leverages, _LEAST_LEFT)
-    steps = _steps(data.columns)
     beside = np.array([formula((data.columns + sign * steps).T) for sign in (1.0, -1.0)])
     changes = np.nan_to_num(np.abs(beside - values), nan=0.0)  # beside the end of a domain
     distances = np.abs(values - np.nanmedian(values))
@@ -240,7 +243,7 @@ def left_out_of_fit(formula: Expression, values: np.ndarray, data: DataSet) -> t
     return np.where(is_narrow, farther, residuals), is_narrow | (leverages > _OWN)
 
 
-def _steps(columns: np.ndarray) -> np.ndarray:
+def small_steps(columns: np.ndarray) -> np.ndarray:
     """Return a small distance from each value of columns, by those near it: (n_columns, n_rows)."""
     n = columns.shape[1]
     n_apart = min(max(int(_NEIGHBOURHOOD * n), 1), n - 1)
