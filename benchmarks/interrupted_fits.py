@@ -28,6 +28,8 @@ from dgsr import DGSRRegressor
 from dgsr.passes import checkpoint, plan, run
 from dgsr.search import Islands
 
+# Factor by which simple numbers in place of fitted ones may raise the loss where digits are not finished.
+_SIMPLER = 1.5
 # Seconds within which the second interrupt follows the first.
 _SOON = 0.3
 _phases: list[str] = ["outside of a fit"]
@@ -124,7 +126,7 @@ def interrupted(seed: int, seconds: dict[str, float], folder: str) -> tuple[str,
             ended = "wrong"
         # Other kinds have several searches, which judge rows differently.
         has_one_search = kind in ("usual", "checkpoint", "islands", "no constants")
-        if has_one_search and told and front[-1].loss > told[-1] * (1.0 + 1e-6):
+        if has_one_search and told and front[-1].loss > told[-1] * _SIMPLER:
             ended = "worse than what the callback was told"
     return hit[-1], ended
 
