@@ -57,7 +57,7 @@ class Checkpoint:
     states : list of dict
         The last state of every search of the fit so far, in their order.
     random_state : int or None
-        That of the fit in the file.
+        The random state of the fit in the file.
 
     Raises
     ------

@@ -53,9 +53,9 @@ class Budget:
         Candidates that exact search examined so far, in its tables of subprograms. A thousand of them count
         as one evaluation.
     n_uncharged : int
-        Those of them that do not.
+        Candidates of the first stage that count as no evaluation, since they exceed half of the budget.
     interrupts : Interrupts
-        By which Ctrl-C ends the search.
+        The requests of Ctrl-C, the first of which ends the search.
     """
 
     def __init__(

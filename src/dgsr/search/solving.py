@@ -24,7 +24,7 @@ class Solving:
     ----------
     solver : ExactSolver
     budget : Budget
-        That of the search.
+        The budget of the search, which the candidates of the solver are charged to.
 
     Attributes
     ----------
