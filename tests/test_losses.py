@@ -322,3 +322,21 @@ def test_passes_share_one_budget():
     assert done == sorted(done)
     assert done[-1] == 3_000
     assert {1_200, 2_100} <= set(done)
+
+
+def test_what_a_loss_raises_amid_a_search_passes_through():
+    class Alarm(Exception):
+        pass
+
+    searching = []
+
+    def loss(y, predicted):
+        if searching:
+            raise Alarm
+        return (y - predicted) ** 2
+
+    rng = np.random.default_rng(0)
+    X = rng.uniform(0.5, 3.0, (30, 1))
+    model = DGSRRegressor(generator=None, max_evaluations=500, loss=loss, callback=searching.append)
+    with pytest.raises(Alarm):
+        model.fit(X, np.exp(X[:, 0]) + rng.normal(size=30))

@@ -114,7 +114,15 @@ def _check_tried(loss: str | Loss, y: np.ndarray) -> None:
     several sizes, where it may have no value, and at the mean of the targets.
     """
     named = f"loss={loss!r}" if isinstance(loss, str) else "loss"
-    at = _rows_of(loss, y, y)
+    try:
+        at = _rows_of(loss, y, y)
+    except ValueError:
+        raise
+    except Exception as error:
+        raise ValueError(
+            f"loss raised {type(error).__name__}: {error}; it is given the targets and the predictions, "
+            "arrays of shape (n_rows,), and must return the loss of every row as numbers."
+        ) from error
     without = np.flatnonzero(~np.isfinite(at))
     if len(without):
         raise ValueError(
@@ -225,13 +233,8 @@ def _rows_of(loss: str | Loss, y: np.ndarray, predicted: np.ndarray) -> np.ndarr
     """Return what a formula or a callable computes for each row."""
     if isinstance(loss, str):
         return values_of(loss, y, predicted)
-    try:
-        values = np.asarray(loss(y.copy(), predicted.copy())).astype(np.float64, casting="same_kind")
-    except Exception as error:
-        raise ValueError(
-            f"loss raised {type(error).__name__}: {error}; it is given the targets and the predictions, "
-            "arrays of shape (n_rows,), and must return the loss of every row as numbers."
-        ) from error
+    # What it raises passes through: amid a search it may be the alarm of whoever limits the time of a fit.
+    values = np.asarray(loss(y.copy(), predicted.copy())).astype(np.float64, casting="same_kind")
     if values.shape != y.shape:
         raise ValueError(
             f"loss returned an array of shape {values.shape} for {len(y)} rows; it must return the loss of "
