@@ -162,7 +162,9 @@ def test_formulas_that_a_sample_rules_out_are_not_judged_by_all_rows():
     everyone, sample = DataSet.from_arrays(rows, y), DataSet.from_arrays(rows[::2], y[::2])
     texts = ("0.3", "x1", "x1*exp(-x2)", "x1*exp(-x2) + 0.001*x1", "1.5*sin(x1*x2) + 0.3*x1 + x2**2")
     found = [Expression.from_text(text, LIBRARY) for text in texts]
-    kept = promising(found, sample)
+    # A shorter formula that is undefined on some rows rules nothing out, nor does one with a pole among them.
+    found += [Expression.from_text(text, LIBRARY) for text in ("log(x1 - 0.5005)", "1/(x2 - 1)")]
+    kept = promising(found, sample, everyone)
     assert [str(formula) for formula in kept] != [str(formula) for formula in found]
     fronts = [ParetoFront.from_expressions(formulas, everyone) for formulas in (found, kept)]
     assert [str(each.expression) for each in fronts[0]] == [str(each.expression) for each in fronts[1]]

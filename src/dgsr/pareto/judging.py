@@ -32,19 +32,24 @@ def undominated(order: Sequence[int], losses: np.ndarray, tolerance: float) -> l
     return found
 
 
-def promising(expressions: Sequence[Expression], sample: DataSet) -> list[Expression]:
+def promising(
+    expressions: Sequence[Expression], sample: DataSet, data: DataSet, units: Units | None = None
+) -> list[Expression]:
     """Return the formulas that may be on the front of all rows, by a sample of them.
 
-    The others fit the sample clearly worse than a shorter formula does. To judge all of a hundred formulas
-    by a million rows would take seconds.
+    The others fit the sample clearly worse than a shorter formula does that has no weak point and is defined
+    on all rows. To judge all of a hundred formulas by a million rows would take seconds.
     """
-    losses = Population.from_expressions(expressions).nmse(sample)
+    losses, _ = judged(expressions, sample, units)
     bits = np.array([description_length(without_origins(e, sample.columns)) for e in expressions])
     kept, best = list[int](), np.inf
     for i in np.lexsort((losses, bits)).tolist():
-        if losses[i] < _MOST_ABOVE * best or not kept:
-            kept.append(i)
-        best = min(best, losses[i])
+        if best < np.inf and not losses[i] < _MOST_ABOVE * best:
+            continue
+        kept.append(i)
+        if losses[i] < best and not weak_points(expressions[i], sample.columns):
+            is_defined = np.isfinite(Population.from_expressions([expressions[i]]).nmse(data)[0])
+            best = losses[i] if is_defined else best
     return [expressions[i] for i in sorted(kept)]
 
 

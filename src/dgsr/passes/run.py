@@ -45,6 +45,8 @@ _SPENT = ("max_evaluations", "max_time", _OUTLIERS)
 _FEWEST_TO_HOLD_OUT = 8
 # NMSE below which data are taken to have no noise that matters.
 _NEARLY_EXACT = 1e-5
+# Rows by which all finished formulas are judged, a hundred of them in some tenths of a second.
+_MOST_JUDGED = 100_000
 # Share of the seconds after a search in which formulas are finished; their front takes the rest.
 _SHARE_OF_FORMULAS = 0.75
 
@@ -308,9 +310,11 @@ class Passes:
         is_last = self.stop_reason not in _SPENT or (step.until >= 1.0 and self.stop_reason != _OUTLIERS)
         rows = self._weighed(rows)
         formulas = self._finished(rows, self.budget.finishing(_SHARE_OF_FORMULAS, is_last))
+        if len(rows.data.y) > _MOST_JUDGED:
+            formulas = promising(formulas, rows.fitted, rows.data, self._constraints.units)
         is_over = self.budget.finishing(1.0, is_last)
         front = ParetoFront.from_expressions(
-            formulas if len(rows.fitted.y) == len(rows.data.y) else promising(formulas, rows.fitted),
+            formulas,
             rows.data,
             self._feature_names,
             self._tolerance,
