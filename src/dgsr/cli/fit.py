@@ -171,59 +171,60 @@ def fit(
     from dgsr.cli.rules import rules_of, units_of
     from dgsr.cli.tabular import read_table
 
-    with sigterm_interrupts() as signals, input_errors(signals=signals), warnings_as_notes():
-        _check_files(data, {"--save": save, "--report": report, "--checkpoint": checkpoint})
-        table = read_table(data, target, columns or None, weights, decimal, thousands)
-        target = table.target
-        for note in table.notes:
-            print_note(note)
-        rules = rules_of(complexity, nested)
-        rules |= units_of(units, y_units, unitless_constants, unit_penalty, target)
-        seed = random_state or 0
-        table, held_out = (table, None) if test_size is None else split(table, test_size, seed)
-        from dgsr.expressions.library import library_over
-        from dgsr.regressor import DGSRRegressor
-        from dgsr.search import Interrupts
-        from dgsr.search.compiling import compile_kernels
+    with sigterm_interrupts() as signals:
+        with input_errors(signals=signals), warnings_as_notes():
+            _check_files(data, {"--save": save, "--report": report, "--checkpoint": checkpoint})
+            table = read_table(data, target, columns or None, weights, decimal, thousands)
+            target = table.target
+            for note in table.notes:
+                print_note(note)
+            rules = rules_of(complexity, nested)
+            rules |= units_of(units, y_units, unitless_constants, unit_penalty, target)
+            seed = random_state or 0
+            table, held_out = (table, None) if test_size is None else split(table, test_size, seed)
+            from dgsr.expressions.library import library_over
+            from dgsr.regressor import DGSRRegressor
+            from dgsr.search import Interrupts
+            from dgsr.search.compiling import compile_kernels
 
-        has_constants = library_over(library, len(table.feature_names)).has_constants
-        compile_kernels(has_constants, None if quiet else print_note)
-        with progress(quiet, search_line) as show:
-            regressor = DGSRRegressor(
-                library=library,
-                generator=None if generator == "none" else generator,
-                max_evaluations=max_evaluations,
-                max_time=max_time,
-                loss=loss,
-                selection=selection,
-                max_rows=max_rows,
-                random_state=random_state,
-                initial_formulas=initial_formula or None,
-                n_jobs=n_jobs,
-                checkpoint=checkpoint,
-                callback=show,
-                **rules,
-            )
-            regressor.fit(table.inputs, table.y, table.weights)
-        _note_bad_fit(regressor)
-    # Ctrl-C is no reason to lose what was found before it is printed and written.
-    with Interrupts() as interrupts, sigterm_interrupts() as signals_of_outputs:
-        regressor.set_params(callback=None)
-        result = result_of(regressor, target)
-        if len(regressor.outliers_) and table.lines is not None:
-            result["lines_left_out"] = table.lines[regressor.outliers_].tolist()
-        if held_out is not None:
-            result["test"] = score_of(regressor.predict(held_out.inputs), held_out) | {"seed": seed}
-        outputs = [partial(print_json, result) if as_json else partial(print_result, regressor, result)]
-        if save is not None:
-            outputs.append(partial(regressor.save, save, target=target))
-        if report is not None:
-            options = {"sample_weight": table.weights, "target": target}
-            outputs.append(partial(regressor.report, report, table.inputs, table.y, **options))
-        with warnings_as_notes():
-            run_outputs(outputs)
+            has_constants = library_over(library, len(table.feature_names)).has_constants
+            compile_kernels(has_constants, None if quiet else print_note)
+            with progress(quiet, search_line) as show:
+                regressor = DGSRRegressor(
+                    library=library,
+                    generator=None if generator == "none" else generator,
+                    max_evaluations=max_evaluations,
+                    max_time=max_time,
+                    loss=loss,
+                    selection=selection,
+                    max_rows=max_rows,
+                    random_state=random_state,
+                    initial_formulas=initial_formula or None,
+                    n_jobs=n_jobs,
+                    checkpoint=checkpoint,
+                    callback=show,
+                    **rules,
+                )
+                regressor.fit(table.inputs, table.y, table.weights)
+            _note_bad_fit(regressor)
+        # Ctrl-C is no reason to lose what was found before it is printed and written.
+        with Interrupts() as interrupts:
+            regressor.set_params(callback=None)
+            result = result_of(regressor, target)
+            if len(regressor.outliers_) and table.lines is not None:
+                result["lines_left_out"] = table.lines[regressor.outliers_].tolist()
+            if held_out is not None:
+                result["test"] = score_of(regressor.predict(held_out.inputs), held_out) | {"seed": seed}
+            outputs = [partial(print_json, result) if as_json else partial(print_result, regressor, result)]
+            if save is not None:
+                outputs.append(partial(regressor.save, save, target=target))
+            if report is not None:
+                options = {"sample_weight": table.weights, "target": target}
+                outputs.append(partial(regressor.report, report, table.inputs, table.y, **options))
+            with warnings_as_notes():
+                run_outputs(outputs)
     if result["stop_reason"] == "interrupted" or interrupts.n:
-        raise typer.Exit(interrupted_code([*signals, *signals_of_outputs]))
+        raise typer.Exit(interrupted_code(signals))
 
 
 def _check_files(data: Path, outputs: dict[str, Path | None]) -> None:

@@ -27,7 +27,7 @@ from dgsr.expressions.units import Units
 from dgsr.finishing.conventions import as_people_write
 from dgsr.finishing.expansion import expanded
 from dgsr.finishing.factoring import factored
-from dgsr.finishing.fits import Fits, FittedProgram, OutOfTime, never
+from dgsr.finishing.fits import Fits, FittedProgram, OutOfTime
 from dgsr.finishing.forms import forms, plain, straightened
 from dgsr.finishing.programs import score, tree_of, written
 from dgsr.finishing.snapping import snapped, with_simple_numbers
@@ -43,7 +43,7 @@ def finish(
     required: frozenset[int] = frozenset(),
     nesting: Nesting | None = None,
     units: Units | None = None,
-    is_over: Callable[[], bool] = never,
+    is_over: Callable[[], bool] = lambda: False,
 ) -> list[Expression]:
     """Return each program as the formula a person would write for it.
 

@@ -19,7 +19,7 @@ from dgsr.expressions.coordinates import are_origins
 from dgsr.expressions.expression import Expression
 from dgsr.expressions.programs import FreeProgram
 from dgsr.expressions.simple_numbers import cost, expected_by_chance
-from dgsr.finishing.fits import Fits, OutOfTime, are_exponents, are_phases, never
+from dgsr.finishing.fits import Fits, OutOfTime, are_exponents, are_phases
 from dgsr.finishing.programs import QUARTER_TURN, groups_of, with_value
 from dgsr.finishing.snapping import rounded
 from dgsr.population import DataSet
@@ -32,7 +32,10 @@ _SHARES = (0.25, 0.05, 0.005)
 
 
 def with_measured_digits(
-    expression: Expression, data: DataSet, tolerance: float, is_over: Callable[[], bool] = never
+    expression: Expression,
+    data: DataSet,
+    tolerance: float,
+    is_over: Callable[[], bool] = lambda: False,
 ) -> Expression:
     """Return a finished formula with the digits that the data determine.
 

@@ -25,11 +25,6 @@ _NEGLIGIBLE_EFFECT = 1e-11
 _MOST_STEPS, _SHARES_OF_A_STEP, _LEAST_GAIN = 20, (1.0, 0.3, 0.1, 0.01), 1e-4
 
 
-def never() -> bool:
-    """Return False: the seconds are never over."""
-    return False
-
-
 class OutOfTime(Exception):
     """What ends the finishing of a formula when its seconds are over."""
 
@@ -57,7 +52,11 @@ class Fits:
     """
 
     def __init__(
-        self, data: DataSet, library: Library, tolerance: float, is_over: Callable[[], bool] = never
+        self,
+        data: DataSet,
+        library: Library,
+        tolerance: float,
+        is_over: Callable[[], bool] = lambda: False,
     ) -> None:
         self._is_over = is_over
         self.data = data
