@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from functools import partial
 
 import numba
@@ -19,6 +20,7 @@ from safetensors import safe_open
 from dgsr import DGSRRegressor
 from dgsr.files.container import TEXT, packed
 from dgsr.passes import checkpoint as module
+from dgsr.passes import plan
 from searches import X, Y, assert_same
 from test_regressor import tiny_generator
 
@@ -119,10 +121,17 @@ def test_a_larger_budget_goes_on(tmp_path):
     assert further.history_[: len(first.history_)] == first.history_
 
 
-def test_seconds_of_earlier_runs_count(tmp_path):
+def test_seconds_of_earlier_runs_count(tmp_path, monkeypatch):
+    def slow_to_prepare(*args, **kwargs):
+        time.sleep(0.15)
+        return prepare(*args, **kwargs)
+
     path = tmp_path / "fit.checkpoint"
-    first = small(**{**QUICK, "max_evaluations": 10**9}, max_time=0.2, checkpoint=path).fit(X, Y)
-    again = small(**{**QUICK, "max_evaluations": 10**9}, max_time=0.2, checkpoint=path).fit(X, Y)
+    settings = {**QUICK, "max_evaluations": 10**9, "max_time": 0.2, "checkpoint": path}
+    first = small(**settings).fit(X, Y)
+    prepare = plan.prepare
+    monkeypatch.setattr(plan, "prepare", slow_to_prepare)
+    again = small(**settings).fit(X, Y)
     assert again.stop_reason_ == "max_time"
     assert again.history_ == first.history_
 

@@ -120,7 +120,9 @@ def planned(
         engine=parameters["gp"],
         seed=begin.seed,
     )
-    budget.leave_time()
+    # A fit that goes on has had this time before it was written.
+    if begin.checkpoint is None or not begin.checkpoint.states:
+        budget.leave_time()
     return Passes(
         prepared,
         parameters["loss"],
