@@ -25,11 +25,14 @@ settings.register_profile("fuzz", max_examples=500, deadline=None, print_blob=Tr
 settings.load_profile("tests")
 
 # Side by side: the kernels of fits, and those of the prior. Each takes one process, for importing what is
-# compiled takes seconds. Fits without constants come first, since those with constants use most of the same.
+# compiled takes seconds, so the fits start no second one. Those without constants come first, since those
+# with constants use most of the same.
 _COMPILE_FITS = """
-from dgsr.search.compiling import compile_kernels
-compile_kernels(has_constants=False)
-compile_kernels(has_constants=True)
+from contextlib import nullcontext
+from dgsr.search import compiling
+compiling._second_process = nullcontext
+compiling.compile_kernels(has_constants=False)
+compiling.compile_kernels(has_constants=True)
 """
 _COMPILE_PRIOR = f"""
 import sys

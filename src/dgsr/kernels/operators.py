@@ -239,6 +239,10 @@ def _differentiate_power(side, left, right, out, adjoint, result, n):
 # Step of central differences, relative to the argument; it is the cube root of the rounding unit.
 _STEP = 6e-6
 
+# Functions that only other compiled ones call: without wrappers for Python and C they are compiled in two
+# thirds of the time.
+_inner = njit(no_cpython_wrapper=True, no_cfunc_wrapper=True)
+
 
 def compile_loop(function, arity, derivatives):
     """Compile a scalar function into a loop over rows, its derivatives with it.
@@ -297,7 +301,7 @@ def call_loop(address, left, right, out):
 
 def _of_two(function, arity):
     """Return a compiled function of two floats; a function of one float ignores the second."""
-    scalar = njit()(function)
+    scalar = _inner(function)
     scalar.compile((types.float64,) * arity)
     for overload in scalar.overloads.values():
         returned = overload.signature.return_type
@@ -307,7 +311,7 @@ def _of_two(function, arity):
     # A value whose computation raises an error is undefined.
     if arity == 2:
 
-        @njit()
+        @_inner
         def of_two(a, b):
             try:
                 return 1.0 * scalar(a, b)
@@ -316,7 +320,7 @@ def _of_two(function, arity):
 
     else:
 
-        @njit()
+        @_inner
         def of_two(a, b):
             try:
                 return 1.0 * scalar(a)
@@ -332,7 +336,7 @@ def _difference(function, side):
     Where one side is outside the function's domain, the difference is one-sided.
     """
 
-    @njit()
+    @_inner
     def difference(a, b):
         at = a if side == 0 else b
         step = _STEP * max(abs(at), 1.0)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 
-from threadpoolctl import threadpool_limits
+import scipy.linalg  # noqa: F401  # its linear algebra is a library of its own
+from threadpoolctl import ThreadpoolController
 
 
 @contextmanager
@@ -16,7 +18,13 @@ def one_thread() -> Iterator[None]:
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
-        with threadpool_limits(1, user_api="blas"):
+        with _libraries().limit(limits=1, user_api="blas"):
             yield
     finally:
         torch.set_num_threads(before)
+
+
+@cache
+def _libraries() -> ThreadpoolController:
+    """Return the numerical libraries of this process, which take milliseconds to find, when all are loaded."""
+    return ThreadpoolController()
