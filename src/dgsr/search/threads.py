@@ -26,5 +26,5 @@ def one_thread() -> Iterator[None]:
 
 @cache
 def _libraries() -> ThreadpoolController:
-    """Return the numerical libraries of this process, which take milliseconds to find, when all are loaded."""
+    """Return the numerical libraries of this process, all of which are loaded; finding them takes time."""
     return ThreadpoolController()
