@@ -162,10 +162,16 @@ def test_formulas_that_a_sample_rules_out_are_not_judged_by_all_rows():
     everyone, sample = DataSet.from_arrays(rows, y), DataSet.from_arrays(rows[::2], y[::2])
     texts = ("0.3", "x1", "x1*exp(-x2)", "x1*exp(-x2) + 0.001*x1", "1.5*sin(x1*x2) + 0.3*x1 + x2**2")
     found = [Expression.from_text(text, LIBRARY) for text in texts]
-    kept = promising(found, sample, everyone)
+    kept, nmse = promising(found, sample, everyone)
     assert [str(formula) for formula in kept] != [str(formula) for formula in found]
-    fronts = [ParetoFront.from_expressions(formulas, everyone) for formulas in (found, kept)]
+    np.testing.assert_array_equal(nmse, Population.from_expressions(kept).nmse(everyone))
+    fronts = [
+        ParetoFront.from_expressions(found, everyone),
+        ParetoFront.from_expressions(kept, everyone, nmse=nmse),
+    ]
     assert [str(each.expression) for each in fronts[0]] == [str(each.expression) for each in fronts[1]]
+    # Without time it is the formula of the shortest description alone.
+    assert promising(found, sample, everyone, is_over=lambda: True)[0] == [found[2]]
 
 
 def test_a_formula_that_some_row_leaves_undefined_or_that_has_a_pole_rules_none_out():
@@ -175,9 +181,9 @@ def test_a_formula_that_some_row_leaves_undefined_or_that_has_a_pole_rules_none_
     sample = DataSet.from_arrays(rows, y)
     with_one = DataSet.from_arrays(np.vstack([rows, [[-1.0, 1.0]]]), np.append(y, 0.0))
     short, long = (Expression.from_text(text, LIBRARY) for text in ("log(x1)", "0.6666*x1 - 0.7123"))
-    assert promising([short, long], sample, sample) == [short]
-    assert promising([short, long], sample, with_one) == [short, long]
+    assert promising([short, long], sample, sample)[0] == [short]
+    assert promising([short, long], sample, with_one)[0] == [short, long]
     pole = Expression.from_text("1/(x2 - 1)", LIBRARY)
     of_pole = DataSet.from_arrays(rows, pole(rows) + 0.01 * rng.normal(size=len(rows)))
     longer = Expression.from_text("0.123*x1 + 0.4567*x2 + 1.234", LIBRARY)
-    assert promising([pole, longer], of_pole, of_pole) == [pole, longer]
+    assert promising([pole, longer], of_pole, of_pole)[0] == [pole, longer]

@@ -141,6 +141,7 @@ class ParetoFront(Sequence[Candidate]):
         assess: Callable[[Expression], Uncertainty | None] | None = None,
         units: Units | None = None,
         with_digits: Callable[[Expression], Expression] | None = None,
+        nmse: np.ndarray | None = None,
     ) -> ParetoFront:
         """Return the front of some expressions, whose losses are computed on `data`.
 
@@ -168,11 +169,13 @@ class ParetoFront(Sequence[Candidate]):
         with_digits : callable, optional
             A function that returns a formula of the front with the digits to predict with. Its length stays
             that of the formula that it is given.
+        nmse : ndarray of shape (n_expressions,), optional
+            The NMSE of the expressions on `data`; by default it is computed.
         """
         if not expressions:
             return cls([])
         assess = assess or partial(uncertainty_of, data=data)
-        losses, handicaps = judged(expressions, data, units)
+        losses, handicaps = judged(expressions, data, units, nmse)
         bits = np.array([description_length(without_origins(e, data.columns)) for e in expressions])
         supported = are_supported(expressions, losses, bits, data, tolerance)
         is_number = np.array([len(e.tokens) == len(e.constants) for e in expressions])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -33,32 +33,43 @@ def undominated(order: Sequence[int], losses: np.ndarray, tolerance: float) -> l
 
 
 def promising(
-    expressions: Sequence[Expression], sample: DataSet, data: DataSet, units: Units | None = None
-) -> list[Expression]:
-    """Return the formulas that may be on the front of all rows, by a sample of them.
+    expressions: Sequence[Expression],
+    sample: DataSet,
+    data: DataSet,
+    units: Units | None = None,
+    is_over: Callable[[], bool] = lambda: False,
+) -> tuple[list[Expression], np.ndarray]:
+    """Return the formulas that may be on the front of all rows, by a sample of them, and their NMSE by all.
 
     The others fit the sample clearly worse than a shorter formula does that has no weak point and is defined
-    on all rows. To judge all of a hundred formulas by a million rows would take seconds.
+    on all rows, or have longer descriptions than those for which there was time. To judge all of a hundred
+    formulas by a million rows would take seconds.
     """
     losses, _ = judged(expressions, sample, units)
     bits = np.array([description_length(without_origins(e, sample.columns)) for e in expressions])
-    kept, best = list[int](), np.inf
-    for i in np.lexsort((losses, bits)).tolist():
+    nmse = dict[int, float]()
+    sound = list[int]()
+    for i in np.lexsort((bits, sample.bits_of_residuals(losses) + bits)).tolist():
+        if nmse and is_over():
+            break
+        best = min((losses[j] for j in sound if bits[j] <= bits[i]), default=np.inf)
         if best < np.inf and not losses[i] < _MOST_ABOVE * best:
             continue
-        kept.append(i)
-        if losses[i] < best and not weak_points(expressions[i], sample.columns):
-            is_defined = np.isfinite(Population.from_expressions([expressions[i]]).nmse(data)[0])
-            best = losses[i] if is_defined else best
-    return [expressions[i] for i in sorted(kept)]
+        nmse[i] = Population.from_expressions([expressions[i]]).nmse(data)[0]
+        if np.isfinite(nmse[i]) and not weak_points(expressions[i], sample.columns):
+            sound.append(i)
+    return [expressions[i] for i in sorted(nmse)], np.array([nmse[i] for i in sorted(nmse)])
 
 
 def judged(
-    expressions: Sequence[Expression], data: DataSet, units: Units | None
+    expressions: Sequence[Expression], data: DataSet, units: Units | None, nmse: np.ndarray | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the losses by which formulas are compared, and the handicaps in them, shape (n_expressions,)."""
+    """Return the losses by which formulas are compared, and the handicaps in them, shape (n_expressions,).
+
+    `nmse` is that of the formulas on `data`, if it is known.
+    """
     programs = Population.from_expressions(expressions)
-    losses, handicaps = programs.nmse(data), np.ones(len(programs))
+    losses, handicaps = programs.nmse(data) if nmse is None else nmse, np.ones(len(programs))
     if units is not None:
         library = programs.library
         handicaps = units.handicaps(units.violations(*programs.arrays, library, by_value=True))
