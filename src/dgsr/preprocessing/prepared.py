@@ -107,8 +107,7 @@ def prepare(
     -------
     Prepared
     """
-    # Its columns are contiguous, as those of a `DataSet`.
-    rows = Rows.joined(np.vstack([X.T, y]).T, sample_weight)
+    rows = Rows.joined(X, y, sample_weight)
     held_out_data = None
     n_out = int(held_out * len(rows.table))
     rng = np.random.default_rng(seed if held_out_seed is None else held_out_seed)

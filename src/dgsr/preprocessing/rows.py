@@ -10,6 +10,8 @@ from dgsr.population import DataSet
 
 # Rows that are put into lexicographic order where all differ: to copy more takes longer than to sort them.
 _MOST_COPIED = 100_000
+# Rows that are copied at once.
+_BLOCK = 4_096
 
 
 class Rows(NamedTuple):
@@ -25,8 +27,9 @@ class Rows(NamedTuple):
     order: np.ndarray | None = None  # where the rows of these numbers stand, None where that is the number
 
     @classmethod
-    def joined(cls, table: np.ndarray, sample_weight: np.ndarray | None) -> Rows:
-        """Return the different rows of a table that have a weight."""
+    def joined(cls, X: np.ndarray, y: np.ndarray, sample_weight: np.ndarray | None) -> Rows:
+        """Return the different rows of inputs and target that have a weight."""
+        table = _side_by_side(X, y)
         given = np.ones(len(table), dtype=np.int64) if sample_weight is None else np.asarray(sample_weight)
         used = np.flatnonzero(given > 0)
         table, weights = table if len(used) == len(table) else table[used], given[used].astype(np.float64)
@@ -97,6 +100,16 @@ def _drawn_by_weight(weights: np.ndarray, n: int, rng: np.random.Generator) -> t
     steps = (np.arange(n_drawn) + rng.random()) * (reached[-1] / max(n_drawn, 1))
     drawn = others[np.searchsorted(reached[:-1], steps, side="right")]
     return np.concatenate([certain, drawn]), np.concatenate([weights[certain], np.full(n_drawn, share)])
+
+
+def _side_by_side(X: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Return inputs and target in one table, whose columns are contiguous, as those of a `DataSet`."""
+    columns = np.empty((X.shape[1] + 1, len(y)))
+    for start in range(0, len(y), _BLOCK):  # to copy a column at once would read all of X for each
+        rows = slice(start, start + _BLOCK)
+        columns[:-1, rows] = X[rows].T
+    columns[-1] = y
+    return columns.T
 
 
 def are_counts(weights: np.ndarray) -> bool:
