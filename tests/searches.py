@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from functools import cache
+
 import numpy as np
 import torch
 
+from dgsr.expressions.user import UserOperator
 from dgsr.generator.config import GeneratorConfig
 from dgsr.generator.guide.descriptions import describe
 from dgsr.pretraining import run as run_module
@@ -50,6 +54,24 @@ def wide_table(n_columns=100, seed=0):
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(200, n_columns))
     return X, X[:, 11] + np.exp(X[:, 42]) + 3.0 * np.abs(X[:, -1])
+
+
+_operator = cache(UserOperator)
+
+
+def twice(x):
+    return 2.0 * x
+
+
+def with_own(library, name="twice", function=twice, sympy=None, complexity=3, derivative=None):
+    """Return the library that `Library.with_operator` returns, its operator compiled once in a process.
+
+    It is compiled where its values are asked for first, which takes a third of a second: no test of what
+    becomes of an operator's name has to wait for it.
+    """
+    operator = _operator(name, function, sympy, complexity, derivative)
+    operators = (*library.operators, name)
+    return replace(library, operators=operators, user_operators=(*library.user_operators, operator))
 
 
 def tensors(*arrays):

@@ -20,7 +20,7 @@ from dgsr.generator.generator import Generator
 from dgsr.kernels.grammar import are_valid
 from dgsr.kernels.random import new_state
 from dgsr.search.guidance import SHARES, Guidance
-from searches import lively, table, tiny_guided_config
+from searches import lively, table, tiny_guided_config, with_own
 
 OPERATORS = ("add", "sub", "mul", "div", "exp", "sin")
 LIMITS = Constraints(max_length=12)
@@ -35,10 +35,6 @@ def generator():
         lively(part)
     lively(made.decoder, scale=0.05)
     return made
-
-
-def with_own(library=FEWER):
-    return library.with_operator("twice", lambda x: 2.0 * x)
 
 
 def logits(generator, programs, X, y):
@@ -91,7 +87,7 @@ def test_the_given_generator_stays_as_it_is(generator):
     X, y = table(2)
     state = {name: tensor.clone() for name, tensor in generator.state_dict().items()}
     before = generator.sample(X, y, 50).tokens
-    adapted(generator, with_own(), 20)
+    adapted(generator, with_own(FEWER), 20)
     assert all(torch.equal(tensor, state[name]) for name, tensor in generator.state_dict().items())
     np.testing.assert_array_equal(generator.sample(X, y, 50).tokens, before)
     assert adapted(generator, generator.library, 12) is generator
@@ -165,7 +161,7 @@ def test_a_search_with_an_operator_of_ones_own_has_the_shipped_generator():
     rng = np.random.default_rng(0)
     X = rng.uniform(0.5, 2.0, (60, 2))
     model = DGSRRegressor(
-        get_library("physics").with_operator("twice", lambda x: 2.0 * x),
+        with_own(get_library("physics")),
         max_length=40,
         max_evaluations=500,
         random_state=0,
@@ -201,7 +197,7 @@ def test_training_goes_on_with_the_constraints_of_the_generator():
 
 
 def test_where_no_generator_is_known_there_is_a_warning():
-    library = Library("own", (), False, 2).with_operator("both", lambda x, y: x * y - x)
+    library = with_own(Library("own", (), False, 2), "both", lambda x, y: x * y - x)
     with pytest.warns(UserWarning, match=r"knows the operators both; .* generator=None"):
         name, _ = choose_generator("auto", library, LIMITS, 0)
     assert name == "untrained"

@@ -114,7 +114,7 @@ def test_the_order_of_the_rows_matters_to_the_plain_transformer_alone(architectu
 def test_training_with_two_variables_has_five_places_and_tables_of_two_columns(architectures):
     trainer = architectures.trainer_of(architectures.ABLATIONS["two-variables"])
     assert trainer.generator.library.n_variables == 5
-    batches = [trainer.stream[number] for number in range(12)]
+    batches = [trainer.stream[number] for number in range(6)]
     assert {batch.n_variables for batch in batches} == {1, 2}
     assert all(batch.drawn.X.shape[2] == 5 and not batch.drawn.X[:, :, 2:].any() for batch in batches)
     assert any(batch.drawn.X[:, :, 1].all() for batch in batches)

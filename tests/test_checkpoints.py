@@ -29,7 +29,7 @@ from dgsr.generator.choice import find_generator
 from dgsr.generator.config import INPUT_LAYOUT, GeneratorConfig
 from dgsr.generator.generator import Generator
 from dgsr.pretraining import pretrain
-from searches import log_prob, tiny_guided_config
+from searches import log_prob, tiny_guided_config, with_own
 
 TINY = GeneratorConfig(
     encoder_width=8, encoder_heads=2, encoder_layers=1, n_inducing=4, n_latents=2,
@@ -378,7 +378,7 @@ def test_the_generator_of_the_fewest_variables_that_fits_is_found(shipped, libra
 
 
 def test_a_library_of_another_operator_has_no_generator(shipped):
-    assert find_generator(get_library("koza", 2).with_operator("twice", lambda x: 2.0 * x)) is None
+    assert find_generator(with_own(get_library("koza", 2))) is None
 
 
 @pytest.mark.slow
@@ -411,7 +411,7 @@ def test_a_save_that_is_interrupted_leaves_a_generator_that_loads(folder, monkey
 
 
 def test_a_generator_of_users_operators_is_not_written(tmp_path):
-    library = LIBRARY.with_operator("twice", lambda x: 2.0 * x)
+    library = with_own(LIBRARY)
     with pytest.raises(ValueError, match="not twice; use a library without"):
         save_generator(Generator.untrained(library, TINY, CONSTRAINTS, seed=4), tmp_path / "own", {})
     with pytest.raises(ValueError, match="not twice"):

@@ -498,6 +498,17 @@ def test_a_fit_that_python_saved_is_shown_and_predicts(write, tmp_path):
     assert (predicted.stderr, float(predicted.stdout)) == ("", 12.0)
 
 
+@pytest.fixture(scope="module")
+def saved_areas(tmp_path_factory):
+    """A file of a fit of the table of `areas`."""
+    folder = tmp_path_factory.mktemp("saved")
+    saved, table = folder / "fit.dgsr", folder / "areas.csv"
+    table.write_text(text_of_areas(), encoding="utf-8")
+    options = ["--generator", "none", "--random-state", "0", "--max-evaluations", "500", "--save", str(saved)]
+    assert run("fit", str(table), "--target", "area", *options).exit_code == 0
+    return str(saved)
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -512,11 +523,8 @@ def test_a_fit_that_python_saved_is_shown_and_predicts(write, tmp_path):
         (["show", "."], ". is a folder; name a file that dgsr fit --save wrote."),
     ],
 )
-def test_what_no_saved_fit_can_do_is_one_line_of_error(areas, write, tmp_path, arguments, message):
-    saved = str(tmp_path / "fit.dgsr")
-    options = ["--generator", "none", "--random-state", "0", "--max-evaluations", "500", "--save", saved]
-    assert run("fit", areas, "--target", "area", *options).exit_code == 0
-    names = {"FIT": saved, "AREAS": areas, "TABLE": write("height,length\n1,2\n3,4\n", "others.csv")}
+def test_what_no_saved_fit_can_do_is_one_line_of_error(areas, saved_areas, write, arguments, message):
+    names = {"FIT": saved_areas, "AREAS": areas, "TABLE": write("height,length\n1,2\n3,4\n", "others.csv")}
     result = run(*(names.get(argument, argument) for argument in arguments))
     assert result.exit_code == 2
     assert message in result.stderr
@@ -885,12 +893,16 @@ def test_what_is_no_whole_number_of_evaluations_is_refused(data, number):
 SMALL = ["--max-evaluations", "2000", "--random-state", "0", "--generator", "none"]
 
 
-@pytest.fixture
-def areas(write):
+def text_of_areas():
     """Width, height and area of some rectangles; one column's name is a word of Python."""
     sides = np.random.default_rng(0).uniform(1, 5, (20, 2))
     rows = [f"{w!r},{h!r},{w * h!r}" for w, h in sides.tolist()]
-    return write("\n".join(["lambda,x 1,area", *rows]) + "\n")
+    return "\n".join(["lambda,x 1,area", *rows]) + "\n"
+
+
+@pytest.fixture
+def areas(write):
+    return write(text_of_areas())
 
 
 def test_the_target_is_no_weight(areas):

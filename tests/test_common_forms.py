@@ -20,6 +20,7 @@ from dgsr.expressions.formula_prior import description_length, structure_bits
 from dgsr.expressions.simple_numbers import cost
 from dgsr.expressions.skeletons import parts_of
 from dgsr.kernels.random import new_state
+from searches import with_own
 
 LIBRARY = get_library("physics", 2)
 
@@ -70,7 +71,7 @@ def test_two_skeletons(one, other):
 
 @pytest.mark.parametrize("name", ["sum", "product"])
 def test_an_operator_of_the_users_own_may_be_called_as_a_kind_of_skeleton(name):
-    library = LIBRARY.with_operator(name, lambda u: u * u + 1.0)
+    library = with_own(LIBRARY, name)
     expression = formula(f"3.1*{name}(x1) + {name}(2.3*x1)*x1", library)
     parts = parts_of(library, expression.tokens.tolist(), expression.constants.tolist())
     assert parts[0].skeleton is not None

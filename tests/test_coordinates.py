@@ -25,6 +25,8 @@ OTHER = np.random.default_rng(1).uniform(1.0, 5.0, 60)
 TIMES = np.column_stack([SECONDS, OTHER])
 DECAY = 20.0 + 5.0 * np.exp(-(SECONDS - START) / 20_000.0)
 QUICK = {"random_state": 0, "max_time": 20, "max_evaluations": 60_000}
+# For what does not hang on which formulas are found.
+SHORT = QUICK | {"generator": None, "max_evaluations": 200, "max_length": 12, "look_up": False}
 
 
 def formula(text):
@@ -192,9 +194,7 @@ def test_given_formulas_the_progress_and_later_fits_speak_of_the_columns_as_give
     ],
 )
 def test_nothing_is_moved_where_it_cannot_be_written(parameters):
-    regressor = DGSRRegressor(
-        **{**QUICK, "max_evaluations": 200, "look_up": False, **parameters}, warm_start=True
-    )
+    regressor = DGSRRegressor(**SHORT | parameters, warm_start=True)
     regressor.fit(TIMES, OTHER * (SECONDS - START))
     assert not regressor._last_fit.coordinates.origins.any()
 
@@ -229,8 +229,9 @@ def test_a_number_that_a_column_is_measured_from_keeps_its_digits_wherever_it_is
 
 def test_origins_take_no_bits_also_in_a_file(tmp_path):
     y = (SECONDS - START) / 50_000.0 + 0.01 * np.random.default_rng(3).normal(size=60)
-    far = DGSRRegressor(**{**QUICK, "max_evaluations": 500}).fit(TIMES, y)
-    near = DGSRRegressor(**{**QUICK, "max_evaluations": 500}).fit(TIMES - [START, 0], y)
+    settings = SHORT | {"max_evaluations": 300}
+    far = DGSRRegressor(**settings).fit(TIMES, y)
+    near = DGSRRegressor(**settings).fit(TIMES - [START, 0], y)
     bits = {round(candidate.description_length, 6) for candidate in near.pareto_front_}
     assert {round(candidate.description_length, 6) for candidate in far.pareto_front_} & bits
     assert far.pareto_front_[1].description_length < description_length(far.pareto_front_[1].expression)
@@ -270,7 +271,7 @@ def test_a_column_with_origin_and_scale_is_read_with_neither():
     ],
 )
 def test_given_formulas_are_judged_as_they_are_written(parameters, said):
-    regressor = DGSRRegressor(**{**QUICK, "max_evaluations": 200, "look_up": False, **parameters})
+    regressor = DGSRRegressor(**SHORT | parameters)
     if said is None:
         regressor.fit(TIMES, OTHER * np.sin(SECONDS - START))
     else:
@@ -280,7 +281,7 @@ def test_given_formulas_are_judged_as_they_are_written(parameters, said):
 
 @pytest.mark.parametrize("then", ["elsewhere", "limited"])
 def test_a_fit_does_not_go_on_from_origins_that_do_not_suit_it(then):
-    regressor = DGSRRegressor(**{**QUICK, "max_evaluations": 200, "look_up": False}, warm_start=True)
+    regressor = DGSRRegressor(**SHORT, warm_start=True)
     regressor.fit(TIMES, OTHER * np.sin(SECONDS - START))
     if then == "limited":
         regressor.set_params(nested={"sin": {"sub": 0}})
@@ -290,7 +291,7 @@ def test_a_fit_does_not_go_on_from_origins_that_do_not_suit_it(then):
 
 def test_a_fit_does_not_go_on_from_scales_that_it_could_not_write():
     X = np.random.default_rng(0).uniform(1e9, 5e9, (40, 2))
-    regressor = DGSRRegressor(**{**QUICK, "max_evaluations": 200, "look_up": False}, warm_start=True)
+    regressor = DGSRRegressor(**SHORT, warm_start=True)
     regressor.fit(X, np.sin(1e-9 * X[:, 0]) + 1e-9 * X[:, 1])
     regressor.set_params(nested={"sin": {"mul": 0}})
     with pytest.raises(ValueError, match=r"warm_start=True goes on .* set warm_start=False"):

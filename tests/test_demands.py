@@ -52,7 +52,7 @@ def tokens_of(model):
     ],
 )
 def test_no_formula_has_what_is_forbidden(settings):
-    settings = {"max_evaluations": 1_000, "gp_generations": 5} | settings
+    settings = {"max_evaluations": 400, "gp_generations": 5} | settings
     for tokens in tokens_of(small(forbidden=["x1", "sin", "sub"], **settings)):
         assert not tokens & {"x1", "sin", "sub"}
 
@@ -67,7 +67,7 @@ def test_no_formula_has_what_is_forbidden(settings):
 )
 def test_every_formula_has_what_is_required(settings):
     with parallel_config("sequential"):
-        fronts = tokens_of(small(required=["x2", "exp"], **settings))
+        fronts = tokens_of(small(**{"required": ["x2", "exp"], "max_evaluations": 600} | settings))
     assert fronts
     for tokens in fronts:
         assert {"x2", "exp"} <= tokens
@@ -76,7 +76,7 @@ def test_every_formula_has_what_is_required(settings):
 def test_columns_go_by_their_names():
     table = pd.DataFrame(X, columns=["mass", "weight", "speed"])
     model = DGSRRegressor(
-        generator=None, max_evaluations=1_000, random_state=0, required=["speed"], forbidden=["mass"]
+        generator=None, max_evaluations=400, random_state=0, required=["speed"], forbidden=["mass"]
     ).fit(table, Y)
     for candidate in model.pareto_front_:
         assert "speed" in str(candidate.expression)
@@ -85,7 +85,7 @@ def test_columns_go_by_their_names():
 
 
 def test_a_forbidden_column_changes_nothing_that_is_predicted():
-    model = small(forbidden=["x1"])
+    model = small(forbidden=["x1"], max_evaluations=400, look_up=False)
     changed = X.copy()
     changed[:, 0] = 17.0
     np.testing.assert_array_equal(model.predict(X), model.predict(changed))
@@ -221,11 +221,11 @@ def keeps(expression, outer, inner, most=0):
         {"gp": "deap", "look_up": False},
         pytest.param({"library": "koza", "max_evaluations": 500}, marks=pytest.mark.slow),
         {"library": "koza", "generator": "auto", "look_up": False},
-        {"n_jobs": 2},
+        {"n_jobs": 2, "max_evaluations": 600},
     ],
 )
 def test_no_formula_breaks_a_limit(settings):
-    settings = {"max_evaluations": 1_000, "gp_generations": 5} | settings
+    settings = {"max_evaluations": 400, "gp_generations": 5} | settings
     nested = {"exp": {"add": 0, "mul": 0, "div": 0, "sub": 0, "exp": 0}}
     law = np.exp(X[:, 0] / X[:, 2]) + 0.5 * X[:, 1]
     usual = {"generator": None, "batch_size": 50, "random_state": 0}
@@ -282,21 +282,23 @@ def test_rules_of_ones_own_keep_the_shipped_generator(settings):
 
 def test_rules_of_ones_own_are_saved_and_told_apart_by_a_checkpoint(tmp_path):
     rules = {"complexity": {"sin": 9, "x1": np.int64(2)}, "nested": {"exp": {"log": 0, "exp": None}}}
-    path = tmp_path / "checkpoint"
-    model = small(max_evaluations=500, checkpoint=path, **rules)
+    settings = {"library": "koza", "max_evaluations": 500, "look_up": False}
+    settings["checkpoint"] = tmp_path / "checkpoint"
+    model = small(**settings, **rules)
     model.save(tmp_path / "fit.dgsr")
     read = dgsr.load(tmp_path / "fit.dgsr")
     assert {name: read.get_params()[name] for name in rules} == rules
     assert read.library_ == model.library_
     assert str(read.pareto_front_) == str(model.pareto_front_)
-    small(max_evaluations=500, checkpoint=path, **rules)
+    small(**settings, **rules)
     for name, value in {"complexity": {"sin": 9}, "nested": {"exp": {"log": 1, "exp": None}}}.items():
         with pytest.raises(ValueError, match=f"another .*{name}"):
-            small(max_evaluations=500, checkpoint=path, **rules | {name: value})
+            small(**settings, **rules | {name: value})
 
 
 def test_a_warm_start_begins_with_nothing_that_breaks_a_limit_now():
-    settings = {"generator": None, "max_evaluations": 2_000, "batch_size": 100, "look_up": False}
+    settings = {"library": "koza", "generator": None, "max_evaluations": 2_000, "batch_size": 100}
+    settings["look_up"] = False
     law = np.exp(X[:, 0] / X[:, 2])
     model = DGSRRegressor(**settings, random_state=0, warm_start=True).fit(X, law)
     assert not all(keeps(candidate.expression, "exp", "div") for candidate in model.pareto_front_)

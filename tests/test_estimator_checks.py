@@ -12,13 +12,20 @@ pytestmark = pytest.mark.filterwarnings("ignore:The chosen formula has constants
 
 # Fits to the checks' data: R2 is above 0.5 from 50 evaluations on, and a single one need not be finite.
 BUDGET = {"max_evaluations": 200, "batch_size": 50, "random_state": 0}
-# The default generator, whose fits are as cheap as they can be: the slow ones look up laws before the search.
+# Fits that are as cheap as they can be: those of the budget above look up laws before the search.
 QUICK = {"max_evaluations": 50, "batch_size": 50, "max_length": 10, "look_up": False, "random_state": 0}
 
 
 @pytest.mark.search
-@parametrize_with_checks([DGSRRegressor(**QUICK)])
+@parametrize_with_checks([DGSRRegressor(generator=None, **QUICK)])
 def test_scikit_learns_checks_pass(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.slow
+@pytest.mark.search
+@parametrize_with_checks([DGSRRegressor(**QUICK)])
+def test_the_checks_pass_with_the_default_generator(estimator, check):
     check(estimator)
 
 

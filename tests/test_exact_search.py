@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from functools import lru_cache
 
 import numpy as np
 import pytest
@@ -25,6 +26,7 @@ from dgsr.kernels.operators import COS, EXP, INV, LOG, SIN, SQUARE
 from dgsr.kernels.random import new_state
 from dgsr.population import DataSet, Population
 from dgsr.pretraining.prior import Prior
+from searches import with_own
 
 pytestmark = pytest.mark.search
 
@@ -40,7 +42,15 @@ def table(n_columns=2, seed=0, low=0.3, high=3.0):
 
 def bank_at(columns, library=KOZA, size=SMALL):
     points = np.ascontiguousarray(columns[:, choose_points(columns)])
-    return bank_of(library, len(columns), size).at(points)
+    return (large_bank if size == LARGE else bank_with)(library, points.shape, points.tobytes(), size)
+
+
+def bank_with(library, shape, points, size):
+    return bank_of(library, shape[0], size).at(np.frombuffer(points).reshape(shape))
+
+
+# Many tests search the large bank of the same columns, which takes a tenth of a second to fill.
+large_bank = lru_cache(maxsize=1)(bank_with)
 
 
 def joined(library, y, columns, *, without=False, most=30):
@@ -65,6 +75,10 @@ def solved(library, y, columns, stages=STAGES[:1], size=None, most=30):
 def values(library, tokens, columns):
     program = Population(library, tokens[None], np.array([len(tokens)]), np.ones((1, 0)))
     return program.predict(columns.T)[0]
+
+
+def bump(x):
+    return np.exp(-x * x)
 
 
 def names(library, tokens):
@@ -213,7 +227,9 @@ def test_a_stage_finds_its_example(stage):
         pytest.param(
             lambda a, b: np.exp(np.sin(a**3 + b**2 - b / (a + 1))), 0.3, 2.0, marks=pytest.mark.slow
         ),
-        (lambda a, b: np.sin(2 * a - 4 * b) ** 2, 2.0, 6.0),  # of either sign
+        pytest.param(
+            lambda a, b: np.sin(2 * a - 4 * b) ** 2, 2.0, 6.0, marks=pytest.mark.slow
+        ),  # either sign
         (lambda a, b: a - np.log(np.exp(b) + a * b**2), 0.3, 2.0),
     ],
 )
@@ -335,10 +351,8 @@ def test_a_bank_that_is_enumerated_in_parts_is_the_same(monkeypatch):
 
 @DEPTHS
 def test_noise_has_no_law(stages):
-    columns = table()
-    for seed in range(1 if stages == STAGES else 2):
-        y = np.sin(np.random.default_rng(seed).normal(size=ROWS))
-        assert solved(KOZA, y, columns, stages) is None
+    y = np.sin(np.random.default_rng(0).normal(size=ROWS))
+    assert solved(KOZA, y, table(), stages) is None
 
 
 def test_contexts_are_inverted():
@@ -346,16 +360,16 @@ def test_contexts_are_inverted():
     bank = bank_at(table(), size=LARGE)
     inside = np.random.default_rng(2).normal(size=N_POINTS)
     whole, again = np.empty(N_POINTS), np.empty(N_POINTS)
-    n = 0
+    found, expected = [], []
     for context in range(n_contexts(40, bank)):
         fill_hole(context, bank, inside, whole)
         if not np.isfinite(whole).all() or not invert(context, bank, whole, again):
             continue
-        n += 1
         even = len(bank.unary) <= context < n_contexts(0, bank) and np.all(whole >= 0.0)
-        expected = np.abs(inside) if even else inside
-        np.testing.assert_allclose(again, expected, rtol=1e-6, atol=1e-9)
-    assert n > 200
+        found.append(again.copy())
+        expected.append(np.abs(inside) if even else inside)
+    np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-9)
+    assert len(found) > 200
 
 
 @pytest.mark.parametrize(
@@ -384,10 +398,10 @@ def test_values_that_an_operator_never_has_are_those_of_no_operand():
 
 
 def test_an_operator_of_the_users_own_has_no_inverse():
-    library = KOZA.with_operator("bump", lambda x: np.exp(-x * x))
-    bump = library.table.opcode[library.index["bump"]]
+    library = with_own(KOZA, "bump", bump)
+    opcode = library.table.opcode[library.index["bump"]]
     found = np.zeros(ROWS)
-    assert not unary_operand(bump, table(1)[0], found)
+    assert not unary_operand(opcode, table(1)[0], found)
     assert np.isnan(found).all()
 
 
@@ -445,7 +459,7 @@ def test_libraries_of_all_kinds():
     squares = Library("squares", ("square", "sqrt", "sub"), False, 2)
     y = np.sqrt((x1 - x2) ** 2)
     np.testing.assert_allclose(values(squares, joined(squares, y, columns), columns), y)
-    own = Library("own", ("add",), False, 2).with_operator("bump", lambda x: np.exp(-x * x))
+    own = with_own(Library("own", ("add",), False, 2), "bump", bump)
     assert names(own, joined(own, x1 + np.exp(-(x2**2)), columns)) == "add x1 bump x2"
     one = Library("one", ("sin",), False, 2)
     assert joined(one, x1 + x2, columns) is None
@@ -527,7 +541,7 @@ def test_what_is_found_meets_the_constraints():
     assert everything.nmse(DataSet.from_arrays(columns.T, y))[0] < 1e-20
     shorter = Constraints(1, int(everything.lengths[0]) - 1)
     assert len(solver_of(columns, y, constraints=shorter).solve(1)) == 0
-    for seed in range(5):
+    for seed in range(3):
         random = Prior().draw(20, 30, 2, KOZA, Constraints(1, 20), new_state(seed)).programs
         found = solver_of(columns, np.sin(y), constraints=Constraints(1, 20)).repair(random)
         assert are_valid(found.tokens, found.lengths, Constraints(1, 20).grammar(KOZA)).all()
@@ -546,11 +560,11 @@ def test_a_law_that_is_solved_takes_one_evaluation(generator):
 
 
 def test_a_law_that_is_solved_at_length_takes_no_round():
-    X = np.random.default_rng(0).uniform(1.0, 3.0, (25, 3))
-    y = X[:, 0] * (np.exp(X[:, 1] / X[:, 2]) - np.sin(X[:, 1])) + 2.0
+    X = np.random.default_rng(0).uniform(1.0, 3.0, (25, 2))  # as in other tests, whose bank is there then
+    y = X[:, 0] * (np.exp(X[:, 1] / X[:, 0]) - np.sin(X[:, 1]))
     settings = {"library": "koza", "generator": "untrained", "random_state": 0, "max_evaluations": 100_000}
     regressor = DGSRRegressor(**settings).fit(X, y)
-    assert regressor.n_evaluations_ <= 51  # the glance at fifty samples came first
+    assert 1 < regressor.n_evaluations_ <= 51  # the glance at fifty samples came first
     np.testing.assert_allclose(regressor.predict(X), y, rtol=1e-9)
 
 

@@ -81,8 +81,16 @@ def name(path: Path) -> str:
     return path.relative_to(ROOT).as_posix()
 
 
-# Pages of several fits of thousands of evaluations with the default generator.
-SLOW = ("scaling_out.md", "budgets.md", "constants_and_noise.md", "formulas.md", "rational_laws.md")
+# Pages of several fits of thousands of evaluations, or of fits with operators that are compiled first.
+SLOW = (
+    "scaling_out.md",
+    "budgets.md",
+    "constants_and_noise.md",
+    "formulas.md",
+    "front.md",
+    "operators.md",
+    "rational_laws.md",
+)
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import pickle
 import re
 
@@ -18,6 +17,7 @@ from dgsr.expressions.simple_numbers import recognised
 from dgsr.kernels.random import new_state
 from dgsr.population import Population
 from dgsr.pretraining.prior import PAPER_WEIGHTS, Prior
+from searches import with_own
 
 TEXTS = [
     "x1**3 - x2/2",
@@ -241,7 +241,7 @@ def test_an_entry_that_is_no_library_is_refused(changes, message):
 
 
 def test_a_library_with_operators_of_the_users_own_is_not_written():
-    library = get_library("koza", 1).with_operator("gauss", lambda x: math.exp(-x * x))
+    library = with_own(get_library("koza", 1), "gauss")
     with pytest.raises(ValueError, match="gauss"):
         library.to_json()
 

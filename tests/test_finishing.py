@@ -453,8 +453,15 @@ UNITS = [
 ]
 
 
-@pytest.mark.parametrize("units", UNITS)
-@pytest.mark.parametrize("noise", [0.0, 0.01])
+# Every second one is left to the slow tests, with noise others than without it.
+@pytest.mark.parametrize(
+    ("noise", "units"),
+    [
+        pytest.param(noise, units, marks=[pytest.mark.slow] * ((i + j) % 2))
+        for i, noise in enumerate([0.0, 0.01])
+        for j, units in enumerate(UNITS)
+    ],
+)
 @pytest.mark.parametrize(
     "law",
     [

@@ -13,6 +13,7 @@ from dgsr.expressions.constraints import Constraints
 from dgsr.expressions.formula_prior import description_length, structure_bits, usual_weights
 from dgsr.kernels.random import new_state
 from dgsr.population import Population
+from searches import with_own
 
 DIGIT = np.log2(10.0)
 
@@ -45,7 +46,7 @@ def test_the_structure_takes_the_bits_of_every_token_under_its_parent(preset, n_
 def test_operators_of_ones_own_have_the_same_weights_whatever_their_names(name, plain):
     weights = []
     for own in (name, plain):
-        library = get_library("physics", 2).with_operator(own, lambda x: 2.0 * x)
+        library = with_own(get_library("physics", 2), own)
         weights.append(usual_weights(Constraints().grammar(library), library))
     np.testing.assert_array_equal(*weights)
 

@@ -169,7 +169,7 @@ def test_entropies_are_those_of_the_choices_and_zero_after_the_end(tiny):
     with torch.no_grad():
         encoding = tiny.encode(*datasets(1), 2)
         grammar = tiny.grammar(2)
-        samples = tiny.sample_encoded(encoding, 20000, grammar, new_state(4))
+        samples = tiny.sample_encoded(encoding, 4000, grammar, new_state(4))
         entropies = tiny.log_probs(encoding, samples.tokens, samples.lengths, grammar).entropies[0].numpy()
     inside = np.arange(entropies.shape[1]) < samples.lengths[:, None]
     assert (entropies[~inside] == 0).all()
@@ -337,7 +337,7 @@ def test_programs_are_sampled_as_often_as_their_probability_says():
 
 def test_variables_the_data_lack_are_never_sampled(generator):
     rng = np.random.default_rng(0)
-    population = generator.sample(rng.normal(size=(30, 1)), rng.normal(size=30), 500)
+    population = generator.sample(rng.normal(size=(30, 1)), rng.normal(size=30), 200)
     x1, x2 = generator.library.index["x1"], generator.library.index["x2"]
     inside = np.arange(population.tokens.shape[1]) < population.lengths[:, None]
     assert (population.tokens[inside] == x1).any()

@@ -71,16 +71,20 @@ def meetings_after_two_rounds():
         yield
 
 
+# Evaluations of fits that are compared with one another, enough for three meetings.
+COMPARED = {"max_evaluations": 3_000}
+
+
 @pytest.fixture(scope="module")
 def undisturbed(meetings_after_two_rounds):
-    model = in_turns(small())
+    model = in_turns(small(**COMPARED))
     assert len(model.history_) >= 3
     return model
 
 
 @pytest.mark.slow
 def test_processes_find_what_islands_that_take_turns_find(undisturbed):
-    assert_same(small().fit(X, Y), undisturbed)
+    assert_same(small(**COMPARED).fit(X, Y), undisturbed)
 
 
 @pytest.mark.slow
@@ -101,14 +105,14 @@ def test_islands_in_threads_find_the_same_and_each_makes_its_search_once(undistu
 
     monkeypatch.setattr(Search, "__init__", counted)
     with parallel_config("threading"):
-        assert_same(small().fit(X, Y), undisturbed)
+        assert_same(small(**COMPARED).fit(X, Y), undisturbed)
     assert made.count(Search) <= 2  # the second may take that of the first, once it is done
     assert not any(_kept.values())
 
 
 def test_the_number_of_islands_matters(undisturbed):
     with pytest.raises(AssertionError):
-        assert_same(in_turns(small(n_jobs=3)), undisturbed)
+        assert_same(in_turns(small(n_jobs=3, **COMPARED)), undisturbed)
 
 
 @pytest.mark.slow
@@ -136,15 +140,15 @@ def test_a_grid_search_starts_no_processes_of_its_islands(tmp_path):
 
 @pytest.mark.parametrize("max_evaluations", [100, 4_001, pytest.param(12_000, marks=pytest.mark.slow)])
 def test_the_islands_share_one_budget(max_evaluations):
-    model = in_turns(small(max_evaluations=max_evaluations, tolerance=0.0))
+    model = in_turns(small(library="koza", max_evaluations=max_evaluations, tolerance=0.0))
     assert model.n_evaluations_ == max_evaluations
     assert model.stop_reason_ == "max_evaluations"
 
 
 def test_a_time_budget_is_that_of_all_islands():
-    model = in_turns(small(max_evaluations=10**9, max_time=0.5, n_jobs=4))
+    model = in_turns(small(library="koza", max_evaluations=10**9, max_time=0.25, n_jobs=4))
     assert model.stop_reason_ == "max_time"
-    assert model.history_[-1]["seconds"] < 2.5
+    assert model.history_[-1]["seconds"] < 2.25
 
 
 @pytest.mark.parametrize(("seconds_of_round", "n_rounds"), [(0.2, 5), (0.45, 2), (1.7, 1), (3.0, 1)])
@@ -348,7 +352,7 @@ def test_where_processes_die_again_and_again_the_search_goes_on_without(undistur
     monkeypatch.setattr(Parallel, "__call__", dying)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        model = small().fit(X, Y)
+        model = small(**COMPARED).fit(X, Y)
     said = [str(warning.message) for warning in caught if "killed" in str(warning.message)]
     assert len(said) == 3
     assert "goes on in this one" in said[-1]
@@ -428,7 +432,7 @@ def test_an_interrupted_fit_keeps_the_best():
         raise KeyboardInterrupt
 
     with pytest.warns(UserWarning, match="interrupted"):
-        model = in_turns(small(callback=interrupt))
+        model = in_turns(small(library="koza", callback=interrupt))
     assert model.stop_reason_ == "interrupted"
     assert len(model.pareto_front_) > 0
 

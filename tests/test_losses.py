@@ -246,7 +246,7 @@ def test_a_law_is_found_behind_outliers(loss):
     y = law + 0.02 * rng.normal(size=80)
     y[::10] += 5.0 * rng.normal(size=8)
     model = DGSRRegressor(
-        generator=None, max_evaluations=5_000, max_length=12, loss=loss, random_state=0
+        generator=None, max_evaluations=2_000, max_length=8, look_up=False, loss=loss, random_state=0
     ).fit(X, y)
     assert np.mean((model.predict(X) - law) ** 2) < 1e-4 * law.var()
     assert model.loss_ == (loss if isinstance(loss, str) else "callable")
@@ -277,7 +277,12 @@ def test_a_target_of_zero_among_rows_held_out_leaves_no_pass_of_relative_errors(
     X = np.arange(1.0, 51.0)[:, None]
     y = X[:, 0] ** 8
     model = DGSRRegressor(
-        generator=None, selection="holdout", max_evaluations=300, look_up=False, random_state=0
+        generator=None,
+        selection="holdout",
+        max_evaluations=200,
+        max_length=10,
+        look_up=False,
+        random_state=0,
     ).fit(X, y)
     y[4] = 0.0  # in a row that this random_state holds out
     model.fit(X, y)
@@ -289,9 +294,9 @@ def test_relative_errors_are_not_judged_where_there_is_hardly_any_noise():
     rng = np.random.default_rng(0)
     X = 10 ** rng.uniform(-1.0, 2.0, (60, 2))
     y = 3.7 * X[:, 0] / X[:, 1] ** 2 * (1.0 + 1e-6 * rng.normal(size=60))
-    model = DGSRRegressor(generator=None, max_evaluations=2_000, random_state=0).fit(X, y)
+    model = DGSRRegressor(generator=None, max_evaluations=1_000, random_state=0).fit(X, y)
     assert model.loss_ == "squared"
-    assert model.n_evaluations_ == 2_000
+    assert model.n_evaluations_ == 1_000
 
 
 def test_a_pass_that_goes_on_begins_with_the_programs_of_the_last(monkeypatch):
@@ -305,7 +310,13 @@ def test_a_pass_that_goes_on_begins_with_the_programs_of_the_last(monkeypatch):
     monkeypatch.setattr(Search, "begin_with", begin_with)
     X, y, _ = rows_of(1, 40)
     DGSRRegressor(
-        generator=None, max_evaluations=3_000, batch_size=50, loss="huber", max_length=12, random_state=0
+        generator=None,
+        max_evaluations=1_500,
+        batch_size=50,
+        loss="huber",
+        max_length=12,
+        look_up=False,
+        random_state=0,
     ).fit(X, y)
     assert len(inherited) == 2
     assert max(inherited) > 10  # none if a search ended just as it began again

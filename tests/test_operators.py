@@ -25,6 +25,7 @@ from dgsr.expressions.library import Opcode
 from dgsr.kernels import operators
 from dgsr.kernels.operators import apply, differentiate
 from dgsr.kernels.random import new_state
+from searches import with_own
 
 EXACT = {
     "add": lambda a, b: a + b, "sub": lambda a, b: a - b,
@@ -159,11 +160,14 @@ def sinc(x):
     return 1.0 if x == 0.0 else math.sin(x) / x
 
 
+def with_gauss(name, n_variables, derivative=None):
+    return with_own(get_library(name, n_variables), "gauss", gauss, gauss_of_sympy, derivative=derivative)
+
+
 @pytest.fixture(scope="module")
 def own():
     """Return a library with operators of a user's own, compiled where a test asks for it."""
-    library = get_library("physics", 2).with_operator("gauss", gauss, gauss_of_sympy)
-    return library.with_operator("hypotenuse", hypotenuse, complexity=5)
+    return with_own(with_gauss("physics", 2), "hypotenuse", hypotenuse, complexity=5)
 
 
 TEXT = "2*gauss(x1 - 0.5) + hypotenuse(x1, x2**2)/hypotenuse(gauss(3), x1)"
@@ -202,7 +206,7 @@ def test_a_users_operator_takes_the_place_before_the_leaves_and_is_in_no_other_l
 
 @pytest.mark.parametrize("derivative", [None, gauss_slope])
 def test_derivatives_of_a_users_operator(derivative):
-    operator = get_library("koza", 1).with_operator("gauss", gauss, derivative=derivative).functions["gauss"]
+    operator = with_gauss("koza", 1, derivative).functions["gauss"]
     x = np.array([-2.0, 0.0, 0.3, 1.0, 1e3])
     out, result = np.empty(5), np.empty(5)
     apply(Opcode.USER_UNARY, operator.address, x, x, out, 5)
@@ -211,15 +215,20 @@ def test_derivatives_of_a_users_operator(derivative):
     np.testing.assert_allclose(result, -4.0 * x * np.exp(-x * x), rtol=1e-9, atol=1e-9)
 
 
-@pytest.mark.parametrize(
-    "derivative", [None, (lambda a, b: b * a ** (b - 1), lambda a, b: a**b * math.log(a))]
-)
-def test_derivatives_of_a_users_operator_of_two(derivative):
-    library = get_library("koza", 1).with_operator("power", lambda a, b: a**b, derivative=derivative)
-    operator = library.functions["power"]
+@pytest.mark.parametrize("name", ["hypotenuse", "power"])
+def test_derivatives_of_a_users_operator_of_two(name, own):
+    """By differences, and by functions that are given."""
+    given = lambda a, b: b * a ** (b - 1), lambda a, b: a**b * math.log(a)
+    if name == "power":
+        own = get_library("koza", 1).with_operator("power", lambda a, b: a**b, derivative=given)
+    operator = own.functions[name]
     a, b = np.random.default_rng(0).uniform(0.5, 3.0, (2, 9))
     out, result = operator(a, b), np.empty(9)
-    for side, slope in enumerate((b * a ** (b - 1), a**b * np.log(a))):
+    slopes = {
+        "hypotenuse": (a / np.hypot(a, b), b / np.hypot(a, b)),
+        "power": (b * a ** (b - 1), a**b * np.log(a)),
+    }
+    for side, slope in enumerate(slopes[name]):
         differentiate(Opcode.USER_BINARY, operator.address, side, a, b, out, np.ones(9), result, 9)
         np.testing.assert_allclose(result, slope, rtol=1e-8)
 
@@ -242,9 +251,10 @@ def test_the_difference_at_the_edge_of_a_domain_is_that_of_one_side():
     ],
 )
 def test_what_is_not_finite_stays_so_whatever_a_users_operator_makes_of_it(function):
-    library = get_library("koza", 1).with_operator("own", function)
+    base = get_library("koza", 1)
+    library = with_own(base, "own", function) if function is not gauss else with_gauss("koza", 1)
     X = np.array([[4.0], [np.inf], [-np.inf], [np.nan], [9.0]])
-    expression = Expression.from_text("own(x1)", library)
+    expression = Expression.from_text(f"{library.operators[-1]}(x1)", library)
     assert list(np.isfinite(expression(X))) == [True, False, False, False, True]
     np.testing.assert_array_equal(expression(X), expression.numpy_function()(X[:, 0]))
 
@@ -384,7 +394,7 @@ def test_random_programs_with_users_operators_print_what_they_predict(X, own):
 def test_a_search_finds_a_formula_of_a_users_operator_and_the_estimator_pickles():
     X = np.random.default_rng(0).normal(size=(60, 2))
     y = X[:, 1] * np.exp(-(X[:, 0] ** 2))
-    library = get_library("koza", 2).with_operator("gauss", gauss)
+    library = with_gauss("koza", 2)
     regressor = DGSRRegressor(library=library, generator=None, max_evaluations=5000, random_state=0)
     regressor = clone(regressor).fit(X, y)
     assert "gauss" in str(regressor.expression_)

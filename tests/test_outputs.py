@@ -31,13 +31,15 @@ NOISY = np.column_stack(
 
 
 def small(**parameters):
-    usual = {"generator": None, "max_evaluations": 1_000, "random_state": 0, "look_up": False}
+    # Without constants, as formulas with some take a tenth of a second to finish.
+    usual = {"library": "koza", "generator": None, "max_evaluations": 1_000, "random_state": 0}
+    usual |= {"look_up": False}
     return DGSRRegressor(**usual | parameters)
 
 
 @pytest.fixture(scope="module")
 def laws():
-    return small(library="koza", look_up=True).fit(X, LAWS)
+    return small(look_up=True).fit(X, LAWS)
 
 
 @pytest.fixture(scope="module")
@@ -110,7 +112,8 @@ def test_an_interrupt_ends_the_search_of_one_output_and_the_next_begins():
     assert [message[-14:] for message in interrupted] == ["column 0 of y.", "column 1 of y."]
 
 
-def test_another_candidate_and_deviations_are_those_of_every_output(noisy):
+def test_another_candidate_and_deviations_are_those_of_every_output():
+    noisy = small(library="physics", max_evaluations=400, max_length=10).fit(X, NOISY)
     of_each = [one.predict(X, index="accuracy") for one in noisy.estimators_]
     np.testing.assert_array_equal(noisy.predict(X, index="accuracy"), np.column_stack(of_each))
     values, deviations = noisy.predict(X, return_std=True)
@@ -123,7 +126,7 @@ def test_weights_cross_validation_and_a_frame_of_targets():
     model = small().fit(X, pd.DataFrame(NOISY, columns=["p", "q"]), weight)
     kept = X["a"] > 1.0
     np.testing.assert_array_equal(model.predict(X), small().fit(X[kept], NOISY[kept]).predict(X))
-    assert cross_val_score(small(library="koza", look_up=True), X, LAWS, cv=2).min() > 0.999
+    assert cross_val_score(small(look_up=True), X, LAWS, cv=2).min() > 0.999
 
 
 def test_a_copy_with_other_names_renames_the_formula_of_every_output(laws):
@@ -188,9 +191,7 @@ def test_a_warm_start_with_another_number_of_outputs_is_refused(first, then):
 
 def test_a_constant_output_is_a_number_beside_the_others():
     with pytest.warns(UserWarning, match="y is 2 in every row.*column 0 of y") as caught:
-        model = small(library="koza", look_up=True, random_state=None).fit(
-            X, np.column_stack([np.full(40, 2.0), LAWS])
-        )
+        model = small(look_up=True, random_state=None).fit(X, np.column_stack([np.full(40, 2.0), LAWS]))
     assert caught[0].filename == __file__
     assert model.stop_reason_ == ["constant target", "exact fit", "exact fit"]
     assert isinstance(model.random_state_, int)
@@ -213,14 +214,15 @@ def test_a_fit_of_one_output_leaves_nothing_of_several():
 
 def test_a_column_of_targets_is_one_output():
     with pytest.warns(UserWarning, match="column-vector y"):
-        model = small(library="koza", look_up=True).fit(X, LAWS[:, :1])
+        model = small(look_up=True).fit(X, LAWS[:, :1])
     assert str(model.expression_) == "a*b"
 
 
 def test_every_output_has_a_unit_of_its_own():
     units = {"units": {"a": "m", "b": "s"}, "unitless_constants": True}
     targets = np.column_stack([X["a"] / X["b"], X["a"] * X["b"], X["a"] + 2.0 * X["b"]])
-    model = small(**units, y_units=("m/s", "m*s", None), unit_penalty=1e3, look_up=True).fit(X, targets)
+    settings = units | {"library": "physics", "unit_penalty": 1e3, "look_up": True}
+    model = small(**settings, y_units=("m/s", "m*s", None)).fit(X, targets)
     assert [one.y_units for one in model.estimators_] == ["m/s", "m*s", None]
     assert [str(formula) for formula in model.expression_[:2]] == ["a/b", "a*b"]
 

@@ -202,7 +202,7 @@ def test_what_is_written_has_as_many_tokens_as_the_choice_counts(polynomial):
     assert values_of(tree, columns)[1] == n
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(
     st.lists(st.integers(-4, 4), min_size=2, max_size=6).filter(lambda c: any(c[1:])),
     st.lists(st.integers(-4, 4), min_size=2, max_size=5).filter(lambda c: any(c[1:])),

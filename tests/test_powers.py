@@ -67,6 +67,11 @@ LAWS_WITH_NOISE = [
 ]
 
 
+def every_second(laws):
+    """The laws, each second of which is left to the slow tests: one takes a third of a second."""
+    return [pytest.param(law, marks=[pytest.mark.slow] * (i % 2)) for i, law in enumerate(laws)]
+
+
 def rows(limits, n=100, seed=0):
     low, high = np.array(limits).T
     return np.random.default_rng(seed).uniform(low, high, (n, len(low)))
@@ -77,7 +82,7 @@ def programs_of(X, y, library="physics"):
     return rational_programs(DataSet.from_arrays(X, y), tokens, Constraints().grammar(tokens))
 
 
-@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("law", every_second(LAWS))
 def test_exact_laws_are_among_the_formulas(law):
     limits, function = LAWS[law]
     X = rows(limits)
@@ -109,7 +114,7 @@ def test_a_target_that_is_zero_on_all_rows_looked_at_has_no_programs():
     assert len(programs_of(X, y)) == 0
 
 
-@pytest.mark.parametrize("law", LAWS_WITH_NOISE)
+@pytest.mark.parametrize("law", every_second(LAWS_WITH_NOISE))
 def test_with_noise_a_formula_is_as_close_to_the_law_as_its_numbers_allow(law):
     limits, function = LAWS[law]
     X, others = rows(limits), rows(limits, 1000, 1)

@@ -163,7 +163,10 @@ def test_a_root_has_no_factor_that_it_does_not_need():
     assert programs[0].library.tokens[programs[0].tokens[0]].name == "sqrt"
 
 
-@pytest.mark.parametrize("law", LAWS)
+# Every second law is left to the slow tests: one takes a third of a second, and has been found without noise.
+@pytest.mark.parametrize(
+    "law", [pytest.param(law, marks=[pytest.mark.slow] * (i % 2)) for i, law in enumerate(LAWS)]
+)
 def test_with_noise_a_formula_is_as_close_to_the_law_as_its_numbers_allow(law):
     d, function = LAWS[law]
     rng = np.random.default_rng(1)
@@ -315,9 +318,9 @@ def test_what_fits_a_few_large_rows_alone_is_left_out_and_the_law_is_not():
         (lambda x: np.exp(0.1 * np.sin(0.3 * x[0])) * x[1], (1.0, 2.0)),
         (lambda x: np.tanh(0.2 * x[0] + 0.1 * x[1]), (1.0, 2.0)),
         (lambda x: x[1] * np.exp(-(x[0] ** 2)) + 0.3 * x[2], (-0.1, 0.1)),
-        (lambda x: np.sqrt(np.expm1(x[0] ** 2)), (-0.05, 0.05)),
+        pytest.param(lambda x: np.sqrt(np.expm1(x[0] ** 2)), (-0.05, 0.05), marks=pytest.mark.slow),
         (lambda x: np.sqrt(np.expm1(x[0] ** 2)), (-0.1, 0.1)),
-        (lambda x: np.sqrt(np.expm1(x[0] ** 2)), (-0.15, 0.15)),
+        pytest.param(lambda x: np.sqrt(np.expm1(x[0] ** 2)), (-0.15, 0.15), marks=pytest.mark.slow),
     ],
 )
 def test_an_approximation_is_no_law(function, limits):

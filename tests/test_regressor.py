@@ -55,7 +55,12 @@ def small(**parameters):
 
 def quick(**parameters):
     """A regressor of a tenth of that time, for what does not hang on which formulas are found."""
-    return small(**{"max_evaluations": 500, "max_length": 12, "look_up": False, **parameters})
+    return small(**{"max_evaluations": 300, "max_length": 12, "look_up": False, **parameters})
+
+
+def plain(**parameters):
+    """A quick regressor without constants: formulas with some take a tenth of a second to finish."""
+    return quick(**{"library": "koza", "max_evaluations": 500, **parameters})
 
 
 def tiny_generator(library="physics", n_variables=2, max_length=12, **config):
@@ -165,7 +170,7 @@ def test_the_selection_is_that_of_the_front(selection):
 
 def test_selection_by_accuracy_takes_the_lowest_loss():
     X, y = data()
-    model = quick(selection="accuracy").fit(X, y)
+    model = plain(selection="accuracy").fit(X, y)
     assert model.expression_ == model.pareto_front_[-1].expression
 
 
@@ -176,7 +181,7 @@ def test_the_default_finds_a_law_in_a_small_noisy_table():
     X = np.random.default_rng(0).uniform(0.5, 4.0, (30, 2))
     truth = 3.0 * X[:, 0] * X[:, 1]
     y = truth + 0.02 * truth.std() * np.random.default_rng(1).normal(size=30)
-    model = DGSRRegressor(random_state=0, max_evaluations=5_000).fit(X, y)
+    model = DGSRRegressor(random_state=0, max_evaluations=2_000).fit(X, y)
     assert model.library_ == get_library("physics", 2)
     # It is on the front; whether something longer looks better yet to the rule is a matter of noise.
     (law,) = (c for c in model.pareto_front_ if re.fullmatch(r"\d(\.\d{1,2})?\*x1\*x2", str(c.expression)))
@@ -368,7 +373,7 @@ def test_the_search_reads_no_more_rows_than_asked_and_the_front_all(monkeypatch,
 
     monkeypatch.setattr("dgsr.passes.plan.Search", Spied)
     X, y = data(n_samples=60)
-    models = [quick(max_rows=max_rows, random_state=seed).fit(X, y) for seed in (0, 0, 1)]
+    models = [plain(max_rows=max_rows, random_state=seed).fit(X, y) for seed in (0, 0, 1)]
     assert [d.columns.shape[1] for d in searched] == [n_searched] * 3
     assert found(models[0]) == found(models[1])
     assert np.array_equal(searched[0].y, searched[1].y)
@@ -422,7 +427,7 @@ def test_a_grid_search_over_budgets_finds_the_same_on_two_processes():
 
 def test_a_clone_has_the_parameters_and_not_the_fit():
     X, y = data()
-    model = quick(batch_size=50, max_length=17).fit(X, y)
+    model = plain(batch_size=50, max_length=17).fit(X, y)
     twin = clone(model)
     assert twin.get_params() == model.get_params()
     with pytest.raises(NotFittedError):
@@ -476,7 +481,7 @@ def test_the_same_random_state_gives_the_same_result_whatever_the_threads(genera
 def test_a_random_state_instance_is_drawn_from_once():
     X, y = data()
     used, other = np.random.RandomState(3), np.random.RandomState(3)
-    quick(random_state=used).fit(X, y)
+    plain(random_state=used).fit(X, y)
     other.randint(2)
     assert used.randint(2**30) == other.randint(2**30)
 
@@ -528,7 +533,7 @@ def test_without_evolution_every_program_is_sampled_and_refinement_does_not_begi
     for gp_generations in (0, 1):
         drawn.clear()
         model = small(
-            generator=tiny_generator("koza"), gp_generations=gp_generations, max_evaluations=4_000, **settings
+            generator=tiny_generator("koza"), gp_generations=gp_generations, max_evaluations=2_500, **settings
         ).fit(X, y)
         assert (sum(drawn) > 0) == (gp_generations > 0)
         restarts.append(model.history_[-1]["restarts"])
@@ -608,10 +613,10 @@ def test_max_time_is_read_at_fit_and_honoured(library):
     }
     model = small(max_evaluations=10**9, **settings)
     small(max_evaluations=1000 if library == "koza" else 20, **settings).fit(X, y)  # compiles
-    model.max_time = 0.5
+    model.max_time = 0.25
     started = time.monotonic()
     model.fit(X, y)
-    assert 0.5 <= time.monotonic() - started < 2.5
+    assert 0.25 <= time.monotonic() - started < 2.25
     assert model.stop_reason_ == "max_time"
 
 
@@ -624,7 +629,7 @@ def test_compiling_is_not_counted_as_searching(monkeypatch):
     monkeypatch.setattr("dgsr.search.budget.time.perf_counter", lambda: now[0])
     monkeypatch.setattr("dgsr.passes.plan.compile_kernels", compile_kernels)
     X, y = data()
-    model = quick(max_time=1.0, tolerance=0.0).fit(X, y)
+    model = plain(max_time=1.0, tolerance=0.0).fit(X, y)
     assert model.stop_reason_ == "max_evaluations"
     assert model.history_[-1]["seconds"] == 0.0
 
@@ -635,9 +640,9 @@ def test_compiling_is_told_where_progress_is_shown(monkeypatch, capsys):
 
     monkeypatch.setattr("dgsr.passes.plan.compile_kernels", compile_kernels)
     X, y = data()
-    quick(max_evaluations=50, verbose=1).fit(X, y)
+    plain(max_evaluations=50, verbose=1).fit(X, y)
     assert capsys.readouterr().out.startswith("compiling for this processor\n")
-    quick(max_evaluations=50).fit(X, y)
+    plain(max_evaluations=50).fit(X, y)
     assert capsys.readouterr().out == ""
 
 
@@ -689,7 +694,7 @@ def test_of_a_long_history_every_second_entry_is_left_out(monkeypatch):
 
 def test_history_goes_up_and_down_as_it_should():
     X, y = data()
-    history = quick(batch_size=20, gp_generations=2).fit(X, y).history_
+    history = plain(batch_size=20, gp_generations=2).fit(X, y).history_
     assert len(history) > 2
     for name, direction in {"evaluations": 1, "seconds": 1, "best_nmse": -1, "invalid": 1}.items():
         assert (direction * np.diff([entry[name] for entry in history]) >= 0).all(), name
@@ -699,9 +704,9 @@ def test_history_goes_up_and_down_as_it_should():
 def test_a_second_fit_forgets_the_first():
     X, y = data()
     frame = pd.DataFrame(X, columns=["a", "b"])
-    model = quick().fit(frame, y)
+    model = plain().fit(frame, y)
     wide, other = data(n_features=3, seed=1)
-    fresh = quick().fit(wide, other)
+    fresh = plain().fit(wide, other)
     assert found(model.fit(wide, other)) == found(fresh)
     assert len(model.history_) == len(fresh.history_)
     assert model.n_features_in_ == 3
@@ -710,22 +715,22 @@ def test_a_second_fit_forgets_the_first():
 
 def test_a_budget_may_be_a_float():
     X, y = data()
-    assert found(quick(max_evaluations=5e2).fit(X, y)) == found(quick().fit(X, y))
+    assert found(plain(max_evaluations=5e2).fit(X, y)) == found(plain().fit(X, y))
 
 
 @pytest.mark.parametrize("random_state", [None, np.random.RandomState(3), 5])
 def test_the_random_state_that_was_drawn_repeats_the_fit(random_state):
     X, y = data()
-    model = quick(random_state=random_state).fit(X, y)
+    model = plain(random_state=random_state).fit(X, y)
     assert isinstance(model.random_state_, int)
-    assert found(quick(random_state=model.random_state_).fit(X, y)) == found(model)
+    assert found(plain(random_state=model.random_state_).fit(X, y)) == found(model)
     if random_state == 5:
         assert model.random_state_ == 5
 
 
 def test_a_failed_fit_leaves_nothing_of_the_one_before():
     X, y = data()
-    model = quick().fit(X, y)
+    model = plain().fit(X, y)
     with pytest.raises(ValueError, match="NaN"):
         model.fit(np.full((5, 3), np.nan), np.arange(5.0))
     with pytest.raises(NotFittedError):
@@ -738,7 +743,7 @@ def test_a_failed_fit_leaves_nothing_of_the_one_before():
 def test_the_callback_is_told_of_every_round():
     X, y = data()
     told = []
-    model = quick(batch_size=20, gp_generations=2, callback=told.append).fit(X, y)
+    model = plain(batch_size=20, gp_generations=2, callback=told.append).fit(X, y)
     assert [progress.evaluations for progress in told] == [entry["evaluations"] for entry in model.history_]
     for progress in told:
         nmse = np.mean((y - progress.best_expression(X)) ** 2) / y.var()
@@ -759,7 +764,7 @@ def returns_true(progress):
 @pytest.mark.parametrize("callback", [returns_true, raising(StopIteration())])
 def test_a_callback_may_end_the_fit(callback):
     X, y = data()
-    model = quick(max_evaluations=10**9, callback=callback).fit(X, y)
+    model = plain(max_evaluations=10**9, callback=callback).fit(X, y)
     assert model.stop_reason_ == "callback"
     assert len(model.history_) == 1
     assert np.isfinite(model.predict(X)).all()
@@ -821,7 +826,7 @@ def test_any_other_exception_passes_through_and_leaves_a_fitted_estimator(way):
         pass
 
     X, y = data()
-    model = quick(max_evaluations=10**9, **way(Alarm()))
+    model = plain(max_evaluations=10**9, **way(Alarm()))
     with pytest.raises(Alarm):
         model.fit(X, y)
     assert model.stop_reason_ == "error"
@@ -954,19 +959,24 @@ def test_a_constant_target_is_warned_of_and_predicted():
     assert (model.stop_reason_, model.n_evaluations_, len(model.pareto_front_)) == ("constant target", 0, 1)
 
 
+# What is looked up takes most of the time of these fits.
+LOOK_UP = pytest.mark.parametrize("look_up", [False, pytest.param(True, marks=SLOW)])
+
+
+@LOOK_UP
 @pytest.mark.parametrize("scale", [1e-300, 1e300])
-def test_inputs_of_any_scale_are_searched(scale):
+def test_inputs_of_any_scale_are_searched(scale, look_up):
     X, y = data()
-    generator = tiny_generator()
-    model = small(generator=generator, max_length=12, max_evaluations=500).fit(X * scale, y)
+    model = quick(generator=tiny_generator(), look_up=look_up).fit(X * scale, y)
     assert np.isfinite(model.predict(X * scale)).all()
 
 
+@LOOK_UP
 @pytest.mark.parametrize("scale", [1e-100, 1e100])
-def test_targets_of_extreme_scale_are_searched_whatever_numpy_does_about_overflow(scale):
+def test_targets_of_extreme_scale_are_searched_whatever_numpy_does_about_overflow(scale, look_up):
     X, y = data()
     with np.errstate(all="raise"):
-        model = small(generator=tiny_generator(), max_length=12, max_evaluations=500).fit(X, y * scale)
+        model = quick(generator=tiny_generator(), look_up=look_up).fit(X, y * scale)
     assert np.isfinite([candidate.loss for candidate in model.pareto_front_]).all()
 
 
@@ -1056,7 +1066,7 @@ def test_a_law_in_single_precision_is_found_and_ends_the_search():
     assert model.stop_reason_ == "exact fit"
 
 
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=SLOW)])
 def test_noise_alone_is_a_number(seed):
     rng = np.random.default_rng(seed)
     X, y = rng.uniform(0.0, 5.0, (40, 3)), rng.normal(size=40)
@@ -1066,10 +1076,7 @@ def test_noise_alone_is_a_number(seed):
 def test_a_batch_larger_than_the_budget_is_no_larger_than_it():
     X, y = ratio_table()
     y = y + np.random.default_rng(1).normal(size=40)
-    models = [
-        DGSRRegressor(max_evaluations=300, batch_size=n, random_state=0, look_up=False).fit(X, y)
-        for n in (300, 9_000)
-    ]
+    models = [quick(generator=tiny_generator(), batch_size=n).fit(X, y) for n in (300, 9_000)]
     assert models[0].expression_ == models[1].expression_
 
 
@@ -1097,7 +1104,7 @@ def test_a_formula_that_hangs_on_single_rows_is_warned_of(seed):
     rng = np.random.default_rng(seed)
     X, y = rng.uniform(0.0, 5.0, (60, 3)), np.exp(2.0 * rng.normal(size=60))
     with pytest.warns(UserWarning, match="single rows determine: its loss is 0.0.* Give more rows"):
-        DGSRRegressor(loss="squared", max_evaluations=5_000, random_state=0).fit(X, y)
+        small(loss="squared", max_evaluations=3_000, look_up=False).fit(X, y)
 
 
 def test_a_forbidden_column_is_no_part_of_the_linear_model_that_is_compared():
@@ -1106,4 +1113,4 @@ def test_a_forbidden_column_is_no_part_of_the_linear_model_that_is_compared():
     y = X[:, 0] + 0.05 * rng.normal(size=60)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        DGSRRegressor(max_evaluations=1_000, forbidden=["x1"], random_state=0).fit(X, y)
+        quick(forbidden=["x1"]).fit(X, y)

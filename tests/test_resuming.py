@@ -31,7 +31,8 @@ class Killed(Exception):
 
 def small(**parameters):
     settings = {"generator": None, "max_evaluations": 4000, "batch_size": 100, "gp_generations": 2}
-    return DGSRRegressor(**{**settings, "random_state": 0, **parameters})
+    settings |= {"look_up": False, "random_state": 0}
+    return DGSRRegressor(**{**settings, **parameters})
 
 
 def kill_after(n_rounds):
@@ -54,7 +55,7 @@ def written_after_every_round(monkeypatch):
 @pytest.fixture(scope="module")
 def of_a_short_fit(tmp_path_factory):
     path = tmp_path_factory.mktemp("checkpoints") / "fit.checkpoint"
-    small(checkpoint=path, max_evaluations=300).fit(X, Y)
+    small(checkpoint=path, max_evaluations=900).fit(X, Y)
     return path.read_bytes()
 
 
@@ -70,20 +71,16 @@ SLOW = pytest.mark.slow
 # For what does not hang on which formulas are found: a tenth of the time.
 QUICK = {"max_evaluations": 500, "max_length": 12, "look_up": False}
 SETTINGS = {
-    "evolution": {"library": "koza", "look_up": False},
-    "exact search": {"library": "koza", "max_evaluations": 30_000},
-    "constants": {},
-    "refined decoder": {"library": "koza-const", "generator": "tiny", "refine": True},
-    "vanilla gradient": {
-        **{"library": "koza", "look_up": False, "generator": "tiny", "refine": True, "objective": "vpg"}
-    },
-    "three passes": {"loss": "huber"},
+    "evolution": {"library": "koza"},
+    "exact search": {"library": "koza", "max_evaluations": 30_000, "look_up": True},
+    "constants": {"look_up": True},
+    "refined decoder": {"library": "koza-const", "generator": "tiny", "refine": True, "look_up": True},
+    "vanilla gradient": {"library": "koza", "generator": "tiny", "refine": True, "objective": "vpg"},
+    "three passes": {"loss": "huber", "look_up": True},
     "two passes": {"loss": "auto", "decades": True, "max_length": 12},
-    "holdout": {"selection": "holdout", "look_up": False, "max_length": 12},
-    "islands": {"n_jobs": 3},
-    "islands with refined decoders": {
-        **{"library": "koza", "look_up": False, "generator": "tiny", "refine": True, "n_jobs": 2}
-    },
+    "holdout": {"selection": "holdout", "max_length": 12},
+    "islands": {"n_jobs": 3, "look_up": True},
+    "islands with refined decoders": {"library": "koza", "generator": "tiny", "refine": True, "n_jobs": 2},
 }
 LONG = (
     *("exact search", "constants", "three passes", "refined decoder"),

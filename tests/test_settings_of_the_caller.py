@@ -46,7 +46,7 @@ def strict():
 def used(table, path):
     """What a fit leaves to look at, once it has been used in every way that computes something."""
     X, y, settings = table
-    settings = {"max_evaluations": 1_000, "batch_size": 50, "random_state": 0, "max_length": 12} | settings
+    settings = {"max_evaluations": 500, "batch_size": 50, "random_state": 0, "max_length": 12} | settings
     model = DGSRRegressor(**settings).fit(X, y)
     front, formula = model.pareto_front_, model.expression_
     model.save(path)
@@ -92,7 +92,7 @@ def test_a_warning_that_is_an_error_ends_no_search(monkeypatch, tmp_path):
         raise OSError("the disk is full")
 
     monkeypatch.setattr("dgsr.passes.checkpoint.write_atomically", full)
-    settings = {"max_evaluations": 1_000, "batch_size": 50, "random_state": 0} | FAST
+    settings = {"max_evaluations": 500, "batch_size": 50, "random_state": 0, "max_length": 12} | FAST
     usual = DGSRRegressor(**settings).fit(X, Y)
     model = DGSRRegressor(checkpoint=tmp_path / "checkpoint", **settings)
     with warnings.catch_warnings():

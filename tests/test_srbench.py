@@ -65,7 +65,7 @@ def measurements():
 def measured(submission):
     """An estimator that is fitted to the measurements, and these."""
     X, y = measurements()
-    return quick(submission).fit(X, y), X, y
+    return quick(submission, max_evaluations=200, max_length=10).fit(X, y), X, y
 
 
 def noise(n_samples=60):
@@ -160,9 +160,10 @@ def test_the_formula_of_a_law_is_the_law(submission):
 
 def test_refitting_the_same_object_leaves_nothing_of_the_first_data(submission):
     X, y = law()
-    est = quick(submission).fit(X, y)
+    settings = {"max_evaluations": 200, "max_length": 10}
+    est = quick(submission, **settings).fit(X[:100], y[:100])
     other, target = noise()
-    fresh = quick(submission).fit(other, target)
+    fresh = quick(submission, **settings).fit(other, target)
     est.fit(other, target)
     assert submission.model(est, other) == submission.model(fresh, other)
     assert est.mean_ == fresh.mean_ == target.mean()
@@ -172,7 +173,7 @@ def test_the_random_state_srbench_writes_decides_the_result(submission):
     X, y = noise()
     fronts = []
     for seed in (1, 1, 2):
-        est = quick(submission)
+        est = quick(submission, max_evaluations=200, max_length=10)
         est.random_state = seed
         fronts.append([submission.model(member) for member in submission.get_population(est.fit(X, y))])
     assert fronts[0] == fronts[1]
@@ -181,7 +182,8 @@ def test_the_random_state_srbench_writes_decides_the_result(submission):
 
 def test_tuning_with_grid_search_gives_an_estimator_that_model_understands(submission):
     X, y = noise()
-    search = GridSearchCV(quick(submission), [{"selection": ["bic"]}, {}], cv=2)
+    est = quick(submission, max_evaluations=200, max_length=10)
+    search = GridSearchCV(est, [{"selection": ["bic"]}, {}], cv=2)
     tuned = search.fit(X, y).best_estimator_
     np.testing.assert_allclose(values_of(submission.model(tuned, X), X), tuned.predict(X), rtol=1e-6)
 
@@ -238,7 +240,7 @@ def alarm():
 @pytest.mark.parametrize("generator", ["auto", None])
 def test_the_alarm_passes_through_fit_and_leaves_the_best_formula_so_far(submission, generator):
     X, y = noise()
-    est = quick(submission, generator=generator, look_up=True).fit(X, y)  # compiles
+    est = quick(submission, generator=generator, look_up=True, max_evaluations=100).fit(X, y)  # compiles
     started = time.perf_counter()
     with alarm() as callback, pytest.raises(TimeOutException):
         est.set_params(max_evaluations=10**12, max_time=3600, callback=callback).fit(X, y)

@@ -127,10 +127,10 @@ def test_a_weight_counts_as_so_many_rows():
 @pytest.mark.search
 def test_a_fit_of_what_is_no_short_formula_has_sums_on_its_front(tmp_path):
     rng = np.random.default_rng(3)
-    table = rng.uniform(0.5, 3.0, (300, 6))
+    table = rng.uniform(0.5, 3.0, (200, 6))
     y = sum(c * f(table[:, i]) for i, (c, f) in enumerate(zip(range(1, 7), [np.sin, np.log, np.sqrt] * 2)))
-    y = y + 0.01 * np.std(y) * rng.normal(size=300)
-    settings = {"generator": None, "max_evaluations": 3_000, "random_state": 0}
+    y = y + 0.01 * np.std(y) * rng.normal(size=200)
+    settings = {"generator": None, "max_evaluations": 1_000, "max_length": 10, "random_state": 0}
     model = DGSRRegressor(**settings, look_up=False).fit(
         table, y
     )  # else it is found that the table separates

@@ -250,20 +250,20 @@ def test_a_law_of_many_columns_is_not_found_without_symmetries():
 
 
 def test_the_searches_keep_within_the_budget():
-    X, y = gravity()
+    X, y = (values[:100] for values in gravity())
     y = y + np.sin(7.0 * X[:, 0] * X[:, 3])  # no law is found
-    model = DGSRRegressor(generator=None, max_evaluations=3_000, random_state=0).fit(X, y)
-    assert model.n_evaluations_ <= 3_000
+    model = DGSRRegressor(generator=None, max_evaluations=1_500, max_length=15, random_state=0).fit(X, y)
+    assert model.n_evaluations_ <= 1_500
     assert model.stop_reason_ == "max_evaluations"
     assert max(entry["evaluations"] for entry in model.history_) == model.n_evaluations_
 
 
 def test_forbidden_columns_and_required_operators_are_kept():
-    X, y = gravity()
+    X, y = (values[:80] for values in gravity())
     model = DGSRRegressor(
         generator=None,
-        max_evaluations=5_000,
-        max_length=20,
+        max_evaluations=1_500,
+        max_length=15,
         random_state=0,
         forbidden=["x1"],
         required=["exp"],

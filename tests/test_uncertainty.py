@@ -288,7 +288,7 @@ def test_a_linear_law_is_no_reason_to_warn():
     y = 1.37 * X[:, 0] - 2.2 * X[:, 1] + 0.5 + 0.1 * rng.normal(size=100)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        DGSRRegressor(generator=None, max_evaluations=5_000, random_state=0).fit(X, y)
+        DGSRRegressor(generator=None, max_evaluations=1_500, max_length=15, random_state=0).fit(X, y)
 
 
 def test_constants_are_shown_with_their_errors():
