@@ -620,16 +620,19 @@ def test_max_time_is_read_at_fit_and_honoured(library):
     assert model.stop_reason_ == "max_time"
 
 
-def test_compiling_is_not_counted_as_searching(monkeypatch):
+@pytest.mark.parametrize(
+    "place", ["dgsr.passes.plan.compile_kernels", "dgsr.expressions.units.Units.compile_kernel"]
+)
+def test_compiling_is_not_counted_as_searching(place, monkeypatch):
     now = [0.0]
 
-    def compile_kernels(has_constants, announce):
+    def compiles(*arguments):
         now[0] += 1e6
 
     monkeypatch.setattr("dgsr.search.budget.time.perf_counter", lambda: now[0])
-    monkeypatch.setattr("dgsr.passes.plan.compile_kernels", compile_kernels)
+    monkeypatch.setattr(place, compiles)
     X, y = data()
-    model = plain(max_time=1.0, tolerance=0.0).fit(X, y)
+    model = plain(max_time=1.0, tolerance=0.0, units={"x1": "m"}).fit(X, y)
     assert model.stop_reason_ == "max_evaluations"
     assert model.history_[-1]["seconds"] == 0.0
 

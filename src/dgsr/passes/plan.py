@@ -87,13 +87,15 @@ def planned(
         coordinates=begin.coordinates,
         seed=begin.seed,
     )
+    with budget.stopped_clock():  # which loads what reads units
+        units = _units(parameters, feature_names, library.n_variables)
     constraints = Constraints(
         min_length=parameters["min_length"],
         max_length=parameters["max_length"],
         forbidden_columns=demands.forbidden_columns,
         required=demands.required,
         nested=demands.nested,
-        units=_units(parameters, feature_names, library.n_variables),
+        units=units,
     )
     initial, constraints = initial_programs(
         parameters["initial_formulas"], library, feature_names, prepared.coordinates, constraints
@@ -103,13 +105,13 @@ def planned(
     with budget.stopped_clock():
         generator = choose_generator(constraints, begin.seed)
         compile_kernels(library.has_constants, print_line if parameters["verbose"] else None)
+        if constraints.units is not None:
+            constraints.units.compile_kernel(library)
     n_islands = number_of_islands(parameters["n_jobs"])
     if begin.checkpoint is not None:
         what_matters = {**parameters, "library": library, "generator": generator, "n_jobs": n_islands}
         begin.checkpoint.claim(begin.random_state, what_matters, data)
     tolerance = max(float(parameters["tolerance"]), prepared.data.rounding_nmse)
-    if constraints.units is not None:
-        constraints.units.compile_kernel(library)
     config = _search_config(parameters, tolerance)
     make_search = partial(
         Search if n_islands == 1 else partial(Islands, n_islands=n_islands, precision_of=near_neighbours),
