@@ -361,3 +361,18 @@ def test_a_fit_warns_where_a_linear_model_does_as_well():
     )
     with pytest.warns(UserWarning, match="A linear model of all columns"):
         model.fit(X, y)
+
+
+def test_rounding_moves_predictions_of_rows_left_out_as_it_moves_those_of_others():
+    rng = np.random.default_rng(0)
+    x = np.append(rng.uniform(1.0, 2.0, 19), 9.0)  # the last has nearly all of the say
+    y = 1.713 + 2.531 * x + 0.1 * rng.normal(size=20)
+    data = DataSet.from_arrays(x[:, None], y)
+    formula = Expression.from_text("1.7 + 2.5*x1", get_library("physics", 1))
+    of_rounding = formula(x[:, None]) - np.polyval(np.polyfit(x, y, 1), x)
+    errors = []
+    for i in range(20):
+        others = np.arange(20) != i
+        errors.append(np.polyval(np.polyfit(x[others], y[others], 1), x[i]) + of_rounding[i] - y[i])
+    expected = np.mean(np.square(errors)) / y.var()
+    np.testing.assert_allclose(uncertainty_of(formula, data).leave_one_out, expected, rtol=1e-6)

@@ -165,9 +165,13 @@ class Directions(NamedTuple):
         return cls(np.ldexp(lengths, exponents), rows[:, is_seen], inverse, is_lost)
 
     def leave_one_out(self, residuals: np.ndarray, data: DataSet) -> float:
-        """Return the leave-one-out NMSE for weighted residuals of shape (n_rows,), or inf."""
+        """Return the leave-one-out NMSE for weighted residuals of shape (n_rows,), or inf.
+
+        By how much constants were rounded after the fit does not depend on the row that is left out.
+        """
         leverages = (self.rows**2).sum(axis=1) / data.counts  # of single measurements
-        left_out = residuals / np.maximum(1.0 - leverages, 0.0)
+        of_rounding = self.rows @ (self.rows.T @ residuals)
+        left_out = (residuals - of_rounding) / np.maximum(1.0 - leverages, 0.0) + of_rounding
         nmse = float(np.mean(left_out**2) / data.variance)
         return nmse if np.isfinite(nmse) else np.inf
 
