@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import NamedTuple, overload
 
 import numpy as np
@@ -15,6 +16,8 @@ from dgsr.kernels.programs import Programs
 
 # Largest NMSE that the rounding of targets in single precision is taken to leave.
 _MOST_OF_SINGLE = 1e-10
+# Digits from which on a number was computed and not measured, and most targets whose digits are read.
+_DIGITS_OF_COMPUTED, _MOST_READ = 15, 1_000
 # Least weight of a usual row, as a share of the median one.
 _LEAST_WEIGHT = 0.01
 
@@ -72,6 +75,21 @@ class DataSet(NamedTuple):
         return float(np.mean(self.weights * half_units**2) / self.variance)
 
     @property
+    def digits_nmse(self) -> float:
+        """NMSE of predictions as exact as the digits of the targets can show.
+
+        They miss a target by as much as a number does that is rounded to the last place of all targets.
+        Targets of fifteen digits and more were computed, and have all digits of their type.
+        """
+        place = _last_place(self.y)
+        return max(self.rounding_nmse, float(place**2 / 12.0 / self.variance))
+
+    @property
+    def bits_of_targets(self) -> float:
+        """Bits that a formula explains which fits all targets to the last digit."""
+        return max(-0.5 * self.n_independent * float(np.log2(self.digits_nmse)), 0.0)
+
+    @property
     def is_usual(self) -> np.ndarray:
         """Whether each row weighs more than next to nothing, as an outlier may, shape (n_samples,)."""
         return self.weights >= _LEAST_WEIGHT * np.median(self.weights)
@@ -124,6 +142,15 @@ def weighted_median(values: np.ndarray, weights: np.ndarray) -> float:
     below = np.cumsum(weights[order])
     middle = [np.searchsorted(below, 0.5 * below[-1], side=side) for side in ("left", "right")]
     return float(np.mean(values[order[np.minimum(middle, len(order) - 1)]]))
+
+
+def _last_place(values: np.ndarray) -> float:
+    """Return the place of the last digit of any of the values as people write them; 0 if they are long."""
+    some = np.unique(values[np.unique(np.linspace(0, len(values) - 1, _MOST_READ).astype(np.int64))])
+    written = [Decimal(repr(value)).normalize().as_tuple() for value in some.tolist() if value != 0.0]
+    if any(len(number.digits) >= _DIGITS_OF_COMPUTED for number in written):
+        return 0.0
+    return 10.0 ** min((int(number.exponent) for number in written), default=0)
 
 
 def _are_single(values: np.ndarray) -> bool:

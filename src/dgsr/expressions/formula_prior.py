@@ -25,8 +25,8 @@ _BITS_OF_DIGIT = float(np.log2(10.0))
 _BITS_OF_NAMING = 3.0
 # The size of a number of such a formula, besides its digits.
 _BITS_OF_SIZE = 2.0
-# What a constant costs whose digits are not known yet: two of them.
-_BITS_OF_CONSTANT = 7.0
+#: What a constant costs whose digits are not known yet: two of them.
+BITS_OF_CONSTANT = 7.0
 
 
 def description_length(expression: Expression) -> float:
@@ -68,7 +68,7 @@ def _bits(expression: Expression) -> float:
     if len(constants) == len(tokens):
         return _bits_of_digits(constants)
     bits = float(structure_bits(library, tokens[None], np.array([len(tokens)]))[0])
-    bits += _bits_of_digits(constants) - _BITS_OF_CONSTANT * len(constants)
+    bits += _bits_of_digits(constants) - BITS_OF_CONSTANT * len(constants)
     named = named_parts(library, tokens.tolist(), constants)[0] if library.has_constants else None
     if named is None:
         return bits
@@ -129,7 +129,7 @@ def _bits_of_tokens(library: Library) -> np.ndarray:
     bits = -np.log2(usual_weights(grammar, library)[rows_of_parents(grammar, library)])
     bits *= library.relative_complexities
     if library.has_constants:
-        bits[:, library.index["const"]] += _BITS_OF_CONSTANT
+        bits[:, library.index["const"]] += BITS_OF_CONSTANT
     return bits
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from dgsr.expressions.formula_prior import largest_bits, structure_bits
+from dgsr.expressions.formula_prior import BITS_OF_CONSTANT, largest_bits, structure_bits
 from dgsr.expressions.library import Library
-from dgsr.population import Population
+from dgsr.population import DataSet, Population
 
 #: Share by which a longer program must lower the NMSE to be on the front; a smaller gain is rounding.
 NOTICEABLE = 1e-6
@@ -26,11 +26,22 @@ class ParetoArchive:
         Most tokens and constants of a program.
     tolerance : float
         NMSE that counts as exact; nothing longer than an exact program is on the front.
+    data : DataSet, optional
+        The data of the search. A program with more bits than their targets is no exact fit, however well it
+        fits; without data every one may be.
     """
 
-    def __init__(self, library: Library, max_length: int, max_constants: int, tolerance: float = 0.0) -> None:
+    def __init__(
+        self,
+        library: Library,
+        max_length: int,
+        max_constants: int,
+        tolerance: float = 0.0,
+        data: DataSet | None = None,
+    ) -> None:
         self.library = library
         self.tolerance = tolerance
+        self._bits, self._n = (np.inf, np.inf) if data is None else (data.bits_of_targets, data.n_independent)
         n = int(largest_bits(library) * max_length) + 1
         self.nmse = np.full(n, np.inf)
         self.tokens = np.zeros((n, max_length), dtype=np.int64)
@@ -41,9 +52,21 @@ class ParetoArchive:
         """Return the place of every program in the archive: its whole bits."""
         return structure_bits(self.library, population.tokens, population.lengths).astype(np.int64)
 
+    def judged(self, programs: Population, nmse: np.ndarray) -> np.ndarray:
+        """Return the NMSE, above the tolerance where only its length makes a fit exact, shape (n_programs,).
+
+        Each constant of a program takes as many bits as a target, which it can fit alone.
+        """
+        if not (exact := nmse <= self.tolerance).any() or not np.isfinite(self._bits):
+            return nmse
+        n_constants = programs.is_constant.sum(axis=1)
+        bits = self.places(programs) - BITS_OF_CONSTANT * n_constants
+        is_long = bits > (1.0 - n_constants / self._n) * self._bits
+        return np.where(exact & is_long, np.nextafter(self.tolerance, np.inf), nmse)
+
     def update(self, population: Population, nmse: np.ndarray) -> None:
         """Enter evaluated programs, with `nmse` of shape (n_programs,)."""
-        places = self.places(population)
+        places, nmse = self.places(population), self.judged(population, nmse)
         better = np.flatnonzero(nmse < self.nmse[places])
         # In falling order of the loss, so that the best of each length is entered last and stays.
         for i in better[np.argsort(-nmse[better], kind="stable")]:

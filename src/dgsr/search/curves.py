@@ -16,6 +16,7 @@ from dgsr.constants.scaling import written_out
 from dgsr.constants.uncertainty import uncertainty_of
 from dgsr.expressions.common_forms import COMMON_FORMS
 from dgsr.expressions.constraints import Grammar
+from dgsr.expressions.formula_prior import BITS_OF_CONSTANT
 from dgsr.expressions.library import Library
 from dgsr.population import DataSet, Population
 from dgsr.search.terms import Judge, any_term, columns_of
@@ -33,8 +34,8 @@ _FASTEST = 40.0 * np.pi
 _ROWS_PER_CONSTANT = 2
 # NMSE of a form that is close to the data.
 _CLOSE = 0.1
-# Bits of a number whose digits are not known, and formulas that are kept.
-_BITS_OF_CONSTANT, _KEPT = 7.0, 5
+# Formulas that are kept.
+_KEPT = 12
 
 
 class _Starts:
@@ -245,19 +246,17 @@ def curve_formulas(curves: Curves, data: DataSet, may_be_kept: Judge) -> Populat
     Returns
     -------
     Population
-        At most five, those with the shortest descriptions of numbers and residuals. None predicts a row that
-        is left out worse than the mean does.
+        At most twelve, those with the shortest descriptions of numbers and of errors on rows left out. None
+        predicts these worse than the mean does.
     """
     if len(curves.programs) == 0:
         return curves.programs
     formulas, nmse = written_out(curves.programs, curves.fit, data)
     n_constants = formulas.is_constant.sum(axis=1)
-    bits = data.bits_of_residuals(nmse) + _BITS_OF_CONSTANT * n_constants
     is_able = np.isfinite(nmse) & (_ROWS_PER_CONSTANT * n_constants <= data.n_independent)
     able = np.flatnonzero(is_able & may_be_kept(formulas))
-    kept: list[int] = []
-    for i in able[np.argsort(bits[able], kind="stable")].tolist():
-        # A peak as narrow as the distance of two rows fits one of them.
-        if len(kept) < _KEPT and uncertainty_of(formulas[i], data).leave_one_out < 1.0:
-            kept.append(i)
-    return formulas[np.array(kept, dtype=np.int64)]
+    # A peak as narrow as the distance of two rows fits one of them.
+    errors = np.array([uncertainty_of(formulas[i], data).leave_one_out for i in able.tolist()])
+    bits = data.bits_of_residuals(errors) + BITS_OF_CONSTANT * n_constants[able]
+    order = np.argsort(bits, kind="stable")
+    return formulas[able[order[errors[order] < 1.0][:_KEPT]]]

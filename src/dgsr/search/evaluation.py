@@ -83,7 +83,7 @@ class Evaluation(ABC):
         # Where constants are fitted, programs of the archive contain their slope and intercept.
         length = self.constraints.max_length + (N_TOKENS if fits else 0)
         n_constants = self.n_constants + (N_CONSTANTS if fits else 0)
-        self.archive = ParetoArchive(self.library, length, n_constants, config.tolerance)
+        self.archive = ParetoArchive(self.library, length, n_constants, config.tolerance, self.data)
 
     @abstractmethod
     def score(self, population: Population, n_new: int) -> np.ndarray:

@@ -46,7 +46,8 @@ def too_long(
     able = programs[np.flatnonzero(~has_room)].of_width(most, most)
     fitted = Scored(able, np.zeros(0))
     if len(able):
-        fitted = Scored(able, fit_constants(able, data, scaled=False, n_iterations=_STEPS).nmse)
+        nmse = fit_constants(able, data, scaled=False, n_iterations=_STEPS).nmse
+        fitted = Scored(able, archive.judged(able, nmse))
     if others is not None:
         fitted = fitted.and_also(others)
     first: dict[bytes, int] = {}
