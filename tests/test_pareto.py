@@ -13,7 +13,7 @@ from dgsr.expressions.constraints import Constraints
 from dgsr.expressions.formula_prior import description_length
 from dgsr.kernels.random import new_state
 from dgsr.pareto import SELECTIONS, Candidate, ParetoArchive, ParetoFront
-from dgsr.pareto.judging import are_supported
+from dgsr.pareto.judging import are_supported, length_on
 from dgsr.population import DataSet
 
 pytestmark = pytest.mark.search
@@ -110,10 +110,11 @@ def test_a_front_of_expressions_is_what_comparing_all_gives(n, seed):
     data = DataSet.from_arrays(X, Y, np.random.default_rng(seed).uniform(0.0, 2.0, len(Y)))
     nmse = population.nmse(data)
     front = ParetoFront.from_expressions([population[i] for i in range(n)], data, ["a", "b"])
-    supported = are_supported([population[i] for i in range(n)], nmse, lengths_of(population), data, 0.0)
+    lengths = np.array([length_on(population[i], data) for i in range(n)])
+    supported = are_supported([population[i] for i in range(n)], nmse, lengths, data, 0.0)
     is_no_worse_than_the_mean = supported & (nmse <= 1.0 + 1e-6)
     kept = is_no_worse_than_the_mean if is_no_worse_than_the_mean.any() else supported
-    expected = undominated(lengths_of(population)[kept], nmse[kept])
+    expected = undominated(lengths[kept], nmse[kept])
     assert [(candidate.description_length, candidate.loss) for candidate in front] == expected
     for candidate in front:
         assert candidate.expression.feature_names == ("a", "b")

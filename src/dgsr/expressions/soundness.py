@@ -58,6 +58,26 @@ def weak_points(expression: Expression, columns: np.ndarray) -> list[str]:
     return found
 
 
+def unseen_waves(expression: Expression, columns: np.ndarray) -> int:
+    """Return how many sines and cosines turn by less than half a period over the rows, (n_features, n_rows).
+
+    Such a stretch is no wave that the rows show, but a curve that others describe as well.
+    """
+    functions = {operator.name: operator for operator in expression.library.user_operators}
+    values = dict(zip(expression.feature_names, columns))
+
+    def counted(tree: Tree) -> int:
+        if not isinstance(tree, tuple):
+            return 0
+        n = sum(map(counted, tree[1:]))
+        if tree[0] in ("sin", "cos"):
+            n += int(np.ptp(evaluate(tree[1], values, functions=functions)) < np.pi)
+        return n
+
+    with np.errstate(all="ignore"):
+        return counted(expression.tree)
+
+
 def _weak_parts(
     tree: Tree,
     values: dict[str, np.ndarray],

@@ -24,9 +24,10 @@ from dgsr.finishing.programs import QUARTER_TURN, groups_of, with_value
 from dgsr.finishing.snapping import rounded
 from dgsr.population import DataSet
 
-# Laws have numbers of one digit far more often than others, so that these stay, as do exponents that are
-# multiples of 1/3 or 1/4, up to rounding.
-_COST_OF_DIGIT, _ROUNDING = 1.0, 1e-12
+# Exponents that are multiples of 1/3 or 1/4, up to rounding, stay.
+_ROUNDING = 1e-12
+# Standard errors from the fit beyond which a number of one digit is no rounded one: x1 + x1 is 2*x1.
+_FARTHEST = 4.0
 # Shares of two standard errors that a constant may be rounded by, tried one after the other.
 _SHARES = (0.25, 0.05, 0.005)
 
@@ -39,7 +40,7 @@ def with_measured_digits(
 ) -> Expression:
     """Return a finished formula with the digits that the data determine.
 
-    A number of two digits or more stays if it is rather meant than one of the many near the fit: with as many
+    A number other than 1 stays if it is rather meant than one of the many near the fit: with as many
     constants of its cost as of any value, the odds are those of a normal distribution of the width of the
     interval to the density of such numbers, exp(-z**2/2) to the number of them that an interval of two
     standard errors to both sides holds (`dgsr.expressions.simple_numbers.expected_by_chance`), where z is
@@ -97,7 +98,7 @@ def _may_move(expression: Expression, data: DataSet) -> np.ndarray:
     costs = np.array([cost(value) for value in constants.tolist()], dtype=np.float64)
     twelfths = 12.0 * constants
     is_usual = is_exponent & (np.abs(twelfths - np.round(twelfths)) <= _ROUNDING)
-    return ~(are_origins(expression, data.columns) | turns | is_usual | (costs <= _COST_OF_DIGIT))
+    return ~(are_origins(expression, data.columns) | turns | is_usual | (costs <= 0.0))
 
 
 def _log_odds(number: float, fitted: float, half: float) -> float:
@@ -105,4 +106,6 @@ def _log_odds(number: float, fitted: float, half: float) -> float:
     if not math.isfinite(half):
         return math.inf  # the rows do not determine it
     z = 2.0 * (number - fitted) / half
+    if cost(number) <= 1.0 and abs(z) > _FARTHEST:
+        return math.inf
     return -0.5 * z * z - math.log(expected_by_chance(number, half))

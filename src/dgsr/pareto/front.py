@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING, NamedTuple, overload
 import numpy as np
 
 from dgsr.constants.uncertainty import SIGNIFICANT, Uncertainty, uncertainty_of
-from dgsr.expressions.coordinates import without_origins
 from dgsr.expressions.expression import Expression
 from dgsr.expressions.formula_prior import description_length
 from dgsr.expressions.library import Library
 from dgsr.expressions.units import Units
 from dgsr.expressions.units_of_constants import units_of_constants
 from dgsr.pareto.archive import NOTICEABLE
-from dgsr.pareto.judging import are_supported, is_as_sound, judged, undominated
+from dgsr.pareto.judging import are_supported, is_as_sound, judged, length_on, undominated
 from dgsr.population import DataSet, Population
 
 if TYPE_CHECKING:
@@ -176,7 +175,10 @@ class ParetoFront(Sequence[Candidate]):
             return cls([])
         assess = assess or partial(uncertainty_of, data=data)
         losses, handicaps = judged(expressions, data, units, nmse)
-        bits = np.array([description_length(without_origins(e, data.columns)) for e in expressions])
+        bits = np.array([length_on(e, data) for e in expressions])
+        # What takes more bits than the targets have says of these no more than they do themselves.
+        is_long = (losses <= tolerance) & (bits > data.bits_of_targets)
+        losses = np.where(is_long, max(data.digits_nmse, np.nextafter(tolerance, np.inf)), losses)
         supported = are_supported(expressions, losses, bits, data, tolerance)
         is_number = np.array([len(e.tokens) == len(e.constants) for e in expressions])
         # The loss of the mean, and of a number within two of its standard errors.
@@ -184,19 +186,19 @@ class ParetoFront(Sequence[Candidate]):
         limits = 1.0 + np.where(is_number, of_numbers, max(NOTICEABLE, tolerance))
         if not (losses <= limits)[supported].any():
             limits[:] = np.finfo(np.float64).max
-        order = [int(i) for i in np.lexsort((losses, bits)) if losses[i] <= limits[i]]
-        on_front = undominated([i for i in order if supported[i]], losses, tolerance)
-        left_off = [i for i in undominated(order, losses, tolerance) if not supported[i]]
+        able = np.flatnonzero(losses <= limits)
         if with_digits is not None:
             expressions = list(expressions)
-            for i in on_front:
+            for i in able[supported[able]].tolist():
                 finer = with_digits(expressions[i])
                 if finer is expressions[i]:
                     continue
                 (loss,), (handicap,) = judged([finer], data, units)
                 if loss < losses[i] and is_as_sound(finer, expressions[i], data):
                     expressions[i], losses[i], handicaps[i] = finer, loss, handicap
-            on_front = undominated(on_front, losses, tolerance)
+        order = able[np.lexsort((losses[able], bits[able]))].tolist()
+        on_front = undominated([i for i in order if supported[i]], losses, tolerance)
+        left_off = [i for i in undominated(order, losses, tolerance) if not supported[i]]
         candidates: list[Candidate] = []
         for i in on_front:
             named = expressions[i].with_feature_names(feature_names)
@@ -337,10 +339,11 @@ class ParetoFront(Sequence[Candidate]):
         ----------
         selection : {"mdl", "bic", "score", "accuracy", "holdout"}
             ``mdl``: the shortest description of formula and residuals together, in bits:
-            n/2 log2(loss) + `description_length`. ``bic``: Bayes' information criterion over the fitted
-            constants, n log(loss) + k log(n). ``score``: of the candidates that no less complex one fits as
-            well as, and within 1.5 times the lowest loss, the one whose loss falls the most for its
-            complexity, -d log(loss) / d complexity, as in PySR. ``accuracy``: the lowest loss.
+            n/2 log2(error) + `description_length`, where the error is that of rows left out. ``bic``: Bayes'
+            information criterion over the fitted constants, n log(loss) + k log(n). ``score``: of the
+            candidates that no less complex one fits as well as, and within 1.5 times the lowest loss, the one
+            whose loss falls the most for its complexity, -d log(loss) / d complexity, as in PySR.
+            ``accuracy``: the lowest loss.
             ``holdout``: the lowest loss on the rows held out.
 
         Raises
@@ -369,7 +372,9 @@ class ParetoFront(Sequence[Candidate]):
             return len(self) - 1
         if selection == "mdl":
             lengths = [candidate.description_length for candidate in self]
-            return int(np.argmin(0.5 * self.n_samples * np.log2(losses) + lengths))
+            left_out = np.array([candidate.leave_one_out * candidate.handicap for candidate in self])
+            errors = np.where(np.isnan(left_out), losses, np.maximum(left_out, losses))
+            return int(np.argmin(0.5 * self.n_samples * np.log2(errors) + lengths))
         if selection == "bic":
             # Numbers that columns are measured from are not fitted, and have no error.
             n_constants = np.array([np.count_nonzero(candidate.standard_errors) for candidate in self])

@@ -9,7 +9,7 @@ import numpy as np
 from dgsr.expressions.coordinates import without_origins
 from dgsr.expressions.expression import Expression
 from dgsr.expressions.formula_prior import description_length
-from dgsr.expressions.soundness import weak_points
+from dgsr.expressions.soundness import unseen_waves, weak_points
 from dgsr.expressions.units import Units
 from dgsr.pareto.archive import NOTICEABLE
 from dgsr.population import DataSet, Population
@@ -19,6 +19,8 @@ from dgsr.population import DataSet, Population
 _MOST_ABOVE = 1.2
 # Bits that a weak point of a formula takes when it is compared with formulas that have none.
 _BITS_OF_WEAK_POINT = 20.0
+# Bits that a stretch of a wave takes, which is a curve among others until the rows show half a period.
+_BITS_OF_UNSEEN_WAVE = 6.0
 
 
 def undominated(order: Sequence[int], losses: np.ndarray, tolerance: float) -> list[int]:
@@ -46,7 +48,7 @@ def promising(
     formulas by a million rows would take seconds.
     """
     losses, _ = judged(expressions, sample, units)
-    bits = np.array([description_length(without_origins(e, sample.columns)) for e in expressions])
+    bits = np.array([length_on(e, sample) for e in expressions])
     nmse = dict[int, float]()
     sound = list[int]()
     for i in np.lexsort((bits, sample.bits_of_residuals(losses) + bits)).tolist():
@@ -59,6 +61,12 @@ def promising(
         if np.isfinite(nmse[i]) and not weak_points(expressions[i], sample.columns):
             sound.append(i)
     return [expressions[i] for i in sorted(nmse)], np.array([nmse[i] for i in sorted(nmse)])
+
+
+def length_on(expression: Expression, data: DataSet) -> float:
+    """Return the bits by which a formula is compared: those of its description, and some for unseen waves."""
+    of_waves = _BITS_OF_UNSEEN_WAVE * unseen_waves(expression, data.columns)
+    return description_length(without_origins(expression, data.columns)) + of_waves
 
 
 def judged(

@@ -35,7 +35,7 @@ from dgsr.passes.weighing import noise_exponent
 from dgsr.population import DataSet
 from dgsr.preprocessing import Prepared
 from dgsr.reporting.progress import SearchCallback, SearchProgress
-from dgsr.search import Budget, Scored, Search, by_description, curves_of, one_thread
+from dgsr.search import Budget, Scored, Search, by_description, curves_of, lines_of, one_thread
 from dgsr.search import run as run_search
 
 # Reasons to stop that leave something to the next pass; the last is never shown.
@@ -390,7 +390,8 @@ class Passes:
         )
         ordered = finish(programs[order], *arguments)
         finished = [ordered[i] for i in np.argsort(order)]
-        for further in (self.search.longer, partial(curves_of, self.search)):
+        looks = partial(lines_of, self.search), self.search.longer, partial(curves_of, self.search)
+        for further in looks:
             if not is_over():
                 finished += finish(further(rows.measured, is_over), *arguments)
         if coordinates.origins.any():

@@ -6,7 +6,7 @@ from dgsr.search.config import OBJECTIVES, SearchConfig
 from dgsr.search.interrupts import Interrupts
 from dgsr.search.islands import Islands, number_of_islands
 from dgsr.search.longer import by_description
-from dgsr.search.looking_up import curves_of
+from dgsr.search.looking_up import curves_of, lines_of
 from dgsr.search.scored import Scored
 from dgsr.search.search import Search, run
 from dgsr.search.symmetries import find_symmetries
@@ -24,6 +24,7 @@ __all__ = [
     "compile_kernels",
     "curves_of",
     "find_symmetries",
+    "lines_of",
     "number_of_islands",
     "one_thread",
     "run",

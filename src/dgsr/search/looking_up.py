@@ -16,6 +16,7 @@ from dgsr.expressions.constraints import Grammar
 from dgsr.expressions.library import Library
 from dgsr.population import DataSet, Population
 from dgsr.search.curves import curve_formulas, fitted_curves
+from dgsr.search.lines import linear_models
 from dgsr.search.rationals import rational_programs
 from dgsr.search.reduced import search_reduced
 from dgsr.search.scaled_terms import scaled_term_programs
@@ -90,6 +91,14 @@ def curves_of(search: Search, data: DataSet, is_over: Callable[[], bool]) -> Pop
     if curves is None or not same:
         curves = fitted_curves(data, *_table_of(search)[1:-1], is_over)
     return curve_formulas(curves, data, search.evaluation.may_be_kept)
+
+
+def lines_of(search: Search, data: DataSet, is_over: Callable[[], bool]) -> Population:
+    """Return the linear models of data that may be more than those of the search, unless time is over."""
+    programs = search.archive.population()
+    if is_over() or not search.evaluation.fits_constants:
+        return programs[:0]
+    return linear_models(data, search.library, search.grammar, search.evaluation.may_be_kept)
 
 
 def _is_asked(search: Search) -> bool:

@@ -1,0 +1,74 @@
+"""Linear models of the columns, which every front has: what a person compares a formula with."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dgsr.constants.fitting import fit_constants
+from dgsr.expressions.constraints import Grammar
+from dgsr.expressions.library import Library
+from dgsr.population import DataSet, Population
+from dgsr.search.terms import Judge, Term, columns_of, population_of
+
+# Most columns of a model, most values that are looked at, and most rows; steps of the fit of its numbers.
+_MOST_COLUMNS, _MOST_VALUES, _MOST_ROWS, _STEPS = 5, 2_000_000, 2_000, 10
+# Part of a column that the others must leave to it, in squares.
+_LEAST_NEW = 1e-10
+
+
+def linear_models(data: DataSet, library: Library, grammar: Grammar, may_be_kept: Judge) -> Population:
+    """Return the line without and with an offset, and with several columns those that matter.
+
+    Columns are taken one after the other, each time the one after which rows left out are predicted best,
+    as long as they are predicted better.
+
+    Parameters
+    ----------
+    data : DataSet
+    library : Library
+        A library without ``add``, ``mul`` or ``const`` has no line.
+    grammar : Grammar
+        Tells which columns may be used.
+    may_be_kept : callable
+        A function that tells which formulas may be kept.
+    """
+    index, models = library.index, list[Term]()
+    if {"add", "mul", "const"} <= index.keys():
+        tokens = [token for (token,) in columns_of(grammar)]
+        sample = data.evenly_spaced(min(_MOST_ROWS, max(_MOST_VALUES // max(len(tokens), 1), 10)))
+        values = sample.columns[np.array(tokens, dtype=np.int64) - library.first_variable]
+        for with_offset in (False, True):
+            taken = _forward(values * np.sqrt(sample.weights), sample, with_offset)
+            terms = [(index["mul"], index["const"], tokens[i]) for i in taken]
+            terms += [(index["const"],)] * with_offset
+            if taken:
+                models.append((sum(terms, (index["add"],) * (len(terms) - 1)), (1.0,) * len(terms)))
+    found = population_of(library, models)
+    if models:
+        fit_constants(found, data, scaled=False, n_iterations=_STEPS)
+        found = found[np.flatnonzero(np.isfinite(found.constants).all(axis=1) & may_be_kept(found))]
+    return found
+
+
+def _forward(values: np.ndarray, data: DataSet, with_offset: bool) -> list[int]:
+    """Return the columns of a linear model, by their numbers, in the order in which they are taken.
+
+    Each row left out is predicted by its residual over 1 less its leverage (Allen, 1974).
+    """
+    with np.errstate(all="ignore"):
+        columns = values / np.sqrt((values**2).sum(axis=1, keepdims=True))  # (n_columns, n_rows)
+        residuals, leverages = data.y * np.sqrt(data.weights), np.zeros(len(data.y))
+        taken, best = list[int](), np.inf
+        new = np.sqrt(data.weights / data.weights.sum()) if with_offset else np.zeros(len(data.y))
+        while True:
+            columns = columns - (columns @ new)[:, None] * new  # what the columns taken leave to the others
+            residuals, leverages = residuals - (residuals @ new) * new, leverages + new**2
+            sizes = (columns**2).sum(axis=1)
+            apart = columns / np.sqrt(sizes)[:, None]
+            left = residuals - (apart @ residuals)[:, None] * apart
+            errors = ((left / (1.0 - leverages - apart**2)) ** 2).sum(axis=1)
+            errors[~(np.isfinite(errors) & (sizes > _LEAST_NEW))] = np.inf
+            at = int(np.argmin(errors)) if len(errors) else 0
+            if len(taken) == _MOST_COLUMNS or not errors[at : at + 1] < best:
+                return taken
+            taken, best, new = [*taken, at], float(errors[at]), apart[at]

@@ -1,0 +1,146 @@
+"""What decides which formula is chosen: digits of the targets, rows left out, waves, and lines."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from dgsr import DGSRRegressor, Expression, get_library
+from dgsr.constants.uncertainty import Uncertainty
+from dgsr.expressions import Constraints
+from dgsr.expressions.soundness import unseen_waves
+from dgsr.pareto import Candidate, ParetoArchive, ParetoFront
+from dgsr.population import DataSet, Population
+from dgsr.search.lines import linear_models
+from dgsr.search.terms import any_term
+
+LIBRARY = get_library("physics", 1)
+# Great half axes and periods of the planets from Mercury on, in those of the earth.
+AXES = np.array([0.3871, 0.7233, 1.0, 1.5237, 5.2034, 9.5371, 19.1913, 30.069])
+YEARS = np.array([0.2408, 0.6152, 1.0, 1.8809, 11.862, 29.457, 84.011, 164.79])
+
+
+# --- digits of the targets ------------------------------------------------------------------------
+
+
+@pytest.mark.search
+@pytest.mark.parametrize("n", [4, 5, 6, 8])
+def test_the_law_of_the_planets_is_chosen_and_no_interpolation_is_exact(n):
+    model = DGSRRegressor(random_state=0, max_evaluations=20_000).fit(AXES[:n, None], YEARS[:n])
+    assert str(model.expression_) in ("x1*sqrt(x1)", "x1**1.5")
+    assert model.stop_reason_ == "max_evaluations"
+
+
+@pytest.mark.search
+def test_eight_zeros_and_ones_have_no_exact_fit():
+    y = np.array([0.0, 1, 1, 0, 1, 0, 0, 1])
+    model = DGSRRegressor(random_state=0, max_evaluations=20_000).fit(np.arange(8.0)[:, None], y)
+    assert model.stop_reason_ == "max_evaluations"
+    assert len(model.expression_.tokens) == 1
+
+
+def test_targets_have_the_bits_of_their_digits():
+    rng = np.random.default_rng(0)
+    X, y = rng.uniform(size=(30, 1)), 20.0 * rng.normal(size=30)
+    for n_decimals in range(4):
+        data = DataSet.from_arrays(X, np.round(y, n_decimals))
+        rounding = rng.uniform(-0.5, 0.5, 100_000) * 10.0**-n_decimals
+        np.testing.assert_allclose(data.digits_nmse, np.mean(rounding**2) / data.variance, rtol=0.02)
+        np.testing.assert_allclose(data.bits_of_targets, -15.0 * np.log2(data.digits_nmse))
+    computed = DataSet.from_arrays(X, y)
+    assert computed.digits_nmse == computed.rounding_nmse
+    assert DataSet.from_arrays(X, np.round(1e-7 * y, 9)).digits_nmse < 1e-2  # also of small numbers
+
+
+def test_an_archive_takes_a_program_for_exact_that_is_shorter_than_the_targets():
+    x, y = np.arange(1.0, 7.0), np.array([2.0, 4, 6, 8, 10, 12])
+    exact = Population.from_expressions([Expression.from_text("2*x1", LIBRARY)])
+    for data, is_exact in ((DataSet.from_arrays(x[:, None], y), True),
+                           (DataSet.from_arrays(x[:2, None], y[:2]), False)):  # fmt: skip
+        archive = ParetoArchive(LIBRARY, 10, 4, 1e-20, data)
+        archive.update(exact, exact.nmse(data))
+        assert (archive.best_nmse() <= 1e-20) == is_exact
+        assert archive.best_nmse() <= np.nextafter(1e-20, 1.0)  # it is kept all the same
+
+
+# --- rows left out --------------------------------------------------------------------------------
+
+
+def test_the_choice_is_by_rows_left_out():
+    def candidate(text, loss, left_out):
+        formula = Expression.from_text(text, LIBRARY)
+        uncertainty = Uncertainty(1.0, np.zeros((1, 1)), np.zeros(len(formula.constants)), left_out)
+        return Candidate(formula.complexity, loss, formula, uncertainty)
+
+    short, long = candidate("x1", 0.1, 0.12), candidate("2.5*sin(3.1*x1)", 0.001, 0.9)
+    assert ParetoFront([short, long], 30.0).select("mdl") == 0
+    assert ParetoFront([short, long._replace(uncertainty=None)], 30.0).select("mdl") == 1
+    assert ParetoFront([short, long], 30.0).select("accuracy") == 1
+
+
+# --- waves ----------------------------------------------------------------------------------------
+
+
+def test_a_wave_is_seen_once_it_turns_by_half_a_period():
+    columns = np.linspace(0.0, 3.0, 50)[None]
+    for text, n in {"sin(x1)": 1, "sin(1.1*x1)": 0, "cos(x1)*sin(0.5*x1)": 2, "exp(x1)": 0}.items():
+        assert unseen_waves(Expression.from_text(text, LIBRARY), columns) == n
+
+
+# --- lines ----------------------------------------------------------------------------------------
+
+
+def left_out(design, y):
+    """Return the sum of squares of rows predicted by a fit to all others, one fit for each."""
+    total = 0.0
+    for i in range(len(y)):
+        kept = np.arange(len(y)) != i
+        factors = np.linalg.lstsq(design[kept], y[kept], rcond=None)[0]
+        total += (y[i] - design[i] @ factors) ** 2
+    return total
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_columns_of_a_line_are_taken_by_rows_left_out(seed):
+    rng = np.random.default_rng(seed)
+    library = get_library("physics", 4)
+    X = rng.normal(size=(15, 4))
+    y = 3.0 + 2.0 * X[:, 1] - X[:, 3] + 0.5 * rng.normal(size=15)
+    models = linear_models(DataSet.from_arrays(X, y), library, Constraints().grammar(library), any_term)
+    for program, with_offset in zip((models[0], models[1]), (False, True), strict=True):
+        taken, best = [], np.inf
+        while len(taken) < 4:
+            designs = {
+                i: np.column_stack([*[np.ones(15)] * with_offset, X[:, [*taken, i]]])
+                for i in range(4)
+                if i not in taken
+            }
+            errors = {i: left_out(design, y) for i, design in designs.items()}
+            at = min(errors, key=errors.get)
+            if errors[at] >= best:
+                break
+            best = errors[at]
+            taken.append(at)
+        used = {library.tokens[t].name for t in program.tokens if t >= library.first_variable}
+        assert used == {f"x{i + 1}" for i in taken}
+        design = np.column_stack([X[:, taken], *[np.ones(15)] * with_offset])
+        expected = design @ np.linalg.lstsq(design, y, rcond=None)[0]
+        np.testing.assert_allclose(program(X), expected, rtol=1e-6, atol=1e-9)
+
+
+def test_lines_need_sums_products_and_constants():
+    data = DataSet.from_arrays(np.arange(5.0)[:, None], np.arange(5.0))
+    for name in ("koza", "physics"):
+        library = get_library(name, 1)
+        models = linear_models(data, library, Constraints().grammar(library), any_term)
+        assert (len(models) > 0) == library.has_constants
+
+
+@pytest.mark.search
+def test_a_line_through_few_rows_is_chosen():
+    x = np.linspace(1.0, 3.0, 9)
+    y = 3.17 + 2.43 * x + 0.1 * np.random.default_rng(0).normal(size=9)
+    model = DGSRRegressor(random_state=0, max_evaluations=2_000).fit(x[:, None], y)
+    slope, offset = np.polyfit(x, y, 1)
+    np.testing.assert_allclose(model.predict(x[:, None]), offset + slope * x, atol=0.1)
+    np.testing.assert_allclose(np.diff(model.predict(x[:, None]), 2), 0.0, atol=1e-12)
