@@ -21,6 +21,8 @@ _MOST_ABOVE = 1.2
 _BITS_OF_WEAK_POINT = 20.0
 # Bits that a stretch of a wave takes, which is a curve among others until the rows show half a period.
 _BITS_OF_UNSEEN_WAVE = 6.0
+# Bits of the claim that there is no relation, about those of naming a common form.
+_BITS_OF_NO_RELATION = 4.0
 
 
 def undominated(order: Sequence[int], losses: np.ndarray, tolerance: float) -> list[int]:
@@ -64,9 +66,13 @@ def promising(
 
 
 def length_on(expression: Expression, data: DataSet) -> float:
-    """Return the bits by which a formula is compared: those of its description, and some for unseen waves."""
-    of_waves = _BITS_OF_UNSEEN_WAVE * unseen_waves(expression, data.columns)
-    return description_length(without_origins(expression, data.columns)) + of_waves
+    """Return the bits by which a formula is compared: those of its description, and what it has to pay.
+
+    A wave must be seen, and that there is no relation is one claim among others.
+    """
+    is_number = len(expression.tokens) == len(expression.constants)
+    paid = _BITS_OF_NO_RELATION * is_number + _BITS_OF_UNSEEN_WAVE * unseen_waves(expression, data.columns)
+    return description_length(without_origins(expression, data.columns)) + paid
 
 
 def judged(
