@@ -339,8 +339,7 @@ class ParetoFront(Sequence[Candidate]):
         ----------
         selection : {"mdl", "bic", "score", "accuracy", "holdout"}
             ``mdl``: the shortest description of formula and residuals together, in bits:
-            n/2 log2(error) + `description_length`, where the error is the loss, or that of rows left out if
-            it is larger than by n rows and k constants, (n / (n - k))**2 times the loss. ``bic``: Bayes'
+            n/2 log2(error) + `description_length`, where the error is that of rows left out. ``bic``: Bayes'
             information criterion over the fitted constants, n log(loss) + k log(n). ``score``: of the
             candidates that no less complex one fits as well as, and within 1.5 times the lowest loss, the one
             whose loss falls the most for its complexity, -d log(loss) / d complexity, as in PySR.
@@ -373,25 +372,14 @@ class ParetoFront(Sequence[Candidate]):
             return len(self) - 1
         if selection == "mdl":
             lengths = [candidate.description_length for candidate in self]
-            return int(np.argmin(0.5 * self.n_samples * np.log2(self._errors(losses)) + lengths))
+            left_out = np.array([candidate.leave_one_out * candidate.handicap for candidate in self])
+            errors = np.fmax(losses, left_out)  # those of rows left out may be unknown
+            return int(np.argmin(0.5 * self.n_samples * np.log2(errors) + lengths))
         if selection == "bic":
             # Numbers that columns are measured from are not fitted, and have no error.
             n_constants = np.array([np.count_nonzero(candidate.standard_errors) for candidate in self])
             return int(np.argmin(self.n_samples * np.log(losses) + np.log(self.n_samples) * n_constants))
         return self._steepest(losses)
-
-    def _errors(self, losses: np.ndarray) -> np.ndarray:
-        """Return the losses, or the errors on rows left out where these are larger than n and k explain.
-
-        By n rows k constants are fitted so that rows left out have (n / (n - k))**2 times the squared error,
-        if no row has more say than others (Golub, Heath and Wahba, 1979).
-        """
-        left_out = np.array([candidate.leave_one_out * candidate.handicap for candidate in self])
-        n_constants = np.array([len(candidate.expression.constants) for candidate in self])
-        usual = np.maximum(1.0 - n_constants / self.n_samples, 0.0) ** 2
-        with np.errstate(invalid="ignore"):  # no constant of n or more is determined by the others
-            unusual = np.where(np.isinf(left_out), np.inf, usual * left_out)
-        return np.fmax(losses, unusual)
 
     def _steepest(self, losses: np.ndarray) -> int:
         """Return the candidate whose loss falls the most for its complexity."""
