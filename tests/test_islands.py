@@ -327,8 +327,8 @@ class Deadly:
 @pytest.mark.slow
 def test_a_killed_process_costs_nothing_but_time(tmp_path):
     with pytest.warns(UserWarning, match="A process of the search was killed; others take its place"):
-        model = small(gp=Deadly(tmp_path, at=(1, 12))).fit(X, Y)
-    assert len(list(tmp_path.iterdir())) > 12
+        model = small(gp=Deadly(tmp_path, at=(1, 8))).fit(X, Y)
+    assert len(list(tmp_path.iterdir())) > 8
     assert_same(model, in_turns(small(gp=Deadly())))
 
 
