@@ -39,7 +39,7 @@ def linear_models(data: DataSet, library: Library, grammar: Grammar, may_be_kept
         values = sample.columns[np.array(tokens, dtype=np.int64) - library.first_variable]
         for with_offset in (False, True):
             taken = _forward(values * np.sqrt(sample.weights), sample, with_offset)
-            terms = [(index["mul"], index["const"], tokens[i]) for i in taken]
+            terms: list[tuple[int, ...]] = [(index["mul"], index["const"], tokens[i]) for i in taken]
             terms += [(index["const"],)] * with_offset
             if taken:
                 models.append((sum(terms, (index["add"],) * (len(terms) - 1)), (1.0,) * len(terms)))
