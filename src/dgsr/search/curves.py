@@ -246,17 +246,19 @@ def curve_formulas(curves: Curves, data: DataSet, may_be_kept: Judge) -> Populat
     Returns
     -------
     Population
-        At most twelve, those with the shortest descriptions of numbers and of errors on rows left out. None
-        predicts these worse than the mean does.
+        At most twelve, those with the shortest descriptions of numbers and residuals. None predicts a row that
+        is left out worse than the mean does.
     """
     if len(curves.programs) == 0:
         return curves.programs
     formulas, nmse = written_out(curves.programs, curves.fit, data)
     n_constants = formulas.is_constant.sum(axis=1)
+    bits = data.bits_of_residuals(nmse) + BITS_OF_CONSTANT * n_constants
     is_able = np.isfinite(nmse) & (_ROWS_PER_CONSTANT * n_constants <= data.n_independent)
     able = np.flatnonzero(is_able & may_be_kept(formulas))
-    # A peak as narrow as the distance of two rows fits one of them.
-    errors = np.array([uncertainty_of(formulas[i], data).leave_one_out for i in able.tolist()])
-    bits = data.bits_of_residuals(errors) + BITS_OF_CONSTANT * n_constants[able]
-    order = np.argsort(bits, kind="stable")
-    return formulas[able[order[errors[order] < 1.0][:_KEPT]]]
+    kept: list[int] = []
+    for i in able[np.argsort(bits[able], kind="stable")].tolist():
+        # A peak as narrow as the distance of two rows fits one of them.
+        if len(kept) < _KEPT and uncertainty_of(formulas[i], data).leave_one_out < 1.0:
+            kept.append(i)
+    return formulas[np.array(kept, dtype=np.int64)]
