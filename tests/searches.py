@@ -6,6 +6,7 @@ from dataclasses import replace
 from functools import cache
 
 import numpy as np
+import pytest
 import torch
 
 from dgsr.expressions.user import UserOperator
@@ -72,6 +73,14 @@ def with_own(library, name="twice", function=twice, sympy=None, complexity=3, de
     operator = _operator(name, function, sympy, complexity, derivative)
     operators = (*library.operators, name)
     return replace(library, operators=operators, user_operators=(*library.user_operators, operator))
+
+
+def whole_run(tmp_path_factory, run):
+    """Return the generator of a training run, and its folder."""
+    folder = tmp_path_factory.mktemp("runs") / "mine"
+    with pytest.MonkeyPatch.context() as patch:
+        measure_few_programs(patch, 10)
+        return run(folder), folder
 
 
 def tensors(*arrays):

@@ -45,7 +45,7 @@ from dgsr.pretraining.decontamination import (
 from dgsr.pretraining.prior import DrawnDataSets, Prior
 from dgsr.pretraining.stream import Batch, Stream
 from dgsr.problems import list_sets, load_problem, load_set
-from searches import measure_few_programs, tiny_guided_config
+from searches import measure_few_programs, tiny_guided_config, whole_run
 
 pytestmark = pytest.mark.search
 
@@ -394,10 +394,7 @@ def quick_figures(monkeypatch):
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory):
     """The generator of a run of six steps of cross-entropy, and its folder."""
-    folder = tmp_path_factory.mktemp("runs") / "mine"
-    with pytest.MonkeyPatch.context() as patch:
-        measure_few_programs(patch, 10)
-        return run(folder), folder
+    return whole_run(tmp_path_factory, run)
 
 
 def assert_same_weights(a, b):

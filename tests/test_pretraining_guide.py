@@ -24,7 +24,7 @@ from dgsr.pretraining.decontamination import nothing_held_out
 from dgsr.pretraining.guide import guide_nats
 from dgsr.pretraining.prior import Prior
 from dgsr.pretraining.stream import Batch
-from searches import lively, measure_few_programs, tiny_guided_config
+from searches import lively, measure_few_programs, tiny_guided_config, whole_run
 
 pytestmark = pytest.mark.search
 
@@ -246,10 +246,7 @@ def test_a_generator_without_a_guide_has_no_such_figures():
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory):
     """The generator of a run of four steps, and its folder."""
-    folder = tmp_path_factory.mktemp("runs") / "mine"
-    with pytest.MonkeyPatch.context() as patch:
-        measure_few_programs(patch, 10)
-        return run(folder), folder
+    return whole_run(tmp_path_factory, run)
 
 
 def test_the_card_tells_of_decoder_and_guide(whole):
