@@ -48,7 +48,7 @@ _NEARLY_EXACT = 1e-5
 # Rows by which all finished formulas are judged, a hundred of them in some tenths of a second.
 _MOST_JUDGED = 100_000
 # Share of the seconds after a search in which formulas are finished; their front takes the rest.
-_SHARE_OF_FORMULAS, _SHARE_OF_FORMULAS_OF_MANY_ROWS = 0.75, 0.5
+_SHARE_OF_FORMULAS = 0.75
 
 
 class _Ended(Exception):
@@ -309,11 +309,9 @@ class Passes:
         n_interrupts = self.budget.interrupts.n
         is_last = self.stop_reason not in _SPENT or (step.until >= 1.0 and self.stop_reason != _OUTLIERS)
         rows = self._weighed(rows)
-        are_many = len(rows.data.y) > _MOST_JUDGED
-        share = _SHARE_OF_FORMULAS_OF_MANY_ROWS if are_many else _SHARE_OF_FORMULAS
-        formulas, nmse = self._finished(rows, self.budget.finishing(share, is_last)), None
-        is_over = self.budget.finishing(1.0, is_last)
-        if are_many:
+        formulas = self._finished(rows, self.budget.finishing(_SHARE_OF_FORMULAS, is_last))
+        is_over, nmse = self.budget.finishing(1.0, is_last), None
+        if len(rows.data.y) > _MOST_JUDGED:
             formulas, nmse = promising(formulas, rows.fitted, rows.data, self._constraints.units, is_over)
         front = ParetoFront.from_expressions(
             formulas,
