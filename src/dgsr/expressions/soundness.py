@@ -41,8 +41,7 @@ def weak_points(expression: Expression, columns: np.ndarray) -> list[str]:
         of what differs from 1 by less than a ten thousandth on all rows, and one if the formula is undefined
         halfway between two rows that are neighbours in a column.
     """
-    n_rows = columns.shape[1]
-    rows = np.unique(np.linspace(0, n_rows - 1, min(n_rows, _MOST_ROWS)).astype(np.int64))
+    n_rows, rows = columns.shape[1], _some_rows(columns)
     functions = {operator.name: operator for operator in expression.library.user_operators}
     used = sorted({leaf for leaf in leaves(expression.tree) if isinstance(leaf, str)})
     if not used:
@@ -58,13 +57,19 @@ def weak_points(expression: Expression, columns: np.ndarray) -> list[str]:
     return found
 
 
+def _some_rows(columns: np.ndarray) -> np.ndarray:
+    """Return the numbers of the rows that a formula is looked at on, evenly spaced."""
+    n_rows = columns.shape[1]
+    return np.unique(np.linspace(0, n_rows - 1, min(n_rows, _MOST_ROWS)).astype(np.int64))
+
+
 def unseen_waves(expression: Expression, columns: np.ndarray) -> int:
     """Return how many sines and cosines turn by less than half a period over the rows, (n_features, n_rows).
 
     Such a stretch is no wave that the rows show, but a curve that others describe as well.
     """
     functions = {operator.name: operator for operator in expression.library.user_operators}
-    values = dict(zip(expression.feature_names, columns))
+    values = dict(zip(expression.feature_names, columns[:, _some_rows(columns)]))
 
     def counted(tree: Tree) -> int:
         if not isinstance(tree, tuple):

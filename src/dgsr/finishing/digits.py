@@ -26,7 +26,7 @@ from dgsr.population import DataSet
 
 # Exponents that are multiples of 1/3 or 1/4, up to rounding, stay.
 _ROUNDING = 1e-12
-# Standard errors from the fit beyond which a number of one digit is no rounded one: x1 + x1 is 2*x1.
+# Standard errors from the fit beyond which a number of one digit was never fitted.
 _FARTHEST = 4.0
 # Shares of two standard errors that a constant may be rounded by, tried one after the other.
 _SHARES = (0.25, 0.05, 0.005)
@@ -44,7 +44,8 @@ def with_measured_digits(
     constants of its cost as of any value, the odds are those of a normal distribution of the width of the
     interval to the density of such numbers, exp(-z**2/2) to the number of them that an interval of two
     standard errors to both sides holds (`dgsr.expressions.simple_numbers.expected_by_chance`), where z is
-    its distance from the fit in standard errors. The others are fitted and rounded.
+    its distance from the fit in standard errors. So does one of one digit that is farther than four: it was
+    never fitted, as 2 in 2*x1 for x1 + x1. The others are fitted and rounded.
 
     Parameters
     ----------

@@ -41,7 +41,7 @@ class ParetoArchive:
     ) -> None:
         self.library = library
         self.tolerance = tolerance
-        self._bits, self._n = (np.inf, np.inf) if data is None else (data.bits_of_targets, data.n_independent)
+        self._data = data
         n = int(largest_bits(library) * max_length) + 1
         self.nmse = np.full(n, np.inf)
         self.tokens = np.zeros((n, max_length), dtype=np.int64)
@@ -52,21 +52,22 @@ class ParetoArchive:
         """Return the place of every program in the archive: its whole bits."""
         return structure_bits(self.library, population.tokens, population.lengths).astype(np.int64)
 
-    def judged(self, programs: Population, nmse: np.ndarray) -> np.ndarray:
+    def without_long_exact_fits(self, programs: Population, nmse: np.ndarray) -> np.ndarray:
         """Return the NMSE, above the tolerance where only its length makes a fit exact, shape (n_programs,).
 
         Each constant of a program takes as many bits as a target, which it can fit alone.
         """
-        if not (exact := nmse <= self.tolerance).any() or not np.isfinite(self._bits):
+        data, exact = self._data, nmse <= self.tolerance
+        if data is None or not exact.any():
             return nmse
         n_constants = programs.is_constant.sum(axis=1)
         bits = self.places(programs) - BITS_OF_CONSTANT * n_constants
-        is_long = bits > (1.0 - n_constants / self._n) * self._bits
+        is_long = bits > (1.0 - n_constants / data.n_independent) * data.bits_of_targets
         return np.where(exact & is_long, np.nextafter(self.tolerance, np.inf), nmse)
 
     def update(self, population: Population, nmse: np.ndarray) -> None:
         """Enter evaluated programs, with `nmse` of shape (n_programs,)."""
-        places, nmse = self.places(population), self.judged(population, nmse)
+        places, nmse = self.places(population), self.without_long_exact_fits(population, nmse)
         better = np.flatnonzero(nmse < self.nmse[places])
         # In falling order of the loss, so that the best of each length is entered last and stays.
         for i in better[np.argsort(-nmse[better], kind="stable")]:

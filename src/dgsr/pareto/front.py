@@ -176,9 +176,10 @@ class ParetoFront(Sequence[Candidate]):
         assess = assess or partial(uncertainty_of, data=data)
         losses, handicaps = judged(expressions, data, units, nmse)
         bits = np.array([length_on(e, data) for e in expressions])
-        # What takes more bits than the targets have says of these no more than they do themselves.
-        is_long = (losses <= tolerance) & (bits > data.bits_of_targets)
-        losses = np.where(is_long, max(data.digits_nmse, np.nextafter(tolerance, np.inf)), losses)
+        if (exact := losses <= tolerance).any():
+            # What takes more bits than the targets have says of these no more than they do themselves.
+            is_long = exact & (bits > data.bits_of_targets)
+            losses = np.where(is_long, max(data.digits_nmse, np.nextafter(tolerance, np.inf)), losses)
         supported = are_supported(expressions, losses, bits, data, tolerance)
         is_number = np.array([len(e.tokens) == len(e.constants) for e in expressions])
         # The loss of the mean, and of a number within two of its standard errors.

@@ -246,8 +246,8 @@ def curve_formulas(curves: Curves, data: DataSet, may_be_kept: Judge) -> Populat
     Returns
     -------
     Population
-        At most twelve, those with the shortest descriptions of numbers and residuals. None predicts a row that
-        is left out worse than the mean does.
+        At most twelve, those with the shortest descriptions of numbers and residuals. None predicts a row
+        that is left out worse than the mean does.
     """
     if len(curves.programs) == 0:
         return curves.programs

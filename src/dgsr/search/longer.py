@@ -47,7 +47,7 @@ def too_long(
     fitted = Scored(able, np.zeros(0))
     if len(able):
         nmse = fit_constants(able, data, scaled=False, n_iterations=_STEPS).nmse
-        fitted = Scored(able, archive.judged(able, nmse))
+        fitted = Scored(able, archive.without_long_exact_fits(able, nmse))
     if others is not None:
         fitted = fitted.and_also(others)
     first: dict[bytes, int] = {}

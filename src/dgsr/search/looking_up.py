@@ -95,9 +95,8 @@ def curves_of(search: Search, data: DataSet, is_over: Callable[[], bool]) -> Pop
 
 def lines_of(search: Search, data: DataSet, is_over: Callable[[], bool]) -> Population:
     """Return the linear models of data that may be more than those of the search, unless time is over."""
-    programs = search.archive.population()
     if is_over() or not search.evaluation.fits_constants:
-        return programs[:0]
+        return search.archive.population()[:0]
     return linear_models(data, search.library, search.grammar, search.evaluation.may_be_kept)
 
 
