@@ -120,11 +120,11 @@ def fitted_law(spec: dict[str, Any], table: Table) -> Predict:
 
 def _least_squares(residuals: Callable[[np.ndarray], np.ndarray], start: np.ndarray, steps: int) -> Any:
     def finite(constants: np.ndarray) -> np.ndarray:
-        with np.errstate(all="ignore"):
-            return np.nan_to_num(residuals(constants), nan=1e9, posinf=1e9, neginf=-1e9)
+        return np.nan_to_num(residuals(constants), nan=1e9, posinf=1e9, neginf=-1e9)
 
     try:
-        return least_squares(finite, start, max_nfev=steps, x_scale="jac")
+        with np.errstate(all="ignore"), warnings.catch_warnings(action="ignore"):
+            return least_squares(finite, start, max_nfev=steps, x_scale="jac")
     except (ValueError, np.linalg.LinAlgError):
         return None
 
