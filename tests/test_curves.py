@@ -153,6 +153,13 @@ def test_columns_whose_squares_are_no_floats_have_fits_without_a_warning(scale):
     assert curves.fit.nmse.min() < 1e-10
 
 
+def test_no_form_is_looked_at_once_time_is_over():
+    data, curves = fits(X[:, None], 2.0 * np.exp(-0.7 * X) + 0.3)
+    asked = iter([False, False, True])
+    formulas = curve_formulas(curves, data, lambda p: np.ones(len(p), dtype=bool), lambda: next(asked))
+    assert 0 < len(formulas) <= 2
+
+
 @pytest.mark.parametrize("periods", [0.3, 1.0, 4.0, 11.0, 19.0])
 def test_sines_of_few_and_of_many_periods_are_found(periods):
     x = np.linspace(2000.0, 2010.0, 120)

@@ -233,7 +233,9 @@ def _best_of_each(programs: Population, nmse: np.ndarray, n: int) -> np.ndarray:
     return np.array(best, dtype=np.int64)
 
 
-def curve_formulas(curves: Curves, data: DataSet, may_be_kept: Judge) -> Population:
+def curve_formulas(
+    curves: Curves, data: DataSet, may_be_kept: Judge, is_over: Callable[[], bool] = lambda: False
+) -> Population:
     """Return the best fitted forms as whole formulas, with the scale and the offset that they need.
 
     Parameters
@@ -242,6 +244,8 @@ def curve_formulas(curves: Curves, data: DataSet, may_be_kept: Judge) -> Populat
     data : DataSet
     may_be_kept : callable
         A function that tells which formulas may be kept.
+    is_over : callable
+        A function that is asked before each formula whether to look at no more.
 
     Returns
     -------
@@ -258,7 +262,9 @@ def curve_formulas(curves: Curves, data: DataSet, may_be_kept: Judge) -> Populat
     able = np.flatnonzero(is_able & may_be_kept(formulas))
     kept: list[int] = []
     for i in able[np.argsort(bits[able], kind="stable")].tolist():
+        if len(kept) == _KEPT or is_over():
+            break
         # A peak as narrow as the distance of two rows fits one of them.
-        if len(kept) < _KEPT and uncertainty_of(formulas[i], data).leave_one_out < 1.0:
+        if uncertainty_of(formulas[i], data).leave_one_out < 1.0:
             kept.append(i)
     return formulas[np.array(kept, dtype=np.int64)]

@@ -90,7 +90,7 @@ def curves_of(search: Search, data: DataSet, is_over: Callable[[], bool]) -> Pop
     same = all(np.array_equal(own, others) for own, others in zip(data[:3], of_search[:3]))
     if curves is None or not same:
         curves = fitted_curves(data, *_table_of(search)[1:-1], is_over)
-    return curve_formulas(curves, data, search.evaluation.may_be_kept)
+    return curve_formulas(curves, data, search.evaluation.may_be_kept, is_over)
 
 
 def lines_of(search: Search, data: DataSet, is_over: Callable[[], bool]) -> Population:
