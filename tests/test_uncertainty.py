@@ -172,6 +172,14 @@ def test_what_the_data_do_not_determine_has_an_infinite_error():
     assert np.isinf(uncertainty_of(expression, two).noise)
 
 
+def test_a_row_at_a_pole_cannot_be_predicted_from_the_others():
+    x = np.linspace(1.0, 2.0, 40)
+    x[3] = 1.1 - 1e-12
+    expression = Expression.from_text("2.5e-11/(1.1 - x1)", LIBRARY)
+    y = np.where(np.arange(40) == 3, expression(x[3:4, None])[0], 0.0)
+    assert np.isinf(uncertainty_of(expression, DataSet.from_arrays(x[:, None], y)).leave_one_out)
+
+
 def test_a_formula_without_constants_has_the_noise_alone():
     X, y = noisy(5)
     data = DataSet.from_arrays(X, y)

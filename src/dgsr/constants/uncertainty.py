@@ -167,11 +167,13 @@ class Directions(NamedTuple):
     def leave_one_out(self, residuals: np.ndarray, data: DataSet) -> float:
         """Return the leave-one-out NMSE for weighted residuals of shape (n_rows,), or inf.
 
-        By how much constants were rounded after the fit does not depend on the row that is left out.
+        By how much constants were rounded after the fit does not depend on the row that is left out. A row
+        without which a constant cannot be told makes it infinite.
         """
-        leverages = (self.rows**2).sum(axis=1) / data.counts  # of single measurements
+        others = 1.0 - (self.rows**2).sum(axis=1) / data.counts  # what the other measurements have to say
+        others[others < len(others) * np.finfo(np.float64).eps] = 0.0
         of_rounding = self.rows @ (self.rows.T @ residuals)
-        left_out = (residuals - of_rounding) / np.maximum(1.0 - leverages, 0.0) + of_rounding
+        left_out = (residuals - of_rounding) / others + of_rounding
         nmse = float(np.mean(left_out**2) / data.variance)
         return nmse if np.isfinite(nmse) else np.inf
 
