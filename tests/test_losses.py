@@ -8,8 +8,17 @@ from scipy.stats import norm
 
 import dgsr
 from dgsr import DGSRRegressor
-from dgsr.passes.losses import LOSSES, check_loss, description, passes, precisions, spans_decades
-from dgsr.population import DataSet
+from dgsr.expressions import Expression, get_library
+from dgsr.passes.losses import (
+    LOSSES,
+    check_loss,
+    description,
+    errors_grow,
+    may_grow,
+    passes,
+    precisions,
+)
+from dgsr.population import DataSet, Population
 from dgsr.preprocessing import prepare
 from dgsr.search import Search
 
@@ -125,16 +134,30 @@ def test_precisions_are_finite_and_positive_for_extreme_targets():
             assert found.max() <= 1.0
 
 
-def test_a_target_over_decades_takes_a_pass_of_relative_errors():
+def test_errors_may_grow_where_targets_of_one_sign_vary_by_a_decade():
     over_decades = np.logspace(-3, 3, 50)
-    assert spans_decades(over_decades)
-    assert [step.loss for step in passes("auto", over_decades)] == ["squared", "relative"]
-    for y in (np.linspace(1.0, 2.0, 50), np.append(over_decades, 0.0)):
-        assert [step.loss for step in passes("auto", y)] == ["squared"]
-    for loss in (*LOSSES, log_cosh):
+    assert may_grow(over_decades)
+    assert may_grow(-over_decades)
+    for y in (np.linspace(1.0, 9.0, 50), np.append(over_decades, 0.0), np.append(over_decades, -1.0)):
+        assert not may_grow(y)
+    for loss in ("auto", *LOSSES, log_cosh):
         shares = [step.until for step in passes(loss, over_decades)]
         assert shares == sorted(shares)
         assert shares[-1] == 1.0
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.05])
+@pytest.mark.parametrize("are_relative", [True, False])
+def test_the_residuals_tell_whether_errors_grow(are_relative, noise):
+    x = np.linspace(0.0, 3.0, 30)
+    y = 2.0 * np.exp(x)
+    y = y + noise * (y if are_relative else y.mean()) * np.random.default_rng(1).normal(size=30)
+    data = DataSet.from_arrays(x[:, None], y)
+    library, formulas = get_library("physics", 1), ("2*exp(1.1*x1)", "1.5 + 1.3*x1**3", "12")
+    programs = Population.from_expressions([Expression.from_text(text, library) for text in formulas])
+    nmse = np.mean((programs.predict(data.columns.T) - y) ** 2, axis=1) / y.var()
+    nmse[0] = noise**2  # with constants that were fitted
+    assert errors_grow(data, programs, np.array([10.0, 12.0, 3.0]), nmse) == (are_relative and noise > 0.0)
 
 
 def test_a_callable_that_does_not_forgive_begins_with_squares():
@@ -267,13 +290,13 @@ def test_a_law_over_decades_with_relative_noise_is_found_by_default(tmp_path):
 
 
 def test_a_target_of_zero_among_rows_held_out_leaves_no_pass_of_relative_errors(monkeypatch):
-    judged_by = []
+    found = []
 
-    def watched(loss, y):
-        judged_by.append([step.loss for step in passes(loss, y)])
-        return passes(loss, y)
+    def watched(y):
+        found.append(may_grow(y))
+        return found[-1]
 
-    monkeypatch.setattr("dgsr.passes.run.passes", watched)
+    monkeypatch.setattr("dgsr.passes.run.may_grow", watched)
     X = np.arange(1.0, 51.0)[:, None]
     y = X[:, 0] ** 8
     model = DGSRRegressor(
@@ -286,8 +309,7 @@ def test_a_target_of_zero_among_rows_held_out_leaves_no_pass_of_relative_errors(
     ).fit(X, y)
     y[4] = 0.0  # in a row that this random_state holds out
     model.fit(X, y)
-    assert "relative" in judged_by[0]
-    assert not any("relative" in losses for losses in judged_by[1:])
+    assert found == [True, False]
 
 
 def test_relative_errors_are_not_judged_where_there_is_hardly_any_noise():

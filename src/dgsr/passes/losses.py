@@ -3,10 +3,11 @@
 A loss rho(y, f) of one row is the square of its residual times the weight rho / (y - f)**2. So a search for
 the lowest loss is a search for the lowest weighted square, whose weights follow from the best formula so far
 (iteratively reweighted least squares; Beaton and Tukey, 1974). Relative errors need one pass, since their
-weights do not depend on the formula, and ``"auto"`` judges squares first where it judges relative errors at
-all. The others take three. If they forgive outliers, they begin with weights that leave out what lies far
-from its neighbours, because formulas that are searched for by plain squares bend towards outliers. ``"auto"``
-judges squares, too, until the formulas found so far show outliers (`dgsr.passes.outliers`).
+weights do not depend on the formula. ``"auto"`` judges squares first, and then relative errors where these
+describe what the search has found so far in fewer bits. The others take three. If they forgive outliers, they
+begin with weights that leave out what lies far from its neighbours, because formulas that are searched for by
+plain squares bend towards outliers. ``"auto"`` judges squares, too, until the formulas found so far show
+outliers (`dgsr.passes.outliers`).
 """
 
 from __future__ import annotations
@@ -17,9 +18,10 @@ from typing import NamedTuple
 import numpy as np
 from scipy.spatial import cKDTree
 
+from dgsr.constants.fitting import fit_constants
 from dgsr.constants.uncertainty import DEVIATIONS, HUBER
 from dgsr.passes.loss_formulas import LOSSES, values_of
-from dgsr.population import DataSet, weighted_median
+from dgsr.population import DataSet, Population, weighted_median
 
 #: The loss of `"auto"` where some rows are outliers, which weigh next to nothing.
 WITHOUT_OUTLIERS = "squared without outliers"
@@ -41,8 +43,10 @@ _LEAST = 1e-250
 _N_NEIGHBOURS, _FAR = 6, 3.0
 # Most rows whose neighbours are looked for, which takes a tenth of a second.
 _MOST_ROWS = 5_000
-# The target spans decades if its median absolute value is this share of its largest one, or less.
-_SPAN = 0.01
+# Whether errors grow with the target can be told from where its largest value is so many times its smallest.
+_DECADE = 10.0
+# NMSE below which there is no noise that matters.
+_NEARLY_EXACT = 1e-5
 
 
 # Shares of the rest of the budget at which the first searches without outliers end.
@@ -59,12 +63,8 @@ class Pass(NamedTuple):
 
 def passes(loss: str | Loss, y: np.ndarray) -> list[Pass]:
     """Return the searches of a fit with some loss on the targets `y`, shape (n_rows,)."""
-    if loss == "auto":
-        if spans_decades(y):
-            return [Pass("squared", 0.5, False), Pass("relative", 1.0, False)]
-        loss = "squared"
-    if loss in ("squared", "relative"):
-        return [Pass(loss, 1.0, False)]
+    if loss in ("auto", "squared", "relative"):
+        return [Pass("squared" if loss == "auto" else loss, 1.0, False)]
     first = "neighbours" if _forgives(loss, y) else "squared"
     return [Pass(first, 0.4, False), Pass(loss, 0.7, True), Pass(loss, 1.0, True)]
 
@@ -88,10 +88,35 @@ def _forgives(loss: str | Loss, y: np.ndarray) -> bool:
     return bool(large < 10.0**1.5 * small)  # not where it has no value for such predictions
 
 
-def spans_decades(y: np.ndarray) -> bool:
-    """Return whether a few rows carry all of the variance of targets of shape (n_rows,), none of them 0."""
+def may_grow(y: np.ndarray) -> bool:
+    """Return whether targets of shape (n_rows,) have one sign and vary by a decade, as errors may, too."""
     sizes = np.abs(y)
-    return bool(sizes.min() > 0.0 and np.median(sizes) <= _SPAN * sizes.max())
+    has_one_sign = y.min() > 0.0 or y.max() < 0.0
+    return bool(has_one_sign and sizes.max() >= _DECADE * sizes.min())
+
+
+def errors_grow(data: DataSet, programs: Population, structure: np.ndarray, nmse: np.ndarray) -> bool:
+    """Return whether errors in proportion to the target describe a table in fewer bits than equal ones.
+
+    Parameters
+    ----------
+    data : DataSet
+    programs : Population
+        What a search by squares has found; the constants are fitted anew for both kinds of errors.
+    structure : ndarray of shape (n_programs,)
+        Bits of the programs.
+    nmse : ndarray of shape (n_programs,)
+    """
+    if nmse.min(initial=np.inf) < _NEARLY_EXACT:
+        return False
+    shortest = []
+    for loss in ("relative", "squared"):
+        fitted = programs[np.arange(len(programs))]  # a copy
+        fit_constants(fitted, data.with_precision(precisions(loss, data, data.y)), scaled=False)
+        values = fitted.predict(data.columns.T)
+        bits = [n + description(loss, data, predicted) for n, predicted in zip(structure, values)]
+        shortest.append(min(bits, default=np.inf))
+    return bool(shortest[0] < shortest[1])
 
 
 def check_loss(loss: str | Loss, y: np.ndarray) -> None:

@@ -11,6 +11,7 @@ import numpy as np
 from dgsr.constants.uncertainty import Uncertainty, robust_uncertainty_of, uncertainty_of
 from dgsr.expressions.constraints import Constraints
 from dgsr.expressions.expression import Expression
+from dgsr.expressions.formula_prior import structure_bits
 from dgsr.expressions.library import Library
 from dgsr.expressions.nesting import Nesting
 from dgsr.finishing import finish, mean_formula, multiplied_out
@@ -23,6 +24,8 @@ from dgsr.passes.losses import (
     Loss,
     Pass,
     description,
+    errors_grow,
+    may_grow,
     passes,
     passes_without_outliers,
     precisions,
@@ -38,13 +41,14 @@ from dgsr.reporting.progress import SearchCallback, SearchProgress
 from dgsr.search import Budget, Scored, Search, by_description, curves_of, lines_of, one_thread
 from dgsr.search import run as run_search
 
-# Reasons to stop that leave something to the next pass; the last is never shown.
-_OUTLIERS = "outliers"
-_SPENT = ("max_evaluations", "max_time", _OUTLIERS)
+# Reasons to stop that leave something to the next pass; the last two are never shown.
+_OUTLIERS, _GROWING = "outliers", "errors grow"
+_SPENT = ("max_evaluations", "max_time", _OUTLIERS, _GROWING)
+# Share of the budget at which a search looks whether errors grow with the target, and from which it is too
+# late.
+_LOOK, _TOO_LATE = 0.5, 0.9
 # Rows of which a quarter, two or more, can be held out.
 _FEWEST_TO_HOLD_OUT = 8
-# NMSE below which data are taken to have no noise that matters.
-_NEARLY_EXACT = 1e-5
 # Rows by which all finished formulas are judged, a hundred of them in some tenths of a second.
 _MOST_JUDGED = 100_000
 # Share of the seconds after a search in which formulas are finished; their front takes the rest.
@@ -55,8 +59,8 @@ class _Ended(Exception):
     """What ends a search whose callback wants no more."""
 
 
-class _Outliers(Exception):
-    """What ends a search of rows some of which are outliers."""
+class _Changed(Exception):
+    """What ends a search by squares that the residuals advise against; the reason to stop."""
 
 
 class Passes:
@@ -146,30 +150,29 @@ class Passes:
         saved = [] if self._checkpoint is None else self._checkpoint.states
         with one_thread():
             parts = (self.prepared.data, self.prepared.held_out)
-            steps = passes(self._loss, np.concatenate([rows.y for rows in parts if rows is not None]))
+            y = np.concatenate([rows.y for rows in parts if rows is not None])
+            steps, self._may_grow = passes(self._loss, y), self._loss == "auto" and may_grow(y)
             while (number := len(self._ended)) < len(steps):
                 step, rows, self.stop_reason = steps[number], self.prepared, "error"
                 if step.loss == "best":  # the last one where there may be outliers
                     is_better_with_all = self.outcome is not None and self.outcome.loss == "squared"
                     step = step._replace(loss="squared" if is_better_with_all else WITHOUT_OUTLIERS)
                     state = self._ended[0] if is_better_with_all else state
-                if step.loss == "relative" and number and self.search.best_nmse < _NEARLY_EXACT:
-                    # There is no noise whose size could matter, so the search of the first pass goes on.
-                    step = step._replace(loss="squared", goes_on=True)
-                else:
-                    if step.loss != "squared":
-                        rows = rows.with_precision(partial(self._precisions, step.loss))
-                    self._begin(step, rows)
-                    if number >= len(saved):
-                        is_first = number == 0
-                        self._give(state if step.goes_on or is_first else None, is_first or not step.goes_on)
+                if step.loss != "squared":
+                    rows = rows.with_precision(partial(self._precisions, step.loss))
+                self._begin(step, rows)
+                if number >= len(saved):
+                    is_first = number == 0
+                    self._give(state if step.goes_on or is_first else None, is_first or not step.goes_on)
                 if number < len(saved):
                     self._load(saved[number])
                 self.budget.end_at(step.until)
                 self._watch.begin(self.search, number == 0)
+                self._may_grow &= number == 0 and self.budget.share < _LOOK
                 if number + 1 < len(saved):  # it was over when the file was written
                     has_outliers = self._watch.sees_outliers(self.search, is_over=True)
-                    self.stop_reason = _OUTLIERS if has_outliers else _SPENT[0]
+                    is_last = step is steps[-1]
+                    self.stop_reason = _OUTLIERS if has_outliers else _GROWING if is_last else _SPENT[0]
                     self._finish(step, rows)
                 else:
                     self._run(step, rows, callback)
@@ -177,6 +180,8 @@ class Passes:
                         break
                 if self.stop_reason == _OUTLIERS:
                     steps = [step, *passes_without_outliers(self.budget.share)]
+                elif self.stop_reason == _GROWING:
+                    steps = [step, Pass("relative", 1.0, False)]
                 state = self.search.state_dict()
                 self._ended.append(state)
         if self.outcome is None:
@@ -275,7 +280,11 @@ class Passes:
         def after_round(search: Search) -> None:
             # First, so that a fit that ends here and is resumed has looked as often.
             if self._watch.is_due(search) and self._watch.sees_outliers(search):
-                raise _Outliers
+                raise _Changed(_OUTLIERS)
+            if self._may_grow and search.budget.share >= _LOOK:
+                self._may_grow = False
+                if search.budget.share < _TOO_LATE and self._errors_grow():
+                    raise _Changed(_GROWING)
             self._write(search)
             if callback is not None:
                 self._show(callback, search)
@@ -288,14 +297,22 @@ class Passes:
         except _Ended:
             self.stop_reason = "callback"
             self._write(self.search, at_once=True)
-        except _Outliers:
-            self.stop_reason = _OUTLIERS
+        except _Changed as change:
+            self.stop_reason = str(change)
         except KeyboardInterrupt:
             self.stop_reason = "interrupted"
         finally:
             self._finish(step, rows)
         if self.stop_reason == "interrupted" and self.outcome is None:
             raise KeyboardInterrupt
+
+    def _errors_grow(self) -> bool:
+        """Return whether errors grow with the target, by the formulas that the search has found."""
+        archive, data = self.search.archive, self.search.data
+        programs = archive.population()
+        bits = structure_bits(self._library, programs.tokens, programs.lengths)
+        with np.errstate(all="ignore"):
+            return errors_grow(data, programs, bits, archive.nmse[archive.places(programs)])
 
     def _finish(self, step: Pass, rows: Prepared) -> None:
         """Finish the front of a pass and choose from it, if a program has finite values.
@@ -307,7 +324,8 @@ class Passes:
         if not np.isfinite(self.search.best_nmse):
             return
         n_interrupts = self.budget.interrupts.n
-        is_last = self.stop_reason not in _SPENT or (step.until >= 1.0 and self.stop_reason != _OUTLIERS)
+        has_changed = self.stop_reason in (_OUTLIERS, _GROWING)
+        is_last = self.stop_reason not in _SPENT or (step.until >= 1.0 and not has_changed)
         rows = self._weighed(rows)
         formulas = self._finished(rows, self.budget.finishing(_SHARE_OF_FORMULAS, is_last))
         is_over, nmse = self.budget.finishing(1.0, is_last), None
