@@ -8,17 +8,15 @@ from scipy.stats import norm
 
 import dgsr
 from dgsr import DGSRRegressor
-from dgsr.expressions import Expression, get_library
 from dgsr.passes.losses import (
     LOSSES,
     check_loss,
     description,
-    errors_grow,
     may_grow,
     passes,
     precisions,
 )
-from dgsr.population import DataSet, Population
+from dgsr.population import DataSet
 from dgsr.preprocessing import prepare
 from dgsr.search import Search
 
@@ -144,20 +142,6 @@ def test_errors_may_grow_where_targets_of_one_sign_vary_by_a_decade():
         shares = [step.until for step in passes(loss, over_decades)]
         assert shares == sorted(shares)
         assert shares[-1] == 1.0
-
-
-@pytest.mark.parametrize("noise", [0.0, 0.05])
-@pytest.mark.parametrize("are_relative", [True, False])
-def test_the_residuals_tell_whether_errors_grow(are_relative, noise):
-    x = np.linspace(0.0, 3.0, 30)
-    y = 2.0 * np.exp(x)
-    y = y + noise * (y if are_relative else y.mean()) * np.random.default_rng(1).normal(size=30)
-    data = DataSet.from_arrays(x[:, None], y)
-    library, formulas = get_library("physics", 1), ("2*exp(1.1*x1)", "1.5 + 1.3*x1**3", "12")
-    programs = Population.from_expressions([Expression.from_text(text, library) for text in formulas])
-    nmse = np.mean((programs.predict(data.columns.T) - y) ** 2, axis=1) / y.var()
-    nmse[0] = noise**2  # with constants that were fitted
-    assert errors_grow(data, programs, np.array([10.0, 12.0, 3.0]), nmse) == (are_relative and noise > 0.0)
 
 
 def test_a_callable_that_does_not_forgive_begins_with_squares():

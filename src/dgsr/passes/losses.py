@@ -3,11 +3,11 @@
 A loss rho(y, f) of one row is the square of its residual times the weight rho / (y - f)**2. So a search for
 the lowest loss is a search for the lowest weighted square, whose weights follow from the best formula so far
 (iteratively reweighted least squares; Beaton and Tukey, 1974). Relative errors need one pass, since their
-weights do not depend on the formula. ``"auto"`` judges squares first, and then relative errors where these
-describe what the search has found so far in fewer bits. The others take three. If they forgive outliers, they
-begin with weights that leave out what lies far from its neighbours, because formulas that are searched for by
-plain squares bend towards outliers. ``"auto"`` judges squares, too, until the formulas found so far show
-outliers (`dgsr.passes.outliers`).
+weights do not depend on the formula. The others take three. If they forgive outliers, they begin with weights
+that leave out what lies far from its neighbours, because formulas that are searched for by plain squares bend
+towards outliers. ``"auto"`` judges squares, too, until the formulas found so far show outliers
+(`dgsr.passes.outliers`), and from the middle on what describes the table in fewer bits, squares or relative
+errors, where the targets are such that errors may grow with them.
 """
 
 from __future__ import annotations
@@ -18,10 +18,9 @@ from typing import NamedTuple
 import numpy as np
 from scipy.spatial import cKDTree
 
-from dgsr.constants.fitting import fit_constants
 from dgsr.constants.uncertainty import DEVIATIONS, HUBER
 from dgsr.passes.loss_formulas import LOSSES, values_of
-from dgsr.population import DataSet, Population, weighted_median
+from dgsr.population import DataSet, weighted_median
 
 #: The loss of `"auto"` where some rows are outliers, which weigh next to nothing.
 WITHOUT_OUTLIERS = "squared without outliers"
@@ -45,12 +44,11 @@ _N_NEIGHBOURS, _FAR = 6, 3.0
 _MOST_ROWS = 5_000
 # Whether errors grow with the target can be told from where its largest value is so many times its smallest.
 _DECADE = 10.0
-# NMSE below which there is no noise that matters.
-_NEARLY_EXACT = 1e-5
 
 
-# Shares of the rest of the budget at which the first searches without outliers end.
-_ENDS = (0.4, 0.65)
+# Shares of the rest of the budget at which the first searches without outliers end, and the one by relative
+# errors.
+_ENDS, _END_OF_RELATIVE = (0.4, 0.65), 0.3
 
 
 class Pass(NamedTuple):
@@ -79,6 +77,15 @@ def passes_without_outliers(spent: float) -> list[Pass]:
     return [first, second, Pass("best", 1.0, True)]
 
 
+def passes_of_growing_errors(spent: float) -> list[Pass]:
+    """Return the searches that follow where errors may grow, once a share of the budget is spent.
+
+    The last goes on with what describes the table best: what the first of these found or the one before.
+    """
+    end = spent + _END_OF_RELATIVE * (1.0 - spent)
+    return [Pass("relative", end, False), Pass("best", 1.0, True)]
+
+
 def _forgives(loss: str | Loss, y: np.ndarray) -> bool:
     """Return whether large residuals count less under a loss than their squares do."""
     if loss in LOSSES:
@@ -93,30 +100,6 @@ def may_grow(y: np.ndarray) -> bool:
     sizes = np.abs(y)
     has_one_sign = y.min() > 0.0 or y.max() < 0.0
     return bool(has_one_sign and sizes.max() >= _DECADE * sizes.min())
-
-
-def errors_grow(data: DataSet, programs: Population, structure: np.ndarray, nmse: np.ndarray) -> bool:
-    """Return whether errors in proportion to the target describe a table in fewer bits than equal ones.
-
-    Parameters
-    ----------
-    data : DataSet
-    programs : Population
-        What a search by squares has found; the constants are fitted anew for both kinds of errors.
-    structure : ndarray of shape (n_programs,)
-        Bits of the programs.
-    nmse : ndarray of shape (n_programs,)
-    """
-    if nmse.min(initial=np.inf) < _NEARLY_EXACT:
-        return False
-    shortest = []
-    for loss in ("relative", "squared"):
-        fitted = programs[np.arange(len(programs))]  # a copy
-        fit_constants(fitted, data.with_precision(precisions(loss, data, data.y)), scaled=False)
-        values = fitted.predict(data.columns.T)
-        bits = [n + description(loss, data, predicted) for n, predicted in zip(structure, values)]
-        shortest.append(min(bits, default=np.inf))
-    return bool(shortest[0] < shortest[1])
 
 
 def check_loss(loss: str | Loss, y: np.ndarray) -> None:

@@ -37,7 +37,7 @@ _NEAREST, _OFF, _COMPANY = 3, 1.5, 0.02
 
 
 class Watch:
-    """Looks for outliers now and then, while the first search of a fit judges by squares.
+    """Looks for outliers now and then, while a search of a fit judges by squares.
 
     Parameters
     ----------
@@ -55,12 +55,13 @@ class Watch:
 
     def __init__(self, is_on: bool, rows: Prepared) -> None:
         self._is_on, self._rows, self._due = is_on, rows, _LOOKS[0]
+        self._by_squares = False
         self.usual: Usual | None = None
         self.program: Population | None = None
 
-    def begin(self, search: Search, is_first: bool) -> None:
-        """Watch a search if it is the first of a fit, which may have been resumed."""
-        self._is_on &= is_first
+    def begin(self, search: Search, by_squares: bool) -> None:
+        """Watch a search, which may have been resumed, if it judges by squares."""
+        self._by_squares = by_squares
         self._plan(search)
 
     def _plan(self, search: Search) -> None:
@@ -68,7 +69,7 @@ class Watch:
 
     def is_due(self, search: Search) -> bool:
         """Return whether it is time for a look."""
-        return self._is_on and search.budget.share >= self._due
+        return self._is_on and self._by_squares and search.budget.share >= self._due
 
     def sees_outliers(self, search: Search, is_over: bool = False) -> bool:
         """Look, unless it is too late, and return whether there are outliers.
@@ -80,7 +81,7 @@ class Watch:
             Whether the search ended long ago, in time, since others followed it.
         """
         self._plan(search)
-        if not self._is_on or (search.budget.share >= _TOO_LATE and not is_over):
+        if not (self._is_on and self._by_squares) or (search.budget.share >= _TOO_LATE and not is_over):
             return False
         self.program = with_outliers(search.archive, self._rows.measured)
         if self.program is not None:

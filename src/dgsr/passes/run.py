@@ -11,7 +11,6 @@ import numpy as np
 from dgsr.constants.uncertainty import Uncertainty, robust_uncertainty_of, uncertainty_of
 from dgsr.expressions.constraints import Constraints
 from dgsr.expressions.expression import Expression
-from dgsr.expressions.formula_prior import structure_bits
 from dgsr.expressions.library import Library
 from dgsr.expressions.nesting import Nesting
 from dgsr.finishing import finish, mean_formula, multiplied_out
@@ -24,9 +23,9 @@ from dgsr.passes.losses import (
     Loss,
     Pass,
     description,
-    errors_grow,
     may_grow,
     passes,
+    passes_of_growing_errors,
     passes_without_outliers,
     precisions,
 )
@@ -42,11 +41,13 @@ from dgsr.search import Budget, Scored, Search, by_description, curves_of, lines
 from dgsr.search import run as run_search
 
 # Reasons to stop that leave something to the next pass; the last two are never shown.
-_OUTLIERS, _GROWING = "outliers", "errors grow"
+_OUTLIERS, _GROWING = "outliers", "errors may grow"
 _SPENT = ("max_evaluations", "max_time", _OUTLIERS, _GROWING)
-# Share of the budget at which a search looks whether errors grow with the target, and from which it is too
-# late.
-_LOOK, _TOO_LATE = 0.5, 0.9
+# Share of the budget at which a search by squares ends where errors may grow, unless that is too late. It is
+# before outliers are looked for, because large rows with large errors look like some.
+_LOOK, _TOO_LATE = 0.3, 0.9
+# NMSE below which data are taken to have no noise that matters.
+_NEARLY_EXACT = 1e-5
 # Rows of which a quarter, two or more, can be held out.
 _FEWEST_TO_HOLD_OUT = 8
 # Rows by which all finished formulas are judged, a hundred of them in some tenths of a second.
@@ -151,13 +152,15 @@ class Passes:
         with one_thread():
             parts = (self.prepared.data, self.prepared.held_out)
             y = np.concatenate([rows.y for rows in parts if rows is not None])
-            steps, self._may_grow = passes(self._loss, y), self._loss == "auto" and may_grow(y)
+            steps = passes(self._loss, y)
             while (number := len(self._ended)) < len(steps):
                 step, rows, self.stop_reason = steps[number], self.prepared, "error"
-                if step.loss == "best":  # the last one where there may be outliers
-                    is_better_with_all = self.outcome is not None and self.outcome.loss == "squared"
-                    step = step._replace(loss="squared" if is_better_with_all else WITHOUT_OUTLIERS)
-                    state = self._ended[0] if is_better_with_all else state
+                if step.loss == "best":  # the last one where there may be outliers, or errors that grow
+                    by_squares = self.outcome is not None and self.outcome.loss == "squared"
+                    step = step._replace(loss="squared" if by_squares else steps[number - 1].loss)
+                    last = max(i for i in range(number) if steps[i].loss == "squared")
+                    state = self._ended[last] if by_squares else state
+                steps[number] = step
                 if step.loss != "squared":
                     rows = rows.with_precision(partial(self._precisions, step.loss))
                 self._begin(step, rows)
@@ -167,21 +170,24 @@ class Passes:
                 if number < len(saved):
                     self._load(saved[number])
                 self.budget.end_at(step.until)
-                self._watch.begin(self.search, number == 0)
-                self._may_grow &= number == 0 and self.budget.share < _LOOK
+                self._watch.begin(self.search, step.loss == "squared")
+                may_grow_here = number == 0 and self._loss == "auto" and may_grow(y)
+                self._may_grow = may_grow_here and self.budget.share < _LOOK
                 if number + 1 < len(saved):  # it was over when the file was written
-                    has_outliers = self._watch.sees_outliers(self.search, is_over=True)
-                    is_last = step is steps[-1]
-                    self.stop_reason = _OUTLIERS if has_outliers else _GROWING if is_last else _SPENT[0]
+                    self.stop_reason = _SPENT[0]
+                    if may_grow_here and self._has_noise:
+                        self.stop_reason = _GROWING
+                    elif self._watch.sees_outliers(self.search, is_over=True):
+                        self.stop_reason = _OUTLIERS
                     self._finish(step, rows)
                 else:
                     self._run(step, rows, callback)
                     if self.stop_reason not in _SPENT:
                         break
                 if self.stop_reason == _OUTLIERS:
-                    steps = [step, *passes_without_outliers(self.budget.share)]
+                    steps = [*steps[: number + 1], *passes_without_outliers(self.budget.share)]
                 elif self.stop_reason == _GROWING:
-                    steps = [step, Pass("relative", 1.0, False)]
+                    steps = [step, *passes_of_growing_errors(self.budget.share)]
                 state = self.search.state_dict()
                 self._ended.append(state)
         if self.outcome is None:
@@ -279,12 +285,12 @@ class Passes:
 
         def after_round(search: Search) -> None:
             # First, so that a fit that ends here and is resumed has looked as often.
-            if self._watch.is_due(search) and self._watch.sees_outliers(search):
-                raise _Changed(_OUTLIERS)
             if self._may_grow and search.budget.share >= _LOOK:
                 self._may_grow = False
-                if search.budget.share < _TOO_LATE and self._errors_grow():
+                if self._has_noise:
                     raise _Changed(_GROWING)
+            if self._watch.is_due(search) and self._watch.sees_outliers(search):
+                raise _Changed(_OUTLIERS)
             self._write(search)
             if callback is not None:
                 self._show(callback, search)
@@ -306,13 +312,10 @@ class Passes:
         if self.stop_reason == "interrupted" and self.outcome is None:
             raise KeyboardInterrupt
 
-    def _errors_grow(self) -> bool:
-        """Return whether errors grow with the target, by the formulas that the search has found."""
-        archive, data = self.search.archive, self.search.data
-        programs = archive.population()
-        bits = structure_bits(self._library, programs.tokens, programs.lengths)
-        with np.errstate(all="ignore"):
-            return errors_grow(data, programs, bits, archive.nmse[archive.places(programs)])
+    @property
+    def _has_noise(self) -> bool:
+        """Whether there is noise whose kind matters, and time to look at it."""
+        return self.search.best_nmse > _NEARLY_EXACT and self.budget.share < _TOO_LATE
 
     def _finish(self, step: Pass, rows: Prepared) -> None:
         """Finish the front of a pass and choose from it, if a program has finite values.
