@@ -1,4 +1,4 @@
-"""What decides which formula is chosen: digits of the targets, rows left out, waves, and lines."""
+"""What decides which formula is chosen: digits of the targets, rows left out, claims, and lines."""
 
 from __future__ import annotations
 
@@ -8,8 +8,10 @@ import pytest
 from dgsr import DGSRRegressor, Expression, get_library
 from dgsr.constants.uncertainty import Uncertainty
 from dgsr.expressions import Constraints
-from dgsr.expressions.soundness import unseen_waves
+from dgsr.expressions.formula_prior import description_length
+from dgsr.expressions.soundness import pure_columns, unseen_waves
 from dgsr.pareto import Candidate, ParetoArchive, ParetoFront
+from dgsr.pareto.judging import length_on
 from dgsr.population import DataSet, Population
 from dgsr.search.lines import linear_models
 from dgsr.search.terms import any_term
@@ -85,6 +87,26 @@ def test_a_wave_is_seen_once_it_turns_by_half_a_period():
     columns = np.linspace(0.0, 3.0, 50)[None]
     for text, n in {"sin(x1)": 1, "sin(1.1*x1)": 0, "cos(x1)*sin(0.5*x1)": 2, "exp(x1)": 0}.items():
         assert unseen_waves(Expression.from_text(text, LIBRARY), columns) == n
+
+
+# --- pure numbers ---------------------------------------------------------------------------------
+
+
+def test_a_function_of_a_bare_column_claims_that_it_is_a_pure_number():
+    texts = {"exp(x1)": 1, "exp(-x1**2)": 1, "exp(0.3*x1)": 0, "x1*log(x1)": 1, "x1**2*sqrt(x1)": 0}
+    texts |= {"cos(x1)/sin(x1)": 2, "sin(exp(x1))": 2, "tanh(2)": 0}
+    for text, n in texts.items():
+        assert pure_columns(Expression.from_text(text, LIBRARY)) == n
+    of_two = Expression.from_text("exp(x1*x2)", get_library("physics", 2))
+    assert pure_columns(of_two) == 0
+
+
+def test_what_is_claimed_about_a_table_takes_bits():
+    data = DataSet.from_arrays(np.linspace(1.0, 9.0, 20)[:, None], np.arange(20.0))
+    claims, says_nothing = (Expression.from_text(f"2.5*{f}(x1)", LIBRARY) for f in ("exp", "sqrt"))
+    paid = [length_on(each, data) - description_length(each) for each in (claims, says_nothing)]
+    assert paid[0] > 0.0
+    assert paid[1] == 0.0
 
 
 # --- lines ----------------------------------------------------------------------------------------

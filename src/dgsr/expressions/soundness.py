@@ -19,6 +19,8 @@ _MOST_ROWS = 1_000
 _BESIDE, _MOST_NEAR = 0.05, 20_000
 # Largest mean step of an angle from one row to the next: four rows a turn.
 _STEP = np.pi / 2
+# Functions whose arguments have no unit.
+_OF_PURE_NUMBERS = frozenset(("exp", "log", "sin", "cos", "tanh", "arcsin", "arccos"))
 # Ratio of the operands of a difference to the difference, and of 1 to a logarithm, from which on digits are
 # lost.
 _LARGE = 1e4
@@ -81,6 +83,23 @@ def unseen_waves(expression: Expression, columns: np.ndarray) -> int:
 
     with np.errstate(all="ignore"):
         return counted(expression.tree)
+
+
+def pure_columns(expression: Expression) -> int:
+    """Return how many functions of pure numbers a formula has of one column and no number.
+
+    exp(x1) claims that the column has no unit, or its natural one; exp(0.3*x1) does not, and x1**2 has a
+    meaning in every unit.
+    """
+
+    def counted(tree: Tree) -> int:
+        if not isinstance(tree, tuple):
+            return 0
+        argument = list(leaves(tree[1]))
+        is_claim = tree[0] in _OF_PURE_NUMBERS and len(set(argument)) == 1 and isinstance(argument[0], str)
+        return is_claim + sum(map(counted, tree[1:]))
+
+    return counted(expression.tree)
 
 
 def _weak_parts(

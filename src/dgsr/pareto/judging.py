@@ -9,7 +9,7 @@ import numpy as np
 from dgsr.expressions.coordinates import without_origins
 from dgsr.expressions.expression import Expression
 from dgsr.expressions.formula_prior import description_length
-from dgsr.expressions.soundness import unseen_waves, weak_points
+from dgsr.expressions.soundness import pure_columns, unseen_waves, weak_points
 from dgsr.expressions.units import Units
 from dgsr.pareto.archive import NOTICEABLE
 from dgsr.population import DataSet, Population
@@ -21,8 +21,9 @@ _MOST_ABOVE = 1.2
 _BITS_OF_WEAK_POINT = 20.0
 # Bits that a stretch of a wave takes, which is a curve among others until the rows show half a period.
 _BITS_OF_UNSEEN_WAVE = 6.0
-# Bits of the claim that there is no relation, about those of naming a common form.
-_BITS_OF_NO_RELATION = 4.0
+# Bits of a claim about the table itself, about those of naming a common form: that there is no relation, or
+# that a column is a pure number.
+_BITS_OF_CLAIM = 4.0
 
 
 def undominated(order: Sequence[int], losses: np.ndarray, tolerance: float) -> list[int]:
@@ -68,10 +69,11 @@ def promising(
 def length_on(expression: Expression, data: DataSet) -> float:
     """Return the bits by which a formula is compared: those of its description, and what it has to pay.
 
-    A wave must be seen, and that there is no relation is one claim among others.
+    A wave must be seen, and what is claimed about the table itself is one claim among others.
     """
     is_number = len(expression.tokens) == len(expression.constants)
-    paid = _BITS_OF_NO_RELATION * is_number + _BITS_OF_UNSEEN_WAVE * unseen_waves(expression, data.columns)
+    paid = _BITS_OF_CLAIM * (is_number + pure_columns(expression))
+    paid += _BITS_OF_UNSEEN_WAVE * unseen_waves(expression, data.columns)
     return description_length(without_origins(expression, data.columns)) + paid
 
 
