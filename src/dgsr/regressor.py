@@ -114,11 +114,11 @@ class DGSRRegressor(Parameters, FittedRegressor):
         a formula, arrays of shape (n_rows,), and returns the loss of every row; unlike a formula it is not
         saved in files. Its rows are in another order than those of `fit`, equal ones are there once, and of
         many there may be a sample: what differs from row to row, such as errors of measurement, is for
-        `sample_weight`. ``"auto"`` is squared, except where the median size of the targets is a hundredth
-        of the largest, or less, and none is 0: there half of the budget judges relative errors, if the data
-        have any noise, and the shorter description of formula and residuals is kept. Where the formulas
-        found so far show outliers, which it looks for from 30% of the budget on, the search goes on without
-        these rows. Losses are searched for as weights of the rows, and those of the front are NMSE under
+        `sample_weight`. ``"auto"`` begins with squares. Where the targets have one sign, the largest is ten
+        times the smallest or more, and there is noise, a fifth of the budget judges relative errors, and the
+        search goes on with what gives the shorter description of formula and residuals. Where the formulas
+        found so far show outliers, which it looks for from 30% of the budget on, it goes on without these
+        rows. Losses are searched for as weights of the rows, and those of the front are NMSE under
         these weights.
     selection : {"mdl", "bic", "score", "accuracy", "holdout"}, default="mdl"
         Rule that chooses the candidate of the front that predicts, unless one fits exactly; see

@@ -358,6 +358,8 @@ def print_result(regressor: DGSRRegressor, result: dict[str, Any]) -> None:
         print_line(f"constants, with standard errors: {result['constants']}")
     for form in result["common_forms"]:
         print_line(f"in {form['column']} it has a form known as: {form['name']}")
+    if result["loss"] == "relative":
+        print_line("errors count in proportion to the target")
     if lines := result.get("lines_left_out"):
         from dgsr.cli.quoting import lines_text
 

@@ -213,11 +213,13 @@ def _lead(estimator: Any, n_rows: int, target: str) -> str:
     n_candidates = len(estimator.pareto_front_)
     verb = "is" if n_candidates == 1 else "are"
     tried = counted(estimator.n_evaluations_, "equation")
-    return f"{lead} Of {tried} tried, {n_candidates} {verb} on the front.{_about_outliers(estimator)}"
+    return f"{lead} Of {tried} tried, {n_candidates} {verb} on the front.{_about_errors(estimator)}"
 
 
-def _about_outliers(estimator: Any) -> str:
-    """Return what a reader should know of outliers that the fit left out."""
+def _about_errors(estimator: Any) -> str:
+    """Return what a reader should know of how errors counted, and of outliers that were left out."""
+    if estimator.loss_ == "relative":
+        return " Errors count in proportion to the target."
     if not estimator.loss_.endswith("without outliers"):
         return ""
     rows = getattr(estimator, "outliers_", None)  # a file has none
