@@ -81,6 +81,7 @@ def test_a_seed_decides_what_the_lstm_samples(lstm):
     assert (first != other).any()
 
 
+@pytest.mark.slow
 def test_refinement_makes_the_queue_likelier_under_a_copy_of_the_lstm(lstm):
     X, y = (values[0] for values in data_sets(1))
     data, grammar = DataSet.from_arrays(X, y), lstm.grammar(2)

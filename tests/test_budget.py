@@ -47,6 +47,7 @@ def test_candidates_of_exact_search_count_as_evaluations():
     assert budget.n_evaluations == 40
 
 
+@pytest.mark.slow
 def test_exact_search_ends_with_the_evaluations(monkeypatch):
     stages = []
     solve = ExactSolver.solve

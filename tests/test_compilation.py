@@ -125,6 +125,7 @@ def test_without_a_folder_that_can_be_written_there_is_a_warning_and_compiling_i
     assert (value, hits) == (8.0, 0)
 
 
+@pytest.mark.slow
 def test_a_folder_that_goes_away_while_it_is_used_is_a_warning_and_no_error(package, cache):
     script = CALL.replace(
         "    value =", "    import shutil; from dgsr.kernels.compilation import folder\n"
@@ -149,6 +150,7 @@ def test_two_processes_on_one_empty_cache_agree(package, cache):
     assert call(package, NUMBA_CACHE_DIR=str(cache)) == [8.0, 1, []]
 
 
+@pytest.mark.slow
 def test_machine_code_of_old_sources_does_not_pile_up(package, cache):
     for i in range(12):
         (cache / f"kernels-{i}").mkdir(parents=True)
@@ -159,6 +161,7 @@ def test_machine_code_of_old_sources_does_not_pile_up(package, cache):
     assert len(machine_code(cache)) == 1
 
 
+@pytest.mark.slow
 def test_a_literal_argument_makes_no_variant_of_a_kernel(package, cache):
     entry = KERNELS["entry.py"].replace("2.0 * leaf(x)", "leaf(1) + leaf(2) + leaf(len((x, x)))")
     (package / "entry.py").write_text(entry)

@@ -121,6 +121,7 @@ def random_programs(n, seed, library=LIBRARY, max_length=20):
     return population[np.flatnonzero(has_constants)[:n]]
 
 
+@pytest.mark.slow
 def test_as_many_programs_reach_the_best_loss_as_with_scipy():
     rng = np.random.default_rng(0)
     X = rng.uniform(0.5, 2.0, (40, 2))

@@ -9,6 +9,7 @@ from dgsr.baselines.controls import CONTROLS
 from dgsr.benchmarking import METHODS
 
 
+@pytest.mark.slow
 @pytest.mark.search
 @pytest.mark.parametrize("control", CONTROLS)
 def test_a_control_is_fitted_in_place_of_the_generator(control):

@@ -267,6 +267,7 @@ def test_columns_have_complexities_by_their_names():
     assert demands.library == library.with_complexities({"x1": 7, "sin": 5})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "settings",
     [

@@ -349,6 +349,7 @@ def test_a_bank_that_is_enumerated_in_parts_is_the_same(monkeypatch):
         np.testing.assert_array_equal(getattr(at_once, name), getattr(in_parts, name))
 
 
+@pytest.mark.slow
 @DEPTHS
 def test_noise_has_no_law(stages):
     y = np.sin(np.random.default_rng(0).normal(size=ROWS))
@@ -411,6 +412,7 @@ def test_invertible_operators_are_the_librarys_and_two_more():
     assert invertible_operators(own.table.opcode).tolist() == [EXP, SQUARE, INV]
 
 
+@pytest.mark.slow
 @DEPTHS
 def test_inverting_a_context_may_not_drown_the_rest(stages):
     """y - f of an enormous f is f again to all its digits, whatever y is."""
@@ -534,6 +536,7 @@ def test_either_operand_is_repaired(operator, function, side):
     assert (repaired.nmse(DataSet.from_arrays(columns.T, y)) < 1e-20).all()
 
 
+@pytest.mark.slow
 def test_what_is_found_meets_the_constraints():
     x1, x2 = columns = table()
     y = np.exp(x1) * x2 + x1

@@ -230,6 +230,7 @@ def test_numba_compiles_every_operator_to_the_values_of_the_evaluator(name):
     assert function(*inside[0]) == pytest.approx(expression(inside[:1])[0], rel=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", ["2.5", "1/(1 + 1/x2)", "x3"])
 def test_numba_compiles_formulas_that_leave_out_columns(text):
     expression, X = Expression.from_text(text, PHYSICS), points(1)

@@ -98,6 +98,7 @@ def test_the_function_stays_the_same(factors, outer):
     assert len(other.tokens) <= len(whole.tokens)
 
 
+@pytest.mark.slow
 @given(st.lists(st.integers(1, 9), min_size=3, max_size=3))
 def test_a_square_of_a_sum_is_always_found(numbers):
     x1, x2 = sympy.symbols("x1 x2")

@@ -420,6 +420,7 @@ def test_a_widened_generator_is_the_same_on_the_columns_it_knew(generator):
     np.testing.assert_array_equal(one, another)
 
 
+@pytest.mark.slow
 def test_refining_a_copy_changes_neither_the_vectors_nor_the_guide(generator):
     twin = generator.refinable_copy()
     assert twin.encoder is generator.encoder

@@ -296,6 +296,7 @@ def test_a_target_of_zero_among_rows_held_out_leaves_no_pass_of_relative_errors(
     assert found == [True, False]
 
 
+@pytest.mark.slow
 def test_relative_errors_are_not_judged_where_there_is_hardly_any_noise():
     rng = np.random.default_rng(0)
     X = 10 ** rng.uniform(-1.0, 2.0, (60, 2))

@@ -315,6 +315,7 @@ def test_several_outputs_have_outliers_of_their_own_and_files_and_reports_say_so
         assert said in (tmp_path / "report.html").read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 @pytest.mark.search
 def test_the_command_line_names_outliers(tmp_path):
     from typer.testing import CliRunner

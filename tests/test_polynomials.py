@@ -202,6 +202,7 @@ def test_what_is_written_has_as_many_tokens_as_the_choice_counts(polynomial):
     assert values_of(tree, columns)[1] == n
 
 
+@pytest.mark.slow
 @settings(max_examples=30, deadline=None)
 @given(
     st.lists(st.integers(-4, 4), min_size=2, max_size=6).filter(lambda c: any(c[1:])),

@@ -114,6 +114,7 @@ def test_a_target_that_is_zero_on_all_rows_looked_at_has_no_programs():
     assert len(programs_of(X, y)) == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("law", every_second(LAWS_WITH_NOISE))
 def test_with_noise_a_formula_is_as_close_to_the_law_as_its_numbers_allow(law):
     limits, function = LAWS[law]

@@ -754,6 +754,7 @@ def test_the_data_of_a_validation_set_have_no_noise():
         np.testing.assert_allclose(drawn.programs[b : b + 1].predict(drawn.X[b])[0], drawn.y[b], rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_a_generator_with_constants_is_trained_with_defaults_of_its_own(tmp_path, monkeypatch):
     monkeypatch.setitem(run_module.CONFIGS, "base", tiny_guided_config(30))
     settings = {"steps": 2, "n_datasets": 8, "n_validation": 2}

@@ -241,6 +241,7 @@ def docs(monkeypatch):
     return importlib.import_module("benchmark_tables"), importlib.import_module("marked_figures")
 
 
+@pytest.mark.slow
 def test_the_page_is_what_the_files_say(docs):
     page, _ = docs
     assert page.PAGE.read_text(encoding="utf-8") == page.page()

@@ -355,6 +355,7 @@ def test_noise_alone_makes_no_warnings(n_columns, recwarn):
     assert not recwarn.list
 
 
+@pytest.mark.slow
 @pytest.mark.search
 def test_a_fit_writes_the_law_with_its_numbers():
     X = np.random.default_rng(0).uniform(0.2, 5.0, (100, 3))

@@ -99,6 +99,7 @@ def test_the_largest_relative_error_is_told():
     assert judge("feynman_III_4_32", "1/(exp(0.1591549431*h*omega/(kb*T)) - 1)").error < 1e-8
 
 
+@pytest.mark.slow
 def test_sympy_confirms_in_a_process_of_its_own():
     verdict = judge("Nguyen-7", "log((x1 + 1)*(x1*x1 + 1))", confirm=True, time_limit=60)
     assert verdict == (True, "sympy", True, verdict.error)

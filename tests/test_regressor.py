@@ -259,6 +259,7 @@ def erf(x):
     return math.erf(x)
 
 
+@pytest.mark.slow
 def test_an_operator_of_the_users_own_is_found_with_constants_around_and_in_it():
     library = get_library("physics", 1).with_operator("erf", erf, sympy.erf)
     X = np.random.default_rng(0).uniform(-2.0, 2.0, (40, 1))

@@ -126,6 +126,7 @@ def test_what_a_file_cannot_hold_is_named_and_left_out(tmp_path):
     np.testing.assert_array_equal(again.predict(X), model.predict(X))
 
 
+@pytest.mark.slow
 def test_operators_of_the_users_own_are_refused(tmp_path):
     library = get_library("physics").with_operator("bump", lambda x: np.exp(-x * x))
     model = fitted(library=library)
@@ -142,6 +143,7 @@ def bump(x):
     return math.exp(-x * x)
 
 
+@pytest.mark.slow
 def test_joblib_keeps_operators_that_are_functions_of_a_module(tmp_path):
     model = fitted(library=get_library("physics").with_operator("bump", bump))
     joblib.dump(model, tmp_path / "fit.joblib")

@@ -236,6 +236,7 @@ def alarm():
         signal.signal(signal.SIGALRM, before)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(signal, "SIGALRM"), reason="SRBench's alarm is one of Unix")
 @pytest.mark.parametrize("generator", ["auto", None])
 def test_the_alarm_passes_through_fit_and_leaves_the_best_formula_so_far(submission, generator):

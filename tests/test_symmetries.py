@@ -249,6 +249,7 @@ def test_a_law_of_many_columns_is_not_found_without_symmetries():
     assert DGSRRegressor(**settings).fit(X, y).stop_reason_ == "max_evaluations"
 
 
+@pytest.mark.slow
 def test_the_searches_keep_within_the_budget():
     X, y = (values[:100] for values in gravity())
     y = y + np.sin(7.0 * X[:, 0] * X[:, 3])  # no law is found
@@ -258,6 +259,7 @@ def test_the_searches_keep_within_the_budget():
     assert max(entry["evaluations"] for entry in model.history_) == model.n_evaluations_
 
 
+@pytest.mark.slow
 def test_forbidden_columns_and_required_operators_are_kept():
     X, y = (values[:80] for values in gravity())
     model = DGSRRegressor(

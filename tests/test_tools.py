@@ -34,6 +34,7 @@ def test_a_command_run_as_on_an_old_processor_ends_as_it_does():
     assert subprocess.run(command, capture_output=True, check=False).returncode == 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kernel", ["inverses", "grammar"])
 def test_a_mutation_changes_one_place_of_a_source_that_still_parses(kernel):
     mutate = load("mutate")

@@ -306,6 +306,7 @@ def test_every_formula_of_the_front_is_consistent(settings, fitted):
     assert all(consistent(model))
 
 
+@pytest.mark.slow
 def test_columns_of_extreme_scale_and_several_searches_make_no_difference():
     table = TABLE.assign(v=TABLE["v"] * 1e-9)
     with parallel_config("sequential"):
@@ -357,6 +358,7 @@ def test_a_program_that_is_not_consistent_counts_and_is_not_kept():
     assert nmse[0] == 10.0 * free.evaluate(programs[:1], 1)[0]
 
 
+@pytest.mark.slow
 def test_a_penalty_lets_formulas_stay_that_fit_far_better():
     x = RNG.uniform(1.0, 3.0, (30, 3))
     table, y = pd.DataFrame(x, columns=NAMES), x[:, 0] + np.exp(x[:, 1])

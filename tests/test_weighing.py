@@ -78,6 +78,7 @@ def test_errors_in_proportion_to_the_target_are_no_matter_of_weights_where_the_l
     assert effective_number(x, y, weights) > 180.0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [3_000, 20_000])
 def test_in_a_large_table_the_heavy_rows_are_looked_at_and_samples_have_the_number_too(n):
     deviations = np.where(np.arange(n) < 2, 0.003, 0.3)
