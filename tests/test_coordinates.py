@@ -140,6 +140,7 @@ def test_sympy_does_not_take_apart_an_exponential_of_large_numbers():
 
 
 # Fits ------------------------------------------------------------------------------------------------
+@pytest.mark.slow
 def test_a_decay_over_a_day_of_seconds_is_found_and_written_from_an_origin():
     for seed in range(5):  # two of three find it, and which ones depends on the processor
         regressor = DGSRRegressor(**{**QUICK, "random_state": seed}).fit(TIMES, DECAY * OTHER)

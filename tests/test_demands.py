@@ -221,7 +221,7 @@ def keeps(expression, outer, inner, most=0):
         {"gp": "deap", "look_up": False},
         pytest.param({"library": "koza", "max_evaluations": 500}, marks=pytest.mark.slow),
         {"library": "koza", "generator": "auto", "look_up": False},
-        {"n_jobs": 2, "max_evaluations": 600},
+        pytest.param({"n_jobs": 2, "max_evaluations": 600}, marks=pytest.mark.slow),
     ],
 )
 def test_no_formula_breaks_a_limit(settings):

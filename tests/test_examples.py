@@ -85,11 +85,14 @@ def name(path: Path) -> str:
 SLOW = (
     "scaling_out.md",
     "budgets.md",
+    "common_forms.md",
     "constants_and_noise.md",
     "formulas.md",
     "front.md",
     "operators.md",
     "rational_laws.md",
+    "symmetries.md",
+    "units.md",
 )
 
 

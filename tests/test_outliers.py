@@ -271,18 +271,11 @@ def test_squares_fit_outliers_where_they_are_asked_for():
     assert len(model.outliers_) == 0
 
 
+@pytest.mark.slow
 @pytest.mark.search
 @pytest.mark.filterwarnings(f"ignore:{LEFT_OUT}")
 @pytest.mark.filterwarnings("ignore:The chosen formula has constants that single rows determine")
-@pytest.mark.parametrize(
-    "share",
-    [
-        pytest.param(0.2, marks=pytest.mark.slow),
-        pytest.param(0.3, marks=pytest.mark.slow),
-        0.6,
-        pytest.param(0.9, marks=pytest.mark.slow),
-    ],
-)
+@pytest.mark.parametrize("share", [0.2, 0.3, 0.6, 0.9])
 def test_a_fit_without_outliers_goes_on_from_its_checkpoint(tmp_path, whole, share):
     X, y = spoilt()
     path = tmp_path / "checkpoint"

@@ -218,8 +218,9 @@ def test_noise_in_proportion_is_in_proportion_to_the_prediction():
     np.testing.assert_allclose(deviations, [0.1, 10.0, 800.0], rtol=0.15)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("loss", ["absolute", "huber"])
-@pytest.mark.parametrize("noise", ["normal", pytest.param("laplace", marks=pytest.mark.slow), "outliers"])
+@pytest.mark.parametrize("noise", ["normal", "laplace", "outliers"])
 def test_errors_of_fits_that_forgive_outliers_are_the_spread_of_repeated_fits(loss, noise):
     rng, n = np.random.default_rng(0), 50
     tokens = [LIBRARY.index[name] for name in ("add", "const", "mul", "const", "x1")]
