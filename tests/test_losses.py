@@ -132,12 +132,14 @@ def test_precisions_are_finite_and_positive_for_extreme_targets():
             assert found.max() <= 1.0
 
 
-def test_errors_may_grow_where_targets_of_one_sign_vary_by_a_decade():
+def test_a_target_of_one_sign_over_a_decade_takes_a_pass_of_relative_errors():
     over_decades = np.logspace(-3, 3, 50)
     assert may_grow(over_decades)
     assert may_grow(-over_decades)
     for y in (np.linspace(1.0, 9.0, 50), np.append(over_decades, 0.0), np.append(over_decades, -1.0)):
         assert not may_grow(y)
+        assert [step.loss for step in passes("auto", y)] == ["squared"]
+    assert [step.loss for step in passes("auto", over_decades)] == ["squared", "relative", "best"]
     for loss in ("auto", *LOSSES, log_cosh):
         shares = [step.until for step in passes(loss, over_decades)]
         assert shares == sorted(shares)
@@ -274,13 +276,13 @@ def test_a_law_over_decades_with_relative_noise_is_found_by_default(tmp_path):
 
 
 def test_a_target_of_zero_among_rows_held_out_leaves_no_pass_of_relative_errors(monkeypatch):
-    found = []
+    judged_by = []
 
-    def watched(y):
-        found.append(may_grow(y))
-        return found[-1]
+    def watched(loss, y):
+        judged_by.append([step.loss for step in passes(loss, y)])
+        return passes(loss, y)
 
-    monkeypatch.setattr("dgsr.passes.run.may_grow", watched)
+    monkeypatch.setattr("dgsr.passes.run.passes", watched)
     X = np.arange(1.0, 51.0)[:, None]
     y = X[:, 0] ** 8
     model = DGSRRegressor(
@@ -293,7 +295,8 @@ def test_a_target_of_zero_among_rows_held_out_leaves_no_pass_of_relative_errors(
     ).fit(X, y)
     y[4] = 0.0  # in a row that this random_state holds out
     model.fit(X, y)
-    assert found == [True, False]
+    assert "relative" in judged_by[0]
+    assert not any("relative" in losses for losses in judged_by[1:])
 
 
 @pytest.mark.slow

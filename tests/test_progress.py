@@ -142,6 +142,7 @@ def test_progress_and_history_speak_of_the_rows_of_the_front(capsys):
         max_length=12,
         max_rows=30,
         look_up=False,
+        loss="squared",
         random_state=0,
         callback=told.append,
     ).fit(X, y)

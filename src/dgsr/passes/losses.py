@@ -6,8 +6,8 @@ the lowest loss is a search for the lowest weighted square, whose weights follow
 weights do not depend on the formula. The others take three. If they forgive outliers, they begin with weights
 that leave out what lies far from its neighbours, because formulas that are searched for by plain squares bend
 towards outliers. ``"auto"`` judges squares, too, until the formulas found so far show outliers
-(`dgsr.passes.outliers`), and from the middle on what describes the table in fewer bits, squares or relative
-errors, where the targets are such that errors may grow with them.
+(`dgsr.passes.outliers`). Where errors may grow with the targets it tries relative errors, too, and goes on
+with what describes the table in fewer bits.
 """
 
 from __future__ import annotations
@@ -46,9 +46,11 @@ _MOST_ROWS = 5_000
 _DECADE = 10.0
 
 
-# Shares of the rest of the budget at which the first searches without outliers end, and the one by relative
-# errors.
-_ENDS, _END_OF_RELATIVE = (0.4, 0.65), 0.3
+# Shares of the rest of the budget at which the first searches without outliers end.
+_ENDS = (0.4, 0.65)
+# Shares of the budget at which the searches by squares and by relative errors end where errors may grow. That
+# is before outliers are looked for, because large rows with large errors look like some.
+_ENDS_OF_BOTH = (0.3, 0.5)
 
 
 class Pass(NamedTuple):
@@ -61,6 +63,9 @@ class Pass(NamedTuple):
 
 def passes(loss: str | Loss, y: np.ndarray) -> list[Pass]:
     """Return the searches of a fit with some loss on the targets `y`, shape (n_rows,)."""
+    if loss == "auto" and may_grow(y):
+        ends = _ENDS_OF_BOTH
+        return [Pass("squared", ends[0], False), Pass("relative", ends[1], False), Pass("best", 1.0, True)]
     if loss in ("auto", "squared", "relative"):
         return [Pass("squared" if loss == "auto" else loss, 1.0, False)]
     first = "neighbours" if _forgives(loss, y) else "squared"
@@ -75,15 +80,6 @@ def passes_without_outliers(spent: float) -> list[Pass]:
     ends = [spent + share * (1.0 - spent) for share in _ENDS]
     first, second = (Pass(WITHOUT_OUTLIERS, end, number > 0) for number, end in enumerate(ends))
     return [first, second, Pass("best", 1.0, True)]
-
-
-def passes_of_growing_errors(spent: float) -> list[Pass]:
-    """Return the searches that follow where errors may grow, once a share of the budget is spent.
-
-    The last goes on with what describes the table best: what the first of these found or the one before.
-    """
-    end = spent + _END_OF_RELATIVE * (1.0 - spent)
-    return [Pass("relative", end, False), Pass("best", 1.0, True)]
 
 
 def _forgives(loss: str | Loss, y: np.ndarray) -> bool:

@@ -23,9 +23,7 @@ from dgsr.passes.losses import (
     Loss,
     Pass,
     description,
-    may_grow,
     passes,
-    passes_of_growing_errors,
     passes_without_outliers,
     precisions,
 )
@@ -40,16 +38,13 @@ from dgsr.reporting.progress import SearchCallback, SearchProgress
 from dgsr.search import Budget, Scored, Search, by_description, curves_of, lines_of, one_thread
 from dgsr.search import run as run_search
 
-# Reasons to stop that leave something to the next pass; the last two are never shown.
-_OUTLIERS, _GROWING = "outliers", "errors may grow"
-_SPENT = ("max_evaluations", "max_time", _OUTLIERS, _GROWING)
-# Share of the budget at which a search by squares ends where errors may grow, unless that is too late. It is
-# before outliers are looked for, because large rows with large errors look like some.
-_LOOK, _TOO_LATE = 0.3, 0.9
-# NMSE below which data are taken to have no noise that matters.
-_NEARLY_EXACT = 1e-5
+# Reasons to stop that leave something to the next pass; the last is never shown.
+_OUTLIERS = "outliers"
+_SPENT = ("max_evaluations", "max_time", _OUTLIERS)
 # Rows of which a quarter, two or more, can be held out.
 _FEWEST_TO_HOLD_OUT = 8
+# NMSE below which data are taken to have no noise that matters.
+_NEARLY_EXACT = 1e-5
 # Rows by which all finished formulas are judged, a hundred of them in some tenths of a second.
 _MOST_JUDGED = 100_000
 # Share of the seconds after a search in which formulas are finished; their front takes the rest.
@@ -60,8 +55,8 @@ class _Ended(Exception):
     """What ends a search whose callback wants no more."""
 
 
-class _Changed(Exception):
-    """What ends a search by squares that the residuals advise against; the reason to stop."""
+class _Outliers(Exception):
+    """What ends a search of rows some of which are outliers."""
 
 
 class Passes:
@@ -151,8 +146,7 @@ class Passes:
         saved = [] if self._checkpoint is None else self._checkpoint.states
         with one_thread():
             parts = (self.prepared.data, self.prepared.held_out)
-            y = np.concatenate([rows.y for rows in parts if rows is not None])
-            steps = passes(self._loss, y)
+            steps = passes(self._loss, np.concatenate([rows.y for rows in parts if rows is not None]))
             while (number := len(self._ended)) < len(steps):
                 step, rows, self.stop_reason = steps[number], self.prepared, "error"
                 if step.loss == "best":  # the last one where there may be outliers, or errors that grow
@@ -160,25 +154,25 @@ class Passes:
                     step = step._replace(loss="squared" if by_squares else steps[number - 1].loss)
                     last = max(i for i in range(number) if steps[i].loss == "squared")
                     state = self._ended[last] if by_squares else state
+                if step.loss == "relative" and number == 1 and not self._has_noise:
+                    # The search of the first pass goes on.
+                    step = Pass("squared", 1.0, True)
+                    steps = [steps[0], step]
+                else:
+                    if step.loss != "squared":
+                        rows = rows.with_precision(partial(self._precisions, step.loss))
+                    self._begin(step, rows)
+                    if number >= len(saved):
+                        is_first = number == 0
+                        self._give(state if step.goes_on or is_first else None, is_first or not step.goes_on)
                 steps[number] = step
-                if step.loss != "squared":
-                    rows = rows.with_precision(partial(self._precisions, step.loss))
-                self._begin(step, rows)
-                if number >= len(saved):
-                    is_first = number == 0
-                    self._give(state if step.goes_on or is_first else None, is_first or not step.goes_on)
                 if number < len(saved):
                     self._load(saved[number])
                 self.budget.end_at(step.until)
-                self._watch.begin(self.search, step.loss == "squared")
-                may_grow_here = number == 0 and self._loss == "auto" and may_grow(y)
-                self._may_grow = may_grow_here and self.budget.share < _LOOK
+                self._watch.begin(self.search, step.loss == "squared" and number + 1 == len(steps))
                 if number + 1 < len(saved):  # it was over when the file was written
-                    self.stop_reason = _SPENT[0]
-                    if may_grow_here and self._has_noise:
-                        self.stop_reason = _GROWING
-                    elif self._watch.sees_outliers(self.search, is_over=True):
-                        self.stop_reason = _OUTLIERS
+                    has_outliers = self._watch.sees_outliers(self.search, is_over=True)
+                    self.stop_reason = _OUTLIERS if has_outliers else _SPENT[0]
                     self._finish(step, rows)
                 else:
                     self._run(step, rows, callback)
@@ -186,8 +180,6 @@ class Passes:
                         break
                 if self.stop_reason == _OUTLIERS:
                     steps = [*steps[: number + 1], *passes_without_outliers(self.budget.share)]
-                elif self.stop_reason == _GROWING:
-                    steps = [step, *passes_of_growing_errors(self.budget.share)]
                 state = self.search.state_dict()
                 self._ended.append(state)
         if self.outcome is None:
@@ -253,6 +245,7 @@ class Passes:
         """Make the search of a pass."""
         self._past = self.history if hasattr(self, "search") else []
         self.search = self._make_search(data=rows.search, budget=self.budget)
+        self._fresh = {} if self._checkpoint is None else self.search.state_dict()
         self._shown = Shown(rows)
         self.search.nmse_shown = self._shown.nmse
         self.budget.end_at(step.until)  # what it begins with is evaluated at once
@@ -272,7 +265,7 @@ class Passes:
     def _load(self, state: dict[str, Any]) -> None:
         """Go on from a state in the checkpoint."""
         assert self._checkpoint is not None
-        self._checkpoint.check(state, self.search.state_dict(), self._library)
+        self._checkpoint.check(state, self._fresh, self._library)
         self.search.load_state_dict(state)
 
     def _write(self, search: Search, at_once: bool = False) -> None:
@@ -285,12 +278,8 @@ class Passes:
 
         def after_round(search: Search) -> None:
             # First, so that a fit that ends here and is resumed has looked as often.
-            if self._may_grow and search.budget.share >= _LOOK:
-                self._may_grow = False
-                if self._has_noise:
-                    raise _Changed(_GROWING)
             if self._watch.is_due(search) and self._watch.sees_outliers(search):
-                raise _Changed(_OUTLIERS)
+                raise _Outliers
             self._write(search)
             if callback is not None:
                 self._show(callback, search)
@@ -303,8 +292,8 @@ class Passes:
         except _Ended:
             self.stop_reason = "callback"
             self._write(self.search, at_once=True)
-        except _Changed as change:
-            self.stop_reason = str(change)
+        except _Outliers:
+            self.stop_reason = _OUTLIERS
         except KeyboardInterrupt:
             self.stop_reason = "interrupted"
         finally:
@@ -314,8 +303,8 @@ class Passes:
 
     @property
     def _has_noise(self) -> bool:
-        """Whether there is noise whose kind matters, and time to look at it."""
-        return self.search.best_nmse > _NEARLY_EXACT and self.budget.share < _TOO_LATE
+        """Whether there is a formula so far, and noise whose size could matter."""
+        return self.outcome is not None and self.search.best_nmse >= _NEARLY_EXACT
 
     def _finish(self, step: Pass, rows: Prepared) -> None:
         """Finish the front of a pass and choose from it, if a program has finite values.
@@ -327,8 +316,7 @@ class Passes:
         if not np.isfinite(self.search.best_nmse):
             return
         n_interrupts = self.budget.interrupts.n
-        has_changed = self.stop_reason in (_OUTLIERS, _GROWING)
-        is_last = self.stop_reason not in _SPENT or (step.until >= 1.0 and not has_changed)
+        is_last = self.stop_reason not in _SPENT or (step.until >= 1.0 and self.stop_reason != _OUTLIERS)
         rows = self._weighed(rows)
         formulas = self._finished(rows, self.budget.finishing(_SHARE_OF_FORMULAS, is_last))
         is_over, nmse = self.budget.finishing(1.0, is_last), None
