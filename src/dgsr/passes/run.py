@@ -154,7 +154,8 @@ class Passes:
                     step = step._replace(loss="squared" if by_squares else steps[number - 1].loss)
                     last = max(i for i in range(number) if steps[i].loss == "squared")
                     state = self._ended[last] if by_squares else state
-                if step.loss == "relative" and number == 1 and not self._has_noise:
+                has_time = self.budget.share < step.until
+                if step.loss == "relative" and number == 1 and not (self._has_noise and has_time):
                     # The search of the first pass goes on.
                     step = Pass("squared", 1.0, True)
                     steps = [steps[0], step]
