@@ -72,9 +72,10 @@ def length_on(expression: Expression, data: DataSet) -> float:
     A wave must be seen, and what is claimed about the table itself is one claim among others.
     """
     is_number = len(expression.tokens) == len(expression.constants)
-    paid = _BITS_OF_CLAIM * (is_number + pure_columns(expression))
+    from_zero = without_origins(expression, data.columns)
+    paid = _BITS_OF_CLAIM * (is_number + pure_columns(from_zero))
     paid += _BITS_OF_UNSEEN_WAVE * unseen_waves(expression, data.columns)
-    return description_length(without_origins(expression, data.columns)) + paid
+    return description_length(from_zero) + paid
 
 
 def judged(
