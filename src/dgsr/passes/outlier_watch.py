@@ -41,8 +41,6 @@ class Watch:
 
     Parameters
     ----------
-    is_on : bool
-        Whether it looks at all.
     rows : Prepared
 
     Attributes
@@ -53,15 +51,14 @@ class Watch:
         The program of the search that showed them first.
     """
 
-    def __init__(self, is_on: bool, rows: Prepared) -> None:
-        self._is_on, self._rows, self._due = is_on, rows, _LOOKS[0]
-        self._by_squares = False
+    def __init__(self, rows: Prepared) -> None:
+        self._is_on, self._rows, self._due = False, rows, _LOOKS[0]
         self.usual: Usual | None = None
         self.program: Population | None = None
 
-    def begin(self, search: Search, by_squares: bool) -> None:
-        """Watch a search, which may have been resumed, if it judges by squares."""
-        self._by_squares = by_squares
+    def begin(self, search: Search, is_on: bool) -> None:
+        """Turn to a search, which may have been resumed, and look at it if `is_on` and none are known yet."""
+        self._is_on = is_on and self.usual is None
         self._plan(search)
 
     def _plan(self, search: Search) -> None:
@@ -69,7 +66,7 @@ class Watch:
 
     def is_due(self, search: Search) -> bool:
         """Return whether it is time for a look."""
-        return self._is_on and self._by_squares and search.budget.share >= self._due
+        return self._is_on and search.budget.share >= self._due
 
     def sees_outliers(self, search: Search, is_over: bool = False) -> bool:
         """Look, unless it is too late, and return whether there are outliers.
@@ -81,7 +78,7 @@ class Watch:
             Whether the search ended long ago, in time, since others followed it.
         """
         self._plan(search)
-        if not (self._is_on and self._by_squares) or (search.budget.share >= _TOO_LATE and not is_over):
+        if not self._is_on or (search.budget.share >= _TOO_LATE and not is_over):
             return False
         self.program = with_outliers(search.archive, self._rows.measured)
         if self.program is not None:

@@ -118,7 +118,7 @@ class Passes:
         self._initial = initial
         self._checkpoint, self._ended = checkpoint, list[dict[str, Any]]()
         self.outcome: Outcome | None = None
-        self._watch = Watch(loss == "auto", prepared)
+        self._watch = Watch(prepared)
         self.stop_reason = "error"
         self._past: list[dict[str, float]] = []
         self._is_weighed = False
@@ -154,8 +154,7 @@ class Passes:
                     step = step._replace(loss="squared" if by_squares else steps[number - 1].loss)
                     last = max(i for i in range(number) if steps[i].loss == "squared")
                     state = self._ended[last] if by_squares else state
-                has_time = self.budget.share < step.until
-                if step.loss == "relative" and number == 1 and not (self._has_noise and has_time):
+                if step.loss == "relative" and number == 1 and not self._can_tell_noise(step):
                     # The search of the first pass goes on.
                     step = Pass("squared", 1.0, True)
                     steps = [steps[0], step]
@@ -170,7 +169,8 @@ class Passes:
                 if number < len(saved):
                     self._load(saved[number])
                 self.budget.end_at(step.until)
-                self._watch.begin(self.search, step.loss == "squared" and number + 1 == len(steps))
+                is_last_by_squares = step.loss == "squared" and number + 1 == len(steps)
+                self._watch.begin(self.search, self._loss == "auto" and is_last_by_squares)
                 if number + 1 < len(saved):  # it was over when the file was written
                     has_outliers = self._watch.sees_outliers(self.search, is_over=True)
                     self.stop_reason = _OUTLIERS if has_outliers else _SPENT[0]
@@ -302,10 +302,10 @@ class Passes:
         if self.stop_reason == "interrupted" and self.outcome is None:
             raise KeyboardInterrupt
 
-    @property
-    def _has_noise(self) -> bool:
-        """Whether there is a formula so far, and noise whose size could matter."""
-        return self.outcome is not None and self.search.best_nmse >= _NEARLY_EXACT
+    def _can_tell_noise(self, step: Pass) -> bool:
+        """Return whether there is a formula so far, noise whose size could matter, and time for a pass."""
+        has_noise = self.outcome is not None and self.search.best_nmse >= _NEARLY_EXACT
+        return has_noise and self.budget.share < step.until
 
     def _finish(self, step: Pass, rows: Prepared) -> None:
         """Finish the front of a pass and choose from it, if a program has finite values.
