@@ -41,6 +41,22 @@ def test_eight_zeros_and_ones_have_no_exact_fit():
     assert len(model.expression_.tokens) == 1
 
 
+def test_further_digits_make_no_long_formula_exact():
+    data = DataSet.from_arrays(AXES[:6, None], YEARS[:6])
+    factors = np.polynomial.polynomial.polyfit(data.columns[0], data.y, 5).tolist()
+    texts = ["{!r}*x1" if i == 1 else "{!r}*x1**%d" % i for i in range(6)]
+    finer, coarse = (
+        Expression.from_text(" + ".join(texts).format(*numbers).replace("*x1**0", ""), LIBRARY)
+        for numbers in (factors, np.round(factors, 6).tolist())
+    )
+    law = Expression.from_text("x1*sqrt(x1)", LIBRARY)
+    assert Population.from_expressions([finer]).nmse(data)[0] < 1e-20
+    front = ParetoFront.from_expressions(
+        [coarse, law], data, tolerance=1e-20, with_digits=lambda e: finer if e is coarse else e
+    )
+    assert str(front[front.select("mdl")].expression) == "x1*sqrt(x1)"
+
+
 def test_targets_have_the_bits_of_their_digits():
     rng = np.random.default_rng(0)
     X, y = rng.uniform(size=(30, 1)), 20.0 * rng.normal(size=30)

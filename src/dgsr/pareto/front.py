@@ -176,10 +176,9 @@ class ParetoFront(Sequence[Candidate]):
         assess = assess or partial(uncertainty_of, data=data)
         losses, handicaps = judged(expressions, data, units, nmse)
         bits = np.array([length_on(e, data) for e in expressions])
-        if (exact := losses <= tolerance).any():
-            # What takes more bits than the targets have says of these no more than they do themselves.
-            is_long = exact & (bits > data.bits_of_targets)
-            losses = np.where(is_long, max(data.digits_nmse, np.nextafter(tolerance, np.inf)), losses)
+        # What takes more bits than the targets have says of these no more than they do themselves.
+        is_long, inexact = bits > data.bits_of_targets, max(data.digits_nmse, np.nextafter(tolerance, np.inf))
+        losses = np.where(is_long & (losses <= tolerance), inexact, losses)
         supported = are_supported(expressions, losses, bits, data, tolerance)
         is_number = np.array([len(e.tokens) == len(e.constants) for e in expressions])
         # The loss of the mean, and of a number within two of its standard errors.
@@ -195,6 +194,7 @@ class ParetoFront(Sequence[Candidate]):
                 if finer is expressions[i]:
                     continue
                 (loss,), (handicap,) = judged([finer], data, units)
+                loss = inexact if is_long[i] and loss <= tolerance else loss
                 if loss < losses[i] and is_as_sound(finer, expressions[i], data):
                     expressions[i], losses[i], handicaps[i] = finer, loss, handicap
         order = able[np.lexsort((losses[able], bits[able]))].tolist()
