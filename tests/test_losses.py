@@ -19,6 +19,7 @@ from dgsr.passes.losses import (
 from dgsr.population import DataSet
 from dgsr.preprocessing import prepare
 from dgsr.search import Search
+from dgsr.search import run as run_search
 
 seeds = st.integers(0, 2**32 - 1)
 
@@ -330,6 +331,28 @@ def test_a_pass_that_goes_on_begins_with_the_programs_of_the_last(monkeypatch):
     ).fit(X, y)
     assert len(inherited) == 2
     assert max(inherited) > 10  # none if a search ended just as it began again
+
+
+@pytest.mark.search
+@pytest.mark.parametrize("grow", [True, False])
+def test_where_errors_may_grow_the_better_search_goes_on(grow, monkeypatch):
+    made, run = list[Search](), list[Search]()
+
+    def watched(search, callback=None):
+        made.extend([search] if search not in made else [])
+        run.append(search)
+        return run_search(search, callback)
+
+    monkeypatch.setattr("dgsr.passes.run.run_search", watched)
+    x = np.linspace(1.0, 9.0, 40)
+    errors, law = np.random.default_rng(0).normal(size=40), 0.7 * x**2.3
+    y = 8.0 + law + (0.2 * law if grow else 2.0) * errors
+    settings = {"generator": None, "look_up": False, "batch_size": 50, "random_state": 0}
+    model = DGSRRegressor(max_evaluations=2_000, **settings).fit(x[:, None], y)
+    assert model.loss_ == ("relative" if grow else "squared")
+    assert run == [*made, made[grow]]
+    assert len(made) == 2
+    assert model.history_ == sorted(model.history_, key=lambda entry: entry["evaluations"])
 
 
 def test_passes_share_one_budget():

@@ -32,7 +32,7 @@ _FORMAT = 10
 _SECONDS = 3.0
 # Bytes of a file and characters of its header, which no fit reaches.
 _MAX_BYTES, _MAX_HEADER = 1 << 30, 1 << 27
-# Searches of a fit, of which there are four at the most.
+# Passes of a fit, of which there are six at the most.
 _MOST_SEARCHES = 10
 # Parameters that a fit may change and go on.
 _MAY_CHANGE = ("max_evaluations", "max_time", "warm_start", "checkpoint", "verbose", "callback")

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -59,6 +60,14 @@ class _Outliers(Exception):
     """What ends a search of rows some of which are outliers."""
 
 
+class _Begun(NamedTuple):
+    """A search, and what is shown of it."""
+
+    search: Search
+    shown: Shown
+    fresh: dict[str, Any]  # its state when it was made, if there is a checkpoint
+
+
 class Passes:
     """The searches of one fit, and the best of what they find.
 
@@ -89,13 +98,9 @@ class Passes:
     prepared : Prepared
     outcome : Outcome or None
         The best so far; None before a pass has ended, or without a formula that is finite on all rows.
-    search : Search
-        The last search, once there is one.
     stop_reason : str
         Why it ended.
     """
-
-    search: Search
 
     def __init__(
         self,
@@ -120,7 +125,7 @@ class Passes:
         self.outcome: Outcome | None = None
         self._watch = Watch(prepared)
         self.stop_reason = "error"
-        self._past: list[dict[str, float]] = []
+        self._passes: list[_Begun] = []  # one for each, of which some share a search
         self._is_weighed = False
 
     def run(self, state: dict[str, Any] | None, callback: SearchCallback | None) -> Outcome:
@@ -149,22 +154,25 @@ class Passes:
             steps = passes(self._loss, np.concatenate([rows.y for rows in parts if rows is not None]))
             while (number := len(self._ended)) < len(steps):
                 step, rows, self.stop_reason = steps[number], self.prepared, "error"
+                goes_on_with = None  # the number of the pass whose search does
                 if step.loss == "best":  # the last one where there may be outliers, or errors that grow
                     by_squares = self.outcome is not None and self.outcome.loss == "squared"
                     step = step._replace(loss="squared" if by_squares else steps[number - 1].loss)
-                    last = max(i for i in range(number) if steps[i].loss == "squared")
-                    state = self._ended[last] if by_squares else state
-                if step.loss == "relative" and number == 1 and not self._can_tell_noise(step):
-                    # The search of the first pass goes on.
-                    step = Pass("squared", 1.0, True)
+                    if step.loss != WITHOUT_OUTLIERS:  # by other formulas other rows are
+                        goes_on_with = max(i for i in range(number) if steps[i].loss == step.loss)
+                elif step.loss == "relative" and number == 1 and not self._can_tell_noise(step):
+                    step, goes_on_with = Pass("squared", 1.0, True), 0
                     steps = [steps[0], step]
-                else:
-                    if step.loss != "squared":
-                        rows = rows.with_precision(partial(self._precisions, step.loss))
+                if step.loss != "squared":
+                    rows = rows.with_precision(partial(self._precisions, step.loss))
+                if goes_on_with is None:
                     self._begin(step, rows)
                     if number >= len(saved):
                         is_first = number == 0
                         self._give(state if step.goes_on or is_first else None, is_first or not step.goes_on)
+                else:
+                    self._begun = self._passes[goes_on_with]
+                self._passes.append(self._begun)
                 steps[number] = step
                 if number < len(saved):
                     self._load(saved[number])
@@ -223,7 +231,7 @@ class Passes:
 
     def _show(self, callback: SearchCallback, search: Search) -> None:
         """Call a callback, once the search has a formula with finite values; raise if it ends the search."""
-        program, nmse = self._shown.best(search.archive)
+        program, nmse = self._begun.shown.best(search.archive)
         if np.isfinite(nmse):
             best = self.prepared.coordinates.written(program[0])
             best = best.with_feature_names(self._feature_names)
@@ -238,17 +246,22 @@ class Passes:
                 raise _Ended
 
     @property
+    def search(self) -> Search:
+        """The search of the last pass, once there is one."""
+        return self._begun.search
+
+    @property
     def history(self) -> list[dict[str, float]]:
-        """What all searches recorded."""
-        return [*self._past, *self.search.history]
+        """What all searches recorded, one of which may have gone on after another."""
+        searches = dict.fromkeys(begun.search for begun in self._passes)
+        entries = (entry for search in searches for entry in search.history)
+        return sorted(entries, key=operator.itemgetter("evaluations"))
 
     def _begin(self, step: Pass, rows: Prepared) -> None:
         """Make the search of a pass."""
-        self._past = self.history if hasattr(self, "search") else []
-        self.search = self._make_search(data=rows.search, budget=self.budget)
-        self._fresh = {} if self._checkpoint is None else self.search.state_dict()
-        self._shown = Shown(rows)
-        self.search.nmse_shown = self._shown.nmse
+        search, shown = self._make_search(data=rows.search, budget=self.budget), Shown(rows)
+        self._begun = _Begun(search, shown, {} if self._checkpoint is None else search.state_dict())
+        search.nmse_shown = shown.nmse
         self.budget.end_at(step.until)  # what it begins with is evaluated at once
 
     def _give(self, state: dict[str, Any] | None, with_initial: bool) -> None:
@@ -266,7 +279,7 @@ class Passes:
     def _load(self, state: dict[str, Any]) -> None:
         """Go on from a state in the checkpoint."""
         assert self._checkpoint is not None
-        self._checkpoint.check(state, self._fresh, self._library)
+        self._checkpoint.check(state, self._begun.fresh, self._library)
         self.search.load_state_dict(state)
 
     def _write(self, search: Search, at_once: bool = False) -> None:
