@@ -44,9 +44,8 @@ def test_eight_zeros_and_ones_have_no_exact_fit():
 def test_further_digits_make_no_long_formula_exact():
     data = DataSet.from_arrays(AXES[:6, None], YEARS[:6])
     factors = np.polynomial.polynomial.polyfit(data.columns[0], data.y, 5).tolist()
-    texts = ["{!r}*x1" if i == 1 else "{!r}*x1**%d" % i for i in range(6)]
     finer, coarse = (
-        Expression.from_text(" + ".join(texts).format(*numbers).replace("*x1**0", ""), LIBRARY)
+        Expression.from_text(" + ".join(f"{value!r}*x1**{i}" for i, value in enumerate(numbers)), LIBRARY)
         for numbers in (factors, np.round(factors, 6).tolist())
     )
     law = Expression.from_text("x1*sqrt(x1)", LIBRARY)
