@@ -85,6 +85,15 @@ def test_too_few_rows_and_what_is_not_finite_give_nothing_and_no_error():
     assert len(scaled_term_programs(zeros, library, grammar)) > 0
 
 
+def test_a_function_that_explains_nothing_gives_no_program_and_no_error():
+    x = np.arange(-7.0, 8.0)  # odd targets, and functions of x**2 that are even
+    data = DataSet.from_arrays(x[:, None], x * np.exp(-np.abs(x)) + np.sin(x))
+    library = get_library("physics", 1)
+    programs = scaled_term_programs(data, library, Constraints().grammar(library))
+    assert np.isfinite(programs.constants).all()
+
+
+
 @pytest.mark.parametrize("name", _FUNCTIONS)
 def test_refined_numbers_leave_no_more_unexplained_than_those_of_scipy(name):
     function, rng = _FUNCTIONS[name], np.random.default_rng(0)

@@ -134,7 +134,7 @@ def _of_function(
     spreads = np.stack([target - target.mean() for _, target in targets])[of_target]
     found, unexplained = _refined(function, values[of_term], spreads, low, high)
     for k, (transform, target) in enumerate(targets):
-        own = np.flatnonzero(of_target == k)
+        own = np.flatnonzero((of_target == k) & (unexplained < 1.0))
         for at in own[np.argsort(unexplained[own], kind="stable")][:_BEST].tolist():
             i = int(of_term[at])
             yield _program(name, function, transform, terms[i], float(found[at]), values[i], target, library)
