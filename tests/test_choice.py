@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pytest
 
@@ -41,6 +43,17 @@ def test_eight_zeros_and_ones_have_no_exact_fit():
     assert len(model.expression_.tokens) == 1
 
 
+def test_a_long_formula_is_exact_by_the_digits_that_it_explains():
+    x, (a, b, c) = np.arange(1.0, 4.0), np.random.default_rng(0).uniform(0.1, 1.0, 3)
+    data = DataSet.from_arrays(x[:, None], a + b * np.exp(c * x))  # three numbers for three rows
+    through = Expression.from_text(f"{a:.13g} + {b:.13g}*exp({c:.13g}*x1)", LIBRARY)
+    loss, bits = Population.from_expressions([through]).nmse(data)[0], length_on(through, data)
+    assert loss < 1e-20
+    assert data.bits_explained(loss) < bits < data.bits_explained(0.0)
+    (kept,) = ParetoFront.from_expressions([through], data, tolerance=1e-20)
+    assert kept.loss > 1e-20
+
+
 def test_further_digits_make_no_long_formula_exact():
     data = DataSet.from_arrays(AXES[:6, None], YEARS[:6])
     factors = np.polynomial.polynomial.polyfit(data.columns[0], data.y, 5).tolist()
@@ -63,7 +76,9 @@ def test_targets_have_the_bits_of_their_digits():
         data = DataSet.from_arrays(X, np.round(y, n_decimals))
         rounding = rng.uniform(-0.5, 0.5, 100_000) * 10.0**-n_decimals
         np.testing.assert_allclose(data.digits_nmse, np.mean(rounding**2) / data.variance, rtol=0.02)
-        np.testing.assert_allclose(data.bits_of_targets, -15.0 * np.log2(data.digits_nmse))
+        np.testing.assert_allclose(
+            data.bits_explained([0.0, 0.25, 2.0]), [-15.0 * np.log2(data.digits_nmse), 30.0, 0.0]
+        )
     computed = DataSet.from_arrays(X, y)
     assert computed.digits_nmse == computed.rounding_nmse
     assert DataSet.from_arrays(X, np.round(1e-7 * y, 9)).digits_nmse < 1e-2  # also of small numbers
@@ -93,6 +108,74 @@ def test_the_choice_is_by_rows_left_out():
     assert ParetoFront([short, long], 30.0).select("mdl") == 0
     assert ParetoFront([short, long._replace(uncertainty=None)], 30.0).select("mdl") == 1
     assert ParetoFront([short, long], 30.0).select("accuracy") == 1
+
+
+def test_a_long_formula_is_chosen_only_beyond_the_error_of_what_it_gains():
+    def candidate(text, left_out):
+        formula = Expression.from_text(text, LIBRARY)
+        uncertainty = Uncertainty(1.0, np.zeros((1, 1)), np.zeros(len(formula.constants)), left_out)
+        return Candidate(formula.complexity, left_out, formula, uncertainty)
+
+    long = " + ".join(f"sin({i}.5*x1)" for i in range(1, 11))
+    assert Expression.from_text(long, LIBRARY).length > 40
+    front = ParetoFront([candidate("x1", 0.1), candidate(long, 0.0985)], 20_000.0)
+    assert np.diff(front._totals) < 0.0  # it describes the data more shortly
+    assert front.select("mdl") == front.select("accuracy") == 1
+    few = ParetoFront([candidate("x1", 0.1), candidate(long, 0.0993)], 200_000.0)
+    many = ParetoFront([candidate("x1", 0.1), candidate(long, 0.0998)], 200_000.0)
+    assert [np.diff(each._totals)[0] < 0.0 for each in (few, many)] == [True, True]
+    assert [few.select("mdl"), many.select("mdl"), many.select("accuracy")] == [1, 0, 1]
+
+
+# --- what the data determine, and ties --------------------------------------------------------------
+
+
+def test_constants_that_the_data_do_not_determine_are_on_no_front():
+    x, errors = np.linspace(300.0, 320.0, 6), np.random.default_rng(3).normal(size=6)
+    data = DataSet.from_arrays(x[:, None], 2.5e11 * np.exp(-7950.0 / x) * (1.0 + 0.08 * errors))
+    texts = [
+        "1.5",
+        "2.5e11*exp(-7950/x1)",
+        "1e-9*exp(0.07*x1) + 1e-92*x1**24",
+        "1 + (x1 - 300)/(20 + 3e-95*x1**24)",
+    ]
+    front = ParetoFront.from_expressions([Expression.from_text(text, LIBRARY) for text in texts], data)
+    arrhenius = next(c for c in front if "exp" in str(c.expression))
+    assert arrhenius.standard_errors[0] > arrhenius.expression.constants[0]  # but not by many decades
+    assert "24" not in str([c.expression for c in front])
+
+
+def test_what_is_undetermined_hides_no_longer_formula():
+    x = np.linspace(1.0, 9.0, 20)
+    data = DataSet.from_arrays(x[:, None], 1.2 * x)
+    expressions = [Expression.from_text(text, LIBRARY) for text in ("x1", "1.21*x1", "1.243*x1", "1.2001*x1")]
+
+    def assess(expression, vague):
+        error = np.inf if str(expression) in vague else 0.1
+        return Uncertainty(1.0, np.eye(1), np.full(len(expression.constants), error), 0.1)
+
+    shown = {}
+    for vague in ((), ("1.21*x1",), ("1.21*x1", "1.2001*x1"), tuple(map(str, expressions))):
+        front = ParetoFront.from_expressions(expressions, data, assess=partial(assess, vague=vague))
+        shown[vague] = [str(c.expression) for c in front]
+    assert list(shown.values()) == [
+        ["x1", "1.21*x1", "1.2001*x1"],
+        ["x1", "1.243*x1", "1.2001*x1"],
+        ["x1", "1.243*x1"],
+        ["x1"],
+    ]
+
+
+def test_other_forms_within_three_bits_are_named():
+    def candidate(text, bits):
+        formula = Expression.from_text(text, LIBRARY)
+        return Candidate(formula.complexity, 0.1, formula, bits=bits)
+
+    texts = ("x1", "sqrt(2*x1)", "sqrt(3*x1)", "exp(x1)", "log(x1)")
+    front = ParetoFront([candidate(text, bits) for text, bits in zip(texts, (6.9, 10.0, 12.0, 12.9, 13.1))])
+    assert front.rivals(1) == [3]
+    assert front.rivals(3) == [1, 2, 4]
+    assert ParetoFront(front, tolerance=0.1).rivals(0) == []  # an exact fit has none
 
 
 # --- waves ----------------------------------------------------------------------------------------

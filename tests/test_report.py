@@ -26,6 +26,7 @@ from sklearn.pipeline import make_pipeline
 
 import dgsr
 from dgsr import DGSRRegressor, find_symmetries
+from dgsr.cli.fit import print_result, result_of
 from dgsr.cli.tabular import read_table
 from dgsr.expressions import Expression, get_library
 from dgsr.pareto import Candidate, ParetoFront
@@ -378,6 +379,18 @@ def test_a_loss_of_zero_stands_on_the_axis_and_the_caption_says_how(thirty, tmp_
     assert ">0</text>" in page
     assert page.count('<g class="point"') == page.count("<tr data-candidate") == 30
     assert not re.search(r'="[^"]*\b(nan|inf)\b', page)
+
+
+def test_other_forms_that_fit_as_well_are_named_in_report_and_terminal(absorption, tmp_path, capsys):
+    apart = with_front(absorption, ["x1", "sin(3*x1)*x1 + 5"], [0.4, 0.39])
+    assert "within 3 bits" not in apart.page(tmp_path)
+    tied = with_front(absorption, ["x1", "log(x1)"], [0.4, 0.39])
+    result = result_of(tied.estimator, "y")
+    print_result(tied.estimator, result)
+    assert result["rivals"] == [0]
+    named = "of another form, and within 3 bits of it: formula 0, concentration"
+    assert named in capsys.readouterr().out
+    assert named in tied.page(tmp_path).replace("Of another", "of another")
 
 
 def test_losses_of_any_size_can_be_drawn(absorption, tmp_path):

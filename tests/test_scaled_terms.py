@@ -93,7 +93,6 @@ def test_a_function_that_explains_nothing_gives_no_program_and_no_error():
     assert np.isfinite(programs.constants).all()
 
 
-
 @pytest.mark.parametrize("name", _FUNCTIONS)
 def test_refined_numbers_leave_no_more_unexplained_than_those_of_scipy(name):
     function, rng = _FUNCTIONS[name], np.random.default_rng(0)

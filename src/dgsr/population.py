@@ -84,10 +84,9 @@ class DataSet(NamedTuple):
         place = _last_place(self.y)
         return max(self.rounding_nmse, float(place**2 / 12.0 / self.variance))
 
-    @property
-    def bits_of_targets(self) -> float:
-        """Bits that a formula explains which fits all targets to the last digit."""
-        return max(-0.5 * self.n_independent * float(np.log2(self.digits_nmse)), 0.0)
+    def bits_explained(self, nmse: np.ndarray) -> np.ndarray:
+        """Return the bits of the targets that formulas explain, by their NMSE: at most all digits."""
+        return np.maximum(-0.5 * self.n_independent * np.log2(np.maximum(nmse, self.digits_nmse)), 0.0)
 
     @property
     def is_usual(self) -> np.ndarray:

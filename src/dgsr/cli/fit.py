@@ -304,6 +304,7 @@ def result_of(regressor: DGSRRegressor, target: str) -> dict[str, Any]:
             }
             for candidate in front
         ],
+        "rivals": front.rivals(front.index_of(regressor.expression_)),
         "n_evaluations": int(regressor.n_evaluations_),
         "seconds": round(regressor.history_[-1]["seconds"], 3) if regressor.history_ else 0.0,
         "random_state": regressor.random_state_,
@@ -332,6 +333,8 @@ def _finite(value: float) -> float | None:
 
 def print_result(regressor: DGSRRegressor, result: dict[str, Any]) -> None:
     """Print the front of a fit and its formula for a person to read."""
+    from dgsr.reporting.facts import rivals_text
+
     front = regressor.pareto_front_
     formulas = [candidate.expression.shortened().text for candidate in front]
     with_units = [{"constants": candidate.units_text()} for candidate in front]
@@ -358,6 +361,8 @@ def print_result(regressor: DGSRRegressor, result: dict[str, Any]) -> None:
         print_line(f"constants, with standard errors: {result['constants']}")
     for form in result["common_forms"]:
         print_line(f"in {form['column']} it has a form known as: {form['name']}")
+    if rivals := rivals_text(regressor):
+        print_line(f"of another form, and within 3 bits of it: {rivals}")
     if result["loss"] == "relative":
         print_line("errors count in proportion to the target")
     if lines := result.get("lines_left_out"):

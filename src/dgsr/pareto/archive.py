@@ -62,7 +62,7 @@ class ParetoArchive:
             return nmse
         n_constants = programs.is_constant.sum(axis=1)
         bits = self.places(programs) - BITS_OF_CONSTANT * n_constants
-        is_long = bits > (1.0 - n_constants / data.n_independent) * data.bits_of_targets
+        is_long = bits > (1.0 - n_constants / data.n_independent) * data.bits_explained(nmse)
         return np.where(exact & is_long, np.nextafter(self.tolerance, np.inf), nmse)
 
     def update(self, population: Population, nmse: np.ndarray) -> None:

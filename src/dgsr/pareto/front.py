@@ -16,7 +16,14 @@ from dgsr.expressions.library import Library
 from dgsr.expressions.units import Units
 from dgsr.expressions.units_of_constants import units_of_constants
 from dgsr.pareto.archive import NOTICEABLE
-from dgsr.pareto.judging import are_supported, is_as_sound, judged, length_on, undominated
+from dgsr.pareto.judging import (
+    are_supported,
+    is_as_sound,
+    judged,
+    length_on,
+    undominated,
+    without_long_exact_fits,
+)
 from dgsr.population import DataSet, Population
 
 if TYPE_CHECKING:
@@ -27,6 +34,9 @@ if TYPE_CHECKING:
 
 #: Rules that choose a candidate of a front; see `ParetoFront.select`.
 SELECTIONS = ("mdl", "bic", "score", "accuracy", "holdout")
+
+# Bits by which descriptions may differ that are a tie, and the nodes from which on a formula is long.
+_BITS_OF_RIVALS, _LONG = 3.0, 40
 
 
 class Candidate(NamedTuple):
@@ -75,6 +85,19 @@ class Candidate(NamedTuple):
         if self.uncertainty is None:
             return np.full(len(self.expression.constants), np.nan)
         return self.uncertainty.standard_errors
+
+    @property
+    def is_determined(self) -> bool:
+        """Whether the data determine its constants, as far as their errors are known.
+
+        The error of each is smaller than it, or that of its logarithm is: Arrhenius's factor is often known
+        by its order of magnitude alone. A number alone may be 0.
+        """
+        sizes = np.abs(self.expression.constants)
+        with np.errstate(all="ignore"):
+            limits = sizes * np.maximum(1.0, np.abs(np.log(sizes)))
+        is_number = len(sizes) == len(self.expression.tokens)
+        return is_number or not (self.standard_errors >= limits).any()
 
     def constants_text(self) -> str:
         """Return the constants of the formula with standard errors and units, or the empty string."""
@@ -146,7 +169,8 @@ class ParetoFront(Sequence[Candidate]):
 
         A formula with weak points (`dgsr.expressions.soundness`), such as a pole between the rows, is left
         off, unless it fits exactly or describes the data more shortly than those without, by 20 bits a point.
-        So are formulas that predict worse than the mean of the targets, unless all do.
+        So are formulas that predict worse than the mean of the targets, and those with constants that the
+        data do not determine (`Candidate.is_determined`), unless all do.
 
         Parameters
         ----------
@@ -176,9 +200,7 @@ class ParetoFront(Sequence[Candidate]):
         assess = assess or partial(uncertainty_of, data=data)
         losses, handicaps = judged(expressions, data, units, nmse)
         bits = np.array([length_on(e, data) for e in expressions])
-        # What takes more bits than the targets have says of these no more than they do themselves.
-        is_long, inexact = bits > data.bits_of_targets, max(data.digits_nmse, np.nextafter(tolerance, np.inf))
-        losses = np.where(is_long & (losses <= tolerance), inexact, losses)
+        losses = without_long_exact_fits(losses, bits, data, tolerance)
         supported = are_supported(expressions, losses, bits, data, tolerance)
         is_number = np.array([len(e.tokens) == len(e.constants) for e in expressions])
         # The loss of the mean, and of a number within two of its standard errors.
@@ -193,21 +215,30 @@ class ParetoFront(Sequence[Candidate]):
                 finer = with_digits(expressions[i])
                 if finer is expressions[i]:
                     continue
-                (loss,), (handicap,) = judged([finer], data, units)
-                loss = inexact if is_long[i] and loss <= tolerance else loss
+                its_losses, (handicap,) = judged([finer], data, units)
+                (loss,) = without_long_exact_fits(its_losses, bits[i], data, tolerance)
                 if loss < losses[i] and is_as_sound(finer, expressions[i], data):
                     expressions[i], losses[i], handicaps[i] = finer, loss, handicap
         order = able[np.lexsort((losses[able], bits[able]))].tolist()
-        on_front = undominated([i for i in order if supported[i]], losses, tolerance)
         left_off = [i for i in undominated(order, losses, tolerance) if not supported[i]]
-        candidates: list[Candidate] = []
-        for i in on_front:
+
+        def candidate(i: int) -> Candidate:
             named = expressions[i].with_feature_names(feature_names)
-            uncertainty = assess(named)
-            loss, handicap = float(losses[i] / handicaps[i]), float(handicaps[i])
+            own_loss, handicap = float(losses[i] / handicaps[i]), float(handicaps[i])
             texts = () if units is None else units_of_constants(named, units)
             own = None if bits[i] == description_length(named) else float(bits[i])
-            candidates.append(Candidate(named.complexity, loss, named, uncertainty, texts, handicap, own))
+            return Candidate(named.complexity, own_loss, named, assess(named), texts, handicap, own)
+
+        able_ones = [i for i in order if supported[i]]
+        on_front = undominated(able_ones, losses, tolerance)
+        found = {i: candidate(i) for i in on_front}
+        while vague := {i for i in on_front if not found[i].is_determined and losses[i] > tolerance}:
+            able_ones = [i for i in able_ones if i not in vague]
+            if not able_ones:
+                break
+            on_front = undominated(able_ones, losses, tolerance)
+            found |= {i: candidate(i) for i in on_front if i not in found}
+        candidates = [found[i] for i in on_front]
         held_out_losses = None
         if held_out is not None and candidates:
             held_out_losses = Population.from_expressions([c.expression for c in candidates]).nmse(held_out)
@@ -372,15 +403,49 @@ class ParetoFront(Sequence[Candidate]):
         if selection == "accuracy" or len(self) == 1:
             return len(self) - 1
         if selection == "mdl":
-            lengths = [candidate.description_length for candidate in self]
-            left_out = np.array([candidate.leave_one_out * candidate.handicap for candidate in self])
-            errors = np.fmax(losses, left_out)  # those of rows left out may be unknown
-            return int(np.argmin(0.5 * self.n_samples * np.log2(errors) + lengths))
+            return self._shortest()
         if selection == "bic":
             # Numbers that columns are measured from are not fitted, and have no error.
             n_constants = np.array([np.count_nonzero(candidate.standard_errors) for candidate in self])
             return int(np.argmin(self.n_samples * np.log(losses) + np.log(self.n_samples) * n_constants))
         return self._steepest(losses)
+
+    def rivals(self, index: int) -> list[int]:
+        """Return the candidates of another form that describe the data about as shortly as one does.
+
+        Formula and residuals take at most 3 bits more or less, which are odds of eight to one. An exact fit
+        has no rivals.
+        """
+        if self[index].loss <= self.tolerance:
+            return []
+        totals, tokens = self._totals, self[index].expression.tokens
+        near = np.flatnonzero(np.abs(totals - totals[index]) <= _BITS_OF_RIVALS).tolist()
+        return [i for i in near if not np.array_equal(self[i].expression.tokens, tokens)]
+
+    @property
+    def _errors(self) -> np.ndarray:
+        """The errors of rows left out, or the losses where these are unknown."""
+        losses = np.array([candidate.loss * candidate.handicap for candidate in self])
+        return np.fmax(losses, [candidate.leave_one_out * candidate.handicap for candidate in self])
+
+    @property
+    def _totals(self) -> np.ndarray:
+        """The bits of formula and residuals of every candidate, up to a number that all have."""
+        lengths = [candidate.description_length for candidate in self]
+        with np.errstate(divide="ignore"):
+            return 0.5 * self.n_samples * np.log2(self._errors) + lengths
+
+    def _shortest(self) -> int:
+        """Return the candidate with the shortest description of formula and residuals.
+
+        A long formula is taken only if it predicts rows left out better than the best short one does, by more
+        than the standard error of a mean square.
+        """
+        totals, errors = self._totals, self._errors
+        are_long = np.array([len(candidate.expression.tokens) > _LONG for candidate in self])
+        chosen, of_short = int(np.argmin(totals)), int(np.argmin(np.where(are_long, np.inf, totals)))
+        is_better = errors[chosen] < (1.0 - np.sqrt(2.0 / self.n_samples)) * errors[of_short]
+        return chosen if is_better or are_long.all() else of_short
 
     def _steepest(self, losses: np.ndarray) -> int:
         """Return the candidate whose loss falls the most for its complexity."""

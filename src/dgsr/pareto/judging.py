@@ -94,6 +94,17 @@ def judged(
     return losses, handicaps
 
 
+def without_long_exact_fits(
+    losses: np.ndarray, bits: np.ndarray, data: DataSet, tolerance: float
+) -> np.ndarray:
+    """Return losses, above the tolerance where a fit is exact by its length, shape (n_expressions,).
+
+    What takes more bits than it explains says of the targets no more than they do themselves.
+    """
+    is_long = (losses <= tolerance) & (bits > data.bits_explained(losses))
+    return np.where(is_long, max(data.digits_nmse, np.nextafter(tolerance, np.inf)), losses)
+
+
 def is_as_sound(finer: Expression, coarse: Expression, data: DataSet) -> bool:
     """Return whether a formula has no more weak points than another."""
     return len(weak_points(finer, data.columns)) <= len(weak_points(coarse, data.columns))

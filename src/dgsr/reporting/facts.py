@@ -121,6 +121,13 @@ def caveats(estimator: Any) -> list[str]:
     return found
 
 
+def rivals_text(estimator: Any) -> str:
+    """Return the numbers and texts of the formulas that are a tie with the chosen one; empty if there are none."""
+    front = estimator.pareto_front_
+    rivals = front.rivals(front.index_of(estimator.expression_))
+    return "; ".join(f"formula {i}, {front[i].expression.shortened().text}" for i in rivals)
+
+
 def rule_of_choice(estimator: Any) -> str | None:
     """Return the rule that chooses the formula of a fit; None if `selection` now chooses another one."""
     front, rule = estimator.pareto_front_, estimator.selection

@@ -23,6 +23,7 @@ from dgsr.reporting.facts import (
     caveats,
     judged,
     particulars,
+    rivals_text,
     rule_of_choice,
     sampled_rows,
     snippet,
@@ -236,8 +237,12 @@ def _reason(estimator: Any) -> str:
         return "The formula that predicts: an exact fit."
     rule = rule_of_choice(estimator)
     if rule is None:
-        return f"The formula that predicts is not the one that selection={estimator.selection!r} chooses."
-    return f"The formula that predicts: {_REASONS[rule]}."
+        reason = f"The formula that predicts is not the one that selection={estimator.selection!r} chooses."
+    else:
+        reason = f"The formula that predicts: {_REASONS[rule]}."
+    if rivals := rivals_text(estimator):
+        reason += f" Of another form, and within 3 bits of it: {html.escape(rivals)}."
+    return reason
 
 
 def _front_hint(n_candidates: int, n_left_off: int) -> str:
