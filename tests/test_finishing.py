@@ -306,6 +306,7 @@ def finished_by_hand(text, X, library=None, noise=0.0, **options):
         ("8 - 8/(1 + 0.024*x1**1.7)", 0.02, "8*x1**1.7/(42 + x1**1.7)"),
         ("8 - 8/(1 + 0.005*exp(0.6*x1))", 0.0, "8/(1 + 200*exp(-0.6*x1))"),
         ("8 - 4/(1 + 0.1*x1)", 0.02, "8 - 40/(10 + x1)"),
+        ("300*exp(1/(-0.11 - 0.04*x1))", 0.001, "300*exp(-25/(2.75 + x1))"),
         # What is left as it is: whole numbers, numbers that would have no end, another usual way, no name.
         ("x1/(2 + 3*x1)", 0.0, "x1/(2 + 3*x1)"),
         ("x1/(0.53 + 0.07*x1)", 0.0, "x1/(0.53 + 0.07*x1)"),

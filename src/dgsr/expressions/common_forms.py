@@ -112,7 +112,7 @@ COMMON_FORMS = (
     CommonForm("stretched exponential, Weibull, Avrami", "exp(a*x**b)", USUAL),
     CommonForm("Arrhenius, vapour pressure", "exp(a/x)", USUAL),
     CommonForm("modified Arrhenius", "x**a*exp(b/x)", USUAL),
-    CommonForm("Antoine, Vogel-Fulcher-Tammann", "exp(a/(b + x))", USUAL),
+    CommonForm("Antoine, Vogel-Fulcher-Tammann", "exp(a/(b + x))", USUAL, ("leading",)),
     CommonForm("hyperbola, second-order decay", "1/(a + x)", USUAL),
     CommonForm("Michaelis-Menten, Langmuir, Monod", "x/(a + x)", COMMON, ("leading", "number")),
     CommonForm("Hill of second order, Lorentz", "1/(a + x**2)", USUAL),
