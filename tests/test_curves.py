@@ -28,6 +28,7 @@ NUMBERS = {
     "1/(a + exp(b*x))": (0.03, -0.8), "tanh(a*x + b)": (0.6, -3.0), "tanh(a*x)": (0.22,),
     "exp(a*exp(b*x))": (-5.0, -0.5), "(a - exp(b*x))**c": (1.0, -0.3, 2.2), "(a - exp(b*x))**3": (1.0, -0.3),
     "x*exp(a*x)": (-0.4,), "x**a*exp(b*x)": (1.6, -0.7), "log(x)": (), "log(a + x)": (0.8,),
+    "log(a + exp(b*x))": (30.0, 0.7),
     "exp(a*x**2)": (-0.04,), "exp(a*x**2 + b*x)": (-0.1, 0.9), "exp(a*(b + x)**2)": (-0.4, -5.0),
     "exp(a*(b + log(x))**2)": (-1.8, -1.2), "1/(a + (b + x)**2)": (1.2, -6.0), "sin(a*x)": (1.7,),
     "sin(a*x + b)": (2.9, 0.8), "exp(a*x)*sin(b*x)": (-0.2, 2.2), "exp(a*x)*sin(b*x + c)": (-0.2, 3.1, 1.1),
@@ -56,6 +57,25 @@ def nmse_of(curves, text):
     tokens, _ = form.program(library, library.first_variable)
     own = [tuple(curves.programs[i].tokens.tolist()) == tokens for i in range(len(curves.programs))]
     return curves.fit.nmse[own].min() if any(own) else None
+
+
+@pytest.mark.search
+@pytest.mark.parametrize("far", [False, True])
+@pytest.mark.parametrize(
+    ("text", "written"),
+    [
+        ("log(2.1 + 0.7*exp(0.9*x))", "log(2.1 + 0.7*exp(0.9*x1))"),
+        ("0.5 + 6.1/(1 + 142.6*exp(-1.6*x))", None),  # and no quotient with a pole of a hyperbolic tangent
+        ("4.1*exp(-0.4*x) + 2.7*exp(-2.3*x)", "4.1*exp(-0.4*x1) + 2.7*exp(-2.3*x1)"),
+    ],
+)
+def test_a_nest_of_few_constants_is_found_from_ten_rows_one_of_them_far_away(text, written, far):
+    x = np.append(np.linspace(0.3, 6.0, 10), [60.0] * far)
+    y = evaluate(parse(text), {"x": x})
+    model = DGSRRegressor(max_evaluations=20_000, random_state=0).fit(x[:, None], y)
+    assert model.stop_reason_ == "exact fit"
+    assert written in (None, str(model.expression_))
+    assert "tanh" not in str(model.expression_)
 
 
 def test_every_form_has_numbers_here_and_all_fits_are_of_forms():

@@ -133,6 +133,7 @@ COMMON_FORMS = (
     CommonForm("gamma", "x**a*exp(b*x)", USUAL),
     CommonForm("logarithm", "log(x)", COMMON),
     CommonForm("shifted logarithm", "log(a + x)", RARE),
+    CommonForm("soft maximum of two lines", "log(a + exp(b*x))", RARE),
     CommonForm("Gauss", "exp(a*x**2)", USUAL),
     CommonForm("Gauss", "exp(a*x**2 + b*x)", RARE),
     CommonForm("Gauss", "exp(a*(b + x)**2)", USUAL),

@@ -122,7 +122,7 @@ def caveats(estimator: Any) -> list[str]:
 
 
 def rivals_text(estimator: Any) -> str:
-    """Return the numbers and texts of the formulas that are a tie with the chosen one; empty if there are none."""
+    """Return the numbers and texts of the formulas that tie with the chosen one, empty if none do."""
     front = estimator.pareto_front_
     rivals = front.rivals(front.index_of(estimator.expression_))
     return "; ".join(f"formula {i}, {front[i].expression.shortened().text}" for i in rivals)

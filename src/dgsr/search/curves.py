@@ -115,6 +115,7 @@ _BEGINNINGS: dict[str, Callable[[_Starts], tuple[np.ndarray, ...]]] = {
     "x**a*exp(b*x)": lambda s: (s.power, s.rate),
     "log(x)": lambda s: (),
     "log(a + x)": lambda s: (s.shift,),
+    "log(a + exp(b*x))": lambda s: (s.switching(s.rate), s.rate),
     "exp(a*x**2)": lambda s: (-0.5 / s.width**2,),
     "exp(a*(b + x)**2)": lambda s: (-0.5 / s.width**2, -s.place),
     "exp(a*(b + log(x))**2)": lambda s: (-np.abs(s.ratio), -np.log(s.place)),

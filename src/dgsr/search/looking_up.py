@@ -20,7 +20,7 @@ from dgsr.search.lines import linear_models
 from dgsr.search.rationals import rational_programs
 from dgsr.search.reduced import search_reduced
 from dgsr.search.scaled_terms import scaled_term_programs
-from dgsr.search.terms import Judge
+from dgsr.search.terms import Judge, columns_of
 from dgsr.search.two_terms import two_term_programs
 
 if TYPE_CHECKING:
@@ -82,9 +82,11 @@ def curves_of(search: Search, data: DataSet, is_over: Callable[[], bool]) -> Pop
     """Return the best common forms of a column, fitted to data that may be more than those of the search.
 
     They are named, and so described more shortly than the archive of the search knows. None are fitted once
-    `is_over` says that the seconds are spent.
+    `is_over` says that the seconds are spent, nor to several columns after an exact fit; one of a single
+    column may be the named form in disguise.
     """
-    if not _is_asked(search) or search.archive.best_nmse() <= search.archive.tolerance:
+    is_exact = search.archive.best_nmse() <= search.archive.tolerance
+    if not _is_asked(search) or (is_exact and len(columns_of(search.grammar)) > 1):
         return search.archive.population()[:0]
     curves, of_search = search.curves, search.data
     same = all(np.array_equal(own, others) for own, others in zip(data[:3], of_search[:3]))
