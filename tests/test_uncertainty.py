@@ -159,6 +159,29 @@ def test_outliers_have_no_part_in_the_noise_of_equal_measurements():
         assert robust_uncertainty_of(expression, data, data, "huber").noise < 2e-4
 
 
+@pytest.mark.parametrize(
+    ("text", "start"),
+    [
+        ("{}/(1 + {}*exp({}*x1))", (8.0, 100.0, -1.2)),  # logistic
+        ("{}/(1 + exp({}*(x1 - {})))", (3.0, 2.0, 5.0)),  # Fermi
+        ("{}/(1 + (x1/{})**{})", (7.0, 4.0, 2.5)),  # Hill
+    ],
+)
+def test_the_1_that_is_written_in_a_curve_is_no_constant_of_its_fit(text, start):
+    def curve(x, *constants):
+        return Expression.from_text(text.format(*map(float, constants)), LIBRARY)(np.column_stack([x, x]))
+
+    x = np.linspace(0.3, 10.0, 40)
+    y = curve(x, *start) + np.random.default_rng(0).normal(0.0, 0.05, 40)
+    found, covariance = curve_fit(curve, x, y, start)
+    expression = Expression.from_text(text.format(*found.tolist()), LIBRARY)
+    known = uncertainty_of(expression, DataSet.from_arrays(np.column_stack([x, x]), y))
+    is_one = known.standard_errors == 0.0
+    assert expression.constants[is_one].tolist() == [1.0]
+    np.testing.assert_allclose(known.standard_errors[~is_one], np.sqrt(np.diag(covariance)), rtol=0.01)
+    assert "1.0 ±" not in Candidate(5, 0.1, expression, known).constants_text()
+
+
 def test_what_the_data_do_not_determine_has_an_infinite_error():
     X, y = noisy(4)
     data = DataSet.from_arrays(X, y)

@@ -40,7 +40,7 @@ class Uncertainty(NamedTuple):
 
     noise: float  # standard deviation of y, or for relative errors of y/f; inf with fewer rows than constants
     covariance: np.ndarray  # (n_constants, n_constants) of the constants, by linearisation
-    standard_errors: np.ndarray  # (n_constants,); inf where the data do not determine the constant
+    standard_errors: np.ndarray  # (n_constants,); inf where the data do not determine it, 0 if not fitted
     leave_one_out: float  # NMSE of every measurement predicted from the others, by linearisation
 
     def of_predictions(self, expression: Expression, X: np.ndarray, relative: bool = False) -> np.ndarray:
@@ -215,13 +215,18 @@ def uncertainty_of(
     constants = np.asarray(expression.constants, dtype=np.float64)
     n = data.n_effective
     fitted = np.flatnonzero(~are_origins(expression, data.columns))
-    k, root = len(fitted), np.sqrt(data.weights)
+    root = np.sqrt(data.weights)
     with np.errstate(all="ignore"):
         residuals = (expression(data.columns.T) - data.y) * root
         slopes = derivatives(
             expression.library, expression.tokens, constants, list(fitted[:, None]), data.columns
         )
         apart = Directions.of((slopes * root).T)
+        # The 1 of a/(1 + b*exp(c*x)) is no constant of a fit: a and b say what it could.
+        while len(ones := np.flatnonzero(apart.is_lost & (constants[fitted] == 1.0))):
+            fitted, slopes = np.delete(fitted, ones[0]), np.delete(slopes, ones[0], axis=0)
+            apart = Directions.of((slopes * root).T)
+        k = len(fitted)
         leave_one_out = apart.leave_one_out(residuals, data) if data.n_independent > k else np.inf
         mean_square = max(float(np.mean(residuals**2)), data.rounding_nmse * data.variance)
         noise = mean_square * n / (n - k) if data.n_independent > k else np.inf
@@ -268,7 +273,7 @@ def robust_uncertainty_of(
     """
     found = uncertainty_of(expression, weighted, n_effective)
     by_squares = uncertainty_of(expression, data, n_effective)
-    n, k = data.n_effective, int(np.sum(~are_origins(expression, data.columns)))
+    n, k = data.n_effective, np.count_nonzero(by_squares.standard_errors)
     if not np.isfinite(by_squares.noise):
         return found
     with np.errstate(all="ignore"):

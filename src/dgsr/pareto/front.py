@@ -100,12 +100,12 @@ class Candidate(NamedTuple):
         return is_number or not (self.standard_errors >= limits).any()
 
     def constants_text(self) -> str:
-        """Return the constants of the formula with standard errors and units, or the empty string."""
+        """Return the constants of the fit with standard errors and units, or the empty string."""
         constants = self.expression.constants.tolist()
         units = self.units or ("",) * len(constants)
         each = zip(constants, self.standard_errors.tolist(), units)
         return ", ".join(
-            f"{value!r} ± {error:.2g} {unit}".rstrip() for value, error, unit in each if not np.isnan(error)
+            f"{value!r} ± {error:.2g} {unit}".rstrip() for value, error, unit in each if error > 0.0
         )
 
     def units_text(self) -> str:
