@@ -12,6 +12,7 @@ from functools import partial
 import mpmath
 import numpy as np
 import pytest
+import sympy
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy.optimize import curve_fit, least_squares
@@ -855,6 +856,9 @@ def test_a_formula_prints_the_names_of_its_numbers():
         (2.27e-9, 2.5e-11, 2.25e-9),
         (7.44e8, 8e6, 7.5e8),
         (0.6931472, 1e-7, math.log(2)),
+        (0.6283185307, 1e-9, math.pi / 5),
+        (0.0174532925, 1e-10, math.pi / 180),
+        (17.7777777778, 1e-9, 160 / 9),
     ],
 )
 def test_the_simplest_number_in_an_interval(value, half_width, simplest):
@@ -1048,3 +1052,24 @@ def test_the_variables_of_a_linear_law_stand_once_each(coefficients):
 def test_collected_constants_keep_their_digits_whatever_their_size():
     formula = Expression.from_text("1.23e-17*x2 + 4.56e-17*(x1 + x2)", get_library("physics", 2))
     np.testing.assert_allclose(np.sort(_collected(formula).constants), [4.56e-17, 5.79e-17], rtol=1e-14)
+
+
+def test_collected_constants_are_fractions_where_these_are_simpler():
+    formula = Expression.from_text("x1/3 + x2 + (x1 + x2)/6", get_library("physics", 2))
+    assert str(_collected(formula)) == "x1/2 + 7*x2/6"
+
+
+# --- columns of two values ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("values", [(0.0, 1.0), (-1.0, 1.0), (2.0, 5.0)])
+@pytest.mark.parametrize("text", ["x1*(1 + 0.58*x2)**2", "exp(0.4*x2)/x1", "x1 + x2*exp(0.2*x2)"])
+def test_a_function_of_a_column_of_two_values_is_a_line(text, values):
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.uniform(1.0, 5.0, 40), rng.choice(values, 40)])
+    program = Expression.from_text(text, get_library("physics", 2))
+    data = DataSet.from_arrays(X, program(X))
+    (formula,) = finish(Population.from_expressions([program]), np.ones(2), data, program.library, 1e-20)
+    np.testing.assert_allclose(formula(X), data.y, rtol=1e-12)
+    x1, x2 = sorted(formula.sympy.free_symbols, key=str)
+    assert sympy.simplify(sympy.diff(formula.sympy, x2, 2).subs(x1, 1.3)) == 0

@@ -44,11 +44,11 @@ def _named() -> tuple[list[float], list[_Named]]:
     # Each name costs more than a short decimal. With noise 0.33 fits as well as 1/3 and 6.3 as well as 2*pi,
     # but a reader would take 1/3 and 2*pi for exact.
     for q, extra in ((3, 1.6), (6, 2.0), (7, 3.0), (9, 3.0)):
-        for p in range(1, 100):
+        for p in range(1, 1000):
             if math.gcd(p, q) == 1:
                 add(("div", p, q), len(str(p)) + extra)
-    for q in (1, 2, 3, 4, 6, 8):
-        for p in range(1, 13):
+    for q in (1, 2, 3, 4, 5, 6, 8, 10, 12, 180):  # the last one is a degree
+        for p in range(1, 13 if q < 180 else 2):
             if math.gcd(p, q) == 1:
                 cost = 3.2 + 0.5 * (p > 1) + 0.2 * (p > 4) + 0.5 * (q > 1) + 0.3 * (q > 4)
                 multiple = pi if p == 1 else ("mul", p, pi)
@@ -196,3 +196,8 @@ def shortest(value: float, half_width: float) -> float:
     """Return the decimal of the fewest digits within `half_width` of a number."""
     decimals = (float(f"{value:.{digits}e}") for digits in range(17))
     return next((decimal for decimal in decimals if abs(decimal - value) <= half_width), value)
+
+
+def simplest(value: float, half_width: float) -> float:
+    """Return the simplest number within `half_width` of another, the shortest if none is simple."""
+    return next(iter(simple_numbers(value, half_width, max_digits=13)), shortest(value, half_width))

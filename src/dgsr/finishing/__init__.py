@@ -20,7 +20,7 @@ from dgsr.expressions.expression import Expression
 from dgsr.expressions.library import Library
 from dgsr.expressions.nesting import Nesting
 from dgsr.expressions.programs import FreeProgram, to_program
-from dgsr.expressions.simple_numbers import shortest, simple_numbers
+from dgsr.expressions.simple_numbers import simplest
 from dgsr.expressions.tidy import tidy
 from dgsr.expressions.trees import Tree
 from dgsr.expressions.units import Units
@@ -100,8 +100,7 @@ def mean_formula(data: DataSet, library: Library) -> Expression:
     digits would make any other formula look short beside it.
     """
     near = math.sqrt(max(SIGNIFICANT / data.n_effective, data.rounding_nmse) * data.variance)
-    number = next(iter(simple_numbers(data.mean, near, max_digits=13)), shortest(data.mean, near))
-    return Expression(library, [library.index["const"]], [number])
+    return Expression(library, [library.index["const"]], [simplest(data.mean, near)])
 
 
 def multiplied_out(expression: Expression) -> Expression:
@@ -174,7 +173,7 @@ def _collected(formula: Expression) -> Expression:
     # 1 - 0.9 is 0.1 and not 0.09999999999999998.
     largest = float(np.abs(formula.constants).max(initial=0.0))
     near = [4.0 * math.ulp(max(abs(value), largest)) for value in flat.constants.tolist()]
-    constants = [shortest(value, error) for value, error in zip(flat.constants.tolist(), near)]
+    constants = [simplest(value, error) for value, error in zip(flat.constants.tolist(), near)]
     return Expression(flat.library, flat.tokens, constants)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -71,6 +72,16 @@ class Fits:
         # taken.
         self.rounding = data.rounding_nmse
         self.floor = max(min(_ROUNDING_NMSE, tolerance), self.rounding, np.finfo(np.float64).tiny)
+
+    @cached_property
+    def columns_of_two_values(self) -> dict[str, tuple[float, float]]:
+        """The columns that have two values, such as 0 and 1, with both."""
+        found = {}
+        for name, column in self.variables.items():
+            others = column[column != column[0]]
+            if len(others) and np.all(others == others[0]):
+                found[name] = float(column[0]), float(others[0])
+        return found
 
     def predicted(self, tokens: np.ndarray, constants: np.ndarray) -> np.ndarray:
         """Return the program's values, a row for each row of `constants`."""

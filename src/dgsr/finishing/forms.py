@@ -12,7 +12,7 @@ import numpy as np
 from dgsr.expressions.evaluation import evaluate_strictly
 from dgsr.expressions.programs import FreeProgram
 from dgsr.expressions.tidy import tidy
-from dgsr.expressions.trees import Tree, rewritten
+from dgsr.expressions.trees import Tree, is_number, leaves, rewritten
 from dgsr.finishing.expansion import expanded, gathered, separated
 from dgsr.finishing.fits import Fits, FittedProgram
 from dgsr.finishing.merging import PLACEMENTS, merge
@@ -45,12 +45,14 @@ def _without_idle(tree: Tree, fits: Fits) -> Tree:
     """Return the tree without functions that do nothing on the data.
 
     That is f or -f for abs(f) where f has one sign, exp(c*f) for b**f, f for f + 1e-20, and 1 for tanh(20*f)
-    where f is large.
+    where f is large. Every function of a column of 0 and 1 is a line: exp(0.4*d) is 1 + 0.49*d.
     """
     return rewritten(tree, partial(_without_idle_node, fits))
 
 
 def _without_idle_node(fits: Fits, tree: Tree) -> Tree:
+    if (line := _line_through_two(tree, fits)) is not None:
+        return line
     if tree[0] == "abs":
         sign = _sign(tree[1], fits)
         if sign != 0:
@@ -70,6 +72,38 @@ def _without_idle_node(fits: Fits, tree: Tree) -> Tree:
         if levels_off and np.isfinite(values[0]):
             return int(values[0]) if values[0].is_integer() else float(values[0])
     return tree
+
+
+def _line_through_two(tree: Tree, fits: Fits) -> Tree | None:
+    """Return the line that a function of one column of two values is, or None."""
+    columns = {leaf for leaf in leaves(tree) if isinstance(leaf, str)}
+    if len(columns) != 1 or not columns <= fits.columns_of_two_values.keys() or _is_line(tree):
+        return None
+    if not (fits.library.has_constants and {"add", "mul"} <= fits.library.index.keys()):
+        return None
+    (name,) = columns
+    low, high = fits.columns_of_two_values[name]
+    ends = evaluate_strictly(tree, {name: np.array([low, high])}, functions=fits.library.functions)
+    slope = float((ends[1] - ends[0]) / (high - low))
+    offset = float(ends[0] - slope * low)
+    if not np.isfinite([slope, offset]).all():
+        return None
+    term: Tree = name if slope == 1.0 else ("mul", slope, name)
+    return term if offset == 0.0 else ("add", offset, term)
+
+
+def _is_line(tree: Tree) -> bool:
+    """Return whether a tree of one column is a line as it is written."""
+    match tree:
+        case str():
+            return True
+        case ("neg", inner):
+            return _is_line(inner)
+        case ("add" | "sub" | "mul" | "div", first, second) if is_number(second):
+            return _is_line(first)
+        case ("add" | "sub" | "mul", first, second) if is_number(first):
+            return _is_line(second)
+    return False
 
 
 def straightened(start: FittedProgram, fits: Fits) -> FittedProgram:
