@@ -46,7 +46,11 @@ def origin_of(values):
         (-1e9 - np.linspace(0.01, 0.99, 9), -1e9 - 1.0),
         (7.25 + np.linspace(1.5e-5, 9e-5, 9), 7.25001),
         (np.linspace(300.0, 302.0, 9), 0.0),  # temperatures, of which laws have a quotient
-        (np.linspace(1960, 2020, 9), 0.0),
+        (np.arange(1960.0, 2021.0), 1960.0),  # years
+        (1749.0 + np.arange(240) / 12, 1740.0),
+        (np.linspace(1960, 2020, 9), 0.0),  # few, with uneven steps, or of half their size
+        (1960.0 + np.arange(30.0) ** 2 / 10, 0.0),
+        (np.arange(1960.0, 2021.0) - 500.0, 0.0),
         (np.linspace(-1e-6, 1e-6, 9), 0.0),
         (np.full(9, 1e9), 0.0),
         (1e9 + np.array([0.0, 1e-6]), 0.0),  # the difference is a matter of rounding
@@ -160,6 +164,18 @@ def test_a_law_of_a_small_part_of_a_large_number_is_found(function):
     regressor = DGSRRegressor(**QUICK, tolerance=1e-10).fit(X, function(u))
     between = np.linspace(u.min(), u.max(), 200)
     np.testing.assert_allclose(regressor.predict((1e9 + between)[:, None]), function(between), atol=1e-4)
+
+
+@pytest.mark.search
+def test_a_cycle_and_a_trend_are_found_in_years():
+    years, rng = np.arange(1900.0, 2021.0), np.random.default_rng(1)
+    law = 50.0 + 0.2 * (years - 1960) + 12.0 * np.sin(2.0 * np.pi * (years - 1960) / 11 + 0.5)
+    model = DGSRRegressor(max_evaluations=60_000, random_state=1)
+    model.fit(years[:, None], law + rng.normal(size=len(years)))
+    assert np.sqrt(np.mean((model.predict(years[:, None]) - law) ** 2)) < 0.4
+    assert "x1 - 1900" in str(model.expression_)
+    candidate = model.pareto_front_.candidate_of(model.expression_)
+    assert candidate.standard_errors[candidate.expression.constants == 1900.0].tolist() == [0.0, 0.0]
 
 
 def test_a_law_of_the_column_itself_is_written_without_the_origin():

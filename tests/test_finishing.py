@@ -320,6 +320,22 @@ def test_a_function_with_a_name_is_written_as_people_write_it(text, noise, expec
     assert str(finished_by_hand(text, X, noise=noise)) == expected
 
 
+@pytest.mark.parametrize(
+    ("text", "noise", "expected"),
+    [
+        ("4*(x1 - 0.75*x2)", 0.0, "4*x1 - 3*x2"),
+        ("0.7*(x1 + 0.4285714*x2)", 0.005, "0.7*x1 + 0.3*x2"),
+        ("2.5*(x1 + 0.3*x2)", 0.0, "2.5*(x1 + 0.3*x2)"),
+        ("26 + 24*cos(0.3 + 2*x1)**2", 0.0, "38 + 12*cos(0.6 + 4*x1)"),
+        ("26 - 24*sin(2*x1)**2", 0.0, "14 + 12*cos(4*x1)"),
+        ("3*sin(x1)**2", 0.0, "3*sin(x1)**2"),
+    ],
+)
+def test_sums_and_waves_are_written_in_the_shorter_way(text, noise, expected):
+    X = np.random.default_rng(0).uniform(0.5, 5.0, (60, 2))
+    assert str(finished_by_hand(text, X, noise=noise)) == expected
+
+
 def test_a_function_with_a_name_keeps_what_is_required():
     X, library = np.random.default_rng(0).uniform(0.5, 30.0, (60, 1)), get_library("physics", 1)
     text = "8 - 8/(1 + 0.1*x1)"

@@ -20,6 +20,9 @@ _SMALLEST_SCALE, _LARGEST_SCALE = 1e-3, 1e3
 # Range of a column, relative to its values, below which it is measured from a round number near them: no
 # function of the column itself can be told from a parabola there.
 _NARROW = 1e-3
+# A column of years is one of equal steps between these, of so many values at least, and it may vary by so
+# much of its values: laws speak of the years that pass, and not of those since Christ.
+_YEARS, _FEWEST_YEARS, _NARROW_OF_YEARS = (1500.0, 2200.0), 20, 0.2
 # A range of this many units in the last place of the values is made of rounding.
 _LEAST_UNITS = 100.0
 
@@ -81,7 +84,7 @@ class Coordinates(NamedTuple):
     def suit(self, X: np.ndarray) -> bool:
         """Return whether columns of `X` (n_rows, n_features) that have an origin lie near it."""
         return all(
-            origin == 0.0 or np.abs(column - origin).max() <= _NARROW * abs(origin)
+            origin == 0.0 or np.abs(column - origin).max() <= _narrow(column) * abs(origin)
             for origin, column in zip(self.origins, X.T)
         )
 
@@ -139,7 +142,11 @@ def _constants(expression: Expression, columns: np.ndarray) -> list[tuple[int, b
 
 def _is_origin(number: float, column: np.ndarray) -> bool:
     low, spread = float(column.min()), float(np.ptp(column))
-    return 0.0 < spread <= 2.0 * _NARROW * abs(number) and 0.0 <= low - number <= 2.0 * spread
+    is_near = 0.0 <= low - number <= 2.0 * spread
+    # The rows may be a sample of those by which steps are equal.
+    is_year = _are_years(column) and number % 10.0 ** math.floor(math.log10(spread or 1.0)) == 0.0
+    narrow = _NARROW_OF_YEARS if is_year else _NARROW
+    return is_near and 0.0 < spread <= 2.0 * narrow * abs(number)
 
 
 def unscaled(tree: Tree, scales: np.ndarray) -> Tree:
@@ -166,11 +173,25 @@ def _substituted(expression: Expression, tree: Tree) -> Expression:
     return Expression(expression.library, tokens, constants)
 
 
+def _are_years(column: np.ndarray) -> bool:
+    """Return whether the values of a column may be years."""
+    return bool(_YEARS[0] <= column.min() and column.max() <= _YEARS[1])
+
+
+def _narrow(column: np.ndarray) -> float:
+    """Return the range of a column, relative to its values, up to which it is measured from an origin."""
+    if not _are_years(column):
+        return _NARROW
+    steps = np.diff(np.unique(column))
+    is_even = len(steps) + 1 >= _FEWEST_YEARS and steps.max() <= 1.5 * steps.mean() <= 3.0 * steps.min()
+    return _NARROW_OF_YEARS if is_even else _NARROW
+
+
 def _origin(column: np.ndarray) -> float:
     """Return 0, or a number of few digits just below the values of a column if these differ by little."""
     low, high = float(column.min()), float(column.max())
     spread, size = high - low, min(abs(low), abs(high))
-    if low < 0.0 < high or not _LEAST_UNITS * math.ulp(size) < spread <= _NARROW * size:
+    if low < 0.0 < high or not _LEAST_UNITS * math.ulp(size) < spread <= _narrow(column) * size:
         return 0.0
     step = Fraction(10) ** math.floor(math.log10(spread))
     return float(math.floor(Fraction(low) / step) * step)

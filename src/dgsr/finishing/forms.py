@@ -9,6 +9,7 @@ from functools import cache, partial
 
 import numpy as np
 
+from dgsr.expressions.algebra import SignedTerms, added, signed_terms
 from dgsr.expressions.evaluation import evaluate_strictly
 from dgsr.expressions.programs import FreeProgram
 from dgsr.expressions.tidy import tidy
@@ -163,7 +164,7 @@ def forms(start: FittedProgram, fits: Fits) -> list[FittedProgram]:
     normal = cache(partial(merge, tree, PLACEMENTS[0]))
     ways += [
         partial(_rewritten, normal, fits, rewrite)
-        for rewrite in (_expanded, _gathered, _separated, _completed)
+        for rewrite in (_expanded, _gathered, _separated, _completed, _doubled, _distributed)
     ]
     for way in ways:
         try:
@@ -195,3 +196,55 @@ def _separated(tree: Tree) -> Tree:
 
 def _completed(tree: Tree) -> Tree:
     return merge(separated(merge(tree, PLACEMENTS[0], squares=True)), PLACEMENTS[0])
+
+
+def _doubled(tree: Tree) -> Tree:
+    """Return the tree with sines and cosines of twice the angle in place of their squares.
+
+    26 + 24*cos(2*x1)**2 is 38 + 12*cos(4*x1), a wave around its mean.
+    """
+
+    def of_square(node: Tree) -> Tree:
+        match node:
+            case ("square", ("sin" | "cos" as name, angle)) | ("pow", ("sin" | "cos" as name, angle), 2):
+                twice = ("cos", ("mul", 2, angle))
+                return ("div", ("sub" if name == "sin" else "add", 1, twice), 2)
+        return node
+
+    return merge(rewritten(tree, of_square), PLACEMENTS[0])
+
+
+def _distributed(tree: Tree) -> Tree:
+    """Return the tree with factors of sums multiplied into their terms, where no number is added by that.
+
+    -3 - 0.02*(x1 + 40*log(x1)) is -3 - 0.02*x1 - 0.8*log(x1).
+    """
+    return rewritten(tree, _with_own_factors)  # not merged, which would take the factor out again
+
+
+def _with_own_factors(node: Tree) -> Tree:
+    if node[0] not in ("add", "sub", "mul"):
+        return node
+    terms = [(sign * s, t) for sign, term in signed_terms(node) for s, t in _over_terms(term)]
+    return added(terms) if len(terms) > 1 else node
+
+
+def _over_terms(term: Tree) -> SignedTerms:
+    """Return the signed terms of a number times a sum, all but one of which have numbers, or the term."""
+    match term:
+        case ("mul", float(factor), ("add" | "sub", _, _) as total):
+            parts = [(sign, *_factor_of(part)) for sign, part in signed_terms(total)]
+            if sum(own is None for _, own, _ in parts) <= 1:
+                return [
+                    (sign, ("mul", factor if own is None else factor * own, rest))
+                    for sign, own, rest in parts
+                ]
+    return [(1, term)]
+
+
+def _factor_of(term: Tree) -> tuple[float | None, Tree]:
+    """Return the number that a term is multiplied by, None without one, and the rest."""
+    match term:
+        case ("mul", float(factor), rest):
+            return factor, rest
+    return (float(term), 1) if is_number(term) else (None, term)
