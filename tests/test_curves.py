@@ -33,7 +33,8 @@ NUMBERS = {
     "exp(a*(b + log(x))**2)": (-1.8, -1.2), "1/(a + (b + x)**2)": (1.2, -6.0), "sin(a*x)": (1.7,),
     "sin(a*x + b)": (2.9, 0.8), "exp(a*x)*sin(b*x)": (-0.2, 2.2), "exp(a*x)*sin(b*x + c)": (-0.2, 3.1, 1.1),
     "exp(a*x) + b*exp(c*x)": (-1.6, 0.5, -0.15), "exp(a*x) + b*x": (-0.9, 0.08),
-    "(a + exp(b*x))**2": (-0.2, -0.5), "sqrt(1 + a*x**2)": (-0.0065,), "1/sqrt(1 + a*x**2)": (-0.0067,),
+    "a*x + abs(b + x)": (-1.6, -5.0), "(a + exp(b*x))**2": (-0.2, -0.5),
+    "sqrt(1 + a*x**2)": (-0.0065,), "1/sqrt(1 + a*x**2)": (-0.0067,),
 }  # fmt: skip
 TEXTS = [form.text for form in COMMON_FORMS]
 X = np.linspace(0.5, 12.0, 60)
@@ -67,6 +68,7 @@ def nmse_of(curves, text):
         ("log(2.1 + 0.7*exp(0.9*x))", "log(2.1 + 0.7*exp(0.9*x1))"),
         ("0.5 + 6.1/(1 + 142.6*exp(-1.6*x))", None),  # and no quotient with a pole of a hyperbolic tangent
         ("4.1*exp(-0.4*x) + 2.7*exp(-2.3*x)", "4.1*exp(-0.4*x1) + 2.7*exp(-2.3*x1)"),
+        ("1.5 + 0.5*x - 0.5*abs(x - 3)", "1.5 + 0.5*(x1 - abs(x1 - 3))"),  # the smaller one of x and 3
     ],
 )
 def test_a_nest_of_few_constants_is_found_from_ten_rows_one_of_them_far_away(text, written, far):

@@ -146,6 +146,7 @@ COMMON_FORMS = (
     CommonForm("two exponentials", "exp(a*x) + b*exp(c*x)", USUAL),
     CommonForm("exponential and straight line", "exp(a*x) + b*x", RARE),
     CommonForm("Morse", "(a + exp(b*x))**2", RARE),
+    CommonForm("two lines that meet", "a*x + abs(b + x)", RARE),
 )  # fmt: skip
 _TOTAL = sum(form.weight for form in COMMON_FORMS)
 

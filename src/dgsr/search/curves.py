@@ -127,6 +127,7 @@ _BEGINNINGS: dict[str, Callable[[_Starts], tuple[np.ndarray, ...]]] = {
     "exp(a*x) + b*exp(c*x)": lambda s: (s.rate, s.ratio, s.other_rate),
     "exp(a*x) + b*x": lambda s: (s.rate, s.ratio * np.abs(s.rate)),
     "(a + exp(b*x))**2": lambda s: (-s.switching(s.rate), s.rate),
+    "a*x + abs(b + x)": lambda s: (s.ratio, -s.place),
 }
 
 
