@@ -1075,14 +1075,13 @@ def test_collected_constants_are_fractions_where_these_are_simpler():
     assert str(_collected(formula)) == "x1/2 + 7*x2/6"
 
 
-# --- columns of two values ------------------------------------------------------------------------
+# --- columns of 0 and 1 ---------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("values", [(0.0, 1.0), (-1.0, 1.0), (2.0, 5.0)])
 @pytest.mark.parametrize("text", ["x1*(1 + 0.58*x2)**2", "exp(0.4*x2)/x1", "x1 + x2*exp(0.2*x2)"])
-def test_a_function_of_a_column_of_two_values_is_a_line(text, values):
+def test_a_function_of_a_column_of_0_and_1_is_a_line(text):
     rng = np.random.default_rng(0)
-    X = np.column_stack([rng.uniform(1.0, 5.0, 40), rng.choice(values, 40)])
+    X = np.column_stack([rng.uniform(1.0, 5.0, 40), rng.integers(0, 2, 40)])
     program = Expression.from_text(text, get_library("physics", 2))
     data = DataSet.from_arrays(X, program(X))
     (formula,) = finish(Population.from_expressions([program]), np.ones(2), data, program.library, 1e-20)

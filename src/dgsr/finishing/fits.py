@@ -74,14 +74,10 @@ class Fits:
         self.floor = max(min(_ROUNDING_NMSE, tolerance), self.rounding, np.finfo(np.float64).tiny)
 
     @cached_property
-    def columns_of_two_values(self) -> dict[str, tuple[float, float]]:
-        """The columns that have two values, such as 0 and 1, with both."""
-        found = {}
-        for name, column in self.variables.items():
-            others = column[column != column[0]]
-            if len(others) and np.all(others == others[0]):
-                found[name] = float(column[0]), float(others[0])
-        return found
+    def indicators(self) -> frozenset[str]:
+        """The columns that are 0 in some rows and 1 in the others."""
+        names = self.variables.items()
+        return frozenset(name for name, x in names if np.ptp(x) > 0.0 and np.all((x == 0.0) | (x == 1.0)))
 
     def predicted(self, tokens: np.ndarray, constants: np.ndarray) -> np.ndarray:
         """Return the program's values, a row for each row of `constants`."""

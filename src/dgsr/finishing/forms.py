@@ -52,7 +52,7 @@ def _without_idle(tree: Tree, fits: Fits) -> Tree:
 
 
 def _without_idle_node(fits: Fits, tree: Tree) -> Tree:
-    if (line := _line_through_two(tree, fits)) is not None:
+    if (line := _line_of_indicator(tree, fits)) is not None:
         return line
     if tree[0] == "abs":
         sign = _sign(tree[1], fits)
@@ -73,38 +73,6 @@ def _without_idle_node(fits: Fits, tree: Tree) -> Tree:
         if levels_off and np.isfinite(values[0]):
             return int(values[0]) if values[0].is_integer() else float(values[0])
     return tree
-
-
-def _line_through_two(tree: Tree, fits: Fits) -> Tree | None:
-    """Return the line that a function of one column of two values is, or None."""
-    columns = {leaf for leaf in leaves(tree) if isinstance(leaf, str)}
-    if len(columns) != 1 or not columns <= fits.columns_of_two_values.keys() or _is_line(tree):
-        return None
-    if not (fits.library.has_constants and {"add", "mul"} <= fits.library.index.keys()):
-        return None
-    (name,) = columns
-    low, high = fits.columns_of_two_values[name]
-    ends = evaluate_strictly(tree, {name: np.array([low, high])}, functions=fits.library.functions)
-    slope = float((ends[1] - ends[0]) / (high - low))
-    offset = float(ends[0] - slope * low)
-    if not np.isfinite([slope, offset]).all():
-        return None
-    term: Tree = name if slope == 1.0 else ("mul", slope, name)
-    return term if offset == 0.0 else ("add", offset, term)
-
-
-def _is_line(tree: Tree) -> bool:
-    """Return whether a tree of one column is a line as it is written."""
-    match tree:
-        case str():
-            return True
-        case ("neg", inner):
-            return _is_line(inner)
-        case ("add" | "sub" | "mul" | "div", first, second) if is_number(second):
-            return _is_line(first)
-        case ("add" | "sub" | "mul", first, second) if is_number(first):
-            return _is_line(second)
-    return False
 
 
 def straightened(start: FittedProgram, fits: Fits) -> FittedProgram:
@@ -248,3 +216,33 @@ def _factor_of(term: Tree) -> tuple[float | None, Tree]:
         case ("mul", float(factor), rest):
             return factor, rest
     return (float(term), 1) if is_number(term) else (None, term)
+
+
+def _line_of_indicator(tree: Tree, fits: Fits) -> Tree | None:
+    """Return the line that a function of one column of 0 and 1 is, or None."""
+    columns = {leaf for leaf in leaves(tree) if isinstance(leaf, str)}
+    if len(columns) != 1 or not columns <= fits.indicators or _is_line(tree):
+        return None
+    if not (fits.library.has_constants and {"add", "mul"} <= fits.library.index.keys()):
+        return None
+    (name,) = columns
+    ends = evaluate_strictly(tree, {name: np.array([0.0, 1.0])}, functions=fits.library.functions)
+    offset, slope = float(ends[0]), float(ends[1] - ends[0])
+    if not np.isfinite([offset, slope]).all():
+        return None
+    term: Tree = name if slope == 1.0 else ("mul", slope, name)
+    return term if offset == 0.0 else ("add", offset, term)
+
+
+def _is_line(tree: Tree) -> bool:
+    """Return whether a tree of one column is a line as it is written."""
+    match tree:
+        case str():
+            return True
+        case ("neg", inner):
+            return _is_line(inner)
+        case ("add" | "sub" | "mul" | "div", first, second) if is_number(second):
+            return _is_line(first)
+        case ("add" | "sub" | "mul", first, second) if is_number(first):
+            return _is_line(second)
+    return False

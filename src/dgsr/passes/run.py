@@ -33,7 +33,7 @@ from dgsr.passes.outlier_watch import Watch
 from dgsr.passes.outliers import description_with_outliers
 from dgsr.passes.shown import Shown
 from dgsr.passes.weighing import noise_exponent
-from dgsr.population import DataSet
+from dgsr.population import DataSet, Population
 from dgsr.preprocessing import Prepared
 from dgsr.reporting.progress import SearchCallback, SearchProgress
 from dgsr.search import Budget, Scored, Search, by_description, curves_of, lines_of, one_thread
@@ -61,11 +61,12 @@ class _Outliers(Exception):
 
 
 class _Begun(NamedTuple):
-    """A search, and what is shown of it."""
+    """A search, what is shown of it, and what was made of its programs."""
 
     search: Search
     shown: Shown
     fresh: dict[str, Any]  # its state when it was made, if there is a checkpoint
+    finished: dict[bytes, Expression]  # formulas by the programs that they were
 
 
 class Passes:
@@ -260,7 +261,7 @@ class Passes:
     def _begin(self, step: Pass, rows: Prepared) -> None:
         """Make the search of a pass."""
         search, shown = self._make_search(data=rows.search, budget=self.budget), Shown(rows)
-        self._begun = _Begun(search, shown, {} if self._checkpoint is None else search.state_dict())
+        self._begun = _Begun(search, shown, {} if self._checkpoint is None else search.state_dict(), {})
         search.nmse_shown = shown.nmse
         self.budget.end_at(step.until)  # what it begins with is evaluated at once
 
@@ -409,12 +410,13 @@ class Passes:
         order = by_description(
             Scored(programs, archive.nmse[archive.places(programs)]), archive, self.search.data
         )
-        ordered = finish(programs[order], *arguments)
+        ordered = self._as_before(programs[order], lambda new: finish(new, *arguments), is_over)
         finished = [ordered[i] for i in np.argsort(order)]
         looks = partial(lines_of, self.search), self.search.longer, partial(curves_of, self.search)
         for further in looks:
             if not is_over():
-                finished += finish(further(rows.measured, is_over), *arguments)
+                found = further(rows.measured, is_over)
+                finished += self._as_before(found, lambda new: finish(new, *arguments), is_over)
         if coordinates.origins.any():
             finished = [coordinates.with_origins(formula) for formula in finished]
             # x1*x2 is a sum of products of the distances from two origins.
@@ -428,6 +430,22 @@ class Passes:
             if required <= set(formula.tokens.tolist())
             and (nesting is None or nesting.holds(formula.tokens.tolist(), self._library))
         ]
+
+    def _as_before(
+        self,
+        programs: Population,
+        finish_all: Callable[[Population], list[Expression]],
+        is_over: Callable[[], bool],
+    ) -> list[Expression]:
+        """Return the formulas of programs, those of earlier passes of the search as they were."""
+        known = self._begun.finished
+        keys = [programs.tokens[i].tobytes() + programs.constants[i].tobytes() for i in range(len(programs))]
+        new = np.array([i for i, key in enumerate(keys) if key not in known], dtype=np.int64)
+        made = dict(zip((keys[i] for i in new.tolist()), finish_all(programs[new])))
+        formulas = [known.get(key) or made[key] for key in keys]
+        if not is_over():  # else some are as the search left them
+            known.update(made)
+        return formulas
 
     def _uncertainty_of(
         self, expression: Expression, loss: str | Loss, rows: Prepared, is_over: Callable[[], bool]
