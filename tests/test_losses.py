@@ -310,6 +310,15 @@ def test_relative_errors_are_not_judged_where_there_is_hardly_any_noise():
     assert model.n_evaluations_ == 1_000
 
 
+@pytest.mark.search
+def test_few_rows_that_long_formulas_fit_exactly_have_noise_all_the_same(monkeypatch):
+    x = np.array([1.0, 5.0, 40.0, 2_000.0, 3_500.0, 4_500.0, 30_000.0, 40_000.0])
+    y = 3.0 * x**0.32 * np.exp(0.4 * np.array([0.3, -0.2, -0.5, 1.6, 0.1, -0.3, 0.1, -0.4]))
+    monkeypatch.setattr(Search, "best_nmse", property(lambda search: 1e-12))
+    model = DGSRRegressor(max_evaluations=5_000, random_state=0).fit(x[:, None], y)
+    assert model.loss_ == "relative"
+
+
 def test_a_pass_that_goes_on_begins_with_the_programs_of_the_last(monkeypatch):
     inherited = []
     begin = Search.begin_with

@@ -60,6 +60,10 @@ class Pass(NamedTuple):
     until: float
     goes_on: bool  # whether it begins with what the last pass found
 
+    def after(self, planned: float, spent: float) -> Pass:
+        """Return the pass with its part of the rest, where the one before took more than was planned."""
+        return self._replace(until=spent + (self.until - planned) / (1.0 - planned) * (1.0 - spent))
+
 
 def passes(loss: str | Loss, y: np.ndarray) -> list[Pass]:
     """Return the searches of a fit with some loss on the targets `y`, shape (n_rows,)."""

@@ -46,6 +46,8 @@ _SPENT = ("max_evaluations", "max_time", _OUTLIERS)
 _FEWEST_TO_HOLD_OUT = 8
 # NMSE below which data are taken to have no noise that matters.
 _NEARLY_EXACT = 1e-5
+# Share of the budget from which on another search would come to nothing.
+_TOO_LATE = 0.8
 # Rows by which all finished formulas are judged, a hundred of them in some tenths of a second.
 _MOST_JUDGED = 100_000
 # Share of the seconds after a search in which formulas are finished; their front takes the rest.
@@ -161,9 +163,12 @@ class Passes:
                     step = step._replace(loss="squared" if by_squares else steps[number - 1].loss)
                     if step.loss != WITHOUT_OUTLIERS:  # by other formulas other rows are
                         goes_on_with = max(i for i in range(number) if steps[i].loss == step.loss)
-                elif step.loss == "relative" and number == 1 and not self._can_tell_noise(step):
-                    step, goes_on_with = Pass("squared", 1.0, True), 0
-                    steps = [steps[0], step]
+                elif step.loss == "relative" and number == 1:
+                    if self._can_tell_noise():
+                        step = step.after(steps[0].until, self.budget.share)
+                    else:
+                        step, goes_on_with = Pass("squared", 1.0, True), 0
+                        steps = [steps[0], step]
                 if step.loss != "squared":
                     rows = rows.with_precision(partial(self._precisions, step.loss))
                 if goes_on_with is None:
@@ -316,10 +321,11 @@ class Passes:
         if self.stop_reason == "interrupted" and self.outcome is None:
             raise KeyboardInterrupt
 
-    def _can_tell_noise(self, step: Pass) -> bool:
+    def _can_tell_noise(self) -> bool:
         """Return whether there is a formula so far, noise whose size could matter, and time for a pass."""
-        has_noise = self.outcome is not None and self.search.best_nmse >= _NEARLY_EXACT
-        return has_noise and self.budget.share < step.until
+        # Of few rows the longest formulas have none left; the chosen one tells.
+        has_noise = self.outcome is not None and self.outcome.chosen.loss >= _NEARLY_EXACT
+        return has_noise and self.budget.share < _TOO_LATE
 
     def _finish(self, step: Pass, rows: Prepared) -> None:
         """Finish the front of a pass and choose from it, if a program has finite values.
