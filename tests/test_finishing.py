@@ -329,6 +329,8 @@ def test_a_function_with_a_name_is_written_as_people_write_it(text, noise, expec
         ("26 + 24*cos(0.3 + 2*x1)**2", 0.0, "38 + 12*cos(0.6 + 4*x1)"),
         ("26 - 24*sin(2*x1)**2", 0.0, "14 + 12*cos(4*x1)"),
         ("3*sin(x1)**2", 0.0, "3*sin(x1)**2"),
+        ("5*x1/9 - 160/9", 0.0, "5*(x1 - 32)/9"),
+        ("3 + 2*log(x1)", 0.0, "3 + 2*log(x1)"),
     ],
 )
 def test_sums_and_waves_are_written_in_the_shorter_way(text, noise, expected):

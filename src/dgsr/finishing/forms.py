@@ -132,7 +132,7 @@ def forms(start: FittedProgram, fits: Fits) -> list[FittedProgram]:
     normal = cache(partial(merge, tree, PLACEMENTS[0]))
     ways += [
         partial(_rewritten, normal, fits, rewrite)
-        for rewrite in (_expanded, _gathered, _separated, _completed, _doubled, _distributed)
+        for rewrite in (_expanded, _gathered, _separated, _completed, _doubled, _distributed, _shifted)
     ]
     for way in ways:
         try:
@@ -216,6 +216,22 @@ def _factor_of(term: Tree) -> tuple[float | None, Tree]:
         case ("mul", float(factor), rest):
             return factor, rest
     return (float(term), 1) if is_number(term) else (None, term)
+
+
+def _shifted(tree: Tree) -> Tree:
+    """Return the tree with lines written by where they are 0: 5*(x1 - 32)/9 for 5*x1/9 - 160/9."""
+    return rewritten(tree, _by_its_zero)  # not merged, which would multiply the factor in again
+
+
+def _by_its_zero(node: Tree) -> Tree:
+    match node:
+        case ("add", float(offset), ("mul", float(factor), rest)) if factor != 0.0:
+            return ("mul", factor, ("add", rest, offset / factor))
+        case ("sub", float(offset), ("mul", float(factor), rest)) if factor != 0.0:
+            return ("mul", factor, ("sub", offset / factor, rest))
+        case ("sub", ("mul", float(factor), rest), float(offset)) if factor != 0.0:
+            return ("mul", factor, ("sub", rest, offset / factor))
+    return node
 
 
 def _line_of_indicator(tree: Tree, fits: Fits) -> Tree | None:
