@@ -145,6 +145,17 @@ def test_constants_that_the_data_do_not_determine_are_on_no_front():
     assert "24" not in str([c.expression for c in front])
 
 
+@pytest.mark.parametrize(
+    "text", ["1e9 + x1 - 1e9*exp(1e-12*x2)", "-2e13*log(1 - 2.1e-13*x1/(1.2 + x1))", "3 - 7e7*cos(1e-5*x1)"]
+)
+def test_a_formula_that_loses_its_digits_has_constants_that_are_not_determined(text):
+    rng, library = np.random.default_rng(0), get_library("physics", 2)
+    X, formula = rng.uniform(0.5, 3.0, (60, 2)), Expression.from_text(text, library)
+    data = DataSet.from_arrays(X, formula(X) + 0.01 * formula(X).std() * rng.normal(size=60))
+    mean = Expression.from_text(repr(float(data.mean)), library)
+    assert [c.expression for c in ParetoFront.from_expressions([formula, mean], data)] == [mean]
+
+
 def test_what_is_undetermined_hides_no_longer_formula():
     x = np.linspace(1.0, 9.0, 20)
     data = DataSet.from_arrays(x[:, None], 1.2 * x)
@@ -185,6 +196,12 @@ def test_a_wave_is_seen_once_it_turns_by_half_a_period():
     columns = np.linspace(0.0, 3.0, 50)[None]
     for text, n in {"sin(x1)": 1, "sin(1.1*x1)": 0, "cos(x1)*sin(0.5*x1)": 2, "exp(x1)": 0}.items():
         assert unseen_waves(Expression.from_text(text, LIBRARY), columns) == n
+
+
+def test_a_wave_that_hardly_bends_is_longer_than_its_argument():
+    data = DataSet.from_arrays(np.linspace(0.0, 3.0, 50)[:, None], np.arange(50.0))
+    bent, straight = (Expression.from_text(t, LIBRARY) for t in ("sin(0.08*x1)", "0.0796*x1"))
+    assert length_on(straight, data) < length_on(bent, data)
 
 
 # --- pure numbers ---------------------------------------------------------------------------------

@@ -21,8 +21,6 @@ ROWS = np.random.default_rng(0).uniform(1.0, 3.0, (30, 2))
         ("1/(x1 - 2)", "is 0 between rows"),
         ("x1/(x1*x2 - 3)", "is 0 between rows"),
         ("(x1 - 2)**(-3)", "is 0 between rows"),
-        ("1e9 + x1 - 1e9*exp(1e-12*x2)", "difference of large numbers"),
-        ("-2e13*log(1 - 2.1e-13*x1/(1.2 + x1))", "few digits"),
     ],
 )
 def test_what_the_rows_cannot_show_is_named(text, word):

@@ -21,9 +21,6 @@ _BESIDE, _MOST_NEAR = 0.05, 20_000
 _STEP = np.pi / 2
 # Functions whose arguments have no unit.
 _OF_PURE_NUMBERS = frozenset(("exp", "log", "sin", "cos", "tanh", "arcsin", "arccos"))
-# Ratio of the operands of a difference to the difference, and of 1 to a logarithm, from which on digits are
-# lost.
-_LARGE = 1e4
 
 
 def weak_points(expression: Expression, columns: np.ndarray) -> list[str]:
@@ -38,10 +35,8 @@ def weak_points(expression: Expression, columns: np.ndarray) -> list[str]:
     -------
     list of str
         One for each sine or cosine that turns more than once in four rows, each denominator that changes its
-        sign among the rows or within a twentieth of a column's range from one, and so is 0 there, each
-        difference of numbers that are ten thousand times as large as it, but for x - 1.7e9, each logarithm
-        of what differs from 1 by less than a ten thousandth on all rows, and one if the formula is undefined
-        halfway between two rows that are neighbours in a column.
+        sign among the rows or within a twentieth of a column's range from one, and so is 0 there, and one if
+        the formula is undefined halfway between two rows that are neighbours in a column.
     """
     n_rows, rows = columns.shape[1], _some_rows(columns)
     functions = {operator.name: operator for operator in expression.library.user_operators}
@@ -127,17 +122,6 @@ def _weak_parts(
             denominator = np.asarray(evaluate(factor, near, functions=functions), dtype=np.float64)
             if np.any(denominator < 0.0) and np.any(denominator > 0.0):
                 yield f"{syntax.to_text(factor)} is 0 between rows or beside one, and divides"
-    elif name in ("add", "sub") and not _is_distance(tree):
-        largest = max(float(np.abs(values_of(operand)).max()) for operand in tree[1:])
-        if largest > _LARGE * np.abs(values_of(tree)).max() > 0.0:
-            yield f"{syntax.to_text(tree)} is a small difference of large numbers"
-    elif name == "log" and 1.0 > _LARGE * np.abs(values_of(tree)).max() > 0.0:
-        yield f"{syntax.to_text(tree[1])} is so near 1 that its logarithm has few digits"
-
-
-def _is_distance(tree: Tree) -> bool:
-    """Return whether a sum is that of a column and a number, which loses no digits that the column has."""
-    return any(isinstance(part, str) for part in tree[1:]) and any(map(is_number, tree[1:]))
 
 
 def _factors(tree: Tree) -> Iterator[Tree]:

@@ -28,7 +28,7 @@ from dgsr.finishing.conventions import as_people_write
 from dgsr.finishing.expansion import expanded
 from dgsr.finishing.factoring import factored
 from dgsr.finishing.fits import Fits, FittedProgram, OutOfTime
-from dgsr.finishing.forms import forms, plain, straightened
+from dgsr.finishing.forms import forms, plain
 from dgsr.finishing.programs import score, tree_of, written
 from dgsr.finishing.snapping import snapped, with_simple_numbers
 from dgsr.population import DataSet, Population
@@ -120,7 +120,7 @@ def _finished(
     units: Units | None,
 ) -> Expression:
     library = fits.library
-    start = straightened(fits.fitted(plain(tree, fits)), fits)
+    start = fits.fitted(plain(tree, fits))
     finished = [snapped(form, start.nmse, fits) for form in forms(start, fits)]
 
     def is_nested_well(form: FittedProgram) -> bool:

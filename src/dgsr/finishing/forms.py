@@ -22,8 +22,6 @@ from dgsr.finishing.programs import complexity, tree_of, written
 # A term that is less than this share of the other in every row is lost in its rounding, or nearly so, and a
 # function that varies by less than this share of its value is a number.
 _LOST = 1e-13
-# Functions that are nearly their argument near 0, and its largest size there.
-_STRAIGHT, _NEARLY_STRAIGHT = ("sin", "tanh"), 0.5
 # Complexity of a way to write a program, in that of the simplest way, beyond which it is left out.
 _MOST_COMPLEX = 1.5
 
@@ -72,26 +70,6 @@ def _without_idle_node(fits: Fits, tree: Tree) -> Tree:
             levels_off = values.ndim == 1 and np.ptp(values) <= _LOST * np.abs(values[0])
         if levels_off and np.isfinite(values[0]):
             return int(values[0]) if values[0].is_integer() else float(values[0])
-    return tree
-
-
-def straightened(start: FittedProgram, fits: Fits) -> FittedProgram:
-    """Return a program without functions that are hardly more than their argument, if it fits as well.
-
-    The slight bend of sin(0.08*f) is worth a digit or two of a number, 0.08*f in place of 0.0796*f, so that
-    noise makes such a formula look short.
-    """
-    tree = tree_of(start.program, fits.library)
-    straight = rewritten(tree, partial(_straight_node, fits))
-    if straight == tree:
-        return start
-    fit = fits.refitted(written(straight, fits.library))
-    return fit if fits.is_as_good(fit.nmse, start.nmse) else start
-
-
-def _straight_node(fits: Fits, tree: Tree) -> Tree:
-    if tree[0] in _STRAIGHT and np.all(np.abs(_values(tree[1], fits)) <= _NEARLY_STRAIGHT):
-        return tree[1]
     return tree
 
 
