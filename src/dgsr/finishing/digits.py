@@ -29,7 +29,7 @@ _ROUNDING = 1e-12
 # Standard errors from the fit beyond which a number of one digit was never fitted.
 _FARTHEST = 4.0
 # Shares of two standard errors that a constant may be rounded by, tried one after the other.
-_SHARES = (0.25, 0.05, 0.005)
+_SHARES = (0.25, 0.05, 0.005, 5e-4, 5e-5)
 
 
 def with_measured_digits(

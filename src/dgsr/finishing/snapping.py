@@ -24,7 +24,7 @@ _MAX_DIGITS = 9
 _COST_OF_THIRD = 1.1
 # Shares of the half-width of its interval that a constant may be rounded by, tried for all constants of a
 # formula together, and how much n log(NMSE) may grow by it.
-_SHARES, _ROUNDED = (0.5, 0.05, 0.005), 1.0
+_SHARES, _ROUNDED = (0.5, 0.05, 0.005, 5e-4, 5e-5), 1.0
 # Numbers that are tried for one constant; rounds of snapping and merging; fits of one formula.
 _MAX_REFUSALS, _MAX_ROUNDS, _MAX_REFITS = 4, 10, 60
 

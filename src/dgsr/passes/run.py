@@ -63,10 +63,9 @@ class _Outliers(Exception):
 
 
 class _Begun(NamedTuple):
-    """A search, what is shown of it, and what was made of its programs."""
+    """A search, and what was made of its programs."""
 
     search: Search
-    shown: Shown
     fresh: dict[str, Any]  # its state when it was made, if there is a checkpoint
     finished: dict[bytes, Expression]  # formulas by the programs that they were
 
@@ -171,6 +170,7 @@ class Passes:
                         steps = [steps[0], step]
                 if step.loss != "squared":
                     rows = rows.with_precision(partial(self._precisions, step.loss))
+                self._shown = Shown(rows)  # of one pass at a time, since it has a copy of the table
                 if goes_on_with is None:
                     self._begin(step, rows)
                     if number >= len(saved):
@@ -237,7 +237,7 @@ class Passes:
 
     def _show(self, callback: SearchCallback, search: Search) -> None:
         """Call a callback, once the search has a formula with finite values; raise if it ends the search."""
-        program, nmse = self._begun.shown.best(search.archive)
+        program, nmse = self._shown.best(search.archive)
         if np.isfinite(nmse):
             best = self.prepared.coordinates.written(program[0])
             best = best.with_feature_names(self._feature_names)
@@ -265,9 +265,9 @@ class Passes:
 
     def _begin(self, step: Pass, rows: Prepared) -> None:
         """Make the search of a pass."""
-        search, shown = self._make_search(data=rows.search, budget=self.budget), Shown(rows)
-        self._begun = _Begun(search, shown, {} if self._checkpoint is None else search.state_dict(), {})
-        search.nmse_shown = shown.nmse
+        search = self._make_search(data=rows.search, budget=self.budget)
+        self._begun = _Begun(search, {} if self._checkpoint is None else search.state_dict(), {})
+        search.nmse_shown = lambda archive: self._shown.nmse(archive)  # the pass may be another then
         self.budget.end_at(step.until)  # what it begins with is evaluated at once
 
     def _give(self, state: dict[str, Any] | None, with_initial: bool) -> None:
