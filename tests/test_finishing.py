@@ -316,6 +316,7 @@ def test_a_function_with_a_name_is_written_as_people_write_it(text, noise, expec
         ("3*sin(x1)**2", 0.0, "3*sin(x1)**2"),
         ("5*x1/9 - 160/9", 0.0, "5*(x1 - 32)/9"),
         ("3 + 2*log(x1)", 0.0, "3 + 2*log(x1)"),
+        ("7 + 1.7*(x1 + 2*x2)", 0.005, "7 + 1.7*(x1 + 2*x2)"),
     ],
 )
 def test_sums_and_waves_are_written_in_the_shorter_way(text, noise, expected):

@@ -179,26 +179,31 @@ def _over_terms(term: Tree) -> SignedTerms:
     """Return the signed terms of a number times a sum, all but one of which have numbers, or the term."""
     match term:
         case ("mul", float(factor), ("add" | "sub", _, _) as total):
-            parts = [(sign, *_factor_of(part)) for sign, part in signed_terms(total)]
-            if sum(own is None for _, own, _ in parts) <= 1:
-                return [
-                    (sign, ("mul", factor if own is None else factor * own, rest))
-                    for sign, own, rest in parts
-                ]
+            parts = signed_terms(total)
+            if sum(not _has_number(part) for _, part in parts) <= 1:
+                return [(sign, _times(factor, part)) for sign, part in parts]
     return [(1, term)]
 
 
-def _factor_of(term: Tree) -> tuple[float | None, Tree]:
-    """Return the number that a term is multiplied by, None without one, and the rest."""
+def _has_number(term: Tree) -> bool:
+    return is_number(term) or (isinstance(term, tuple) and term[0] == "mul" and isinstance(term[1], float))
+
+
+def _times(factor: float, term: Tree) -> Tree:
     match term:
-        case ("mul", float(factor), rest):
-            return factor, rest
-    return (float(term), 1) if is_number(term) else (None, term)
+        case ("mul", float(own), rest):
+            return ("mul", factor * own, rest)
+    return factor * float(term) if is_number(term) else ("mul", factor, term)
 
 
 def _shifted(tree: Tree) -> Tree:
     """Return the tree with lines written by where they are 0: 5*(x1 - 32)/9 for 5*x1/9 - 160/9."""
-    return rewritten(tree, _by_its_zero)  # not merged, which would multiply the factor in again
+    if not isinstance(tree, tuple):
+        return tree
+    if len(signed_terms(tree)) > 2:  # of a plane no part is such a line
+        return added([(sign, _shifted(term)) for sign, term in signed_terms(tree)])
+    # It is not merged, which would multiply the factor in again.
+    return _by_its_zero((tree[0], *map(_shifted, tree[1:])))
 
 
 def _by_its_zero(node: Tree) -> Tree:
@@ -220,8 +225,9 @@ def _line_of_indicator(tree: Tree, fits: Fits) -> Tree | None:
     if not (fits.library.has_constants and {"add", "mul"} <= fits.library.index.keys()):
         return None
     (name,) = columns
-    ends = evaluate_strictly(tree, {name: np.array([0.0, 1.0])}, functions=fits.library.functions)
-    offset, slope = float(ends[0]), float(ends[1] - ends[0])
+    with np.errstate(all="ignore"):
+        ends = evaluate_strictly(tree, {name: np.array([0.0, 1.0])}, functions=fits.library.functions)
+        offset, slope = float(ends[0]), float(ends[1] - ends[0])
     if not np.isfinite([offset, slope]).all():
         return None
     term: Tree = name if slope == 1.0 else ("mul", slope, name)

@@ -229,14 +229,14 @@ class ParetoFront(Sequence[Candidate]):
             own = None if bits[i] == description_length(named) else float(bits[i])
             return Candidate(named.complexity, own_loss, named, assess(named), texts, handicap, own)
 
-        able_ones = [i for i in order if supported[i]]
-        on_front = undominated(able_ones, losses, tolerance)
+        left = [i for i in order if supported[i]]
+        on_front = undominated(left, losses, tolerance)
         found = {i: candidate(i) for i in on_front}
         while vague := {i for i in on_front if not found[i].is_determined and losses[i] > tolerance}:
-            able_ones = [i for i in able_ones if i not in vague]
-            if not able_ones:
+            left = [i for i in left if i not in vague]
+            if not left:
                 break
-            on_front = undominated(able_ones, losses, tolerance)
+            on_front = undominated(left, losses, tolerance)
             found |= {i: candidate(i) for i in on_front if i not in found}
         candidates = [found[i] for i in on_front]
         held_out_losses = None

@@ -448,7 +448,7 @@ class Passes:
         keys = [programs.tokens[i].tobytes() + programs.constants[i].tobytes() for i in range(len(programs))]
         new = np.array([i for i, key in enumerate(keys) if key not in known], dtype=np.int64)
         made = dict(zip((keys[i] for i in new.tolist()), finish_all(programs[new])))
-        formulas = [known.get(key) or made[key] for key in keys]
+        formulas = [known[key] if key in known else made[key] for key in keys]
         if not is_over():  # else some are as the search left them
             known.update(made)
         return formulas
