@@ -208,6 +208,12 @@ def _shifted(tree: Tree) -> Tree:
 
 def _by_its_zero(node: Tree) -> Tree:
     match node:
+        case (_, _, ("mul", float(), ("add" | "sub", _, _))) | (
+            _,
+            ("mul", float(), ("add" | "sub", _, _)),
+            _,
+        ):
+            return node  # this is no line by itself either
         case ("add", float(offset), ("mul", float(factor), rest)) if factor != 0.0:
             return ("mul", factor, ("add", rest, offset / factor))
         case ("sub", float(offset), ("mul", float(factor), rest)) if factor != 0.0:

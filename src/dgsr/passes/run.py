@@ -323,9 +323,11 @@ class Passes:
 
     def _can_tell_noise(self) -> bool:
         """Return whether there is a formula so far, noise whose size could matter, and time for a pass."""
-        # Of few rows the longest formulas have none left; the chosen one tells.
-        has_noise = self.outcome is not None and self.outcome.chosen.loss >= _NEARLY_EXACT
-        return has_noise and self.budget.share < _TOO_LATE
+        if self.outcome is None:
+            return False
+        # The search leaves none of few rows, and what extends its formulas none of a few large ones.
+        least = max(self.search.best_nmse, self.outcome.chosen.loss)
+        return least >= _NEARLY_EXACT and self.budget.share < _TOO_LATE
 
     def _finish(self, step: Pass, rows: Prepared) -> None:
         """Finish the front of a pass and choose from it, if a program has finite values.
