@@ -354,3 +354,16 @@ def test_rows_can_be_held_out_beside_outliers():
     assert model.outliers_.tolist() == [3, 30, 57]
     clean = 3.0 * X[:, 0] ** 2 + 2.0 * X[:, 1]
     assert np.mean((model.predict(X) - clean) ** 2) < 1e-4 * clean.var()
+
+
+@pytest.mark.slow
+@pytest.mark.search
+def test_outliers_are_found_where_errors_might_grow_as_well():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(0.5, 2.0, (100, 2))
+    y = 2.5 * X[:, 0] / X[:, 1] + 0.02 * rng.normal(size=100)
+    y[[17, 42, 77]] = 25.0, 0.1, 31.0  # the targets span a decade
+    with pytest.warns(UserWarning, match="left out 3 of 100 rows"):
+        model = DGSRRegressor(max_evaluations=20_000, random_state=0).fit(X, y)
+    assert model.outliers_.tolist() == [17, 42, 77]
+    assert str(model.expression_) == "2.5*x1/x2"

@@ -197,30 +197,16 @@ def _times(factor: float, term: Tree) -> Tree:
 
 
 def _shifted(tree: Tree) -> Tree:
-    """Return the tree with lines written by where they are 0: 5*(x1 - 32)/9 for 5*x1/9 - 160/9."""
-    if not isinstance(tree, tuple):
-        return tree
-    if len(signed_terms(tree)) > 2:  # of a plane no part is such a line
-        return added([(sign, _shifted(term)) for sign, term in signed_terms(tree)])
+    """Return a line of a column written by where it is 0: 5*(x1 - 32)/9 for 5*x1/9 - 160/9."""
     # It is not merged, which would multiply the factor in again.
-    return _by_its_zero((tree[0], *map(_shifted, tree[1:])))
-
-
-def _by_its_zero(node: Tree) -> Tree:
-    match node:
-        case (_, _, ("mul", float(), ("add" | "sub", _, _))) | (
-            _,
-            ("mul", float(), ("add" | "sub", _, _)),
-            _,
-        ):
-            return node  # this is no line by itself either
-        case ("add", float(offset), ("mul", float(factor), rest)) if factor != 0.0:
-            return ("mul", factor, ("add", rest, offset / factor))
-        case ("sub", float(offset), ("mul", float(factor), rest)) if factor != 0.0:
-            return ("mul", factor, ("sub", offset / factor, rest))
-        case ("sub", ("mul", float(factor), rest), float(offset)) if factor != 0.0:
-            return ("mul", factor, ("sub", rest, offset / factor))
-    return node
+    match tree:
+        case ("add", float(offset), ("mul", float(factor), str(x))) if factor != 0.0:
+            return ("mul", factor, ("add", x, offset / factor))
+        case ("sub", float(offset), ("mul", float(factor), str(x))) if factor != 0.0:
+            return ("mul", factor, ("sub", offset / factor, x))
+        case ("sub", ("mul", float(factor), str(x)), float(offset)) if factor != 0.0:
+            return ("mul", factor, ("sub", x, offset / factor))
+    return tree
 
 
 def _line_of_indicator(tree: Tree, fits: Fits) -> Tree | None:

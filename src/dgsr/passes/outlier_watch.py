@@ -53,6 +53,7 @@ class Watch:
 
     def __init__(self, rows: Prepared) -> None:
         self._is_on, self._rows, self._due = False, rows, _LOOKS[0]
+        self._suspected: Population | None = None
         self.usual: Usual | None = None
         self.program: Population | None = None
 
@@ -66,7 +67,14 @@ class Watch:
 
     def is_due(self, search: Search) -> bool:
         """Return whether it is time for a look."""
-        return self._is_on and search.budget.share >= self._due
+        return self._is_on and (search.budget.share >= self._due or self._suspected is not None)
+
+    def suspect(self, search: Search) -> None:
+        """Look at a search by squares that ends before it is known whether errors grow.
+
+        Later its formulas may bend towards the outliers, or have no more than a round.
+        """
+        self._suspected = with_outliers(search.archive, self._rows.measured)
 
     def sees_outliers(self, search: Search, is_over: bool = False) -> bool:
         """Look, unless it is too late, and return whether there are outliers.
@@ -80,7 +88,7 @@ class Watch:
         self._plan(search)
         if not self._is_on or (search.budget.share >= _TOO_LATE and not is_over):
             return False
-        self.program = with_outliers(search.archive, self._rows.measured)
+        self.program = self._suspected or with_outliers(search.archive, self._rows.measured)
         if self.program is not None:
             self._is_on = False
             self.take(self._rows.coordinates.written(self.program[0]))

@@ -193,6 +193,8 @@ class Passes:
                     self._run(step, rows, callback)
                     if self.stop_reason not in _SPENT:
                         break
+                if number + 1 < len(steps) and steps[number + 1].loss == "relative":
+                    self._watch.suspect(self.search)
                 if self.stop_reason == _OUTLIERS:
                     steps = [*steps[: number + 1], *passes_without_outliers(self.budget.share)]
                 state = self.search.state_dict()
@@ -296,15 +298,18 @@ class Passes:
     def _run(self, step: Pass, rows: Prepared, callback: SearchCallback | None) -> None:
         """Run one pass; Ctrl-C ends it with the best so far, but is an exception if there is none."""
 
-        def after_round(search: Search) -> None:
-            # First, so that a fit that ends here and is resumed has looked as often.
+        def look(search: Search) -> None:
             if self._watch.is_due(search) and self._watch.sees_outliers(search):
                 raise _Outliers
+
+        def after_round(search: Search) -> None:
+            look(search)  # first, so that a fit that ends here and is resumed has looked as often
             self._write(search)
             if callback is not None:
                 self._show(callback, search)
 
         try:
+            look(self.search)
             self.stop_reason = run_search(self.search, after_round)
             if self.stop_reason in _SPENT and self._watch.sees_outliers(self.search):
                 self.stop_reason = _OUTLIERS
