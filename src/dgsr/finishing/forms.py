@@ -50,7 +50,7 @@ def _without_idle(tree: Tree, fits: Fits) -> Tree:
 
 
 def _without_idle_node(fits: Fits, tree: Tree) -> Tree:
-    if (line := _line_of_indicator(tree, fits)) is not None:
+    if fits.indicators and (line := _line_of_indicator(tree, fits)) is not None:
         return line
     if tree[0] == "abs":
         sign = _sign(tree[1], fits)

@@ -90,8 +90,8 @@ class Candidate(NamedTuple):
     def is_determined(self) -> bool:
         """Whether the data determine its constants, as far as their errors are known.
 
-        The error of each is smaller than it, or that of its logarithm is: Arrhenius's factor is often known
-        by its order of magnitude alone. A number alone may be 0.
+        The standard error of each is smaller than it, or than it times its natural logarithm: Arrhenius's
+        factor is often known by its order of magnitude alone. A number alone may be 0.
         """
         sizes = np.abs(self.expression.constants)
         with np.errstate(all="ignore"):
