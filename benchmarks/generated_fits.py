@@ -29,7 +29,7 @@ import numpy as np
 
 from dgsr import DGSRRegressor
 from dgsr.expressions.library import PRESETS
-from dgsr.search import Budget
+from dgsr.finders import Budget
 from dgsr.search.compiling import compile_kernels
 
 # Seconds beyond max_time after which a fit is stopped.

@@ -2,8 +2,8 @@
 
     python benchmarks/growth_laws.py --out benchmarks/results/growth_laws.jsonl --n-drawn 0
 
-The first six are of the laws of textbooks, which `dgsr.search.powers` was developed on. The others were
-written before the code was run on any of them, the laws of decay before the code knew bases 1 - x, and the
+The first six are of the laws of textbooks, which `dgsr.finders.linear.powers` was developed on. The others
+were written before the code was run on any of them, the laws of decay before the code knew bases 1 - x, and the
 last eight before it knew bases 1 + x/y. Rows, noise and the rule by which a law is found are those of
 `separable.py`. The file has a line for each run, and runs in it are not made again.
 """

@@ -3,8 +3,8 @@
     python benchmarks/rational_laws.py --out benchmarks/results/rational_laws.jsonl
 
 Thirty laws are written out, from kinetics, optics, circuits and mechanics. The first twelve are those that
-`dgsr.search.rationals` was developed on. Others are drawn: one to four columns, up to three terms in the
-numerator and four in the denominator, each a product of at most two columns, every one of which moves the
+`dgsr.finders.linear.quotients` was developed on. Others are drawn: one to four columns, up to three terms in
+the numerator and four in the denominator, each a product of at most two columns, every one of which moves the
 target by a twentieth of its standard deviation or more. Rows, noise and the rule by which a law is found are
 those of `separable.py`. The file has a line for each run, and runs in it are not made again.
 """

@@ -25,10 +25,10 @@ from threadpoolctl import threadpool_limits
 
 from dgsr.expressions.evaluation import evaluate
 from dgsr.expressions.trees import Tree
+from dgsr.finders.fewer_columns.separation import Separation
+from dgsr.finders.fewer_columns.symmetries import reductions_of, smallest_separation
+from dgsr.finders.fewer_columns.tables import Reduction
 from dgsr.problems import Problem, load_set
-from dgsr.search.reduction import Reduction
-from dgsr.search.separation import Separation
-from dgsr.search.symmetries import reductions_of, smallest_separation
 
 NOISE = (0.0, 0.001, 0.01, 0.05)
 N_ROWS, N_POINTS = 200, 20

@@ -20,7 +20,7 @@ FLOORS = (
     {"regressor": "DGSRRegressor.fit"},
     {"passes": "searches of a fit"},
     {"search": "Algorithm 2", "pretraining": "Algorithm 1, the prior"},
-    {"generator": "encoder, decoder", "fitted": "after a fit"},
+    {"generator": "encoder, decoder", "finders": "laws without evolution", "fitted": "after a fit"},
     {
         "saving": "fits as files",
         "reporting": "the page, progress",

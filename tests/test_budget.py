@@ -8,13 +8,13 @@ import pytest
 from dgsr import DGSRRegressor
 from dgsr.exact_search import ExactSolver
 from dgsr.expressions import Expression, get_library
+from dgsr.finders import Budget
+from dgsr.finders.budget import CANDIDATES_PER_EVALUATION
 from dgsr.finishing import finish
 from dgsr.finishing.digits import with_measured_digits
 from dgsr.finishing.fits import Fits
 from dgsr.pareto import ParetoFront, promising
 from dgsr.population import DataSet, Population
-from dgsr.search import Budget
-from dgsr.search.budget import LOOKS_PER_EVALUATION
 from searches import X, Y
 
 LIBRARY = get_library("physics", 2)
@@ -26,7 +26,7 @@ class Clock:
 
     def __init__(self, monkeypatch):
         self.now = 0.0
-        monkeypatch.setattr("dgsr.search.budget.time.perf_counter", lambda: self.now)
+        monkeypatch.setattr("dgsr.finders.budget.time.perf_counter", lambda: self.now)
 
 
 @pytest.fixture
@@ -40,9 +40,9 @@ def clock(monkeypatch):
 def test_candidates_of_exact_search_count_as_evaluations():
     budget = Budget(100, None)
     budget.count(np.zeros(40))
-    budget.count_looks(59 * LOOKS_PER_EVALUATION)
+    budget.count_candidates(59 * CANDIDATES_PER_EVALUATION, 10**9)
     assert (budget.n_left, budget.share, budget.spent()) == (1, 0.99, None)
-    budget.count_looks(LOOKS_PER_EVALUATION)
+    budget.count_candidates(CANDIDATES_PER_EVALUATION, 10**9)
     assert (budget.n_left, budget.spent()) == (0, "max_evaluations")
     assert budget.n_evaluations == 40
 
@@ -65,7 +65,7 @@ def test_exact_search_ends_with_the_evaluations(monkeypatch):
     model = DGSRRegressor(max_evaluations=60_000, **settings).fit(X, noise)
     assert 1 in stages
     # The last candidates are counted after they were examined.
-    assert model.n_evaluations_ + model.n_looks_ // LOOKS_PER_EVALUATION <= 60_000 + 20_000
+    assert model.n_evaluations_ + model.n_looks_ // CANDIDATES_PER_EVALUATION <= 60_000 + 20_000
 
 
 # --- seconds --------------------------------------------------------------------------------------

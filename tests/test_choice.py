@@ -9,14 +9,14 @@ import pytest
 
 from dgsr import DGSRRegressor, Expression, get_library
 from dgsr.constants.uncertainty import Uncertainty
-from dgsr.expressions import Constraints
 from dgsr.expressions.formula_prior import description_length
 from dgsr.expressions.soundness import pure_columns, unseen_waves
+from dgsr.finders.finder import Problem
+from dgsr.finders.lines import linear_models
 from dgsr.pareto import Candidate, ParetoArchive, ParetoFront
+from dgsr.pareto.choosing import total_bits
 from dgsr.pareto.judging import length_on
 from dgsr.population import DataSet, Population
-from dgsr.search.lines import linear_models
-from dgsr.search.terms import any_term
 
 LIBRARY = get_library("physics", 1)
 # Great half axes and periods of the planets from Mercury on, in those of the earth.
@@ -119,11 +119,11 @@ def test_a_long_formula_is_chosen_only_beyond_the_error_of_what_it_gains():
     long = " + ".join(f"sin({i}.5*x1)" for i in range(1, 11))
     assert Expression.from_text(long, LIBRARY).length > 40
     front = ParetoFront([candidate("x1", 0.1), candidate(long, 0.0985)], 20_000.0)
-    assert np.diff(front._totals) < 0.0  # it describes the data more shortly
+    assert np.diff(total_bits(front, 20_000.0)) < 0.0  # it describes the data more shortly
     assert front.select("mdl") == front.select("accuracy") == 1
     few = ParetoFront([candidate("x1", 0.1), candidate(long, 0.0993)], 200_000.0)
     many = ParetoFront([candidate("x1", 0.1), candidate(long, 0.0998)], 200_000.0)
-    assert [np.diff(each._totals)[0] < 0.0 for each in (few, many)] == [True, True]
+    assert [np.diff(total_bits(each, 200_000.0))[0] < 0.0 for each in (few, many)] == [True, True]
     assert [few.select("mdl"), many.select("mdl"), many.select("accuracy")] == [1, 0, 1]
 
 
@@ -243,7 +243,7 @@ def test_columns_of_a_line_are_taken_by_rows_left_out(seed):
     library = get_library("physics", 4)
     X = rng.normal(size=(15, 4))
     y = 3.0 + 2.0 * X[:, 1] - X[:, 3] + 0.5 * rng.normal(size=15)
-    models = linear_models(DataSet.from_arrays(X, y), library, Constraints().grammar(library), any_term)
+    models = linear_models(Problem.of(DataSet.from_arrays(X, y), library)).programs
     for program, with_offset in zip((models[0], models[1]), (False, True), strict=True):
         taken, best = [], np.inf
         while len(taken) < 4:
@@ -269,7 +269,7 @@ def test_lines_need_sums_products_and_constants():
     data = DataSet.from_arrays(np.arange(5.0)[:, None], np.arange(5.0))
     for name in ("koza", "physics"):
         library = get_library(name, 1)
-        models = linear_models(data, library, Constraints().grammar(library), any_term)
+        models = linear_models(Problem.of(data, library)).programs
         assert (len(models) > 0) == library.has_constants
 
 

@@ -13,10 +13,10 @@ from dgsr.expressions.constraints import Constraints
 from dgsr.expressions.evaluation import evaluate
 from dgsr.expressions.library import Library
 from dgsr.expressions.syntax import parse
+from dgsr.finders.curves import _BEGINNINGS, CommonForms, curve_formulas, fitted_curves
+from dgsr.finders.finder import Problem, never
 from dgsr.population import DataSet
 from dgsr.search import Search, SearchConfig
-from dgsr.search.curves import _BEGINNINGS, curve_formulas, fitted_curves
-from dgsr.search.looking_up import compare_curves, curves_of
 
 # Numbers of each form that make sense for x between 0.5 and 12.
 NUMBERS = {
@@ -47,8 +47,8 @@ def values_of(text, numbers, x):
 def fits(columns, y, library="physics", **constraints):
     data = DataSet.from_arrays(columns, y)
     library = get_library(library, columns.shape[1])
-    grammar = Constraints(**constraints).grammar(library, columns.shape[1])
-    return data, fitted_curves(data, library, grammar)
+    problem = Problem.of(data, library, Constraints(**constraints))
+    return problem, fitted_curves(problem)
 
 
 def nmse_of(curves, text):
@@ -111,18 +111,20 @@ def test_with_noise_no_fit_is_worse_than_that_of_scipy_from_the_true_numbers(tex
 
 
 def test_scaled_formulas_need_no_more_than_their_scale_and_offset():
-    data, curves = fits(X[:, None], 5.0 * X / (2.7 + X))
-    formulas = curve_formulas(curves, data, lambda programs: np.ones(len(programs), dtype=bool))
-    assert formulas.nmse(data).min() < 1e-12
-    best = formulas[int(np.argmin(formulas.is_constant.sum(axis=1) + 1e9 * (formulas.nmse(data) > 1e-12)))]
+    problem, curves = fits(X[:, None], 5.0 * X / (2.7 + X))
+    formulas = curve_formulas(curves, problem)
+    assert formulas.nmse(problem.data).min() < 1e-12
+    best = formulas[
+        int(np.argmin(formulas.is_constant.sum(axis=1) + 1e9 * (formulas.nmse(problem.data) > 1e-12)))
+    ]
     assert len(best.constants) == 2
     assert best(X[:, None]) == pytest.approx(5.0 * X / (2.7 + X))
 
 
 def test_few_rows_take_few_numbers():
     x = np.array([0.5, 1.0, 2.0, 4.0, 8.0])
-    data, curves = fits(x[:, None], x / (1.3 + x) + np.array([0.01, -0.01, 0.02, 0.0, -0.01]))
-    formulas = curve_formulas(curves, data, lambda programs: np.ones(len(programs), dtype=bool))
+    problem, curves = fits(x[:, None], x / (1.3 + x) + np.array([0.01, -0.01, 0.02, 0.0, -0.01]))
+    formulas = curve_formulas(curves, problem)
     assert len(formulas)
     assert formulas.is_constant.sum(axis=1).max() <= 2
 
@@ -131,11 +133,11 @@ def test_a_peak_on_a_single_row_is_no_formula():
     x = np.linspace(0.0, 10.0, 40)
     y = np.random.default_rng(5).normal(size=40)
     y[17] += 6.0
-    data, curves = fits(x[:, None], y)
-    formulas = curve_formulas(curves, data, lambda programs: np.ones(len(programs), dtype=bool))
-    assert all(uncertainty_of(formulas[i], data).leave_one_out < 1.0 for i in range(len(formulas)))
+    problem, curves = fits(x[:, None], y)
+    formulas = curve_formulas(curves, problem)
+    assert all(uncertainty_of(formulas[i], problem.data).leave_one_out < 1.0 for i in range(len(formulas)))
     # The form that fits best is such a peak.
-    assert curves.fit.nmse.min() < 0.8 * formulas.nmse(data).min(initial=1.0)
+    assert curves.fit.nmse.min() < 0.8 * formulas.nmse(problem.data).min(initial=1.0)
 
 
 def test_forbidden_columns_and_constant_ones_are_left_out():
@@ -153,7 +155,7 @@ def test_forbidden_columns_and_constant_ones_are_left_out():
 def test_a_small_library_has_the_forms_that_it_can_write():
     library = Library("few", ("add", "mul", "div"), True, 1)
     data = DataSet.from_arrays(X[:, None], 1.0 / (2.0 + X))
-    curves = fitted_curves(data, library, Constraints().grammar(library, 1))
+    curves = fitted_curves(Problem.of(data, library))
     assert nmse_of(curves, "1/(a + x)") < 1e-12
     # Whole powers are products; an exponential, a logarithm and free exponents cannot be written.
     assert {form.text for form in COMMON_FORMS if form.program(library, library.first_variable)}.isdisjoint(
@@ -176,9 +178,9 @@ def test_columns_whose_squares_are_no_floats_have_fits_without_a_warning(scale):
 
 
 def test_no_form_is_looked_at_once_time_is_over():
-    data, curves = fits(X[:, None], 2.0 * np.exp(-0.7 * X) + 0.3)
+    problem, curves = fits(X[:, None], 2.0 * np.exp(-0.7 * X) + 0.3)
     asked = iter([False, False, True])
-    formulas = curve_formulas(curves, data, lambda p: np.ones(len(p), dtype=bool), lambda: next(asked))
+    formulas = curve_formulas(curves, problem, lambda: next(asked))
     assert 0 < len(formulas) <= 2
 
 
@@ -193,15 +195,15 @@ def test_the_look_is_asked_for_and_judged_by_units_and_demands():
     y = 5.0 * X / (2.7 + X) + 0.01 * np.sin(50 * X)
     data, library = DataSet.from_arrays(X[:, None], y), get_library("physics", 1)
     search = Search(data, library, Constraints(), SearchConfig(), None)
-    compare_curves(search)
+    search.find(CommonForms())
     assert 0 < search.n_evaluations <= len(_BEGINNINGS)
-    assert len(curves_of(search, data, lambda: False))
+    assert any(isinstance(finder, CommonForms) for finder in search.scheduler.finders)
+    assert len(list(search.at_the_end(data, never))) == 3
     without = Search(data, library, Constraints(), SearchConfig(look_up=False), None)
-    compare_curves(without)
-    assert without.n_evaluations == 0
-    assert len(curves_of(without, data, lambda: False)) == 0
+    assert without.scheduler.finders == ()
+    assert len(list(without.at_the_end(data, never))) == 2  # lines and longer formulas
     required = Search(data, library, Constraints(required=("arcsin",)), SearchConfig(), None)
-    compare_curves(required)
+    required.find(CommonForms())
     assert np.isinf(required.archive.best_nmse())
 
 

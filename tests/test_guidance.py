@@ -248,14 +248,14 @@ def test_a_guided_search_is_reproducible_and_goes_on_where_it_was_saved(library)
 
     whole, again, resumed = made(), made(), made()
     whole.restarts.n = again.restarts.n = 1
-    assert (whole._guided.weight != resumed._guided.weight).any()
+    assert (whole.proposals.grammar.weight != resumed.proposals.grammar.weight).any()
     rounds(whole, 4)
     resumed.load_state_dict(rounds(again, 2).state_dict())
     for other in (rounds(again, 2), rounds(resumed, 2)):
         assert without_seconds(other.history) == without_seconds(whole.history)
         assert_equal_populations(other.archive.population(), whole.archive.population())
         assert_equal_populations(other.generation.programs, whole.generation.programs)
-        np.testing.assert_array_equal(other._guided.weight, whole._guided.weight)
+        np.testing.assert_array_equal(other.proposals.grammar.weight, whole.proposals.grammar.weight)
     assert_equal_populations(resumed.ask(), whole.ask())
 
 
@@ -267,7 +267,7 @@ def test_the_guide_changes_what_is_searched():
     assert_equal_populations(*(small(made, random_share=0.0).ask() for made in (plain, without)))
     assert without_seconds(searches[0].history) != without_seconds(searches[1].history)
     np.testing.assert_array_equal(
-        searches[1]._guided.weight, usual_weights(searches[1].grammar, plain.library)
+        searches[1].proposals.grammar.weight, usual_weights(searches[1].grammar, plain.library)
     )
 
 
@@ -288,7 +288,7 @@ def test_a_guided_decoder_writes_in_every_round_and_is_refined_where_that_pays(
     sampled, refined, sample = [], [], search.conditioned.sample
     monkeypatch.setattr(search.conditioned, "sample", lambda n, *rest: sampled.append(n) or sample(n, *rest))
     monkeypatch.setattr(search.conditioned, "refine", lambda *_: refined.append(1))
-    search.glance()
+    search._evaluate_first()
     assert sampled == [20]
     rounds(search, 2)
     assert len(sampled) == 3
@@ -327,7 +327,7 @@ def test_the_guide_reads_the_rows_that_the_decoder_reads(monkeypatch):
     assert seed == 7
     assert encoding is search.conditioned.encoding
     expected = Guidance(search.grammar, made.library, real(encoding))
-    np.testing.assert_array_equal(search._guided.weight, expected.grammar(0).weight)
+    np.testing.assert_array_equal(search.proposals.grammar.weight, expected.grammar(0).weight)
 
 
 class Recording:

@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 
 from dgsr import DGSRRegressor, load
 from dgsr.cli import app
-from dgsr.search import Interrupts
+from dgsr.finders import Interrupts
 from searches import X, Y
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGINT to send to one process")
@@ -243,7 +243,7 @@ def test_ctrl_c_is_a_request_within_the_context_and_an_exception_outside():
 @pytest.mark.usefixtures("_default_handler")
 def test_a_request_that_nobody_reads_is_an_exception_when_it_is_repeated(monkeypatch):
     now = [0.0]
-    monkeypatch.setattr("dgsr.search.interrupts.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("dgsr.finders.interrupts.time.monotonic", lambda: now[0])
     with Interrupts() as interrupts:
         ctrl_c()
         now[0] = 10.0
@@ -282,8 +282,8 @@ def small(**settings):
         "dgsr.search.evaluation.Fitted.score",
         "dgsr.passes.run.noise_exponent",
         "dgsr.finishing.snapped",
-        "dgsr.pareto.front.are_supported",
-        "dgsr.passes.run.uncertainty_of",
+        "dgsr.pareto.making.are_supported",
+        "dgsr.passes.ending.uncertainty_of",
         "dgsr.passes.checkpoint.write_atomically",
         "dgsr.regressor.DGSRRegressor._take",
     ],

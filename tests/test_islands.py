@@ -25,11 +25,11 @@ from dgsr import DGSRRegressor
 from dgsr.constants.fitting import fit_constants
 from dgsr.evolution import EvolutionConfig, get_engine
 from dgsr.expressions import Constraints, get_library
+from dgsr.finders.scored import Scored
 from dgsr.pareto import ParetoArchive
 from dgsr.population import DataSet
-from dgsr.search import Search, SearchConfig
+from dgsr.search import Search, SearchConfig, begin_with_search
 from dgsr.search.islands import Islands, _kept, number_of_islands
-from dgsr.search.scored import Scored
 from searches import assert_same
 from test_regressor import tiny_generator
 
@@ -163,7 +163,7 @@ def test_islands_that_meet_by_the_clock_end_with_the_round_whose_end_is_nearest(
             now[0] += seconds_of_round
             return population, nmse
 
-    monkeypatch.setattr("dgsr.search.budget.time.perf_counter", lambda: now[0])
+    monkeypatch.setattr("dgsr.finders.budget.time.perf_counter", lambda: now[0])
     with parallel_config("sequential"):
         search = islands(n_islands=2, engine=Slow(), max_time=100.0)
     search.advance()
@@ -202,7 +202,7 @@ def test_islands_differ_in_their_numbers_and_shares_and_divide_the_exact_stages(
     states = [search._new_island(i) for i in range(3)]
     assert len({state["random_state"].tobytes() for state in states}) == 3
     assert [state["restarts"]["n"] for state in states] == [0, 1, 2]
-    n_stages = search.solving.solver.n_stages
+    n_stages = search.scheduler.exact.solver.n_stages
     solving = [state["solving"] for state in states]
     stages = [range(state["stage"], n_stages, state["step"]) for state in solving]
     assert sorted(stage for own in stages for stage in own) == [*range(1, n_stages)]
@@ -300,7 +300,7 @@ def test_the_decoder_of_the_best_island_goes_on():
     np.testing.assert_array_equal(state["refinement"]["decoder"][name], decoders[best][name])
     assert not np.array_equal(decoders[best][name], decoders[other][name])
     later = islands("koza", n_islands=2, **settings)
-    later.begin_with(state)
+    begin_with_search(later, state)
     weights = later.state_dict()["refinement"]["decoder"]
     np.testing.assert_array_equal(weights[name], decoders[best][name])
 

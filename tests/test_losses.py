@@ -18,7 +18,7 @@ from dgsr.passes.losses import (
 )
 from dgsr.population import DataSet
 from dgsr.preprocessing import prepare
-from dgsr.search import Search
+from dgsr.search import Search, begin_with_search
 from dgsr.search import run as run_search
 
 seeds = st.integers(0, 2**32 - 1)
@@ -321,13 +321,12 @@ def test_few_rows_that_long_formulas_fit_exactly_have_noise_all_the_same(monkeyp
 
 def test_a_pass_that_goes_on_begins_with_the_programs_of_the_last(monkeypatch):
     inherited = []
-    begin = Search.begin_with
 
-    def begin_with(self, saved):
-        begin(self, saved)
-        inherited.append(len(self.generation.programs))
+    def begin(search, saved):
+        begin_with_search(search, saved)
+        inherited.append(len(search.generation.programs))
 
-    monkeypatch.setattr(Search, "begin_with", begin_with)
+    monkeypatch.setattr("dgsr.passes.run.begin_with_search", begin)
     X, y, _ = rows_of(1, 40)
     DGSRRegressor(
         generator=None,

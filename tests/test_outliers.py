@@ -204,7 +204,7 @@ def test_the_searches_without_outliers_share_what_is_left():
 
 
 def small(**parameters):
-    usual = {"generator": None, "max_evaluations": 4_000, "batch_size": 200, "max_length": 10}
+    usual = {"generator": None, "max_evaluations": 4_400, "batch_size": 200, "max_length": 10}
     usual |= {"random_state": 0}
     return DGSRRegressor(**usual | parameters)
 

@@ -7,11 +7,11 @@ from hypothesis import strategies as st
 
 from dgsr import DGSRRegressor
 from dgsr.expressions import get_library
-from dgsr.expressions.constraints import Constraints
 from dgsr.expressions.evaluation import evaluate
+from dgsr.finders.finder import Problem
+from dgsr.finders.linear.powers import bases_of, product_of_powers
+from dgsr.finders.linear.quotients import quotients_of_polynomials
 from dgsr.population import DataSet
-from dgsr.search.powers import bases_of, product_of_powers
-from dgsr.search.rationals import rational_programs
 
 MONEY, RATE, YEARS = (100.0, 10_000.0), (0.01, 0.15), (2.0, 40.0)
 LAWS = {
@@ -79,7 +79,7 @@ def rows(limits, n=100, seed=0):
 
 def programs_of(X, y, library="physics"):
     tokens = get_library(library, X.shape[1])
-    return rational_programs(DataSet.from_arrays(X, y), tokens, Constraints().grammar(tokens))
+    return quotients_of_polynomials(Problem.of(DataSet.from_arrays(X, y), tokens)).programs
 
 
 @pytest.mark.parametrize("law", every_second(LAWS))

@@ -11,11 +11,12 @@ from dgsr import DGSRRegressor
 from dgsr.expressions import get_library
 from dgsr.expressions.constraints import Constraints
 from dgsr.expressions.units import Units
+from dgsr.finders.finder import Problem, never
+from dgsr.finders.linear.elimination import RationalFit, _most_needed, _step, eliminated
+from dgsr.finders.linear.quotients import quotients_of_polynomials
 from dgsr.population import DataSet
-from dgsr.search import Search, SearchConfig
-from dgsr.search.looking_up import fit_rationals
-from dgsr.search.rational_fits import RationalFit, _most_needed, _step, eliminated
-from dgsr.search.rationals import rational_programs
+from dgsr.search import Search, SearchConfig, begin_with_search
+from dgsr.search.search import _search_in_table
 
 seeds = st.integers(0, 2**32 - 1)
 FREE = Constraints()
@@ -23,7 +24,8 @@ FREE = Constraints()
 
 def programs_of(X, y, library="physics", constraints=FREE, weights=None):
     tokens = get_library(library, X.shape[1])
-    return rational_programs(DataSet.from_arrays(X, y, weights), tokens, constraints.grammar(tokens))
+    problem = Problem.of(DataSet.from_arrays(X, y, weights), tokens, constraints)
+    return quotients_of_polynomials(problem).programs
 
 
 def search_of(X, y, constraints=FREE, **settings):
@@ -222,7 +224,7 @@ def test_a_library_that_lacks_an_operator_is_left_alone(operator):
     X = np.random.default_rng(0).uniform(0.2, 5.0, (60, 2))
     library = get_library("physics", 2).without([operator])
     data = DataSet.from_arrays(X, X[:, 0] / (1.0 + X[:, 1]))
-    assert len(rational_programs(data, library, Constraints().grammar(library))) == 0
+    assert len(quotients_of_polynomials(Problem.of(data, library)).programs) == 0
 
 
 # --- in the search --------------------------------------------------------------------------------
@@ -231,7 +233,7 @@ def test_a_library_that_lacks_an_operator_is_left_alone(operator):
 def test_they_are_entered_and_counted_and_end_the_search_if_exact():
     X = np.random.default_rng(0).uniform(0.2, 5.0, (60, 2))
     search = search_of(X, LAWS["a rate law"][1](X.T))
-    fit_rationals(search)
+    search.find(quotients_of_polynomials)
     assert search.stop_reason() == "exact fit"
     assert search.n_evaluations > 0
     assert search.history[-1]["best_nmse"] <= 1e-20
@@ -241,15 +243,16 @@ def test_a_law_too_long_for_the_archive_ends_the_search_and_is_returned():
     X = np.random.default_rng(0).uniform(1.1, 5.0, (100, 4))
     y = lens(X)
     search = search_of(X, y)
-    fit_rationals(search)
+    search.find(quotients_of_polynomials)
     assert search.archive.best_nmse() > 1e-12
     assert search.stop_reason() == "exact fit"
     assert search.history[-1]["best_nmse"] <= 1e-20
-    assert search.longer(search.data).nmse(search.data).min() < 1e-20
+    at_the_end = [found.nmse(search.data).min(initial=1.0) for found in search.at_the_end(search.data, never)]
+    assert min(at_the_end) < 1e-20
     # Others that come later do not replace it, and other searches go on with it.
     search.enter(search.long.programs[:0])
     assert search.stop_reason() == "exact fit"
-    for goes_on in (Search.load_state_dict, Search.begin_with):
+    for goes_on in (Search.load_state_dict, begin_with_search):
         other = search_of(X, y)
         goes_on(other, search.state_dict())
         assert other.stop_reason() == "exact fit"
@@ -257,10 +260,11 @@ def test_a_law_too_long_for_the_archive_ends_the_search_and_is_returned():
 
 def test_nothing_is_fitted_where_it_is_not_asked_or_there_is_no_time():
     X = np.random.default_rng(0).uniform(0.2, 5.0, (60, 2))
-    for options in ({"look_up": False}, {"max_time": 1e-9}):
-        search = search_of(X, LAWS["a rate law"][1](X.T), **options)
-        fit_rationals(search)
-        assert search.n_evaluations == 0
+    search = search_of(X, LAWS["a rate law"][1](X.T), max_time=1e-9)
+    search.find(quotients_of_polynomials)
+    assert search.n_evaluations == 0
+    assert quotients_of_polynomials in search.scheduler.finders
+    assert search_of(X, X[:, 0], look_up=False).scheduler.finders == ()
 
 
 def lens(X):
@@ -281,9 +285,9 @@ def lens(X):
 def test_what_is_not_allowed_ends_no_search(constraints):
     X = np.random.default_rng(0).uniform(1.1, 5.0, (100, 4))
     free, bound = search_of(X, lens(X)), search_of(X, lens(X), Constraints(**constraints))
-    fit_rationals(free)
+    free.find(quotients_of_polynomials)
     bound.enter(free.long.programs)
-    fit_rationals(bound)
+    bound.find(quotients_of_polynomials)
     assert (bound.stop_reason() == "exact fit") == ("min_length" in constraints)
     lengths = bound.archive.population().lengths
     assert np.all((lengths == 1) | (lengths >= bound.grammar.min_length))  # the mean is always kept
@@ -292,7 +296,7 @@ def test_what_is_not_allowed_ends_no_search(constraints):
 def test_a_search_among_fewer_columns_returns_what_its_archive_has_no_room_for():
     X = np.random.default_rng(0).uniform(1.1, 5.0, (100, 4))
     search = search_of(X, X[:, 0])
-    found = search.of_other_columns(DataSet.from_arrays(X, lens(X)))
+    found = _search_in_table(search, DataSet.from_arrays(X, lens(X)), False)
     assert found.nmse(X, lens(X)).min() < 1e-20
 
 
@@ -327,7 +331,7 @@ def test_what_fits_a_few_large_rows_alone_is_left_out_and_the_law_is_not():
 def test_an_approximation_is_no_law(function, limits):
     X = np.random.default_rng(0).uniform(*limits, (150, 3))
     search = search_of(X, function(X.T))
-    fit_rationals(search)
+    search.find(quotients_of_polynomials)
     assert search.stop_reason() is None
     assert search.best_nmse < 1e-4
 
@@ -335,7 +339,7 @@ def test_an_approximation_is_no_law(function, limits):
 def test_no_more_equations_are_counted_than_are_allowed():
     X = np.random.default_rng(0).uniform(0.2, 5.0, (60, 2))
     search = search_of(X, np.sin(X).sum(axis=1), max_evaluations=5)
-    fit_rationals(search)
+    search.find(quotients_of_polynomials)
     assert search.n_evaluations == 5
 
 

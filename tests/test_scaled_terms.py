@@ -9,10 +9,10 @@ from scipy.optimize import minimize_scalar
 from dgsr.expressions import get_library
 from dgsr.expressions.constraints import Constraints
 from dgsr.expressions.evaluation import evaluate
+from dgsr.finders.finder import Problem
+from dgsr.finders.linear.one_number import _FUNCTIONS, _refined, one_number
 from dgsr.population import DataSet
 from dgsr.search import Search, SearchConfig
-from dgsr.search.looking_up import compare_scaled
-from dgsr.search.scaled_terms import _FUNCTIONS, _refined, scaled_term_programs
 
 LAWS = {
     "an exponential": lambda x: 3.1 * np.exp(-0.37 * x[0] * x[1]) + 0.4,
@@ -34,7 +34,7 @@ def search_of(X, y, library="physics", **settings):
 def test_laws_with_a_number_inside_are_exact_before_anything_evolves(law):
     X = np.random.default_rng(0).uniform(0.5, 2.0, (60, 3))
     search = search_of(X, LAWS[law](X.T))
-    compare_scaled(search)
+    search.find(one_number)
     assert search.archive.best_nmse() <= 1e-18
     assert search.n_evaluations <= 75
 
@@ -45,7 +45,7 @@ def test_noise_does_not_hide_them(law):
     y = LAWS[law](X.T)
     noisy = y + 0.02 * y.std() * np.random.default_rng(1).normal(size=100)
     search = search_of(X, noisy)
-    compare_scaled(search)
+    search.find(one_number)
     assert search.archive.best_nmse() < 1.2 * 0.02**2
 
 
@@ -54,7 +54,7 @@ def test_the_programs_are_the_laws_but_for_scale_and_offset(library):
     X = np.random.default_rng(0).uniform(0.5, 2.0, (60, 2))
     data = DataSet.from_arrays(X, 2.0 / (np.exp(0.71 * X[:, 0]) - 1.0))
     tokens = get_library(library, 2)
-    programs = scaled_term_programs(data, tokens, Constraints().grammar(tokens, 2))
+    programs = one_number(Problem.of(data, tokens)).programs
     errors = []
     for i in range(len(programs)):
         with np.errstate(all="ignore"):
@@ -68,28 +68,27 @@ def test_the_programs_are_the_laws_but_for_scale_and_offset(library):
 def test_only_columns_that_may_be_used_are():
     X = np.random.default_rng(0).uniform(0.5, 2.0, (60, 3))
     library = get_library("physics", 3)
-    grammar = Constraints(forbidden_columns=(0,)).grammar(library, 3)
-    programs = scaled_term_programs(DataSet.from_arrays(X, np.exp(-2.0 * X[:, 0])), library, grammar)
+    data = DataSet.from_arrays(X, np.exp(-2.0 * X[:, 0]))
+    programs = one_number(Problem.of(data, library, Constraints(forbidden_columns=(0,)))).programs
     assert len(programs)
     assert library.first_variable not in programs.tokens
 
 
 def test_too_few_rows_and_what_is_not_finite_give_nothing_and_no_error():
     library = get_library("physics", 1)
-    grammar = Constraints().grammar(library, 1)
     few = DataSet.from_arrays(np.arange(5.0)[:, None], np.arange(5.0) ** 2)
-    assert len(scaled_term_programs(few, library, grammar)) == 0
+    assert len(one_number(Problem.of(few, library)).programs) == 0
     huge = DataSet.from_arrays(np.geomspace(1e-150, 1e150, 20)[:, None], np.geomspace(1e-150, 1e150, 20))
-    scaled_term_programs(huge, library, grammar)
+    one_number(Problem.of(huge, library))
     zeros = DataSet.from_arrays(np.linspace(-1.0, 1.0, 21)[:, None], np.linspace(-1.0, 1.0, 21) ** 3)
-    assert len(scaled_term_programs(zeros, library, grammar)) > 0
+    assert len(one_number(Problem.of(zeros, library)).programs) > 0
 
 
 def test_a_function_that_explains_nothing_gives_no_program_and_no_error():
     x = np.arange(-7.0, 8.0)  # odd targets, and functions of x**2 that are even
     data = DataSet.from_arrays(x[:, None], x * np.exp(-np.abs(x)) + np.sin(x))
     library = get_library("physics", 1)
-    programs = scaled_term_programs(data, library, Constraints().grammar(library))
+    programs = one_number(Problem.of(data, library)).programs
     assert np.isfinite(programs.constants).all()
 
 

@@ -20,12 +20,13 @@ from dgsr.evolution import EvolutionConfig, random_population
 from dgsr.exact_search import ExactSolver
 from dgsr.expressions import get_library
 from dgsr.expressions.constraints import Constraints
+from dgsr.finders import Scored
+from dgsr.finders.budget import _USUAL_LENGTH, Budget
 from dgsr.generator.config import GeneratorConfig
 from dgsr.generator.generator import Generator
 from dgsr.kernels.random import new_state
 from dgsr.population import DataSet, Population
-from dgsr.search import OBJECTIVES, Scored, Search, SearchConfig, run
-from dgsr.search.budget import _USUAL_LENGTH, Budget
+from dgsr.search import OBJECTIVES, Search, SearchConfig, run
 from searches import X, Y, assert_equal_populations, log_prob, rounds, without_seconds
 
 pytestmark = pytest.mark.search
@@ -100,10 +101,10 @@ def with_the_law(population):
 
 def test_a_law_that_the_generator_thinks_of_first_takes_a_glance(monkeypatch):
     search = small(y=X[:, 0] * X[:, 1])
-    search.solving = None
+    search.scheduler.exact = None
     drawn = with_the_law(draw(9))
     asked = []
-    monkeypatch.setattr(search, "_sample", lambda generator, n: asked.append(n) or drawn)
+    monkeypatch.setattr(search.proposals, "sampled", lambda n, *_: asked.append(n) or drawn)
     assert run(search) == "exact fit"
     assert asked == [50]
     assert search.n_evaluations == 9
@@ -155,7 +156,7 @@ def test_evaluating_few_programs_at_a_time_changes_nothing(monkeypatch, at_once)
         return search.archive.state_dict(), without_seconds(search.history)
 
     archive, history = state()
-    monkeypatch.setattr("dgsr.search.budget._CHUNK", at_once * _USUAL_LENGTH * len(X))
+    monkeypatch.setattr("dgsr.finders.budget._CHUNK", at_once * _USUAL_LENGTH * len(X))
     other, other_history = state()
     assert history == other_history
     for name in archive:
@@ -172,7 +173,7 @@ def test_constants_are_fitted_alike_however_many_programs_are_evaluated_at_a_tim
         return search
 
     whole = state()
-    monkeypatch.setattr("dgsr.search.budget._CHUNK", 7 * _USUAL_LENGTH * len(X))
+    monkeypatch.setattr("dgsr.finders.budget._CHUNK", 7 * _USUAL_LENGTH * len(X))
     parts = state()
     assert_equal_populations(whole.generation.programs, parts.generation.programs)
     np.testing.assert_array_equal(whole.generation.nmse, parts.generation.nmse)
@@ -196,7 +197,7 @@ def test_sampling_out_of_time_draws_no_more(monkeypatch):
 
 def test_a_stage_in_the_large_bank_ends_with_the_time(monkeypatch):
     search = small(None)
-    search.solving.solver = ExactSolver(search.library, search.data, search.grammar, size=256)
+    search.scheduler.exact.solver = ExactSolver(search.library, search.data, search.grammar, size=256)
     asked = []
 
     def stop_reason():
@@ -218,7 +219,7 @@ def test_solving_leaves_half_of_the_time_for_rounds(monkeypatch):
             return draw(0)
 
     search = small(None, max_time=100.0)
-    search.solving.solver = Endless()
+    search.scheduler.exact.solver = Endless()
     clock = itertools.count()
     monkeypatch.setattr(Budget, "seconds", property(lambda budget: float(next(clock))))
     search.solve_further()
@@ -227,7 +228,7 @@ def test_solving_leaves_half_of_the_time_for_rounds(monkeypatch):
 
 def test_an_evaluation_out_of_time_counts_what_it_evaluated(monkeypatch):
     search = small(None, max_time=10.0)
-    monkeypatch.setattr("dgsr.search.budget._CHUNK", 5 * _USUAL_LENGTH * len(X))
+    monkeypatch.setattr("dgsr.finders.budget._CHUNK", 5 * _USUAL_LENGTH * len(X))
     clock = iter([3.0, 6.0, 9.0, 12.0])
     monkeypatch.setattr(Budget, "seconds", property(lambda budget: next(clock)))
     population = draw(40)
@@ -240,7 +241,7 @@ def test_an_evaluation_out_of_time_counts_what_it_evaluated(monkeypatch):
 
 def test_an_interrupted_evaluation_counts_what_it_evaluated(monkeypatch):
     search = small(None)
-    monkeypatch.setattr("dgsr.search.budget._CHUNK", 5 * _USUAL_LENGTH * len(X))
+    monkeypatch.setattr("dgsr.finders.budget._CHUNK", 5 * _USUAL_LENGTH * len(X))
     population, calls, real = draw(40), [], Population.nmse
 
     def interrupted(chunk, data):

@@ -7,11 +7,11 @@ import pytest
 from scipy.spatial.distance import cdist
 
 from dgsr import DGSRRegressor, find_symmetries
-from dgsr.search.budget import Budget
-from dgsr.search.factors import fit_product, nearest_product
-from dgsr.search.reduction import whole_table
-from dgsr.search.separation import separation_of
-from dgsr.search.surrogate import LINEAR, fit_surrogate
+from dgsr.finders.budget import Budget
+from dgsr.finders.fewer_columns.gaussian_process import LINEAR, fit_surrogate
+from dgsr.finders.fewer_columns.products import fit_product, nearest_product
+from dgsr.finders.fewer_columns.separation import separation_of
+from dgsr.finders.fewer_columns.tables import whole_table
 
 pytestmark = pytest.mark.search
 

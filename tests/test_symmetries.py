@@ -15,12 +15,13 @@ from dgsr import DGSRRegressor, find_symmetries
 from dgsr.expressions import Expression, get_library
 from dgsr.expressions.constraints import Constraints
 from dgsr.expressions.syntax import to_text
+from dgsr.finders.fewer_columns.finder import FewerColumns, lifted
+from dgsr.finders.fewer_columns.gaussian_process import fit_surrogate
+from dgsr.finders.fewer_columns.symmetries import reductions_of
+from dgsr.finders.fewer_columns.tables import Reduction
+from dgsr.finders.terms import population_of
 from dgsr.population import DataSet
 from dgsr.search import Search, SearchConfig
-from dgsr.search.reduced import lifted, search_reduced
-from dgsr.search.reduction import Reduction
-from dgsr.search.surrogate import fit_surrogate
-from dgsr.search.symmetries import reductions_of
 
 pytestmark = pytest.mark.search
 
@@ -199,7 +200,7 @@ def test_a_formula_of_fewer_columns_becomes_one_of_all():
     reduction = Reduction(columns, factor, few, few[:, 0])
     short, long = get_library("physics", 2), get_library("physics", 4)
     formula = Expression.from_text("1.5*exp(x1)*x2 + 0.25", short)
-    programs = lifted([formula.tree], reduction, long)
+    programs = population_of(long, lifted([formula.tree], reduction, long))
     assert len(programs) == 1
     np.testing.assert_allclose(programs[0](X), np.sqrt(X[:, 1]) * formula(few), rtol=1e-12)
 
@@ -210,7 +211,7 @@ def searched(X, y):
     constraints = Constraints(max_length=20)
     config = SearchConfig(max_evaluations=3_000, batch_size=50)
     search = Search(DataSet.from_arrays(X, y), library, constraints, config, None)
-    search_reduced(search)
+    search.find(next(finder for finder in search.scheduler.finders if isinstance(finder, FewerColumns)))
     return search.archive.best_nmse()
 
 

@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 from dgsr.expressions import Expression, get_library
 from dgsr.expressions.constraints import Constraints
 from dgsr.expressions.units import Units
+from dgsr.finders.finder import Problem
+from dgsr.finders.linear.two_terms import _Pairs, _products, _Terms, two_terms
+from dgsr.finders.terms import columns_of, functions_of, joined
 from dgsr.population import DataSet
 from dgsr.search import Search, SearchConfig
-from dgsr.search.looking_up import compare_pairs
-from dgsr.search.terms import columns_of, functions_of, joined
-from dgsr.search.two_terms import _Pairs, _products, _Terms, two_term_programs
 
 seeds = st.integers(0, 2**32 - 1)
 
@@ -42,7 +42,7 @@ LAWS = {
 def test_laws_of_two_terms_are_exact_before_anything_evolves(law):
     X = np.random.default_rng(0).uniform(0.5, 2.0, (40, 3))
     search = search_of(X, LAWS[law](X.T))
-    compare_pairs(search)
+    search.find(two_terms)
     assert search.archive.best_nmse() <= 1e-19
     assert 0 < search.n_evaluations <= 140
     assert search.stop_reason() == "exact fit"
@@ -54,7 +54,7 @@ def test_units_leave_laws_whose_scale_and_constants_carry_them():
     units = Units.of({"t": "s", "q": "kg"}, "m", ["t", "q"])
     library = get_library("physics", 2)
     search = Search(DataSet.from_arrays(X, y), library, Constraints(units=units), SearchConfig(), None)
-    compare_pairs(search)
+    search.find(two_terms)
     assert search.archive.best_nmse() <= 1e-19
 
 
@@ -66,7 +66,7 @@ def test_the_best_pair_is_that_of_least_squares_over_all_pairs(seed):
     library = get_library("physics", 2)
     columns = columns_of(Constraints().grammar(library))
     tokens = [*columns, *functions_of(library, columns), *joined(library, columns, columns)]
-    terms = _Terms.of(tokens, DataSet.from_arrays(X, y), library)
+    terms = _Terms.of(tokens, Problem.of(DataSet.from_arrays(X, y), library))
     lengths = {}
     for i, j in combinations(range(len(terms.tokens)), 2):
         design = np.column_stack([terms.values[[i, j]].T, np.ones(30)])
@@ -85,7 +85,8 @@ def test_a_product_is_found_once():
     X = np.random.default_rng(0).uniform(0.5, 2.0, (40, 2))
     library, y = get_library("physics", 2), X[:, 0] * X[:, 1]
     columns = columns_of(Constraints().grammar(library))
-    terms = _Terms.of([*columns, *functions_of(library, columns)], DataSet.from_arrays(X, y), library)
+    problem = Problem.of(DataSet.from_arrays(X, y), library)
+    terms = _Terms.of([*columns, *functions_of(library, columns)], problem)
     found = [tokens for tokens, _ in _products(terms, y, library)]
     assert str(Expression(library, found[0])) == "x1*x2"
     products = [tuple(sorted(tokens)) for tokens in found if tokens[0] == library.index["mul"]]
@@ -113,7 +114,7 @@ def test_degenerate_tables_are_no_fault(seed):
     if rng.uniform() < 0.3 and np.abs(X).max() < 1e100:
         y = X[:, 0].copy()
     library = get_library("physics", d)
-    programs = two_term_programs(DataSet.from_arrays(X, y), library, Constraints().grammar(library))
+    programs = two_terms(Problem.of(DataSet.from_arrays(X, y), library)).programs
     assert len(programs) <= 140
     assert np.isfinite(programs.constants).all()
 
@@ -123,7 +124,7 @@ def test_a_law_of_repeated_values_is_found_among_many_columns():
     X = rng.integers(1, 3, (200, 120)).astype(float)
     y = X[:, 100] / X[:, 101] * X[:, 102]
     search = search_of(X, y)
-    compare_pairs(search)
+    search.find(two_terms)
     assert search.archive.best_nmse() <= 1e-19
 
 
@@ -136,20 +137,19 @@ def test_outliers_are_left_out_of_the_comparison():
     data = DataSet.from_arrays(X, y, weights)
     library = get_library("physics", 2)
     search = Search(data, library, Constraints(), SearchConfig(), None)
-    compare_pairs(search)
+    search.find(two_terms)
     assert search.archive.best_nmse() < 1e-3  # what the outliers' weights leave
 
 
 def test_without_exact_search_no_pairs_are_compared():
     X = np.random.default_rng(0).uniform(0.5, 2.0, (40, 3))
-    search = search_of(X, LAWS["a sum"](X.T), look_up=False)
-    compare_pairs(search)
-    assert search.n_evaluations == 0
+    assert two_terms in search_of(X, LAWS["a sum"](X.T)).scheduler.finders
+    assert search_of(X, LAWS["a sum"](X.T), look_up=False).scheduler.finders == ()
 
 
 def test_constraints_hold_for_pairs_too():
     X = np.random.default_rng(0).uniform(0.5, 2.0, (40, 3))
     data, library = DataSet.from_arrays(X, LAWS["a sum"](X.T)), get_library("physics", 3)
     search = Search(data, library, Constraints(max_length=4), SearchConfig(), None)
-    compare_pairs(search)
+    search.find(two_terms)
     assert search.archive.best_nmse() > 1e-19

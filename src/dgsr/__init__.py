@@ -9,17 +9,17 @@ from dgsr.version import __version__
 
 if TYPE_CHECKING:
     from dgsr.expressions import Expression, Library, get_library
+    from dgsr.finders import find_symmetries
     from dgsr.generator.checkpoints import list_generators, load_generator
     from dgsr.pretraining import pretrain
     from dgsr.regressor import DGSRRegressor, load
-    from dgsr.search import find_symmetries
 
 # Imported when first asked for: torch and numba take a second, `import dgsr` should not.
 _ROOMS = {
     "DGSRRegressor": "dgsr.regressor",
     "Expression": "dgsr.expressions",
     "Library": "dgsr.expressions",
-    "find_symmetries": "dgsr.search",
+    "find_symmetries": "dgsr.finders",
     "get_library": "dgsr.expressions",
     "list_generators": "dgsr.generator.checkpoints",
     "load": "dgsr.regressor",

@@ -14,6 +14,7 @@ from dgsr import saving
 from dgsr.constants.scaling import check_can_scale
 from dgsr.expressions.constraints import Constraints
 from dgsr.expressions.library import library_over
+from dgsr.finders import Budget, find_symmetries
 from dgsr.fitted import FittedRegressor
 from dgsr.pareto import ParetoFront
 from dgsr.passes import (
@@ -34,7 +35,6 @@ from dgsr.preprocessing import check_spread, checked, doubts_about
 from dgsr.reporting.facts import sampled_rows
 from dgsr.reporting.progress import print_result, search_shown
 from dgsr.reporting.warning import warn_caller, warnings_wait
-from dgsr.search import Budget, find_symmetries
 
 # Most outliers that a warning names.
 _MOST_NAMED = 8
@@ -68,8 +68,9 @@ class DGSRRegressor(Parameters, FittedRegressor):
         untrained, and a warning says so. ``"untrained"`` is the paper's network with random weights, whose
         decoder is refined; None searches by genetic programming without a network.
     max_evaluations : int or float, default=2_000_000
-        Most equations to evaluate, such as ``1e6``, for all columns of `y` together. A thousand candidates of
-        exact search count as one, which take as long.
+        Most equations to evaluate, such as ``1e6``, for all columns of `y` together. A thousand candidates
+        that exact search or another finder examines count as one, which take as long; before the rounds a
+        finder is charged a fiftieth of what is left at the most.
     max_time : float or None, default=None
         Most seconds to prepare the data and to search, for all columns of `y` together. The fit ends a tenth
         of them and a second later at the latest: formulas that are not finished by then keep the constants of
@@ -193,9 +194,9 @@ class DGSRRegressor(Parameters, FittedRegressor):
     n_evaluations_ : int
         Number of equations evaluated.
     n_looks_ : int
-        Number of candidates that exact search examined in its tables, some nanoseconds each; see
-        `max_evaluations`. 0 where constants are fitted, with ``look_up=False``, and from a file of a version
-        that did not count them.
+        Number of candidates that exact search and the other finders examined beside these equations; see
+        `max_evaluations`. A fit of constants counts as a thousand. 0 from a file of a version that did not
+        count them.
     history_ : list of dict
         Evaluations, seconds, NMSE of the best formula on all rows (`SearchProgress.best_nmse`) and rewards at
         every call of `callback`. Beyond 20,000 entries every second one is left out, again and again, so that

@@ -17,7 +17,7 @@ from sklearn.base import BaseEstimator, RegressorMixin
 
 from dgsr.expressions.expression import Expression
 from dgsr.expressions.library import get_library
-from dgsr.pareto.front import Candidate
+from dgsr.pareto.candidate import Candidate
 
 # More generations than any run makes.
 _UNBOUNDED = 10**9

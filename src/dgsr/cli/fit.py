@@ -183,8 +183,8 @@ def fit(
             seed = random_state or 0
             table, held_out = (table, None) if test_size is None else split(table, test_size, seed)
             from dgsr.expressions.library import library_over
+            from dgsr.finders import Interrupts
             from dgsr.regressor import DGSRRegressor
-            from dgsr.search import Interrupts
             from dgsr.search.compiling import compile_kernels
 
             has_constants = library_over(library, len(table.feature_names)).has_constants

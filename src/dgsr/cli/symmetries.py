@@ -29,7 +29,7 @@ def symmetries(
 ) -> None:
     """Say which combinations of columns a target depends on, before any formula is known."""
     from dgsr.cli.tabular import read_table
-    from dgsr.search.symmetries import (
+    from dgsr.finders.fewer_columns.symmetries import (
         FEWEST_COLUMNS,
         MOST_COLUMNS,
         ROWS_PER_COLUMN,

@@ -4,7 +4,9 @@ The plot of a front (`display`) is not imported before it is asked for, since it
 """
 
 from dgsr.pareto.archive import NOTICEABLE, ParetoArchive
-from dgsr.pareto.front import SELECTIONS, Candidate, ParetoFront
+from dgsr.pareto.candidate import Candidate
+from dgsr.pareto.choosing import SELECTIONS
+from dgsr.pareto.front import ParetoFront
 from dgsr.pareto.judging import promising
 
 __all__ = ["NOTICEABLE", "SELECTIONS", "Candidate", "ParetoArchive", "ParetoFront", "promising"]

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.lines import Line2D
     from matplotlib.text import Annotation
 
-    from dgsr.pareto.front import Candidate
+    from dgsr.pareto.candidate import Candidate
 
 # Most formulas written beside the front, and most characters of each.
 _N_LABELS, _LABEL_LENGTH = 5, 44

@@ -4,26 +4,17 @@ from __future__ import annotations
 
 import html
 from collections.abc import Callable, Sequence
-from functools import partial
-from typing import TYPE_CHECKING, NamedTuple, overload
+from typing import TYPE_CHECKING, overload
 
 import numpy as np
 
-from dgsr.constants.uncertainty import SIGNIFICANT, Uncertainty, uncertainty_of
+from dgsr.constants.uncertainty import Uncertainty
 from dgsr.expressions.expression import Expression
-from dgsr.expressions.formula_prior import description_length
 from dgsr.expressions.library import Library
 from dgsr.expressions.units import Units
-from dgsr.expressions.units_of_constants import units_of_constants
-from dgsr.pareto.archive import NOTICEABLE
-from dgsr.pareto.judging import (
-    are_supported,
-    is_as_sound,
-    judged,
-    length_on,
-    undominated,
-    without_long_exact_fits,
-)
+from dgsr.pareto.candidate import Candidate
+from dgsr.pareto.choosing import SELECTIONS, least_bic, losses_of, rivals, shortest, steepest
+from dgsr.pareto.making import candidates_of
 from dgsr.population import DataSet, Population
 
 if TYPE_CHECKING:
@@ -31,87 +22,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from dgsr.pareto.display import ParetoFrontDisplay
-
-#: Rules that choose a candidate of a front; see `ParetoFront.select`.
-SELECTIONS = ("mdl", "bic", "score", "accuracy", "holdout")
-
-# Bits by which descriptions may differ that are a tie, and the nodes from which on a formula is long.
-_BITS_OF_RIVALS, _LONG = 3.0, 40
-
-
-class Candidate(NamedTuple):
-    """One formula of the front.
-
-    Parameters
-    ----------
-    complexity : int
-        C(f) of the paper; see `dgsr.expressions.OPERATORS`.
-    loss : float
-        NMSE on the data of the fit.
-    expression : Expression
-    uncertainty : Uncertainty, optional
-        None in a fit that a version without uncertainties saved; `leave_one_out` and `standard_errors` are
-        nan then.
-    units : tuple of str
-        Units of the constants (`dgsr.expressions.units_of_constants`); empty in a fit without units.
-    handicap : float
-        What the loss is multiplied by where formulas are compared, for violations of units.
-    bits : float, optional
-        Description length by which the formula was compared, where it is not that of `expression`: without
-        the numbers that columns are measured from, and with constants of fewer digits.
-    """
-
-    complexity: int
-    loss: float
-    expression: Expression
-    uncertainty: Uncertainty | None = None
-    units: tuple[str, ...] = ()
-    handicap: float = 1.0
-    bits: float | None = None
-
-    @property
-    def description_length(self) -> float:
-        """The bits of the formula; see `dgsr.expressions.formula_prior.description_length`."""
-        return description_length(self.expression) if self.bits is None else self.bits
-
-    @property
-    def leave_one_out(self) -> float:
-        """NMSE of every row predicted by the formula with constants fitted to the others; nan if unknown."""
-        return np.nan if self.uncertainty is None else self.uncertainty.leave_one_out
-
-    @property
-    def standard_errors(self) -> np.ndarray:
-        """Standard errors of the constants, shape (n_constants,); nan if unknown, inf if undetermined."""
-        if self.uncertainty is None:
-            return np.full(len(self.expression.constants), np.nan)
-        return self.uncertainty.standard_errors
-
-    @property
-    def is_determined(self) -> bool:
-        """Whether the data determine its constants, as far as their errors are known.
-
-        The standard error of each is smaller than it, or than it times its natural logarithm: Arrhenius's
-        factor is often known by its order of magnitude alone. A number alone may be 0.
-        """
-        sizes = np.abs(self.expression.constants)
-        with np.errstate(all="ignore"):
-            limits = sizes * np.maximum(1.0, np.abs(np.log(sizes)))
-        is_number = len(sizes) == len(self.expression.tokens)
-        return is_number or not (self.standard_errors >= limits).any()
-
-    def constants_text(self) -> str:
-        """Return the constants of the fit with standard errors and units, or the empty string."""
-        constants = self.expression.constants.tolist()
-        units = self.units or ("",) * len(constants)
-        each = zip(constants, self.standard_errors.tolist(), units)
-        return ", ".join(
-            f"{value!r} ± {error:.2g} {unit}".rstrip() for value, error, unit in each if error > 0.0
-        )
-
-    def units_text(self) -> str:
-        """Return the constants of the formula in short with their units, or the empty string."""
-        each = zip(self.expression.constants.tolist(), self.units)
-        return ", ".join(f"{value:.5g} {unit}".rstrip() for value, unit in each)
 
 
 class ParetoFront(Sequence[Candidate]):
@@ -195,54 +105,13 @@ class ParetoFront(Sequence[Candidate]):
         nmse : ndarray of shape (n_expressions,), optional
             The NMSE of the expressions on `data`; by default it is computed.
         """
-        if not expressions:
-            return cls([])
-        assess = assess or partial(uncertainty_of, data=data)
-        losses, handicaps = judged(expressions, data, units, nmse)
-        bits = np.array([length_on(e, data) for e in expressions])
-        losses = without_long_exact_fits(losses, bits, data, tolerance)
-        supported = are_supported(expressions, losses, bits, data, tolerance)
-        is_number = np.array([len(e.tokens) == len(e.constants) for e in expressions])
-        # The loss of the mean, and of a number within two of its standard errors.
-        of_numbers = max(1.01 * SIGNIFICANT / data.n_effective, NOTICEABLE, tolerance)
-        limits = 1.0 + np.where(is_number, of_numbers, max(NOTICEABLE, tolerance))
-        if not (losses <= limits)[supported].any():
-            limits[:] = np.finfo(np.float64).max
-        able = np.flatnonzero(losses <= limits)
-        if with_digits is not None:
-            expressions = list(expressions)
-            for i in able[supported[able]].tolist():
-                finer = with_digits(expressions[i])
-                if finer is expressions[i]:
-                    continue
-                its_losses, (handicap,) = judged([finer], data, units)
-                (loss,) = without_long_exact_fits(its_losses, bits[i], data, tolerance)
-                if loss < losses[i] and is_as_sound(finer, expressions[i], data):
-                    expressions[i], losses[i], handicaps[i] = finer, loss, handicap
-        order = able[np.lexsort((losses[able], bits[able]))].tolist()
-        left_off = [i for i in undominated(order, losses, tolerance) if not supported[i]]
-
-        def candidate(i: int) -> Candidate:
-            named = expressions[i].with_feature_names(feature_names)
-            own_loss, handicap = float(losses[i] / handicaps[i]), float(handicaps[i])
-            texts = () if units is None else units_of_constants(named, units)
-            own = None if bits[i] == description_length(named) else float(bits[i])
-            return Candidate(named.complexity, own_loss, named, assess(named), texts, handicap, own)
-
-        left = [i for i in order if supported[i]]
-        on_front = undominated(left, losses, tolerance)
-        found = {i: candidate(i) for i in on_front}
-        while vague := {i for i in on_front if not found[i].is_determined and losses[i] > tolerance}:
-            left = [i for i in left if i not in vague]
-            if not left:
-                break
-            on_front = undominated(left, losses, tolerance)
-            found |= {i: candidate(i) for i in on_front if i not in found}
-        candidates = [found[i] for i in on_front]
-        held_out_losses = None
+        candidates, n_left_off = candidates_of(
+            expressions, data, feature_names, tolerance, assess, units, with_digits, nmse
+        )
+        losses = None
         if held_out is not None and candidates:
-            held_out_losses = Population.from_expressions([c.expression for c in candidates]).nmse(held_out)
-        return cls(candidates, data.n_effective, tolerance, held_out_losses, len(left_off))
+            losses = Population.from_expressions([c.expression for c in candidates]).nmse(held_out)
+        return cls(candidates, data.n_effective, tolerance, losses, n_left_off)
 
     @classmethod
     def of_number(
@@ -389,8 +258,7 @@ class ParetoFront(Sequence[Candidate]):
         """
         if selection not in SELECTIONS:
             raise ValueError(f"selection={selection!r} is unknown; choose from {', '.join(SELECTIONS)}.")
-        losses = np.array([candidate.loss * candidate.handicap for candidate in self])
-        exact = np.flatnonzero(losses <= self.tolerance)
+        exact = np.flatnonzero(losses_of(self) <= self.tolerance)
         if len(exact):
             return int(exact[0])
         if selection == "holdout":
@@ -403,12 +271,8 @@ class ParetoFront(Sequence[Candidate]):
         if selection == "accuracy" or len(self) == 1:
             return len(self) - 1
         if selection == "mdl":
-            return self._shortest()
-        if selection == "bic":
-            # Numbers that columns are measured from are not fitted, and have no error.
-            n_constants = np.array([np.count_nonzero(candidate.standard_errors) for candidate in self])
-            return int(np.argmin(self.n_samples * np.log(losses) + np.log(self.n_samples) * n_constants))
-        return self._steepest(losses)
+            return shortest(self, self.n_samples)
+        return least_bic(self, self.n_samples) if selection == "bic" else steepest(self)
 
     def rivals(self, index: int) -> list[int]:
         """Return the candidates of another form that describe the data about as shortly as one does.
@@ -416,45 +280,4 @@ class ParetoFront(Sequence[Candidate]):
         Formula and residuals take at most 3 bits more or less, which are odds of eight to one. An exact fit
         has no rivals.
         """
-        if self[index].loss <= self.tolerance:
-            return []
-        totals, tokens = self._totals, self[index].expression.tokens
-        near = np.flatnonzero(np.abs(totals - totals[index]) <= _BITS_OF_RIVALS).tolist()
-        return [i for i in near if not np.array_equal(self[i].expression.tokens, tokens)]
-
-    @property
-    def _errors(self) -> np.ndarray:
-        """The errors of rows left out, or the losses where these are unknown."""
-        losses = np.array([candidate.loss * candidate.handicap for candidate in self])
-        return np.fmax(losses, [candidate.leave_one_out * candidate.handicap for candidate in self])
-
-    @property
-    def _totals(self) -> np.ndarray:
-        """The bits of formula and residuals of every candidate, up to a number that all have."""
-        lengths = [candidate.description_length for candidate in self]
-        with np.errstate(divide="ignore"):
-            return 0.5 * self.n_samples * np.log2(self._errors) + lengths
-
-    def _shortest(self) -> int:
-        """Return the candidate with the shortest description of formula and residuals.
-
-        A long formula is taken only if it predicts rows left out better than the best short one does, by more
-        than the standard error of a mean square.
-        """
-        totals, errors = self._totals, self._errors
-        are_long = np.array([len(candidate.expression.tokens) > _LONG for candidate in self])
-        chosen, of_short = int(np.argmin(totals)), int(np.argmin(np.where(are_long, np.inf, totals)))
-        is_better = errors[chosen] < (1.0 - np.sqrt(2.0 / self.n_samples)) * errors[of_short]
-        return chosen if is_better or are_long.all() else of_short
-
-    def _steepest(self, losses: np.ndarray) -> int:
-        """Return the candidate whose loss falls the most for its complexity."""
-        order: list[int] = []  # the candidates that no less complex one fits as well as
-        for i in sorted(range(len(self)), key=lambda i: (self[i].complexity, losses[i])):
-            if not order or losses[i] < losses[order[-1]]:
-                order.append(i)
-        front = np.array(order)
-        complexities = np.array([self[i].complexity for i in order])
-        scores = np.concatenate([[0.0], -np.diff(np.log(losses[front])) / np.diff(complexities)])
-        eligible = np.flatnonzero(losses[front] <= 1.5 * losses.min())
-        return int(front[eligible[np.argmax(scores[eligible])]])
+        return [] if self[index].loss <= self.tolerance else rivals(self, index, self.n_samples)

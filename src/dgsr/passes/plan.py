@@ -14,6 +14,7 @@ from dgsr.expressions.constraints import Constraints
 from dgsr.expressions.coordinates import can_have_origins
 from dgsr.expressions.library import Library
 from dgsr.expressions.units import Units
+from dgsr.finders import Budget
 from dgsr.passes.beginning import OTHER_DATA, Beginning
 from dgsr.passes.demands import Demands
 from dgsr.passes.initial import Initial, initial_programs
@@ -22,7 +23,7 @@ from dgsr.passes.run import Passes
 from dgsr.population import DataSet
 from dgsr.preprocessing import idle_columns, prepare
 from dgsr.reporting.progress import print_line
-from dgsr.search import Budget, Islands, Search, SearchConfig, compile_kernels, number_of_islands
+from dgsr.search import Islands, Search, SearchConfig, compile_kernels, number_of_islands
 
 if TYPE_CHECKING:
     from dgsr.generator.generator import Generator

@@ -5,19 +5,15 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from dgsr.constants.uncertainty import Uncertainty, robust_uncertainty_of, uncertainty_of
 from dgsr.expressions.constraints import Constraints
-from dgsr.expressions.expression import Expression
 from dgsr.expressions.library import Library
-from dgsr.expressions.nesting import Nesting
-from dgsr.finishing import finish, mean_formula, multiplied_out
-from dgsr.finishing.digits import with_measured_digits
-from dgsr.pareto import ParetoFront, promising
+from dgsr.finders import Budget
 from dgsr.passes.checkpoint import Checkpoint
+from dgsr.passes.ending import Begun, Ending
 from dgsr.passes.initial import Initial
 from dgsr.passes.losses import (
     WITHOUT_OUTLIERS,
@@ -33,10 +29,10 @@ from dgsr.passes.outlier_watch import Watch
 from dgsr.passes.outliers import description_with_outliers
 from dgsr.passes.shown import Shown
 from dgsr.passes.weighing import noise_exponent
-from dgsr.population import DataSet, Population
+from dgsr.population import DataSet
 from dgsr.preprocessing import Prepared
 from dgsr.reporting.progress import SearchCallback, SearchProgress
-from dgsr.search import Budget, Scored, Search, by_description, curves_of, lines_of, one_thread
+from dgsr.search import Search, begin_with_programs, begin_with_search, one_thread
 from dgsr.search import run as run_search
 
 # Reasons to stop that leave something to the next pass; the last is never shown.
@@ -48,10 +44,6 @@ _FEWEST_TO_HOLD_OUT = 8
 _NEARLY_EXACT = 1e-5
 # Share of the budget from which on another search would come to nothing.
 _TOO_LATE = 0.8
-# Rows by which all finished formulas are judged, a hundred of them in some tenths of a second.
-_MOST_JUDGED = 100_000
-# Share of the seconds after a search in which formulas are finished; their front takes the rest.
-_SHARE_OF_FORMULAS = 0.75
 
 
 class _Ended(Exception):
@@ -60,14 +52,6 @@ class _Ended(Exception):
 
 class _Outliers(Exception):
     """What ends a search of rows some of which are outliers."""
-
-
-class _Begun(NamedTuple):
-    """A search, and what was made of its programs."""
-
-    search: Search
-    fresh: dict[str, Any]  # its state when it was made, if there is a checkpoint
-    finished: dict[bytes, Expression]  # formulas by the programs that they were
 
 
 class Passes:
@@ -122,12 +106,13 @@ class Passes:
         self.prepared, self._loss, self._make_search = prepared, loss, make_search
         self._library, self._constraints, self._feature_names = library, constraints, feature_names
         self._selection, self._tolerance = selection, tolerance
+        self._ending = Ending(library, constraints, feature_names, selection, tolerance, budget)
         self._initial = initial
         self._checkpoint, self._ended = checkpoint, list[dict[str, Any]]()
         self.outcome: Outcome | None = None
         self._watch = Watch(prepared)
         self.stop_reason = "error"
-        self._passes: list[_Begun] = []  # one for each, of which some share a search
+        self._passes: list[Begun] = []  # one for each, of which some share a search
         self._is_weighed = False
 
     def run(self, state: dict[str, Any] | None, callback: SearchCallback | None) -> Outcome:
@@ -155,31 +140,19 @@ class Passes:
             parts = (self.prepared.data, self.prepared.held_out)
             steps = passes(self._loss, np.concatenate([rows.y for rows in parts if rows is not None]))
             while (number := len(self._ended)) < len(steps):
+                steps, goes_on_with = self._next(steps, number)
                 step, rows, self.stop_reason = steps[number], self.prepared, "error"
-                goes_on_with = None  # the number of the pass whose search does
-                if step.loss == "best":  # the last one where there may be outliers, or errors that grow
-                    by_squares = self.outcome is not None and self.outcome.loss == "squared"
-                    step = step._replace(loss="squared" if by_squares else steps[number - 1].loss)
-                    if step.loss != WITHOUT_OUTLIERS:  # by other formulas other rows are
-                        goes_on_with = max(i for i in range(number) if steps[i].loss == step.loss)
-                elif step.loss == "relative" and number == 1:
-                    if self._can_tell_noise():
-                        step = step.after(steps[0].until, self.budget.share)
-                    else:
-                        step, goes_on_with = Pass("squared", 1.0, True), 0
-                        steps = [steps[0], step]
                 if step.loss != "squared":
                     rows = rows.with_precision(partial(self._precisions, step.loss))
                 self._shown = Shown(rows)  # of one pass at a time, since it has a copy of the table
-                if goes_on_with is None:
+                if goes_on_with is not None:
+                    self._begun = self._passes[goes_on_with]
+                else:
                     self._begin(step, rows)
                     if number >= len(saved):
                         is_first = number == 0
                         self._give(state if step.goes_on or is_first else None, is_first or not step.goes_on)
-                else:
-                    self._begun = self._passes[goes_on_with]
                 self._passes.append(self._begun)
-                steps[number] = step
                 if number < len(saved):
                     self._load(saved[number])
                 self.budget.end_at(step.until)
@@ -202,6 +175,24 @@ class Passes:
         if self.outcome is None:
             raise ValueError(self._reason_for_nothing())
         return self.outcome
+
+    def _next(self, steps: list[Pass], number: int) -> tuple[list[Pass], int | None]:
+        """Return the passes, the next one decided, and the number of the pass whose search goes on in it.
+
+        The last pass goes on with the loss that describes the data best. Relative errors have no pass of
+        their own where there is no noise whose size could matter, or no time.
+        """
+        step, goes_on_with = steps[number], None
+        if step.loss == "best":  # the last one where there may be outliers, or errors that grow
+            by_squares = self.outcome is not None and self.outcome.loss == "squared"
+            step = step._replace(loss="squared" if by_squares else steps[number - 1].loss)
+            if step.loss != WITHOUT_OUTLIERS:  # by other formulas other rows are
+                goes_on_with = max(i for i in range(number) if steps[i].loss == step.loss)
+        elif step.loss == "relative" and number == 1:
+            if not self._can_tell_noise():
+                return [steps[0], Pass("squared", 1.0, True)], 0
+            step = step.after(steps[0].until, self.budget.share)
+        return [*steps[:number], step, *steps[number + 1 :]], goes_on_with
 
     def caveats(self, outcome: Outcome) -> Iterator[str]:
         """Yield what a person should know about the outcome."""
@@ -268,7 +259,7 @@ class Passes:
     def _begin(self, step: Pass, rows: Prepared) -> None:
         """Make the search of a pass."""
         search = self._make_search(data=rows.search, budget=self.budget)
-        self._begun = _Begun(search, {} if self._checkpoint is None else search.state_dict(), {})
+        self._begun = Begun(search, {} if self._checkpoint is None else search.state_dict(), {})
         search.nmse_shown = lambda archive: self._shown.nmse(archive)  # the pass may be another then
         self.budget.end_at(step.until)  # what it begins with is evaluated at once
 
@@ -278,9 +269,9 @@ class Passes:
         A search without outliers begins with the formula that showed these.
         """
         if state is not None:
-            self.search.begin_with(state)
+            begin_with_search(self.search, state)
         if with_initial and self._initial is not None:
-            self.search.begin_with_programs(*self._initial)
+            begin_with_programs(self.search, *self._initial)
         if with_initial and self._watch.program is not None:
             self.search.enter(self._watch.program)
 
@@ -335,37 +326,20 @@ class Passes:
         return least >= _NEARLY_EXACT and self.budget.share < _TOO_LATE
 
     def _finish(self, step: Pass, rows: Prepared) -> None:
-        """Finish the front of a pass and choose from it, if a program has finite values.
+        """Choose from what a pass found, if a program has finite values.
 
         A pass that began afresh, and every pass once there are outliers, takes the place of the one before if
-        it describes the data more shortly. What is not finished when the seconds are over, or Ctrl-C asks for
-        the end, stays as the search left it.
+        it describes the data more shortly.
         """
         if not np.isfinite(self.search.best_nmse):
             return
         n_interrupts = self.budget.interrupts.n
         is_last = self.stop_reason not in _SPENT or (step.until >= 1.0 and self.stop_reason != _OUTLIERS)
         rows = self._weighed(rows)
-        formulas = self._finished(rows, self.budget.finishing(_SHARE_OF_FORMULAS, is_last))
-        is_over, nmse = self.budget.finishing(1.0, is_last), None
-        if len(rows.data.y) > _MOST_JUDGED:
-            formulas, nmse = promising(formulas, rows.fitted, rows.data, self._constraints.units, is_over)
-        front = ParetoFront.from_expressions(
-            formulas,
-            rows.data,
-            self._feature_names,
-            self._tolerance,
-            rows.held_out,
-            partial(self._uncertainty_of, loss=step.loss, rows=rows, is_over=is_over),
-            self._constraints.units,
-            partial(with_measured_digits, data=rows.fitted, tolerance=self._tolerance, is_over=is_over),
-            nmse,
-        )
-        if len(front) == 0:  # no program is finite on the rows that the search did not see
+        found = self._ending.chosen(self._begun, step.loss, rows, self.prepared.fitted, is_last)
+        if found is None:
             return
-        # Too few rows leave none to hold out; the lowest loss then chooses.
-        no_rows_held_out = self._selection == "holdout" and front.held_out is None
-        chosen = front[front.select("accuracy" if no_rows_held_out else self._selection)]
+        front, chosen = found
         bits = -np.inf
         if chosen.loss > self._tolerance:
             data = self.prepared.data
@@ -394,82 +368,6 @@ class Passes:
             )
             self._is_weighed = True
         return rows.with_numbers_of(self.prepared)
-
-    def _finished(self, rows: Prepared, is_over: Callable[[], bool]) -> list[Expression]:
-        """Return the formulas that the search ends with, as a person would write them.
-
-        The archive comes first, its formulas of the shortest descriptions before the others, in case that the
-        seconds are over.
-        """
-        archive = self.search.archive
-        programs = archive.population()
-        if not self._library.has_constants:
-            return [programs[i] for i in range(len(programs))]
-        required = frozenset(self._library.index[name] for name in self._constraints.required)
-        limits = self._constraints.limits
-        nesting = Nesting.of(limits, self._library) if limits else None
-        coordinates, fitted = rows.coordinates, rows.fitted
-        # Its constants are rounded where the columns are small numbers, not large ones that differ by little.
-        arguments = (
-            coordinates.scales,
-            fitted._replace(columns=coordinates.from_origins(fitted.columns)),
-            self._library,
-            self._tolerance,
-            required,
-            nesting,
-            self._constraints.units,
-            is_over,
-        )
-        order = by_description(
-            Scored(programs, archive.nmse[archive.places(programs)]), archive, self.search.data
-        )
-        ordered = self._as_before(programs[order], lambda new: finish(new, *arguments), is_over)
-        finished = [ordered[i] for i in np.argsort(order)]
-        looks = partial(lines_of, self.search), self.search.longer, partial(curves_of, self.search)
-        for further in looks:
-            if not is_over():
-                found = further(rows.measured, is_over)
-                finished += self._as_before(found, lambda new: finish(new, *arguments), is_over)
-        if coordinates.origins.any():
-            finished = [coordinates.with_origins(formula) for formula in finished]
-            # x1*x2 is a sum of products of the distances from two origins.
-            finished += [multiplied_out(formula) for formula in finished]
-        if not required:
-            finished.append(mean_formula(rows.data, self._library))
-        # A required column that did nothing on the data is gone now, and with it the formula.
-        return [
-            formula
-            for formula in finished
-            if required <= set(formula.tokens.tolist())
-            and (nesting is None or nesting.holds(formula.tokens.tolist(), self._library))
-        ]
-
-    def _as_before(
-        self,
-        programs: Population,
-        finish_all: Callable[[Population], list[Expression]],
-        is_over: Callable[[], bool],
-    ) -> list[Expression]:
-        """Return the formulas of programs, those of earlier passes of the search as they were."""
-        known = self._begun.finished
-        keys = [programs.tokens[i].tobytes() + programs.constants[i].tobytes() for i in range(len(programs))]
-        new = np.array([i for i, key in enumerate(keys) if key not in known], dtype=np.int64)
-        made = dict(zip((keys[i] for i in new.tolist()), finish_all(programs[new])))
-        formulas = [known[key] if key in known else made[key] for key in keys]
-        if not is_over():  # else some are as the search left them
-            known.update(made)
-        return formulas
-
-    def _uncertainty_of(
-        self, expression: Expression, loss: str | Loss, rows: Prepared, is_over: Callable[[], bool]
-    ) -> Uncertainty | None:
-        """Return what the rows of a pass, weighted for its loss, know of a formula; None where time is up."""
-        if is_over():
-            return None
-        n = rows.data.n_effective
-        if loss == "absolute" or loss == "huber":
-            return robust_uncertainty_of(expression, self.prepared.fitted, rows.fitted, loss, n)
-        return uncertainty_of(expression, rows.fitted, n, loss == "relative")
 
     def _description(self, loss: str | Loss, data: DataSet, predicted: np.ndarray) -> float:
         """Return the bits of the residuals of a formula."""

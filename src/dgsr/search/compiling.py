@@ -187,15 +187,16 @@ def _evolve_once(population: Population, grammar: Grammar, state: np.ndarray) ->
 
 def _run_search(has_constants: bool) -> None:
     """Run a search that calls every kernel of a fit with the argument types of a fit."""
-    from dgsr.search import Search, SearchConfig, run
+    from dgsr.search.config import SearchConfig
+    from dgsr.search.search import Search, run
 
     library, constraints, data = _small_problem(has_constants)
     config = SearchConfig(
         max_evaluations=200, batch_size=20, tolerance=0.0, evolution=EvolutionConfig(generations=2)
     )
     search = Search(data, library, constraints, config, _small_generator(library, constraints))
-    if search.solving is not None:
-        search.solving.solver = _small_solver(library, data, search.grammar)
+    if search.scheduler.exact is not None:
+        search.scheduler.exact.solver = _small_solver(library, data, search.grammar)
     run(search)
     Expression(library, [library.index["x1"]])(data.columns.T)
     if has_constants:

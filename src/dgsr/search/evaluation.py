@@ -16,10 +16,11 @@ from dgsr.constants.scaling import N_CONSTANTS, N_TOKENS, written_out
 from dgsr.expressions.constraints import Constraints
 from dgsr.expressions.expression import Expression
 from dgsr.expressions.library import Library
+from dgsr.finders.budget import Budget
+from dgsr.finders.validity import Validity
 from dgsr.kernels.random import new_state
 from dgsr.pareto import ParetoArchive
 from dgsr.population import DataSet, Population
-from dgsr.search.budget import Budget
 from dgsr.search.config import SearchConfig
 
 # Evaluations that take about as long as fitting the constants of one program.
@@ -30,10 +31,6 @@ _WRITTEN_COST = 4 * _FIT_COST
 
 # Steps that fit the constants of a program that enters the archive, and evaluations that take about as long.
 _THOROUGH, _THOROUGH_COST = 30, 60
-
-# What a violation of units adds to the factor of the NMSE by which programs breed, under the rule that keeps
-# none of them.
-_BREEDING_PENALTY = 9.0
 
 
 @dataclass
@@ -60,10 +57,10 @@ class Evaluation(ABC):
     random_shares : tuple of two floats
         Share of the new programs of a round that are random, where the configuration gives none, before and
         after the search first begins again.
+    valid : Validity
+        Says which programs may be used, and what their NMSE is multiplied by.
     gain : float
         Share by which a round must lower the NMSE to count as better.
-    is_solved : bool
-        Whether exact search looks for the law and for what makes near misses exact.
     """
 
     data: DataSet
@@ -77,7 +74,7 @@ class Evaluation(ABC):
 
     def __post_init__(self) -> None:
         config, fits = self.config, self.fits_constants
-        self.is_solved = config.look_up and not fits
+        self.valid = Validity(self.constraints, self.library)
         self.gain = config.gain if fits else 0.0
         self.n_constants = self.constraints.max_constants if fits else 0
         # Where constants are fitted, programs of the archive contain their slope and intercept.
@@ -107,58 +104,17 @@ class Evaluation(ABC):
         if not self.constraints.required:  # the grammar keeps forbidden columns out
             nmse[:n] = self.score(population[:n], n_new)
             return nmse
-        may_be_tried = self.may_be_tried(population[:n])
-        at = np.flatnonzero(may_be_tried)
+        is_valid = self.valid.tried(population[:n])
+        at = np.flatnonzero(is_valid)
         programs = population[at]
-        nmse[at] = self.score(programs, int(may_be_tried[:n_new].sum()))
+        nmse[at] = self.score(programs, int(is_valid[:n_new].sum()))
         population.constants[at] = programs.constants
-        self.budget.count(nmse[:n][~may_be_tried])
+        self.budget.count(nmse[:n][~is_valid])
         return nmse
 
     @abstractmethod
     def enter(self, programs: Population) -> None:
         """Add formulas as they are, their constants fitted already; they are not counted."""
-
-    def may_be_tried(self, population: Population) -> np.ndarray:
-        """Return which programs have all that is required and nothing forbidden, shape (n_programs,)."""
-        return self.constraints.are_kept(population.tokens, population.lengths, self.library)
-
-    def may_be_kept(self, population: Population) -> np.ndarray:
-        """Return which whole formulas may be tried and break no rule of units, shape (n_programs,)."""
-        return self.may_be_tried(population) & np.isfinite(self._handicaps(population))
-
-    def may_be_scaled(self, population: Population) -> np.ndarray:
-        """Return which programs may be tried and, with a scale and an offset, break no rule of units."""
-        return self.may_be_tried(population) & np.isfinite(self._judged(population)[0])
-
-    def may_be_term(self, population: Population) -> np.ndarray:
-        """Return which programs may be terms of formulas for what units say, shape (n_programs,)."""
-        return np.isfinite(self._handicaps(population, of_whole=False))
-
-    def _handicaps(self, population: Population, of_whole: bool = True) -> np.ndarray:
-        """Return the factors with which the NMSE of programs counts for their units; see `Units`."""
-        units = self.constraints.units
-        if units is None:
-            return np.ones(len(population))
-        return units.handicaps(units.violations(*population.arrays, self.library, of_whole=of_whole))
-
-    def violations(self, population: Population) -> np.ndarray:
-        """Return how often programs break the rules of units that stand as they do in the rounds."""
-        units = self.constraints.units
-        if units is None:
-            return np.zeros(len(population), dtype=np.int64)
-        # A scale that carries a unit gives a program any dimension.
-        of_whole = units.unitless_constants or not self.fits_constants
-        return units.violations(*population.arrays, self.library, of_whole=of_whole)
-
-    def _judged(self, population: Population) -> tuple[np.ndarray, np.ndarray]:
-        """Return the factors of programs that stand as they do in the rounds, to keep and to breed by."""
-        units = self.constraints.units
-        if units is None:
-            return np.ones(len(population)), np.ones(len(population))
-        violations = self.violations(population)
-        kept = units.handicaps(violations)
-        return kept, kept if units.penalty is not None else 1.0 + _BREEDING_PENALTY * violations
 
 
 class Plain(Evaluation):
@@ -168,7 +124,7 @@ class Plain(Evaluation):
 
     def score(self, population: Population, n_new: int) -> np.ndarray:
         nmse = np.full(len(population), np.inf)
-        to_keep, to_breed = self._judged(population)
+        to_keep, to_breed = self.valid.factors_in_rounds(population)
         for part in self.budget.parts(len(population), self.data):
             nmse[part] = population[part].nmse(self.data)
             self.budget.count(nmse[part])
@@ -176,7 +132,7 @@ class Plain(Evaluation):
         return nmse * to_breed
 
     def enter(self, programs: Population) -> None:
-        self.archive.update(programs, _times(programs.nmse(self.data), self._handicaps(programs)))
+        self.archive.update(programs, _times(programs.nmse(self.data), self.valid.factors(programs)))
 
 
 class Fitted(Evaluation):
@@ -193,7 +149,7 @@ class Fitted(Evaluation):
         # Every formula must fit better than the mean of y.
         constant = Expression(self.library, [self.library.index["const"]], [self.data.mean])
         mean = Population.from_expressions([constant])
-        self.archive.update(mean, _times(mean.nmse(self.data), self._handicaps(mean)))
+        self.archive.update(mean, _times(mean.nmse(self.data), self.valid.factors(mean)))
 
     def score(self, population: Population, n_new: int) -> np.ndarray:
         budget, n = self.budget, 0
@@ -202,7 +158,7 @@ class Fitted(Evaluation):
             for array, values in zip(fit, fit_constants(population[part], self.data, n_iterations=0)):
                 array[part] = values
             n = part.stop
-        to_keep, to_breed = self._judged(population)
+        to_keep, to_breed = self.valid.factors_in_rounds(population)
         # Constants of programs that are not kept need not be fitted, which takes most of the time.
         is_fitted = population.is_constant.any(axis=1) & np.isfinite(to_keep)
         with_constants = np.flatnonzero(is_fitted[:n])
@@ -248,7 +204,7 @@ class Fitted(Evaluation):
         for part in self.budget.parts(len(able), self.data, _WRITTEN_COST):
             at = able[part]
             variants, nmse = written_out(population[at], Fit(*(a[at] for a in fit)), self.data)
-            counted = _times(nmse, self._handicaps(variants))
+            counted = _times(nmse, self.valid.factors(variants))
             kept = np.flatnonzero(counted < best[self.archive.places(variants)])
             parts.append((variants[kept], nmse[kept]))
         if not parts:
@@ -256,7 +212,7 @@ class Fitted(Evaluation):
         entries = Population.concatenate([programs for programs, _ in parts])
         entry_nmse = np.concatenate([nmse for _, nmse in parts])
         self._fit_thoroughly(entries, entry_nmse)
-        return entries, _times(entry_nmse, self._handicaps(entries))
+        return entries, _times(entry_nmse, self.valid.factors(entries))
 
     def _fit_thoroughly(self, programs: Population, nmse: np.ndarray) -> None:
         """Fit all constants until nothing improves, for programs that are few and that people see."""
@@ -269,7 +225,7 @@ class Fitted(Evaluation):
     def enter(self, programs: Population) -> None:
         nmse = programs.nmse(self.data)
         self._fit_thoroughly(programs, nmse)
-        self.archive.update(programs, _times(nmse, self._handicaps(programs)))
+        self.archive.update(programs, _times(nmse, self.valid.factors(programs)))
 
 
 def _times(nmse: np.ndarray, handicaps: np.ndarray) -> np.ndarray:

@@ -27,14 +27,14 @@ import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
 from joblib.parallel import get_active_backend
 
+from dgsr.finders.budget import COUNTS, Budget
+from dgsr.finders.scored import Scored
 from dgsr.kernels.random import new_state
 from dgsr.pareto import ParetoArchive
 from dgsr.population import DataSet
 from dgsr.reporting.warning import warn_in_search
-from dgsr.search.budget import COUNTS, Budget
 from dgsr.search.compiling import compile_kernels
 from dgsr.search.evaluation import Evaluation, evaluation_of
-from dgsr.search.scored import Scored
 from dgsr.search.search import Search
 from dgsr.search.threads import one_thread
 
@@ -276,7 +276,7 @@ class Islands(Search):
         entries = [entry for state in alike for entry in state["history"]]
         if entries:
             mean_reward = float(np.mean([entry["mean_reward"] for entry in entries]))
-            self._add_to_history(mean_reward, max(entry["best_reward"] for entry in entries))
+            self.add_to_history(mean_reward, max(entry["best_reward"] for entry in entries))
 
     def _of_all(self, states: list[State], name: str) -> list[Scored]:
         """Return the programs of a name in the states of all islands."""

@@ -6,19 +6,20 @@ find for them is put together again, and its constants are fitted to the data.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import reduce
 from itertools import islice, product
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from dgsr.expressions.formula_prior import structure_bits
 from dgsr.expressions.trees import Tree, rename
+from dgsr.finders.budget import Budget
+from dgsr.finders.fewer_columns.separation import Separation
 from dgsr.population import DataSet, Population
-from dgsr.search.separation import Separation
 
-if TYPE_CHECKING:
-    from dgsr.search.search import Search
+#: Searches in a table for its law, after symmetries if the flag says so, and returns the front.
+SearchIn = Callable[[DataSet, bool], Population]
 
 # Most formulas that are put together, and the share of the squared error of the separation up to which the
 # values of a part are not exact.
@@ -29,7 +30,7 @@ _MOST_EVALUATIONS = 200_000
 _COUNTED = (1.0, 0.25, 0.0625)
 
 
-def search_parts(search: Search, separation: Separation) -> list[Tree]:
+def search_parts(separation: Separation, search_in: SearchIn, budget: Budget) -> list[Tree]:
     """Return sums or products of what is found for the parts, as trees of the columns of the separated table.
 
     Every search has the same share of the budget.
@@ -39,8 +40,8 @@ def search_parts(search: Search, separation: Separation) -> list[Tree]:
     X, found = separation.reduction.X[separation.rows], list[list[Tree]]()
     for i, (group, values) in enumerate(zip(separation.groups, separation.parts)):
         data = DataSet.from_arrays(X[:, group], values)
-        with search.budget.share_of_rest(1.0 / (n_parts - i), _MOST_EVALUATIONS):
-            front = search.of_other_columns(data, symmetries=len(group) > 1)
+        with budget.share_of_rest(1.0 / (n_parts - i), _MOST_EVALUATIONS):
+            front = search_in(data, len(group) > 1)
         names = {f"x{k + 1}": f"x{column + 1}" for k, column in enumerate(group)}
         best = _shortest_descriptions(front, data, _INEXACT * separation.error**2, n_kept)
         found.append([rename(front[k].tree, names) for k in best])

@@ -11,8 +11,8 @@ import numpy as np
 from dgsr.expressions.library import Library
 from dgsr.expressions.polynomials import products_of, quotient_tree
 from dgsr.expressions.trees import Tree, map_leaves
-from dgsr.search.rational_fits import eliminated
-from dgsr.search.rational_terms import Target, Terms
+from dgsr.finders.linear.dictionary import Target, Terms
+from dgsr.finders.linear.elimination import eliminated
 
 # Degrees of the numerator and denominator of the quotients by which powers are compared.
 _DEGREES = ((3, 1), (2, 2))

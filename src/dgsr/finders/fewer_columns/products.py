@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg import lapack
 
-from dgsr.search.surrogate import LINEAR, NOISE, Surrogate, left_out, squared_distances
+from dgsr.finders.fewer_columns.gaussian_process import LINEAR, NOISE, Surrogate, left_out, squared_distances
 
 # Turns that each factor has, lengths that are tried in the first one, relative to that of the surrogate, and
 # lengths and noise in later ones, relative to those found before.

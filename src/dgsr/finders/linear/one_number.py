@@ -12,11 +12,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dgsr.expressions.constraints import Grammar
 from dgsr.expressions.library import Library
-from dgsr.population import DataSet, Population
-from dgsr.search.terms import Judge, Term, any_term, columns_of, is_usable, joined, population_of
-from dgsr.search.two_terms import FEWEST_ROWS, MOST_ROWS, TRANSFORMS, Transform
+from dgsr.finders.finder import Deadline, Found, Problem, never
+from dgsr.finders.linear.two_terms import FEWEST_ROWS, MOST_ROWS, TRANSFORMS, Transform
+from dgsr.finders.terms import Term, columns_of, is_usable, joined, population_of
 
 # Columns that are joined, and terms.
 _MOST_COLUMNS, _MOST_TERMS = 12, 200
@@ -46,58 +45,48 @@ _FUNCTIONS = {
 }
 
 
-def scaled_term_programs(
-    data: DataSet,
-    library: Library,
-    grammar: Grammar,
-    may_be_term: Judge = any_term,
-    is_over: Callable[[], bool] = lambda: False,
-) -> Population:
-    """Return the best formulas of a function of a term times a number, their scale and offset left out.
+def one_number(problem: Problem, deadline: Deadline = never) -> Found:
+    """Find the best formulas of a function of a term times a number, their scale and offset left out.
 
     Parameters
     ----------
-    data : DataSet
-    library : Library
-        A library with constants.
-    grammar : Grammar
-        Tells which columns may be used.
-    may_be_term : callable
-        A function that tells which programs may be terms.
-    is_over : callable
-        A function that is asked before each function f whether to look at no more.
+    problem : Problem
+        Its library has constants. The weights of the rows do not count, but rows of hardly any weight are
+        left out.
+    deadline : callable
+        It is asked before each function f.
 
     Returns
     -------
-    Population
-        At most 75 programs, 3 for each f and h; none for fewer than six rows. The weights of the rows do not
-        count, but rows of hardly any weight are left out.
+    Found
+        At most 75 programs, 3 for each f and h; none for fewer than six rows. The candidates are the terms
+        with the numbers that were tried in each of them.
     """
-    sample = data.usual_rows(MOST_ROWS)
-    found: list[Term] = []
-    if len(sample.y) >= FEWEST_ROWS and {"add", "mul"} <= set(library.index):
+    library, found, n_tried = problem.library, list[Term](), 0
+    problem = problem._replace(data=problem.data.usual_rows(MOST_ROWS))
+    y = problem.data.y
+    if len(y) >= FEWEST_ROWS and {"add", "mul"} <= set(library.index):
         with np.errstate(all="ignore"):
-            terms, values = _terms_of(sample, library, grammar, may_be_term)
+            terms, values = _terms_of(problem)
             transforms = [transform for transform in TRANSFORMS if transform.can_be_written(library)]
             for name, function in _FUNCTIONS.items():
-                if name in library.index and len(terms) and not is_over():
-                    found += _of_function(name, function, terms, values, transforms, sample.y, library)
-    return population_of(library, list(dict.fromkeys(found)))
+                if name in library.index and len(terms) and not deadline():
+                    found += _of_function(name, function, terms, values, transforms, y, library)
+                    n_tried += len(function.numbers) * len(terms) * len(transforms)
+    return Found(population_of(library, list(dict.fromkeys(found))), False, n_tried)
 
 
-def _terms_of(
-    data: DataSet, library: Library, grammar: Grammar, may_be_term: Judge
-) -> tuple[list[tuple[int, ...]], np.ndarray]:
+def _terms_of(problem: Problem) -> tuple[list[tuple[int, ...]], np.ndarray]:
     """Return the terms that functions are taken of, and their values, shape (n_terms, n_rows)."""
-    columns = columns_of(grammar)
+    library, columns = problem.library, columns_of(problem.grammar)
     unary = [library.index[name] for name in ("square", "inv", "sqrt") if name in library.index]
     few = columns[:_MOST_COLUMNS]
     terms = [*columns, *((operator, *column) for operator in unary for column in columns)]
     terms += [term for term in joined(library, few, few) if term[1] != term[2]]
     terms = terms[:_MOST_TERMS]
     population = population_of(library, [(term, ()) for term in terms])
-    values = population.predict(data.columns.T)
-    kept = is_usable(values, _LEAST_VARIED) & may_be_term(population)
+    values = population.predict(problem.data.columns.T)
+    kept = is_usable(values, _LEAST_VARIED) & problem.valid.terms(population)
     return [term for term, is_kept in zip(terms, kept) if is_kept], values[kept]
 
 

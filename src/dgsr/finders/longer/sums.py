@@ -12,19 +12,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from dgsr.constants.fitting import fit_constants
-from dgsr.expressions.constraints import Grammar
 from dgsr.expressions.formula_prior import structure_bits
-from dgsr.population import DataSet, Population
-from dgsr.search.terms import (
-    Judge,
-    Term,
-    any_term,
-    is_usable,
-    population_of,
-    simple_terms,
-    subprograms,
-    terms_of,
-)
+from dgsr.finders.finder import Problem
+from dgsr.finders.terms import Term, is_usable, population_of, simple_terms, subprograms, terms_of
+from dgsr.population import Population
 
 # Most values of terms that are compared, and most rows; most tokens of a term, most simple functions, most
 # terms of a sum.
@@ -43,34 +34,24 @@ _LEAST_NEW = 1e-3
 _LEAST_VARIED = 1e-5
 
 
-def sums_of_terms(
-    programs: Sequence[Population],
-    data: DataSet,
-    grammar: Grammar,
-    max_length: int,
-    may_be_term: Judge = any_term,
-) -> Population:
+def sums_of_terms(programs: Sequence[Population], problem: Problem, max_length: int) -> Population:
     """Return sums of terms, from two terms to as many as shorten the description of the data.
 
     Parameters
     ----------
     programs : sequence of Population
         Programs whose parts are terms, of one library with ``add``, ``mul`` and ``const``.
-    data : DataSet
-    grammar : Grammar
-        Tells which columns may be used.
+    problem : Problem
     max_length : int
         Most tokens of a sum.
-    may_be_term : callable
-        A function that tells which programs may be terms.
 
     Returns
     -------
     Population
         A sum for each of a few numbers of terms, its constants fitted; empty if no sum is worth it.
     """
-    library = programs[0].library
-    simple = [(term, ()) for term in simple_terms(library, grammar, _MOST_SIMPLE)]
+    data, library = problem.data, programs[0].library
+    simple = [(term, ()) for term in simple_terms(library, problem.grammar, _MOST_SIMPLE)]
     terms = [*simple, *(part for population in programs for part in _parts(population))]
     pool = population_of(library, list(dict.fromkeys(terms)))
     # Terms are compared on fewer rows, whose number is that of the description, too.
@@ -78,7 +59,7 @@ def sums_of_terms(
     root = np.sqrt(sample.weights)
     with np.errstate(all="ignore"):
         values = pool.predict(sample.columns.T)
-        kept = np.flatnonzero(is_usable(values, _LEAST_VARIED) & may_be_term(pool))
+        kept = np.flatnonzero(is_usable(values, _LEAST_VARIED) & problem.valid.terms(pool))
     pool, values = pool[kept], values[kept]
     largest = np.abs(values).max(axis=1)
     values /= largest[:, None]

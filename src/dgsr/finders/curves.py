@@ -15,11 +15,12 @@ from dgsr.constants.fitting import Fit, fit_constants
 from dgsr.constants.scaling import written_out
 from dgsr.constants.uncertainty import uncertainty_of
 from dgsr.expressions.common_forms import COMMON_FORMS
-from dgsr.expressions.constraints import Grammar
 from dgsr.expressions.formula_prior import BITS_OF_CONSTANT
 from dgsr.expressions.library import Library
+from dgsr.finders.budget import CANDIDATES_PER_EVALUATION
+from dgsr.finders.finder import Deadline, Found, Problem, never
+from dgsr.finders.terms import columns_of
 from dgsr.population import DataSet, Population
-from dgsr.search.terms import Judge, any_term, columns_of
 
 # Starting points of every form and column, those of all columns together, those that are fitted further, and
 # most columns.
@@ -136,34 +137,44 @@ class Curves(NamedTuple):
 
     programs: Population
     fit: Fit
+    n_begun: int  # fits that began
 
     def close(self) -> Population:
         """Return the programs that explain nine tenths of the variance; others mostly fit noise."""
         return self.programs[np.flatnonzero(self.fit.nmse < _CLOSE)]
 
 
-def fitted_curves(
-    data: DataSet,
-    library: Library,
-    grammar: Grammar,
-    may_be_term: Judge = any_term,
-    is_over: Callable[[], bool] = lambda: False,
-) -> Curves:
-    """Return the common forms of every column, fitted to the data.
+class CommonForms:
+    """Finds the common forms of a column, and keeps their fits for the end of the search."""
 
-    Parameters
-    ----------
-    data : DataSet
-    library : Library
-        A library with constants.
-    grammar : Grammar
-        Tells which columns may be used, of which the first twelve are looked at.
-    may_be_term : callable
-        A function that tells which programs may be terms.
-    is_over : callable
-        A function that is asked now and then whether to fit no more.
+    def __init__(self) -> None:
+        self._fitted: tuple[DataSet, Curves] | None = None
+
+    def __call__(self, problem: Problem, deadline: Deadline) -> Found:
+        """Find the forms that explain most of the target, without the scale and the offset of each."""
+        curves = fitted_curves(problem, deadline)
+        self._fitted = problem.data, curves
+        return Found(curves.close(), False, CANDIDATES_PER_EVALUATION * curves.n_begun)
+
+    def whole(self, problem: Problem, deadline: Deadline) -> Found:
+        """Find the best forms as formulas, fitted to rows that may be more than those of the first call."""
+        n_begun = 0
+        known = None if self._fitted is None else self._fitted[0]
+        if known is None or not all(map(np.array_equal, known[:3], problem.data[:3])):
+            self._fitted = problem.data, fitted_curves(problem, deadline)
+            n_begun = self._fitted[1].n_begun
+        assert self._fitted is not None
+        formulas = curve_formulas(self._fitted[1], problem, deadline)
+        return Found(formulas, True, CANDIDATES_PER_EVALUATION * n_begun)
+
+
+def fitted_curves(problem: Problem, deadline: Deadline = never) -> Curves:
+    """Return the common forms of every column, of twelve at most, fitted to the data.
+
+    The deadline is asked after every few hundred fits.
     """
-    columns = columns_of(grammar)[:_MOST_COLUMNS]
+    data, library = problem.data, problem.library
+    columns = columns_of(problem.grammar)[:_MOST_COLUMNS]
     begun: list[tuple[tuple[int, ...], np.ndarray]] = []
     for (token,) in columns:
         x = data.columns[token - library.first_variable]
@@ -171,24 +182,24 @@ def fitted_curves(
             starts = _Starts(x, min(_STARTS, _STARTS_OF_ALL // len(columns)))
             begun += _begun(token, starts, library)
     programs = _population(begun, library)
-    programs = programs[np.flatnonzero(may_be_term(programs) & np.isfinite(programs.constants).all(axis=1))]
+    is_able = problem.valid.terms(programs) & np.isfinite(programs.constants).all(axis=1)
+    programs = programs[np.flatnonzero(is_able)]
+    n_begun = len(programs)
     fit = Fit(np.zeros(0), np.zeros(0), np.zeros(0))
     few, many = data.evenly_spaced(_FEW_ROWS), data.evenly_spaced(_MOST_ROWS)
     for rows, steps, kept in ((few, _FIRST_STEPS, _BEST), (many, _STEPS, 1)):
         if len(programs):
-            programs, fit = _fitted(programs, rows, steps, is_over)
+            programs, fit = _fitted(programs, rows, steps, deadline)
             best = _best_of_each(programs, fit.nmse, kept)
             programs, fit = programs[best], Fit(*(values[best] for values in fit))
-    return Curves(programs, fit)
+    return Curves(programs, fit, n_begun)
 
 
-def _fitted(
-    programs: Population, rows: DataSet, steps: int, is_over: Callable[[], bool]
-) -> tuple[Population, Fit]:
+def _fitted(programs: Population, rows: DataSet, steps: int, deadline: Deadline) -> tuple[Population, Fit]:
     """Return the programs whose numbers there was time to fit, and their fits."""
     fits: list[Fit] = []
     for at in range(0, len(programs), _AT_ONCE):
-        if fits and is_over():
+        if fits and deadline():
             break
         fits.append(fit_constants(programs[at : at + _AT_ONCE], rows, n_iterations=steps))
     fit = Fit(*map(np.concatenate, zip(*fits)))
@@ -235,19 +246,16 @@ def _best_of_each(programs: Population, nmse: np.ndarray, n: int) -> np.ndarray:
     return np.array(best, dtype=np.int64)
 
 
-def curve_formulas(
-    curves: Curves, data: DataSet, may_be_kept: Judge, is_over: Callable[[], bool] = lambda: False
-) -> Population:
+def curve_formulas(curves: Curves, problem: Problem, deadline: Deadline = never) -> Population:
     """Return the best fitted forms as whole formulas, with the scale and the offset that they need.
 
     Parameters
     ----------
     curves : Curves
-    data : DataSet
-    may_be_kept : callable
-        A function that tells which formulas may be kept.
-    is_over : callable
-        A function that is asked before each formula whether to look at no more.
+    problem : Problem
+        Its rows are those that the forms were fitted to.
+    deadline : callable
+        It is asked before each formula.
 
     Returns
     -------
@@ -257,14 +265,15 @@ def curve_formulas(
     """
     if len(curves.programs) == 0:
         return curves.programs
+    data = problem.data
     formulas, nmse = written_out(curves.programs, curves.fit, data)
     n_constants = formulas.is_constant.sum(axis=1)
     bits = data.bits_of_residuals(nmse) + BITS_OF_CONSTANT * n_constants
     is_able = np.isfinite(nmse) & (_ROWS_PER_CONSTANT * n_constants <= data.n_independent)
-    able = np.flatnonzero(is_able & may_be_kept(formulas))
+    able = np.flatnonzero(is_able & problem.valid.whole(formulas))
     kept: list[int] = []
     for i in able[np.argsort(bits[able], kind="stable")].tolist():
-        if len(kept) == _KEPT or is_over():
+        if len(kept) == _KEPT or deadline():
             break
         # A peak as narrow as the distance of two rows fits one of them.
         if uncertainty_of(formulas[i], data).leave_one_out < 1.0:

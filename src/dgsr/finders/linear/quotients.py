@@ -1,28 +1,29 @@
 """Quotients of polynomials of several columns, h(y) = p(x)/q(x), such as the rate laws of enzymes.
 
 h is the identity, the square or the logarithm, whose inverse the formula then has. The terms are products of
-columns up to a degree, or of columns and a function of one of them (`dgsr.search.rational_terms`) or a power
-of two (`dgsr.search.powers`). Linear algebra says which terms the law has, and with which coefficients
-(`dgsr.search.rational_fits`). Evolution seldom finds such laws once they have four numbers or so.
+columns up to a degree, or of columns and a function of one of them (module ``dictionary``) or a power of two
+(module ``powers``). Linear algebra says which terms the law has, and with which coefficients (module
+``elimination``). Evolution seldom finds such laws once they have four numbers or so.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from itertools import islice, takewhile
 from typing import NamedTuple
 
 import numpy as np
 
-from dgsr.expressions.constraints import Grammar
 from dgsr.expressions.library import Library
 from dgsr.expressions.polynomials import Polynomial, polynomial_tree, quotient_tree
 from dgsr.expressions.trees import Tree, map_leaves
-from dgsr.population import DataSet, Population
-from dgsr.search.powers import product_of_powers, with_logarithms, with_powers, with_quotients
-from dgsr.search.rational_fits import RationalFit, eliminated
-from dgsr.search.rational_terms import Target, Terms, most_explaining, targets_of, with_functions
-from dgsr.search.terms import columns_of, population_of, term_of
+from dgsr.finders.budget import CANDIDATES_PER_EVALUATION
+from dgsr.finders.finder import Deadline, Found, Problem, never
+from dgsr.finders.linear.dictionary import Target, Terms, most_explaining, targets_of, with_functions
+from dgsr.finders.linear.elimination import RationalFit, eliminated
+from dgsr.finders.linear.powers import product_of_powers, with_logarithms, with_powers, with_quotients
+from dgsr.finders.terms import columns_of, population_of, term_of
+from dgsr.population import DataSet
 
 # Most columns, rows and terms, of quotients and of products of powers; rows for each term; fewest rows.
 _MOST_COLUMNS, _MOST_ROWS, _MOST_TERMS, _MOST_OF_POWERS, _ROWS_PER_TERM, _FEWEST_ROWS = 12, 200, 60, 100, 2, 8
@@ -67,40 +68,37 @@ class _Candidate(NamedTuple):
     target: Target
 
 
-def rational_programs(
-    data: DataSet, library: Library, grammar: Grammar, is_over: Callable[[], bool] = lambda: False
-) -> Population:
-    """Return the best quotients of two polynomials of the columns, as whole formulas.
+def quotients_of_polynomials(problem: Problem, deadline: Deadline = never) -> Found:
+    """Find the best quotients of two polynomials of the columns.
 
     Parameters
     ----------
-    data : DataSet
-    library : Library
-        A library with constants.
-    grammar : Grammar
-        Tells which columns may be used; more than twelve are too many.
-    is_over : callable
-        A function that is asked after each candidate whether to look for no more.
+    problem : Problem
+        Its library has constants; more than twelve columns are too many.
+    deadline : callable
+        It is asked after each candidate.
 
     Returns
     -------
-    Population
-        At most twelve programs, those with the shortest descriptions of formula and residuals; none for fewer
+    Found
+        At most twelve formulas, those with the shortest descriptions of formula and residuals; none for fewer
         than eight rows.
     """
-    usable = [token - library.first_variable for (token,) in columns_of(grammar)]
-    sample = data.usual_rows(_MOST_ROWS)
+    library = problem.library
+    usable = [token - library.first_variable for (token,) in columns_of(problem.grammar)]
+    sample = problem.data.usual_rows(_MOST_ROWS)
     is_usable = 0 < len(usable) <= _MOST_COLUMNS and len(sample.y) >= _FEWEST_ROWS
     if not is_usable or not {"add", "sub", "mul", "div"} <= set(library.index):
-        return population_of(library, [])
+        return Found(population_of(library, []), are_whole=True)
     with np.errstate(all="ignore"):
         best: dict[tuple, _Candidate] = {}  # of each form
-        found = takewhile(lambda _: not is_over(), _candidates(sample, usable, library))
+        found = list(takewhile(lambda _: not deadline(), _candidates(sample, usable, library)))
         for each in sorted(found, key=lambda each: each.bits):
             best.setdefault(_form(each), each)
         programs = (term_of(_tree(each), library) for each in best.values() if _has_columns(each))
         able = (each for each in programs if each is not None and np.isfinite(each[1]).all())
-        return population_of(library, list(islice(able, _BEST)))
+        formulas = population_of(library, list(islice(able, _BEST)))
+        return Found(formulas, True, CANDIDATES_PER_EVALUATION * len(found))
 
 
 def _candidates(sample: DataSet, usable: list[int], library: Library) -> Iterator[_Candidate]:

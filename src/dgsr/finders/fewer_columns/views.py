@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dgsr.search.reduction import Reduction
-from dgsr.search.surrogate import Surrogate, fit_surrogate
+from dgsr.finders.fewer_columns.gaussian_process import Surrogate, fit_surrogate
+from dgsr.finders.fewer_columns.tables import Reduction
 
 # Largest error on rows left out, in standard deviations, of a function that shows anything.
 _LARGEST_ERROR = 0.5

@@ -18,20 +18,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dgsr.expressions.constraints import Grammar
 from dgsr.expressions.formula_prior import structure_bits
 from dgsr.expressions.library import Library
-from dgsr.population import DataSet, Population
-from dgsr.search.terms import (
-    Judge,
-    Term,
-    any_term,
-    columns_of,
-    functions_of,
-    is_usable,
-    joined,
-    population_of,
-)
+from dgsr.finders.finder import Deadline, Found, Problem, never
+from dgsr.finders.terms import Term, columns_of, functions_of, is_usable, joined, population_of
 
 # Columns that terms are made of; terms whose pairs are compared, and those whose products are.
 _MOST_COLUMNS, _MOST_IN_PAIRS, _MOST_IN_PRODUCTS = 60, 1_000, 20_000
@@ -97,6 +87,9 @@ class _Pairs:
         self._left = 1.0 - self._alike**2
         self._bits = (bits[self._first] + bits[self._second]).astype(np.float32)
 
+    def __len__(self) -> int:
+        return len(self._bits)
+
     def best(self, target: np.ndarray) -> Iterator[tuple[int, int, float, float, float]]:
         """Yield the numbers of the pairs that describe a target most shortly, and their a, b and c."""
         n = min(_BEST, len(self._bits))
@@ -116,50 +109,41 @@ class _Pairs:
                 yield i, j, a, b, c
 
 
-def two_term_programs(
-    data: DataSet,
-    library: Library,
-    grammar: Grammar,
-    may_be_term: Judge = any_term,
-    is_over: Callable[[], bool] = lambda: False,
-) -> Population:
-    """Return the best formulas of two terms, their scale and offset left out.
+def two_terms(problem: Problem, deadline: Deadline = never) -> Found:
+    """Find the best formulas of two terms, their scale and offset left out.
 
     Parameters
     ----------
-    data : DataSet
-    library : Library
-        A library with constants.
-    grammar : Grammar
-        Tells which columns may be used.
-    may_be_term : callable
-        A function that tells which programs may be terms.
-    is_over : callable
-        A function that is asked before each comparison whether to make no more.
+    problem : Problem
+        Its library has constants. The weights of the rows do not count, but rows of hardly any weight are
+        left out.
+    deadline : callable
+        It is asked before each comparison.
 
     Returns
     -------
-    Population
+    Found
         At most 140 programs, 20 for each function of the target and 20 products; none for fewer than six
-        rows. The weights of the rows do not count, but rows of hardly any weight are left out.
+        rows. The candidates are the pairs that were compared.
     """
-    sample = data.usual_rows(MOST_ROWS)
-    y = sample.y
+    library = problem.library
+    problem = problem._replace(data=problem.data.usual_rows(MOST_ROWS))
+    y, found, n_compared = problem.data.y, list[Term](), 0
     if len(y) < FEWEST_ROWS or not {"add", "mul"} <= set(library.index):
-        return population_of(library, [])
+        return Found(population_of(library, []), are_whole=False)
     with np.errstate(all="ignore"):
-        terms = _terms_of(sample, library, columns_of(grammar), may_be_term, is_over)
-        if is_over():
-            return population_of(library, [])
-        factors = _pairs_of_functions(sample, library, columns_of(grammar), may_be_term)
-        found = _products(terms.and_also(factors), y, library)
-        pairs = _Pairs(terms.best(_MOST_IN_PAIRS, y))
-        for transform in TRANSFORMS:
-            if transform.can_be_written(library) and not is_over():
-                found += _of_pairs(transform, pairs, y, library)
-        if all(name in library.index for name in ("exp", "pow")) and not is_over():
-            found += _powers(pairs, y, library)
-    return population_of(library, list(dict.fromkeys(found)))
+        terms = _terms_of(problem, deadline)
+        if not deadline():
+            found += _products(terms.and_also(_pairs_of_functions(problem)), y, library)
+            pairs = _Pairs(terms.best(_MOST_IN_PAIRS, y))
+            for transform in TRANSFORMS:
+                if transform.can_be_written(library) and not deadline():
+                    found += _of_pairs(transform, pairs, y, library)
+                    n_compared += len(pairs)
+            if all(name in library.index for name in ("exp", "pow")) and not deadline():
+                found += _powers(pairs, y, library)
+                n_compared += len(pairs)
+    return Found(population_of(library, list(dict.fromkeys(found))), False, n_compared)
 
 
 class _Terms(NamedTuple):
@@ -170,16 +154,14 @@ class _Terms(NamedTuple):
     bits: np.ndarray  # (n_terms,)
 
     @classmethod
-    def of(
-        cls, tokens: list[tuple[int, ...]], data: DataSet, library: Library, may_be_term: Judge = any_term
-    ) -> _Terms:
+    def of(cls, tokens: list[tuple[int, ...]], problem: Problem) -> _Terms:
         """Return different terms that may be used, if they are finite on every row and not constant."""
         different = list(dict.fromkeys(tokens))
-        population = population_of(library, [(term, ()) for term in different])
-        bits = structure_bits(library, population.tokens, population.lengths)
+        population = population_of(problem.library, [(term, ()) for term in different])
+        bits = structure_bits(problem.library, population.tokens, population.lengths)
         order = np.argsort(bits, kind="stable")
-        values = population[order].predict(data.columns.T)
-        kept = is_usable(values, _LEAST_VARIED) & may_be_term(population[order])
+        values = population[order].predict(problem.data.columns.T)
+        kept = is_usable(values, _LEAST_VARIED) & problem.valid.terms(population[order])
         return cls([different[i] for i in order[kept]], values[kept], bits[order[kept]])
 
     def and_also(self, others: _Terms) -> _Terms:
@@ -203,36 +185,28 @@ class _Terms(NamedTuple):
         return _Terms([self.tokens[i] for i in kept], self.values[kept], self.bits[kept])
 
 
-def _terms_of(
-    data: DataSet,
-    library: Library,
-    columns: list[tuple[int, ...]],
-    may_be_term: Judge,
-    is_over: Callable[[], bool],
-) -> _Terms:
+def _terms_of(problem: Problem, deadline: Deadline) -> _Terms:
     """Return columns, functions of them and pairs of them, and functions of these and pairs with a column."""
-    usual = data, library, may_be_term
-    columns = _Terms.of(columns, *usual).best(_MOST_COLUMNS, data.y).tokens
-    second = _Terms.of([*functions_of(library, columns), *joined(library, columns, columns)], *usual)
-    if is_over():
+    library, y = problem.library, problem.data.y
+    columns = _Terms.of(columns_of(problem.grammar), problem).best(_MOST_COLUMNS, y).tokens
+    second = _Terms.of([*functions_of(library, columns), *joined(library, columns, columns)], problem)
+    if deadline():
         return second
     per_term = len(functions_of(library, columns[:1])) + 6 * len(columns)
-    inner = second.best(_MOST_IN_PRODUCTS // max(per_term, 1), data.y).tokens
+    inner = second.best(_MOST_IN_PRODUCTS // max(per_term, 1), y).tokens
     third = [*functions_of(library, inner), *joined(library, inner, columns)]
-    return _Terms.of([*columns, *second.tokens, *third], *usual)
+    return _Terms.of([*columns, *second.tokens, *third], problem)
 
 
-def _pairs_of_functions(
-    data: DataSet, library: Library, columns: list[tuple[int, ...]], may_be_term: Judge
-) -> _Terms:
+def _pairs_of_functions(problem: Problem) -> _Terms:
     """Return products and quotients of functions of one column each, such as cos(x1)/sin(x2).
 
     They are factors alone: as terms of sums they would take the places of simpler ones.
     """
-    usual = data, library, may_be_term
-    best = _Terms.of(columns, *usual).best(_MOST_COLUMNS_IN_FACTORS, data.y)
-    functions = functions_of(library, best.tokens)
-    return _Terms.of(joined(library, functions, functions, ("mul", "div")), *usual)
+    columns = _Terms.of(columns_of(problem.grammar), problem)
+    best = columns.best(_MOST_COLUMNS_IN_FACTORS, problem.data.y)
+    functions = functions_of(problem.library, best.tokens)
+    return _Terms.of(joined(problem.library, functions, functions, ("mul", "div")), problem)
 
 
 def _units(values: np.ndarray) -> np.ndarray:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
@@ -14,15 +14,8 @@ from dgsr.population import Population
 
 #: Tokens of a term, and the values of its constants.
 Term = tuple[tuple[int, ...], tuple[float, ...]]
-#: A function that tells which programs may be used, shape (n_programs,), bool.
-Judge = Callable[[Population], np.ndarray]
 
 _UNARY = ("square", "cube", "sqrt", "log", "inv", "exp", "tanh", "sin", "cos")
-
-
-def any_term(programs: Population) -> np.ndarray:
-    """Return that all programs may be used: the judge where nothing is asked."""
-    return np.ones(len(programs), dtype=np.bool_)
 
 
 def columns_of(grammar: Grammar) -> list[tuple[int, ...]]:

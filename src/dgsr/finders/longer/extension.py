@@ -13,27 +13,16 @@ Pati, Rezaiifar and Krishnaprasad, 1993 (orthogonal matching pursuit).
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 
 from dgsr.constants.fitting import fit_constants
 from dgsr.constants.uncertainty import derivatives
-from dgsr.expressions.constraints import Grammar
 from dgsr.expressions.formula_prior import structure_bits
-from dgsr.expressions.library import Library
-from dgsr.population import DataSet, Population
-from dgsr.search.terms import (
-    Judge,
-    Term,
-    any_term,
-    is_usable,
-    population_of,
-    simple_terms,
-    subprograms,
-    terms_of,
-)
+from dgsr.finders.finder import Deadline, Problem, never
+from dgsr.finders.terms import Term, is_usable, population_of, simple_terms, subprograms, terms_of
+from dgsr.population import Population
 
 # Terms that are compared, values of them (so that many terms are compared on fewer rows), and fewest rows.
 _MOST_TERMS, _MOST_VALUES, _FEWEST_ROWS = 1_000, 150_000, 100
@@ -75,12 +64,7 @@ class _Node(NamedTuple):
 
 
 def extended(
-    programs: Population,
-    data: DataSet,
-    grammar: Grammar,
-    max_length: int,
-    may_be_term: Judge = any_term,
-    is_over: Callable[[], bool] = lambda: False,
+    programs: Population, problem: Problem, max_length: int, deadline: Deadline = never
 ) -> Population:
     """Return programs extended by as many terms as shorten the description of the data.
 
@@ -88,29 +72,25 @@ def extended(
     ----------
     programs : Population
         Programs of a library with ``add``, ``mul`` and ``const``.
-    data : DataSet
-    grammar : Grammar
-        Tells which columns may be used.
+    problem : Problem
     max_length : int
         Most tokens of an extended program.
-    may_be_term : callable
-        A function that tells which programs may be terms.
-    is_over : callable
-        A function that is asked before each step whether to take no more.
+    deadline : callable
+        It is asked before each step.
 
     Returns
     -------
     Population
         Every step that shortens the description, its constants fitted; none where no step does.
     """
-    extender = Extender(data, programs.library, grammar, max_length, may_be_term)
+    extender = Extender(problem, max_length)
     found: list[Term] = []
     for program in terms_of(programs):
-        found += _steps(extender, program, _MOST_WORK / len(programs), is_over)
+        found += _steps(extender, program, _MOST_WORK / len(programs), deadline)
     return population_of(programs.library, found)
 
 
-def _steps(extender: Extender, program: Term, most_work: float, is_over: Callable[[], bool]) -> list[Term]:
+def _steps(extender: Extender, program: Term, most_work: float, deadline: Deadline) -> list[Term]:
     """Return every step of the extension of a program that shortens the description."""
     data, library = extender.data, extender.library
 
@@ -129,7 +109,7 @@ def _steps(extender: Extender, program: Term, most_work: float, is_over: Callabl
         # Every node is moved up and down for the tangents; a step of a fit takes as long as five evaluations.
         length = len(program[0])
         work += (2.0 * length + 5.0 * _N_FITTED * _N_ITERATIONS) * length * len(data.y)
-        goes_on = work < most_work and np.isfinite(least) and not is_over()
+        goes_on = work < most_work and np.isfinite(least) and not deadline()
         candidates = extender.candidates(program) if goes_on else []
         if not candidates:
             break
@@ -148,28 +128,17 @@ class Extender:
 
     Parameters
     ----------
-    data : DataSet
-    library : Library
-        A library with ``add``, ``mul`` and ``const``.
-    grammar : Grammar
-        Tells which columns may be used.
+    problem : Problem
+        Its library has ``add``, ``mul`` and ``const``.
     max_length : int
         Most tokens of an extended program.
-    may_be_term : callable
-        A function that tells which programs may be terms.
     """
 
-    def __init__(
-        self,
-        data: DataSet,
-        library: Library,
-        grammar: Grammar,
-        max_length: int,
-        may_be_term: Judge = any_term,
-    ) -> None:
+    def __init__(self, problem: Problem, max_length: int) -> None:
+        data, library = problem.data, problem.library
         self.data, self.library, self.max_length = data, library, max_length
-        terms = [(), *simple_terms(library, grammar, _MOST_TERMS - 1)]
-        self.pool = _pool_of(terms, data, library, may_be_term)
+        terms = [(), *simple_terms(library, problem.grammar, _MOST_TERMS - 1)]
+        self.pool = _pool_of(terms, problem)
         self._root = np.sqrt(data.weights)
         n_rows = max(_MOST_VALUES // len(self.pool.tokens), _FEWEST_ROWS)
         self._few = slice(None, None, int(np.ceil(len(data.y) / n_rows)))
@@ -270,12 +239,13 @@ class Extender:
         return basis[:, sizes > 1e-8 * sizes.max()]
 
 
-def _pool_of(terms: list[tuple[int, ...]], data: DataSet, library: Library, may_be_term: Judge) -> _Pool:
+def _pool_of(terms: list[tuple[int, ...]], problem: Problem) -> _Pool:
     """Return the terms that may be used and are usable on all rows."""
+    data, library = problem.data, problem.library
     programs = population_of(library, [(term, ()) for term in terms[1:]])
     with np.errstate(all="ignore"):
         values = programs.predict(data.columns.T)
-        kept = np.flatnonzero(is_usable(values, _LEAST_VARIED) & may_be_term(programs))
+        kept = np.flatnonzero(is_usable(values, _LEAST_VARIED) & problem.valid.terms(programs))
     values = values[kept] / np.abs(values[kept]).max(axis=1, keepdims=True)
     tokens = [(), *(terms[1 + i] for i in kept)]
     turning = {library.index[name] for name in ("sin", "cos") if name in library.index}

@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 
+from dgsr.finders.interrupts import Interrupts
 from dgsr.population import DataSet
-from dgsr.search.interrupts import Interrupts
 
 #: What is counted, and added up over islands.
 COUNTS = ("n_evaluations", "n_invalid", "n_looks", "n_uncharged")
-#: Candidates of exact search that take as long as one evaluation: 5 to 10 us, on 20 to 1,000 rows.
-LOOKS_PER_EVALUATION = 1_000
+#: Candidates of finders that take as long as the evaluation of one program: 5 to 10 us, on 20 to 1,000 rows.
+CANDIDATES_PER_EVALUATION = 1_000
 # Tokens times samples that are evaluated before the clock is read again, in about a tenth of a second.
 _CHUNK = 20_000_000
 # Tokens of a program that is neither short nor long.
@@ -50,10 +50,10 @@ class Budget:
     n_invalid : int
         Those of them that are not finite on some sample, or lack what is required.
     n_looks : int
-        Candidates that exact search examined so far, in its tables of subprograms. A thousand of them count
-        as one evaluation.
+        Candidates that finders examined so far, beside the programs that are evaluated. A thousand of them
+        count as one evaluation.
     n_uncharged : int
-        Candidates of the first stage that count as no evaluation, since they exceed half of the budget.
+        Candidates that count as no evaluation, since a small budget would have nothing left.
     interrupts : Interrupts
         The requests of Ctrl-C, the first of which ends the search.
     """
@@ -121,8 +121,8 @@ class Budget:
 
     @property
     def n_counted(self) -> int:
-        """Evaluations so far, with those that the candidates of exact search count as."""
-        return self.n_evaluations + (self.n_looks - self.n_uncharged) // LOOKS_PER_EVALUATION
+        """Evaluations so far, with those that the candidates of finders count as."""
+        return self.n_evaluations + (self.n_looks - self.n_uncharged) // CANDIDATES_PER_EVALUATION
 
     @property
     def n_left(self) -> int:
@@ -134,9 +134,15 @@ class Budget:
         self.n_evaluations += len(nmse)
         self.n_invalid += int(np.count_nonzero(np.isinf(nmse)))
 
-    def count_looks(self, n: int) -> None:
-        """Count candidates that exact search examined."""
+    def count_candidates(self, n: int, most: int) -> None:
+        """Count candidates that a finder examined, of which it is charged `most` at the most."""
         self.n_looks += n
+        self.n_uncharged += max(n - most, 0)
+
+    @property
+    def is_spent(self) -> bool:
+        """Whether a limit is reached, or Ctrl-C asks for the end: the deadline of what a search does."""
+        return self.spent() is not None
 
     @property
     def is_late(self) -> bool:

@@ -20,10 +20,10 @@ from itertools import combinations
 
 import numpy as np
 
-from dgsr.search.factors import Parts, fit_product, nearest_product
-from dgsr.search.reduction import Reduction, listed
-from dgsr.search.seen import Seen
-from dgsr.search.surrogate import fit_surrogate
+from dgsr.finders.fewer_columns.gaussian_process import fit_surrogate
+from dgsr.finders.fewer_columns.products import Parts, fit_product, nearest_product
+from dgsr.finders.fewer_columns.tables import Reduction, listed
+from dgsr.finders.fewer_columns.views import Seen
 
 # Largest error on rows left out, in standard deviations of y, and the error that is rounding.
 _LARGEST_ERROR, _NEGLIGIBLE = 0.3, 1e-5

@@ -5,10 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from dgsr.constants.fitting import fit_constants
-from dgsr.expressions.constraints import Grammar
-from dgsr.expressions.library import Library
-from dgsr.population import DataSet, Population
-from dgsr.search.terms import Judge, Term, columns_of, population_of
+from dgsr.finders.finder import Deadline, Found, Problem, never
+from dgsr.finders.terms import Term, columns_of, population_of
+from dgsr.population import DataSet
 
 # Most columns of a model, most values that are looked at, and most rows; steps of the fit of its numbers.
 _MOST_COLUMNS, _MOST_VALUES, _MOST_ROWS, _STEPS = 5, 2_000_000, 2_000, 10
@@ -16,25 +15,16 @@ _MOST_COLUMNS, _MOST_VALUES, _MOST_ROWS, _STEPS = 5, 2_000_000, 2_000, 10
 _LEAST_NEW = 1e-10
 
 
-def linear_models(data: DataSet, library: Library, grammar: Grammar, may_be_kept: Judge) -> Population:
-    """Return the line without and with an offset, and with several columns those that matter.
+def linear_models(problem: Problem, deadline: Deadline = never) -> Found:
+    """Find the line without and with an offset, and with several columns those that matter.
 
     Columns are taken one after the other, each time the one after which rows left out are predicted best,
-    as long as they are predicted better.
-
-    Parameters
-    ----------
-    data : DataSet
-    library : Library
-        A library without ``add``, ``mul`` or ``const`` has no line.
-    grammar : Grammar
-        Tells which columns may be used.
-    may_be_kept : callable
-        A function that tells which formulas may be kept.
+    as long as they are predicted better. A library without ``add``, ``mul`` or ``const`` has no line.
     """
+    data, library = problem.data, problem.library
     index, models = library.index, list[Term]()
-    if {"add", "mul", "const"} <= index.keys():
-        tokens = [token for (token,) in columns_of(grammar)]
+    if {"add", "mul", "const"} <= index.keys() and not deadline():
+        tokens = [token for (token,) in columns_of(problem.grammar)]
         sample = data.evenly_spaced(min(_MOST_ROWS, max(_MOST_VALUES // max(len(tokens), 1), 10)))
         values = sample.columns[np.array(tokens, dtype=np.int64) - library.first_variable]
         for with_offset in (False, True):
@@ -46,8 +36,8 @@ def linear_models(data: DataSet, library: Library, grammar: Grammar, may_be_kept
     found = population_of(library, models)
     if models:
         fit_constants(found, data, scaled=False, n_iterations=_STEPS)
-        found = found[np.flatnonzero(np.isfinite(found.constants).all(axis=1) & may_be_kept(found))]
-    return found
+        found = found[np.flatnonzero(np.isfinite(found.constants).all(axis=1) & problem.valid.whole(found))]
+    return Found(found, are_whole=True)
 
 
 def _forward(values: np.ndarray, data: DataSet, with_offset: bool) -> list[int]:

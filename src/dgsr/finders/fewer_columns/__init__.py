@@ -1,0 +1,1 @@
+"""Formulas among the fewer columns that symmetries of a table leave."""

@@ -1,0 +1,134 @@
+"""Searches among the fewer columns that symmetries of a table leave, and their formulas of all columns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+
+import numpy as np
+
+from dgsr.expressions.evaluation import evaluate
+from dgsr.expressions.library import Library
+from dgsr.expressions.trees import Tree
+from dgsr.finders.budget import Budget
+from dgsr.finders.fewer_columns.parts import SearchIn, search_parts
+from dgsr.finders.fewer_columns.separation import Separation
+from dgsr.finders.fewer_columns.symmetries import reductions_of, smallest_separation
+from dgsr.finders.fewer_columns.tables import Reduction, product
+from dgsr.finders.finder import Deadline, Found, Problem
+from dgsr.finders.terms import Term, columns_of, population_of, term_of
+from dgsr.finishing.merging import merge
+from dgsr.population import DataSet
+from dgsr.preprocessing import idle_columns
+
+# Share of the seconds in which symmetries are looked for, and shares of the budget for the searches among
+# what they leave: the first of two tables, the parts of one that separates, and the last table.
+_LOOKING, _SEARCHING, _OF_PARTS = 0.2, (0.3, 0.6), 0.3
+# Most evaluations of each of these searches: what is found among few columns is found soon. And the fewest
+# with which a search for a part begins.
+_MOST_EVALUATIONS, _LEAST_OF_PART = 1_000_000, 500
+
+
+class FewerColumns:
+    """Finds formulas among the fewer columns that symmetries of the table leave.
+
+    Parameters
+    ----------
+    search_in : callable
+        A function of a `DataSet`, and of whether symmetries of it are looked for, that searches for its law
+        and returns the front.
+    budget : Budget
+        The budget of these searches, which they count in.
+    """
+
+    def __init__(self, search_in: SearchIn, budget: Budget) -> None:
+        self._search_in, self._budget = search_in, budget
+
+    def __call__(self, problem: Problem, deadline: Deadline) -> Found:
+        """Search in tables of fewer columns, and return what is found there as formulas of all columns.
+
+        Where the target separates, too, its parts are searched before the last of the tables. The searches
+        end early, with an exact fit, or with their share of what is left of the budget.
+        """
+        data, library, budget = problem.data, problem.library, self._budget
+        until = budget.seconds + _LOOKING * (budget.max_time - budget.seconds)
+        rows = np.flatnonzero(data.is_usual & (data.weights > 0.0))
+        usable = [token - library.first_variable for (token,) in columns_of(problem.grammar)]
+        # A column may be constant in these rows, or be usable for its unit alone.
+        left_out = idle_columns(data.columns[:, rows], usable, library.has_constants)
+        columns = [i for i in usable if i not in left_out]
+        X, y, names = data.columns[columns][:, rows].T, data.y[rows], [f"x{i + 1}" for i in columns]
+
+        def is_over() -> bool:
+            return budget.seconds > until or deadline()
+
+        reductions = reductions_of(X, y, names, is_over)
+        separation = smallest_separation(X, y, names, reductions, is_over)
+        tables = [_data_of(reduction, data, rows) for reduction in reductions]
+        searches: list[Callable[[], list[Term]]] = [
+            partial(self._in_table, library, share, reduction, table)
+            for share, reduction, table in zip(_SEARCHING[-len(tables) :], reductions, tables)
+            if table is not None
+        ]
+        if separation is not None and _OF_PARTS * budget.n_left >= _LEAST_OF_PART * len(separation.groups):
+            searches.insert(max(len(searches) - 1, 0), partial(self._for_parts, library, separation))
+        found = list[Term]()
+        for search in searches:
+            if deadline() or _is_exact(found, problem):
+                break
+            found += search()
+        return Found(population_of(library, list(dict.fromkeys(found))), are_whole=True)
+
+    def _in_table(self, library: Library, share: float, reduction: Reduction, data: DataSet) -> list[Term]:
+        """Search in a table of fewer columns, with a share of what is left of the budget."""
+        with self._budget.share_of_rest(share, _MOST_EVALUATIONS):
+            front = self._search_in(data, False)
+        return lifted([front[i].tree for i in range(len(front))], reduction, library)
+
+    def _for_parts(self, library: Library, separation: Separation) -> list[Term]:
+        """Search for the parts of a target that separates, and return what they make together."""
+        with self._budget.share_of_rest(_OF_PARTS, _MOST_EVALUATIONS):
+            trees = search_parts(separation, self._search_in, self._budget)
+        return lifted(trees, separation.reduction, library)
+
+
+def _is_exact(terms: Sequence[Term], problem: Problem) -> bool:
+    """Return whether one of some formulas is an exact fit."""
+    if not terms:
+        return False
+    programs = population_of(problem.library, terms)
+    programs = programs[np.flatnonzero(problem.valid.whole(programs))]
+    return bool(programs.nmse(problem.data).min(initial=np.inf) <= problem.tolerance)
+
+
+def _data_of(reduction: Reduction, data: DataSet, rows: np.ndarray) -> DataSet | None:
+    """Return the data of a table of fewer columns that has some rows of others, None if it is not usable."""
+    columns = {f"x{i + 1}": column[rows] for i, column in enumerate(data.columns)}
+    factor = np.broadcast_to(evaluate(product(reduction.factor), columns), len(rows))
+    is_finite = np.isfinite(np.column_stack([reduction.X, reduction.y, factor])).all()
+    if not is_finite or np.ptp(reduction.y) == 0.0:
+        return None
+    # Noise of the old target is that of the new one times its factor.
+    weights = data.weights[rows] * (1.0 if reduction.is_exact else factor**2)
+    new = DataSet.from_arrays(reduction.X, reduction.y, weights, data.counts[rows])
+    return new._replace(n_effective=data.n_effective)
+
+
+def lifted(trees: Iterable[Tree], reduction: Reduction, library: Library) -> list[Term]:
+    """Return different formulas of a table of fewer columns as programs of all columns.
+
+    Those that the library cannot write are left out.
+    """
+    terms = list[Term]()
+    for tree in trees:
+        whole = reduction.lifted(tree)
+        written = [term for term in (term_of(whole, library), _merged(whole, library)) if term is not None]
+        terms += sorted(written, key=lambda term: len(term[0]))[:1]
+    return list(dict.fromkeys(terms))
+
+
+def _merged(tree: Tree, library: Library) -> Term | None:
+    try:
+        return term_of(merge(tree), library)
+    except ArithmeticError:  # a part is undefined
+        return None

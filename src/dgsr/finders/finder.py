@@ -1,0 +1,77 @@
+"""What a finder is: a way to find formulas other than by the rounds of a search.
+
+A finder is called with a problem and a deadline, and returns programs. It knows no search: whether there is
+time for it is asked, what it examined is counted, and its programs are evaluated by `Scheduler`. One that
+needs a search of its own, or the programs of the search that asks, is given these when it is made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from dgsr.expressions.constraints import Constraints, Grammar
+from dgsr.expressions.library import Library
+from dgsr.finders.validity import Validity
+from dgsr.population import DataSet, Population
+
+#: A function that says whether the time is over. What a finder returns then is what it has found so far.
+Deadline = Callable[[], bool]
+
+
+class Problem(NamedTuple):
+    """A table whose law is looked for, and which formulas may be found.
+
+    Parameters
+    ----------
+    data : DataSet
+        The rows, in the units of the search.
+    library : Library
+    grammar : Grammar
+        Says which columns may be used, and how long programs are.
+    valid : Validity
+        Says which programs meet the constraints and the rules of units.
+    tolerance : float
+        NMSE that counts as exact.
+    """
+
+    data: DataSet
+    library: Library
+    grammar: Grammar
+    valid: Validity
+    tolerance: float = 1e-20
+
+    @classmethod
+    def of(cls, data: DataSet, library: Library, constraints: Constraints | None = None) -> Problem:
+        """Return the problem of a table, under no constraints by default."""
+        constraints = Constraints() if constraints is None else constraints
+        grammar = constraints.grammar(library, library.n_variables)
+        return cls(data, library, grammar, Validity(constraints, library))
+
+
+class Found(NamedTuple):
+    """What a finder returns.
+
+    Parameters
+    ----------
+    programs : Population
+    are_whole : bool
+        Whether these are formulas whose constants are fitted. Otherwise a scale and an offset belong to each,
+        and its constants are where their fit begins.
+    n_examined : int
+        Candidates that were examined beside the programs. A fit of constants counts as
+        `CANDIDATES_PER_EVALUATION` of them, which take as long as the evaluation of a program.
+    """
+
+    programs: Population
+    are_whole: bool
+    n_examined: int = 0
+
+
+#: What finds formulas.
+Finder = Callable[[Problem, Deadline], Found]
+
+
+def never() -> bool:
+    """Return False: the deadline of a finder that has all the time it wants."""
+    return False

@@ -1,0 +1,1 @@
+"""Laws that are linear in their coefficients, or in all but one number."""

@@ -1,0 +1,1 @@
+"""Formulas that are longer than the rounds of a search can write."""

@@ -1,0 +1,78 @@
+"""The rules that choose a candidate of a front."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from dgsr.pareto.candidate import Candidate
+
+#: Rules that choose a candidate of a front; see `ParetoFront.select`.
+SELECTIONS = ("mdl", "bic", "score", "accuracy", "holdout")
+
+# Bits by which descriptions may differ that are a tie: odds of eight to one.
+_BITS_OF_RIVALS = 3.0
+# Nodes from which on a formula is long, and must predict rows left out better than the short ones do.
+_LONG = 40
+# Largest loss of a candidate that PySR's rule may choose, in units of the lowest one.
+_MOST_OF_LOWEST = 1.5
+
+
+def losses_of(candidates: Sequence[Candidate]) -> np.ndarray:
+    """Return the losses by which candidates are compared, shape (n_candidates,)."""
+    return np.array([candidate.loss * candidate.handicap for candidate in candidates])
+
+
+def errors_left_out(candidates: Sequence[Candidate]) -> np.ndarray:
+    """Return the errors of rows left out, or the losses where these are unknown, (n_candidates,)."""
+    left_out = [candidate.leave_one_out * candidate.handicap for candidate in candidates]
+    return np.fmax(losses_of(candidates), left_out)
+
+
+def total_bits(candidates: Sequence[Candidate], n: float) -> np.ndarray:
+    """Return the bits of formula and residuals of n rows, up to a number that all have, (n_candidates,)."""
+    lengths = [candidate.description_length for candidate in candidates]
+    with np.errstate(divide="ignore"):
+        return 0.5 * n * np.log2(errors_left_out(candidates)) + lengths
+
+
+def rivals(candidates: Sequence[Candidate], index: int, n: float) -> list[int]:
+    """Return the candidates of another form whose descriptions are about as short as that of one."""
+    totals, tokens = total_bits(candidates, n), candidates[index].expression.tokens
+    near = np.flatnonzero(np.abs(totals - totals[index]) <= _BITS_OF_RIVALS).tolist()
+    return [i for i in near if not np.array_equal(candidates[i].expression.tokens, tokens)]
+
+
+def shortest(candidates: Sequence[Candidate], n: float) -> int:
+    """Return the candidate with the shortest description of formula and residuals (Rissanen, 1978).
+
+    A long formula is taken only if it predicts rows left out better than the best short one does, by more
+    than the standard error of a mean square.
+    """
+    totals, errors = total_bits(candidates, n), errors_left_out(candidates)
+    are_long = np.array([len(candidate.expression.tokens) > _LONG for candidate in candidates])
+    chosen, of_short = int(np.argmin(totals)), int(np.argmin(np.where(are_long, np.inf, totals)))
+    is_better = errors[chosen] < (1.0 - np.sqrt(2.0 / n)) * errors[of_short]
+    return chosen if is_better or are_long.all() else of_short
+
+
+def least_bic(candidates: Sequence[Candidate], n: float) -> int:
+    """Return the candidate with the least criterion n log(loss) + k log(n) of k constants (Schwarz, 1978)."""
+    # Numbers that columns are measured from are not fitted, and have no error.
+    n_constants = np.array([np.count_nonzero(candidate.standard_errors) for candidate in candidates])
+    return int(np.argmin(n * np.log(losses_of(candidates)) + np.log(n) * n_constants))
+
+
+def steepest(candidates: Sequence[Candidate]) -> int:
+    """Return the candidate whose loss falls the most for its complexity, as PySR chooses."""
+    losses = losses_of(candidates)
+    order: list[int] = []  # the candidates that no less complex one fits as well as
+    for i in sorted(range(len(candidates)), key=lambda i: (candidates[i].complexity, losses[i])):
+        if not order or losses[i] < losses[order[-1]]:
+            order.append(i)
+    front = np.array(order)
+    complexities = np.array([candidates[i].complexity for i in order])
+    scores = np.concatenate([[0.0], -np.diff(np.log(losses[front])) / np.diff(complexities)])
+    eligible = np.flatnonzero(losses[front] <= _MOST_OF_LOWEST * losses.min())
+    return int(front[eligible[np.argmax(scores[eligible])]])

@@ -1,0 +1,98 @@
+"""Which formulas are on a front, with which digits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+
+import numpy as np
+
+from dgsr.constants.uncertainty import SIGNIFICANT, Uncertainty, uncertainty_of
+from dgsr.expressions.expression import Expression
+from dgsr.expressions.formula_prior import description_length
+from dgsr.expressions.units import Units
+from dgsr.expressions.units_of_constants import units_of_constants
+from dgsr.pareto.archive import NOTICEABLE
+from dgsr.pareto.candidate import Candidate
+from dgsr.pareto.judging import (
+    are_supported,
+    is_as_sound,
+    judged,
+    length_on,
+    undominated,
+    without_long_exact_fits,
+)
+from dgsr.population import DataSet
+
+
+def candidates_of(
+    expressions: Sequence[Expression],
+    data: DataSet,
+    feature_names: Sequence[str] | None,
+    tolerance: float,
+    assess: Callable[[Expression], Uncertainty | None] | None,
+    units: Units | None,
+    with_digits: Callable[[Expression], Expression] | None,
+    nmse: np.ndarray | None,
+) -> tuple[list[Candidate], int]:
+    """Return the candidates of the front of some expressions, and how many were left off for weak points.
+
+    The parameters are those of `ParetoFront.from_expressions`.
+    """
+    if not expressions:
+        return [], 0
+    assess = assess or partial(uncertainty_of, data=data)
+    expressions = list(expressions)
+    losses, handicaps = judged(expressions, data, units, nmse)
+    bits = np.array([length_on(e, data) for e in expressions])
+    losses = without_long_exact_fits(losses, bits, data, tolerance)
+    supported = are_supported(expressions, losses, bits, data, tolerance)
+    able = np.flatnonzero(losses <= _largest_losses(expressions, losses, supported, data, tolerance))
+    for i in able[supported[able]].tolist():
+        finer = expressions[i] if with_digits is None else with_digits(expressions[i])
+        if finer is expressions[i]:
+            continue
+        its_losses, (handicap,) = judged([finer], data, units)
+        (loss,) = without_long_exact_fits(its_losses, bits[i], data, tolerance)
+        if loss < losses[i] and is_as_sound(finer, expressions[i], data):
+            expressions[i], losses[i], handicaps[i] = finer, loss, handicap
+    order = able[np.lexsort((losses[able], bits[able]))].tolist()
+    n_left_off = sum(not supported[i] for i in undominated(order, losses, tolerance))
+
+    def candidate(i: int) -> Candidate:
+        named = expressions[i].with_feature_names(feature_names)
+        own_loss, handicap = float(losses[i] / handicaps[i]), float(handicaps[i])
+        texts = () if units is None else units_of_constants(named, units)
+        own = None if bits[i] == description_length(named) else float(bits[i])
+        return Candidate(named.complexity, own_loss, named, assess(named), texts, handicap, own)
+
+    left = [i for i in order if supported[i]]
+    on_front = undominated(left, losses, tolerance)
+    found = {i: candidate(i) for i in on_front}
+    while vague := {i for i in on_front if not found[i].is_determined and losses[i] > tolerance}:
+        left = [i for i in left if i not in vague]
+        if not left:
+            break
+        on_front = undominated(left, losses, tolerance)
+        found |= {i: candidate(i) for i in on_front if i not in found}
+    return [found[i] for i in on_front], n_left_off
+
+
+def _largest_losses(
+    expressions: Sequence[Expression],
+    losses: np.ndarray,
+    supported: np.ndarray,
+    data: DataSet,
+    tolerance: float,
+) -> np.ndarray:
+    """Return the loss up to which each formula may be on the front, shape (n_expressions,).
+
+    That is the loss of the mean, and of a number that of one within two of its standard errors; any finite
+    loss where all formulas are worse.
+    """
+    is_number = np.array([len(e.tokens) == len(e.constants) for e in expressions])
+    of_numbers = max(1.01 * SIGNIFICANT / data.n_effective, NOTICEABLE, tolerance)
+    limits = 1.0 + np.where(is_number, of_numbers, max(NOTICEABLE, tolerance))
+    if not (losses <= limits)[supported].any():
+        limits[:] = np.finfo(np.float64).max
+    return limits

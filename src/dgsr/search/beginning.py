@@ -1,0 +1,59 @@
+"""What a search may begin with: programs that are given, or those of another search."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from dgsr.finders.scored import Scored
+from dgsr.pareto import ParetoArchive
+from dgsr.population import Population
+from dgsr.search.search import Search
+
+
+def begin_with_programs(search: Search, programs: Population, is_allowed: np.ndarray) -> None:
+    """Let a search begin with given programs, which compete with the random ones of the first round.
+
+    Parameters
+    ----------
+    search : Search
+    programs : Population
+    is_allowed : ndarray of shape (n_programs,), bool
+        Whether they meet the constraints. The others are evaluated, too, but not bred from.
+    """
+    programs = programs.of_width(*search.widths)
+    nmse = search.evaluate(programs, len(programs))
+    known = Scored(programs[is_allowed], nmse[is_allowed]).and_also(search.generation)
+    search.generation = known.best(search.config.batch_size)
+    search.record(nmse)
+
+
+def begin_with_search(search: Search, saved: dict[str, Any]) -> None:
+    """Let a search begin with the programs and the decoder of another one of the same library.
+
+    Parameters
+    ----------
+    search : Search
+    saved : dict
+        The state of a search whose data and settings may have been others: its programs are evaluated again,
+        those that are forbidden now are left out, those that are too long are kept where constants are
+        fitted, and a decoder of another size is not taken over.
+    """
+    archive = ParetoArchive.from_state_dict(search.library, saved["archive"], saved["tolerance"])
+    search.enter(archive.population())
+    search.enter(Scored.from_state_dict(search.library, saved["long"]).programs)
+    queue, generation = (Scored.from_state_dict(search.library, saved[k]) for k in ("queue", "generation"))
+    programs = queue.and_also(generation).programs
+    programs = programs[np.flatnonzero(search.evaluation.valid.tried(programs))].of_width(*search.widths)
+    if len(programs) and search.scheduler.exact is not None:  # the programs may be those of other data
+        search.evaluate(search.scheduler.exact.law)
+    evaluated = Scored(programs, search.evaluate(programs))
+    search.queue = evaluated.best(search.config.queue_size)
+    search.generation = evaluated.best(search.config.batch_size)
+    search.restarts.best = search.queue.lowest
+    if search.conditioned and search.proposals.has_refinement and saved["refinement"] is not None:
+        search.conditioned.load_weights(saved["refinement"]["decoder"])
+    if len(programs):
+        search.n_prepared = search.n_steps_before
+        search.record(evaluated.nmse)

@@ -1,0 +1,80 @@
+"""What finders do for a search: before its rounds, between them and at the end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from dgsr.finders.fewer_columns.parts import SearchIn
+from dgsr.finders.finder import Deadline, Finder, Problem
+from dgsr.finders.longer.finder import Longer
+from dgsr.finders.scheduler import Scheduler
+from dgsr.population import DataSet, Population
+from dgsr.search.record import SearchRecord
+
+
+class FindingSearch(SearchRecord):
+    """A search without rounds: it evaluates what finders return.
+
+    Parameters
+    ----------
+    search_in : callable or None
+        Searches in a table of fewer columns; None where no symmetries are looked for.
+    *record
+        What a `SearchRecord` is made of.
+    """
+
+    def __init__(self, search_in: SearchIn | None, *record: Any) -> None:
+        super().__init__(*record)
+        valid, tolerance = self.evaluation.valid, self.config.tolerance
+        problem = Problem(self.data, self.library, self.grammar, valid, tolerance)
+        self.scheduler = Scheduler(problem, self.budget, self.config.look_up, search_in)
+
+    def find(self, finder: Finder) -> None:
+        """Ask a finder, if there is time, and evaluate what it finds."""
+        before = self.n_evaluations
+        found = self.scheduler.before_rounds(finder, self.best_nmse <= self.config.tolerance)
+        if found is None:
+            return
+        nmse = self._take_whole(found.programs) if found.are_whole else self._take_scaled(found.programs)
+        if self.n_evaluations > before:
+            self.record(nmse)
+
+    def _take_whole(self, programs: Population) -> np.ndarray:
+        """Enter formulas, and count them; return the lowest NMSE of the search."""
+        programs = programs[: self.budget.n_left]
+        # Their errors follow when they enter; to compute these here would compile another kernel.
+        are_finite = np.isfinite(programs.predict(self.data.columns.T)).all(axis=1)
+        self.budget.count(np.where(are_finite, 0.0, np.inf))
+        self.enter(programs)
+        return np.array([self.best_nmse])
+
+    def _take_scaled(self, programs: Population) -> np.ndarray:
+        """Return the NMSE of programs with a scale and an offset, both of which are fitted."""
+        programs = programs.of_width(*self.widths)
+        # The rest of the grammar is not asked, for which a kernel would have to be compiled: evolution does
+        # not begin with these programs.
+        is_able = (programs.lengths >= self.grammar.min_length) & self.evaluation.valid.scaled(programs)
+        programs = programs[np.flatnonzero(is_able)]
+        return self.evaluate(programs, len(programs))
+
+    def solve_further(self) -> None:
+        """Solve for the law at the next stage of exact search, if there is one and time for it."""
+        found = self.scheduler.next_stage(self.should_stop)
+        if len(found):
+            self.record(self.evaluate(found))
+
+    def repair(self, near_misses: Population) -> None:
+        """Let exact search make near misses exact, and evaluate the programs that it returns."""
+        found = self.scheduler.repaired(near_misses, self.should_stop)
+        if len(found):
+            self.evaluate(found)
+
+    def at_the_end(self, data: DataSet, deadline: Deadline) -> Iterator[Population]:
+        """Yield what finders find in data that may be more than those of the search, in the same units."""
+        problem = self.scheduler.problem._replace(data=data)
+        longer = Longer(self.archive, self.evolved, self.long.programs)
+        is_exact = self.archive.best_nmse() <= self.archive.tolerance
+        return self.scheduler.at_the_end(problem, longer, is_exact, deadline)

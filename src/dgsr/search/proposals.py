@@ -1,0 +1,112 @@
+"""Where the new programs of a round come from: the generator, and chance that the guide weights."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from dgsr.evolution import random_population
+from dgsr.expressions.constraints import Grammar
+from dgsr.population import DataSet, Population
+from dgsr.search.conditioned import ConditionedGenerator
+from dgsr.search.config import SearchConfig
+from dgsr.search.evaluation import Evaluation
+from dgsr.search.guidance import Guidance
+from dgsr.search.restarts import Restarts
+
+if TYPE_CHECKING:
+    from dgsr.generator.generator import Generator
+
+# Random programs that are drawn for each that is tried, where units tell which are consistent.
+_DRAWN_FOR_ONE = 5
+
+
+class Proposals:
+    """The sources of new programs.
+
+    Parameters
+    ----------
+    generator : Generator or None
+        None stands for random programs alone.
+    data : DataSet
+    grammar : Grammar
+    evaluation : Evaluation
+    config : SearchConfig
+    restarts : Restarts
+        How often the search has begun again, by which shares change.
+    state : ndarray
+        The random state.
+    seed : int
+        Chooses the rows that the encoder reads.
+    """
+
+    def __init__(
+        self,
+        generator: Generator | None,
+        data: DataSet,
+        grammar: Grammar,
+        evaluation: Evaluation,
+        config: SearchConfig,
+        restarts: Restarts,
+        state: np.ndarray,
+        seed: int,
+    ) -> None:
+        self._library, self._evaluation, self._config = evaluation.library, evaluation, config
+        self._restarts, self._state = restarts, state
+        self.conditioned: ConditionedGenerator | None = None
+        probabilities = None
+        if generator is not None:
+            self.conditioned = ConditionedGenerator(generator, data, self._library, grammar, config, seed)
+            probabilities = generator.guide_probabilities(self.conditioned.encoding)
+        self.guidance = Guidance(grammar, self._library, probabilities)
+
+    @property
+    def grammar(self) -> Grammar:
+        """The grammar that programs are grown and mutated by in this round."""
+        return self.guidance.grammar(self._restarts.n)
+
+    def new(self, n: int, should_stop: Callable[[], bool]) -> list[Population]:
+        """Return n new programs, some of them samples of the generator and the others random."""
+        n_random = int(self._random_share * n)
+        sampled = [] if n_random == n else [self.sampled(n - n_random, should_stop)]
+        return [*sampled, self._random(n_random)]
+
+    def sampled(self, n: int, should_stop: Callable[[], bool]) -> Population:
+        """Return samples of p_theta(f|D), of which there may be fewer if the search should stop."""
+        assert self.conditioned is not None
+        return self.conditioned.sample(n, self._evaluation.n_constants, self._state, should_stop)
+
+    def _random(self, n: int) -> Population:
+        """Return random programs; with units they are those of many that break the fewest rules."""
+        if self._evaluation.constraints.units is None:
+            return random_population(n, self._library, self.grammar, self._state)
+        many = random_population(_DRAWN_FOR_ONE * n, self._library, self.grammar, self._state)
+        return many[np.argsort(self._evaluation.valid.violations(many), kind="stable")[:n]]
+
+    @property
+    def _random_share(self) -> float:
+        """Share of the new programs of a round that are random, and not sampled."""
+        if self.conditioned is None:
+            return 1.0
+        share = self._config.random_share
+        return self._evaluation.random_shares[self._restarts.n > 0] if share is None else share
+
+    @property
+    def has_refinement(self) -> bool:
+        """Whether the decoder may be trained on what the search finds.
+
+        Where a guide drives evolution it is not by default: that took time and found no more
+        (docs/decisions.md, "The decoder writes part of the new programs").
+        """
+        if self.conditioned is None:
+            return False
+        if self._config.refine == "auto":
+            return not (self.guidance.has_guide and self._config.evolution.generations)
+        return bool(self._config.refine)
+
+    @property
+    def are_refined(self) -> bool:
+        """Whether the decoder is trained in this round, in which it has sampled."""
+        return self.has_refinement and self._random_share < 1.0
