@@ -307,7 +307,7 @@ def test_relative_errors_are_not_judged_where_there_is_hardly_any_noise():
     y = 3.7 * X[:, 0] / X[:, 1] ** 2 * (1.0 + 1e-6 * rng.normal(size=60))
     model = DGSRRegressor(generator=None, max_evaluations=1_000, random_state=0).fit(X, y)
     assert model.loss_ == "squared"
-    assert model.n_evaluations_ == 1_000
+    assert 900 <= model.n_evaluations_ <= 1_000  # what finders examine counts, too
 
 
 @pytest.mark.search

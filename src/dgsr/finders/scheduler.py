@@ -90,7 +90,7 @@ class Scheduler:
         """Yield the formulas that are found at the end of a search with constants.
 
         After an exact fit the common forms are fitted to a single column alone: that fit may be one of them
-        in disguise.
+        in disguise. What is examined here is not counted, since a fit that is resumed does it again.
 
         Parameters
         ----------
@@ -106,7 +106,7 @@ class Scheduler:
             finders.append(self._forms.whole)
         for finder in finders:
             if not deadline():
-                yield self._counted(finder, problem, deadline).programs
+                yield finder(problem, deadline).programs
 
     def _counted(self, finder: Finder, problem: Problem, deadline: Deadline, share: float = 1.0) -> Found:
         """Return what a finder finds, and charge a share of what is left of the budget at the most."""
