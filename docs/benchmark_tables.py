@@ -12,9 +12,9 @@ from readme_table import with_table
 from dgsr.benchmarking import by_problem
 from dgsr.benchmarking.environment import CHANGED
 from dgsr.benchmarking.published import TABLES, USUAL_METHODS, Published, Setting, Table
+from dgsr.benchmarking.record_files import read_records
 from dgsr.benchmarking.recording import commit_of
 from dgsr.benchmarking.table_runs import Cells, cells, file_of, n_missing
-from dgsr.benchmarking.tables import read_records
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "tables.md"

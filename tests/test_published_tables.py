@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -26,6 +25,7 @@ from dgsr.benchmarking.published import (
     Table,
     table_of,
 )
+from dgsr.benchmarking.record_files import write_records
 from dgsr.benchmarking.table_runs import cells, file_of, n_missing, run_table
 from dgsr.cli import app
 from dgsr.expressions import Expression, get_library
@@ -271,9 +271,9 @@ def test_a_table_without_all_runs_is_not_in_the_readme(docs, tmp_path):
     table._TABLES = ("nguyen_c",)
     path = file_of(known, tmp_path)
     some = [run for run in runs if (run["method"], run["seed"]) != ("gp", 4)]
-    path.write_text("".join(json.dumps(record) + "\n" for record in some))
+    write_records(path, some)
     assert len(table.readme_table(tmp_path).splitlines()) == 2
-    path.write_text("".join(json.dumps(record) + "\n" for record in runs))
+    write_records(path, runs)
     row = table.readme_table(tmp_path).splitlines()[2]
     low, high = (100 * end for end in wilson_interval(4, 5))
     assert row.count(f"| 80.0 ({low:.0f} to {high:.0f}), 0.5 s ") == 3
@@ -284,11 +284,11 @@ def test_a_table_without_all_runs_is_not_in_the_readme(docs, tmp_path):
 
 def test_the_page_compares_what_differs_by_the_network_alone(docs, tmp_path):
     path = file_of(TABLES["nguyen_c"], tmp_path)
-    path.write_text("".join(json.dumps(record) + "\n" for record in runs_of_nguyen_c()))
+    write_records(path, runs_of_nguyen_c())
     row = "| [nguyen_c](#nguyen-c) | 5 | 80.0 | 80.0 | 0 | 0 | 1 | 80.0 | 100.0 | 0 | 5 | 0.062 |"
     assert row in docs[0].page(tmp_path).splitlines()
     some = [record for record in runs_of_nguyen_c() if record["method"] != "gp"]
-    path.write_text("".join(json.dumps(record) + "\n" for record in some))
+    write_records(path, some)
     assert "What the network is worth" not in docs[0].page(tmp_path)
 
 
@@ -339,7 +339,7 @@ def test_a_table_on_the_page_says_commit_machine_and_missing_runs(tables, folder
     assert "| DGSR (a paper) |  | 85.36 ± 0.69 |  |  |  | 66,404 |" in text
     assert "| `product` | `other` | 7 | 0 | 0 | 1 |" in text
     path = file_of(SMALL, tmp_path)
-    path.write_text("".join(json.dumps(record) + "\n" for record in records[5:]))
+    write_records(path, records[5:])
     at = "at noise 0 and rows as usual"
     assert f"missing runs: product {at} 3 of 14, other {at} 2 of 14." in tables[0].page(tmp_path)
 
@@ -359,7 +359,7 @@ def test_a_table_on_the_page_says_commit_machine_and_missing_runs(tables, folder
         ("much<!-- table small product seconds -->", "no figure"),
         ("1<!-- table small product luck -->", "there is no such entry"),
         ("1<!-- table small gp found -->", "the file has no such runs"),
-        ("1<!-- table nguyen dgsr found -->", "there is no nguyen.jsonl"),
+        ("1<!-- table nguyen dgsr found -->", "there is no nguyen.jsonl.gz"),
         ("1<!-- table large dgsr found -->", "table='large' is unknown"),
         ("1<!-- a comment on a table -->", None),
         ("0 and 0 (p = 1)<!-- pair small product other -->", None),
