@@ -88,7 +88,7 @@ def fuzz(session: nox.Session) -> None:
 
 @nox.session
 def stress(session: nox.Session) -> None:
-    """Kill fits and let them go on, and give 11,100 generated inputs to eleven ways in: half an hour."""
+    """Kill and interrupt fits, and give 11,100 generated inputs to eleven ways in: half an hour."""
     install(session, "-e", ".[test]")
     session.run("python", "tests/tools/stress", *session.posargs)
 

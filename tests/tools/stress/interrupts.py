@@ -1,6 +1,6 @@
 """Interrupt fits at random moments, as Ctrl-C in a terminal does, and count what is kept of them.
 
-    python benchmarks/interrupted_fits.py [--interrupts K] [--seed N]
+    python tests/tools/stress/interrupts.py [--interrupts K] [--seed N]
 
 Every fit is interrupted once, and every third one a second time soon after. SIGINT goes to the whole group of
 processes, those of islands among them. A fit is kept if it leaves an estimator behind that predicts as its
@@ -14,6 +14,8 @@ from __future__ import annotations
 import argparse
 import os
 import signal
+import subprocess
+import sys
 import tempfile
 import threading
 import time
@@ -23,11 +25,13 @@ from functools import wraps
 from pathlib import Path
 
 import numpy as np
+from faults import Faults
 
 from dgsr import DGSRRegressor
 from dgsr.passes import checkpoint, plan, run
 from dgsr.search import Islands
 
+N_INTERRUPTS = 50
 # Factor by which simple numbers in place of fitted ones may raise the loss where digits are not finished.
 _SIMPLER = 1.5
 # Seconds within which the second interrupt follows the first.
@@ -131,9 +135,24 @@ def interrupted(seed: int, seconds: dict[str, float], folder: str) -> tuple[str,
     return hit[-1], ended
 
 
+def interrupts(seed: int, faults: Faults) -> list[str]:
+    """Interrupt fits in a process of its own, which leads a group, and return what became of them."""
+    arguments = ["--interrupts", str(N_INTERRUPTS), "--seed", str(seed * 1000)]
+    ended = subprocess.run(
+        [sys.executable, __file__, *arguments], capture_output=True, text=True, check=False
+    )
+    lines = ended.stdout.splitlines()
+    for line in lines:
+        if line.startswith("fit "):
+            faults.add(f"interrupts: {line}")
+    if ended.returncode != 0:
+        faults.add(f"interrupts: exit code {ended.returncode}\n{ended.stderr[-2000:]}")
+    return [line for line in lines if not line.startswith("fit ")]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--interrupts", type=int, default=200)
+    parser.add_argument("--interrupts", type=int, default=N_INTERRUPTS)
     parser.add_argument("--seed", type=int, default=0)
     arguments = parser.parse_args()
     os.setpgrp()
