@@ -1,4 +1,4 @@
-"""Trees of n-ary sums and products, parsed from the tokens of `textbook_mathml`.
+"""Trees of n-ary sums and products, parsed from the tokens of `mathml`.
 
 Juxtaposed symbols are a product. What leaves doubt raises `LeftOut` with the reason. A tree is
 
@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from fractions import Fraction
 
-from textbook_mathml import BRACKETS, LeftOut, Token, joined
+from _textbooks.mathml import BRACKETS, LeftOut, Token, joined
 
 Node = tuple
 

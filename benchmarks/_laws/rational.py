@@ -1,12 +1,9 @@
-"""Laws that are quotients of polynomials of several columns, or a root or an exponential of one.
-
-    python benchmarks/rational_laws.py --out benchmarks/results/rational_laws.jsonl
+"""Quotients of polynomials of several columns, or a root or an exponential of one.
 
 Thirty laws are written out, from kinetics, optics, circuits and mechanics. The first twelve are those that
 `dgsr.search.rationals` was developed on. Others are drawn: one to four columns, up to three terms in the
 numerator and four in the denominator, each a product of at most two columns, every one of which moves the
-target by a twentieth of its standard deviation or more. Rows, noise and the rule by which a law is found are
-those of `separable.py`. The file has a line for each run, and runs in it are not made again.
+target by a twentieth of its standard deviation or more.
 """
 
 from __future__ import annotations
@@ -14,7 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-from _written_laws import Law, main
+
+from _laws.law import Law
 
 _USUAL = (0.1, 10.0)
 #: Columns of drawn laws are uniform in one of these.
@@ -99,7 +97,3 @@ def _terms(rng: np.random.Generator, X: np.ndarray, most: int) -> list[tuple[str
         number = float(f"{rng.uniform(0.3, 2.0) * rng.choice((1, 1, 1, -1)) / values.mean():.3g}")
         found[product] = (f"{number!r}*{product}" if product else repr(number), number * values)
     return list(found.values())
-
-
-if __name__ == "__main__":
-    main(__doc__.splitlines()[0], WRITTEN, drawn, n_drawn=60)

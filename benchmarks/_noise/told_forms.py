@@ -1,25 +1,21 @@
-"""Measure how many drawn equations the rows to fit allow to be found: the room of all methods together.
-
-    python benchmarks/true_forms.py --out benchmarks/results/true_forms.json
+"""How many drawn equations the rows to fit allow to be found: the room of all methods together.
 
 The control is told the form of the equation and, as where its fit begins, its constants. It fits these to the
 rows with noise by least squares and is judged like a method: by the NMSE on 1,000 rows without noise. What it
 misses is missed for want of rows, whatever the search. The second figure is of the same formula when it is
 finished (`dgsr.finishing`): its constants became simple numbers, or have the digits that the rows determine.
-The sets of the published tables take a quarter of a minute.
+The sets are those of the published tables unless a seed is given, and take a quarter of a minute.
 """
 
 from __future__ import annotations
 
-import argparse
-import json
-from pathlib import Path
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from dgsr import DGSRRegressor
-from dgsr.benchmarking.drawn import DrawnProblem, draw_problems
+from dgsr.benchmarking.drawn import PREFIX, DrawnProblem, draw_problems
 from dgsr.benchmarking.recording import nmse
 from dgsr.benchmarking.recovery import is_found
 from dgsr.benchmarking.tables import wilson_interval
@@ -29,37 +25,11 @@ from dgsr.finishing import finish
 from dgsr.finishing.digits import with_measured_digits
 from dgsr.population import DataSet, Population
 
-SETS, N_PROBLEMS, DRAW_SEED = ("physics", "laws"), 200, 0xAF58F7E9
-NOISES = (0.0, 0.01, 0.05)
+SETS, NOISE = ("physics", "laws"), (0.0, 0.01, 0.05)
+#: What identifies a record.
+KEY = ("set", "draw_seed", "problems", "noise")
 # Differences between the target and the equation that rounding leaves, as a share of the largest value.
 _ROUNDING = 1e-9
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--sets", nargs="+", default=SETS)
-    parser.add_argument("--problems", type=int, default=N_PROBLEMS)
-    parser.add_argument("--draw-seed", type=int, default=DRAW_SEED)
-    parser.add_argument("--out", type=Path, required=True)
-    arguments = parser.parse_args()
-    results = []
-    for name in arguments.sets:
-        problems = draw_problems(name, arguments.problems, arguments.draw_seed)
-        for noise in NOISES:
-            verdicts = [verdicts_on(problem, noise) for problem in problems]
-            result = {
-                "set": problems[0].set,
-                "draw_seed": arguments.draw_seed,
-                "problems": len(problems),
-                "noise": noise,
-                "fitted": counted([verdict.fitted for verdict in verdicts]),
-                "finished": counted([verdict.finished for verdict in verdicts]),
-                "lost": sum(verdict.fitted and not verdict.finished for verdict in verdicts),
-                "won": sum(verdict.finished and not verdict.fitted for verdict in verdicts),
-            }
-            results.append(result)
-            print(result, flush=True)
-    arguments.out.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
 
 
 class Verdicts(NamedTuple):
@@ -110,9 +80,44 @@ def told_form(problem: DrawnProblem) -> Expression:
     return Expression(problem.truth.library, [add, mul, const, *tokens, const], [scale, *constants, offset])
 
 
+class Control(NamedTuple):
+    """The equations of a drawn set with one noise, for `record_all`."""
+
+    set: str
+    n_problems: int
+    draw_seed: int
+    noise: float
+
+    def identity(self) -> dict[str, Any]:
+        name = f"{PREFIX}{self.set}"
+        return {"set": name, "draw_seed": self.draw_seed, "problems": self.n_problems, "noise": self.noise}
+
+    def record(self) -> dict[str, Any]:
+        """Return how many equations count as found, fitted and finished, and how many finishing changes."""
+        problems = draw_problems(self.set, self.n_problems, self.draw_seed)
+        verdicts = [verdicts_on(problem, self.noise) for problem in problems]
+        return {
+            **self.identity(),
+            "fitted": counted([verdict.fitted for verdict in verdicts]),
+            "finished": counted([verdict.finished for verdict in verdicts]),
+            "lost": sum(verdict.fitted and not verdict.finished for verdict in verdicts),
+            "won": sum(verdict.finished and not verdict.fitted for verdict in verdicts),
+        }
+
+
+def runs(n_problems: int, draw_seed: int) -> list[Control]:
+    """Return the controls of both sets with every noise."""
+    return [Control(name, n_problems, draw_seed, noise) for name in SETS for noise in NOISE]
+
+
+def summary(records: Sequence[dict[str, Any]]) -> None:
+    """Print how many equations count as found by set and noise."""
+    for one in (record for record in records if "error" not in record):
+        fitted, finished = one["fitted"]["found"], one["finished"]["found"]
+        print(
+            f"{one['set']}, noise {one['noise']}: {fitted} fitted, {finished} finished, of {one['problems']}"
+        )
+
+
 def _agree(a: np.ndarray, b: np.ndarray) -> bool:
     return bool(np.allclose(a, b, rtol=0.0, atol=_ROUNDING * np.abs(b).max()))
-
-
-if __name__ == "__main__":
-    main()

@@ -1,16 +1,26 @@
-"""Draw again every equation a generator was trained on, and look for the benchmark problems among them.
+"""Draw again every equation that a generator was trained on, and look for problems among them.
 
-    python benchmarks/unseen_problems.py [NAME ...] --out FILE.json
+    python benchmarks/training_equations.py problems [GENERATOR ...] --out FILE.json
+    python benchmarks/training_equations.py drawn GENERATOR SET ... --out FILE.json
 
-The equations of a training follow from the seed and the settings in its card. Each is compared with all
-problems of all sets, under every assignment of their variables to the columns, at other points than those by
-which training leaves them out. Values equal to nine digits are a hit; in libraries with fitted scale and
-offset these are ignored, and in libraries with constants the same skeleton is a hit too, whatever the
-constants. Functions may agree where a part of them has saturated, as x1 + tanh(x2**5) and x1 + 1 do beyond
-1. Values are therefore compared again at points below 1, and equations that differ there are listed and not
-counted as hits. The program prints the hits, of which there should be none, and how many problems were
-compared. A generator that is older than a set was trained without holding it out, so that it may have hits
-there; they are counted apart. A run that was stopped goes on when it is started again.
+The equations of a training follow from the seed and the settings in its card; drawing 30 million takes half
+an hour. A run that was stopped goes on when it is started again.
+
+``problems`` is decontamination: the problems of all sets should not be among the equations, and are listed
+where they are. Each equation is compared with all problems, under every assignment of their variables to the
+columns, at other points than those by which training leaves them out. Values equal to nine digits are a hit;
+in libraries with fitted scale and offset these are ignored, and in libraries with constants the same skeleton
+is a hit too, whatever the constants. Functions may agree where a part of them has saturated, as
+x1 + tanh(x2**5) and x1 + 1 do beyond 1. Values are therefore compared again at points below 1, and equations
+that differ there are listed and not counted as hits. A generator that is older than a set was trained without
+holding it out, so that it may have hits there; they are counted apart. The program prints the hits, and how
+many problems were compared.
+
+``drawn`` says how much of what the network finds is memory. Drawn sets are drawn from the prior that a
+generator is trained on, so that a short equation may have been in its training. Two equations are the same
+here if they have one skeleton (`dgsr.kernels.canonical`) under some order of their columns: the constants are
+ignored, and so are a scale and an offset where they are fitted. The sets are those of `network_alone.py`. The
+file has, for every equation of the sets, how many of the training are the same.
 """
 
 from __future__ import annotations
@@ -25,22 +35,34 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+from network_alone import SETS
 from scipy.spatial import cKDTree
 
+from dgsr.benchmarking.drawn import draw_problems
+from dgsr.benchmarking.published import table_of
+from dgsr.expressions import Expression
 from dgsr.expressions.constraints import Constraints
+from dgsr.expressions.library import Library
 from dgsr.files.writing import write_atomically
 from dgsr.generator.checkpoints import CARD, list_generators, load_generator
 from dgsr.kernels.canonical import skeletons
+from dgsr.population import Population
 from dgsr.pretraining import PretrainingConfig
 from dgsr.pretraining.conditioning_gap import draw_validation_set
-from dgsr.pretraining.decontamination import benchmark_decontamination, problem_skeletons
+from dgsr.pretraining.decontamination import (
+    benchmark_decontamination,
+    problem_skeletons,
+    skeletons_of_orders,
+)
 from dgsr.pretraining.prior import PRIOR_VERSION, Prior
 from dgsr.pretraining.rewriting import rewriting
 from dgsr.pretraining.stream import Stream
 from dgsr.problems import list_sets, load_set
 
-N_POINTS = 16
-DIGITS = 1e-9
+# Equations of each drawn set.
+N_DRAWN = 200
+# Points at which functions are compared, and the largest difference of two that are equal there.
+N_POINTS, DIGITS = 16, 1e-9
 # Functions whose values at the points below 1 differ by more than this are two functions.
 APART = 1e-6
 ELSEWHERE = "equal_between_1_and_3_only"
@@ -214,13 +236,8 @@ def check(name: str, part: Path) -> dict:
     }
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("names", nargs="*", default=[info.name for info in list_generators()])
-    parser.add_argument("--out", type=Path, required=True)
-    arguments = parser.parse_args()
+def look_for_problems(arguments: argparse.Namespace) -> None:
+    """Write the hits of every generator, and print the first of them."""
     rows = []
     for name in arguments.names:
         start = time.perf_counter()
@@ -236,6 +253,82 @@ def main() -> None:
         )
         for hit in row["hits"][:20]:
             print("   ", hit["problem"], hit["equation"])
+
+
+# Drawn sets ----------------------------------------------------------------------------------------
+
+
+def in_first_columns(tokens: np.ndarray, library: Library) -> np.ndarray:
+    """Return programs (n, length) with the columns that each has renamed to the first ones, in order."""
+    first = library.first_variable
+    is_column = tokens >= first
+    used = np.zeros((len(tokens), library.n_variables), dtype=np.int64)
+    rows, places = np.nonzero(is_column)
+    used[rows, tokens[rows, places] - first] = 1
+    renamed = tokens.copy()
+    renamed[rows, places] = first + (used.cumsum(axis=1) - 1)[rows, tokens[rows, places] - first]
+    return renamed
+
+
+def skeletons_of(programs: Population, scaled: bool) -> np.ndarray:
+    """Return the hashes of the skeletons of programs over their first columns, shape (n,)."""
+    library = programs.library
+    tokens = in_first_columns(programs.tokens, library)
+    rules = library.table.arity, rewriting(library)
+    return skeletons(tokens, programs.lengths.copy(), programs.constants.copy(), *rules, scaled)
+
+
+def skeletons_in_any_order(truth: Expression, scaled: bool) -> set[int]:
+    """Return the hashes of the skeletons of an equation over its first columns, in any order of these."""
+    library, first = truth.library, truth.library.first_variable
+    (tokens,) = in_first_columns(truth.tokens[None].astype(np.int64), library)
+    n_columns = len(np.unique(tokens[tokens >= first]))
+    orders = np.array(list(permutations(range(n_columns))), dtype=np.int64)
+    return skeletons_of_orders(tokens, truth.constants, orders, library, scaled)
+
+
+def count_drawn(arguments: argparse.Namespace) -> None:
+    """Write how many equations of a training are the same as each of the drawn sets."""
+    stream, n_batches, _ = training_of(arguments.generator)
+    scaled = stream.constraints.grammar(stream.library).linear_scaling
+    problem_of: dict[int, list[str]] = {}
+    for name in arguments.sets:
+        for problem in draw_problems(name, N_DRAWN, table_of(SETS[name]).draw_seed):
+            for value in skeletons_in_any_order(problem.truth, scaled):
+                problem_of.setdefault(value, []).append(problem.name)
+    known = np.array(sorted(problem_of), dtype=np.uint64)
+    counts = {name: 0 for names in problem_of.values() for name in names}
+    row = {"generator": Path(arguments.generator).name, "batches": 0, "equations": 0, "counts": counts}
+    if arguments.out.exists():
+        row = json.loads(arguments.out.read_text(encoding="utf-8"))
+        if row["counts"].keys() != counts.keys():
+            raise SystemExit(f"{arguments.out} is of other sets; choose another file.")
+    for number in range(row["batches"], n_batches):
+        programs = stream[number].drawn.programs
+        found = skeletons_of(programs, scaled)
+        for value in found[np.isin(found, known)].tolist():
+            for name in problem_of[value]:
+                row["counts"][name] += 1
+        row["batches"], row["equations"] = number + 1, row["equations"] + len(programs)
+        if row["batches"] % 100 == 0 or row["batches"] == n_batches:
+            write_atomically(arguments.out, (json.dumps(row, indent=1) + "\n").encode())
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    kinds = parser.add_subparsers(required=True)
+    problems = kinds.add_parser("problems")
+    shipped = [info.name for info in list_generators()]
+    problems.add_argument("names", nargs="*", metavar="GENERATOR", default=shipped)
+    problems.set_defaults(run=look_for_problems)
+    drawn = kinds.add_parser("drawn")
+    drawn.add_argument("generator")
+    drawn.add_argument("sets", nargs="+", metavar="SET", choices=SETS)
+    drawn.set_defaults(run=count_drawn)
+    for kind in (problems, drawn):
+        kind.add_argument("--out", type=Path, required=True)
+    arguments = parser.parse_args()
+    arguments.run(arguments)
 
 
 if __name__ == "__main__":

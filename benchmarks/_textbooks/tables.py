@@ -1,4 +1,4 @@
-"""Tables of counts over trees of `textbook_formulas`: operators, shapes, arguments of functions, numbers.
+"""Tables of counts over trees of `formulas`: operators, shapes, arguments of functions, numbers.
 
 In a table of a product's sizes the key "3/1" says three factors above and one below the line, numbers apart.
 """
@@ -9,7 +9,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from fractions import Fraction
 
-from textbook_formulas import Node
+from _textbooks.formulas import Node
 
 Tables = dict[str, Counter]
 

@@ -1,19 +1,12 @@
 """Count the operators, shapes and numbers of the formulas of textbooks.
 
-    python benchmarks/textbook_counts.py FOLDER --out src/dgsr/pretraining/data/textbook_counts.json
-
-FOLDER holds one folder a source, each with `modules/*/index.cnxml` and a file `COMMIT` with its version.
-The sources of the committed counts are the CNXML repositories of OpenStax (openstax/osbooks-NAME on GitHub,
-NAME being university-physics-bundle, college-physics-bundle, physics, astronomy, chemistry-bundle,
-principles-finance and statistics), most of them under CC BY-NC-SA 4.0. Counts alone are kept, no formula.
-
-Read are the displayed formulas (`equation` elements), as `textbook_mathml` and `textbook_formulas` say. The
-left side must be one symbol, or a power or function of one, and of a chain a = b = c the last side that can
-be read and has a symbol is counted: in derivations the result, and not the numbers put into it. A formula
-that stands in several places counts once: order of factors and terms, and subscripts that tell no two of its
-symbols apart, make no difference. Left out are single symbols, formulas with integrals, sums over an index,
-derivatives, vectors, units or decimals, formulas whose left side is in the right, and every formula that is a
-problem of dgsr after its symbols, named constants among them, are renamed.
+Read are the displayed formulas (`equation` elements), as `mathml` and `formulas` say. The left side must be
+one symbol, or a power or function of one, and of a chain a = b = c the last side that can be read and has a
+symbol is counted: in derivations the result, and not the numbers put into it. A formula that stands in
+several places counts once: order of factors and terms, and subscripts that tell no two of its symbols apart,
+make no difference. Left out are single symbols, formulas with integrals, sums over an index, derivatives,
+vectors, units or decimals, formulas whose left side is in the right, and every formula that is a problem of
+dgsr after its symbols, named constants among them, are renamed.
 
 Named constants (c, h, k_B, G, R with T, e, g and the like, see `named_constants`) count as constants. Every
 table is there twice: over the formulas, and over the shapes, where formulas that differ in the names of their
@@ -22,18 +15,16 @@ symbols alone count once.
 
 from __future__ import annotations
 
-import argparse
-import json
 import re
 from collections import Counter
 from collections.abc import Iterator
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
-from textbook_formulas import Node, Parser, power_of, product, total
-from textbook_mathml import LeftOut, Token, clauses, defined_symbol, equations, lines, tokens
-from textbook_tables import measure, walk
-
+from _textbooks.formulas import Node, Parser, power_of, product, total
+from _textbooks.mathml import LeftOut, Token, clauses, defined_symbol, equations, lines, tokens
+from _textbooks.tables import measure, walk
 from dgsr.problems import list_sets, load_set
 
 #: Constants that every formula that names them means.
@@ -241,17 +232,13 @@ def with_constants(tree: Node, book: str) -> Node:
     return mapped(tree, {name: ("const", name) for name in named_constants(tree, book)})
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("folder", type=Path)
-    parser.add_argument("--out", type=Path, required=True)
-    arguments = parser.parse_args()
-
+def counted_in(folder: Path) -> dict[str, Any]:
+    """Return the counts of the sources in a folder, as the package ships them."""
     left_out: Counter = Counter()
     held_out = problem_shapes()
     once: dict[str, tuple[str, Node]] = {}
     repetitions = 0
-    for book, defined, tree in read(arguments.folder, left_out):
+    for book, defined, tree in read(folder, left_out):
         key = same_formula(defined, tree)
         repetitions += key in once
         once.setdefault(key, (book, tree))
@@ -263,10 +250,8 @@ def main() -> None:
     counted = [(book, tree) for book, tree in counted if set(symbols(tree))]
     trees = [tree for _, tree in counted]
     shapes = list({shape(tree): tree for tree in trees}.values())
-    commits = {
-        path.parent.name: path.read_text().strip() for path in sorted(arguments.folder.glob("*/COMMIT"))
-    }
-    result = {
+    commits = {path.parent.name: path.read_text().strip() for path in sorted(folder.glob("*/COMMIT"))}
+    return {
         "source": {
             "name": "OpenStax textbooks, CNXML with presentation MathML, displayed formulas",
             "repositories_and_commits": {name.replace("+", "/"): commit for name, commit in commits.items()},
@@ -284,14 +269,7 @@ def main() -> None:
         "formulas": measure(trees),
         "shapes": measure(shapes),
     }
-    arguments.out.parent.mkdir(parents=True, exist_ok=True)
-    arguments.out.write_text(json.dumps(result, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-    print(json.dumps(result["source"], indent=1, ensure_ascii=False))
 
 
 def histogram(values) -> dict[str, int]:
     return {str(value): count for value, count in sorted(Counter(values).items())}
-
-
-if __name__ == "__main__":
-    main()

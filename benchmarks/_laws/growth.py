@@ -1,16 +1,13 @@
 """Laws with a column in an exponent, such as compound interest, annuities and rates of reactions.
 
-    python benchmarks/growth_laws.py --out benchmarks/results/growth_laws.jsonl --n-drawn 0
-
 The first six are of the laws of textbooks, which `dgsr.search.powers` was developed on. The others were
 written before the code was run on any of them, the laws of decay before the code knew bases 1 - x, and the
-last eight before it knew bases 1 + x/y. Rows, noise and the rule by which a law is found are those of
-`separable.py`. The file has a line for each run, and runs in it are not made again.
+last eight before it knew bases 1 + x/y. None is drawn.
 """
 
 from __future__ import annotations
 
-from _written_laws import Law, main
+from _laws.law import Law
 
 _MONEY, _RATE, _YEARS, _PERCENT = (100, 10000), (0.01, 0.15), (2, 40), (1, 15)
 
@@ -84,6 +81,4 @@ OF_QUOTIENTS = (
         {"q": (50, 900), "b": (0.2, 1), "t": (0, 60), "T": (5, 40)}),
 )  # fmt: skip
 
-if __name__ == "__main__":
-    laws = (*DEVELOPED_ON, *OTHERS, *DECAYS, *OF_QUOTIENTS)
-    main(__doc__.splitlines()[0], laws, lambda n, seed: iter(()), 0)
+WRITTEN = (*DEVELOPED_ON, *OTHERS, *DECAYS, *OF_QUOTIENTS)

@@ -1,13 +1,8 @@
-"""Laws that are products or sums of functions of different columns, as people write rates and responses.
+"""Products and sums of functions of different columns, as people write rates and responses.
 
-    python benchmarks/separable.py --out benchmarks/results/separable.jsonl
-
-Sixteen laws are written out, such as light times nutrient times temperature; others are drawn: two or three
+Sixteen laws are written out, such as light times nutrient times temperature. Others are drawn: two or three
 columns, for each a form that has a name (`dgsr.expressions.common_forms`) with random numbers, added or
-multiplied. Every law has 120 rows, uniform in the columns, with and without noise. A law is found if the
-NMSE of the formula on 1,000 other rows without noise is below 1e-8, or below three times p/n of the squared
-noise if that is more, which is what least squares leaves in expectation of the law itself with its p numbers
-fitted to n rows, times three. The file has a line for each run, and runs in it are not made again.
+multiplied.
 """
 
 from __future__ import annotations
@@ -16,15 +11,14 @@ import re
 from collections.abc import Iterator
 
 import numpy as np
-from _written_laws import Law, main
 
+from _laws.law import Law
 from dgsr.expressions.common_forms import COMMON_FORMS
 from dgsr.expressions.evaluation import evaluate
 from dgsr.expressions.syntax import parse
 
 #: Columns of drawn laws are uniform in one of these.
 RANGES = ((0.1, 10.0), (1.0, 5.0), (0.05, 1.0), (20.0, 80.0))
-
 
 #: Laws as they are met in kinetics, ecology and engineering; the parts search was developed on them.
 WRITTEN = (
@@ -87,7 +81,3 @@ def drawn(n: int, seed: int) -> Iterator[Law]:
             columns[name] = (low, high)
         yield Law(f"drawn {k}", ("*" if is_product else " + ").join(parts), columns)
         k += 1
-
-
-if __name__ == "__main__":
-    main(__doc__.splitlines()[0], WRITTEN, drawn, n_drawn=40)
