@@ -88,7 +88,7 @@ def fuzz(session: nox.Session) -> None:
 
 @nox.session
 def stress(session: nox.Session) -> None:
-    """Kill fits and let them go on, and give 11,100 generated inputs to eleven ways in: half an hour."""
+    """Kill and interrupt fits, and give 11,100 generated inputs to eleven ways in: half an hour."""
     install(session, "-e", ".[test]")
     session.run("python", "tests/tools/stress", *session.posargs)
 
@@ -130,13 +130,13 @@ def docs(session: nox.Session) -> None:
 
 @nox.session
 def bench(session: nox.Session) -> None:
-    """Run the benchmark programs (all, or those named after --) and print their tables."""
+    """Run a benchmark program with its options, as `nox -s bench -- benchmarks/units.py --out units.json`."""
+    if not session.posargs:
+        session.error(
+            f"name one after --: {', '.join(map(str, sorted(Path('benchmarks').glob('[a-z]*.py'))))}"
+        )
     install(session, "-e", ".")
-    programs = session.posargs or sorted(
-        f"benchmarks/{name}" for name in os.listdir("benchmarks") if name.endswith(".py") and name[0] != "_"
-    )
-    for program in programs:
-        session.run("python", program)
+    session.run("python", *session.posargs)
 
 
 @nox.session

@@ -1,4 +1,4 @@
-"""Other architectures than the package's, for the ablations of `architectures.py`."""
+"""Other architectures than the package's, for the ablations of `trainings.py`."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The network alone: how often a law is among its first samples, without exact search and without evolution.
 
-    python benchmarks/network_alone.py [--problems N] [--method M ...] --out FILE.jsonl
-    python benchmarks/network_alone.py --summary FILE.jsonl
+    python benchmarks/network_alone.py [--problems N] [--method M ...] --out FILE.jsonl.gz
+    python benchmarks/network_alone.py --summary FILE.jsonl.gz
 
 The equations are those of the drawn sets of `dgsr bench --table`, and others of two columns, without
 constants. For each one the shipped generator of its library reads the rows to fit and writes 1,000

@@ -1,148 +1,125 @@
-"""Few rows and noise: how often the law is chosen, by which rule, and how often it is on the front.
+"""Tables with noise: how often the law is found or chosen with few rows, outliers or weights.
 
-    python benchmarks/noisy_tables.py [--laws K] [--seed N] [--max-evaluations M] --out FILE.jsonl
-    python benchmarks/noisy_tables.py --summary FILE.jsonl
+    python benchmarks/noisy_tables.py KIND [--laws K] [--seed N] [--max-evaluations M] [--max-time S]
+        [--methods NAME ...] --out FILE.jsonl
+    python benchmarks/noisy_tables.py KIND --summary FILE.jsonl
 
-The laws are K of SRBench's Feynman set, chosen by the seed, and the first K of the drawn set `drawn:laws` of
-this seed. Each has tables of 6, 10, 20, 50 and 200 rows, and each table one noise of 0.1, 1, 5, 10 and 20% of
-the standard deviation of y, in turn. Whether a formula has the form of the law is judged on 1,000 clean rows
-(`dgsr.benchmarking.recovery.has_the_form`). The rules `aicc` (Akaike's criterion for few rows) and
-`leave_one_out` choose from the same fronts.
-The program writes one line of JSON for each table, and goes on where the file ends.
+The kinds, of which each is a module of `_noise` that says more, are
+
+- ``few-rows``: tables of 6 to 200 rows with noise of 0.1 to 20%: how often the law is on the front, and how
+  often each of six rules chooses it from there;
+- ``outliers``: a few wrong rows in a table of 100: whether the law is found, and the wrong rows are left out;
+- ``weights``: weights that are precisions or shares: whether the form of the law is chosen;
+- ``srbench``: laws of SRBench's Feynman set, chosen by the seed, with noise of 0, 0.1, 1 and 10% of the root
+  mean square of y: whether they are recovered;
+- ``told-forms``: the control of drawn sets that is told the form of the equation: how much there is to find.
+
+The program writes one line of JSON for each run, goes on where the file ends, and prints what is in the file.
 """
 
 from __future__ import annotations
 
 import argparse
-import warnings
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from _noise import few_rows, outliers, told_forms, weights
 
-from dgsr import DGSRRegressor
-from dgsr.benchmarking import read_records
-from dgsr.benchmarking.drawn import draw_problems
-from dgsr.benchmarking.recording import record_all
-from dgsr.benchmarking.recovery import has_the_form
-from dgsr.expressions import Expression, get_library
-from dgsr.pareto import ParetoFront
+from dgsr.benchmarking import read_records, run_set, to_markdown
+from dgsr.benchmarking.drawn_runner import UNBOUNDED
+from dgsr.benchmarking.recording import Run, record_all
 from dgsr.problems import load_set
 
-ROWS = (6, 10, 20, 50, 200)
-NOISE = (0.001, 0.01, 0.05, 0.1, 0.2)
-_CLEAN = 1_000
-#: What identifies a table in a file of records.
-KEY = ("source", "law", "rows", "noise")
+Records = Sequence[dict[str, Any]]
+
+SRBENCH_NOISE = (0.0, 0.001, 0.01, 0.1)
 
 
-def laws(n: int, seed: int) -> Iterator[tuple[str, str, np.ndarray, np.ndarray, int]]:
-    """Yield source, name, inputs, targets (200 rows to fit, then clean ones) and complexity of the laws."""
-    problems = load_set("srbench_feynman")
-    for i in np.sort(np.random.default_rng(seed).choice(len(problems), n, replace=False)):
-        problem = problems[i]
-        X = np.concatenate([problem.sample(seed).X_train[:200], problem.sample(seed).X_test[:_CLEAN]])
-        library = get_library("physics", X.shape[1])
-        truth = Expression.from_text(problem.expression, library, list(problem.variable_names))
-        yield "srbench", problem.name, X, problem.target(X), truth.complexity
-    for problem in draw_problems("laws", n, seed):
-        order = np.random.default_rng(seed).permutation(len(problem.y))[: 200 + _CLEAN]
-        yield "drawn", problem.name, problem.X[order], problem.y[order], problem.truth.complexity
+class Kind(NamedTuple):
+    """What a kind of noise measures, and with which settings by default."""
+
+    records: Callable[[argparse.Namespace], Records]
+    summary: Callable[[Records], None]
+    defaults: dict[str, Any]
 
 
-def aicc(front: ParetoFront) -> int:
-    """Return the candidate with the lowest Akaike criterion for few rows (Hurvich and Tsai, 1989)."""
-    n, scores = front.n_samples, []
-    for candidate in front:
-        k = len(candidate.expression.constants) + 1
-        correction = 2.0 * k * (k + 1) / (n - k - 1) if n > k + 1 else np.inf
-        scores.append(n * np.log(max(candidate.loss, 1e-300)) + 2.0 * k + correction)
-    return int(np.argmin(scores))
+def recorded(runs: Sequence[Run], key: Sequence[str], out: Path | None) -> Records:
+    """Make the runs that a file does not have, and print each."""
+
+    def show(record: dict[str, Any]) -> None:
+        print(*(record[entry] for entry in key), record.get("error") or record.get("formula", ""), flush=True)
+
+    return record_all(runs, key, 1, out, show)
 
 
-RULES: dict[str, Callable[[ParetoFront], int]] = {
-    **{rule: lambda front, rule=rule: front.select(rule) for rule in ("mdl", "bic", "score", "accuracy")},
-    "aicc": aicc,
-    "leave_one_out": lambda front: int(np.argmin([candidate.leave_one_out for candidate in front])),
+def of_srbench(arguments: argparse.Namespace) -> Records:
+    """Return the runs on some laws of SRBench, at one noise level after the other."""
+    names = [problem.name for problem in load_set("srbench_feynman")]
+    chosen = sorted(
+        np.random.default_rng(arguments.seed).choice(names, arguments.laws, replace=False).tolist()
+    )
+    options = {method: {"max_time": arguments.max_time} for method in arguments.methods}
+    shared = {"seeds": 1, "budget": UNBOUNDED, "out": arguments.out, "options": options}
+    return [
+        record
+        for noise in SRBENCH_NOISE
+        for record in run_set("srbench_feynman", chosen, arguments.methods, noise=noise, **shared)
+    ]
+
+
+KINDS = {
+    "few-rows": Kind(
+        lambda a: recorded(few_rows.runs(a.laws, a.seed, a.max_evaluations), few_rows.KEY, a.out),
+        few_rows.summary,
+        {"laws": 24, "seed": 1, "max_evaluations": 100_000},
+    ),
+    "outliers": Kind(
+        lambda a: recorded(outliers.runs(a.laws, a.seed, a.max_time, a.methods), outliers.KEY, a.out),
+        outliers.summary,
+        {"laws": 30, "seed": 20261127, "max_time": 3.0, "methods": ["dgsr:auto", "dgsr:squared"]},
+    ),
+    "weights": Kind(
+        lambda a: recorded(weights.runs(a.laws, a.seed, a.max_evaluations), weights.KEY, a.out),
+        weights.summary,
+        {"laws": 30, "seed": 20261128, "max_evaluations": 20_000},
+    ),
+    "srbench": Kind(
+        of_srbench,
+        lambda records: print(to_markdown(records), end=""),
+        {"laws": 20, "seed": 20261121, "max_time": 15.0, "methods": ["dgsr"]},
+    ),
+    "told-forms": Kind(
+        lambda a: recorded(told_forms.runs(a.laws, a.seed), told_forms.KEY, a.out),
+        told_forms.summary,
+        {"laws": 200, "seed": 0xAF58F7E9},
+    ),
 }
 
 
-@dataclass(frozen=True, eq=False)
-class Table:
-    """A fit of one table, for `record_all`."""
-
-    source: str
-    law: str
-    X: np.ndarray
-    y: np.ndarray
-    complexity: int
-    rows: int
-    noise: float
-    evaluations: int
-
-    def identity(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in KEY}
-
-    def record(self) -> dict[str, Any]:
-        """Fit; return which formulas of the front are the law, and what each rule chooses."""
-        clean, n = (self.X[-_CLEAN:], self.y[-_CLEAN:]), self.rows
-        noisy = self.y[:n] + self.noise * self.y[:200].std() * np.random.default_rng(n).normal(size=n)
-        model = DGSRRegressor(max_evaluations=self.evaluations, random_state=0)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            front = model.fit(self.X[:n], noisy).pareto_front_
-        forms = [has_the_form(candidate.expression, *clean, self.complexity) for candidate in front]
-        choices = {rule: choose(front) for rule, choose in RULES.items()}
-        with np.errstate(all="ignore"):
-            errors = [np.mean((c.expression(clean[0]) - clean[1]) ** 2) / clean[1].var() for c in front]
-        return {
-            **self.identity(),
-            "on_front": any(forms),
-            "chosen": {rule: forms[i] for rule, i in choices.items()},
-            "nmse": {
-                rule: float(np.nan_to_num(errors[i], nan=1e9, posinf=1e9)) for rule, i in choices.items()
-            },
-            "formula": str(front[choices["mdl"]].expression),
-            "loss": model.loss_,
-        }
-
-
-def summary(path: Path) -> None:
-    """Print the share of tables whose law is chosen by each rule, by rows and by noise."""
-    records = read_records(path)
-    print(f"{'':<14}{'tables':>7}{'front':>8}" + "".join(f"{rule:>15}" for rule in RULES))
-    groups = {"all": records}
-    for key in ("source", "rows", "noise"):
-        for value in dict.fromkeys(r[key] for r in records):
-            groups[f"{key} {value}"] = [r for r in records if r[key] == value]
-    for name, group in groups.items():
-        line = f"{name:<14}{len(group):>7}{100 * np.mean([r['on_front'] for r in group]):>7.1f}%"
-        for rule in RULES:
-            share = 100 * np.mean([r["chosen"][rule] for r in group])
-            line += f"{share:>6.1f}%{np.median([r['nmse'][rule] for r in group]):>8.1e}"
-        print(line)
+_HELP = {
+    "laws": "number of laws, or of equations of each set",
+    "seed": "that the laws are drawn or chosen by",
+    "max_evaluations": "most equations of a fit",
+    "max_time": "seconds of search",
+    "methods": "of dgsr bench, of outliers with a loss behind a colon",
+}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--laws", type=int, default=24)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--max-evaluations", type=int, default=100_000)
-    parser.add_argument("--out", type=Path)
-    parser.add_argument("--summary", type=Path)
+    kinds = parser.add_subparsers(dest="kind", required=True, metavar="KIND")
+    for name, kind in KINDS.items():
+        own = kinds.add_parser(name, formatter_class=argparse.ArgumentDefaultsHelpFormatter)
+        for option, value in kind.defaults.items():
+            several = {"nargs": "+"} if isinstance(value, list) else {"type": type(value)}
+            own.add_argument(f"--{option.replace('_', '-')}", default=value, help=_HELP[option], **several)
+        own.add_argument("--out", type=Path, help="file of the records")
+        own.add_argument("--summary", type=Path, help="file of records to print the summary of")
     arguments = parser.parse_args()
-    if arguments.summary:
-        summary(arguments.summary)
-        return
-    drawn = enumerate(laws(arguments.laws, arguments.seed))
-    runs = [
-        Table(*law, n, NOISE[(i + j) % len(NOISE)], arguments.max_evaluations)
-        for i, law in drawn
-        for j, n in enumerate(ROWS)
-    ]
-    record_all(runs, KEY, 1, arguments.out, None)
+    kind = KINDS[arguments.kind]
+    kind.summary(read_records(arguments.summary) if arguments.summary else kind.records(arguments))
 
 
 if __name__ == "__main__":

@@ -9,8 +9,8 @@ one core. Seconds are those that the processor spends, which hardly depend on wh
 law counts as found when the search ends with an exact fit that is exact on the test rows, too; a run that
 does not find it counts with all its seconds. The sets are
 
-- ``feynman``: the twenty laws of SRBench that a committed run without units found, of another seed, and not
-  sooner than after 3 seconds (`results/srbench_feynman_dgsr.jsonl`),
+- ``feynman``: the twenty laws of SRBench that a run without units found, of another seed, and not sooner than
+  after 3 seconds,
 - ``textbooks``: the laws of the set `laws` that have at least three columns with a dimension and are
   consistent, but for those about money, whose unit pint does not know,
 - ``development``: laws of SRBench that took that run more than a second or that it did not find, on which the

@@ -2,50 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import textwrap
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
-from problem_rows import problem_rows
+from full_tables import FOLDER, PAIRS, ROOT, differing, markdown, runs_of
 from readme_table import with_table
 
 from dgsr.benchmarking import by_problem
-from dgsr.benchmarking.environment import CHANGED
-from dgsr.benchmarking.published import TABLES, USUAL_METHODS, Published, Setting, Table
+from dgsr.benchmarking.published import TABLES, Setting, Table
 from dgsr.benchmarking.recording import commit_of
-from dgsr.benchmarking.table_runs import Cells, cells, file_of, n_missing
-from dgsr.benchmarking.tables import read_records
+from dgsr.benchmarking.table_runs import Cells
 
-ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "tables.md"
 README = ROOT / "README.md"
-#: Where the files of the tables are, as the commands name it.
-FOLDER = "benchmarks/results/tables"
+# The p-value below which a difference is called significant, as usual.
+_SIGNIFICANT = 0.05
 
 INTRODUCTION = f"""# Tables by one command
 
-This page is made by `python docs/benchmark_tables.py` from the files in `{FOLDER}`,
-which have a line of JSON per run. `nox -s tables -- --hours 2` goes on with all tables for two hours, the
-command above a table with that one, both in a checkout of the commit that the table names.
+`dgsr bench --table NAME` makes a table of the paper or of the field: the problems of a set, several methods,
+several seeds. This page is the summary of the tables. [All tables](all_tables.md) have seconds, equations,
+pairs of methods, problems, provenance and commands; they are a page of the site, which is built with it. Both
+are made from `{FOLDER}`, where each run is a line of compressed JSON, this page by
+`python docs/benchmark_tables.py`.
 
-- *Found* is the number of problems whose law more than half of the seeds found. *Recovery* is the mean over
-  problems of the share of the seeds that found it. Its 95% interval is Wilson's with the problem as the unit,
-  since five seeds of seven problems are seven observations.
-- *Seconds* and *candidates* are means over all runs, those included that found nothing. Candidates are the
-  equations evaluated and the looks of exact search. Each look examines one candidate in a table of
-  subprograms; a costlier step of that search is counted as the looks that take as long.
-- *Equations until found* is the mean over problems of the equations that a run evaluates, of which one that
-  does not find the law counts the whole budget. The last column leaves out the problems that no run found, as
-  the averages of the paper do; those of the paper for GP leave out the runs that failed, too. Neither column
-  counts looks, and both are empty where seconds alone limit a run.
-- *R2 > 0.999* is the mean over problems of the share of the seeds whose formula reaches that on test rows
-  without noise. *Complexity* is the median over all runs of that of the formula, C(f) of the paper: a token
-  counts 1, a quotient 2, a sine or cosine 3, an exponential or logarithm 4.
-- *p* is that of McNemar's exact test over problems. It compares the number of problems that more seeds of the
-  first method solved with the number of those that more seeds of the second solved.
+- A problem is *found* by a method if more than half of the seeds find its law. *Recovery* is the mean over
+  problems of the share of the seeds that find it, in percent. Its 95% interval is Wilson's with the problem
+  as the unit, since five seeds of seven problems are seven observations.
+- Noise is on the rows to fit alone.
 
-A table with few problems has a row for each, with the number of runs that found its law. One with many has
-those that no run found.
+| tables | problems |
+| --- | --- |
+| `feynman_*`, `nguyen*`, `r`, `livermore`, `synthetic_d12` | the paper's, [in part tuned on](benchmarks.md) |
+| `strogatz`, `srbench*` | the laws of SRBench, 119 of Feynman's lectures and 14 systems of Strogatz |
+| `laws*` | 60 laws of [textbooks](benchmarks.md#laws-of-textbooks), which are in no benchmark |
+| `drawn_*`, `extended_*` | what the network learned from, [drawn afresh](benchmarks.md#drawn-sets) |
+| `ablations_*` | those of `feynman_*`, for methods of which parts are left out |
 
 | method | what it is |
 | --- | --- |
@@ -53,7 +47,7 @@ those that no run found.
 | `exact` | the same without a network |
 | `generator` | network and evolution; exact search, laws of two terms and symmetries are off |
 | `gp` | evolution alone |
-| `blind` | `generator` whose encoder returns its mean over other data sets; see below |
+| `blind` | `generator` whose encoder returns its mean over other data sets |
 | `misled` | `generator` that reads another data set instead of the one that is fitted |
 | `features` | `generator` that writes the simple functions that fit best, and no sample of the network |
 | `untrained` | the paper's network with random weights: it has no guide, and its decoder is refined |
@@ -62,203 +56,103 @@ those that no run found.
 | `sampled` | samples of the network alone: neither evolution nor refinement |
 | `operon`, `gplearn` | the packages pyoperon and gplearn |
 
-The other data sets of `blind` had their laws in their first columns. With columns in any order, as later
-versions draw them, it finds 138 of the 200 equations of drawn_koza with seed 0, and 139 here.
+## Summary
 
-Published figures are copied from the named source, whose runs had other rows and another test of equality.
-The hours below are those of one core if no run ended early; most runs do.
-
-"""
-# Two pairs of methods, in each of which the network alone differs.
-_PAIRS = (("generator", "gp"), ("dgsr", "exact"))
-_WORTH = """
-## What the network is worth
-
-The methods of each of the two pairs differ by the network alone. *Only* is the number of problems that more
-seeds of that method solved than of the other one. Beside exact search and the other look-ups, which find most
-laws without a network, less is left for it to find.
+Recovery in percent with its interval; a row has the last setting of a table that has several. *Only* counts
+the problems that more seeds of the first method of a pair solve than of the second, and the other way round,
+with p of McNemar's exact test of the two numbers.
 
 """
-_HEADINGS = (
-    "method",
-    "found",
-    "recovery %",
-    "seconds",
-    "candidates",
-    "equations until found",
-    "without problems never found",
-    "R2 > 0.999 %",
-    "complexity",
-)
+_WORTH = "\n## What the network is worth\n\n"
+# The methods that have a column each: those of the two pairs, and a control.
+_COLUMNS = ("dgsr", "exact", "generator", "gp", "blind")
 
 
 def page(folder: Path = ROOT / FOLDER) -> str:
-    """Return the whole page.
+    """Return the page.
 
     Parameters
     ----------
     folder : Path
         Where the files of the tables are.
     """
-    tables = list(TABLES.values())
-    runs = {t.name: cells(t, read_records(file_of(t, folder))) for t in tables if file_of(t, folder).exists()}
-    overview = [("table", "problems", "runs", "made", "hours")]
-    for t in tables:
-        made = sum(map(len, runs.get(t.name, {}).values()))
-        name = _link(t) if t.name in runs else t.name
-        overview.append((name, t.title, f"{t.n_runs:,}", f"{made:,}", f"{t.core_hours:,.1f}"))
-    parts = [INTRODUCTION, _markdown(overview)]
+    runs = runs_of(folder)
     if not runs:
-        parts.append("\nNo table has a file yet.\n")
-    worth = _worth(tables, runs)
-    if len(worth) > 1:
-        parts += [_WORTH, _markdown(worth)]
-    parts += [_section(t, runs[t.name]) for t in tables if t.name in runs]
-    return "".join(parts)
+        return f"{INTRODUCTION}No table has a file yet.\n"
+    tables = [table for table in TABLES.values() if table.name in runs]
+    rows = [
+        _row(table, runs[table.name]) for table in tables if _has_pairs(table.settings[-1], runs[table.name])
+    ]
+    only = (f"only `{a}`, only `{b}` (p)" for a, b in PAIRS)
+    rows.insert(0, ("table", "problems", *(f"`{method}`" for method in _COLUMNS), *only))
+    others = [(table.name, _others(table, runs[table.name])) for table in tables]
+    others = [("table", "other methods"), *((name, text) for name, text in others if text)]
+    parts = [INTRODUCTION, markdown(rows), "\n", markdown(others), f"\n{_commits(runs)}\n"]
+    return "".join([*parts, _WORTH, _worth(tables, runs)])
 
 
-def _worth(tables: Sequence[Table], runs: Mapping[str, Cells]) -> list[tuple[str, ...]]:
-    """Return the rows on the two pairs, their head first: one for each setting that has runs of all four."""
-    heads = [head for a, b in _PAIRS for head in (f"`{a}` %", f"`{b}` %", f"only `{a}`", f"only `{b}`", "p")]
-    rows = [("table", "problems", *heads)]
-    for table in tables:
-        for setting in table.settings if table.name in runs else ():
-            own = {m: list(runs[table.name].get((setting, m), {}).values()) for pair in _PAIRS for m in pair}
-            if not all(own.values()):
-                continue
-            found = {method: f"{by_problem.summary(method, own[method]).recovery:.1f}" for method in own}
-            row = [", ".join([_link(table), *_differing(table, setting)]), f"{len(table.problems)}"]
-            for pair in _PAIRS:
-                (compared,) = by_problem.comparisons({method: own[method] for method in pair})
-                counts = f"{compared.only_first}", f"{compared.only_second}"
-                row += [*(found[method] for method in pair), *counts, f"{compared.p:.2g}"]
-            rows.append(tuple(row))
-    return rows
+def _commits(runs: Mapping[str, Cells]) -> str:
+    """Return how many tables are of which commit."""
+    own = [
+        ", ".join(sorted({commit_of(record)[:7] for cell in cells.values() for record in cell.values()}))
+        for cells in runs.values()
+    ]
+    counts = ", ".join(f"{commit} ({n} tables)" for commit, n in Counter(own).most_common())
+    return f"The tables are of the commits {counts}."
 
 
-def _section(table: Table, runs: Cells) -> str:
-    """Return the part of the page about one table."""
-    heading = table.name.replace("_", "-")  # as its link is written
-    command = f"dgsr bench --table {table.name} --out {FOLDER}"
-    seeds = f"seeds 0 to {table.seeds - 1}" if table.seeds > 1 else "seed 0"
-    limits = f"At most {table.max_time:g} s and {table.budget:,} equations a run, {seeds}."
-    lines = [f"\n## {heading}\n\n{table.title}. {limits}", f" {table.note}" if table.note else ""]
-    lines += [f"\n\n<!-- not run: takes hours -->\n```sh\n{command}\n```\n\n{_provenance(table, runs)}\n\n"]
-    lines.append(_markdown([_heads(table, _HEADINGS), *_rows(table, runs)]))
-    pairs = [_heads(table, ("first", "second", "problems", "only first", "only second", "p"))]
-    for setting in table.settings:
-        by_method = {m: list(runs[setting, m].values()) for m in table.methods if runs[setting, m]}
-        compared = by_problem.comparisons(by_method)
-        if len(by_method) > len(USUAL_METHODS):  # of many methods all pairs are too long a list
-            firsts = table.methods[0], "generator"
-            compared = [each for each in compared if each.first in firsts or "gp" in each[:2]]
-        pairs += [_named(table, setting, _pair(each)) for each in compared]
-    if len(pairs) > 1:
-        lines += ["\n", _markdown(pairs)]
-    rows = problem_rows(table, runs)
-    if len(rows) > 1:
-        lines += ["\n", _markdown(rows)]
-    return "".join(lines)
-
-
-def _provenance(table: Table, runs: Cells) -> str:
-    """Return the line on commit, machine, generators and missing runs."""
-    records = [record for cell in runs.values() for record in cell.values()]
-    commits = sorted({commit_of(record) for record in records})
-    described = [c.removesuffix(CHANGED) + (" with changes" if c.endswith(CHANGED) else "") for c in commits]
-    machines = sorted({record.get("environment", {}).get("processor", "unknown") for record in records})
-    used = {(r["generator"], r["weights"]) for r in records if r.get("weights")}
-    generators = [f"{name} (SHA-256 {weights[:12]})" for name, weights in sorted(used)]
-    line = f"Commit {', '.join(described) or 'none'}; processor {', '.join(machines) or 'none'}"
-    line += f"; generator {', '.join(generators)}" if generators else ""
-    missing = n_missing(table, runs)
-    if not missing:
-        return f"{line}; no run is missing."
-    n_runs = len(table.problems) * table.seeds
-    texts = [f"{_cell_name(table, *cell)} {n:,} of {n_runs:,}" for cell, n in missing.items()]
-    return f"{line}; missing runs: {', '.join(texts)}."
-
-
-def _link(table: Table) -> str:
-    """Return the link to the part of the page about a table."""
-    return f"[{table.name}](#{table.name.replace('_', '-')})"
-
-
-def _cell_name(table: Table, setting: Setting, method: str) -> str:
-    values = _differing(table, setting)
-    return " ".join([method, *(["at", " and ".join(values)] if values else [])])
-
-
-def _differing(table: Table, setting: Setting) -> list[str]:
-    """Return what tells a setting from the others of its table, each with its name."""
-    return [f"{name} {text}" for name, text in zip(_varying(table), _texts(table, setting))]
-
-
-def _varying(table: Table) -> list[str]:
-    """Return the names of what differs between the settings of a table."""
-    return [name for name in Setting._fields if len({getattr(s, name) for s in table.settings}) > 1]
-
-
-def _heads(table: Table, names: Sequence[str]) -> tuple[str, ...]:
-    return *_varying(table), *names
-
-
-def _named(table: Table, setting: Setting, row: Sequence[str]) -> tuple[str, ...]:
-    return *_texts(table, setting), *row
-
-
-def _texts(table: Table, setting: Setting) -> list[str]:
-    """Return what tells a setting from the others of its table."""
-    values = [getattr(setting, name) for name in _varying(table)]
-    return ["as usual" if value is None else f"{value:g}" for value in values]
-
-
-def _rows(table: Table, runs: Cells) -> Iterator[tuple[str, ...]]:
-    """Yield the rows of one table: those of our methods, and then the published ones, of each setting."""
-    for setting in table.settings:
-        for method in table.methods:
-            if runs[setting, method]:
-                row = _measured(by_problem.summary(method, runs[setting, method].values()))
-                yield _named(table, setting, row)
-        for figure in table.published:
-            is_of_setting = figure.noise == setting.noise and figure.rows in (None, setting.rows)
-            if is_of_setting:
-                yield _named(table, setting, _copied(figure))
-
-
-def _measured(s: by_problem.Summary) -> tuple[str, ...]:
+def _row(table: Table, runs: Cells) -> tuple[str, ...]:
+    """Return what the usual methods find, and the network alone, in the last setting of a table."""
+    setting = table.settings[-1]
+    pairs = [_compared(pair, setting, runs) for pair in PAIRS]
     return (
-        f"`{s.method}`",
-        f"{s.n_found} of {s.n_problems}",
-        f"{s.recovery:.1f} ({s.low:.1f} to {s.high:.1f})",
-        _number(s.seconds, ".2f"),
-        _number(s.candidates, ",.0f"),
-        _number(s.evaluations, ",.0f"),
-        _number(s.evaluations_of_solved, ",.0f"),
-        f"{s.accuracy:.1f}",
-        _number(s.complexity, "g"),
+        ", ".join([table.name, *differing(table, setting)]),
+        f"{len(table.problems)}",
+        *(_recovery(method, setting, runs) if runs.get((setting, method)) else "" for method in _COLUMNS),
+        *(f"{pair.only_first}, {pair.only_second} ({pair.p:.2g})" for pair in pairs),
     )
 
 
-def _copied(figure: Published) -> tuple[str, ...]:
-    interval = "" if figure.interval is None else f" ± {figure.interval:g}"
-    evaluations = _number(figure.evaluations, ",d")
-    name = f"{figure.method} ({figure.source})"
-    return name, "", f"{figure.recovery:g}{interval}", "", "", "", evaluations, "", ""
+def _others(table: Table, runs: Cells) -> str:
+    """Return the recoveries of the methods that have no column, or of all if the table has no row."""
+    setting = table.settings[-1]
+    shown = _COLUMNS if _has_pairs(setting, runs) else ()
+    own = [method for method in table.methods if method not in shown and runs[setting, method]]
+    return ", ".join(f"`{method}` {_recovery(method, setting, runs)}" for method in own)
 
 
-def _pair(pair: by_problem.Comparison) -> tuple[str, ...]:
-    counts = pair.n_problems, pair.only_first, pair.only_second
-    return f"`{pair.first}`", f"`{pair.second}`", *map(str, counts), f"{pair.p:.3g}"
+def _worth(tables: Sequence[Table], runs: Mapping[str, Cells]) -> str:
+    """Return in which tables and settings the network makes a significant difference."""
+    ran = [(t, s, runs[t.name]) for t in tables for s in t.settings if _has_pairs(s, runs[t.name])]
+    text = (
+        "The methods of each of two pairs differ by the network alone: `generator` and `gp`, and `dgsr` and "
+        "`exact`, beside whose look-ups less is left to find."
+    )
+    for first, second in PAIRS:
+        compared = [(table, setting, _compared((first, second), setting, own)) for table, setting, own in ran]
+        significant = [each for each in compared if each[2].p < _SIGNIFICANT]
+        more = [table.name for table, _, pair in significant if pair.only_first > pair.only_second]
+        n_noisy = sum(setting.noise > 0.0 for _, setting, _ in significant)
+        text += (
+            f" `{first}` solves significantly more problems than `{second}` (p below {_SIGNIFICANT:g}) in "
+            f"{len(more)} of the {len(compared)} settings of all tables ({', '.join(more) or 'none'}), and "
+            f"fewer in {len(significant) - len(more)}; {n_noisy} of these settings have noise."
+        )
+    return textwrap.fill(text, 110, break_long_words=False, break_on_hyphens=False) + "\n"
 
 
-def _number(value: Any, form: str) -> str:
-    return "" if value is None else format(value, form)
+def _has_pairs(setting: Setting, runs: Cells) -> bool:
+    return all(runs.get((setting, method)) for pair in PAIRS for method in pair)
 
 
-def _markdown(rows: Sequence[Sequence[str]]) -> str:
-    lines = [" | ".join(row) for row in rows]
-    return "".join(f"| {line} |\n" for line in [lines[0], " | ".join(["---"] * len(rows[0])), *lines[1:]])
+def _compared(pair: tuple[str, str], setting: Setting, runs: Cells) -> by_problem.Comparison:
+    (compared,) = by_problem.comparisons({method: list(runs[setting, method].values()) for method in pair})
+    return compared
+
+
+def _recovery(method: str, setting: Setting, runs: Cells) -> str:
+    found = by_problem.summary(method, runs[setting, method].values())
+    return f"{found.recovery:.1f} ({found.low:.0f}\N{EN DASH}{found.high:.0f})"
 
 
 if __name__ == "__main__":

@@ -1,7 +1,8 @@
-"""Check the pages: every link to a file of the project leads somewhere, every Python block parses, the pages
-of the generators and of the tables say what cards and files say, figures that are marked as from a table are
-those of its file, the page on installing has the versions of pyproject.toml, the README can be read on a
-package index, and the pictures are those that docs/pictures.py draws."""
+"""Check the pages, those that are made with the site included: every link to a file of the project leads
+somewhere, every Python block parses, the pages of the generators and of the tables say what cards and files
+say, figures that are marked as from a table are those of its file, the page on installing has the versions of
+pyproject.toml, the README can be read on a package index, and the pictures are those that docs/pictures.py
+draws."""
 
 from __future__ import annotations
 
@@ -11,6 +12,7 @@ import tomllib
 from pathlib import Path
 
 import benchmark_tables
+import full_tables
 import marked_figures
 import models
 import pictures
@@ -21,17 +23,18 @@ from markdown_it.token import Token
 ROOT = Path(__file__).parents[1]
 
 
-def problems(page: Path) -> list[str]:
-    """Return what is wrong with the page at `page`, one line each."""
+def problems(page: Path, text: str) -> list[str]:
+    """Return what is wrong with the `text` of the page at `page`, one line each."""
     found = []
-    for token in flat(MarkdownIt("commonmark").parse(page.read_text(encoding="utf-8"))):
+    for token in flat(MarkdownIt("commonmark").parse(text)):
         if token.type == "fence" and token.info == "python":
             try:
                 compile(token.content, str(page), "exec")
             except SyntaxError as error:
                 found.append(f"{page.relative_to(ROOT)}: a Python block does not parse: {error}")
         link = str(token.attrs.get("href") or token.attrs.get("src") or "").partition("#")[0]
-        if link and "://" not in link and not (page.parent / link).exists():
+        target = page.parent / link
+        if link and "://" not in link and not (target.exists() or target.resolve() == full_tables.PAGE):
             found.append(f"{page.relative_to(ROOT)}: {link} does not exist")
     return found
 
@@ -60,8 +63,10 @@ def readme_on_an_index() -> str:
 
 def main() -> None:
     """Print what is wrong with the pages and exit with 1 if anything is."""
-    pages = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("examples/**/*.md")])
-    found = [line for page in pages for line in problems(page)]
+    paths = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("examples/**/*.md")])
+    pages = {path: path.read_text(encoding="utf-8") for path in paths}
+    pages[full_tables.PAGE] = full_tables.page()  # in place of one that was left from building the site
+    found = [line for page, text in pages.items() for line in problems(page, text)]
     if models.PAGE.read_text(encoding="utf-8") != models.page():
         found.append("docs/models.md is not what the cards say; run python docs/models.py")
     installing = (ROOT / "docs" / "guide" / "installing.md").read_text(encoding="utf-8").splitlines()
@@ -72,14 +77,14 @@ def main() -> None:
             found.append(f"README.md: a package index cannot follow the link to {link}")
     if benchmark_tables.PAGE.read_text(encoding="utf-8") != benchmark_tables.page():
         found.append("docs/tables.md is not what the files say; run python docs/benchmark_tables.py")
-    files = ROOT / benchmark_tables.FOLDER
+    files = ROOT / full_tables.FOLDER
     readme = benchmark_tables.README.read_text(encoding="utf-8")
     if readme != readme_table.with_table(readme, files):
         found.append("README.md is not what the files say; run python docs/benchmark_tables.py")
     found += [
         f"{page.relative_to(ROOT)}: {line}"
-        for page in pages
-        for line in marked_figures.wrong_figures(page.read_text(encoding="utf-8"), files)
+        for page, text in pages.items()
+        for line in marked_figures.wrong_figures(text, files)
     ]
     found += [
         f"docs/pictures/{name}.svg is out of date; run python docs/pictures.py"

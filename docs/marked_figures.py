@@ -20,8 +20,8 @@ from pathlib import Path
 
 from dgsr.benchmarking.by_problem import Record, Summary, comparisons, summary
 from dgsr.benchmarking.published import Setting, table_of
+from dgsr.benchmarking.record_files import read_records
 from dgsr.benchmarking.table_runs import cells, file_of
-from dgsr.benchmarking.tables import read_records
 
 _SETTING = r"((?: (?:noise|rows)=[\d.]+)*) -->"
 _FIGURE = re.compile(

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from dgsr.benchmarking.by_problem import Summary, summary
 from dgsr.benchmarking.published import TABLES, Table
+from dgsr.benchmarking.record_files import read_records
 from dgsr.benchmarking.table_runs import cells, file_of
-from dgsr.benchmarking.tables import read_records
 
 #: The comments between which the table stands.
 BEGIN, END = "<!-- The next lines are made by docs/benchmark_tables.py. -->\n", "<!-- Here they end. -->\n"

@@ -25,7 +25,7 @@ LIBRARY, CONSTRAINTS = get_library("koza", 2), Constraints()
 
 @pytest.fixture(scope="module")
 def architectures(benchmark):
-    return benchmark("architectures")
+    return benchmark("trainings")
 
 
 def lively(kind):
@@ -125,9 +125,9 @@ def test_training_with_two_variables_has_five_places_and_tables_of_two_columns(a
 def test_a_training_goes_on_from_its_file(architectures, monkeypatch, tmp_path):
     small = PretrainingConfig(n_datasets=4, n_groups=1)
     monkeypatch.setitem(architectures.PRETRAINING_CONFIGS, "base", small)
-    first = architectures.train("lstm", 0.001, tmp_path)
+    first = architectures.train_architecture("lstm", 0.001, tmp_path)
     assert first.step > 0
-    again = architectures.train("lstm", 0.001, tmp_path)
+    again = architectures.train_architecture("lstm", 0.001, tmp_path)
     assert again.step == first.step
     for name, tensor in first.generator.state_dict().items():
         assert torch.equal(tensor, again.generator.state_dict()[name])
@@ -139,7 +139,7 @@ def test_finished_measurements_are_kept_and_those_of_a_shorter_training_replaced
 ):
     steps, measured = [3], []
 
-    def train(name, minutes, work):
+    def train_architecture(name, minutes, work):
         trainer = architectures.trainer_of(architectures.ABLATIONS[name])
         trainer.step = steps[0]
         return trainer
@@ -154,13 +154,15 @@ def test_finished_measurements_are_kept_and_those_of_a_shorter_training_replaced
     def evaluations(generator, problem, seed):
         return 50 if problem.name == "Feynman-1" else architectures.BUDGET
 
-    for function in (train, figures, evaluations):
+    for function in (train_architecture, figures, evaluations):
         monkeypatch.setattr(architectures, function.__name__, function)
     monkeypatch.setattr(architectures, "SETS", ("feynman_d2",))
     out = tmp_path / "rows.json"
     for now in (3, 3, 4):
         steps[0] = now
-        monkeypatch.setattr(sys, "argv", ["architectures.py", "lstm", "plain", "--out", str(out)])
+        monkeypatch.setattr(
+            sys, "argv", ["trainings.py", "architectures", "lstm", "plain", "--out", str(out)]
+        )
         architectures.main()
     once = [(kind, d) for kind in ("LSTMGenerator", "PlainGenerator") for d in (2, 5)]
     assert measured == 2 * once

@@ -421,7 +421,7 @@ def test_the_network_alone_fits_constants_before_it_judges(benchmark):
 
 
 def test_what_a_training_had_is_counted_in_any_order_of_columns_and_goes_on(benchmark, monkeypatch, tmp_path):
-    seen = benchmark("seen_in_training")
+    seen = benchmark("training_equations")
     problems = draw_problems("koza", 12, 5)
     monkeypatch.setattr(seen, "draw_problems", lambda *_: problems)
     law = next(problem for problem in problems if problem.n_variables == 2 and problem.n_columns > 2)
@@ -439,7 +439,7 @@ def test_what_a_training_had_is_counted_in_any_order_of_columns_and_goes_on(benc
     )
     stream.library = library
     out = tmp_path / "seen.json"
-    monkeypatch.setattr(sys, "argv", ["seen_in_training.py", "mine", "koza", "--out", str(out)])
+    monkeypatch.setattr(sys, "argv", ["training_equations.py", "drawn", "mine", "koza", "--out", str(out)])
     for n_batches, count in ((2, 1), (3, 2)):  # the second run begins with the third batch
         monkeypatch.setattr(seen, "training_of", lambda _, n=n_batches: (stream, n, []))
         seen.main()
@@ -450,29 +450,29 @@ def test_what_a_training_had_is_counted_in_any_order_of_columns_and_goes_on(benc
 
 
 def test_equations_are_compared_with_problems_where_these_are_defined(benchmark):
-    unseen, rng = benchmark("unseen_problems"), np.random.default_rng(0)
+    equations, rng = benchmark("training_equations"), np.random.default_rng(0)
     ours, theirs = (rng.integers(0, 3, (n, 6)).astype(float) for n in (40, 30))
     ours[rng.random(ours.shape) < 0.1] = np.nan
     theirs[rng.random(theirs.shape) < 0.5] = np.nan
     theirs[:, 0] = 1.0
-    pairs = set(zip(*(numbers.tolist() for numbers in unseen.same_where_defined(ours, theirs))))
+    pairs = set(zip(*(numbers.tolist() for numbers in equations.same_where_defined(ours, theirs))))
     defined = np.isfinite(theirs)
     assert pairs == {(i, j) for i in range(40) for j in range(30) if (ours[i] == theirs[j])[defined[j]].all()}
     assert 0 < len(pairs) < 1200
 
 
 def test_a_training_whose_seed_draws_other_equations_now_is_refused(benchmark):
-    unseen = benchmark("unseen_problems")
+    equations = benchmark("training_equations")
     with pytest.raises(ValueError, match=r"koza-d12 were drawn by version 1 .* docs/benchmarks.md names"):
-        unseen.training_of("koza-d12")
+        equations.training_of("koza-d12")
 
 
 @pytest.mark.parametrize("name", ["laws", "transformed"])
 def test_the_form_that_a_control_is_told_has_the_values_of_the_target(benchmark, name):
-    true_forms = benchmark("true_forms")
+    told_forms = benchmark("_noise.told_forms")
     problems = draw_problems(name, 12, seed=3)
     for problem in problems:
-        values = true_forms.told_form(problem)(problem.X)
+        values = told_forms.told_form(problem)(problem.X)
         np.testing.assert_allclose(values, problem.y, rtol=0, atol=1e-8 * np.abs(problem.y).max())
-        assert true_forms.verdicts_on(problem, 0.0).fitted
-    assert not all(true_forms.verdicts_on(problem, 1.0).fitted for problem in problems)
+        assert told_forms.verdicts_on(problem, 0.0).fitted
+    assert not all(told_forms.verdicts_on(problem, 1.0).fitted for problem in problems)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -26,6 +25,7 @@ from dgsr.benchmarking.published import (
     Table,
     table_of,
 )
+from dgsr.benchmarking.record_files import write_records
 from dgsr.benchmarking.table_runs import cells, file_of, n_missing, run_table
 from dgsr.cli import app
 from dgsr.expressions import Expression, get_library
@@ -237,20 +237,23 @@ def test_without_looks_candidates_are_unknown():
 
 @pytest.fixture
 def docs(monkeypatch):
+    """The programs that make the summary and the page of all tables, and the one that checks figures."""
     monkeypatch.syspath_prepend(str(ROOT / "docs"))
-    return importlib.import_module("benchmark_tables"), importlib.import_module("marked_figures")
+    return [importlib.import_module(name) for name in ("benchmark_tables", "full_tables", "marked_figures")]
 
 
 @pytest.mark.slow
 def test_the_page_is_what_the_files_say(docs):
-    page, _ = docs
-    assert page.PAGE.read_text(encoding="utf-8") == page.page()
+    summary_page, *_ = docs
+    text = summary_page.PAGE.read_text(encoding="utf-8")
+    assert text == summary_page.page()
+    assert len(text.split()) <= 1500  # three pages
 
 
 def test_the_table_of_the_readme_is_what_the_files_say(docs):
-    page, _ = docs
+    page, full, _ = docs
     readme = page.README.read_text(encoding="utf-8")
-    assert page.with_table(readme, ROOT / page.FOLDER) == readme
+    assert page.with_table(readme, ROOT / full.FOLDER) == readme
 
 
 def runs_of_nguyen_c():
@@ -271,9 +274,9 @@ def test_a_table_without_all_runs_is_not_in_the_readme(docs, tmp_path):
     table._TABLES = ("nguyen_c",)
     path = file_of(known, tmp_path)
     some = [run for run in runs if (run["method"], run["seed"]) != ("gp", 4)]
-    path.write_text("".join(json.dumps(record) + "\n" for record in some))
+    write_records(path, some)
     assert len(table.readme_table(tmp_path).splitlines()) == 2
-    path.write_text("".join(json.dumps(record) + "\n" for record in runs))
+    write_records(path, runs)
     row = table.readme_table(tmp_path).splitlines()[2]
     low, high = (100 * end for end in wilson_interval(4, 5))
     assert row.count(f"| 80.0 ({low:.0f} to {high:.0f}), 0.5 s ") == 3
@@ -283,16 +286,36 @@ def test_a_table_without_all_runs_is_not_in_the_readme(docs, tmp_path):
 
 
 def test_the_page_compares_what_differs_by_the_network_alone(docs, tmp_path):
+    _, full, _ = docs
     path = file_of(TABLES["nguyen_c"], tmp_path)
-    path.write_text("".join(json.dumps(record) + "\n" for record in runs_of_nguyen_c()))
+    write_records(path, runs_of_nguyen_c())
     row = "| [nguyen_c](#nguyen-c) | 5 | 80.0 | 80.0 | 0 | 0 | 1 | 80.0 | 100.0 | 0 | 5 | 0.062 |"
-    assert row in docs[0].page(tmp_path).splitlines()
+    assert row in full.page(tmp_path).splitlines()
     some = [record for record in runs_of_nguyen_c() if record["method"] != "gp"]
-    path.write_text("".join(json.dumps(record) + "\n" for record in some))
-    assert "What the network is worth" not in docs[0].page(tmp_path)
+    write_records(path, some)
+    assert "What the network is worth" not in full.page(tmp_path)
 
 
-def test_problems_have_rows_in_short_tables_and_in_long_ones_if_no_run_found_them(docs):
+def test_the_summary_has_a_row_for_each_table_and_says_what_the_network_is_worth(docs, tmp_path):
+    short, *_ = docs
+    records = runs_of_nguyen_c()
+    path = file_of(TABLES["nguyen_c"], tmp_path)
+    write_records(path, records)
+    low, high = (100 * end for end in wilson_interval(4, 5))
+    found, all_found = f"80.0 ({low:.0f}–{high:.0f})", "100.0 (57–100)"  # noqa: RUF001
+    row = f"| nguyen_c | 5 | {found} | {all_found} | {found} | {found} | {found} | 0, 0 (1) | 0, 5 (0.062) |"
+    text = short.page(tmp_path)
+    assert row in text.splitlines()
+    assert "(p below 0.05) in 0 of the 1 settings of all tables (none), and fewer in 0; 0 of" in text.replace(
+        "\n", " "
+    )
+    write_records(path, [{**r, "recovered": r["recovered"] and r["method"] != "gp"} for r in records])
+    table = replace(TABLES["nguyen_c"], name="nguyen_c", methods=("dgsr", "gp"))
+    assert short._others(table, cells(table, read_records(path))) == f"`dgsr` {found}, `gp` 0.0 (0–43)"  # noqa: RUF001
+    assert "No table has a file yet." in short.page(tmp_path / "none")
+
+
+def test_problems_have_rows_short_tables_and_in_long_ones_if_no_run_found_them(docs):
     rows_of = importlib.import_module("problem_rows").problem_rows
     short, long = TABLES["r"], TABLES["srbench"]
     runs = {(short.settings[0], method): {} for method in short.methods}
@@ -310,19 +333,21 @@ def test_problems_have_rows_in_short_tables_and_in_long_ones_if_no_run_found_the
 
 
 def test_the_figures_of_the_readme_are_those_of_the_files(docs):
-    page, figures = docs
+    _, full, figures = docs
     text = (ROOT / "README.md").read_text(encoding="utf-8")
-    assert figures.wrong_figures(text, ROOT / page.FOLDER) == []
+    assert figures.wrong_figures(text, ROOT / full.FOLDER) == []
 
 
 @pytest.fixture
 def tables(monkeypatch, docs):
     monkeypatch.setitem(TABLES, "small", SMALL)
-    return docs
+    _, full, figures = docs
+    return full, figures
 
 
 def test_without_files_the_page_lists_the_tables(tables, tmp_path):
-    text = tables[0].page(tmp_path)
+    full, _ = tables
+    text = full.page(tmp_path)
     assert "No table has a file yet." in text
     assert "| small | A small table | 56 | 0 | 0.0 |" in text
 
@@ -339,7 +364,7 @@ def test_a_table_on_the_page_says_commit_machine_and_missing_runs(tables, folder
     assert "| DGSR (a paper) |  | 85.36 ± 0.69 |  |  |  | 66,404 |" in text
     assert "| `product` | `other` | 7 | 0 | 0 | 1 |" in text
     path = file_of(SMALL, tmp_path)
-    path.write_text("".join(json.dumps(record) + "\n" for record in records[5:]))
+    write_records(path, records[5:])
     at = "at noise 0 and rows as usual"
     assert f"missing runs: product {at} 3 of 14, other {at} 2 of 14." in tables[0].page(tmp_path)
 
@@ -359,7 +384,7 @@ def test_a_table_on_the_page_says_commit_machine_and_missing_runs(tables, folder
         ("much<!-- table small product seconds -->", "no figure"),
         ("1<!-- table small product luck -->", "there is no such entry"),
         ("1<!-- table small gp found -->", "the file has no such runs"),
-        ("1<!-- table nguyen dgsr found -->", "there is no nguyen.jsonl"),
+        ("1<!-- table nguyen dgsr found -->", "there is no nguyen.jsonl.gz"),
         ("1<!-- table large dgsr found -->", "table='large' is unknown"),
         ("1<!-- a comment on a table -->", None),
         ("0 and 0 (p = 1)<!-- pair small product other -->", None),
@@ -376,7 +401,7 @@ def test_a_marked_figure_is_that_of_the_file(tables, folder, cell, complaint):
 
 
 def test_zeros_at_the_end_of_a_large_number_are_rounded_digits(docs):
-    rounded = docs[1]._is_rounded
+    rounded = docs[2]._is_rounded
     assert rounded("287,000", 287_390)
     assert not rounded("287,000", 287_600)
     assert not rounded("100", 98.8)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import json
 import re
@@ -15,6 +16,7 @@ import torch
 from dgsr.benchmarking import METHODS, read_records, run_set, summarise, to_markdown, wilson_interval
 from dgsr.benchmarking.environment import environment
 from dgsr.benchmarking.fits import _warm, described
+from dgsr.benchmarking.record_files import adding_to, write_records
 from dgsr.benchmarking.runner import is_found_for
 from dgsr.benchmarking.tables import is_success
 from dgsr.expressions import Expression, get_library
@@ -50,6 +52,12 @@ class Oracle:
 
     def predict(self, X):
         return self.expression_(X)
+
+
+@pytest.fixture(params=["runs.jsonl", "runs.jsonl.gz"])
+def out(request, tmp_path):
+    """A file of records that is not there yet."""
+    return tmp_path / request.param
 
 
 @pytest.fixture(autouse=True)
@@ -155,14 +163,12 @@ def test_runs_of_another_commit_are_not_mixed_unless_told(tmp_path, other):
     assert len(read_records(out)) == 4
 
 
-def test_no_run_begins_after_its_time(tmp_path):
-    out = tmp_path / "runs.jsonl"
+def test_no_run_begins_after_its_time(out):
     assert run(out, until=time.monotonic()) == read_records(out) == []
     assert len(run(out, until=time.monotonic() + 60.0)) == 4
 
 
-def test_another_number_of_rows_is_another_run(tmp_path):
-    out = tmp_path / "runs.jsonl"
+def test_another_number_of_rows_is_another_run(out):
     records = [*run(out, seeds=1), *run(out, seeds=1, rows=5)]
     assert [record["rows"] for record in records] == [20, 20, 5, 5]
     assert len({row["method"] for row in summarise(records)}) == 2
@@ -170,19 +176,21 @@ def test_another_number_of_rows_is_another_run(tmp_path):
         load_set("strogatz")[0].with_rows(5)
 
 
-def test_each_run_is_a_line_of_the_file(tmp_path):
-    records = run(tmp_path / "runs.jsonl")
+def test_each_run_is_a_line_of_the_file(out):
+    records = run(out)
     assert [(r["problem"], r["seed"], r["recovered"]) for r in records] == [
         ("Feynman-1", 0, True),
         ("Feynman-1", 1, True),
         ("Feynman-3", 0, False),
         ("Feynman-3", 1, False),
     ]
-    assert read_records(tmp_path / "runs.jsonl") == records
+    assert read_records(out) == records
+    content = out.read_bytes()
+    lines = (gzip.decompress(content) if out.suffix == ".gz" else content).splitlines()
+    assert [json.loads(line) for line in lines] == records
 
 
-def test_runs_in_the_file_are_not_run_again(tmp_path):
-    out = tmp_path / "runs.jsonl"
+def test_runs_in_the_file_are_not_run_again(out):
     first = run(out, seeds=1)
     assert Oracle.fits == 2
     both = run(out, seeds=2)
@@ -202,8 +210,28 @@ def test_a_line_cut_off_by_a_kill_is_run_again(tmp_path):
     assert len(read_records(out)) == 4
 
 
-def test_a_failing_run_is_recorded_and_tried_again(tmp_path):
-    out = tmp_path / "runs.jsonl"
+def test_a_part_of_a_compressed_file_that_was_cut_off_anywhere_is_run_again(tmp_path):
+    out, known = tmp_path / "runs.jsonl.gz", [{"seed": seed, "formula": "x1" * seed} for seed in range(3)]
+    write_records(out, known[:1])
+    with adding_to(out, known[:1]) as add:
+        add(known[1])
+        before = out.read_bytes()
+        add(known[2])
+        last = out.read_bytes().removeprefix(before)
+    assert gzip.decompress(out.read_bytes()).count(b"\n") == 3
+    for n in range(len(last)):
+        out.write_bytes(before + last[:n])
+        rest = read_records(out)
+        assert rest[:2] == known[:2]
+        with adding_to(out, rest[:2]) as add:
+            add(known[2])
+        assert read_records(out) == known
+    written = out.read_bytes()
+    write_records(out, known)
+    assert out.read_bytes() == written  # as one part
+
+
+def test_a_failing_run_is_recorded_and_tried_again(out):
     options = {"oracle": {"fails": True}}
     records = run(out, options=options)
     assert all(record["error"] == "RuntimeError: asked to fail" for record in records)

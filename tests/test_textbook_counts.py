@@ -18,11 +18,11 @@ _PROBLEM = "<m:mi>F</m:mi><m:mo>=</m:mo><m:mi>a</m:mi><m:mi>b</m:mi>"
 
 @pytest.fixture(scope="module")
 def textbook_counts(benchmark):
-    return benchmark("textbook_counts")
+    return benchmark("_textbooks.counts")
 
 
 @pytest.fixture
-def counted(textbook_counts, tmp_path, monkeypatch):
+def counted(benchmark, tmp_path, monkeypatch):
     """The result for a book of one module that holds the given formulas."""
 
     def count(*formulas: str) -> dict:
@@ -35,8 +35,8 @@ def counted(textbook_counts, tmp_path, monkeypatch):
             encoding="utf-8",
         )
         out = tmp_path / "out.json"
-        monkeypatch.setattr(sys, "argv", ["textbook_counts.py", str(tmp_path), "--out", str(out)])
-        textbook_counts.main()
+        monkeypatch.setattr(sys, "argv", ["shipped_counts.py", "textbooks", str(tmp_path), "--out", str(out)])
+        benchmark("shipped_counts").main()
         return json.loads(out.read_text(encoding="utf-8"))
 
     return count

@@ -1,9 +1,10 @@
 """Run methods on benchmark problems, judge recovery, and print tables."""
 
 from dgsr.benchmarking.methods import METHODS
+from dgsr.benchmarking.record_files import read_records
 from dgsr.benchmarking.recovery import Recovery, is_recovered
 from dgsr.benchmarking.runner import run_set
-from dgsr.benchmarking.tables import read_records, summarise, to_markdown, wilson_interval
+from dgsr.benchmarking.tables import summarise, to_markdown, wilson_interval
 
 __all__ = [
     "METHODS",

@@ -13,7 +13,8 @@ from typing import Any
 
 from scipy.stats import binomtest
 
-from dgsr.benchmarking.tables import read_records, wilson_interval
+from dgsr.benchmarking.record_files import read_records
+from dgsr.benchmarking.tables import wilson_interval
 from dgsr.reporting.numbers import cell
 
 # Entries of a record that two methods must share to be compared, and that two runs must share to be a pair.

@@ -7,6 +7,7 @@ import math
 import os
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from functools import partial
 from itertools import takewhile
 from pathlib import Path
@@ -15,7 +16,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from dgsr.benchmarking.environment import environment
-from dgsr.benchmarking.tables import read_records
+from dgsr.benchmarking.record_files import adding_to, read_records
 
 
 class Run(Protocol):
@@ -47,7 +48,8 @@ def record_all(
     n_jobs : int
         Number of runs at a time, each in a process with one thread; 1 runs them in this process.
     out : path, optional
-        File that each record is added to as it comes. Runs in the file are not run again unless they failed.
+        File that each record is added to as it comes; it is compressed if its name ends in ``.gz``. Runs in
+        the file are not run again unless they failed.
     callback : callable, optional
         A function that is called with each new record.
     until : float, optional
@@ -78,12 +80,13 @@ def record_all(
     in_time = takewhile(lambda _: until is None or time.monotonic() < until, missing)
     # Asked for before the first run, so that a commit meanwhile is not taken for theirs.
     record_of = partial(_record_safely, its=environment() if missing else {})
-    for record in _in_parallel(record_of, in_time, n_jobs):
-        if out is not None:
-            _append(Path(out), record)
-        records[name(record)] = record
-        if callback is not None:
-            callback(record)
+    with nullcontext() if out is None else adding_to(out, known) as add:
+        for record in _in_parallel(record_of, in_time, n_jobs):
+            if add is not None:
+                add(record)
+            records[name(record)] = record
+            if callback is not None:
+                callback(record)
     return [records[key] for key in by_name if key in records]
 
 
@@ -128,19 +131,6 @@ def _in_parallel(
     with joblib.parallel_config(backend="loky", inner_max_num_threads=1):
         parallel = joblib.Parallel(n_jobs=n_jobs, return_as="generator_unordered", batch_size=1)
     return parallel(map(joblib.delayed(record_of), runs))
-
-
-def _append(path: Path, record: Mapping[str, Any]) -> None:
-    """Add a record to a file as one line, and wait until it is on the disk."""
-    line = json.dumps(record, allow_nan=False).encode() + b"\n"
-    with open(path, "ab+") as file:
-        if file.tell() > 0:
-            file.seek(-1, os.SEEK_END)
-            if file.read(1) != b"\n":  # the writer of the last line was killed before its end
-                line = b"\n" + line
-        file.write(line)
-        file.flush()
-        os.fsync(file.fileno())
 
 
 def plain(value: Any) -> Any:

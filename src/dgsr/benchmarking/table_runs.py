@@ -19,8 +19,8 @@ Cells = dict[tuple[Setting, str], dict[tuple[str, int], Mapping[str, Any]]]
 
 
 def file_of(table: Table, folder: str | os.PathLike) -> Path:
-    """Return the file of a table's records in a folder."""
-    return Path(folder) / f"{table.name}.jsonl"
+    """Return the file of a table's records in a folder, a compressed one."""
+    return Path(folder) / f"{table.name}.jsonl.gz"
 
 
 def run_table(

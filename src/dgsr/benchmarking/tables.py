@@ -4,27 +4,14 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import sys
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from dgsr.benchmarking.record_files import read_records
+
 #: Name of the row over all problems of a set.
 ALL = "all"
-
-
-def read_records(path: str | os.PathLike) -> list[dict[str, Any]]:
-    """Return the records in a file of JSON lines, without a line that was cut off by a kill."""
-    records = []
-    with open(path, encoding="utf-8") as file:
-        for line in file:
-            try:
-                record = json.loads(line)
-            except json.JSONDecodeError:
-                continue
-            if isinstance(record, dict):
-                records.append(record)
-    return records
 
 
 def is_success(record: Mapping[str, Any]) -> bool:

@@ -181,5 +181,5 @@ def rows_of_parents(grammar: Grammar, library: Library) -> list[int]:
 
 @cache
 def _counts() -> dict[str, dict[str, int]]:
-    """Return the counts of children by the names of parent and child; benchmarks/prior_pairs.py made them."""
+    """Return the counts that benchmarks/shipped_counts.py made, by the names of parent and child."""
     return json.loads((resources.files("dgsr.expressions") / "data" / "prior_pairs.json").read_text("utf-8"))

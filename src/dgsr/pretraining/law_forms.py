@@ -2,7 +2,7 @@
 
 References
 ----------
-The counts of textbook formulas, `textbook_counts.json`, are made by `benchmarks/textbook_counts.py`.
+The counts of textbook formulas, `textbook_counts.json`, are made by `benchmarks/shipped_counts.py`.
 """
 
 from __future__ import annotations

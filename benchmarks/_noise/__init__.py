@@ -1,0 +1,5 @@
+"""The kinds of noise of `noisy_tables.py`: few rows, outliers, weights, and a control that is told the form.
+
+Each module has the runs of its kind for `dgsr.benchmarking.recording.record_all`, the entries that identify a
+record (`KEY`), and a `summary` of records.
+"""

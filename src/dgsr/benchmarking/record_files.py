@@ -1,0 +1,109 @@
+"""Files of records, a line of JSON for each; one whose name ends in .gz is compressed, to a twentieth."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from dgsr.files.writing import write_atomically
+
+Record = Mapping[str, Any]
+
+
+def read_records(path: str | os.PathLike) -> list[dict[str, Any]]:
+    """Return the records in a file of JSON lines, without a line that was cut off by a kill.
+
+    Parameters
+    ----------
+    path : path
+        The file is read as a compressed one if its name ends in ``.gz``.
+    """
+    records = []
+    for line in _lines(Path(path)):
+        try:
+            record = json.loads(line)
+        except json.JSONDecodeError:
+            continue
+        if isinstance(record, dict):
+            records.append(record)
+    return records
+
+
+def write_records(path: str | os.PathLike, records: Iterable[Record]) -> None:
+    """Replace a file by one of these records; the same records always give the same bytes."""
+    content = b"".join(map(_line, records))
+    write_atomically(Path(path), _compressed(content) if is_compressed(path) else content)
+
+
+@contextmanager
+def adding_to(path: str | os.PathLike, known: Sequence[Record]) -> Iterator[Callable[[Record], None]]:
+    """Yield a function that adds a record to a file, and returns when it is on the disk.
+
+    Parameters
+    ----------
+    path : path
+        A compressed file has a part of its own for each new record, of ten times the space of a line among
+        others, until the end of the block makes one part of all.
+    known : sequence of dict
+        What `read_records` says of the file, which must exist.
+    """
+    if not is_compressed(path):
+        yield lambda record: _append(path, _line(record))
+        return
+    n_added = 0
+
+    def add(record: Record) -> None:
+        nonlocal n_added
+        if n_added == 0:  # a part that was cut off would hide those after it
+            write_records(path, known)
+        _append(path, _compressed(_line(record)))
+        n_added += 1
+
+    try:
+        yield add
+    finally:
+        if n_added > 0:
+            write_records(path, read_records(path))
+
+
+def _append(path: str | os.PathLike, content: bytes) -> None:
+    """Add a line, or a part of a compressed file, to a file, and wait until it is on the disk."""
+    with open(path, "ab+") as file:
+        if not is_compressed(path) and file.tell() > 0:
+            file.seek(-1, os.SEEK_END)
+            if file.read(1) != b"\n":  # the writer of the last line was killed before its end
+                content = b"\n" + content
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def is_compressed(path: str | os.PathLike) -> bool:
+    """Return whether a file of this name is a compressed one."""
+    return Path(path).suffix == ".gz"
+
+
+def _lines(path: Path) -> Iterator[str]:
+    if not is_compressed(path):
+        with open(path, encoding="utf-8") as file:
+            yield from file
+        return
+    with gzip.open(path, "rt", encoding="utf-8") as file:
+        try:
+            yield from file
+        except (EOFError, gzip.BadGzipFile, zlib.error):  # its last writer was killed in the middle of a part
+            return
+
+
+def _line(record: Record) -> bytes:
+    return json.dumps(record, allow_nan=False).encode() + b"\n"
+
+
+def _compressed(content: bytes) -> bytes:
+    return gzip.compress(content, mtime=0)
