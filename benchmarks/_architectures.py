@@ -8,8 +8,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from dgsr.expressions.constraints import Constraints, Grammar
-from dgsr.expressions.library import Library
+from dgsr.expressions.programs.constraints import Constraints, Grammar
+from dgsr.expressions.programs.library import Library
 from dgsr.generator.config import GeneratorConfig
 from dgsr.generator.decoder import Decoder
 from dgsr.generator.encoder import Encoder

@@ -28,7 +28,7 @@ from pathlib import Path
 import numpy as np
 
 from dgsr import DGSRRegressor
-from dgsr.expressions.library import PRESETS
+from dgsr.expressions.programs.library import PRESETS
 from dgsr.finders import Budget
 from dgsr.search.compiling import compile_kernels
 

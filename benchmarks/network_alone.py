@@ -8,7 +8,7 @@ constants. For each one the shipped generator of its library reads the rows to f
 programs, whose constants are fitted to these rows; the decoder is not refined. A program is the law when
 its NMSE on 1,000 fresh rows without noise is below the bound of the drawn sets
 (`dgsr.benchmarking.recovery.is_found`). All samples are judged, so the figures say what is there to be
-chosen, and not what would be. The methods are ``generator``, its controls of `dgsr.baselines.controls`, and
+chosen, and not what would be. The methods are ``generator``, its controls (module ``controls``), and
 ``truth``, which is the law itself with its constants fitted and with a fitted scale and offset, as the
 samples have: with noise it often misses the bound, because few rows do not tell so many numbers. The program
 writes one line of JSON for each equation, noise and method, and goes on where the file ends.
@@ -27,19 +27,20 @@ from typing import Any
 import numpy as np
 import torch
 
-from dgsr.baselines.controls import CONTROLS
 from dgsr.benchmarking import read_records, wilson_interval
+from dgsr.benchmarking.controls import CONTROLS
 from dgsr.benchmarking.drawn import DrawnProblem, draw_problems
 from dgsr.benchmarking.published import table_of
 from dgsr.benchmarking.recording import nmse, record_all
 from dgsr.benchmarking.recovery import is_found
 from dgsr.constants.fitting import fit_constants
+from dgsr.data.dataset import DataSet
+from dgsr.data.population import Population
 from dgsr.expressions import get_library
 from dgsr.generator.checkpoints import load_generator
 from dgsr.generator.choice import find_generator
 from dgsr.generator.generator import Generator
 from dgsr.kernels.random import new_state
-from dgsr.population import DataSet, Population
 from dgsr.problems.problem import Sample
 
 #: The sets, by the table that has their seed.

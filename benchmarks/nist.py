@@ -6,7 +6,7 @@ FOLDER has the files of the Statistical Reference Datasets, Misra1a.dat and othe
 https://www.itl.nist.gov/div898/strd/nls/nls_main.shtml. Each gives the model that somebody chose for the
 table, and the residual sum of squares of its certified fit. Written are the formula, its NMSE over
 that of the model, the numbers of constants of both, and whether the two have one skeleton, scale and offset
-left out (`dgsr.expressions.skeletons`), where the model can be written in the library `physics`.
+left out (`dgsr.expressions.formulas.skeletons`), where the model can be written in the library `physics`.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dgsr import DGSRRegressor, Expression, get_library
-from dgsr.expressions.library import Library
-from dgsr.expressions.programs import to_program
-from dgsr.expressions.skeletons import NUMBER, Skeleton, parts_of, summed
-from dgsr.expressions.syntax import parse
-from dgsr.expressions.trees import map_leaves
+from dgsr.expressions.formulas.skeletons import NUMBER, Skeleton, parts_of, summed
+from dgsr.expressions.programs.library import Library
+from dgsr.expressions.programs.translation import to_program
+from dgsr.expressions.trees.syntax import parse
+from dgsr.expressions.trees.trees import map_leaves
 
 
 class Table(NamedTuple):

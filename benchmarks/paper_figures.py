@@ -34,14 +34,14 @@ import torch
 from dgsr.benchmarking import METHODS, is_recovered
 from dgsr.benchmarking.environment import environment
 from dgsr.benchmarking.recording import nmse
+from dgsr.data.dataset import DataSet
 from dgsr.expressions import get_library
-from dgsr.expressions.constraints import Constraints
+from dgsr.expressions.programs.constraints import Constraints
 from dgsr.generator.adaptation import adapted
 from dgsr.generator.checkpoints import load_generator
 from dgsr.generator.choice import find_generator
 from dgsr.generator.config import CONFIGS
 from dgsr.generator.generator import Generator
-from dgsr.population import DataSet
 from dgsr.problems import load_problem
 from dgsr.search import Search, SearchConfig
 from dgsr.search import run as run_search

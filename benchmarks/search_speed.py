@@ -39,8 +39,8 @@ import torch
 from dgsr import DGSRRegressor, list_generators, load_generator
 from dgsr.benchmarking.environment import environment
 from dgsr.benchmarking.recording import record_all
-from dgsr.expressions.constraints import Constraints
-from dgsr.expressions.library import get_library
+from dgsr.expressions.programs.constraints import Constraints
+from dgsr.expressions.programs.library import get_library
 from dgsr.generator import sampling
 from dgsr.generator.config import CONFIGS
 from dgsr.generator.generator import Generator

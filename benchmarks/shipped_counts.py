@@ -14,8 +14,8 @@ alone are kept, no formula. `_textbooks` says how formulas are read, and which a
 the generator of the library `physics` is trained on, `Prior.varied_for`: half of it laws, whose forms have
 the shares of textbook formulas, half the paper's random trees. Variables count together. The random choices
 of genetic programming follow these counts in part, and formulas are as long as they say
-(`dgsr.expressions.formula_prior`). The committed counts are those of commit f744902; the prior has changed
-since, and the counts of the present one differ.
+(`dgsr.expressions.formulas.description_length`). The committed counts are those of commit f744902; the prior
+has changed since, and the counts of the present one differ.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from pathlib import Path
 import numpy as np
 from _textbooks.counts import counted_in
 
-from dgsr.expressions.constraints import Constraints
-from dgsr.expressions.library import get_library
+from dgsr.expressions.programs.constraints import Constraints
+from dgsr.expressions.programs.library import get_library
 from dgsr.kernels.pair_counts import pair_counts
 from dgsr.kernels.random import new_state
 from dgsr.pretraining.prior import Prior

@@ -23,8 +23,8 @@ from pathlib import Path
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from dgsr.expressions.evaluation import evaluate
-from dgsr.expressions.trees import Tree
+from dgsr.expressions.trees.evaluation import evaluate
+from dgsr.expressions.trees.trees import Tree
 from dgsr.finders.fewer_columns.separation import Separation
 from dgsr.finders.fewer_columns.symmetries import reductions_of, smallest_separation
 from dgsr.finders.fewer_columns.tables import Reduction

@@ -40,13 +40,13 @@ from scipy.spatial import cKDTree
 
 from dgsr.benchmarking.drawn import draw_problems
 from dgsr.benchmarking.published import table_of
+from dgsr.data.population import Population
 from dgsr.expressions import Expression
-from dgsr.expressions.constraints import Constraints
-from dgsr.expressions.library import Library
+from dgsr.expressions.programs.constraints import Constraints
+from dgsr.expressions.programs.library import Library
 from dgsr.files.writing import write_atomically
 from dgsr.generator.checkpoints import CARD, list_generators, load_generator
 from dgsr.kernels.canonical import skeletons
-from dgsr.population import Population
 from dgsr.pretraining import PretrainingConfig
 from dgsr.pretraining.conditioning_gap import draw_validation_set
 from dgsr.pretraining.decontamination import (

@@ -37,8 +37,9 @@ import torch
 from _architectures import LSTMGenerator, PlainGenerator
 
 from dgsr.benchmarking import is_recovered
+from dgsr.estimator.regressor import DGSRRegressor
 from dgsr.expressions import get_library
-from dgsr.expressions.constraints import Constraints
+from dgsr.expressions.programs.constraints import Constraints
 from dgsr.generator.checkpoints import load_generator
 from dgsr.generator.config import CONFIGS
 from dgsr.generator.generator import Generator
@@ -51,7 +52,6 @@ from dgsr.pretraining.trainer import Trainer
 from dgsr.pretraining.training_state import load_training_state, save_training_state
 from dgsr.problems import load_set
 from dgsr.problems.problem import Problem
-from dgsr.regressor import DGSRRegressor
 
 LIBRARY, N_VARIABLES = "koza", 5
 SEEDS, BUDGET = (0, 1, 2), 300_000

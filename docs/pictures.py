@@ -212,16 +212,16 @@ def fronts() -> str:
 # The measures of the picture of the rooms: pixels from floor to floor, the size of a box, each room's column.
 _FLOOR, _COLUMN, _BOX = 70, 160, (150, 42)
 _COLUMNS = {
-    "cli": 2.5, "benchmarking": 3.4, "dgsr": 1.8, "baselines": 4.1, "regressor": 2.1, "search": 2.5,
-    "pretraining": 4.6, "generator": 3.6, "fitted": 0.5, "saving": 0.0, "reporting": 1.0, "finishing": 2.2,
-    "pareto": 0.6, "preprocessing": 1.6, "constants": 2.0, "evolution": 3.6,
-    "exact_search": 4.6, "passes": 2.1, "population": 2.6, "problems": 5.0, "expressions": 3.1,
-    "files": 0.6, "version": 1.7, "kernels": 3.1,
+    "cli": 2.0, "benchmarking": 3.2, "dgsr": 1.2, "estimator": 2.0, "fitting": 2.0, "search": 2.4,
+    "pretraining": 4.4, "generator": 3.6, "finders": 2.4, "reporting": 0.4, "finishing": 2.4, "pareto": 1.0,
+    "constants": 1.6, "exact_search": 3.2, "data": 2.4, "problems": 4.4, "expressions": 2.4, "files": 0.8,
+    "kernels": 2.8,
 }  # fmt: skip
 _KINDS = {
     "cli": "a",
-    "regressor": "a",
+    "estimator": "a",
     "search": "b",
+    "finders": "b",
     "generator": "c",
     "pretraining": "c",
     "exact_search": "b",

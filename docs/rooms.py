@@ -15,31 +15,17 @@ SOURCES = Path(__file__).parents[1] / "src" / "dgsr"
 #: Floor by floor, from the top: every room with what it is for. A room uses rooms of lower floors only.
 FLOORS = (
     {"cli": "the command line"},
-    {"benchmarking": "recovery rates, tables"},
-    {"dgsr": "the public names", "baselines": "references, controls"},
-    {"regressor": "DGSRRegressor.fit"},
-    {"passes": "searches of a fit"},
+    {"benchmarking": "recovery rates, tables", "dgsr": "the public names"},
+    {"estimator": "DGSRRegressor"},
+    {"fitting": "the passes of a fit"},
     {"search": "Algorithm 2", "pretraining": "Algorithm 1, the prior"},
-    {"generator": "encoder, decoder", "finders": "laws without evolution", "fitted": "after a fit"},
-    {
-        "saving": "fits as files",
-        "reporting": "the page, progress",
-        "finishing": "formulas for people",
-    },
-    {
-        "preprocessing": "rows, weights, units",
-        "pareto": "front, selection",
-        "evolution": "genetic programming",
-        "exact_search": "laws by enumeration",
-    },
-    {"constants": "fits constants"},
-    {"population": "many programs", "problems": "benchmark laws"},
+    {"generator": "encoder, decoder"},
+    {"finders": "laws without evolution", "reporting": "the page, progress"},
+    {"finishing": "formulas for people", "pareto": "front, selection"},
+    {"exact_search": "laws by enumeration", "constants": "fits constants"},
+    {"data": "rows, programs", "problems": "benchmark laws"},
     {"expressions": "what a person sees"},
-    {
-        "files": "files, whole or not",
-        "kernels": "compiled loops",
-        "version": "a number",
-    },
+    {"files": "files, whole or not", "kernels": "compiled loops"},
 )
 ROOMS = {room: words for floor in FLOORS for room, words in floor.items()}
 

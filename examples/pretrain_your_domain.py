@@ -18,8 +18,7 @@ from pathlib import Path
 import numpy as np
 
 from dgsr import DGSRRegressor
-from dgsr.expressions import Expression, Library
-from dgsr.expressions.constraints import Constraints
+from dgsr.expressions import Constraints, Expression, Library
 from dgsr.kernels.random import new_state
 from dgsr.pretraining import pretrain
 from dgsr.pretraining.prior import Prior

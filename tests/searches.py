@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from dgsr.expressions.user import UserOperator
+from dgsr.expressions.trees.user_operators import UserOperator
 from dgsr.generator.config import GeneratorConfig
 from dgsr.generator.guide.descriptions import describe
 from dgsr.pretraining import run as run_module

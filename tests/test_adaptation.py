@@ -10,9 +10,9 @@ import pytest
 import torch
 
 from dgsr import DGSRRegressor
-from dgsr.expressions.constraints import Constraints
-from dgsr.expressions.formula_prior import usual_weights
-from dgsr.expressions.library import Library, get_library
+from dgsr.expressions.formulas.description_length import usual_weights
+from dgsr.expressions.programs.constraints import Constraints
+from dgsr.expressions.programs.library import Library, get_library
 from dgsr.generator.adaptation import adapted, can_adapt
 from dgsr.generator.choice import choose_generator
 from dgsr.generator.config import CONFIGS

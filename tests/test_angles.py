@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from dgsr import DGSRRegressor, Expression, get_library
-from dgsr.expressions.angles import with_angles, with_roots
-from dgsr.expressions.formula_prior import description_length, structure_bits
-from dgsr.expressions.syntax import parse, to_text
+from dgsr.expressions.formulas.description_length import description_length, structure_bits
+from dgsr.expressions.rewriting.angles import with_angles, with_roots
+from dgsr.expressions.trees.syntax import parse, to_text
 from test_finishing import finished_by_hand
 
 ROOTS = [

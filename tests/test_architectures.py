@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 import torch
 
-from dgsr.expressions.constraints import Constraints
-from dgsr.expressions.library import get_library
+from dgsr.data.dataset import DataSet
+from dgsr.expressions.programs.constraints import Constraints
+from dgsr.expressions.programs.library import get_library
 from dgsr.generator.config import CONFIGS
 from dgsr.generator.generator import Generator
 from dgsr.kernels.grammar import are_valid
 from dgsr.kernels.random import new_state
-from dgsr.population import DataSet
 from dgsr.pretraining.config import PretrainingConfig
 from dgsr.search.conditioned import ConditionedGenerator
 from dgsr.search.config import SearchConfig

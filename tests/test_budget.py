@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 from dgsr import DGSRRegressor
+from dgsr.data.dataset import DataSet
+from dgsr.data.population import Population
 from dgsr.exact_search import ExactSolver
 from dgsr.expressions import Expression, get_library
 from dgsr.finders import Budget
@@ -14,7 +16,6 @@ from dgsr.finishing import finish
 from dgsr.finishing.digits import with_measured_digits
 from dgsr.finishing.fits import Fits
 from dgsr.pareto import ParetoFront, promising
-from dgsr.population import DataSet, Population
 from searches import X, Y
 
 LIBRARY = get_library("physics", 2)

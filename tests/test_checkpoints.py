@@ -13,8 +13,8 @@ from safetensors.torch import load_file, save_file
 
 import dgsr.generator.checkpoints as checkpoints
 from dgsr import DGSRRegressor
-from dgsr.expressions.constraints import Constraints
-from dgsr.expressions.library import Library, get_library
+from dgsr.expressions.programs.constraints import Constraints
+from dgsr.expressions.programs.library import Library, get_library
 from dgsr.generator.checkpoints import (
     CARD,
     FORMAT_VERSION,

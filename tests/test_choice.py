@@ -9,14 +9,15 @@ import pytest
 
 from dgsr import DGSRRegressor, Expression, get_library
 from dgsr.constants.uncertainty import Uncertainty
-from dgsr.expressions.formula_prior import description_length
-from dgsr.expressions.soundness import pure_columns, unseen_waves
+from dgsr.data.dataset import DataSet
+from dgsr.data.population import Population
+from dgsr.expressions.formulas.description_length import description_length
+from dgsr.expressions.formulas.soundness import pure_columns, unseen_waves
 from dgsr.finders.finder import Problem
 from dgsr.finders.lines import linear_models
 from dgsr.pareto import Candidate, ParetoArchive, ParetoFront
 from dgsr.pareto.choosing import total_bits
 from dgsr.pareto.judging import length_on
-from dgsr.population import DataSet, Population
 
 LIBRARY = get_library("physics", 1)
 # Great half axes and periods of the planets from Mercury on, in those of the earth.

@@ -21,12 +21,13 @@ import pytest
 from typer.testing import CliRunner
 
 import dgsr
-from dgsr import pretraining, saving
+from dgsr import pretraining
 from dgsr.benchmarking import METHODS
 from dgsr.cli import app, main, output
 from dgsr.cli.held_out import score_of, split
 from dgsr.cli.tabular import Table, TableError, read_table
 from dgsr.constants.uncertainty import Uncertainty
+from dgsr.estimator import saving
 from dgsr.expressions import Expression, get_library
 from dgsr.generator import checkpoints
 from dgsr.pareto import Candidate, ParetoFront
@@ -330,9 +331,9 @@ def regressor(monkeypatch):
     class Regressor(FakeRegressor):
         written = []
 
-    module = types.ModuleType("dgsr.regressor")
+    module = types.ModuleType("dgsr.estimator.regressor")
     module.DGSRRegressor = Regressor
-    monkeypatch.setitem(sys.modules, "dgsr.regressor", module)
+    monkeypatch.setitem(sys.modules, "dgsr.estimator.regressor", module)
     monkeypatch.setattr("dgsr.search.compiling.compile_kernels", lambda has_constants, announce: None)
     return Regressor
 
@@ -1160,7 +1161,7 @@ def test_a_fit_prints_nothing_but_its_json_and_loads_neither_benchmarks_nor_pre_
     progress, modules = done.stderr.rstrip().rsplit("\n", 1)
     assert "evaluations" in progress
     modules = set(modules.split())
-    assert "dgsr.regressor" in modules
+    assert "dgsr.estimator.regressor" in modules
     assert not {"dgsr.benchmarking", "dgsr.problems", "dgsr.pretraining"} & modules
 
 

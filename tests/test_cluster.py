@@ -12,8 +12,8 @@ import distributed
 import pytest
 from joblib import Parallel, delayed, parallel_config
 
+from dgsr.data.dataset import DataSet
 from dgsr.expressions import Constraints, get_library
-from dgsr.population import DataSet
 from dgsr.search import SearchConfig
 from dgsr.search.islands import Islands, number_of_islands
 from searches import assert_same

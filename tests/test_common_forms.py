@@ -13,13 +13,13 @@ from typer.testing import CliRunner
 
 from dgsr import DGSRRegressor, Expression, get_library
 from dgsr.cli import app
-from dgsr.evolution import random_population
-from dgsr.expressions.common_forms import COMMON_FORMS, named_parts
-from dgsr.expressions.constraints import Constraints
-from dgsr.expressions.formula_prior import description_length, structure_bits
-from dgsr.expressions.simple_numbers import cost
-from dgsr.expressions.skeletons import parts_of
+from dgsr.expressions.formulas.common_forms import COMMON_FORMS, named_parts
+from dgsr.expressions.formulas.description_length import description_length, structure_bits
+from dgsr.expressions.formulas.skeletons import parts_of
+from dgsr.expressions.programs.constraints import Constraints
+from dgsr.expressions.trees.simple_numbers import cost
 from dgsr.kernels.random import new_state
+from dgsr.search.evolution import random_population
 from searches import with_own
 
 LIBRARY = get_library("physics", 2)

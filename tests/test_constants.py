@@ -6,13 +6,14 @@ import numpy as np
 import pytest
 from scipy.optimize import curve_fit, least_squares
 
-from dgsr.baselines import bfgs
+from dgsr.benchmarking import bfgs
 from dgsr.constants.fitting import fit_constants
 from dgsr.constants.scaling import written_out
-from dgsr.evolution import random_population
+from dgsr.data.dataset import DataSet
+from dgsr.data.population import Population
 from dgsr.expressions import Constraints, Expression, get_library
 from dgsr.kernels.random import new_state
-from dgsr.population import DataSet, Population
+from dgsr.search.evolution import random_population
 
 pytestmark = pytest.mark.search
 

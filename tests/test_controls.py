@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dgsr.baselines.controls import CONTROLS
 from dgsr.benchmarking import METHODS
+from dgsr.benchmarking.controls import CONTROLS
 
 
 @pytest.mark.slow

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 import dgsr
 from dgsr import DGSRRegressor, Expression, get_library
 from dgsr.constants.uncertainty import uncertainty_of
-from dgsr.expressions.coordinates import Coordinates
-from dgsr.expressions.formula_prior import description_length
-from dgsr.expressions.library import Library
-from dgsr.expressions.soundness import weak_points
-from dgsr.population import DataSet
+from dgsr.data.dataset import DataSet
+from dgsr.expressions.formulas.coordinates import Coordinates
+from dgsr.expressions.formulas.description_length import description_length
+from dgsr.expressions.formulas.soundness import weak_points
+from dgsr.expressions.programs.library import Library
 
 LIBRARY = get_library("physics", 2)
 START = 1_700_000_000  # seconds since 1970

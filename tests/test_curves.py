@@ -8,14 +8,14 @@ from scipy.optimize import curve_fit
 
 from dgsr import DGSRRegressor, get_library
 from dgsr.constants.uncertainty import uncertainty_of
-from dgsr.expressions.common_forms import COMMON_FORMS
-from dgsr.expressions.constraints import Constraints
-from dgsr.expressions.evaluation import evaluate
-from dgsr.expressions.library import Library
-from dgsr.expressions.syntax import parse
+from dgsr.data.dataset import DataSet
+from dgsr.expressions.formulas.common_forms import COMMON_FORMS
+from dgsr.expressions.programs.constraints import Constraints
+from dgsr.expressions.programs.library import Library
+from dgsr.expressions.trees.evaluation import evaluate
+from dgsr.expressions.trees.syntax import parse
 from dgsr.finders.curves import _BEGINNINGS, CommonForms, curve_formulas, fitted_curves
 from dgsr.finders.finder import Problem, never
-from dgsr.population import DataSet
 from dgsr.search import Search, SearchConfig
 
 # Numbers of each form that make sense for x between 0.5 and 12.

@@ -11,14 +11,14 @@ from joblib import parallel_config
 
 import dgsr
 from dgsr import DGSRRegressor
-from dgsr.evolution import random_population
+from dgsr.data.dataset import DataSet
 from dgsr.expressions import Constraints, Expression, get_library
-from dgsr.expressions.nesting import Nesting
+from dgsr.expressions.programs.nesting import Nesting
 from dgsr.finders.terms import columns_of, simple_terms
+from dgsr.fitting.demands import Demands
 from dgsr.kernels.random import new_state
-from dgsr.passes.demands import Demands
-from dgsr.population import DataSet
 from dgsr.search import Search, SearchConfig
+from dgsr.search.evolution import random_population
 
 rng = np.random.default_rng(0)
 X = rng.uniform(0.5, 2.0, (60, 3))

@@ -11,13 +11,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dgsr import DGSRRegressor, load
+from dgsr.data.dataset import DataSet
+from dgsr.data.population import Population
 from dgsr.expressions import Expression, get_library
-from dgsr.expressions.formula_prior import description_length
-from dgsr.expressions.simple_numbers import expected_by_chance
+from dgsr.expressions.formulas.description_length import description_length
+from dgsr.expressions.trees.simple_numbers import expected_by_chance
 from dgsr.finishing import finish
 from dgsr.finishing.digits import with_measured_digits
 from dgsr.pareto import ParetoFront
-from dgsr.population import DataSet, Population
 
 LIBRARY = get_library("koza-const", 2)
 TOLERANCE = 1e-20

@@ -26,7 +26,7 @@ EXAMPLES = list(examples())
 
 def test_the_examples_are_found():
     names = {example.name for example in EXAMPLES}
-    assert {"dgsr.regressor.DGSRRegressor", "dgsr.expressions.syntax.parse"} <= names
+    assert {"dgsr.estimator.regressor.DGSRRegressor", "dgsr.expressions.trees.syntax.parse"} <= names
     assert sum(len(example.examples) for example in EXAMPLES) >= 30
 
 

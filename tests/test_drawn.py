@@ -22,11 +22,11 @@ from dgsr.benchmarking.environment import _commit
 from dgsr.benchmarking.fits import _warm
 from dgsr.benchmarking.pairs import compare, mcnemar, summarise_methods, tables, to_markdown
 from dgsr.cli import app
+from dgsr.data.population import Population
 from dgsr.expressions import Expression, get_library
-from dgsr.expressions.constraints import Constraints
+from dgsr.expressions.programs.constraints import Constraints
 from dgsr.generator.sampling import Samples
 from dgsr.pareto import Candidate
-from dgsr.population import Population
 
 KOZA = get_library("koza", 12)
 

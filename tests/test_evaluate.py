@@ -8,9 +8,10 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from dgsr.expressions.library import get_library
+from dgsr.data.dataset import DataSet
+from dgsr.data.population import Population, rewards_of
+from dgsr.expressions.programs.library import get_library
 from dgsr.kernels.evaluate import BLOCK, predictions, squared_errors
-from dgsr.population import DataSet, Population, rewards_of
 
 
 def without_infinite(function, *which):

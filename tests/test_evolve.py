@@ -10,7 +10,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dgsr.evolution import (
+from dgsr.data.dataset import DataSet
+from dgsr.data.population import Population
+from dgsr.expressions.programs.constraints import Constraints
+from dgsr.expressions.programs.library import Library, get_library
+from dgsr.kernels import evolve as kernel
+from dgsr.kernels.evolve import Offspring, vary
+from dgsr.kernels.grammar import are_valid
+from dgsr.kernels.growth import choices_of, new_draft
+from dgsr.kernels.random import new_state
+from dgsr.search.evolution import (
     CompiledEvolution,
     DeapEvolution,
     EvolutionConfig,
@@ -18,14 +27,6 @@ from dgsr.evolution import (
     primitive_set,
     random_population,
 )
-from dgsr.expressions.constraints import Constraints
-from dgsr.expressions.library import Library, get_library
-from dgsr.kernels import evolve as kernel
-from dgsr.kernels.evolve import Offspring, vary
-from dgsr.kernels.grammar import are_valid
-from dgsr.kernels.growth import choices_of, new_draft
-from dgsr.kernels.random import new_state
-from dgsr.population import DataSet, Population
 
 pytestmark = pytest.mark.search
 

@@ -11,6 +11,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from dgsr import DGSRRegressor
+from dgsr.data.dataset import DataSet
+from dgsr.data.population import Population
 from dgsr.exact_search import ExactSolver, enumeration, limits, stage_kernels
 from dgsr.exact_search.bank import bank_of, choose_points, new_bank, values_of
 from dgsr.exact_search.contexts import fill_hole, invert, n_contexts
@@ -18,13 +20,12 @@ from dgsr.exact_search.join import join
 from dgsr.exact_search.limits import LARGE, LOOKS_OF_JOIN, LOOKS_OF_JOIN_IN_STAGE, MOST_FIRST, N_POINTS, SMALL
 from dgsr.exact_search.stages import STAGES, find_law, task_of
 from dgsr.expressions import get_library
-from dgsr.expressions.constraints import Constraints
-from dgsr.expressions.library import Library
+from dgsr.expressions.programs.constraints import Constraints
+from dgsr.expressions.programs.library import Library
 from dgsr.kernels.grammar import are_valid
 from dgsr.kernels.inverses import invertible_operators, unary_operand
 from dgsr.kernels.operators import COS, EXP, INV, LOG, SIN, SQUARE
 from dgsr.kernels.random import new_state
-from dgsr.population import DataSet, Population
 from dgsr.pretraining.prior import Prior
 from searches import with_own
 

@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 
 from dgsr import DGSRRegressor
+from dgsr.data.dataset import DataSet
+from dgsr.data.population import Population
 from dgsr.exact_search import ExactSolver
 from dgsr.expressions import get_library
-from dgsr.expressions.constraints import Constraints
-from dgsr.population import DataSet, Population
+from dgsr.expressions.programs.constraints import Constraints
 
 pytestmark = pytest.mark.search
 

@@ -25,12 +25,12 @@ import torch
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from dgsr.evolution import random_population
 from dgsr.expressions import Constraints, Expression, get_library
-from dgsr.expressions.evaluation import evaluate
-from dgsr.expressions.identifiers import identifiers
+from dgsr.expressions.exports.identifiers import identifiers
+from dgsr.expressions.trees.evaluation import evaluate
 from dgsr.kernels.random import new_state
 from dgsr.pretraining.prior import Prior
+from dgsr.search.evolution import random_population
 from searches import with_own
 
 PHYSICS = get_library("physics", 3)

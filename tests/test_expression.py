@@ -12,10 +12,10 @@ import sympy
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dgsr.data.population import Population
 from dgsr.expressions import PRESETS, Constraints, Expression, Library, get_library
-from dgsr.expressions.simple_numbers import recognised
+from dgsr.expressions.trees.simple_numbers import recognised
 from dgsr.kernels.random import new_state
-from dgsr.population import Population
 from dgsr.pretraining.prior import PAPER_WEIGHTS, Prior
 from searches import with_own
 

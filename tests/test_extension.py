@@ -8,15 +8,16 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from dgsr.constants.fitting import fit_constants
-from dgsr.evolution import random_population
+from dgsr.data.dataset import DataSet
+from dgsr.data.population import Population
 from dgsr.expressions import Expression, get_library
-from dgsr.expressions.constraints import Constraints
+from dgsr.expressions.programs.constraints import Constraints
 from dgsr.finders.finder import Problem
 from dgsr.finders.longer import extension as module
 from dgsr.finders.longer.extension import Extender, _gains, _least_gains, extended
 from dgsr.finders.terms import population_of, terms_of
 from dgsr.kernels.random import new_state
-from dgsr.population import DataSet, Population
+from dgsr.search.evolution import random_population
 
 LIBRARY = get_library("physics", 3)
 GRAMMAR = Constraints().grammar(LIBRARY)

@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dgsr import DGSRRegressor, Expression, get_library
-from dgsr.expressions.programs import to_program
-from dgsr.expressions.syntax import parse
+from dgsr.expressions.programs.translation import to_program
+from dgsr.expressions.trees.syntax import parse
 from dgsr.finishing.factoring import factored
 
 LIBRARY = get_library("physics", 4)

@@ -7,9 +7,11 @@ from functools import partial
 import numpy as np
 import pytest
 
+from dgsr.data.dataset import DataSet
+from dgsr.data.population import Population
 from dgsr.expressions import get_library
-from dgsr.expressions.constraints import Constraints
-from dgsr.expressions.units import Units
+from dgsr.expressions.programs.constraints import Constraints
+from dgsr.expressions.programs.units import Units
 from dgsr.finders import Budget, Scored
 from dgsr.finders.budget import CANDIDATES_PER_EVALUATION
 from dgsr.finders.curves import CommonForms
@@ -24,7 +26,6 @@ from dgsr.finders.longer.finder import Longer
 from dgsr.finders.scheduler import Scheduler
 from dgsr.finders.terms import population_of
 from dgsr.kernels.grammar import are_valid
-from dgsr.population import DataSet, Population
 from dgsr.search import Search, SearchConfig
 
 

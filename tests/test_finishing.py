@@ -18,21 +18,22 @@ from hypothesis import strategies as st
 from scipy.optimize import curve_fit, least_squares
 
 from dgsr.constants.uncertainty import uncertainty_of
+from dgsr.data.dataset import DataSet
+from dgsr.data.population import Population
 from dgsr.expressions import Expression, get_library
-from dgsr.expressions.evaluation import evaluate
-from dgsr.expressions.library import Library
-from dgsr.expressions.programs import FreeProgram, to_program
-from dgsr.expressions.simple_numbers import cost, recognise, simple_numbers
-from dgsr.expressions.syntax import parse, to_text
-from dgsr.expressions.tidy import tidy
-from dgsr.expressions.trees import leaves, map_leaves
+from dgsr.expressions.programs.library import Library
+from dgsr.expressions.programs.translation import FreeProgram, to_program
+from dgsr.expressions.rewriting.expansion import expanded, gathered, separated
+from dgsr.expressions.rewriting.merging import PLACEMENTS, merge
+from dgsr.expressions.rewriting.tidy import tidy
+from dgsr.expressions.trees.evaluation import evaluate
+from dgsr.expressions.trees.simple_numbers import cost, recognise, simple_numbers
+from dgsr.expressions.trees.syntax import parse, to_text
+from dgsr.expressions.trees.trees import leaves, map_leaves
 from dgsr.finishing import _collected, finish, mean_formula
-from dgsr.finishing.expansion import expanded, gathered, separated
 from dgsr.finishing.fits import Fits, FittedProgram
 from dgsr.finishing.forms import _without_idle, forms
-from dgsr.finishing.merging import PLACEMENTS, merge
 from dgsr.finishing.programs import complexity, written
-from dgsr.population import DataSet, Population
 
 pytestmark = pytest.mark.search
 

@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dgsr.evolution import random_population
+from dgsr.data.population import Population
 from dgsr.expressions import Expression, get_library
-from dgsr.expressions.constraints import Constraints
-from dgsr.expressions.formula_prior import description_length, structure_bits, usual_weights
+from dgsr.expressions.formulas.description_length import description_length, structure_bits, usual_weights
+from dgsr.expressions.programs.constraints import Constraints
 from dgsr.kernels.random import new_state
-from dgsr.population import Population
+from dgsr.search.evolution import random_population
 from searches import with_own
 
 DIGIT = np.log2(10.0)

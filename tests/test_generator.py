@@ -10,8 +10,8 @@ import pytest
 import torch
 from scipy.stats import chisquare
 
-from dgsr.expressions.constraints import Constraints
-from dgsr.expressions.library import Library, get_library
+from dgsr.expressions.programs.constraints import Constraints
+from dgsr.expressions.programs.library import Library, get_library
 from dgsr.generator import sampling
 from dgsr.generator.compiled_decoder import BLOCK
 from dgsr.generator.config import CONFIGS, GeneratorConfig

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dgsr.expressions import constraints as rules
-from dgsr.expressions.constraints import Constraints
-from dgsr.expressions.library import OPERATORS, Library, get_library
-from dgsr.expressions.nesting import Nesting
+from dgsr.expressions.programs import constraints as rules
+from dgsr.expressions.programs.constraints import Constraints
+from dgsr.expressions.programs.library import OPERATORS, Library, get_library
+from dgsr.expressions.programs.nesting import Nesting
 from dgsr.kernels.grammar import allowed, are_valid, length_logit, new_tree_state, push, walk
 
 TRIGONOMETRIC = {"sin", "cos"}

@@ -10,17 +10,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import chisquare
 
-from dgsr.evolution import EvolutionConfig, random_population
-from dgsr.expressions.constraints import Constraints
-from dgsr.expressions.formula_prior import usual_weights
-from dgsr.expressions.library import get_library
+from dgsr.data.dataset import DataSet
+from dgsr.data.population import Population
+from dgsr.expressions.formulas.description_length import usual_weights
+from dgsr.expressions.programs.constraints import Constraints
+from dgsr.expressions.programs.library import get_library
 from dgsr.generator.generator import Generator
 from dgsr.kernels import evolve as kernel
 from dgsr.kernels.growth import choices_of, new_draft
 from dgsr.kernels.random import new_state
-from dgsr.population import DataSet, Population
 from dgsr.search import Search, SearchConfig
 from dgsr.search import evaluation as evaluation_module
+from dgsr.search.evolution import EvolutionConfig, random_population
 from dgsr.search.guidance import SHARES, Guidance
 from searches import X, Y, assert_equal_populations, lively, rounds, tiny_guided_config, without_seconds
 

@@ -12,9 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from safetensors.torch import load_file
 
-from dgsr.evolution import random_population
-from dgsr.expressions.constraints import Constraints
-from dgsr.expressions.library import get_library
+from dgsr.expressions.programs.constraints import Constraints
+from dgsr.expressions.programs.library import get_library
 from dgsr.generator import sampling
 from dgsr.generator.checkpoints import WEIGHTS, header_of, load_generator, save_generator, write_tensors
 from dgsr.generator.compiled_decoder import BLOCK
@@ -26,6 +25,7 @@ from dgsr.generator.guide.network import DescriptionEncoder
 from dgsr.kernels.grammar import are_valid
 from dgsr.kernels.pair_counts import pair_counts
 from dgsr.kernels.random import new_state
+from dgsr.search.evolution import random_population
 from searches import (
     described,
     lively,

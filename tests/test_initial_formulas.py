@@ -8,11 +8,11 @@ import pytest
 
 import dgsr
 from dgsr import DGSRRegressor, Expression
+from dgsr.data.dataset import DataSet
 from dgsr.expressions import get_library
-from dgsr.expressions.constraints import Constraints
-from dgsr.expressions.coordinates import Coordinates
-from dgsr.passes.initial import initial_programs
-from dgsr.population import DataSet
+from dgsr.expressions.formulas.coordinates import Coordinates
+from dgsr.expressions.programs.constraints import Constraints
+from dgsr.fitting.initial import initial_programs
 
 RNG = np.random.default_rng(0)
 X = RNG.uniform(0.5, 3.0, (60, 3))

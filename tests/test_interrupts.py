@@ -32,9 +32,9 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 KERNELS = """
 import random, signal, sys
 import numpy as np
-from dgsr.evolution import random_population
+from dgsr.search.evolution import random_population
 from dgsr.expressions import get_library
-from dgsr.expressions.constraints import Constraints
+from dgsr.expressions.programs.constraints import Constraints
 from dgsr.kernels.evolve import vary
 from dgsr.kernels.grammar import are_valid, walk
 from dgsr.kernels.random import new_state
@@ -103,8 +103,8 @@ PRETRAINING = (
 import json, sys
 import torch
 from safetensors import safe_open
-from dgsr.expressions.constraints import Constraints
-from dgsr.expressions.library import Library
+from dgsr.expressions.programs.constraints import Constraints
+from dgsr.expressions.programs.library import Library
 from dgsr.generator.config import GeneratorConfig
 from dgsr.pretraining import pretrain
 from dgsr.pretraining.prior import Prior
@@ -280,12 +280,12 @@ def small(**settings):
     [
         "dgsr.search.search.Search.tell",
         "dgsr.search.evaluation.Fitted.score",
-        "dgsr.passes.run.noise_exponent",
+        "dgsr.fitting.run.noise_exponent",
         "dgsr.finishing.snapped",
         "dgsr.pareto.making.are_supported",
-        "dgsr.passes.ending.uncertainty_of",
-        "dgsr.passes.checkpoint.write_atomically",
-        "dgsr.regressor.DGSRRegressor._take",
+        "dgsr.fitting.ending.uncertainty_of",
+        "dgsr.fitting.checkpoint.write_atomically",
+        "dgsr.estimator.regressor.DGSRRegressor._take",
     ],
 )
 def test_ctrl_c_in_any_phase_keeps_what_was_found(monkeypatch, tmp_path, place):
@@ -320,7 +320,7 @@ def test_ctrl_c_in_any_phase_keeps_what_was_found(monkeypatch, tmp_path, place):
 
 @pytest.mark.usefixtures("_default_handler")
 def test_ctrl_c_before_there_is_a_formula_is_an_exception(monkeypatch):
-    monkeypatch.setattr("dgsr.passes.plan.compile_kernels", lambda *_: ctrl_c())
+    monkeypatch.setattr("dgsr.fitting.plan.compile_kernels", lambda *_: ctrl_c())
     model = small()
     with pytest.raises(KeyboardInterrupt):
         model.fit(X, Y)

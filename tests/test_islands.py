@@ -23,12 +23,12 @@ from sklearn.model_selection import GridSearchCV
 
 from dgsr import DGSRRegressor
 from dgsr.constants.fitting import fit_constants
-from dgsr.evolution import EvolutionConfig, get_engine
+from dgsr.data.dataset import DataSet
+from dgsr.data.scored import Scored
 from dgsr.expressions import Constraints, get_library
-from dgsr.finders.scored import Scored
 from dgsr.pareto import ParetoArchive
-from dgsr.population import DataSet
 from dgsr.search import Search, SearchConfig, begin_with_search
+from dgsr.search.evolution import EvolutionConfig, get_engine
 from dgsr.search.islands import Islands, _kept, number_of_islands
 from searches import assert_same
 from test_regressor import tiny_generator

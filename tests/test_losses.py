@@ -8,7 +8,9 @@ from scipy.stats import norm
 
 import dgsr
 from dgsr import DGSRRegressor
-from dgsr.passes.losses import (
+from dgsr.data import prepare
+from dgsr.data.dataset import DataSet
+from dgsr.fitting.losses import (
     LOSSES,
     check_loss,
     description,
@@ -16,8 +18,6 @@ from dgsr.passes.losses import (
     passes,
     precisions,
 )
-from dgsr.population import DataSet
-from dgsr.preprocessing import prepare
 from dgsr.search import Search, begin_with_search
 from dgsr.search import run as run_search
 
@@ -210,7 +210,7 @@ def test_a_precision_says_how_exact_a_row_is_and_not_how_often_it_was_measured()
     ],
 )
 def test_what_is_no_loss_is_refused_before_the_search(loss, message, monkeypatch):
-    monkeypatch.setattr("dgsr.regressor.planned", lambda *arguments: pytest.fail("it was searched"))
+    monkeypatch.setattr("dgsr.estimator.regressor.planned", lambda *arguments: pytest.fail("it was searched"))
     X, y, _ = rows_of(0)
     with pytest.raises(ValueError, match=message):
         DGSRRegressor(generator=None, max_evaluations=300, loss=loss).fit(X, y)
@@ -283,7 +283,7 @@ def test_a_target_of_zero_among_rows_held_out_leaves_no_pass_of_relative_errors(
         judged_by.append([step.loss for step in passes(loss, y)])
         return passes(loss, y)
 
-    monkeypatch.setattr("dgsr.passes.run.passes", watched)
+    monkeypatch.setattr("dgsr.fitting.run.passes", watched)
     X = np.arange(1.0, 51.0)[:, None]
     y = X[:, 0] ** 8
     model = DGSRRegressor(
@@ -326,7 +326,7 @@ def test_a_pass_that_goes_on_begins_with_the_programs_of_the_last(monkeypatch):
         begin_with_search(search, saved)
         inherited.append(len(search.generation.programs))
 
-    monkeypatch.setattr("dgsr.passes.run.begin_with_search", begin)
+    monkeypatch.setattr("dgsr.fitting.run.begin_with_search", begin)
     X, y, _ = rows_of(1, 40)
     DGSRRegressor(
         generator=None,
@@ -351,7 +351,7 @@ def test_where_errors_may_grow_the_better_search_goes_on(grow, monkeypatch):
         run.append(search)
         return run_search(search, callback)
 
-    monkeypatch.setattr("dgsr.passes.run.run_search", watched)
+    monkeypatch.setattr("dgsr.fitting.run.run_search", watched)
     x = np.linspace(1.0, 9.0, 40)
     errors, law = np.random.default_rng(0).normal(size=40), 0.7 * x**2.3
     y = 8.0 + law + (0.2 * law if grow else 2.0) * errors

@@ -17,14 +17,15 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 
 from dgsr import DGSRRegressor
-from dgsr.evolution import random_population
-from dgsr.evolution.with_deap import primitive_set
-from dgsr.expressions import OPERATORS, Constraints, Expression, get_library, syntax
-from dgsr.expressions.evaluation import evaluate
-from dgsr.expressions.library import Opcode
+from dgsr.expressions import OPERATORS, Constraints, Expression, get_library
+from dgsr.expressions.programs.library import Opcode
+from dgsr.expressions.trees import syntax
+from dgsr.expressions.trees.evaluation import evaluate
 from dgsr.kernels import operators
 from dgsr.kernels.operators import apply, differentiate
 from dgsr.kernels.random import new_state
+from dgsr.search.evolution import random_population
+from dgsr.search.evolution.with_deap import primitive_set
 from searches import with_own
 
 EXACT = {

@@ -8,12 +8,13 @@ from scipy.optimize import minimize
 from scipy.stats import norm
 
 from dgsr import DGSRRegressor, get_library
+from dgsr.data.dataset import DataSet
+from dgsr.data.population import Population
 from dgsr.expressions import Expression
+from dgsr.fitting.losses import WITHOUT_OUTLIERS, passes_without_outliers
+from dgsr.fitting.outlier_watch import with_outliers
+from dgsr.fitting.outliers import Mixture, Usual, description_with_outliers, outlying_rows
 from dgsr.pareto import ParetoArchive
-from dgsr.passes.losses import WITHOUT_OUTLIERS, passes_without_outliers
-from dgsr.passes.outlier_watch import with_outliers
-from dgsr.passes.outliers import Mixture, Usual, description_with_outliers, outlying_rows
-from dgsr.population import DataSet, Population
 
 LIBRARY = get_library("physics", 2)
 LEFT_OUT = "loss='auto' left out"

@@ -7,14 +7,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dgsr.evolution import random_population
+from dgsr.data.dataset import DataSet
 from dgsr.expressions import Expression, get_library
-from dgsr.expressions.constraints import Constraints
-from dgsr.expressions.formula_prior import description_length
+from dgsr.expressions.formulas.description_length import description_length
+from dgsr.expressions.programs.constraints import Constraints
 from dgsr.kernels.random import new_state
 from dgsr.pareto import SELECTIONS, Candidate, ParetoArchive, ParetoFront
 from dgsr.pareto.judging import are_supported, length_on
-from dgsr.population import DataSet
+from dgsr.search.evolution import random_population
 
 pytestmark = pytest.mark.search
 

@@ -6,12 +6,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dgsr import DGSRRegressor
+from dgsr.data.dataset import DataSet
 from dgsr.expressions import get_library
-from dgsr.expressions.evaluation import evaluate
+from dgsr.expressions.trees.evaluation import evaluate
 from dgsr.finders.finder import Problem
 from dgsr.finders.linear.powers import bases_of, product_of_powers
 from dgsr.finders.linear.quotients import quotients_of_polynomials
-from dgsr.population import DataSet
 
 MONEY, RATE, YEARS = (100.0, 10_000.0), (0.01, 0.15), (2.0, 40.0)
 LAWS = {

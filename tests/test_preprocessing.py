@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from scipy.optimize import brentq
 
 from dgsr import DGSRRegressor
-from dgsr.population import DataSet
-from dgsr.preprocessing import doubts_about, idle_columns, prepare, row_ranks
+from dgsr.data import doubts_about, idle_columns, prepare, row_ranks
+from dgsr.data.dataset import DataSet
 
 
 def data(n_samples=40, seed=0):

@@ -12,11 +12,11 @@ import pytest
 import torch
 
 from dgsr import DGSRRegressor, list_generators, load_generator
+from dgsr.data.population import rewards_of
 from dgsr.expressions import get_library
 from dgsr.generator.checkpoints import CARD, WEIGHTS
 from dgsr.generator.choice import find_generator
 from dgsr.generator.config import CONFIGS
-from dgsr.population import rewards_of
 from dgsr.pretraining.conditioning_gap import draw_validation_set, measure
 from dgsr.pretraining.decontamination import benchmark_decontamination
 from dgsr.pretraining.prior import Prior

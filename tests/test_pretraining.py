@@ -15,14 +15,15 @@ import pytest
 import torch
 
 from dgsr.constants.fitting import Fit
-from dgsr.expressions.constraints import Constraints
-from dgsr.expressions.library import Library, get_library
+from dgsr.data.dataset import DataSet
+from dgsr.data.population import Population, rewards_of
+from dgsr.expressions.programs.constraints import Constraints
+from dgsr.expressions.programs.library import Library, get_library
 from dgsr.generator.checkpoints import CARD, CURVES, load_generator, read_tensors, write_tensors
 from dgsr.generator.config import GeneratorConfig
 from dgsr.generator.encoding import Encoding
 from dgsr.generator.generator import Generator
 from dgsr.kernels.random import new_state
-from dgsr.population import DataSet, Population, rewards_of
 from dgsr.pretraining import (
     OBJECTIVES,
     PRETRAINING_CONFIGS,

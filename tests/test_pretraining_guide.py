@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 import torch
 
-from dgsr.expressions.constraints import Constraints
-from dgsr.expressions.library import Library
+from dgsr.expressions.programs.constraints import Constraints
+from dgsr.expressions.programs.library import Library
 from dgsr.generator.checkpoints import CARD, CURVES, load_generator
 from dgsr.generator.generator import Generator
 from dgsr.kernels.random import new_state

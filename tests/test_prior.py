@@ -12,19 +12,19 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy.stats import chisquare
 
-from dgsr.evolution import random_population
-from dgsr.expressions.constraints import Constraints
-from dgsr.expressions.library import Library, get_library
+from dgsr.data.population import Population
+from dgsr.expressions.programs.constraints import Constraints
+from dgsr.expressions.programs.library import Library, get_library
 from dgsr.kernels.canonical import canonicalise, is_among, simplify, skeleton
 from dgsr.kernels.grammar import are_valid
 from dgsr.kernels.random import new_state
-from dgsr.population import Population
 from dgsr.pretraining.decontamination import comparable, leave_out
 from dgsr.pretraining.prior import PAPER_WEIGHTS, Prior
 from dgsr.pretraining.prior_kernel import is_left_out
 from dgsr.pretraining.prior_programs import Subprograms, append_power, write_program
 from dgsr.pretraining.prior_trees import INTEGER, MAX_NODES, VARIABLE, Tree, grow_tree, new_tree
 from dgsr.pretraining.rewriting import rewriting
+from dgsr.search.evolution import random_population
 
 KOZA = get_library("koza", 3)
 POWERS = ("pow2", "pow3", "pow4", "pow5")

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from scipy.stats import chisquare
 
-from dgsr.expressions.constraints import Constraints
-from dgsr.expressions.library import PRESETS, Library, get_library
+from dgsr.expressions.programs.constraints import Constraints
+from dgsr.expressions.programs.library import PRESETS, Library, get_library
 from dgsr.kernels.grammar import are_valid
 from dgsr.kernels.random import new_state
 from dgsr.pretraining.law_forms import AROUND, SHARES, law_table

@@ -14,9 +14,9 @@ import pytest
 import sympy
 
 from dgsr.expressions import PRESETS, get_library
-from dgsr.expressions.programs import to_program
-from dgsr.expressions.symbolic import to_sympy
-from dgsr.expressions.trees import rename
+from dgsr.expressions.exports.symbolic import to_sympy
+from dgsr.expressions.programs.translation import to_program
+from dgsr.expressions.trees.trees import rename
 from dgsr.kernels.canonical import skeletons
 from dgsr.pretraining.rewriting import rewriting
 from dgsr.problems import list_sets, load_problem, load_set

@@ -8,13 +8,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dgsr import DGSRRegressor
+from dgsr.data.dataset import DataSet
 from dgsr.expressions import get_library
-from dgsr.expressions.constraints import Constraints
-from dgsr.expressions.units import Units
+from dgsr.expressions.programs.constraints import Constraints
+from dgsr.expressions.programs.units import Units
 from dgsr.finders.finder import Problem, never
 from dgsr.finders.linear.elimination import RationalFit, _most_needed, _step, eliminated
 from dgsr.finders.linear.quotients import quotients_of_polynomials
-from dgsr.population import DataSet
 from dgsr.search import Search, SearchConfig, begin_with_search
 from dgsr.search.search import _search_in_table
 

@@ -27,15 +27,15 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler
 
 from dgsr import DGSRRegressor
-from dgsr.evolution import CompiledEvolution, random_population
+from dgsr.data.population import Population
 from dgsr.expressions import Expression, Library, get_library
-from dgsr.expressions.constraints import Constraints
+from dgsr.expressions.programs.constraints import Constraints
 from dgsr.generator.config import GeneratorConfig
 from dgsr.generator.generator import Generator
 from dgsr.kernels.random import new_state
 from dgsr.pareto import SELECTIONS
-from dgsr.population import Population
 from dgsr.search import Search
+from dgsr.search.evolution import CompiledEvolution, random_population
 
 pytestmark = pytest.mark.search
 
@@ -372,7 +372,7 @@ def test_the_search_reads_no_more_rows_than_asked_and_the_front_all(monkeypatch,
             searched.append(data)
             super().__init__(data, **options)
 
-    monkeypatch.setattr("dgsr.passes.plan.Search", Spied)
+    monkeypatch.setattr("dgsr.fitting.plan.Search", Spied)
     X, y = data(n_samples=60)
     models = [plain(max_rows=max_rows, random_state=seed, loss="squared").fit(X, y) for seed in (0, 0, 1)]
     assert [d.columns.shape[1] for d in searched] == [n_searched] * 3
@@ -623,7 +623,7 @@ def test_max_time_is_read_at_fit_and_honoured(library):
 
 
 @pytest.mark.parametrize(
-    "place", ["dgsr.passes.plan.compile_kernels", "dgsr.expressions.units.Units.compile_kernel"]
+    "place", ["dgsr.fitting.plan.compile_kernels", "dgsr.expressions.programs.units.Units.compile_kernel"]
 )
 def test_compiling_is_not_counted_as_searching(place, monkeypatch):
     now = [0.0]
@@ -643,7 +643,7 @@ def test_compiling_is_told_where_progress_is_shown(monkeypatch, capsys):
     def compile_kernels(has_constants, announce):
         assert announce is None or not announce("compiling for this processor")
 
-    monkeypatch.setattr("dgsr.passes.plan.compile_kernels", compile_kernels)
+    monkeypatch.setattr("dgsr.fitting.plan.compile_kernels", compile_kernels)
     X, y = data()
     plain(max_evaluations=50, verbose=1).fit(X, y)
     assert capsys.readouterr().out.startswith("compiling for this processor\n")
@@ -955,7 +955,7 @@ BAD_PARAMETERS = {
 
 @pytest.mark.parametrize(("parameters", "message"), BAD_PARAMETERS.values(), ids=BAD_PARAMETERS)
 def test_unusable_parameters_are_refused_by_name_and_value(parameters, message, monkeypatch):
-    monkeypatch.setattr("dgsr.passes.run.Passes.run", lambda *arguments: pytest.fail("it was searched"))
+    monkeypatch.setattr("dgsr.fitting.run.Passes.run", lambda *arguments: pytest.fail("it was searched"))
     with pytest.raises(ValueError, match=message):
         small(**parameters).fit(*data())
 

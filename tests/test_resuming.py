@@ -19,8 +19,8 @@ from safetensors import safe_open
 
 from dgsr import DGSRRegressor
 from dgsr.files.container import TEXT, packed
-from dgsr.passes import checkpoint as module
-from dgsr.passes import plan
+from dgsr.fitting import checkpoint as module
+from dgsr.fitting import plan
 from searches import X, Y, assert_same
 from test_regressor import tiny_generator
 

@@ -20,7 +20,7 @@ from dgsr.benchmarking.record_files import adding_to, write_records
 from dgsr.benchmarking.runner import is_found_for
 from dgsr.benchmarking.tables import is_success
 from dgsr.expressions import Expression, get_library
-from dgsr.expressions.constraints import Constraints
+from dgsr.expressions.programs.constraints import Constraints
 from dgsr.generator.checkpoints import folder_of
 from dgsr.generator.config import GeneratorConfig
 from dgsr.generator.generator import Generator

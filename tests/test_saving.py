@@ -19,9 +19,9 @@ from sklearn.base import clone
 
 import dgsr
 from dgsr import DGSRRegressor
+from dgsr.estimator.saving import FORMAT_VERSION
 from dgsr.expressions import Expression, Library, get_library
 from dgsr.files.container import TEXT, packed
-from dgsr.saving import FORMAT_VERSION
 
 pytestmark = pytest.mark.search
 
@@ -311,7 +311,7 @@ def test_a_header_that_is_no_mapping_is_refused(tmp_path, text):
 
 
 def test_a_fit_that_is_too_long_for_a_file_is_told_when_it_is_saved(tmp_path, monkeypatch):
-    monkeypatch.setattr("dgsr.saving._MAX_HEADER", 1_000)
+    monkeypatch.setattr("dgsr.estimator.saving._MAX_HEADER", 1_000)
     with pytest.raises(ValueError, match=r"thin out its history of .* rounds"):
         fitted().save(tmp_path / "fit.dgsr")
     assert not list(tmp_path.iterdir())

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize_scalar
 
+from dgsr.data.dataset import DataSet
 from dgsr.expressions import get_library
-from dgsr.expressions.constraints import Constraints
-from dgsr.expressions.evaluation import evaluate
+from dgsr.expressions.programs.constraints import Constraints
+from dgsr.expressions.trees.evaluation import evaluate
 from dgsr.finders.finder import Problem
 from dgsr.finders.linear.one_number import _FUNCTIONS, _refined, one_number
-from dgsr.population import DataSet
 from dgsr.search import Search, SearchConfig
 
 LAWS = {

@@ -16,17 +16,18 @@ from scipy.optimize import curve_fit
 
 from dgsr.constants.fitting import fit_constants
 from dgsr.constants.scaling import written_out
-from dgsr.evolution import EvolutionConfig, random_population
+from dgsr.data.dataset import DataSet
+from dgsr.data.population import Population
 from dgsr.exact_search import ExactSolver
 from dgsr.expressions import get_library
-from dgsr.expressions.constraints import Constraints
+from dgsr.expressions.programs.constraints import Constraints
 from dgsr.finders import Scored
 from dgsr.finders.budget import _USUAL_LENGTH, Budget
 from dgsr.generator.config import GeneratorConfig
 from dgsr.generator.generator import Generator
 from dgsr.kernels.random import new_state
-from dgsr.population import DataSet, Population
 from dgsr.search import OBJECTIVES, Search, SearchConfig, run
+from dgsr.search.evolution import EvolutionConfig, random_population
 from searches import X, Y, assert_equal_populations, log_prob, rounds, without_seconds
 
 pytestmark = pytest.mark.search
@@ -271,8 +272,8 @@ MILLION_ROWS = """
 import resource, sys, time
 import numpy as np
 from dgsr.expressions import get_library
-from dgsr.expressions.constraints import Constraints
-from dgsr.population import DataSet
+from dgsr.expressions.programs.constraints import Constraints
+from dgsr.data.dataset import DataSet
 from dgsr.search import Search, SearchConfig, run
 
 def search(n_rows, max_time):

@@ -91,7 +91,7 @@ def test_a_warning_that_is_an_error_ends_no_search(monkeypatch, tmp_path):
     def full(*_):
         raise OSError("the disk is full")
 
-    monkeypatch.setattr("dgsr.passes.checkpoint.write_atomically", full)
+    monkeypatch.setattr("dgsr.fitting.checkpoint.write_atomically", full)
     settings = {"max_evaluations": 500, "batch_size": 50, "random_state": 0, "max_length": 12} | FAST
     usual = DGSRRegressor(**settings).fit(X, Y)
     model = DGSRRegressor(checkpoint=tmp_path / "checkpoint", **settings)

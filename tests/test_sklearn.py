@@ -23,11 +23,11 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from dgsr import DGSRRegressor, Expression, get_library, load
 from dgsr.constants.uncertainty import Uncertainty
+from dgsr.data.dataset import DataSet
 from dgsr.expressions import Constraints
+from dgsr.fitting import plan
+from dgsr.fitting.outcome import Outcome
 from dgsr.pareto import Candidate, ParetoFront
-from dgsr.passes import plan
-from dgsr.passes.outcome import Outcome
-from dgsr.population import DataSet
 
 pytestmark = pytest.mark.search
 

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from dgsr import DGSRRegressor
+from dgsr.data.dataset import DataSet
 from dgsr.expressions import Expression, get_library
-from dgsr.expressions.soundness import weak_points
+from dgsr.expressions.formulas.soundness import weak_points
 from dgsr.pareto import ParetoFront
-from dgsr.population import DataSet
 
 LIBRARY = get_library("physics", 2)
 ROWS = np.random.default_rng(0).uniform(1.0, 3.0, (30, 2))

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from dgsr.expressions import get_library
-from dgsr.expressions.constraints import Constraints
+from dgsr.expressions.programs.constraints import Constraints
 from dgsr.pretraining import PretrainingConfig, distributed
 from dgsr.pretraining.decontamination import benchmark_decontamination
 from dgsr.pretraining.prior import Prior

@@ -6,14 +6,15 @@ import numpy as np
 import pytest
 
 from dgsr import DGSRRegressor, load
-from dgsr.evolution import random_population
+from dgsr.data.dataset import DataSet
+from dgsr.data.population import Population
 from dgsr.expressions import Expression, get_library
-from dgsr.expressions.constraints import Constraints
+from dgsr.expressions.programs.constraints import Constraints
 from dgsr.finders.finder import Problem
 from dgsr.finders.longer import sums as module
 from dgsr.finders.longer.sums import sums_of_terms
 from dgsr.kernels.random import new_state
-from dgsr.population import DataSet, Population
+from dgsr.search.evolution import random_population
 
 LIBRARY = get_library("physics", 3)
 GRAMMAR = Constraints().grammar(LIBRARY)

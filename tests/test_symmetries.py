@@ -12,15 +12,15 @@ from scipy.spatial.distance import cdist
 from scipy.stats import spearmanr
 
 from dgsr import DGSRRegressor, find_symmetries
+from dgsr.data.dataset import DataSet
 from dgsr.expressions import Expression, get_library
-from dgsr.expressions.constraints import Constraints
-from dgsr.expressions.syntax import to_text
+from dgsr.expressions.programs.constraints import Constraints
+from dgsr.expressions.trees.syntax import to_text
 from dgsr.finders.fewer_columns.finder import FewerColumns, lifted
 from dgsr.finders.fewer_columns.gaussian_process import fit_surrogate
 from dgsr.finders.fewer_columns.symmetries import reductions_of
 from dgsr.finders.fewer_columns.tables import Reduction
 from dgsr.finders.terms import population_of
-from dgsr.population import DataSet
 from dgsr.search import Search, SearchConfig
 
 pytestmark = pytest.mark.search

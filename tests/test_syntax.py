@@ -13,12 +13,12 @@ from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from dgsr.expressions import Expression, get_library
-from dgsr.expressions.evaluation import evaluate, evaluate_strictly
-from dgsr.expressions.programs import from_program, to_program
-from dgsr.expressions.symbolic import from_sympy, to_sympy
-from dgsr.expressions.syntax import parse, to_text
-from dgsr.expressions.tidy import tidy
-from dgsr.expressions.trees import FUNCTIONS, MAX_LEVELS, leaves
+from dgsr.expressions.exports.symbolic import from_sympy, to_sympy
+from dgsr.expressions.programs.translation import from_program, to_program
+from dgsr.expressions.rewriting.tidy import tidy
+from dgsr.expressions.trees.evaluation import evaluate, evaluate_strictly
+from dgsr.expressions.trees.syntax import parse, to_text
+from dgsr.expressions.trees.trees import FUNCTIONS, MAX_LEVELS, leaves
 
 VARIABLES = ("x1", "x2")
 POINT = {"x1": 0.7, "x2": 1.9}

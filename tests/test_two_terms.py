@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dgsr.data.dataset import DataSet
 from dgsr.expressions import Expression, get_library
-from dgsr.expressions.constraints import Constraints
-from dgsr.expressions.units import Units
+from dgsr.expressions.programs.constraints import Constraints
+from dgsr.expressions.programs.units import Units
 from dgsr.finders.finder import Problem
 from dgsr.finders.linear.two_terms import _Pairs, _products, _Terms, two_terms
 from dgsr.finders.terms import columns_of, functions_of, joined
-from dgsr.population import DataSet
 from dgsr.search import Search, SearchConfig
 
 seeds = st.integers(0, 2**32 - 1)

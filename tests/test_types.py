@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from dgsr import DGSRRegressor, Expression, Library
-from dgsr.fitted import FittedRegressor
+from dgsr.estimator.fitted import FittedRegressor
 from dgsr.pareto import ParetoFront
 
 pytestmark = pytest.mark.search

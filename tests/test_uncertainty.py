@@ -14,11 +14,12 @@ import dgsr
 from dgsr import DGSRRegressor
 from dgsr.constants.fitting import fit_constants
 from dgsr.constants.uncertainty import linear_leave_one_out, robust_uncertainty_of, uncertainty_of
+from dgsr.data import prepare
+from dgsr.data.dataset import DataSet
+from dgsr.data.population import Population
 from dgsr.expressions import Expression, get_library
+from dgsr.fitting.losses import precisions
 from dgsr.pareto import Candidate
-from dgsr.passes.losses import precisions
-from dgsr.population import DataSet, Population
-from dgsr.preprocessing import prepare
 
 LIBRARY = get_library("physics", 2)
 seeds = st.integers(0, 2**32 - 1)

@@ -17,15 +17,16 @@ from typer.testing import CliRunner
 import dgsr
 from dgsr import DGSRRegressor
 from dgsr.cli import app
-from dgsr.evolution import random_population
+from dgsr.data.dataset import DataSet
+from dgsr.data.population import Population
 from dgsr.expressions import Constraints, Expression, get_library
-from dgsr.expressions.library import Opcode
-from dgsr.expressions.units import Unit, Units
-from dgsr.expressions.units_of_constants import units_of_constants
+from dgsr.expressions.formulas.units_of_constants import units_of_constants
+from dgsr.expressions.programs.library import Opcode
+from dgsr.expressions.programs.units import Unit, Units
 from dgsr.finishing import finish
 from dgsr.kernels.random import new_state
-from dgsr.population import DataSet, Population
 from dgsr.search import Search, SearchConfig
+from dgsr.search.evolution import random_population
 
 NAMES = ["m", "v", "h"]
 UNITS = {"m": "kg", "v": "m/s", "h": "m"}

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from scipy.optimize import curve_fit
 
 from dgsr import DGSRRegressor
+from dgsr.data import prepare
+from dgsr.data.population import Population
 from dgsr.expressions import Expression, get_library
-from dgsr.passes.weighing import noise_exponent
-from dgsr.population import Population
-from dgsr.preprocessing import prepare
+from dgsr.fitting.weighing import noise_exponent
 
 pytestmark = pytest.mark.search
 

@@ -1,7 +1,7 @@
 """Laws with a column in an exponent, such as compound interest, annuities and rates of reactions.
 
 The first six are of the laws of textbooks, which `dgsr.finders.linear.powers` was developed on. The others
-were written before the code was run on any of them, the laws of decay before the code knew bases 1 - x, and the
+were written before the code was run on any of them, the laws of decay before it knew bases 1 - x, and the
 last eight before it knew bases 1 + x/y. None is drawn.
 """
 

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dgsr.expressions.evaluation import evaluate
-from dgsr.expressions.syntax import parse
+from dgsr.expressions.trees.evaluation import evaluate
+from dgsr.expressions.trees.syntax import parse
 
 
 class Law(NamedTuple):

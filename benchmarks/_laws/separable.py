@@ -1,8 +1,8 @@
 """Products and sums of functions of different columns, as people write rates and responses.
 
 Sixteen laws are written out, such as light times nutrient times temperature. Others are drawn: two or three
-columns, for each a form that has a name (`dgsr.expressions.common_forms`) with random numbers, added or
-multiplied.
+columns, for each a form that has a name (`dgsr.expressions.formulas.common_forms`) with random numbers, added
+or multiplied.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from collections.abc import Iterator
 import numpy as np
 
 from _laws.law import Law
-from dgsr.expressions.common_forms import COMMON_FORMS
-from dgsr.expressions.evaluation import evaluate
-from dgsr.expressions.syntax import parse
+from dgsr.expressions.formulas.common_forms import COMMON_FORMS
+from dgsr.expressions.trees.evaluation import evaluate
+from dgsr.expressions.trees.syntax import parse
 
 #: Columns of drawn laws are uniform in one of these.
 RANGES = ((0.1, 10.0), (1.0, 5.0), (0.05, 1.0), (20.0, 80.0))

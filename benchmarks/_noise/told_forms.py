@@ -20,10 +20,11 @@ from dgsr.benchmarking.recording import nmse
 from dgsr.benchmarking.recovery import is_found
 from dgsr.benchmarking.tables import wilson_interval
 from dgsr.constants.fitting import fit_constants
-from dgsr.expressions.expression import Expression
+from dgsr.data.dataset import DataSet
+from dgsr.data.population import Population
+from dgsr.expressions.formulas.expression import Expression
 from dgsr.finishing import finish
 from dgsr.finishing.digits import with_measured_digits
-from dgsr.population import DataSet, Population
 
 SETS, NOISE = ("physics", "laws"), (0.0, 0.01, 0.05)
 #: What identifies a record.

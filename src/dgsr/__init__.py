@@ -5,24 +5,24 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from dgsr.version import __version__
+from dgsr.files.version import __version__
 
 if TYPE_CHECKING:
+    from dgsr.estimator.regressor import DGSRRegressor, load
     from dgsr.expressions import Expression, Library, get_library
     from dgsr.finders import find_symmetries
     from dgsr.generator.checkpoints import list_generators, load_generator
     from dgsr.pretraining import pretrain
-    from dgsr.regressor import DGSRRegressor, load
 
 # Imported when first asked for: torch and numba take a second, `import dgsr` should not.
 _ROOMS = {
-    "DGSRRegressor": "dgsr.regressor",
+    "DGSRRegressor": "dgsr.estimator.regressor",
     "Expression": "dgsr.expressions",
     "Library": "dgsr.expressions",
     "find_symmetries": "dgsr.finders",
     "get_library": "dgsr.expressions",
     "list_generators": "dgsr.generator.checkpoints",
-    "load": "dgsr.regressor",
+    "load": "dgsr.estimator.regressor",
     "load_generator": "dgsr.generator.checkpoints",
     "pretrain": "dgsr.pretraining",
 }

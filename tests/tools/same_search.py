@@ -22,7 +22,7 @@ import numpy as np
 
 from dgsr import DGSRRegressor
 from dgsr.constants.fitting import fit_constants
-from dgsr.population import Population
+from dgsr.data.population import Population
 
 
 class Problem(NamedTuple):

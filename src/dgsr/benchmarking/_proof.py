@@ -8,8 +8,8 @@ from __future__ import annotations
 import json
 import sys
 
-from dgsr.expressions.symbolic import to_sympy
-from dgsr.expressions.syntax import parse
+from dgsr.expressions.exports.symbolic import to_sympy
+from dgsr.expressions.trees.syntax import parse
 
 
 def prove(relation: str, candidate: str, truth: str, variables: list[tuple[str, float, float]]) -> bool:

@@ -12,9 +12,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dgsr.expressions.constraints import Constraints
-from dgsr.expressions.expression import Expression
-from dgsr.expressions.library import Library, get_library
+from dgsr.expressions.formulas.expression import Expression
+from dgsr.expressions.programs.constraints import Constraints
+from dgsr.expressions.programs.library import Library, get_library
 from dgsr.kernels.random import new_state
 from dgsr.pretraining.prior import Prior
 from dgsr.problems.problem import Sample

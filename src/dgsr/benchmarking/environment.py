@@ -9,7 +9,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from dgsr.benchmarking.methods import PACKAGES
-from dgsr.version import __version__
+from dgsr.files.version import __version__
 
 #: What follows the commit where the package or its weights were changed after it.
 CHANGED = "-dirty"

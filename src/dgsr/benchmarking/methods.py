@@ -8,13 +8,13 @@ from typing import Any
 
 
 def _dgsr_regressor(**parameters):
-    from dgsr.regressor import DGSRRegressor
+    from dgsr.estimator.regressor import DGSRRegressor
 
     return DGSRRegressor(**parameters)
 
 
 def _control_regressor(control, **parameters):
-    from dgsr.baselines.controls import control_regressor
+    from dgsr.benchmarking.controls import control_regressor
 
     return control_regressor(control, **parameters)
 
@@ -39,7 +39,7 @@ _GENERATOR: dict[str, Any] = {"generator": "auto", "look_up": False}
 #: it is fitted `expression_`, `pareto_front_`, `n_evaluations_` and `stop_reason_`. In the pairs
 #: ``generator`` and ``gp``, without exact search, and ``dgsr`` and ``exact``, with it, the first has a
 #: generator and the second has none. The controls of ``generator`` are ``untrained``, the paper's network
-#: with random weights, which has no guide and is refined, and those of `dgsr.baselines.controls`. ``pqt``,
+#: with random weights, which has no guide and is refined, and those of `dgsr.benchmarking.controls`. ``pqt``,
 #: ``vpg`` and ``risk-seeking`` are ``generator`` with its decoder refined by these objectives. Those that
 #: end in ``-alone`` have no evolution, and ``sampled`` has no refinement either. The peers ``operon`` and
 #: ``gplearn``, of `dgsr.benchmarking.peers`, need `PACKAGES`.

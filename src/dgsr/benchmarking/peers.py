@@ -15,8 +15,8 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
 
-from dgsr.expressions.expression import Expression
-from dgsr.expressions.library import get_library
+from dgsr.expressions.formulas.expression import Expression
+from dgsr.expressions.programs.library import get_library
 from dgsr.pareto.candidate import Candidate
 
 # More generations than any run makes.

@@ -17,13 +17,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dgsr.constants.fitting import fit_constants
-from dgsr.expressions.evaluation import evaluate
-from dgsr.expressions.expression import Expression
-from dgsr.expressions.simple_numbers import recognised
-from dgsr.expressions.symbolic import from_sympy, to_sympy
-from dgsr.expressions.syntax import parse, to_text
-from dgsr.expressions.trees import Tree, leaves, map_leaves
-from dgsr.population import DataSet, Population
+from dgsr.data.dataset import DataSet
+from dgsr.data.population import Population
+from dgsr.expressions.exports.symbolic import from_sympy, to_sympy
+from dgsr.expressions.formulas.expression import Expression
+from dgsr.expressions.trees.evaluation import evaluate
+from dgsr.expressions.trees.simple_numbers import recognised
+from dgsr.expressions.trees.syntax import parse, to_text
+from dgsr.expressions.trees.trees import Tree, leaves, map_leaves
 from dgsr.problems import Problem
 
 #: Points at which two formulas are compared, and how many of them must be left where both have a value.

@@ -17,7 +17,7 @@ from dgsr.cli.output import print_json, print_line, print_note, print_table, pro
 from dgsr.reporting.progress import search_line
 
 if TYPE_CHECKING:
-    from dgsr.regressor import DGSRRegressor
+    from dgsr.estimator.regressor import DGSRRegressor
 
 
 # Most lines of outliers that are printed.
@@ -182,9 +182,9 @@ def fit(
             rules |= units_of(units, y_units, unitless_constants, unit_penalty, target)
             seed = random_state or 0
             table, held_out = (table, None) if test_size is None else split(table, test_size, seed)
-            from dgsr.expressions.library import library_over
+            from dgsr.estimator.regressor import DGSRRegressor
+            from dgsr.expressions.programs.library import library_over
             from dgsr.finders import Interrupts
-            from dgsr.regressor import DGSRRegressor
             from dgsr.search.compiling import compile_kernels
 
             has_constants = library_over(library, len(table.feature_names)).has_constants

@@ -16,8 +16,8 @@ from dgsr.cli.marks import DecimalOption, ThousandsOption
 from dgsr.cli.output import print_json, print_line, print_note
 
 if TYPE_CHECKING:
+    from dgsr.estimator.regressor import DGSRRegressor
     from dgsr.pareto import ParetoFront
-    from dgsr.regressor import DGSRRegressor
 
 _Saved = Annotated[Path, typer.Argument(metavar="FIT", help="File that dgsr fit --save wrote.")]
 

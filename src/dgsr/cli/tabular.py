@@ -127,7 +127,7 @@ def read_columns(
 
 def _inputs(cells: Cells, others: Sequence[str]) -> list[str]:
     """Return the names of the columns but `others` and those that are no inputs, on which it adds notes."""
-    from dgsr.preprocessing import is_index, numbers_the_rows
+    from dgsr.data import is_index, numbers_the_rows
 
     names = cells.text.columns.drop(list(others)).tolist()
     numbers = next(iter(cells.readings.values()))

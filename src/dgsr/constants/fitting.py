@@ -7,8 +7,9 @@ from typing import NamedTuple
 import numpy as np
 
 from dgsr.constants.levenberg_marquardt import Options, fit_programs
+from dgsr.data.dataset import DataSet
+from dgsr.data.population import Population
 from dgsr.kernels.random import new_state
-from dgsr.population import DataSet, Population
 
 # Rows on which second starts are compared.
 _FEW = 24

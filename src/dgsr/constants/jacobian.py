@@ -29,8 +29,8 @@ from dgsr.kernels.operators import (
 from dgsr.kernels.programs import Programs
 
 if TYPE_CHECKING:
-    from dgsr.expressions.library import TokenTable
-    from dgsr.population import DataSet
+    from dgsr.data.dataset import DataSet
+    from dgsr.expressions.programs.library import TokenTable
 
 # These functions have one call site and run for every program, where passing so many arrays would take time.
 _inlined = compiled(_nrt=False, forceinline=True)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from dgsr.constants.fitting import Fit, fit_constants
-from dgsr.expressions.library import Library
-from dgsr.population import DataSet, Population
+from dgsr.data.dataset import DataSet
+from dgsr.data.population import Population
+from dgsr.expressions.programs.library import Library
 
 #: Numbers of tokens and of constants that slope and intercept add to a program.
 N_TOKENS, N_CONSTANTS = 4, 2

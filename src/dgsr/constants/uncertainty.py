@@ -7,11 +7,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dgsr.expressions.coordinates import are_origins
-from dgsr.expressions.expression import Expression
-from dgsr.expressions.library import Library
-from dgsr.expressions.programs import are_terms
-from dgsr.population import DataSet, Population, weighted_median
+from dgsr.data.dataset import DataSet, weighted_median
+from dgsr.data.population import Population
+from dgsr.expressions.formulas.coordinates import are_origins
+from dgsr.expressions.formulas.expression import Expression
+from dgsr.expressions.programs.library import Library
+from dgsr.expressions.programs.translation import are_terms
 
 #: How much n log(NMSE) may grow for one constant that is made simpler: two standard deviations, squared.
 SIGNIFICANT = 4.0

@@ -80,7 +80,7 @@ def bank_of(library, n_variables, size=SMALL):
 
     Parameters
     ----------
-    library : dgsr.expressions.library.Library
+    library : dgsr.expressions.programs.library.Library
     n_variables : int
         Number of columns.
     size : int

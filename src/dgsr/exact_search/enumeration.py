@@ -62,7 +62,7 @@ def enumerate_programs(opcode, argument, n_columns, size, of_one=False):
     Parameters
     ----------
     opcode, argument : ndarray of shape (n_tokens,), int64
-        The arrays of these names in `dgsr.expressions.library.TokenTable`.
+        The arrays of these names in `dgsr.expressions.programs.library.TokenTable`.
     n_columns : int
         Number of columns, at most half of `size`.
     size : int

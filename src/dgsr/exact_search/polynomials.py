@@ -11,7 +11,7 @@ from math import comb
 
 import numpy as np
 
-from dgsr.expressions.polynomials import Polynomial, exponents_of, products_of
+from dgsr.expressions.rewriting.polynomials import Polynomial, exponents_of, products_of
 
 #: Largest degree, most monomials, and rows that must be left to check least squares by.
 _LARGEST_DEGREE, MOST_MONOMIALS, SPARE_ROWS = 3, 2_000, 4

@@ -16,8 +16,8 @@ import sympy
 
 from dgsr.exact_search.polynomials import ERROR, SPARE_ROWS, as_polynomial, whole
 from dgsr.exact_search.rational_functions import as_rational, relation
-from dgsr.expressions.polynomials import polynomial_tree, quotient_tree
-from dgsr.expressions.trees import Tree
+from dgsr.expressions.rewriting.polynomials import polynomial_tree, quotient_tree
+from dgsr.expressions.trees.trees import Tree
 
 # Largest degree of numerator and denominator.
 _LARGEST_DEGREE = 6

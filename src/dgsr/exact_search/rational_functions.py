@@ -12,7 +12,7 @@ from math import comb
 import numpy as np
 
 from dgsr.exact_search.polynomials import ERROR, MOST_MONOMIALS, SPARE_ROWS, whole
-from dgsr.expressions.polynomials import Polynomial, exponents_of, products_of
+from dgsr.expressions.rewriting.polynomials import Polynomial, exponents_of, products_of
 
 # Degrees of numerator and denominator, degrees of the polynomials beside a single product of columns, and the
 # highest degree of that product.

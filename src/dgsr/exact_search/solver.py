@@ -7,6 +7,8 @@ from functools import cached_property
 
 import numpy as np
 
+from dgsr.data.dataset import DataSet
+from dgsr.data.population import Population
 from dgsr.exact_search.backpropagation import repair
 from dgsr.exact_search.bank import Bank, bank_of, choose_points, spread_rows
 from dgsr.exact_search.limits import (
@@ -21,13 +23,12 @@ from dgsr.exact_search.limits import (
 )
 from dgsr.exact_search.quotients import rational_trees
 from dgsr.exact_search.stages import STAGES, Stage, find_law, ignore
-from dgsr.expressions.constraints import Grammar
-from dgsr.expressions.library import Library
-from dgsr.expressions.programs import to_program
+from dgsr.expressions.programs.constraints import Grammar
+from dgsr.expressions.programs.library import Library
+from dgsr.expressions.programs.translation import to_program
 from dgsr.kernels.evaluate import predictions
 from dgsr.kernels.grammar import are_valid
 from dgsr.kernels.programs import Programs
-from dgsr.population import DataSet, Population
 
 # Number of stages of the table that are searched at the solver's stage 1, in the large bank. At stage 0 the
 # first of them is searched in the small bank; each later one is a stage of its own.

@@ -1,9 +1,9 @@
 """Equations: token libraries, constraints, and the formula that a person sees of a program."""
 
-from dgsr.expressions.constraints import Constraints, Grammar
-from dgsr.expressions.expression import Expression
-from dgsr.expressions.library import OPERATORS, PRESETS, Library, Token, get_library
-from dgsr.expressions.user import UserOperator
+from dgsr.expressions.formulas.expression import Expression
+from dgsr.expressions.programs.constraints import Constraints, Grammar
+from dgsr.expressions.programs.library import OPERATORS, PRESETS, Library, Token, get_library
+from dgsr.expressions.trees.user_operators import UserOperator
 
 __all__ = [
     "OPERATORS",

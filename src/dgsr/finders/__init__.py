@@ -1,9 +1,9 @@
 """What finds formulas besides evolution and the generator, behind one protocol."""
 
+from dgsr.data.scored import Scored
 from dgsr.finders.budget import Budget
 from dgsr.finders.fewer_columns.symmetries import find_symmetries
 from dgsr.finders.interrupts import Interrupts
 from dgsr.finders.longer.finder import by_description
-from dgsr.finders.scored import Scored
 
 __all__ = ["Budget", "Interrupts", "Scored", "by_description", "find_symmetries"]

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from dgsr.data.dataset import DataSet
 from dgsr.finders.interrupts import Interrupts
-from dgsr.population import DataSet
 
 #: What is counted, and added up over islands.
 COUNTS = ("n_evaluations", "n_invalid", "n_looks", "n_uncharged")

@@ -14,13 +14,14 @@ import numpy as np
 from dgsr.constants.fitting import Fit, fit_constants
 from dgsr.constants.scaling import written_out
 from dgsr.constants.uncertainty import uncertainty_of
-from dgsr.expressions.common_forms import COMMON_FORMS
-from dgsr.expressions.formula_prior import BITS_OF_CONSTANT
-from dgsr.expressions.library import Library
+from dgsr.data.dataset import DataSet
+from dgsr.data.population import Population
+from dgsr.expressions.formulas.common_forms import COMMON_FORMS
+from dgsr.expressions.formulas.description_length import BITS_OF_CONSTANT
+from dgsr.expressions.programs.library import Library
 from dgsr.finders.budget import CANDIDATES_PER_EVALUATION
 from dgsr.finders.finder import Deadline, Found, Problem, never
 from dgsr.finders.terms import columns_of
-from dgsr.population import DataSet, Population
 
 # Starting points of every form and column, those of all columns together, those that are fitted further, and
 # most columns.

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from dgsr.data.population import Population
 from dgsr.exact_search import ExactSolver
 from dgsr.exact_search.limits import LOOKS_AT_ONCE
 from dgsr.finders.budget import CANDIDATES_PER_EVALUATION, Budget
 from dgsr.finders.finder import Deadline, Found, Problem
-from dgsr.population import Population
 
 # Seconds that must be left when a stage of the solver in the large bank begins, because to fill the bank may
 # take that long.

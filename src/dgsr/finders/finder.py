@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from dgsr.expressions.constraints import Constraints, Grammar
-from dgsr.expressions.library import Library
+from dgsr.data.dataset import DataSet
+from dgsr.data.population import Population
+from dgsr.expressions.programs.constraints import Constraints, Grammar
+from dgsr.expressions.programs.library import Library
 from dgsr.finders.validity import Validity
-from dgsr.population import DataSet, Population
 
 #: A function that says whether the time is over. What a finder returns then is what it has found so far.
 Deadline = Callable[[], bool]

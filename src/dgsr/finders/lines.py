@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from dgsr.constants.fitting import fit_constants
+from dgsr.data.dataset import DataSet
 from dgsr.finders.finder import Deadline, Found, Problem, never
 from dgsr.finders.terms import Term, columns_of, population_of
-from dgsr.population import DataSet
 
 # Most columns of a model, most values that are looked at, and most rows; steps of the fit of its numbers.
 _MOST_COLUMNS, _MOST_VALUES, _MOST_ROWS, _STEPS = 5, 2_000_000, 2_000, 10

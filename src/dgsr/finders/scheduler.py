@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
+from dgsr.data.population import Population
 from dgsr.finders.budget import CANDIDATES_PER_EVALUATION, Budget
 from dgsr.finders.curves import CommonForms
 from dgsr.finders.exact import ExactStages
@@ -24,7 +25,6 @@ from dgsr.finders.linear.two_terms import two_terms
 from dgsr.finders.lines import linear_models
 from dgsr.finders.longer.finder import Longer
 from dgsr.finders.terms import columns_of
-from dgsr.population import Population
 
 # Share of what is left of the budget that the candidates of a finder are charged at the most, so that five
 # of them leave nine tenths of a small budget to the rounds.

@@ -6,11 +6,11 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from dgsr.expressions.constraints import Grammar
-from dgsr.expressions.library import Library
-from dgsr.expressions.programs import to_program
-from dgsr.expressions.trees import Tree
-from dgsr.population import Population
+from dgsr.data.population import Population
+from dgsr.expressions.programs.constraints import Grammar
+from dgsr.expressions.programs.library import Library
+from dgsr.expressions.programs.translation import to_program
+from dgsr.expressions.trees.trees import Tree
 
 #: Tokens of a term, and the values of its constants.
 Term = tuple[tuple[int, ...], tuple[float, ...]]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from dgsr.expressions.constraints import Constraints
-from dgsr.expressions.library import Library
-from dgsr.population import Population
+from dgsr.data.population import Population
+from dgsr.expressions.programs.constraints import Constraints
+from dgsr.expressions.programs.library import Library
 
 # What a violation of units adds to the factor of the NMSE by which programs breed, under the rule that keeps
 # none of them.

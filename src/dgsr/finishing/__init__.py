@@ -14,24 +14,25 @@ from collections.abc import Callable
 import numpy as np
 
 from dgsr.constants.uncertainty import SIGNIFICANT
-from dgsr.expressions.angles import with_roots
-from dgsr.expressions.coordinates import unscaled
-from dgsr.expressions.expression import Expression
-from dgsr.expressions.library import Library
-from dgsr.expressions.nesting import Nesting
-from dgsr.expressions.programs import FreeProgram, to_program
-from dgsr.expressions.simple_numbers import simplest
-from dgsr.expressions.tidy import tidy
-from dgsr.expressions.trees import Tree
-from dgsr.expressions.units import Units
+from dgsr.data.dataset import DataSet
+from dgsr.data.population import Population
+from dgsr.expressions.formulas.coordinates import unscaled
+from dgsr.expressions.formulas.expression import Expression
+from dgsr.expressions.programs.library import Library
+from dgsr.expressions.programs.nesting import Nesting
+from dgsr.expressions.programs.translation import FreeProgram, to_program
+from dgsr.expressions.programs.units import Units
+from dgsr.expressions.rewriting.angles import with_roots
+from dgsr.expressions.rewriting.expansion import expanded
+from dgsr.expressions.rewriting.tidy import tidy
+from dgsr.expressions.trees.simple_numbers import simplest
+from dgsr.expressions.trees.trees import Tree
 from dgsr.finishing.conventions import as_people_write
-from dgsr.finishing.expansion import expanded
 from dgsr.finishing.factoring import factored
 from dgsr.finishing.fits import Fits, FittedProgram, OutOfTime
 from dgsr.finishing.forms import forms, plain
 from dgsr.finishing.programs import score, tree_of, written
 from dgsr.finishing.snapping import snapped, with_simple_numbers
-from dgsr.population import DataSet, Population
 
 
 def finish(

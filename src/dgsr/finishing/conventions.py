@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from dgsr.expressions.common_forms import CommonForm, named_parts
-from dgsr.expressions.programs import FreeProgram
-from dgsr.expressions.trees import Tree
+from dgsr.expressions.formulas.common_forms import CommonForm, named_parts
+from dgsr.expressions.programs.translation import FreeProgram
+from dgsr.expressions.rewriting.merging import merge
+from dgsr.expressions.trees.trees import Tree
 from dgsr.finishing.fits import Fits, FittedProgram
-from dgsr.finishing.merging import merge
 from dgsr.finishing.programs import score, tree_of, written
 from dgsr.finishing.snapping import rounded, with_simple_numbers
 

@@ -15,14 +15,14 @@ from collections.abc import Callable
 
 import numpy as np
 
-from dgsr.expressions.coordinates import are_origins
-from dgsr.expressions.expression import Expression
-from dgsr.expressions.programs import FreeProgram
-from dgsr.expressions.simple_numbers import cost, expected_by_chance
+from dgsr.data.dataset import DataSet
+from dgsr.expressions.formulas.coordinates import are_origins
+from dgsr.expressions.formulas.expression import Expression
+from dgsr.expressions.programs.translation import FreeProgram
+from dgsr.expressions.trees.simple_numbers import cost, expected_by_chance
 from dgsr.finishing.fits import Fits, OutOfTime, are_exponents, are_phases
 from dgsr.finishing.programs import QUARTER_TURN, groups_of, with_value
 from dgsr.finishing.snapping import rounded
-from dgsr.population import DataSet
 
 # Exponents that are multiples of 1/3 or 1/4, up to rounding, stay.
 _ROUNDING = 1e-12
@@ -43,9 +43,9 @@ def with_measured_digits(
     A number other than 1 stays if it is rather meant than one of the many near the fit: with as many
     constants of its cost as of any value, the odds are those of a normal distribution of the width of the
     interval to the density of such numbers, exp(-z**2/2) to the number of them that an interval of two
-    standard errors to both sides holds (`dgsr.expressions.simple_numbers.expected_by_chance`), where z is
-    its distance from the fit in standard errors. So does one of one digit that is farther than four: it was
-    never fitted, as 2 in 2*x1 for x1 + x1. The others are fitted and rounded.
+    standard errors to both sides holds (`dgsr.expressions.trees.simple_numbers.expected_by_chance`), where z
+    is its distance from the fit in standard errors. So does one of one digit that is farther than four: it
+    was never fitted, as 2 in 2*x1 for x1 + x1. The others are fitted and rounded.
 
     Parameters
     ----------

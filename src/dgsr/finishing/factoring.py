@@ -10,12 +10,12 @@ from typing import NamedTuple
 import numpy as np
 import sympy
 
-from dgsr.expressions.expression import Expression
-from dgsr.expressions.polynomials import tree_in_factors
-from dgsr.expressions.programs import to_program
-from dgsr.expressions.simple_numbers import cost, exact
-from dgsr.expressions.tidy import tidy
-from dgsr.expressions.trees import WHOLE_POWERS, Tree, is_number, map_leaves
+from dgsr.expressions.formulas.expression import Expression
+from dgsr.expressions.programs.translation import to_program
+from dgsr.expressions.rewriting.polynomials import tree_in_factors
+from dgsr.expressions.rewriting.tidy import tidy
+from dgsr.expressions.trees.simple_numbers import cost, exact
+from dgsr.expressions.trees.trees import WHOLE_POWERS, Tree, is_number, map_leaves
 
 # Largest whole power; most terms of a sum that is multiplied out, and most factors of one of these, numbers
 # included; most terms of a sum that is brought into factors.

@@ -11,11 +11,12 @@ import numpy as np
 
 from dgsr.constants.fitting import fit_constants
 from dgsr.constants.uncertainty import SIGNIFICANT, Directions, derivatives
-from dgsr.expressions.library import Library
-from dgsr.expressions.programs import FreeProgram, flags_of_constants
-from dgsr.expressions.trees import SUMS
+from dgsr.data.dataset import DataSet
+from dgsr.data.population import Population
+from dgsr.expressions.programs.library import Library
+from dgsr.expressions.programs.translation import FreeProgram, flags_of_constants
+from dgsr.expressions.trees.trees import SUMS
 from dgsr.finishing.programs import groups_of
-from dgsr.population import DataSet, Population
 
 # Fits with an NMSE below this are equally good, whatever the data: it is the noise of rounding on the way.
 _ROUNDING_NMSE = 1e-20

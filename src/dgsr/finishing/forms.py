@@ -9,14 +9,14 @@ from functools import cache, partial
 
 import numpy as np
 
-from dgsr.expressions.algebra import SignedTerms, added, signed_terms
-from dgsr.expressions.evaluation import evaluate_strictly
-from dgsr.expressions.programs import FreeProgram
-from dgsr.expressions.tidy import tidy
-from dgsr.expressions.trees import Tree, is_number, leaves, rewritten
-from dgsr.finishing.expansion import expanded, gathered, separated
+from dgsr.expressions.programs.translation import FreeProgram
+from dgsr.expressions.rewriting.algebra import SignedTerms, added, signed_terms
+from dgsr.expressions.rewriting.expansion import expanded, gathered, separated
+from dgsr.expressions.rewriting.merging import PLACEMENTS, merge
+from dgsr.expressions.rewriting.tidy import tidy
+from dgsr.expressions.trees.evaluation import evaluate_strictly
+from dgsr.expressions.trees.trees import Tree, is_number, leaves, rewritten
 from dgsr.finishing.fits import Fits, FittedProgram
-from dgsr.finishing.merging import PLACEMENTS, merge
 from dgsr.finishing.programs import complexity, tree_of, written
 
 # A term that is less than this share of the other in every row is lost in its rounding, or nearly so, and a

@@ -9,10 +9,10 @@ from functools import partial
 
 import numpy as np
 
-from dgsr.expressions.library import Library
-from dgsr.expressions.programs import FreeProgram, tree_of_tokens, write_program
-from dgsr.expressions.simple_numbers import cost, exact
-from dgsr.expressions.trees import Tree, is_number, rewritten
+from dgsr.expressions.programs.library import Library
+from dgsr.expressions.programs.translation import FreeProgram, tree_of_tokens, write_program
+from dgsr.expressions.trees.simple_numbers import cost, exact
+from dgsr.expressions.trees.trees import Tree, is_number, rewritten
 
 #: A quarter of a turn: sin(f + pi/2) is cos(f).
 QUARTER_TURN = math.pi / 2

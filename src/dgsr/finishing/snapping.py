@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from dgsr.constants.uncertainty import SIGNIFICANT
-from dgsr.expressions.simple_numbers import cost, shortest, simple_numbers
+from dgsr.expressions.trees.simple_numbers import cost, shortest, simple_numbers
 from dgsr.finishing.fits import Fits, FittedProgram, are_exponents, are_phases
 from dgsr.finishing.forms import merged
 from dgsr.finishing.programs import QUARTER_TURN, groups_of, score, tree_of, with_value

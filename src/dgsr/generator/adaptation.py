@@ -9,7 +9,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor, nn
 
-from dgsr.expressions.library import Library
+from dgsr.expressions.programs.library import Library
 from dgsr.generator.decoder import Decoder
 from dgsr.generator.generator import Generator
 from dgsr.generator.guide.network import Guide

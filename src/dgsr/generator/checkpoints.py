@@ -19,8 +19,8 @@ import torch
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
-from dgsr.expressions.constraints import Constraints
-from dgsr.expressions.library import Library
+from dgsr.expressions.programs.constraints import Constraints
+from dgsr.expressions.programs.library import Library
 from dgsr.files.container import from_json, packed, unpacked
 from dgsr.files.writing import write_atomically
 from dgsr.generator.config import INPUT_LAYOUT, GeneratorConfig, current_fields, least_size

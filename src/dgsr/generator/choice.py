@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import lru_cache
 from pathlib import Path
 
-from dgsr.expressions.constraints import Constraints
-from dgsr.expressions.library import Library
+from dgsr.expressions.programs.constraints import Constraints
+from dgsr.expressions.programs.library import Library
 from dgsr.generator.adaptation import adapted, can_adapt
 from dgsr.generator.checkpoints import WEIGHTS, GeneratorInfo, folder_of, list_generators, load_generator
 from dgsr.generator.config import CONFIGS

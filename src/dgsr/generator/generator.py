@@ -9,8 +9,9 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from dgsr.expressions.constraints import Constraints, Grammar
-from dgsr.expressions.library import Library
+from dgsr.data.population import Population
+from dgsr.expressions.programs.constraints import Constraints, Grammar
+from dgsr.expressions.programs.library import Library
 from dgsr.generator.config import GeneratorConfig
 from dgsr.generator.decoder import Decoder
 from dgsr.generator.encoder import Encoder
@@ -19,7 +20,6 @@ from dgsr.generator.guide.network import DescriptionEncoder, Guide
 from dgsr.generator.sampling import Samples, sample_programs
 from dgsr.kernels.grammar import walk
 from dgsr.kernels.random import new_state
-from dgsr.population import Population
 
 
 class LogProbs(NamedTuple):

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
-from dgsr.expressions.constraints import Grammar
+from dgsr.expressions.programs.constraints import Grammar
 from dgsr.generator.compiled_decoder import decode
 from dgsr.generator.decoder import Decoder
 from dgsr.generator.encoding import Encoding

@@ -54,10 +54,11 @@ _IMPORTS_A_DECORATOR = re.compile(rb"from dgsr\.kernels\.compilation import .*\b
 #: Modules without kernels whose constants or tuples kernels read. Modules of this folder need no entry.
 READ_BY_KERNELS = (
     "dgsr.exact_search.limits",
-    "dgsr.expressions.constraints",
-    "dgsr.expressions.library",
+    "dgsr.expressions.programs.constraints",
+    "dgsr.expressions.programs.library",
     "dgsr.generator.packing",
-    "dgsr.population",
+    "dgsr.data.dataset",
+    "dgsr.data.population",
     "dgsr.pretraining.law_forms",
 )
 

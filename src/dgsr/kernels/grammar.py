@@ -5,7 +5,7 @@ counters and a stack of the operators that still wait for children. `allowed` te
 next, and `push` updates the tree state by a token. Sampler, prior and genetic operators all use these two, so
 they agree on what a valid program is. In this file `counters`, shape (5,), and `stack`, shape (4, max_length
 + 1), both int64, are the tree state of one program, and `grammar` is a
-`dgsr.expressions.constraints.Grammar`.
+`dgsr.expressions.programs.constraints.Grammar`.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ def push(token, counters, stack, grammar):
         stack[PARENT, depth] = token
         stack[REMAINING, depth] = arity
         stack[FIRST_CHILD, depth] = -1
-        # As in dgsr.expressions.nesting; a function of its own would be one more to compile.
+        # As in dgsr.expressions.programs.nesting; a function of its own would be one more to compile.
         stack[NESTED, depth] = above | (above & grammar.advances[token]) << 1 | grammar.opens[token]
         depth += 1
     else:

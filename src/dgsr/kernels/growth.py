@@ -3,8 +3,8 @@
 Each token goes through `dgsr.kernels.grammar`: writing a program and checking it are one pass, which ends at
 the first token that breaks the constraints.
 
-In this file `grammar` is a `dgsr.expressions.constraints.Grammar`, `state` the state of the random generator
-(`dgsr.kernels.random`), which is advanced, and `programs` are `dgsr.kernels.programs.Programs`.
+In this file `grammar` is a `dgsr.expressions.programs.constraints.Grammar`, `state` the state of the random
+generator (`dgsr.kernels.random`), which is advanced, and `programs` are `dgsr.kernels.programs.Programs`.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ from numba.extending import intrinsic
 from dgsr.kernels.compilation import compiled
 from dgsr.kernels.elementary import exp, fill_sine
 
-# The values of `dgsr.expressions.library.Opcode`, as plain integers for compiled code.
+# The values of `dgsr.expressions.programs.library.Opcode`, as plain integers for compiled code.
 VARIABLE, CONSTANT, ADD, SUB, MUL, DIV, EXP, LOG, SIN, COS = range(10)
 SQRT, SQUARE, CUBE, POW, NEG, INV, TANH, ABS, ARCSIN, ARCCOS, USER_UNARY, USER_BINARY = range(10, 22)
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from dgsr.expressions.formula_prior import BITS_OF_CONSTANT, largest_bits, structure_bits
-from dgsr.expressions.library import Library
-from dgsr.population import DataSet, Population
+from dgsr.data.dataset import DataSet
+from dgsr.data.population import Population
+from dgsr.expressions.formulas.description_length import BITS_OF_CONSTANT, largest_bits, structure_bits
+from dgsr.expressions.programs.library import Library
 
 #: Share by which a longer program must lower the NMSE to be on the front; a smaller gain is rounding.
 NOTICEABLE = 1e-6
@@ -16,8 +17,8 @@ class ParetoArchive:
     """The best program of every length in bits that a search has evaluated.
 
     The length is that of the structure, where the digits of a constant are not known yet
-    (`dgsr.expressions.formula_prior.structure_bits`). It and not the paper's complexity decides what stays,
-    so that a formula that fits the noise has to be as probable as the law to take its place.
+    (`dgsr.expressions.formulas.description_length.structure_bits`). It and not the paper's complexity decides
+    what stays, so that a formula that fits the noise has to be as probable as the law to take its place.
 
     Parameters
     ----------

@@ -7,8 +7,8 @@ from typing import NamedTuple
 import numpy as np
 
 from dgsr.constants.uncertainty import Uncertainty
-from dgsr.expressions.expression import Expression
-from dgsr.expressions.formula_prior import description_length
+from dgsr.expressions.formulas.description_length import description_length
+from dgsr.expressions.formulas.expression import Expression
 
 
 class Candidate(NamedTuple):
@@ -25,7 +25,7 @@ class Candidate(NamedTuple):
         None in a fit that a version without uncertainties saved; `leave_one_out` and `standard_errors` are
         nan then.
     units : tuple of str
-        Units of the constants (`dgsr.expressions.units_of_constants`); empty in a fit without units.
+        Units of the constants (`dgsr.expressions.formulas.units_of_constants`); empty in a fit without units.
     handicap : float
         What the loss is multiplied by where formulas are compared, for violations of units.
     bits : float, optional
@@ -43,7 +43,7 @@ class Candidate(NamedTuple):
 
     @property
     def description_length(self) -> float:
-        """The bits of the formula; see `dgsr.expressions.formula_prior.description_length`."""
+        """The bits of the formula; see `dgsr.expressions.formulas.description_length.description_length`."""
         return description_length(self.expression) if self.bits is None else self.bits
 
     @property

@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, overload
 import numpy as np
 
 from dgsr.constants.uncertainty import Uncertainty
-from dgsr.expressions.expression import Expression
-from dgsr.expressions.library import Library
-from dgsr.expressions.units import Units
+from dgsr.data.dataset import DataSet
+from dgsr.data.population import Population
+from dgsr.expressions.formulas.expression import Expression
+from dgsr.expressions.programs.library import Library
+from dgsr.expressions.programs.units import Units
 from dgsr.pareto.candidate import Candidate
 from dgsr.pareto.choosing import SELECTIONS, least_bic, losses_of, rivals, shortest, steepest
 from dgsr.pareto.making import candidates_of
-from dgsr.population import DataSet, Population
 
 if TYPE_CHECKING:
     import pandas
@@ -77,10 +78,10 @@ class ParetoFront(Sequence[Candidate]):
     ) -> ParetoFront:
         """Return the front of some expressions, whose losses are computed on `data`.
 
-        A formula with weak points (`dgsr.expressions.soundness`), such as a pole between the rows, is left
-        off, unless it fits exactly or describes the data more shortly than those without, by 20 bits a point.
-        So are formulas that predict worse than the mean of the targets, and those with constants that the
-        data do not determine (`Candidate.is_determined`), unless all do.
+        A formula with weak points (`dgsr.expressions.formulas.soundness`), such as a pole between the rows,
+        is left off, unless it fits exactly or describes the data more shortly than those without, by 20 bits
+        a point. So are formulas that predict worse than the mean of the targets, and those with constants
+        that the data do not determine (`Candidate.is_determined`), unless all do.
 
         Parameters
         ----------

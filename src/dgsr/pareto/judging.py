@@ -6,13 +6,14 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from dgsr.expressions.coordinates import without_origins
-from dgsr.expressions.expression import Expression
-from dgsr.expressions.formula_prior import description_length
-from dgsr.expressions.soundness import pure_columns, unseen_waves, weak_points
-from dgsr.expressions.units import Units
+from dgsr.data.dataset import DataSet
+from dgsr.data.population import Population
+from dgsr.expressions.formulas.coordinates import without_origins
+from dgsr.expressions.formulas.description_length import description_length
+from dgsr.expressions.formulas.expression import Expression
+from dgsr.expressions.formulas.soundness import pure_columns, unseen_waves, weak_points
+from dgsr.expressions.programs.units import Units
 from dgsr.pareto.archive import NOTICEABLE
-from dgsr.population import DataSet, Population
 
 # Largest loss on a sample of rows, in that of a shorter formula, at which all rows may say otherwise: several
 # standard errors of the ratio of two losses on 2,000 rows.

@@ -8,10 +8,11 @@ from functools import partial
 import numpy as np
 
 from dgsr.constants.uncertainty import SIGNIFICANT, Uncertainty, uncertainty_of
-from dgsr.expressions.expression import Expression
-from dgsr.expressions.formula_prior import description_length
-from dgsr.expressions.units import Units
-from dgsr.expressions.units_of_constants import units_of_constants
+from dgsr.data.dataset import DataSet
+from dgsr.expressions.formulas.description_length import description_length
+from dgsr.expressions.formulas.expression import Expression
+from dgsr.expressions.formulas.units_of_constants import units_of_constants
+from dgsr.expressions.programs.units import Units
 from dgsr.pareto.archive import NOTICEABLE
 from dgsr.pareto.candidate import Candidate
 from dgsr.pareto.judging import (
@@ -22,7 +23,6 @@ from dgsr.pareto.judging import (
     undominated,
     without_long_exact_fits,
 )
-from dgsr.population import DataSet
 
 
 def candidates_of(

@@ -15,9 +15,10 @@ import numpy as np
 import torch
 
 from dgsr.constants.fitting import fit_constants
+from dgsr.data.dataset import DataSet
+from dgsr.data.population import Population, rewards_of
 from dgsr.generator.generator import Generator
 from dgsr.kernels.random import new_state
-from dgsr.population import DataSet, Population, rewards_of
 from dgsr.pretraining.decontamination import Decontamination, comparable, leave_out
 from dgsr.pretraining.guide import guide_nats
 from dgsr.pretraining.prior import DrawnDataSets, Prior

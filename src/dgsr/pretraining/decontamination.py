@@ -13,10 +13,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dgsr.expressions.constraints import Constraints
-from dgsr.expressions.library import Library
-from dgsr.expressions.programs import to_program
-from dgsr.expressions.trees import Tree, rename
+from dgsr.expressions.programs.constraints import Constraints
+from dgsr.expressions.programs.library import Library
+from dgsr.expressions.programs.translation import to_program
+from dgsr.expressions.trees.trees import Tree, rename
 from dgsr.kernels.canonical import skeletons
 from dgsr.pretraining.prior_kernel import scale_all_away
 from dgsr.pretraining.rewriting import rewriting

@@ -5,10 +5,10 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from dgsr.data.population import Population
 from dgsr.generator.encoding import Encoding
 from dgsr.generator.generator import Generator
 from dgsr.kernels.pair_counts import pair_counts
-from dgsr.population import Population
 
 
 def guide_nats(generator: Generator, encoding: Encoding, programs: Population, n_variables: int) -> Tensor:

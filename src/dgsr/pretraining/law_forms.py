@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dgsr.expressions.library import Library
+from dgsr.expressions.programs.library import Library
 
 
 class LawTable(NamedTuple):

@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dgsr.expressions.constraints import Constraints
-from dgsr.expressions.library import Library
-from dgsr.population import Population
+from dgsr.data.population import Population
+from dgsr.expressions.programs.constraints import Constraints
+from dgsr.expressions.programs.library import Library
 from dgsr.pretraining.decontamination import Decontamination, nothing_held_out
 from dgsr.pretraining.law_forms import law_table
 from dgsr.pretraining.prior_kernel import DrawnArrays, canonicalise_all, draw_datasets, draw_orders

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dgsr.expressions.library import Library
+from dgsr.expressions.programs.library import Library
 from dgsr.kernels.canonical import OFFSET, SCALE, Rewriting
 
 

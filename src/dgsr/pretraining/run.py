@@ -12,8 +12,8 @@ from typing import Any, TypeVar
 import numpy as np
 import torch
 
-from dgsr.expressions.constraints import Constraints
-from dgsr.expressions.library import Library, get_library
+from dgsr.expressions.programs.constraints import Constraints
+from dgsr.expressions.programs.library import Library, get_library
 from dgsr.files.writing import write_atomically
 from dgsr.generator.adaptation import adapted, can_adapt
 from dgsr.generator.checkpoints import (

@@ -10,8 +10,8 @@ import numpy as np
 import torch
 from torch.utils.data import DataLoader, Dataset
 
-from dgsr.expressions.constraints import Constraints
-from dgsr.expressions.library import Library
+from dgsr.expressions.programs.constraints import Constraints
+from dgsr.expressions.programs.library import Library
 from dgsr.kernels.random import new_state
 from dgsr.pretraining.config import PretrainingConfig
 from dgsr.pretraining.decontamination import Decontamination

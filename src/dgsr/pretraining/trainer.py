@@ -13,10 +13,11 @@ from types import FrameType
 import numpy as np
 import torch
 
+from dgsr.data.dataset import DataSet
+from dgsr.data.population import rewards_of
 from dgsr.generator import objectives
 from dgsr.generator.generator import Generator
 from dgsr.kernels.random import new_state
-from dgsr.population import DataSet, rewards_of
 from dgsr.pretraining import distributed
 from dgsr.pretraining.conditioning_gap import fitted_nmse
 from dgsr.pretraining.config import PretrainingConfig

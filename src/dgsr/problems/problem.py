@@ -10,9 +10,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dgsr.expressions.evaluation import evaluate
-from dgsr.expressions.syntax import parse
-from dgsr.expressions.trees import Tree
+from dgsr.expressions.trees.evaluation import evaluate
+from dgsr.expressions.trees.syntax import parse
+from dgsr.expressions.trees.trees import Tree
 
 # A positive interval that spans more than this factor is drawn from log-uniformly.
 _WIDE = 3.0
@@ -45,7 +45,7 @@ class Problem:
     set : str
         One of `dgsr.problems.list_sets()`.
     expression : str
-        The true formula, as text in the grammar of `dgsr.expressions.syntax`.
+        The true formula, as text in the grammar of `dgsr.expressions.trees.syntax`.
     variables : tuple of Variable
         The variables in the order of the columns of X.
     n_samples : int

@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from dgsr.files.version import __version__
 from dgsr.pareto import Candidate
 from dgsr.reporting.numbers import counted
-from dgsr.version import __version__
 
 #: Most rows whose values are written into a report, or that an estimator keeps for one.
 MAX_ROWS = 1_000

@@ -16,7 +16,7 @@ from rich.live import Live
 from rich.text import Text
 
 if TYPE_CHECKING:
-    from dgsr.expressions.expression import Expression
+    from dgsr.expressions.formulas.expression import Expression
 
 # Seconds between two lines of a log, and between two changes of a live line or a bar.
 _LOG, _LIVE = 2.0, 0.1

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from dgsr.finders.scored import Scored
+from dgsr.data.population import Population
+from dgsr.data.scored import Scored
 from dgsr.pareto import ParetoArchive
-from dgsr.population import Population
 from dgsr.search.search import Search
 
 

@@ -14,15 +14,16 @@ from pathlib import Path
 import numpy as np
 
 from dgsr.constants.fitting import fit_constants
-from dgsr.evolution import EvolutionConfig, get_engine, random_population
+from dgsr.data.dataset import DataSet
+from dgsr.data.population import Population
 from dgsr.exact_search import ExactSolver
-from dgsr.expressions.constraints import Constraints, Grammar
-from dgsr.expressions.expression import Expression
-from dgsr.expressions.library import Library
+from dgsr.expressions.formulas.expression import Expression
+from dgsr.expressions.programs.constraints import Constraints, Grammar
+from dgsr.expressions.programs.library import Library
 from dgsr.finishing import finish
 from dgsr.kernels.compilation import Kernel, folder, name_of_processor
 from dgsr.kernels.random import new_state
-from dgsr.population import DataSet, Population
+from dgsr.search.evolution import EvolutionConfig, get_engine, random_population
 
 # The kinds of fits whose kernels are loaded in this process: True stands for libraries with constants, False
 # for those without.

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dgsr.expressions.constraints import Grammar
-from dgsr.expressions.library import Library
-from dgsr.population import DataSet, Population, rewards_of
+from dgsr.data.dataset import DataSet
+from dgsr.data.population import Population, rewards_of
+from dgsr.expressions.programs.constraints import Grammar
+from dgsr.expressions.programs.library import Library
 from dgsr.search.config import SearchConfig
 
 # torch takes more than a second to import; the functions that need it import it.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from dgsr.evolution import EvolutionConfig
+from dgsr.search.evolution import EvolutionConfig
 
 OBJECTIVES = ("pqt", "risk-seeking", "vpg")
 

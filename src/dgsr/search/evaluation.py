@@ -13,14 +13,15 @@ import numpy as np
 
 from dgsr.constants.fitting import Fit, fit_constants
 from dgsr.constants.scaling import N_CONSTANTS, N_TOKENS, written_out
-from dgsr.expressions.constraints import Constraints
-from dgsr.expressions.expression import Expression
-from dgsr.expressions.library import Library
+from dgsr.data.dataset import DataSet
+from dgsr.data.population import Population
+from dgsr.expressions.formulas.expression import Expression
+from dgsr.expressions.programs.constraints import Constraints
+from dgsr.expressions.programs.library import Library
 from dgsr.finders.budget import Budget
 from dgsr.finders.validity import Validity
 from dgsr.kernels.random import new_state
 from dgsr.pareto import ParetoArchive
-from dgsr.population import DataSet, Population
 from dgsr.search.config import SearchConfig
 
 # Evaluations that take about as long as fitting the constants of one program.

@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from dgsr.data.dataset import DataSet
+from dgsr.data.population import Population
 from dgsr.finders.fewer_columns.parts import SearchIn
 from dgsr.finders.finder import Deadline, Finder, Problem
 from dgsr.finders.longer.finder import Longer
 from dgsr.finders.scheduler import Scheduler
-from dgsr.population import DataSet, Population
 from dgsr.search.record import SearchRecord
 
 

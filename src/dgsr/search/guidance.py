@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from dgsr.expressions.constraints import Grammar
-from dgsr.expressions.formula_prior import rows_of_parents, usual_weights
-from dgsr.expressions.library import Library
+from dgsr.expressions.formulas.description_length import rows_of_parents, usual_weights
+from dgsr.expressions.programs.constraints import Grammar
+from dgsr.expressions.programs.library import Library
 
 #: Shares of the guide in the weights before the first restart, after it, after the second, and so on in turn.
 #: A wrong guide thus costs some of the searches and not all of them.

@@ -27,11 +27,11 @@ import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
 from joblib.parallel import get_active_backend
 
+from dgsr.data.dataset import DataSet
+from dgsr.data.scored import Scored
 from dgsr.finders.budget import COUNTS, Budget
-from dgsr.finders.scored import Scored
 from dgsr.kernels.random import new_state
 from dgsr.pareto import ParetoArchive
-from dgsr.population import DataSet
 from dgsr.reporting.warning import warn_in_search
 from dgsr.search.compiling import compile_kernels
 from dgsr.search.evaluation import Evaluation, evaluation_of

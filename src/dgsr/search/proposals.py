@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dgsr.evolution import random_population
-from dgsr.expressions.constraints import Grammar
-from dgsr.population import DataSet, Population
+from dgsr.data.dataset import DataSet
+from dgsr.data.population import Population
+from dgsr.expressions.programs.constraints import Grammar
 from dgsr.search.conditioned import ConditionedGenerator
 from dgsr.search.config import SearchConfig
 from dgsr.search.evaluation import Evaluation
+from dgsr.search.evolution import random_population
 from dgsr.search.guidance import Guidance
 from dgsr.search.restarts import Restarts
 

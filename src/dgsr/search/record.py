@@ -7,13 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from dgsr.expressions.constraints import Constraints, Grammar
-from dgsr.expressions.library import Library
+from dgsr.data.dataset import DataSet
+from dgsr.data.population import Population, rewards_of
+from dgsr.data.scored import Scored
+from dgsr.expressions.programs.constraints import Constraints, Grammar
+from dgsr.expressions.programs.library import Library
 from dgsr.finders.budget import Budget
 from dgsr.finders.longer.finder import too_long
-from dgsr.finders.scored import Scored
 from dgsr.pareto import ParetoArchive
-from dgsr.population import DataSet, Population, rewards_of
 from dgsr.search.config import SearchConfig
 from dgsr.search.evaluation import evaluation_of
 from dgsr.search.restarts import Restarts

@@ -26,15 +26,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dgsr.evolution import Engine, get_engine
-from dgsr.expressions.constraints import Constraints
-from dgsr.expressions.library import Library
+from dgsr.data.dataset import DataSet
+from dgsr.data.population import Population
+from dgsr.data.scored import Scored
+from dgsr.expressions.programs.constraints import Constraints
+from dgsr.expressions.programs.library import Library
 from dgsr.finders.budget import Budget
-from dgsr.finders.scored import Scored
 from dgsr.kernels.random import new_state
-from dgsr.population import DataSet, Population
 from dgsr.search.conditioned import ConditionedGenerator
 from dgsr.search.config import SearchConfig
+from dgsr.search.evolution import Engine, get_engine
 from dgsr.search.finding import FindingSearch
 from dgsr.search.proposals import Proposals
 

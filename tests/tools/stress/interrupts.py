@@ -28,7 +28,7 @@ import numpy as np
 from faults import Faults
 
 from dgsr import DGSRRegressor
-from dgsr.passes import checkpoint, plan, run
+from dgsr.fitting import checkpoint, plan, run
 from dgsr.search import Islands
 
 N_INTERRUPTS = 50

@@ -22,7 +22,7 @@ FIT = """
 import json, sys
 import numpy as np
 from dgsr import DGSRRegressor
-from dgsr.passes import checkpoint
+from dgsr.fitting import checkpoint
 checkpoint._SECONDS = 0.05
 
 if __name__ == "__main__":

@@ -7,9 +7,12 @@ from functools import partial
 
 import numpy as np
 
-from dgsr.expressions.evaluation import evaluate
-from dgsr.expressions.library import Library
-from dgsr.expressions.trees import Tree
+from dgsr.data import idle_columns
+from dgsr.data.dataset import DataSet
+from dgsr.expressions.programs.library import Library
+from dgsr.expressions.rewriting.merging import merge
+from dgsr.expressions.trees.evaluation import evaluate
+from dgsr.expressions.trees.trees import Tree
 from dgsr.finders.budget import Budget
 from dgsr.finders.fewer_columns.parts import SearchIn, search_parts
 from dgsr.finders.fewer_columns.separation import Separation
@@ -17,9 +20,6 @@ from dgsr.finders.fewer_columns.symmetries import reductions_of, smallest_separa
 from dgsr.finders.fewer_columns.tables import Reduction, product
 from dgsr.finders.finder import Deadline, Found, Problem
 from dgsr.finders.terms import Term, columns_of, population_of, term_of
-from dgsr.finishing.merging import merge
-from dgsr.population import DataSet
-from dgsr.preprocessing import idle_columns
 
 # Share of the seconds in which symmetries are looked for, and shares of the budget for the searches among
 # what they leave: the first of two tables, the parts of one that separates, and the last table.

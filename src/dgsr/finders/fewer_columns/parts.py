@@ -12,11 +12,12 @@ from itertools import islice, product
 
 import numpy as np
 
-from dgsr.expressions.formula_prior import structure_bits
-from dgsr.expressions.trees import Tree, rename
+from dgsr.data.dataset import DataSet
+from dgsr.data.population import Population
+from dgsr.expressions.formulas.description_length import structure_bits
+from dgsr.expressions.trees.trees import Tree, rename
 from dgsr.finders.budget import Budget
 from dgsr.finders.fewer_columns.separation import Separation
-from dgsr.population import DataSet, Population
 
 #: Searches in a table for its law, after symmetries if the flag says so, and returns the front.
 SearchIn = Callable[[DataSet, bool], Population]

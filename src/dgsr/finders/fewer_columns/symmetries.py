@@ -24,10 +24,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+from dgsr.data import idle_columns
 from dgsr.finders.fewer_columns.separation import Separation, separation_of
 from dgsr.finders.fewer_columns.tables import TARGET, Reduction, scaled, whole_table, with_sum, without
 from dgsr.finders.fewer_columns.views import Seen, View
-from dgsr.preprocessing import idle_columns
 
 #: Fewest and most columns that are looked at, and fewest rows for each.
 FEWEST_COLUMNS, MOST_COLUMNS, ROWS_PER_COLUMN = 2, 12, 5

@@ -8,8 +8,8 @@ from fractions import Fraction
 
 import numpy as np
 
-from dgsr.expressions.syntax import to_text
-from dgsr.expressions.trees import Tree, map_leaves
+from dgsr.expressions.trees.syntax import to_text
+from dgsr.expressions.trees.trees import Tree, map_leaves
 
 #: What trees call the target. Columns are x1 and so on, so that none has this name.
 TARGET = "y"

@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dgsr.expressions.library import Library
-from dgsr.expressions.polynomials import exponents_of, products_of
-from dgsr.expressions.trees import Tree
+from dgsr.expressions.programs.library import Library
+from dgsr.expressions.rewriting.polynomials import exponents_of, products_of
+from dgsr.expressions.trees.trees import Tree
 
 # Highest degree of a term, by the number of columns, and the one for any other number.
 _HIGHEST_DEGREES, _USUAL_DEGREE = {1: 6, 2: 5, 3: 4, 4: 3, 5: 3}, 2

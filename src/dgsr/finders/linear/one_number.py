@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dgsr.expressions.library import Library
+from dgsr.expressions.programs.library import Library
 from dgsr.finders.finder import Deadline, Found, Problem, never
 from dgsr.finders.linear.two_terms import FEWEST_ROWS, MOST_ROWS, TRANSFORMS, Transform
 from dgsr.finders.terms import Term, columns_of, is_usable, joined, population_of

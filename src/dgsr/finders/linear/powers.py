@@ -8,9 +8,9 @@ from itertools import islice, permutations
 
 import numpy as np
 
-from dgsr.expressions.library import Library
-from dgsr.expressions.polynomials import products_of, quotient_tree
-from dgsr.expressions.trees import Tree, map_leaves
+from dgsr.expressions.programs.library import Library
+from dgsr.expressions.rewriting.polynomials import products_of, quotient_tree
+from dgsr.expressions.trees.trees import Tree, map_leaves
 from dgsr.finders.linear.dictionary import Target, Terms
 from dgsr.finders.linear.elimination import eliminated
 

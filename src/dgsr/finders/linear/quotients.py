@@ -14,16 +14,16 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dgsr.expressions.library import Library
-from dgsr.expressions.polynomials import Polynomial, polynomial_tree, quotient_tree
-from dgsr.expressions.trees import Tree, map_leaves
+from dgsr.data.dataset import DataSet
+from dgsr.expressions.programs.library import Library
+from dgsr.expressions.rewriting.polynomials import Polynomial, polynomial_tree, quotient_tree
+from dgsr.expressions.trees.trees import Tree, map_leaves
 from dgsr.finders.budget import CANDIDATES_PER_EVALUATION
 from dgsr.finders.finder import Deadline, Found, Problem, never
 from dgsr.finders.linear.dictionary import Target, Terms, most_explaining, targets_of, with_functions
 from dgsr.finders.linear.elimination import RationalFit, eliminated
 from dgsr.finders.linear.powers import product_of_powers, with_logarithms, with_powers, with_quotients
 from dgsr.finders.terms import columns_of, population_of, term_of
-from dgsr.population import DataSet
 
 # Most columns, rows and terms, of quotients and of products of powers; rows for each term; fewest rows.
 _MOST_COLUMNS, _MOST_ROWS, _MOST_TERMS, _MOST_OF_POWERS, _ROWS_PER_TERM, _FEWEST_ROWS = 12, 200, 60, 100, 2, 8

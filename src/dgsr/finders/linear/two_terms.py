@@ -18,8 +18,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dgsr.expressions.formula_prior import structure_bits
-from dgsr.expressions.library import Library
+from dgsr.expressions.formulas.description_length import structure_bits
+from dgsr.expressions.programs.library import Library
 from dgsr.finders.finder import Deadline, Found, Problem, never
 from dgsr.finders.terms import Term, columns_of, functions_of, is_usable, joined, population_of
 

@@ -19,10 +19,10 @@ import numpy as np
 
 from dgsr.constants.fitting import fit_constants
 from dgsr.constants.uncertainty import derivatives
-from dgsr.expressions.formula_prior import structure_bits
+from dgsr.data.population import Population
+from dgsr.expressions.formulas.description_length import structure_bits
 from dgsr.finders.finder import Deadline, Problem, never
 from dgsr.finders.terms import Term, is_usable, population_of, simple_terms, subprograms, terms_of
-from dgsr.population import Population
 
 # Terms that are compared, values of them (so that many terms are compared on fewer rows), and fewest rows.
 _MOST_TERMS, _MOST_VALUES, _FEWEST_ROWS = 1_000, 150_000, 100

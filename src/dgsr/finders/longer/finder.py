@@ -5,13 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from dgsr.constants.fitting import fit_constants
-from dgsr.expressions.constraints import Grammar
+from dgsr.data.dataset import DataSet
+from dgsr.data.population import Population
+from dgsr.data.scored import Scored
+from dgsr.expressions.programs.constraints import Grammar
 from dgsr.finders.finder import Deadline, Found, Problem
 from dgsr.finders.longer.extension import extended
 from dgsr.finders.longer.sums import sums_of_terms
-from dgsr.finders.scored import Scored
 from dgsr.pareto import ParetoArchive
-from dgsr.population import DataSet, Population
 
 # Programs of the last round, the best ones, whose parts are added up; longer formulas that are kept; and the
 # most tokens of these, in lengths of the longest program; steps of the fit of their constants.

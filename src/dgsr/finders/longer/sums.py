@@ -12,10 +12,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from dgsr.constants.fitting import fit_constants
-from dgsr.expressions.formula_prior import structure_bits
+from dgsr.data.population import Population
+from dgsr.expressions.formulas.description_length import structure_bits
 from dgsr.finders.finder import Problem
 from dgsr.finders.terms import Term, is_usable, population_of, simple_terms, subprograms, terms_of
-from dgsr.population import Population
 
 # Most values of terms that are compared, and most rows; most tokens of a term, most simple functions, most
 # terms of a sum.

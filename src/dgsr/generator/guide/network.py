@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from dgsr.expressions.library import Library
+from dgsr.expressions.programs.library import Library
 from dgsr.generator.config import GeneratorConfig
 from dgsr.generator.guide import descriptions
 from dgsr.generator.guide.descriptions import (

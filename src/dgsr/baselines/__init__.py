@@ -1,1 +1,0 @@
-"""Baselines and controls that the search is compared with."""

@@ -1,0 +1,155 @@
+"""Controls of the generator, which show how much a search finds without the network's reading of the data.
+
+============  =================================================================================
+``misled``    the encoder reads another data set
+``blind``     nothing computed from the data reaches the network: the encoder's vectors are means
+              over the data sets of other equations
+``features``  in place of what the network writes and of its guide: the functions of one and of
+              two columns that fit the data best, and the pairs of tokens in them
+============  =================================================================================
+
+Evaluation and refinement use the right data in all of them.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+
+import numpy as np
+import torch
+
+from dgsr.constants.fitting import fit_constants
+from dgsr.data.dataset import DataSet
+from dgsr.data.population import Population
+from dgsr.estimator.regressor import DGSRRegressor
+from dgsr.expressions.programs.constraints import Constraints, Grammar
+from dgsr.expressions.programs.library import Library
+from dgsr.generator.encoding import Encoding
+from dgsr.generator.generator import Generator
+from dgsr.generator.sampling import Samples
+from dgsr.kernels.grammar import are_valid
+from dgsr.kernels.pair_counts import pair_counts
+from dgsr.kernels.random import new_state
+from dgsr.pretraining.prior import DrawnDataSets, Prior
+
+# Number of data sets whose mean encoding a blinded generator has, and of their rows.
+_N_OTHERS, _N_ROWS = 32, 30
+# Most columns by which the length of equations is chosen; longer ones hardly meet the constraints.
+_FEW_COLUMNS = 5
+# Number of simple functions, the best ones, that the control ``features`` writes.
+_N_FEATURES = 25
+
+Control = Callable[[Generator, int, int], Generator]
+
+
+def _others(generator: Generator, n_variables: int, n: int, seed: int) -> DrawnDataSets:
+    """Return the data sets of `n` equations of the prior, none of whose columns is the first by rule."""
+    library = generator.library.with_variables(n_variables)
+    prior = Prior.default_for(library, min(n_variables, _FEW_COLUMNS))
+    arguments = n, _N_ROWS, n_variables, library, generator.constraints, new_state(seed)
+    return prior.draw(*arguments, in_any_order=True)
+
+
+def misled(generator: Generator, n_variables: int, seed: int) -> Generator:
+    """Return a copy of a generator, with the same weights, that always reads one other data set.
+
+    Parameters
+    ----------
+    generator : Generator
+    n_variables : int
+        Number of columns of the data of the search.
+    seed : int
+        Seed of the equation of the prior, and of its data set.
+    """
+    other = _others(generator, n_variables, 1, seed)
+    twin = copy.copy(generator)
+    twin.encode_dataset = lambda X, y, seed=0: generator.encode_dataset(  # type: ignore[method-assign]
+        other.X[0], other.y[0], seed
+    )
+    return twin
+
+
+def blind(generator: Generator, n_variables: int, seed: int) -> Generator:
+    """Return a copy whose encoder returns its mean over the data sets of other equations."""
+    others = _others(generator, n_variables, _N_OTHERS, seed)
+    encodings = [generator.encode_dataset(X, y).latents[0] for X, y in zip(others.X, others.y, strict=True)]
+    mean = Encoding(torch.stack(encodings).mean(0, keepdim=True))
+    twin = copy.copy(generator)
+    twin.encode_dataset = lambda X, y, seed=0: mean  # type: ignore[method-assign]
+    return twin
+
+
+def features(generator: Generator, n_variables: int, seed: int) -> Generator:
+    """Return a copy that writes the simple functions which fit best, without learned weights."""
+    grammar = generator.grammar(n_variables)
+    candidates = _simple_programs(generator.library, n_variables, grammar)
+    twin = copy.copy(generator)
+    best: list[Population] = []
+
+    def encode_dataset(X: np.ndarray, y: np.ndarray, seed: int = 0) -> Encoding:
+        fit = fit_constants(candidates, DataSet.from_arrays(X, y), n_iterations=0)
+        best[:] = [candidates[np.argsort(fit.nmse, kind="stable")[:_N_FEATURES]]]
+        return generator.encode_dataset(X, y, seed)
+
+    def guide_probabilities(encoding: Encoding) -> np.ndarray:
+        tokens, lengths, _ = best[0].arrays
+        counts = pair_counts(tokens, lengths, grammar, len(generator.library.operators)).sum(axis=0)
+        return (counts + 0.1) / (counts + 0.1).sum(axis=1, keepdims=True)
+
+    def sample_encoded(encoding: Encoding, n: int, grammar: Grammar, state: np.ndarray) -> Samples:
+        rows = np.arange(n) % len(best[0])
+        return Samples(best[0].tokens[rows], best[0].lengths[rows], np.zeros(n))
+
+    twin.encode_dataset = encode_dataset  # type: ignore[method-assign]
+    twin.guide_probabilities = guide_probabilities  # type: ignore[method-assign]
+    twin.sample_encoded = sample_encoded  # type: ignore[method-assign]
+    return twin
+
+
+def _simple_programs(library: Library, n_variables: int, grammar: Grammar) -> Population:
+    """Return all programs x, f(x), g(x, z), f(g(x, z)) and g(x, f(z)) that meet the constraints."""
+    columns = range(library.first_variable, library.first_variable + n_variables)
+    unary, binary = (
+        [i for i, token in enumerate(library.tokens) if token.arity == arity] for arity in (1, 2)
+    )
+    programs = [[x] for x in columns] + [[f, x] for f in unary for x in columns]
+    for g in binary:
+        for x in columns:
+            for z in columns:
+                programs.append([g, x, z])
+                programs += [program for f in unary for program in ([f, g, x, z], [g, x, f, z])]
+    tokens = np.zeros((len(programs), grammar.max_length), dtype=np.int64)
+    lengths = np.array([len(program) for program in programs], dtype=np.int64)
+    for row, program in zip(tokens, programs, strict=True):
+        row[: len(program)] = program
+    kept = are_valid(tokens, lengths, grammar)
+    n_constants = grammar.max_constants if library.has_constants else 0
+    return Population(library, tokens[kept], lengths[kept], np.ones((int(kept.sum()), n_constants)))
+
+
+#: The controls by name.
+CONTROLS: dict[str, Control] = {
+    "misled": misled,
+    "blind": blind,
+    "features": features,
+}
+
+
+class ControlRegressor(DGSRRegressor):
+    """`DGSRRegressor` with a control in place of its generator, which `_control` names."""
+
+    _control: str
+
+    def _resolve_generator(self, constraints: Constraints, seed: int) -> Generator | None:
+        generator = super()._resolve_generator(constraints, seed)
+        if generator is None:
+            return None
+        return CONTROLS[self._control](generator, self.library_.n_variables, seed)
+
+
+def control_regressor(control: str, **parameters) -> ControlRegressor:
+    """Return an unfitted regressor with a control of `CONTROLS`."""
+    regressor = ControlRegressor(**parameters)
+    regressor._control = control
+    return regressor

@@ -1,0 +1,26 @@
+"""The data of a fit: checked, equal rows joined, many sampled, and in coordinates that suit a search."""
+
+from dgsr.data.checks import (
+    check_numbers,
+    check_spread,
+    checked,
+    doubts_about,
+    is_index,
+    numbers_the_rows,
+)
+from dgsr.data.prepared import Prepared, idle_columns, prepare
+from dgsr.data.rows import are_counts, row_ranks
+
+__all__ = [
+    "Prepared",
+    "are_counts",
+    "check_numbers",
+    "check_spread",
+    "checked",
+    "doubts_about",
+    "idle_columns",
+    "is_index",
+    "numbers_the_rows",
+    "prepare",
+    "row_ranks",
+]

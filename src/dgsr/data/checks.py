@@ -1,0 +1,209 @@
+"""Check that the data of a fit are numbers, and say where they are not and what to change."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterator, Mapping, Sequence, Set
+from numbers import Number
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import (
+    _check_sample_weight,
+    check_consistent_length,
+    column_or_1d,
+    validate_data,
+)
+
+from dgsr.data.rows import are_counts
+
+# Where whole numbers exceed this on average, they may be no counts of equal rows but sizes, or the numbers of
+# measurements behind a mean.
+_MANY_TIMES = 10
+
+# Fewest rows that a column 1, 2, 3, ... is taken for the index of; fewer are as often levels, such as doses.
+_FEWEST_NUMBERED = 8
+
+# Kinds of dtypes of numbers, and types of times.
+_NUMBERS = "biufc"
+_TIMES = (datetime.date, datetime.time, datetime.timedelta, np.datetime64, np.timedelta64)
+# Types of pandas, by their names, of a span of the calendar and of a missing value in a column of objects.
+_PERIOD, _MISSING = "Period", "NAType"
+
+# Between these spreads of y, squares of its differences, summed over any number of rows, are normal floats.
+_SMALLEST_SPREAD, _LARGEST_SPREAD = 1e-140, 1e140
+
+
+def checked(
+    estimator: Any, X: Any, y: Any, sample_weight: Any
+) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+    """Return the data of a fit as arrays of floats, and set the estimator's attributes of the columns.
+
+    Parameters
+    ----------
+    estimator : estimator
+    X : array-like of shape (n_samples, n_features)
+    y : array-like of shape (n_samples,) or (n_samples, n_outputs)
+    sample_weight : array-like of shape (n_samples,) or None
+
+    Returns
+    -------
+    tuple of (X, y, sample_weight)
+        Float64 arrays; `y` is of shape (n_samples,) where it has one column. The weights may be None, those
+        of an integer type stay whole numbers, and a weight that is next to nothing beside the largest is 0.
+
+    Raises
+    ------
+    ValueError
+        If the data cannot be fitted; the message says what to change.
+    """
+    check_numbers(X, "X")
+    check_numbers(y, "y")
+    if sample_weight is not None and np.ndim(np.asarray(sample_weight, dtype=object)) > 0:
+        check_numbers(sample_weight, "sample_weight")
+    for_X = {"dtype": np.float64, "ensure_min_samples": 2}
+    for_y = {"dtype": np.float64, "ensure_2d": False}
+    X, y = validate_data(estimator, X, y, validate_separately=(for_X, for_y))
+    check_consistent_length(X, y)
+    if y.ndim != 2 or y.shape[1] == 1:
+        y = column_or_1d(y, warn=True)
+    if sample_weight is not None:
+        given = np.asarray(sample_weight)
+        sample_weight = _check_sample_weight(sample_weight, X, ensure_non_negative=True)
+        if not sample_weight.any():
+            raise ValueError("sample_weight is 0 in every row; give some row a weight above 0.")
+        # Shares that are no normal floats would be divided by 0 later.
+        is_none = sample_weight < np.finfo(np.float64).tiny * sample_weight.max()
+        sample_weight = np.where(is_none, 0.0, sample_weight)
+        if given.ndim == 1 and are_counts(given):
+            sample_weight = given
+    names = list(getattr(estimator, "feature_names_in_", ()))
+    repeated = sorted({name for name in names if names.count(name) > 1})
+    if repeated:
+        raise ValueError(f"X has several columns named {repeated[0]!r}; give each its own name.")
+    return X, y, sample_weight
+
+
+def check_numbers(table: Any, name: str) -> None:
+    """Raise ValueError for a table that is none, or has cells that are no numbers or too large ones.
+
+    The message names their column. Anything else that is no number is left to scikit-learn's validation.
+
+    Parameters
+    ----------
+    table : array-like of shape (n_samples,) or (n_samples, n_columns)
+    name : {"X", "y", "sample_weight"}
+        What the message calls the table.
+    """
+    has_shape = bool(getattr(table, "shape", ()))  # as a sparse matrix has that is a mapping
+    if isinstance(table, Set | Mapping | Iterator | Number) and not has_shape:
+        raise ValueError(
+            f"{name} is a {type(table).__name__}; give an array or a DataFrame with a row for "
+            "each measurement."
+        )
+    for label, column in _columns(table, name):
+        cell = _first_that_is_no_number(np.asarray(column))
+        where = name if label in (None, "") else f"Column {label!r} of {name}"
+        if isinstance(cell, str | bytes):
+            mend = "leave it out, or encode it by numbers, with scikit-learn's OneHotEncoder for example."
+            mend = mend if name == "X" else "give numbers, which a formula can be fitted to."
+            raise ValueError(f"{where} has text, such as {cell[:40]!r}; {mend}")
+        if type(cell).__name__ == _MISSING:
+            raise ValueError(f"{where} has no value in some row; leave such rows out, or fill them in.")
+        if cell is not None and not isinstance(cell, _TIMES) and type(cell).__name__ != _PERIOD:
+            raise ValueError(
+                f"{where} has {repr(cell)[:40]}..., which is beyond a float; rescale the numbers."
+            )
+        if cell is not None:
+            dates = "dates of them, t.dt.to_timestamp(), and " if type(cell).__name__ == _PERIOD else ""
+            raise ValueError(
+                f"{where} has dates or times, such as {cell}; make {dates}numbers of them, such as days: "
+                "(t - t.min()) / np.timedelta64(1, 'D')."
+            )
+
+
+def _columns(table: Any, name: str) -> Iterator[tuple[Any, Any]]:
+    """Yield label and values of every column that may have no numbers; None is the label of a lone column."""
+    if hasattr(table, "get_columns"):  # a DataFrame of polars
+        yield from ((column.name, column) for column in table.get_columns())
+    elif hasattr(table, "iloc") and table.ndim == 2:  # of pandas
+        for i, (label, dtype) in enumerate(zip(table.columns, table.dtypes)):
+            if dtype.kind not in _NUMBERS:
+                yield label, table.iloc[:, i]
+    elif hasattr(table, "to_numpy") and hasattr(table, "name"):  # a Series of either
+        yield table.name, table
+    elif isinstance(table, np.ndarray | list | tuple):
+        try:
+            values = np.asarray(table)
+        except ValueError as error:
+            raise ValueError(
+                f"{name} has rows of several lengths; give each a value for every column."
+            ) from error
+        if values.dtype.kind not in _NUMBERS:
+            yield from enumerate(values.T) if values.ndim == 2 else [(None, values)]
+
+
+def _first_that_is_no_number(values: np.ndarray) -> Any:
+    """Return the first text, time, missing value or number beyond a float; None if there is none."""
+    if values.dtype.kind in "mM":
+        return values.flat[0] if values.size else None
+    if values.dtype.kind in _NUMBERS:
+        return None
+    try:
+        values.astype(np.float64)
+    except (TypeError, ValueError, ArithmeticError):
+        return next((cell for cell in values.flat if _is_no_number(cell)), None)
+    return None
+
+
+def _is_no_number(cell: Any) -> bool:
+    if isinstance(cell, _TIMES) or type(cell).__name__ in (_PERIOD, _MISSING):
+        return True
+    try:
+        float(cell)
+    except ArithmeticError:
+        return True
+    except (TypeError, ValueError):
+        return isinstance(cell, str | bytes)
+    return False
+
+
+def check_spread(y: np.ndarray) -> None:
+    """Raise ValueError if squares of the differences in `y` would overflow or vanish."""
+    with np.errstate(over="ignore"):
+        spread = float(np.ptp(y))
+    if not _SMALLEST_SPREAD <= spread <= _LARGEST_SPREAD:
+        raise ValueError(
+            f"The values of y spread over {spread:g}, and squares of that are beyond a float; rescale y, "
+            "to a standard deviation of 1 for example."
+        )
+
+
+def numbers_the_rows(column: np.ndarray) -> bool:
+    """Return whether a column is 0, 1, 2, ... or 1, 2, 3, ... from the first row to the last."""
+    first = column[0] if len(column) else np.nan
+    return first in (0.0, 1.0) and np.array_equal(column, first + np.arange(len(column)))
+
+
+def is_index(column: np.ndarray) -> bool:
+    """Return whether a column with a name may be the index of the rows, and no measurement."""
+    return len(column) >= _FEWEST_NUMBERED and numbers_the_rows(column)
+
+
+def doubts_about(X: np.ndarray, sample_weight: np.ndarray | None, names: Sequence[Any]) -> Iterator[str]:
+    """Yield what to tell a person whose data may not be meant as they are taken.
+
+    These are weights that are taken for counts, and an index of the rows among the columns.
+    """
+    if sample_weight is not None and are_counts(sample_weight) and sample_weight.mean() > _MANY_TIMES:
+        yield (
+            f"sample_weight has whole numbers, {sample_weight.mean():.3g} on average, so that each row "
+            "counts as so many equal measurements; if a row is the mean of several, or the weights only say "
+            "how much it matters, give floats."
+        )
+    for name, column in zip(names, X.T, strict=True):
+        if X.shape[1] > 1 and is_index(column):
+            yield (
+                f"Column {name!r} of X is {column[0]:g}, {column[1]:g}, {column[2]:g} and so on in the order "
+                "of the rows; if it is their index and no measurement, leave it out."
+            )

@@ -1,0 +1,153 @@
+"""Many programs as a structure of arrays, with their values, errors and complexities."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import overload
+
+import numpy as np
+
+from dgsr.data.dataset import DataSet
+from dgsr.expressions.formulas.expression import Expression
+from dgsr.expressions.programs.library import Library
+from dgsr.kernels.evaluate import predictions, squared_errors
+from dgsr.kernels.programs import Programs
+
+
+def rewards_of(nmse: np.ndarray) -> np.ndarray:
+    """Return the rewards 1/(1 + NMSE) of programs (paper, section 3.1), which are 0 for invalid ones."""
+    return 1.0 / (1.0 + nmse)
+
+
+@dataclass(frozen=True, eq=False)
+class Population:
+    """Programs of one library.
+
+    Parameters
+    ----------
+    library : Library
+    tokens : ndarray of shape (n_programs, max_length), int64
+        Token ids in prefix order, zero after the end.
+    lengths : ndarray of shape (n_programs,), int64
+    constants : ndarray of shape (n_programs, max_constants), float64
+        Values of the ``const`` tokens in the order they stand in the program; no columns where the
+        library has no constants.
+    """
+
+    library: Library
+    tokens: np.ndarray
+    lengths: np.ndarray
+    constants: np.ndarray
+
+    @property
+    def arrays(self) -> Programs:
+        """The programs in the form that kernels read."""
+        return Programs(self.tokens, self.lengths, self.constants)
+
+    def __len__(self) -> int:
+        return len(self.lengths)
+
+    @overload
+    def __getitem__(self, index: int | np.integer) -> Expression: ...
+    @overload
+    def __getitem__(self, index: slice | np.ndarray) -> Population: ...
+    def __getitem__(self, index):
+        if isinstance(index, (int, np.integer)):
+            return Expression(self.library, self.tokens[index, : self.lengths[index]], self.constants[index])
+        return Population(self.library, self.tokens[index], self.lengths[index], self.constants[index])
+
+    @classmethod
+    def empty(cls, n_programs: int, library: Library, max_length: int, max_constants: int) -> Population:
+        """Return arrays for `n_programs` programs, which have no tokens yet; constants are 1."""
+        tokens, constants = np.zeros((n_programs, max_length), np.int64), np.ones((n_programs, max_constants))
+        return cls(library, tokens, np.zeros(n_programs, np.int64), constants)
+
+    @classmethod
+    def concatenate(cls, populations: Sequence[Population]) -> Population:
+        """Join populations of one library, in arrays as wide as the widest."""
+        widths = [(p.tokens.shape[1], p.constants.shape[1]) for p in populations]
+        widest = max(w for w, _ in widths), max(n for _, n in widths)
+        parts = [p if own == widest else p.of_width(*widest) for p, own in zip(populations, widths)]
+        return cls(
+            populations[0].library,
+            np.concatenate([p.tokens for p in parts]),
+            np.concatenate([p.lengths for p in parts]),
+            np.concatenate([p.constants for p in parts]),
+        )
+
+    def of_width(self, width: int, n_constants: int | None = None) -> Population:
+        """Return the programs that have room in arrays of such widths, in such arrays."""
+        has_room = self.lengths <= width
+        if n_constants is not None:
+            has_room &= self.is_constant.sum(axis=1) <= n_constants
+        kept = self[has_room]
+        tokens = np.zeros((len(kept), width), dtype=np.int64)
+        common = min(width, kept.tokens.shape[1])
+        tokens[:, :common] = kept.tokens[:, :common]
+        constants = kept.constants
+        if n_constants is not None:
+            constants = np.ones((len(kept), n_constants))
+            common = min(n_constants, kept.constants.shape[1])
+            constants[:, :common] = kept.constants[:, :common]
+        return Population(kept.library, tokens, kept.lengths, constants)
+
+    @property
+    def is_constant(self) -> np.ndarray:
+        """Where the tokens of the programs are ``const``, shape (n_programs, max_length)."""
+        inside = np.arange(self.tokens.shape[1]) < self.lengths[:, None]
+        return inside & (self.tokens == self.library.index.get("const", -1))
+
+    @classmethod
+    def from_expressions(cls, expressions: Sequence[Expression]) -> Population:
+        """Return the programs of one or more expressions of one library, in arrays as wide as needed."""
+        tokens = np.zeros((len(expressions), max(e.length for e in expressions)), dtype=np.int64)
+        constants = np.ones((len(expressions), max(len(e.constants) for e in expressions)))
+        for i, expression in enumerate(expressions):
+            tokens[i, : expression.length] = expression.tokens
+            constants[i, : len(expression.constants)] = expression.constants
+        lengths = np.array([e.length for e in expressions], dtype=np.int64)
+        return cls(expressions[0].library, tokens, lengths, constants)
+
+    def complexities(self) -> np.ndarray:
+        """Return C(f) of every program (paper, appendix "Evaluation Metrics"), shape (n_programs,), int64."""
+        per_token = self.library.table.complexity[self.tokens]
+        return np.where(np.arange(self.tokens.shape[1]) < self.lengths[:, None], per_token, 0).sum(axis=1)
+
+    def nmse(self, X: np.ndarray | DataSet, y: np.ndarray | None = None) -> np.ndarray:
+        """Return the normalised mean squared error of every program, `inf` where a prediction is not finite.
+
+        Parameters
+        ----------
+        X : ndarray of shape (n_samples, n_features), or DataSet
+        y : ndarray of shape (n_samples,)
+            Target, which must vary. It is left out when `X` is a DataSet.
+
+        Returns
+        -------
+        ndarray of shape (n_programs,)
+            Mean squared residual over the variance of `y`.
+
+        Raises
+        ------
+        ValueError
+            If `y` is missing.
+
+        References
+        ----------
+        Holt, Qian, van der Schaar, ICLR 2023, equation 1 (there divided by the standard deviation).
+        """
+        if isinstance(X, DataSet):
+            data = X
+        elif y is None:
+            raise ValueError("y is missing; give X and y, or one DataSet.")
+        else:
+            data = DataSet.from_arrays(X, y)
+        errors = squared_errors(self.arrays, self.library.table, data)
+        with np.errstate(over="ignore"):  # an NMSE beyond a float is inf
+            return errors / (len(data.y) * data.variance)
+
+    def predict(self, X: np.ndarray) -> np.ndarray:
+        """Return the values of every program on `X` (n_samples, n_features): (n_programs, n_samples)."""
+        columns = np.ascontiguousarray(np.asarray(X, dtype=np.float64).T)
+        return predictions(self.arrays, self.library.table, columns)

@@ -1,0 +1,68 @@
+"""Programs with their NMSE."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from dgsr.data.population import Population
+from dgsr.expressions.programs.library import Library
+
+
+class Scored(NamedTuple):
+    """Programs with their NMSE.
+
+    Parameters
+    ----------
+    programs : Population
+    nmse : ndarray of shape (n_programs,)
+        Infinite where a program is not finite on some sample.
+    """
+
+    programs: Population
+    nmse: np.ndarray
+
+    @classmethod
+    def none(cls, library: Library, max_length: int, n_constants: int) -> Scored:
+        """Return an empty set of programs, in arrays of the given widths."""
+        return cls(Population.empty(0, library, max_length, n_constants), np.zeros(0))
+
+    def best(self, n: int) -> Scored:
+        """Return the `n` best different programs with a finite NMSE, sorted by NMSE, then by length."""
+        programs, nmse = self
+        order = np.lexsort((programs.lengths, nmse))
+        order = order[np.isfinite(nmse[order])]
+        # np.unique with an axis answers a Ctrl-C that arrives while it compares with a TypeError.
+        first: dict[bytes, int] = {}
+        for i in order.tolist():
+            first.setdefault(programs.tokens[i].tobytes(), i)
+        kept = np.array([*first.values()][:n], dtype=np.int64)
+        return Scored(programs[kept], nmse[kept])
+
+    def and_also(self, other: Scored) -> Scored:
+        """Return these programs and others."""
+        programs = Population.concatenate([self.programs, other.programs])
+        return Scored(programs, np.concatenate([self.nmse, other.nmse]))
+
+    def with_migrants(self, others: Scored) -> Scored:
+        """Return as many programs, the worst of which have given way to others."""
+        n_kept = max(len(self.nmse) - len(others.nmse), 0)
+        kept = np.sort(np.argsort(self.nmse, kind="stable")[:n_kept])
+        return Scored(self.programs[kept], self.nmse[kept]).and_also(others)
+
+    @property
+    def lowest(self) -> float:
+        """The lowest NMSE, infinite if there are no programs."""
+        return float(self.nmse.min(initial=np.inf))
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return a copy of all arrays."""
+        names = ("tokens", "lengths", "constants")
+        return {name: getattr(self.programs, name).copy() for name in names} | {"nmse": self.nmse.copy()}
+
+    @classmethod
+    def from_state_dict(cls, library: Library, saved: dict[str, Any]) -> Scored:
+        """Return the programs that were saved."""
+        programs = Population(library, saved["tokens"], saved["lengths"], saved["constants"])
+        return cls(programs, saved["nmse"])

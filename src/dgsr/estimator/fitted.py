@@ -1,0 +1,345 @@
+"""The methods of a fitted estimator: to predict, save, report and display."""
+
+from __future__ import annotations
+
+import copy
+import warnings
+from collections.abc import Sequence
+from numbers import Integral
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, Self, overload
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.utils import estimator_html_repr
+from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d, validate_data
+
+from dgsr.data import check_numbers
+from dgsr.estimator import saving
+from dgsr.expressions.formulas.expression import Expression
+from dgsr.expressions.programs.library import Library
+from dgsr.pareto import SELECTIONS, Candidate, ParetoFront
+
+if TYPE_CHECKING:
+    import sympy
+    from matplotlib.axes import Axes
+    from sklearn.metrics import PredictionErrorDisplay
+
+#: Attributes that are lists, with an entry for each column of `y`, where it has several.
+_OF_EACH_OUTPUT = (
+    "expression_",
+    "pareto_front_",
+    "loss_",
+    "outliers_",
+    "n_evaluations_",
+    "n_looks_",
+    "history_",
+    "stop_reason_",
+    "generator_",
+)
+
+
+class FittedRegressor(RegressorMixin, BaseEstimator):
+    """The methods that a regressor has once its `fit` has chosen a formula."""
+
+    # The types are those of a fit of one output.
+    expression_: Expression
+    pareto_front_: ParetoFront
+    loss_: str
+    outliers_: np.ndarray  # of a fit, not of a file
+    n_evaluations_: int
+    history_: list[dict[str, float]]
+    stop_reason_: str
+    generator_: str
+    estimators_: list[Self]
+    library_: Library
+    random_state_: int | None
+    n_features_in_: int
+    feature_names_in_: np.ndarray
+    target_name_: str  # of a fit that `dgsr.load` read
+    _rows: tuple[np.ndarray, np.ndarray, np.ndarray | None]  # rows of the fit with targets and weights
+
+    @overload
+    def predict(
+        self, X: Any, index: int | str | None = None, *, return_std: Literal[False] = False
+    ) -> NDArray[np.float64]: ...
+    @overload
+    def predict(
+        self, X: Any, index: int | str | None = None, *, return_std: Literal[True]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]: ...
+    @np.errstate(all="ignore")
+    def predict(self, X, index=None, *, return_std=False):
+        """Evaluate a formula, or that of every output.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        index : int or str, optional
+            Which candidate to evaluate, if not the chosen one: its number in `pareto_front_`, or the name of
+            a rule that chooses it (see `selection`). With several outputs it holds for each.
+        return_std : bool, default=False
+            Whether to return the standard deviation of a new measurement, too.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) or (n_samples, n_outputs), or a pair of them
+            Values of the formula; not finite where it is undefined. With `return_std`, the standard deviation
+            of a new measurement around each: the noise that the fit left over and the uncertainty of the
+            constants, by linearisation. The noise has one size, or is in proportion to the formula if the
+            fit judged relative errors. With the loss ``"absolute"`` or ``"huber"``, and where ``"auto"`` left
+            outliers out, it is that of the other rows, with weights or a loss of one's own that of a row of
+            mean weight. The form of the formula is taken for granted, so the deviation is too small where the
+            form is wrong.
+
+        Raises
+        ------
+        ValueError
+            If `X` is unusable, there is no such candidate or rule, or with `return_std` if the candidate
+            comes from a file of an earlier version, which has no uncertainties.
+        """
+        check_is_fitted(self)
+        check_numbers(X, "X")
+        X = validate_data(self, X, dtype=np.float64, reset=False)
+        if not hasattr(self, "estimators_"):
+            return self._predicted(X, index, return_std)
+        of_each = [one._predicted(X, index, return_std) for one in self.estimators_]
+        if not return_std:
+            return np.column_stack(of_each)
+        values, deviations = zip(*of_each)
+        return np.column_stack(values), np.column_stack(deviations)
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return the coefficient of determination R2 of the predictions.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
+        sample_weight : array-like of shape (n_samples,), optional
+
+        Returns
+        -------
+        float
+            R2 of the predictions; where there are several outputs, the mean of theirs.
+
+        Raises
+        ------
+        ValueError
+            If `X` is unusable, or the formula is undefined in some row.
+        """
+        from sklearn.metrics import r2_score  # here, since it takes a third of a second
+
+        predicted = self.predict(X)
+        is_finite = np.isfinite(predicted.reshape(len(predicted), -1)).all(axis=1)
+        if not is_finite.all():
+            raise ValueError(
+                f"The formula has no finite value in {np.sum(~is_finite)} of {len(predicted)} rows. Leave "
+                "these out, or take another candidate: predict(X, index=0) evaluates the shortest."
+            )
+        return float(r2_score(y, predicted, sample_weight=sample_weight))
+
+    def _predicted(self, X: np.ndarray, index: int | str | None, return_std: bool) -> Any:
+        expression = self.expression_ if index is None else self._candidate(index).expression
+        if not return_std:
+            return expression(X)
+        uncertainty = self.pareto_front_.candidate_of(expression).uncertainty
+        if uncertainty is None:
+            raise ValueError(
+                "return_std=True needs the uncertainties, without which this fit was saved; fit again."
+            )
+        return expression(X), uncertainty.of_predictions(expression, X, self.loss_ == "relative")
+
+    def _candidate(self, index: int | str) -> Candidate:
+        front = self.pareto_front_
+        if isinstance(index, str):
+            return front[front.select(index)]
+        if not isinstance(index, Integral) or not -len(front) <= index < len(front):
+            raise ValueError(
+                f"index={index!r} is no candidate; give a number from 0 to {len(front) - 1}, or the name of "
+                f"a rule: {', '.join(SELECTIONS)}."
+            )
+        return front[int(index)]
+
+    def with_feature_names(self, feature_names: Sequence[str]) -> Self:
+        """Return a copy of the fitted estimator whose formulas have other names of the features.
+
+        If the fit was of a table with names, the copy predicts for tables with the new ones:
+        `feature_names_in_` has them, too.
+
+        Parameters
+        ----------
+        feature_names : sequence of str, of length n_features_in_
+
+        Raises
+        ------
+        ValueError
+            If there are too few or too many names, or one is there twice.
+        """
+        check_is_fitted(self)
+        other = copy.copy(self)
+        other.__dict__.update(self.__dict__)  # the rows of the fit too, which a copy leaves out like a pickle
+        if hasattr(self, "estimators_"):
+            other._take_outputs([one.with_feature_names(feature_names) for one in self.estimators_])
+            named = other.estimators_[0].expression_
+        else:
+            other.pareto_front_ = self.pareto_front_.with_feature_names(feature_names)
+            named = other.expression_ = self.expression_.with_feature_names(feature_names)
+        if hasattr(self, "feature_names_in_"):
+            other.feature_names_in_ = np.array(named.feature_names, dtype=object)
+        return other
+
+    @np.errstate(all="ignore")
+    def save(self, path: str | Path, *, target: str = "y") -> None:
+        """Write the fitted estimator to a file that `dgsr.load` reads; see `dgsr.estimator.saving.save`."""
+        self._check_one_output("save")
+        saving.save(self, path, target)
+
+    @np.errstate(all="ignore")
+    def report(self, path: str | Path, X: Any = None, y: Any = None, **options: Any) -> None:
+        """Write an HTML report of the fit.
+
+        Parameters
+        ----------
+        path : str or Path
+        X, y : array-like, optional
+            Rows to show the candidates on; by default those of the fit, or 1,000 of them if there are more.
+        **options
+            Further arguments of `dgsr.reporting.write_report`.
+
+        Raises
+        ------
+        ValueError
+            If `X` or `y` is missing, or both are and the estimator comes from a file or a pickle, which have
+            no rows; or if the fit has several outputs.
+        """
+        from dgsr.reporting import write_report
+
+        self._check_one_output("report")
+        if "target" in options:  # a column may be named by a number, and a series have no name
+            options["target"] = "y" if options["target"] is None else str(options["target"])
+        if self._are_own_rows(X, y):
+            X, y, weights = self._rows
+            options = {"sample_weight": weights, **options}
+        with warnings.catch_warnings():
+            # The rows of the fit are kept without the names of their columns.
+            warnings.filterwarnings("ignore", "X does not have valid feature names")
+            write_report(self, path, X, y, **options)
+
+    @np.errstate(all="ignore")
+    def plot(self, X: Any = None, y: Any = None, *, ax: Axes | None = None) -> PredictionErrorDisplay:
+        """Plot measured against predicted values, of 1,000 rows at most; needs matplotlib.
+
+        For the front there is `pareto_front_.plot`, and for the search
+        `dgsr.reporting.displays.SearchHistoryDisplay`.
+
+        Parameters
+        ----------
+        X, y : array-like, optional
+            Rows to predict; by default those of the fit.
+        ax : matplotlib Axes, optional
+            Where to plot; by default on a new figure.
+
+        Returns
+        -------
+        sklearn.metrics.PredictionErrorDisplay
+
+        Raises
+        ------
+        ImportError
+            If matplotlib is not installed.
+        ValueError
+            If there are no rows, as for `report`, or the fit has several outputs.
+        """
+        from dgsr.reporting.displays import plot_predictions
+
+        self._check_one_output("plot")
+        if self._are_own_rows(X, y):
+            X, y, _ = self._rows
+            return plot_predictions(y, self.expression_(X), ax=ax)
+        y, predicted = column_or_1d(y, dtype=np.float64), self.predict(X)
+        check_consistent_length(y, predicted)
+        return plot_predictions(y, predicted, ax=ax)
+
+    def _are_own_rows(self, X: Any, y: Any) -> bool:
+        """Return whether no rows are given, so that those of the fit are meant; ValueError if it has none."""
+        if (X is None) != (y is None):
+            raise ValueError("Only one of X and y is given; give both, or none for the rows of the fit.")
+        if X is None and not hasattr(self, "_rows"):
+            raise ValueError(
+                "The estimator comes from a file, a pickle or a copy, which have no rows; give X and y."
+            )
+        return X is None
+
+    def _html_repr(self) -> str:
+        """Return scikit-learn's picture of the estimator, below the formula and the front if it is fitted."""
+        return f"{self._formulas_html()}{estimator_html_repr(self)}"
+
+    def _formulas_html(self) -> str:
+        """Return the typeset formula and front of every output; nothing before a fit."""
+        if hasattr(self, "estimators_"):
+            return "".join(one._formulas_html() for one in self.estimators_)
+        if not hasattr(self, "expression_"):
+            return ""
+        front = self.pareto_front_
+        return (
+            f'<div style="font-size: 1.3em; margin: 0.5em 0">{self.expression_.mathml}</div>'
+            f"<details open><summary>{len(front)} candidates</summary>"
+            f"{front.to_html(front.index_of(self.expression_))}</details>"
+        )
+
+    def _sk_visual_block_(self) -> Any:
+        """Return the box of the estimator in scikit-learn's pictures, with the formula below its name."""
+        # scikit-learn has no public name for it; where this fails it draws a box without the formula.
+        from sklearn.utils._repr_html.estimator import _VisualBlock
+
+        formulas = getattr(self, "expression_", [])
+        formulas = formulas if isinstance(formulas, list) else [formulas]
+        return _VisualBlock(
+            "single",
+            self,
+            names=type(self).__name__,
+            name_details=str(self),
+            name_caption="; ".join(formula.shortened().text for formula in formulas) or None,
+        )
+
+    @property
+    def sympy_expr_(self) -> sympy.Expr:
+        check_is_fitted(self)
+        if hasattr(self, "estimators_"):
+            return [one.sympy_expr_ for one in self.estimators_]
+        return self.expression_.sympy
+
+    def _take_outputs(self, estimators: list[Self]) -> None:
+        """Set the attributes of a fit of several outputs from the fits of each."""
+        self.estimators_ = estimators
+        for name in _OF_EACH_OUTPUT:
+            setattr(self, name, [getattr(one, name) for one in estimators])
+        self.library_ = estimators[0].library_
+        drawn = [one.random_state_ for one in estimators if one.random_state_ is not None]
+        self.random_state_ = drawn[0] if drawn else None
+
+    def _check_one_output(self, method: str) -> None:
+        """Raise ValueError if the fit has several outputs, and say whose method does this for one."""
+        check_is_fitted(self)
+        if hasattr(self, "estimators_"):
+            raise ValueError(
+                f"{method} is for one output and the fit has {len(self.estimators_)}; call it for each: "
+                f"estimators_[0].{method} is that of the first."
+            )
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what a pickle holds: all but the rows of the fit, which only `report` and `plot` use."""
+        return {name: value for name, value in super().__getstate__().items() if name != "_rows"}
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
+        return tags
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "expression_")
+
+    def _feature_names(self) -> list[str] | None:
+        names = getattr(self, "feature_names_in_", None)
+        return None if names is None else list(names)

@@ -1,0 +1,347 @@
+"""Save a fitted estimator as a file, safetensors with a JSON header, of which nothing is executed.
+
+Formulas are written as names of tokens, so that files outlive changes of the token ids.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import warnings
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dgsr.constants.uncertainty import Uncertainty
+from dgsr.expressions.formulas.expression import Expression
+from dgsr.expressions.programs.library import Library
+from dgsr.files.container import DAMAGE, TEXT, from_json, packed, unpacked
+from dgsr.files.version import __version__
+from dgsr.files.writing import write_atomically
+from dgsr.pareto import Candidate, ParetoFront
+
+#: Number of the format, raised when an older version of dgsr cannot read what this one writes, or a newer one
+#: expects more: files have a digest from 2 on.
+FORMAT_VERSION = 2
+
+_KIND = "dgsr.DGSRRegressor"
+_ATTRIBUTES = {
+    "n_evaluations_": int,
+    "n_looks_": int,
+    "stop_reason_": str,
+    "generator_": str,
+    "n_features_in_": int,
+    "loss_": str,
+}
+
+# Limits that no fit reaches: bytes of a file, characters of its header, tokens of a program, variables of a
+# library.
+_MAX_BYTES, _MAX_HEADER = 1 << 28, 1 << 25
+_MAX_LENGTH, _MAX_VARIABLES = 10_000, 1_000_000
+
+_LARGEST_NUMBER = float(np.finfo(np.float64).max)
+
+
+def save(regressor: Any, path: str | Path, target: str = "y") -> None:
+    """Write a fitted estimator to a file; an existing file is replaced in one step.
+
+    Parameters
+    ----------
+    regressor : DGSRRegressor
+        A fitted estimator.
+    path : str or Path
+    target : str, default="y"
+        Name of the target, which `dgsr show` prints; `load` sets `target_name_` to it.
+
+    Raises
+    ------
+    ValueError
+        If a formula has an operator of the user's own, which is code that no file can hold, the history is
+        too long for a file, or a parameter has been set to a value that it cannot have.
+    OSError
+        If the file cannot be written; an existing file is then unchanged.
+
+    Warns
+    -----
+    UserWarning
+        If a parameter is an object (a generator, an engine, a callback, a RandomState). It is not saved, and
+        has its default in the estimator that `load` returns.
+    """
+    regressor._validate_params()  # which may have been set since the fit; `load` would refuse them
+    front = regressor.pareto_front_
+    library = regressor.library_
+    if library.user_operators:
+        names = ", ".join(library.functions)
+        raise ValueError(
+            f"The library has operators of your own, {names}, which are code and cannot be saved. Keep the "
+            "estimator with joblib.dump if all their functions are defined by name in a module, otherwise "
+            "with cloudpickle.dump; or keep the formula, expression_.text."
+        )
+    parameters, left_out = _parameters(regressor)
+    if left_out:
+        warnings.warn(f"Not saved, since a file cannot hold them: {', '.join(left_out)}.", stacklevel=3)
+    expressions = [candidate.expression for candidate in front]
+    columns = getattr(regressor, "feature_names_in_", None)
+    header = {
+        "kind": _KIND,
+        "format_version": FORMAT_VERSION,
+        "dgsr_version": __version__,
+        "parameters": parameters,
+        "library": library.to_json(),
+        "library_of_formulas": expressions[0].library.to_json(),
+        "programs": [[e.library.tokens[t].name for t in e.tokens] for e in expressions],
+        "names": [list(expression.feature_names) for expression in expressions],
+        "units": [list(candidate.units) for candidate in front],
+        "chosen": front.index_of(regressor.expression_),
+        "feature_names_in": None if columns is None else [str(name) for name in columns],
+        "target": str(target),
+        "attributes": {name: _plain(getattr(regressor, name)) for name in _ATTRIBUTES},
+        "random_state": regressor.random_state_,
+        "history": [{key: _plain(value) for key, value in entry.items()} for entry in regressor.history_],
+        "judged": {
+            "n_samples": float(front.n_samples),
+            "tolerance": float(front.tolerance),
+            "n_left_off": front.n_left_off,
+        },
+    }
+    arrays = {
+        "constants": np.concatenate([np.zeros(0), *(expression.constants for expression in expressions)]),
+        "n_constants": np.array([len(expression.constants) for expression in expressions], dtype=np.int64),
+        "losses": np.array([candidate.loss for candidate in front]),
+    }
+    if any(candidate.bits is not None for candidate in front):
+        arrays["bits"] = np.array([candidate.description_length for candidate in front])
+    if any(candidate.handicap != 1.0 for candidate in front):
+        arrays["handicaps"] = np.array([candidate.handicap for candidate in front])
+    if front.held_out is not None:
+        arrays["held_out"] = front.held_out
+    known = [candidate.uncertainty for candidate in front if candidate.uncertainty is not None]
+    if len(known) == len(front):
+        arrays["noise"] = np.array([uncertainty.noise for uncertainty in known])
+        arrays["leave_one_out"] = np.array([uncertainty.leave_one_out for uncertainty in known])
+        arrays["standard_errors"] = np.concatenate([u.standard_errors for u in known])
+        arrays["covariances"] = np.concatenate([u.covariance.ravel() for u in known])
+    text = json.dumps(header, allow_nan=False)
+    if len(text) > _MAX_HEADER:
+        raise ValueError(
+            f"The fit takes {len(text):,} characters, of which a file holds {_MAX_HEADER:,}; thin out "
+            f"its history of {len(regressor.history_):,} rounds: model.history_ = model.history_[::10]."
+        )
+    write_atomically(path, packed({TEXT: text}, arrays))
+
+
+def load(path: str | Path, estimator: type) -> Any:
+    """Return the estimator, of the class `estimator`, that `save` wrote to a file; see `dgsr.load`."""
+    path = Path(path)
+    try:
+        texts, arrays, has_digest = unpacked(path, _MAX_BYTES, _MAX_HEADER)
+        header = from_json(texts.get(TEXT, "null"), _refuse_constant)
+    except DAMAGE as error:
+        raise ValueError(f"{path} is no saved estimator, or is damaged ({error}); save it again.") from error
+    if not isinstance(header, dict) or header.get("kind") != _KIND:
+        raise ValueError(f"{path} is not a saved estimator; give a file that DGSRRegressor.save wrote.")
+    try:
+        version = _entry(header, "format_version", int)
+        if version == FORMAT_VERSION and not has_digest:
+            raise ValueError("it has lost its digest")
+        if version <= FORMAT_VERSION:
+            return _rebuilt(estimator, header, arrays)
+        written_by = _entry(header, "dgsr_version", str)
+    except DAMAGE as error:
+        raise ValueError(f"{path} is damaged ({str(error)[:200]}); save it again.") from error
+    raise ValueError(
+        f"{path} was written by dgsr {written_by} in format {version}; "
+        f"this is dgsr {__version__}, which reads up to format {FORMAT_VERSION}: update dgsr."
+    )
+
+
+def _rebuilt(estimator: type, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> Any:
+    """Return the estimator of a file; raise ValueError if a part of it is not as `save` writes it."""
+    regressor = _with_parameters(estimator, _entry(header, "parameters", dict))
+    attributes = _entry(header, "attributes", dict)
+    # Earlier versions had no other loss, and counted no looks.
+    attributes = {"loss_": "squared", "n_looks_": 0, **attributes}
+    for name, kind in _ATTRIBUTES.items():
+        setattr(regressor, name, _entry(attributes, name, kind))
+    regressor.library_ = _library(_entry(header, "library", dict), regressor.n_features_in_)
+    candidates = _candidates(header, arrays, regressor.n_features_in_)
+    held_out = _floats(arrays, "held_out", len(candidates)) if "held_out" in arrays else None
+    judged = _entry(header, "judged", dict)
+    n_samples, tolerance = (float(_number(judged, name)) for name in ("n_samples", "tolerance"))
+    if not n_samples > 0.0 <= tolerance:
+        raise ValueError(f"its losses are of {n_samples} rows, its tolerance is {tolerance}")
+    n_left_off = _entry({"n_left_off": 0, **judged}, "n_left_off", int)  # 0 in earlier versions
+    regressor.pareto_front_ = ParetoFront(candidates, n_samples, tolerance, held_out, n_left_off)
+    chosen = _entry(header, "chosen", int)
+    if not 0 <= chosen < len(candidates):
+        raise ValueError(f"chosen is {chosen}")
+    regressor.expression_ = candidates[chosen].expression
+    if header.get("feature_names_in") is not None:
+        names = _names(header["feature_names_in"], regressor.n_features_in_)
+        regressor.feature_names_in_ = np.array(names, dtype=object)
+    regressor.history_ = [_round(entry) for entry in _entry(header, "history", list)]
+    known = {"random_state": None, "target": "y", **header}  # neither in earlier versions
+    regressor.random_state_ = _entry(known, "random_state", int, type(None))
+    regressor.target_name_ = _entry(known, "target", str)
+    return regressor
+
+
+def _with_parameters(estimator: type, given: dict[str, Any]) -> Any:
+    known = estimator().get_params()
+    parameters = {name: value for name, value in given.items() if name in known}
+    if isinstance(parameters.get("library"), dict):
+        parameters["library"] = _library(parameters["library"])
+    regressor = estimator(**parameters)
+    regressor._validate_params()
+    return regressor
+
+
+def _candidates(header: dict[str, Any], arrays: dict[str, np.ndarray], n_features: int) -> list[Candidate]:
+    programs, names = _entry(header, "programs", list), _entry(header, "names", list)
+    if not len(programs) == len(names) > 0:
+        raise ValueError(f"it has {len(programs)} programs and {len(names)} lists of names")
+    losses = _floats(arrays, "losses", len(programs))
+    constants = _floats(arrays, "constants")
+    counts = arrays.get("n_constants", np.zeros(0))
+    if not (np.isfinite(losses).all() and np.isfinite(constants).all() and losses.min() >= 0.0):
+        raise ValueError("losses or constants are not finite, or losses are negative")
+    if counts.dtype != np.int64 or counts.shape != losses.shape:
+        raise ValueError("n_constants are not those of the programs")
+    if counts.min() < 0 or counts.max() > len(constants) or counts.sum() != len(constants):
+        raise ValueError("n_constants are not those of the constants")
+    # The library cannot be larger than the file, which has a name for every variable.
+    names = [_names(of_one, n_features) for of_one in names]
+    library = _library(_entry(header, "library_of_formulas", dict), n_features)
+    handicaps = (
+        _floats(arrays, "handicaps", len(programs)) if "handicaps" in arrays else np.ones(len(programs))
+    )
+    if not (np.isfinite(handicaps) & (handicaps >= 1.0)).all():
+        raise ValueError("handicaps are below 1 or not finite")
+    bits = _floats(arrays, "bits", len(programs)).tolist() if "bits" in arrays else [None] * len(programs)
+    if not all(own is None or np.isfinite(own) for own in bits):
+        raise ValueError("bits are not finite")
+    units = header.get("units", [[]] * len(programs))  # of constants, of which earlier versions had none
+    if not isinstance(units, list) or len(units) != len(programs):
+        raise ValueError(f"it has {len(programs)} programs and no units for each")
+    candidates = []
+    parts = np.split(constants, np.cumsum(counts)[:-1])
+    uncertainties = _uncertainties(arrays, counts)
+    columns = programs, parts, names, losses.tolist(), uncertainties, units, handicaps.tolist(), bits
+    for program, own, of_one, loss, uncertainty, texts, *judged in zip(*columns, strict=True):
+        expression = Expression(library, _tokens(program, library), own, of_one)
+        if len(expression.constants) != len(own):
+            raise ValueError("a program has other constants than the file")
+        texts = tuple(_names(texts, len(own))) if texts else ()
+        candidates.append(Candidate(expression.complexity, loss, expression, uncertainty, texts, *judged))
+    return candidates
+
+
+def _uncertainties(arrays: dict[str, np.ndarray], counts: np.ndarray) -> list[Uncertainty | None]:
+    """Return the uncertainty of every candidate, by its number of constants; None from an earlier version."""
+    if "noise" not in arrays:
+        return [None] * len(counts)
+    noise, leave_one_out = (_floats(arrays, name, len(counts)) for name in ("noise", "leave_one_out"))
+    errors = _floats(arrays, "standard_errors", int(counts.sum()))
+    covariances = _floats(arrays, "covariances", int((counts**2).sum()))
+    if not min(part.min(initial=0.0) for part in (noise, leave_one_out, errors)) >= 0.0:
+        raise ValueError("uncertainties are negative or not numbers")
+    of_constants = np.split(errors, np.cumsum(counts)[:-1])
+    of_pairs = np.split(covariances, np.cumsum(counts**2)[:-1])
+    return [
+        Uncertainty(float(noise[i]), of_pairs[i].reshape(n, n), of_constants[i], float(leave_one_out[i]))
+        for i, n in enumerate(counts.tolist())
+    ]
+
+
+def _tokens(program: Any, library: Library) -> list[int]:
+    """Return the token ids of a program that is not too long to be shown."""
+    if not isinstance(program, list) or not 0 < len(program) <= _MAX_LENGTH:
+        raise ValueError("a program is no list, is empty or is too long")
+    return [library.index[name] for name in program]
+
+
+def _round(entry: Any) -> dict[str, float]:
+    """Return one entry of the history, with infinity for numbers that were not finite."""
+    numbers = {key: math.inf if value is None else _number(entry, key) for key, value in entry.items()}
+    until = numbers["evaluations"], numbers["seconds"]
+    if min(*until, numbers["best_nmse"]) < 0 or math.isinf(max(until)):
+        raise ValueError(f"a round of the history is {entry}")
+    return numbers
+
+
+def _entry(mapping: dict[str, Any], name: str, *kinds: type) -> Any:
+    """Return an entry whose type is exactly one of `kinds`, so that true does not pass for a number."""
+    if type(mapping.get(name)) not in kinds:
+        raise ValueError(f"{name} is {mapping.get(name)!r}")
+    return mapping[name]
+
+
+def _number(mapping: dict[str, Any], name: str) -> float:
+    value = _entry(mapping, name, int, float)
+    if not abs(value) <= _LARGEST_NUMBER:  # nan and whole numbers beyond a float included
+        raise ValueError(f"{name} is {value}")
+    return value
+
+
+def _names(given: Any, n: int) -> list[str]:
+    if not isinstance(given, list) or len(given) != n or not all(type(name) is str for name in given):
+        raise ValueError(f"it does not name its {n} variables")
+    return given
+
+
+def _floats(arrays: dict[str, np.ndarray], name: str, n: int | None = None) -> np.ndarray:
+    array = arrays.get(name, np.zeros(0, dtype=np.bool_))
+    if array.dtype != np.float64 or array.ndim != 1 or (n is not None and len(array) != n):
+        raise ValueError(f"{name} are not {'' if n is None else n} numbers")
+    return array
+
+
+def _refuse_constant(name: str) -> None:
+    raise ValueError(f"{name} is not JSON")
+
+
+def _parameters(regressor: Any) -> tuple[dict[str, Any], list[str]]:
+    """Return the parameters that a file can hold, and the names of the others."""
+    held: dict[str, Any] = {}
+    left_out = []
+    for name, value in regressor.get_params(deep=False).items():
+        if name == "checkpoint":  # a file of the process that fitted
+            continue
+        if isinstance(value, Library):
+            held[name] = value.to_json()
+        elif isinstance(value, Path):
+            held[name] = str(value)
+        elif name in ("initial_formulas", "required", "forbidden") and value is not None:
+            held[name] = [str(text) for text in value]
+        elif name in ("complexity", "nested") and value is not None:
+            held[name] = _plain_mapping(value)
+        elif name == "units" and value is not None:
+            held[name] = {str(column): unit if unit is None else str(unit) for column, unit in value.items()}
+        elif value is None or isinstance(value, str | bool | int | float | np.number | np.bool_):
+            held[name] = _plain(value)
+        else:
+            left_out.append(name)
+    return held, left_out
+
+
+def _plain_mapping(value: Any) -> Any:
+    """Return a mapping, of mappings or numbers, for JSON."""
+    if isinstance(value, Mapping):
+        return {str(key): _plain_mapping(inner) for key, inner in value.items()}
+    return _plain(value)
+
+
+def _plain(value: Any) -> Any:
+    """Return a value for JSON, None for a number that is not finite."""
+    value = value.item() if isinstance(value, np.generic) else value
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _library(entry: dict[str, Any], n_variables: int | None = None) -> Library:
+    """Return the library of an entry; if `n_variables` is given, the library must have that many."""
+    n = _entry(entry, "n_variables", int)
+    if n > _MAX_VARIABLES or n_variables not in (None, n):
+        raise ValueError(f"n_variables is {n}")
+    return Library.from_json(entry)

@@ -1,0 +1,93 @@
+"""A fit of several targets: one fit for each, with an equal share of the budget."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
+
+import numpy as np
+
+from dgsr.expressions.programs.units import check_has_order
+from dgsr.fitting.beginning import OTHER_DATA, Last, LastFit
+from dgsr.reporting.warning import warnings_about
+
+
+class _Fitted(Protocol):
+    random_state_: int | None
+
+
+_Estimator = TypeVar("_Estimator", bound=_Fitted)
+
+
+def fit_each(
+    parameters: Mapping[str, Any],
+    targets: np.ndarray,
+    last: Last,
+    fit_one: Callable[[dict[str, Any], np.ndarray, LastFit | None, int], _Estimator],
+) -> list[_Estimator]:
+    """Fit every column of the targets by itself.
+
+    All have the same random state. So what is found for a column depends on no other column, nor on its place
+    among them. Warnings say which column they are about.
+
+    Parameters
+    ----------
+    parameters : mapping of str to object
+        Those of the estimator, with the budget of all fits together.
+    targets : ndarray of shape (n_samples, n_outputs)
+    last : list of (LastFit or None), of length n_outputs, or None
+        The fits of the columns that these go on from.
+    fit_one : callable
+        A function of parameters, a target of shape (n_samples,), its last fit and the number of targets that
+        returns a fitted estimator.
+
+    Returns
+    -------
+    list of estimators, of length n_outputs
+
+    Raises
+    ------
+    ValueError
+        If there were other columns in the last fit, there are not as many units as columns or they have no
+        order, or a column cannot be fitted; a note of the error says which.
+    """
+    n_outputs = targets.shape[1]
+    if last is None:
+        last = [None] * n_outputs
+    if not isinstance(last, list) or len(last) != n_outputs:
+        raise ValueError(OTHER_DATA)
+    y_units = parameters["y_units"]
+    check_has_order(y_units)
+    if y_units is not None and not isinstance(y_units, str) and len(y_units) != n_outputs:
+        raise ValueError(
+            f"y_units={[*y_units]!r} has {len(y_units)} entries for {n_outputs} columns of y; give one for "
+            "each, None where it is unknown."
+        )
+    random_state = parameters["random_state"]
+    fitted: list[_Estimator] = []
+    for i in range(n_outputs):
+        own = {**_share(parameters, i, n_outputs), "random_state": random_state}
+        try:
+            with warnings_about(f"column {i} of y"):
+                fitted.append(fit_one(own, np.ascontiguousarray(targets[:, i]), last[i], n_outputs))
+        except Exception as error:
+            error.add_note(f"This happened in the fit of column {i} of y.")
+            raise
+        if fitted[-1].random_state_ is not None:
+            random_state = fitted[-1].random_state_  # the one that was drawn, if none was given
+    return fitted
+
+
+def _share(parameters: Mapping[str, Any], i: int, n_outputs: int) -> dict[str, Any]:
+    """Return the parameters of output `i`: a share of the budget, and a unit and a checkpoint of its own."""
+    own = {**parameters, "max_evaluations": max(1, parameters["max_evaluations"] // n_outputs)}
+    y_units = parameters["y_units"]
+    if y_units is not None and not isinstance(y_units, str):
+        own["y_units"] = y_units[i]
+    if parameters["max_time"] is not None:
+        own["max_time"] = parameters["max_time"] / n_outputs
+    if parameters["checkpoint"] is not None:
+        path = Path(parameters["checkpoint"])
+        own["checkpoint"] = path.with_name(f"{path.name}.{i}")
+    return own

@@ -1,0 +1,252 @@
+"""Formulas in LaTeX and MathML, with constants of five digits and names of any characters."""
+
+from __future__ import annotations
+
+import html
+import math
+import re
+import unicodedata
+from fractions import Fraction
+from typing import Any, NamedTuple
+
+import numpy as np
+import sympy
+from sympy.printing.latex import LatexPrinter, tex_greek_dictionary, translate
+from sympy.printing.mathml import MathMLPresentationPrinter
+from sympy.printing.precedence import PRECEDENCE
+from sympy.printing.pretty.pretty_symbology import greek_letters
+from sympy.printing.printer import Printer
+
+from dgsr.expressions.exports.identifiers import spelled
+from dgsr.expressions.exports.symbolic import placeholder, rebuilt, to_sympy
+from dgsr.expressions.trees.evaluation import Functions
+from dgsr.expressions.trees.trees import Tree, is_far, is_number, leaves, rewritten
+
+_DIGITS = 5
+# Largest power whose sign and other properties sympy may examine.
+_PLAIN_POWER = 10
+
+_PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9]*(?:_[A-Za-z0-9]+)*")
+# Characters that LaTeX would not print as they stand in a formula, and what prints them.
+_LATEX = {c: f"\\{c}" for c in "%#&$_{}"} | {c: f"{{{c}}}" for c in "+-*/=<>,;:|!?()[]"}
+_LATEX |= {" ": r"\ ", "\\": r"{\backslash}", "^": r"{\wedge}", "~": r"{\sim}", '"': "''", "`": "'"}
+
+
+class _Distance(NamedTuple):
+    """The distance of a column from a large number, x - 1700000000, which sympy would distribute."""
+
+    first: sympy.Symbol | str  # a column, or a number with its sign
+    sign: str
+    second: sympy.Symbol | str  # a column, or a number without its sign
+
+
+def _prepared(tree: Tree, functions: Functions) -> tuple[sympy.Expr, dict[Any, Any]]:
+    """Return a tree in sympy with placeholders, and what each of them shows."""
+    shown: dict[Any, Any] = {}
+    symbols: dict[str, sympy.Symbol] = {
+        leaf: sympy.Symbol(leaf) for leaf in leaves(tree) if isinstance(leaf, str)
+    }
+
+    def hidden(node: Tree) -> Tree:
+        if node[0] != "sub":
+            return node
+        first, second = node[1:]
+        if isinstance(first, str) and is_number(second) and is_far(second):
+            distance = _Distance(symbols[first], "+" if second < 0 else "-", _written_out(abs(second)))
+        elif is_number(first) and is_far(first) and isinstance(second, str):
+            distance = _Distance(_written_out(first), "-", symbols[second])
+        else:
+            return node
+        name = f"{first} - {second}"
+        symbols[name] = placeholder(len(shown))
+        shown[symbols[name]] = distance
+        return name
+
+    expression = to_sympy(rewritten(tree, hidden), symbols, functions)
+    return _with_placeholders(expression, shown), shown
+
+
+def to_latex(tree: Tree, functions: Functions) -> str:
+    """Write a tree in LaTeX, as sympy writes it: floats of 5 digits, and names of any characters."""
+    expression, shown = _prepared(tree, functions)
+    return _LatexPrinter(shown).doprint(expression)
+
+
+def to_mathml(tree: Tree, functions: Functions) -> str:
+    """Write a tree in presentation MathML, as sympy writes it, in an element ``math``.
+
+    It is ASCII, and floats have 5 digits. Names stand as they are, escaped; Greek ones and a letter with
+    digits are set as such.
+    """
+    # Words that stand side by side would read as one word.
+    expression, shown = _prepared(tree, functions)
+    has_words = any(isinstance(leaf, str) and not _is_letter(_latin(leaf)) for leaf in leaves(tree))
+    text = _MathmlPrinter(shown, {"mul_symbol": "dot" if has_words else None}).doprint(expression)
+    text = text.replace("<mn>-", "<mn>&#8722;").replace("<mo>-</mo>", "<mo>&#8722;</mo>")
+    text = text.replace("&ExponentialE;", "e")  # few fonts have the double-struck letter of this entity
+    # XML has no names for characters but its own five.
+    text = re.sub(r"&(?!amp;|lt;|gt;)[A-Za-z]+;", lambda match: html.unescape(match[0]), text)
+    text = text.encode("ascii", "xmlcharrefreplace").decode()
+    return f'<math xmlns="http://www.w3.org/1998/Math/MathML">{text}</math>'
+
+
+def _with_placeholders(expression: Any, shown: dict[Any, Any]) -> Any:
+    """Return the expression with a symbol for each operand and exponent that is not plain.
+
+    `shown` gets the hidden part of each symbol. sympy's printers ask whether exponents are negative, and the
+    answer may take forever for functions of functions and for high powers.
+    """
+    parts = []
+    for part in expression.args:
+        parts.append(_with_placeholders(part, shown))
+    # The base of a power is not hidden, since it may need parentheses.
+    is_power = expression.is_Pow
+    if is_power or isinstance(expression, sympy.Function):
+        for place in range(int(is_power), len(parts)):
+            if not _is_plain(parts[place]):
+                symbol = placeholder(len(shown))
+                shown[symbol] = parts[place]
+                parts[place] = symbol
+    if all(new is old for new, old in zip(parts, expression.args)):
+        return expression
+    return rebuilt(expression, parts)
+
+
+def _is_plain(part: Any) -> bool:
+    if part.is_Symbol or part.is_number:
+        return True
+    exponents = [power.exp for power in part.atoms(sympy.Pow)]
+    return not part.has(sympy.Function, sympy.Dummy) and all(
+        exponent.is_Rational and abs(exponent) <= _PLAIN_POWER for exponent in exponents
+    )
+
+
+class _Restoring(Printer):
+    """Makes a printer of sympy print the part that a placeholder of `_with_placeholders` hides."""
+
+    def __init__(self, shown, settings=None):
+        super().__init__(settings)
+        self.shown = shown
+
+    def _print_Dummy(self, symbol):
+        part = self.shown.get(symbol, symbol)
+        if isinstance(part, _Distance):
+            return self._print_distance(part)
+        return self._print_Symbol(symbol) if part is symbol else self._print(part)
+
+
+class _LatexPrinter(_Restoring, LatexPrinter):
+    def _print_distance(self, distance):
+        first, second = (
+            part if isinstance(part, str) else self._print(part) for part in (distance.first, distance.second)
+        )
+        return rf"\left({first} {distance.sign} {second}\right)"
+
+    def _print_Float(self, number):
+        return super()._print_Float(sympy.Float(number, _DIGITS))
+
+    def _print_Symbol(self, symbol, style="plain"):
+        name = _latin(symbol.name)
+        if _PLAIN.fullmatch(name):
+            return super()._print_Symbol(sympy.Symbol(name), style)
+        letters = [
+            f"{{{translate(spelled(c))}}}" if spelled(c) != c else _LATEX.get(c, c) for c in _visible(name)
+        ]
+        return rf"\mathrm{{{''.join(letters)}}}"
+
+
+class _MathmlPrinter(_Restoring, MathMLPresentationPrinter):
+    """sympy's printer, which by itself escapes nothing and splits names at underscores."""
+
+    def _as_ordered_terms(self, expr, order=None):
+        # This prints 5 - x rather than -x + 5.
+        terms = super()._as_ordered_terms(expr, order=order)
+        return sorted(terms, key=lambda term: term.could_extract_minus_sign())
+
+    def _print_Symbol(self, symbol, style="plain"):
+        name = _latin(symbol.name)
+        if _is_letter(name):
+            return super()._print_Symbol(sympy.Symbol(name), style)
+        return self._element("mi", _visible(symbol.name))
+
+    def _print_UnevaluatedExpr(self, expr):
+        return self._print(expr.args[0])
+
+    def _print_distance(self, distance):
+        row = self.dom.createElement("mrow")
+        row.appendChild(self._element("mo", "("))
+        for part in distance:
+            if isinstance(part, str):
+                part = self._element("mo" if part in "+-" else "mn", part)
+            else:
+                part = self._print(part)
+            row.appendChild(part)
+        row.appendChild(self._element("mo", ")"))
+        return row
+
+    def _print_Float(self, number):
+        mantissa, _, exponent = _shortened(number).partition("e")
+        if not exponent:
+            return self._element("mn", mantissa)
+        power = self.dom.createElement("msup")
+        power.appendChild(self._element("mn", "10"))
+        power.appendChild(self._element("mn", str(int(exponent))))
+        row = self.dom.createElement("mrow")
+        row.appendChild(self._element("mn", mantissa))
+        row.appendChild(self._element("mo", "\N{MULTIPLICATION SIGN}"))
+        row.appendChild(power)
+        return row
+
+    def parenthesize(self, item, level, strict=False):
+        # Parentheses as in (2*10^-7)^x, which sympy leaves out since every number is an atom to it.
+        if item.is_Float and level >= PRECEDENCE["Pow"] and "e" in _shortened(item):
+            brackets = self.dom.createElement("mrow")
+            brackets.appendChild(self._element("mo", "("))
+            brackets.appendChild(self._print(item))
+            brackets.appendChild(self._element("mo", ")"))
+            return brackets
+        return super().parenthesize(item, level, strict)
+
+    def emptyPrinter(self, expr):
+        return self._element("mtext", str(expr))
+
+    def _element(self, name, text):
+        element = self.dom.createElement(name)
+        # sympy's document does not escape its text.
+        element.appendChild(self.dom.createTextNode(html.escape(text, quote=False)))
+        return element
+
+
+def _written_out(number: int | float | Fraction) -> str:
+    """Return a number to twelve digits, without a power of ten."""
+    return np.format_float_positional(float(number), precision=12, fractional=False, trim="-")
+
+
+def _shortened(number: Any) -> str:
+    """Return a number to five digits."""
+    value = float(number)
+    if math.isinf(value) or (value == 0 and number != 0):
+        return str(number.n(_DIGITS))  # the number is beyond a float
+    if value.is_integer() and abs(value) < 1e6:
+        return str(int(value))
+    return f"{value:.{_DIGITS}g}"
+
+
+def _is_letter(name: str) -> bool:
+    """Return whether a name is a Latin or Greek letter, or one with an index."""
+    indexed = re.fullmatch(r"([A-Za-z]+)(?:_?\d+)?", name)
+    if indexed is None:
+        return False
+    letter = indexed[1]
+    return len(letter) == 1 or letter.lower() in greek_letters or letter in tex_greek_dictionary
+
+
+def _latin(name: str) -> str:
+    """Return a name that is one Greek letter, with numbers or subscripts, with that letter spelled."""
+    name = unicodedata.normalize("NFKC", name)
+    return spelled(name[0]) + name[1:] if re.fullmatch(r".\d*(?:_[A-Za-z0-9]+)*", name) else name
+
+
+def _visible(name: str) -> str:
+    """Return a name without control characters and halves of characters, which XML must not have."""
+    return "".join(" " if unicodedata.category(c) in ("Cc", "Cs", "Cn", "Zl", "Zp") else c for c in name)

@@ -1,0 +1,222 @@
+"""Forms that laws of one column often have, and which of them a part of a formula has.
+
+They are the functions that textbooks and programs for fitting curves list by name: growth and saturation,
+decay, peaks, oscillation, response to a dose. A formula that has one is more probable than one as long that
+nobody has used (`dgsr.expressions.formulas.description_length`), and searches with constants fit all of them
+to every column (`dgsr.finders.curves`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from functools import cache, lru_cache
+from typing import NamedTuple
+
+import numpy as np
+
+from dgsr.expressions.formulas.skeletons import NUMBER, Skeleton, parts_of, summed
+from dgsr.expressions.programs.library import Library, get_library
+from dgsr.expressions.programs.translation import to_program
+from dgsr.expressions.trees.syntax import parse
+from dgsr.expressions.trees.trees import map_leaves
+
+# Values that stand for the free numbers of a text: no simple numbers, so that none of them is left out.
+_PLACEHOLDERS = {"a": 0.7312, "b": 1.9183, "c": 2.4471}
+# Simple exponents, which stand for themselves in skeletons: 1/(3 + x)**2 is a shifted power law, too.
+_EXPONENTS = ("-3", "-2", "-3/2", "-1", "-1/2", "1/2", "3/2", "2", "3")
+
+
+class CommonForm(NamedTuple):
+    """A function of one column that has a name.
+
+    Parameters
+    ----------
+    name : str
+        Its names, as laws and models are called that have it; empty for lines, parabolas, their roots and
+        simple powers.
+    text : str
+        The function of ``x`` with the free numbers ``a``, ``b`` and ``c``, without its scale and its offset.
+    weight : float
+        How often it is met, relative to others.
+    placements : tuple of str
+        The ways in which people write it, the usual one first, as placements of
+        `dgsr.expressions.rewriting.merging`: the last term of the denominator has no factor (``"leading"``),
+        or its number is 1 (``"number"``). It is empty for a form that people write in many ways.
+    """
+
+    name: str
+    text: str
+    weight: float
+    placements: tuple[str, ...] = ()
+
+    @property
+    def bits(self) -> float:
+        """The bits that tell which of the forms it is."""
+        return float(np.log2(_TOTAL / self.weight))
+
+    @property
+    def n_numbers(self) -> int:
+        """How many free numbers it has, scale and offset left out."""
+        return len(set(self._letters))
+
+    @property
+    def n_copies(self) -> int:
+        """How many more places there are for its free numbers, as Hill's law has its exponent twice."""
+        return len(self._letters) - self.n_numbers
+
+    @property
+    def _letters(self) -> list[str]:
+        return re.findall(r"\b[abc]\b", self.text)
+
+    def program(
+        self, library: Library, column: int
+    ) -> tuple[tuple[int, ...], tuple[str | float, ...]] | None:
+        """Return its tokens, with a token as the column, and at every constant its value or its letter.
+
+        It is None where the library lacks an operator.
+        """
+        return _program(self.text, library, column)
+
+
+@lru_cache(maxsize=4096)
+def _program(
+    text: str, library: Library, column: int
+) -> tuple[tuple[int, ...], tuple[str | float, ...]] | None:
+    """Return the program of a form; see `CommonForm.program`."""
+    values = {**_PLACEHOLDERS, "x": library.tokens[column].name}
+    tree = map_leaves(parse(text), lambda leaf: values.get(leaf, leaf))
+    try:
+        tokens, constants = to_program(tree, library)
+    except ValueError:
+        return None
+    letters = {value: letter for letter, value in _PLACEHOLDERS.items()}
+    return tuple(tokens.tolist()), tuple(letters.get(value, value) for value in constants.tolist())
+
+
+# How often forms are met, in rough sizes: no corpus was counted.
+COMMON, USUAL, RARE = 16.0, 4.0, 0.5
+
+#: The forms; a scale and an offset belong to none of them.
+COMMON_FORMS = (
+    CommonForm("", "x", COMMON),
+    CommonForm("", "1/x", COMMON),
+    CommonForm("", "x**2", COMMON),
+    CommonForm("", "1/x**2", USUAL),
+    CommonForm("", "x**3", USUAL),
+    CommonForm("", "sqrt(x)", USUAL),
+    CommonForm("", "a*x + x**2", USUAL),
+    CommonForm("power law", "x**a", COMMON),
+    CommonForm("shifted power law", "(a + x)**b", RARE),
+    CommonForm("exponential", "exp(a*x)", COMMON),
+    CommonForm("stretched exponential, Weibull, Avrami", "exp(a*x**b)", USUAL),
+    CommonForm("Arrhenius, vapour pressure", "exp(a/x)", USUAL),
+    CommonForm("modified Arrhenius", "x**a*exp(b/x)", USUAL),
+    CommonForm("Antoine, Vogel-Fulcher-Tammann", "exp(a/(b + x))", USUAL, ("leading",)),
+    CommonForm("hyperbola, second-order decay", "1/(a + x)", USUAL),
+    CommonForm("Michaelis-Menten, Langmuir, Monod", "x/(a + x)", COMMON, ("leading", "number")),
+    CommonForm("Hill of second order, Lorentz", "1/(a + x**2)", USUAL),
+    CommonForm("Hill of second order, Holling III", "x**2/(a + x**2)", USUAL, ("leading", "number")),
+    CommonForm("", "sqrt(1 + a*x**2)", USUAL),
+    CommonForm("Lorentz factor, low-pass of first order", "1/sqrt(1 + a*x**2)", USUAL),
+    CommonForm("Hill, log-logistic", "1/(a + x**b)", RARE, ("number", "leading")),
+    CommonForm("Hill, log-logistic, Sips", "x**b/(a + x**b)", USUAL, ("leading", "number")),
+    CommonForm("Redlich-Peterson", "x/(a + x**b)", RARE, ("number", "leading")),
+    CommonForm("Haldane, substrate inhibition", "x/(a + b*x + x**2)", RARE),
+    CommonForm("logistic", "1/(a + exp(b*x))", USUAL, ("number",)),
+    CommonForm("logistic, Boltzmann", "tanh(a*x + b)", RARE),
+    CommonForm("saturation", "tanh(a*x)", RARE),
+    CommonForm("Gompertz", "exp(a*exp(b*x))", USUAL),
+    CommonForm("Chapman-Richards, von Bertalanffy", "(a - exp(b*x))**c", RARE),
+    CommonForm("von Bertalanffy", "(a - exp(b*x))**3", RARE),
+    CommonForm("Ricker, one-compartment", "x*exp(a*x)", USUAL),
+    CommonForm("gamma", "x**a*exp(b*x)", USUAL),
+    CommonForm("logarithm", "log(x)", COMMON),
+    CommonForm("shifted logarithm", "log(a + x)", RARE),
+    CommonForm("soft maximum of two lines", "log(a + exp(b*x))", RARE),
+    CommonForm("Gauss", "exp(a*x**2)", USUAL),
+    CommonForm("Gauss", "exp(a*x**2 + b*x)", RARE),
+    CommonForm("Gauss", "exp(a*(b + x)**2)", USUAL),
+    CommonForm("log-normal", "exp(a*(b + log(x))**2)", USUAL),
+    CommonForm("Lorentz", "1/(a + (b + x)**2)", USUAL),
+    CommonForm("sine", "sin(a*x)", USUAL),
+    CommonForm("sine with a phase", "sin(a*x + b)", COMMON),
+    CommonForm("damped oscillation", "exp(a*x)*sin(b*x)", USUAL),
+    CommonForm("damped oscillation", "exp(a*x)*sin(b*x + c)", USUAL),
+    CommonForm("two exponentials", "exp(a*x) + b*exp(c*x)", USUAL),
+    CommonForm("exponential and straight line", "exp(a*x) + b*x", RARE),
+    CommonForm("Morse", "(a + exp(b*x))**2", RARE),
+    CommonForm("two lines that meet", "a*x + abs(b + x)", RARE),
+)  # fmt: skip
+_TOTAL = sum(form.weight for form in COMMON_FORMS)
+
+
+class NamedPart(NamedTuple):
+    """A subprogram that has a common form of one column.
+
+    Parameters
+    ----------
+    form : CommonForm
+    column : int
+        The token of the column.
+    bits : float
+        The bits that tell which form it is, and which simple exponent stands for a free one.
+    """
+
+    form: CommonForm
+    column: int
+    bits: float
+
+
+def named_parts(
+    library: Library, tokens: Sequence[int], constants: Sequence[float]
+) -> list[NamedPart | None]:
+    """Return for the subprogram at each token of a program which common form it has, or None."""
+    found: list[NamedPart | None] = []
+    for part in parts_of(library, tokens, constants):
+        known = _known().get(part.skeleton) if len(part.columns) == 1 else None
+        found.append(None if known is None else NamedPart(known[0], min(part.columns), known[1]))
+    return found
+
+
+def outermost_named(
+    library: Library, tokens: Sequence[int], constants: Sequence[float]
+) -> Iterator[NamedPart]:
+    """Yield the parts of a program that have a common form, but not those within another."""
+    named, at = named_parts(library, tokens, constants), 0
+    while at < len(tokens):
+        part = named[at]
+        if part is None:
+            at += 1
+            continue
+        yield part
+        n_open = 1
+        while n_open:  # to the end of the subprogram
+            n_open += library.tokens[tokens[at]].arity - 1
+            at += 1
+
+
+@cache
+def _known() -> dict[Skeleton, tuple[CommonForm, float]]:
+    """Return the forms and their bits by their skeletons, with and without an offset."""
+    library = get_library("physics", 1)
+    found: dict[Skeleton, tuple[CommonForm, float]] = {}
+
+    def learn(form: CommonForm, text: str, bits: float) -> None:
+        program = form._replace(text=text).program(library, library.first_variable)
+        assert program is not None
+        tokens, numbers = program
+        constants = [_PLACEHOLDERS[value] if isinstance(value, str) else value for value in numbers]
+        skeleton = parts_of(library, tokens, constants)[0].skeleton
+        for known in (skeleton, summed([skeleton, NUMBER])):
+            found.setdefault(known, (form, bits))
+
+    for form in COMMON_FORMS:
+        learn(form, form.text, form.bits)
+    for form in COMMON_FORMS:
+        for letter in _PLACEHOLDERS:
+            if f"**{letter}" in form.text:
+                for exponent in _EXPONENTS:
+                    text = form.text.replace(f"**{letter}", f"**({exponent})")
+                    learn(form, text, form.bits + float(np.log2(len(_EXPONENTS))))
+    return found

@@ -1,0 +1,206 @@
+"""What a search measures the columns from and in: years from 1990, billions in billions."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import NamedTuple
+
+import numpy as np
+
+from dgsr.expressions.formulas.expression import Expression
+from dgsr.expressions.programs.library import Library
+from dgsr.expressions.programs.translation import places_of_constants, to_program
+from dgsr.expressions.rewriting.tidy import tidy
+from dgsr.expressions.trees.trees import Tree, map_leaves
+
+# Columns whose root mean square lies between these are searched as they are, so that sin(x1) keeps
+# its meaning; others are divided by a power of ten.
+_SMALLEST_SCALE, _LARGEST_SCALE = 1e-3, 1e3
+# Range of a column, relative to its values, below which it is measured from a round number near them: no
+# function of the column itself can be told from a parabola there.
+_NARROW = 1e-3
+# A column of years is one of equal steps between these, of so many values at least, and it may vary by so
+# much of its values: laws speak of the years that pass, and not of those since Christ.
+_YEARS, _FEWEST_YEARS, _NARROW_OF_YEARS = (1500.0, 2200.0), 20, 0.2
+# A range of this many units in the last place of the values is made of rounding.
+_LEAST_UNITS = 100.0
+
+
+class Coordinates(NamedTuple):
+    """The variables of a search, z_i = (x_i - origins_i) / scales_i."""
+
+    origins: np.ndarray  # (n_features,) float64, numbers of few digits
+    scales: np.ndarray  # (n_features,) float64, powers of ten
+
+    @classmethod
+    def of(cls, X: np.ndarray, with_scales: bool = True, with_origins: bool = True) -> Coordinates:
+        """Return the coordinates in which the columns of `X` (n_rows, n_features) are of moderate size.
+
+        Parameters
+        ----------
+        X : ndarray of shape (n_rows, n_features)
+        with_scales : bool
+            Whether scales may differ from 1.
+        with_origins : bool
+            Whether origins may differ from 0.
+        """
+        zeros, ones = np.zeros(X.shape[1]), np.ones(X.shape[1])
+        origins = np.array([_origin(column) for column in X.T]) if with_origins else zeros
+        measured = (column - origin if origin else column for column, origin in zip(X.T, origins))
+        return cls(origins, np.array([_scale(column) for column in measured]) if with_scales else ones)
+
+    def from_origins(self, columns: np.ndarray) -> np.ndarray:
+        """Return x - origins for columns x of shape (n_features, n_rows)."""
+        return columns - self.origins[:, None]
+
+    def measured(self, columns: np.ndarray) -> np.ndarray:
+        """Return z for columns x of shape (n_features, n_rows)."""
+        return self.from_origins(columns) / self.scales[:, None]
+
+    def raw(self, columns: np.ndarray) -> np.ndarray:
+        """Return x for columns z of shape (n_features, n_rows)."""
+        return columns * self.scales[:, None] + self.origins[:, None]
+
+    def written(self, expression: Expression) -> Expression:
+        """Return an expression of z as one of x, its form unchanged."""
+        return self.with_origins(_substituted(expression, unscaled(expression.tree, self.scales)))
+
+    def with_origins(self, expression: Expression) -> Expression:
+        """Return an expression of x - origins as one of x, its form unchanged."""
+        if not self.origins.any():
+            return expression
+        shifted = _differences(self.origins)
+        return _substituted(expression, map_leaves(expression.tree, lambda leaf: shifted.get(leaf, leaf)))
+
+    def read(self, expression: Expression) -> Expression:
+        """Return an expression of x as one of z; numbers that origins are added to are merged with them."""
+        tree = expression.tree
+        if self.origins.any():
+            shifted = _differences(-self.origins)
+            tree = tidy(map_leaves(tree, lambda leaf: shifted.get(leaf, leaf)))
+        return _substituted(expression, unscaled(tree, 1.0 / self.scales))
+
+    def suit(self, X: np.ndarray) -> bool:
+        """Return whether columns of `X` (n_rows, n_features) that have an origin lie near it."""
+        return all(
+            origin == 0.0 or np.abs(column - origin).max() <= _narrow(column) * abs(origin)
+            for origin, column in zip(self.origins, X.T)
+        )
+
+
+def can_have_origins(library: Library) -> bool:
+    """Return whether a library can write ``x1 - 2.5``."""
+    return library.has_constants and "sub" in library.index
+
+
+def are_origins(expression: Expression, columns: np.ndarray) -> np.ndarray:
+    """Return which constants of an expression a column that hardly varies is measured from.
+
+    Parameters
+    ----------
+    expression : Expression
+    columns : ndarray of shape (n_features, n_rows)
+
+    Returns
+    -------
+    ndarray of shape (n_constants,), bool
+    """
+    return np.array([is_origin for _, is_origin in _constants(expression, columns)], dtype=bool)
+
+
+def origins_of(expression: Expression, columns: np.ndarray) -> np.ndarray:
+    """Return what an expression measures each column from, shape (n_features,), 0 where it does not."""
+    found = np.zeros(len(columns))
+    numbers = expression.constants.tolist()
+    for (place, is_origin), number in zip(_constants(expression, columns), numbers):
+        if is_origin:
+            found[expression.tokens[place - 1] - expression.library.first_variable] = number
+    return found
+
+
+def without_origins(expression: Expression, columns: np.ndarray) -> Expression:
+    """Return an expression with x in place of every x - o, where o is an origin; see `are_origins`."""
+    constants = _constants(expression, columns)
+    places = [place for place, is_origin in constants if is_origin]
+    if not places:
+        return expression
+    left_out = [*places, *(place - 2 for place in places)]  # in prefix order: sub, column, number
+    tokens = np.delete(np.asarray(expression.tokens), left_out)
+    kept = [not is_origin for _, is_origin in constants]
+    return Expression(expression.library, tokens, np.asarray(expression.constants)[kept])
+
+
+def _constants(expression: Expression, columns: np.ndarray) -> list[tuple[int, bool]]:
+    """Return the place of every constant among the tokens, and whether it is an origin."""
+    places = places_of_constants(expression.library, expression.tokens)
+    return [
+        (place, column >= 0 and _is_origin(number, columns[column]))
+        for (place, column), number in zip(places, expression.constants.tolist())
+    ]
+
+
+def _is_origin(number: float, column: np.ndarray) -> bool:
+    low, spread = float(column.min()), float(np.ptp(column))
+    is_near = 0.0 <= low - number <= 2.0 * spread
+    # The rows may be a sample of those by which steps are equal.
+    is_year = _are_years(column) and number % 10.0 ** math.floor(math.log10(spread or 1.0)) == 0.0
+    narrow = _NARROW_OF_YEARS if is_year else _NARROW
+    return is_near and 0.0 < spread <= 2.0 * narrow * abs(number)
+
+
+def unscaled(tree: Tree, scales: np.ndarray) -> Tree:
+    """Return the tree with x_i / s_i in place of every x_i whose scale s_i is not 1."""
+    scaled = {
+        f"x{i + 1}": ("mul", 1 / Fraction(repr(float(scale))), f"x{i + 1}")
+        for i, scale in enumerate(scales)
+        if scale != 1
+    }
+    return map_leaves(tree, lambda leaf: scaled.get(leaf, leaf) if isinstance(leaf, str) else leaf)
+
+
+def _differences(origins: np.ndarray) -> dict[Tree, Tree]:
+    """Return the tree of x_i - o_i for every variable x_i whose origin o_i is not 0."""
+    return {
+        f"x{i + 1}": ("sub", f"x{i + 1}", Fraction(repr(float(origin))))
+        for i, origin in enumerate(origins)
+        if origin != 0
+    }
+
+
+def _substituted(expression: Expression, tree: Tree) -> Expression:
+    tokens, constants = to_program(tree, expression.library)
+    return Expression(expression.library, tokens, constants)
+
+
+def _are_years(column: np.ndarray) -> bool:
+    """Return whether the values of a column may be years."""
+    return bool(_YEARS[0] <= column.min() and column.max() <= _YEARS[1])
+
+
+def _narrow(column: np.ndarray) -> float:
+    """Return the range of a column, relative to its values, up to which it is measured from an origin."""
+    if not _are_years(column):
+        return _NARROW
+    steps = np.diff(np.unique(column))
+    is_even = len(steps) + 1 >= _FEWEST_YEARS and steps.max() <= 1.5 * steps.mean() <= 3.0 * steps.min()
+    return _NARROW_OF_YEARS if is_even else _NARROW
+
+
+def _origin(column: np.ndarray) -> float:
+    """Return 0, or a number of few digits just below the values of a column if these differ by little."""
+    low, high = float(column.min()), float(column.max())
+    spread, size = high - low, min(abs(low), abs(high))
+    if low < 0.0 < high or not _LEAST_UNITS * math.ulp(size) < spread <= _narrow(column) * size:
+        return 0.0
+    step = Fraction(10) ** math.floor(math.log10(spread))
+    return float(math.floor(Fraction(low) / step) * step)
+
+
+def _scale(column: np.ndarray) -> float:
+    """Return 1, or the power of ten below the root mean square of a column if that is extreme."""
+    largest = max(float(column.max()), -float(column.min())) or 1.0
+    size = largest * math.sqrt(np.mean((column / largest) ** 2)) or 1.0  # no overflow
+    if _SMALLEST_SCALE <= size <= _LARGEST_SCALE:
+        return 1.0
+    return float(10.0 ** np.clip(np.floor(np.log10(size)), -300, 300))  # its inverse is a float, too

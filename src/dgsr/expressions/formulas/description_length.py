@@ -1,0 +1,186 @@
+"""A prior over formulas: how probable each token is under its parent, and how long formulas are by it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from functools import cache, lru_cache
+from importlib import resources
+
+import numpy as np
+
+from dgsr.expressions.formulas.common_forms import named_parts
+from dgsr.expressions.formulas.expression import Expression
+from dgsr.expressions.programs.constraints import Constraints, Grammar
+from dgsr.expressions.programs.library import Library
+from dgsr.expressions.programs.translation import are_terms, to_program
+from dgsr.expressions.rewriting.angles import with_angles
+from dgsr.expressions.trees.simple_numbers import cost
+from dgsr.kernels.pair_counts import pair_sums
+
+# Share of the counts of the prior in the weights of libraries with constants.
+_COUNTED = 0.5
+_BITS_OF_DIGIT = float(np.log2(10.0))
+# That a formula is named by its common form, as every fourth is, and whether it has an offset.
+_BITS_OF_NAMING = 3.0
+# The size of a number of such a formula, besides its digits.
+_BITS_OF_SIZE = 2.0
+#: What a constant costs whose digits are not known yet: two of them.
+BITS_OF_CONSTANT = 7.0
+
+
+def description_length(expression: Expression) -> float:
+    """Return the bits of a formula: those of its structure, and those of its numbers by their digits.
+
+    The structure takes -log2(p) bits for every token, where p is the share that the token has under its
+    parent in the equations of the prior, times its complexity over its usual one
+    (`Library.with_complexities`). A formula that has a common form of one column
+    (`dgsr.expressions.formulas.common_forms`) takes the bits of naming form and column, where these are
+    fewer, and sqrt(1 - u**2) those of cos(arcsin(u)), which is the same function
+    (`dgsr.expressions.rewriting.angles`). A number takes as many digits as
+    `dgsr.expressions.trees.simple_numbers` says: 1 takes none, 0.25 and 1/3 take few, 0.2537 takes four. A
+    number alone has no structure, so that it takes fewer bits than any column: that there is no relation
+    needs no evidence.
+
+    Examples
+    --------
+    >>> from dgsr import Expression, get_library
+    >>> library = get_library("physics", 2)
+    >>> for text in ("x1*x2", "2.5*x1*x2", "2.537*x1*x2"):
+    ...     print(round(description_length(Expression.from_text(text, library)), 1))
+    8.4
+    19.5
+    28.8
+
+    References
+    ----------
+    Rissanen, 1978 (minimum description length).
+    """
+    shortest = _bits(expression)
+    if (angles := _in_angles(expression)) is not None:
+        shortest = min(shortest, _bits(angles))
+    return shortest
+
+
+def _bits(expression: Expression) -> float:
+    """Return the bits of a formula as it is written."""
+    library, tokens = expression.library, expression.tokens.astype(np.int64)
+    constants = expression.constants.tolist()
+    if len(constants) == len(tokens):
+        return _bits_of_digits(constants)
+    bits = float(structure_bits(library, tokens[None], np.array([len(tokens)]))[0])
+    bits += _bits_of_digits(constants) - BITS_OF_CONSTANT * len(constants)
+    named = named_parts(library, tokens.tolist(), constants)[0] if library.has_constants else None
+    if named is None:
+        return bits
+    # A number that the form has twice, as Hill's has its exponent, is one number, and 1 is none.
+    numbers = sorted(value for value in constants if value != 1.0)
+    copies = [i for i in range(1, len(numbers)) if numbers[i] == numbers[i - 1]][: named.form.n_copies]
+    numbers = np.delete(numbers, copies).tolist()
+    of_name = _BITS_OF_NAMING + named.bits + float(np.log2(library.n_variables))
+    # But an offset of 1 is a number, else it would be taken wherever chance makes it fit a little better.
+    n_offsets = int((are_terms(library, tokens) & (expression.constants == 1.0)).sum())
+    of_name += _BITS_OF_SIZE * (max(named.form.n_numbers, len(numbers)) + n_offsets)
+    # Where the user takes an operator for complex, so is a form that has it.
+    of_name *= max(1.0, float(library.relative_complexities[tokens].max()))
+    return min(bits, of_name + _bits_of_digits(numbers))
+
+
+def _bits_of_digits(numbers: Iterable[float]) -> float:
+    return _BITS_OF_DIGIT * sum(max(cost(value), 0.0) for value in numbers)
+
+
+def _in_angles(expression: Expression) -> Expression | None:
+    """Return the formula with cosines of arcsines for its roots, where it has such roots and these exist."""
+    library = expression.library
+    if not {"sqrt", "cos", "arcsin"} <= library.index.keys():
+        return None
+    if library.index["sqrt"] not in expression.tokens:
+        return None
+    tree = expression.with_feature_names(None).tree
+    angles = with_angles(tree)
+    return None if angles == tree else Expression(library, *to_program(angles, library))
+
+
+def structure_bits(library: Library, tokens: np.ndarray, lengths: np.ndarray) -> np.ndarray:
+    """Return the bits of the structure of programs, with 7 bits for the digits of every constant.
+
+    Parameters
+    ----------
+    library : Library
+    tokens : ndarray of shape (n_programs, max_length), int64
+    lengths : ndarray of shape (n_programs,), int64
+
+    Returns
+    -------
+    ndarray of shape (n_programs,)
+    """
+    return pair_sums(tokens, lengths, library.table.arity, _bits_of_tokens(library))
+
+
+def largest_bits(library: Library) -> float:
+    """Return the most bits that a token of a library takes."""
+    return float(_bits_of_tokens(library).max())
+
+
+@lru_cache(maxsize=32)
+def _bits_of_tokens(library: Library) -> np.ndarray:
+    """Return the bits of tokens under their parents: (n_operators + 1, n_tokens), the root last."""
+    grammar = Constraints().grammar(library)
+    bits = -np.log2(usual_weights(grammar, library)[rows_of_parents(grammar, library)])
+    bits *= library.relative_complexities
+    if library.has_constants:
+        bits[:, library.index["const"]] += BITS_OF_CONSTANT
+    return bits
+
+
+def usual_weights(grammar: Grammar, library: Library) -> np.ndarray:
+    """Return how probable tokens are under their parents, and where random programs have them.
+
+    The weights sum to 1 under every parent. In a library with constants they are half the weights of the
+    tokens, half the shares that the tokens have under their parent in the equations of the prior. So
+    operators keep their share in a table of many columns, and products and quotients stand where laws have
+    them.
+
+    Parameters
+    ----------
+    grammar : Grammar
+        The weights of the tokens.
+    library : Library
+
+    Returns
+    -------
+    ndarray of shape (n_tokens + 1, n_tokens)
+    """
+    may_occur = (grammar.arity > 0) | grammar.is_variable | grammar.is_constant
+    weights = grammar.weight * may_occur
+    weights /= weights.sum(axis=1, keepdims=True)
+    if not library.has_constants:
+        return weights
+    counts, n_columns = _counts(), np.count_nonzero(grammar.is_variable)
+    own = library.functions  # which may be named as one of the entries "variable" and "root" of the counts
+    children = [{} if name in own else counts[name] for name in library.operators]
+    for row, known in zip(rows_of_parents(grammar, library), [*children, counts["root"]], strict=True):
+        if not known:
+            continue
+        # A child of the user's own keeps the weight of its token; one that was never seen counts as half.
+        shares, total = weights[row].copy(), sum(known.values())
+        for i, token in enumerate(library.tokens):
+            if grammar.is_variable[i]:
+                shares[i] = known["variable"] / (n_columns * total)
+            elif token.name in known and token.name not in own:
+                shares[i] = max(known[token.name], 0.5) / total
+        shares *= may_occur
+        weights[row] = (1.0 - _COUNTED) * weights[row] + _COUNTED * shares / shares.sum()
+    return weights
+
+
+def rows_of_parents(grammar: Grammar, library: Library) -> list[int]:
+    """Return the rows of the weights that are those of operators and of the root."""
+    return [*range(len(library.operators)), len(grammar.arity)]
+
+
+@cache
+def _counts() -> dict[str, dict[str, int]]:
+    """Return the counts that benchmarks/shipped_counts.py made, by the names of parent and child."""
+    return json.loads((resources.files("dgsr.expressions") / "data" / "prior_pairs.json").read_text("utf-8"))

@@ -1,0 +1,349 @@
+"""A program as a person sees it: a formula as text, sympy, LaTeX, source code and a function."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from dgsr.expressions.exports.c_export import to_c
+from dgsr.expressions.exports.python_export import to_jax, to_python
+from dgsr.expressions.formulas.common_forms import outermost_named
+from dgsr.expressions.programs.library import Library
+from dgsr.expressions.programs.translation import from_program, places_of_constants, to_program
+from dgsr.expressions.rewriting.tidy import tidy
+from dgsr.expressions.trees import syntax
+from dgsr.expressions.trees.evaluation import Functions, evaluate_strictly
+from dgsr.expressions.trees.simple_numbers import recognised
+from dgsr.expressions.trees.trees import Tree, is_far, rename
+
+if TYPE_CHECKING:
+    import sympy as sympy_module
+
+    from dgsr.expressions.exports.torch_export import FormulaModule
+
+# Further digits that a number keeps if it has no more, and the size from which none of a number are counted.
+_FEW_MORE, _LARGEST_WHOLE = 3, 1e12
+
+
+class Expression:
+    """One equation.
+
+    Parameters
+    ----------
+    library : Library
+    tokens : array-like of shape (length,), int
+        The program: token ids in prefix order, without padding.
+    constants : array-like of shape (n_constants,), float
+        Values of the ``const`` tokens in the order they stand in the program; surplus values are
+        ignored.
+    feature_names : sequence of str, optional
+        Names of the variables in text and sympy; x1 .. xd by default.
+
+    Raises
+    ------
+    ValueError
+        If the tokens are not one complete program, there are too few constants or names, or a name is there
+        twice.
+
+    Examples
+    --------
+    >>> from dgsr.expressions import get_library
+    >>> expression = Expression.from_text("a*sin(b)", get_library("koza", 2), ["a", "b"])
+    >>> print(expression)
+    a*sin(b)
+    >>> expression.complexity
+    6
+    """
+
+    def __init__(
+        self,
+        library: Library,
+        tokens: np.ndarray | Sequence[int],
+        constants: np.ndarray | Sequence[float] = (),
+        feature_names: Sequence[str] | None = None,
+    ) -> None:
+        self.library = library
+        self.tokens = np.array(tokens, dtype=np.int64)
+        self.feature_names = _names(library, feature_names)
+        constants = np.asarray(constants, dtype=np.float64)
+        self._tree = from_program(library, self.tokens, constants)
+        n_constants = int(np.sum(self.tokens == library.index["const"])) if library.has_constants else 0
+        self.constants = constants[:n_constants].copy()
+        self.tokens.setflags(write=False)
+        self.constants.setflags(write=False)
+
+    @classmethod
+    def from_text(cls, text: str, library: Library, feature_names: Sequence[str] | None = None) -> Expression:
+        """Read a formula with `dgsr.expressions.trees.syntax.parse`; nothing in the text is executed.
+
+        Parameters
+        ----------
+        text : str
+        library : Library
+        feature_names : sequence of str, optional
+            Names of the variables in `text`; x1 .. xd by default.
+
+        Raises
+        ------
+        ValueError
+            If the text cannot be read, or not be written with the tokens of the library.
+        """
+        names = _names(library, feature_names)
+        tree = syntax.parse(text, names, library.functions)
+        tree = rename(tree, dict(zip(names, _default_names(library))))
+        tokens, constants = to_program(tree, library)
+        return cls(library, tokens, constants, feature_names)
+
+    def __call__(self, X: np.ndarray) -> np.ndarray:
+        """Predict.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Not finite where the equation is undefined.
+        """
+        # Imported here, so that formulas can be read and written without loading numba.
+        from dgsr.kernels.evaluate import predictions
+        from dgsr.kernels.programs import Programs
+
+        columns = np.ascontiguousarray(np.asarray(X, dtype=np.float64).T)
+        table = self.library.table
+        if columns.ndim != 2:
+            raise ValueError(f"X has {columns.ndim} dimensions; give (n_samples, n_features).")
+        used = self.tokens[self.tokens >= self.library.first_variable]
+        n_needed = int(table.argument[used].max(initial=-1)) + 1
+        if len(columns) < n_needed:
+            raise ValueError(f"X has {len(columns)} features; the expression uses {n_needed}.")
+        # Copies, since read-only arrays have another type, for which the kernel would be compiled again.
+        program = Programs(self.tokens[None].copy(), np.array([self.length]), self.constants[None].copy())
+        return predictions(program, table, columns)[0]
+
+    def with_feature_names(self, feature_names: Sequence[str] | None) -> Expression:
+        """Return the same equation with other names of its variables."""
+        return Expression(self.library, self.tokens, self.constants, feature_names)
+
+    def with_constants(self, constants: np.ndarray | Sequence[float]) -> Expression:
+        """Return the same program with other values of its constants."""
+        return Expression(self.library, self.tokens, constants, self.feature_names)
+
+    def shortened(self, digits: int = 5) -> Expression:
+        """Return the equation with its constants rounded to `digits` significant digits.
+
+        A number of a few more digits, such as 1013.25, keeps them, a large one those before the decimal
+        point and one more, for the rest of the formula may be small beside it. A number that a column is
+        measured from, x - 1700012345, has all its digits, since what is left of the column may be smaller
+        than what they add up to.
+        """
+        constants = self.constants.tolist()
+        columns = (column for _, column in places_of_constants(self.library, self.tokens))
+        kept = [
+            12 if column >= 0 and is_far(value) else _digits_shown(value, digits)
+            for column, value in zip(columns, constants)
+        ]
+        return self.with_constants([float(f"{value:.{n}g}") for value, n in zip(constants, kept)])
+
+    @property
+    def length(self) -> int:
+        """Number of tokens."""
+        return len(self.tokens)
+
+    @property
+    def complexity(self) -> int:
+        """C(f) of the paper, appendix "Evaluation Metrics": the sum of the tokens' complexities."""
+        return int(self.library.table.complexity[self.tokens].sum())
+
+    @property
+    def common_forms(self) -> tuple[tuple[str, str], ...]:
+        """Names of the common forms of single columns that the formula has, each with its column.
+
+        ``12.3*S/(6.7 + S)`` has the form of Michaelis and Menten. A part of a part that has one is not looked
+        at.
+        """
+        if not self.library.has_constants:
+            return ()
+        named = dict(zip(_default_names(self.library), self.feature_names))
+        return tuple(
+            (part.form.name, named[self.library.tokens[part.column].name])
+            for part in outermost_named(self.library, self.tokens.tolist(), self.constants.tolist())
+            if part.form.name
+        )
+
+    @cached_property
+    def tree(self) -> Tree:
+        """The syntax tree, its variables named by `feature_names`."""
+        return rename(self._tree, dict(zip(_default_names(self.library), self.feature_names)))
+
+    @cached_property
+    def text(self) -> str:
+        """The formula as text, its like terms and factors collected: 2*x1 for (x1 + x1)/x1*x1.
+
+        `from_text` reads it back as a formula of the same values, up to rounding and overflow on the way. In
+        a library without constants, that formula may be defined where this one is not, or undefined where
+        x1 is 0.
+        """
+        return syntax.to_text(tidy(self.tree, keeps_domain=self.library.has_constants))
+
+    @cached_property
+    def sympy(self) -> sympy_module.Expr:
+        """The sympy expression, of symbols named by `feature_names`."""
+        # Imported here, as for `latex` and `mathml`, since sympy takes half a second to import.
+        from dgsr.expressions.exports.symbolic import to_sympy
+
+        return to_sympy(recognised(self.tree), functions=self.library.functions)
+
+    @property
+    def latex(self) -> str:
+        """The sympy expression in LaTeX, its floats shortened to 5 digits."""
+        from dgsr.expressions.exports.typesetting import to_latex
+
+        return to_latex(recognised(self.tree), self.library.functions)
+
+    @property
+    def mathml(self) -> str:
+        """The sympy expression in presentation MathML, its floats shortened to 5 digits."""
+        from dgsr.expressions.exports.typesetting import to_mathml
+
+        return to_mathml(recognised(self.tree), self.library.functions)
+
+    def to_python(self, name: str = "formula") -> str:
+        """Return the source text of a Python module that needs numpy alone; numba can compile its function.
+
+        Parameters
+        ----------
+        name : str
+            Name of the module's one function. It takes an array for each feature, and they broadcast.
+            Features whose names are no Python identifiers get similar names, which its docstring lists.
+
+        Raises
+        ------
+        ValueError
+            If `name` is no identifier of Python or a reserved one, or the formula has an operator of the
+            user's own without sympy form.
+        """
+        return to_python(self._tree, self.feature_names, self.library.functions, name)
+
+    def to_jax(self, name: str = "formula") -> str:
+        """Return the source text of a Python module that needs jax alone, for ``jax.jit`` and ``jax.grad``.
+
+        Parameters
+        ----------
+        name : str
+            Name of the module's one function; its arguments are those of `to_python`. It computes in floats
+            of jax, which have 32 bits unless ``jax_enable_x64`` is set.
+
+        Raises
+        ------
+        ValueError
+            If `name` is no identifier of Python or a reserved one, or the formula has an operator of the
+            user's own without sympy form.
+        """
+        return to_jax(self._tree, self.feature_names, self.library.functions, name)
+
+    def to_c(self, name: str = "formula") -> str:
+        """Return the source text of a C99 function of one double for each feature, which returns a double.
+
+        Parameters
+        ----------
+        name : str
+            Name of the function that is written.
+
+        Raises
+        ------
+        ValueError
+            If `name` is no identifier of C or a reserved one, or the formula has an operator of the user's
+            own without sympy form.
+        """
+        return to_c(self._tree, self.feature_names, self.library.functions, name)
+
+    def to_torch(self) -> FormulaModule:
+        """Return a torch module that predicts as this expression does; its parameters are the constants.
+
+        Raises
+        ------
+        ValueError
+            If the formula has an operator of the user's own without sympy form.
+        """
+        # Imported here, so that expressions can be used without loading torch.
+        from dgsr.expressions.exports.torch_export import FormulaModule
+
+        return FormulaModule(self.library, self.tokens, self.constants, self.with_constants)
+
+    def numpy_function(self) -> Callable[..., np.ndarray]:
+        """Return the equation as a function of one array per variable, in numpy alone.
+
+        The arrays broadcast against each other. The function can be pickled if its operators of the user's
+        own can.
+        """
+        used = {self.library.tokens[token].name for token in self.tokens}
+        functions = {name: f for name, f in self.library.functions.items() if name in used}
+        return _ArrayFunction(self.tree, self.feature_names, functions)
+
+    def __str__(self) -> str:
+        return self.text
+
+    def __repr__(self) -> str:
+        return f"Expression({self.text!r}, library={self.library.name!r})"
+
+    def _repr_latex_(self) -> str:
+        return f"$\\displaystyle {self.latex}$"
+
+    def _key(self) -> tuple:
+        return self.library, self.tokens.tobytes(), self.constants.tobytes()
+
+    def __eq__(self, other: object) -> bool:
+        return self._key() == other._key() if isinstance(other, Expression) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self._key())
+
+
+class _ArrayFunction:
+    def __init__(self, tree: Tree, names: tuple[str, ...], functions: Functions) -> None:
+        self.tree = tree
+        self.names = names
+        self.functions = functions
+
+    def __call__(self, *arrays: np.ndarray) -> np.ndarray:
+        if len(arrays) != len(self.names):
+            raise TypeError(f"{len(arrays)} arrays given; one for each of {', '.join(self.names)} is needed.")
+        values = [np.asarray(array, dtype=np.float64) for array in arrays]
+        result = evaluate_strictly(self.tree, dict(zip(self.names, values)), self.functions)
+        return np.array(np.broadcast_to(result, np.broadcast_shapes(*[value.shape for value in values])))
+
+    def __repr__(self) -> str:
+        return f"<function of {', '.join(self.names)}: {syntax.to_text(self.tree)}>"
+
+
+def _digits_shown(value: float, digits: int) -> int:
+    """Return the significant digits of a number that is shortened to `digits`, or a few more."""
+    if float(f"{value:.{digits + _FEW_MORE}g}") == value:
+        return digits + _FEW_MORE
+    before_the_point = len(f"{abs(value):.0f}") if abs(value) < _LARGEST_WHOLE else 0
+    return max(digits, before_the_point + 1)
+
+
+def _names(library: Library, given: Sequence[str] | None) -> tuple[str, ...]:
+    """Return the names of the variables; ValueError if these are not as many, or one is there twice."""
+    if given is None:
+        return _default_names(library)
+    names = tuple(map(str, given))
+    if len(names) != library.n_variables:
+        raise ValueError(
+            f"feature_names has {len(names)} names; the library has {library.n_variables} variables."
+        )
+    repeated = [name for name, count in Counter(names).items() if count > 1]
+    if repeated:
+        raise ValueError(f"feature_names repeats {', '.join(map(repr, repeated))}; name each variable once.")
+    return names
+
+
+def _default_names(library: Library) -> tuple[str, ...]:
+    return tuple(f"x{i + 1}" for i in range(library.n_variables))

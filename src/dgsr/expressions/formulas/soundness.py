@@ -1,0 +1,163 @@
+"""What a formula does between the rows that it was fitted to, where no row can contradict it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from dgsr.expressions.formulas.coordinates import origins_of
+from dgsr.expressions.formulas.expression import Expression
+from dgsr.expressions.trees import syntax
+from dgsr.expressions.trees.evaluation import Functions, evaluate
+from dgsr.expressions.trees.trees import Tree, is_number, leaves
+
+# Rows that a formula is looked at on, and midpoints between neighbouring rows.
+_MOST_ROWS = 1_000
+# A pole counts up to this share of a column's range beside a row. Rows are thinned out so that no more than
+# this many values are moved there.
+_BESIDE, _MOST_NEAR = 0.05, 20_000
+# Largest mean step of an angle from one row to the next: four rows a turn.
+_STEP = np.pi / 2
+# Functions whose arguments have no unit.
+_OF_PURE_NUMBERS = frozenset(("exp", "log", "sin", "cos", "tanh", "arcsin", "arccos"))
+
+
+def weak_points(expression: Expression, columns: np.ndarray) -> list[str]:
+    """Return what a formula does between the rows that these cannot show, in words.
+
+    Parameters
+    ----------
+    expression : Expression
+    columns : ndarray of shape (n_features, n_rows)
+
+    Returns
+    -------
+    list of str
+        One for each sine or cosine that turns more than once in four rows, each denominator that changes its
+        sign among the rows or within a twentieth of a column's range from one, and so is 0 there, and one if
+        the formula is undefined halfway between two rows that are neighbours in a column.
+    """
+    n_rows, rows = columns.shape[1], _some_rows(columns)
+    functions = {operator.name: operator for operator in expression.library.user_operators}
+    used = sorted({leaf for leaf in leaves(expression.tree) if isinstance(leaf, str)})
+    if not used:
+        return []
+    numbers = [expression.feature_names.index(name) for name in used]
+    some, origins = columns[numbers][:, rows], origins_of(expression, columns)[numbers, None]
+    near = _near(some - origins) + origins
+    values, near, between = (dict(zip(used, points)) for points in (some, near, _midpoints(some)))
+    with np.errstate(all="ignore"):
+        found = list(dict.fromkeys(_weak_parts(expression.tree, values, near, n_rows, functions)))
+        if not np.isfinite(evaluate(expression.tree, between, functions=functions)).all():
+            found.append("the formula is undefined between rows")
+    return found
+
+
+def _some_rows(columns: np.ndarray) -> np.ndarray:
+    """Return the numbers of the rows that a formula is looked at on, evenly spaced."""
+    n_rows = columns.shape[1]
+    return np.unique(np.linspace(0, n_rows - 1, min(n_rows, _MOST_ROWS)).astype(np.int64))
+
+
+def unseen_waves(expression: Expression, columns: np.ndarray) -> int:
+    """Return how many sines and cosines turn by less than half a period over the rows, (n_features, n_rows).
+
+    Such a stretch is no wave that the rows show, but a curve that others describe as well.
+    """
+    functions = {operator.name: operator for operator in expression.library.user_operators}
+    values = dict(zip(expression.feature_names, columns[:, _some_rows(columns)]))
+
+    def counted(tree: Tree) -> int:
+        if not isinstance(tree, tuple):
+            return 0
+        n = sum(map(counted, tree[1:]))
+        if tree[0] in ("sin", "cos"):
+            n += int(np.ptp(evaluate(tree[1], values, functions=functions)) < np.pi)
+        return n
+
+    with np.errstate(all="ignore"):
+        return counted(expression.tree)
+
+
+def pure_columns(expression: Expression) -> int:
+    """Return how many functions of pure numbers a formula has of one column and no number.
+
+    exp(x1) claims that the column has no unit, or its natural one; exp(0.3*x1) does not, and x1**2 has a
+    meaning in every unit.
+    """
+
+    def counted(tree: Tree) -> int:
+        if not isinstance(tree, tuple):
+            return 0
+        argument = list(leaves(tree[1]))
+        is_claim = tree[0] in _OF_PURE_NUMBERS and len(set(argument)) == 1 and isinstance(argument[0], str)
+        return is_claim + sum(map(counted, tree[1:]))
+
+    return counted(expression.tree)
+
+
+def _weak_parts(
+    tree: Tree,
+    values: dict[str, np.ndarray],
+    near: dict[str, np.ndarray],
+    n_rows: int,
+    functions: Functions,
+) -> Iterator[str]:
+    """Yield the weak points of a tree and its parts, from the columns at the rows, and near them."""
+    if not isinstance(tree, tuple):
+        return
+    for child in tree[1:]:
+        yield from _weak_parts(child, values, near, n_rows, functions)
+    name, n_steps = tree[0], max(n_rows - 1, 1)
+
+    def values_of(part: Tree) -> np.ndarray:
+        return np.asarray(evaluate(part, values, functions=functions), dtype=np.float64)
+
+    if name in ("sin", "cos", "tan"):
+        if np.ptp(values_of(tree[1])) > _STEP * n_steps:
+            yield f"{syntax.to_text(tree)} turns faster than the rows can show"
+    elif name == "div" or (name == "pow" and is_number(tree[2]) and tree[2] < 0):
+        for factor in _factors(tree[2] if name == "div" else tree[1]):
+            denominator = np.asarray(evaluate(factor, near, functions=functions), dtype=np.float64)
+            if np.any(denominator < 0.0) and np.any(denominator > 0.0):
+                yield f"{syntax.to_text(factor)} is 0 between rows or beside one, and divides"
+
+
+def _factors(tree: Tree) -> Iterator[Tree]:
+    """Yield the parts of a denominator that it is 0 with, without their powers and signs."""
+    if isinstance(tree, tuple) and tree[0] in ("mul", "square", "cube", "sqrt", "abs", "neg"):
+        for child in tree[1:]:
+            yield from _factors(child)
+    elif isinstance(tree, tuple) and tree[0] == "pow" and is_number(tree[2]):
+        yield from _factors(tree[1])
+    else:
+        yield tree
+
+
+def _near(columns: np.ndarray) -> np.ndarray:
+    """Return the rows, and each with one column moved by a twentieth of its range, (n_features, n_points).
+
+    A column of one sign keeps it: none moves more than a twentieth of the way to 0 beyond its last value.
+    """
+    found = [columns]
+    some = columns[:, :: max(2 * columns.size // _MOST_NEAR, 1)]
+    for i, column in enumerate(columns):
+        low, high = column.min(), column.max()
+        step = _BESIDE * (high - low)
+        least = max(low - step, (1.0 - _BESIDE) * low) if low > 0.0 else low - step
+        most = min(high + step, (1.0 - _BESIDE) * high) if high < 0.0 else high + step
+        for moved in (some[i] - step, some[i] + step):
+            points = some.copy()
+            points[i] = np.clip(moved, least, most)
+            found.append(points)
+    return np.concatenate(found, axis=1)
+
+
+def _midpoints(columns: np.ndarray) -> np.ndarray:
+    """Return points halfway between rows that are neighbours in some column, shape (n_features, n_points)."""
+    found = []
+    for column in columns[: max(_MOST_ROWS // columns.shape[1], 1)]:
+        ordered = columns[:, np.argsort(column, kind="stable")]
+        found.append(0.5 * ordered[:, :-1] + 0.5 * ordered[:, 1:])
+    return np.concatenate(found, axis=1)

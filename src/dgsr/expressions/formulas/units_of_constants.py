@@ -1,0 +1,170 @@
+"""The units of the constants of a formula, as far as the units of columns and target determine them.
+
+Dimensions go up the tree of a formula from the columns, and down again from the target: a factor has what the
+product lacks, a summand has the unit of the others, and the argument of a function has none. The logarithm of
+the factor to the base units goes with them as one more exponent, so that a constant of a formula in km and h
+is also known in m and s.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import NamedTuple
+
+import numpy as np
+
+from dgsr.expressions.formulas.expression import Expression
+from dgsr.expressions.programs.library import Opcode
+from dgsr.expressions.programs.units import Unit, Units
+
+#: What stands for the unit of a constant that is not determined.
+UNDETERMINED = "?"
+
+# How an operator of one argument multiplies the exponents of a unit.
+_POWERS = {
+    Opcode.SQRT: 0.5,
+    Opcode.SQUARE: 2.0,
+    Opcode.CUBE: 3.0,
+    Opcode.INV: -1.0,
+    Opcode.NEG: 1.0,
+    Opcode.ABS: 1.0,
+}
+# Difference of exponents, or of a factor from 1, that is rounding; largest denominator of a fraction that an
+# exponent is written as.
+_ROUNDING, _LARGEST_DENOMINATOR = 1e-6, 12
+
+# The exponents of a unit with the logarithm of its factor last, or None where it is open.
+_Vector = np.ndarray | None
+
+
+class _Node(NamedTuple):
+    """A subprogram and its unit."""
+
+    opcode: Opcode
+    children: tuple[_Node, ...]
+    unit: _Vector
+    constant: int  # number of the constant that it is, -1 for others
+
+
+def units_of_constants(expression: Expression, units: Units) -> tuple[str, ...]:
+    """Return the unit of every constant of a formula, in base units.
+
+    Parameters
+    ----------
+    expression : Expression
+        A formula of the raw columns.
+    units : Units
+
+    Returns
+    -------
+    tuple of str
+        Such as ``m/s^2``; empty texts for constants without a dimension, and ``?`` for those whose unit the
+        others do not determine. Where columns or target are not in base units, it is the value in base units
+        that is given, ``= 9.81 m/s^2``. No texts if constants have no units.
+    """
+    if units.unitless_constants:
+        return ()
+    derivation = _Derivation(expression, units)
+    derivation.hand_down(derivation.tree, _vector(units.target))
+    return tuple(
+        UNDETERMINED if unit is None else _text(value, unit, units.base)
+        for value, unit in zip(expression.constants.tolist(), derivation.found, strict=True)
+    )
+
+
+class _Derivation:
+    """The units of the subprograms of a formula."""
+
+    def __init__(self, expression: Expression, units: Units) -> None:
+        self.none = np.zeros(len(units.base) + 1)
+        self.constants = expression.constants.tolist()
+        self.found: list[_Vector] = [None] * len(self.constants)
+        library, n_before = expression.library, len(self.constants)
+        stack: list[_Node] = []
+        for token in reversed(expression.tokens.tolist()):
+            entry = library.tokens[token]
+            children = tuple(stack.pop() for _ in range(entry.arity))
+            if entry.opcode == Opcode.VARIABLE:
+                unit = _vector(units.columns[token - library.first_variable])
+                stack.append(_Node(entry.opcode, (), unit, -1))
+            elif entry.opcode == Opcode.CONSTANT:
+                n_before -= 1
+                stack.append(_Node(entry.opcode, (), None, n_before))
+            else:
+                stack.append(_Node(entry.opcode, children, self._above(entry.opcode, children), -1))
+        self.tree = stack[0]
+
+    def _exponent(self, children: Sequence[_Node]) -> float | None:
+        """Return the number that a base is raised to, None if the exponent is no number."""
+        return None if children[1].constant < 0 else self.constants[children[1].constant]
+
+    def _above(self, opcode: Opcode, children: Sequence[_Node]) -> _Vector:
+        """Return the unit of an operator by those of its operands."""
+        first, second = children[0].unit, children[-1].unit
+        if opcode in (Opcode.ADD, Opcode.SUB):
+            return second if first is None else first
+        if opcode in (Opcode.MUL, Opcode.DIV):
+            return _sum(first, second, 1.0 if opcode == Opcode.MUL else -1.0)
+        if opcode in _POWERS:
+            return None if first is None else _POWERS[opcode] * first
+        if opcode == Opcode.POW and (exponent := self._exponent(children)) is not None:
+            return None if first is None else exponent * first
+        return self.none
+
+    def hand_down(self, node: _Node, asked: _Vector) -> None:
+        """Note the units of the constants below a node, of which a unit is asked."""
+        if node.constant >= 0:
+            self.found[node.constant] = asked
+        unit, children = asked if node.unit is None else node.unit, node.children
+        for child, of_child in zip(children, self._below(node.opcode, children, unit)):
+            self.hand_down(child, of_child)
+
+    def _below(self, opcode: Opcode, children: Sequence[_Node], unit: _Vector) -> list[_Vector]:
+        """Return the units that an operator of a unit asks of its operands."""
+        if opcode in (Opcode.ADD, Opcode.SUB):
+            return [unit, unit]
+        if opcode == Opcode.MUL:
+            return [_sum(unit, children[1].unit, -1.0), _sum(unit, children[0].unit, -1.0)]
+        if opcode == Opcode.DIV:
+            return [_sum(unit, children[1].unit, 1.0), _sum(children[0].unit, unit, -1.0)]
+        if opcode in _POWERS:
+            return [None if unit is None else unit / _POWERS[opcode]]
+        if opcode == Opcode.POW and (exponent := self._exponent(children)) is not None:
+            return [None if unit is None or exponent == 0.0 else unit / exponent, self.none]
+        return [self.none] * len(children)
+
+
+def _vector(unit: Unit | None) -> _Vector:
+    return None if unit is None else np.array([*unit.exponents, math.log(unit.factor)])
+
+
+def _sum(first: _Vector, second: _Vector, sign: float) -> _Vector:
+    """Return the exponents of a product, or with a sign of -1 of a quotient; None if one unit is open."""
+    return None if first is None or second is None else first + sign * second
+
+
+def _text(value: float, unit: np.ndarray, base: Sequence[str]) -> str:
+    """Return a unit as text, with the value in base units if the unit is made of others."""
+    above: list[str] = []
+    below: list[str] = []
+    for symbol, exponent in zip(base, unit[:-1].tolist()):
+        if abs(exponent) > _ROUNDING:
+            (above if exponent > 0 else below).append(symbol + _power(abs(exponent)))
+    text = "*".join(above) or ("1" if below else "")
+    text = "/".join([text, *below])
+    factor = math.exp(min(max(unit[-1], -700.0), 700.0))
+    if abs(factor - 1.0) <= _ROUNDING:
+        return text
+    return f"= {value * factor:.6g} {text}".rstrip()
+
+
+def _power(exponent: float) -> str:
+    """Return the text of a positive exponent, a fraction where it is one."""
+    simple = Fraction(exponent).limit_denominator(_LARGEST_DENOMINATOR)
+    if abs(simple - exponent) > _ROUNDING:
+        return f"^{exponent:.4g}"
+    if simple.denominator > 1:
+        return f"^({simple})"
+    return "" if simple == 1 else f"^{simple}"

@@ -1,0 +1,187 @@
+"""The constraints on equations: one table of which token may stand where.
+
+The sampler, the prior and the genetic operators all read this table through `dgsr.kernels.grammar`, so that
+they agree on what a well-formed equation is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from dgsr.expressions.programs.library import Library
+from dgsr.expressions.programs.nesting import USUAL_LIMITS, Limits, Nesting
+from dgsr.expressions.programs.units import Units
+
+# Pairs of an operator and a child that is forbidden under it, because it undoes the child or makes it idle.
+_FORBIDDEN_PAIRS = (
+    ("exp", "log"), ("log", "exp"), ("sqrt", "square"), ("square", "sqrt"), ("neg", "neg"), ("inv", "inv"),
+    ("sin", "arcsin"), ("arcsin", "sin"), ("cos", "arccos"), ("arccos", "cos"), ("abs", "abs"),
+    ("square", "neg"), ("square", "abs"), ("abs", "neg"), ("abs", "square"),
+)  # fmt: skip
+# Roots, and the place of their child that must not be a constant, because it would be the scale or the offset
+# of the rest.
+_SCALED_AWAY = (("add", 0), ("add", 1), ("sub", 0), ("sub", 1), ("mul", 0), ("mul", 1), ("div", 1))
+
+
+class Grammar(NamedTuple):
+    """Constraints and token facts as arrays, for the compiled kernels."""
+
+    arity: np.ndarray  # (n_tokens,) int64
+    # (n_tokens + 1, n_tokens) float64: how often random subtrees have a token below a parent, relative to
+    # other tokens; all of them are positive. The last row is of roots.
+    weight: np.ndarray
+    is_variable: np.ndarray  # (n_tokens,) bool
+    is_constant: np.ndarray  # (n_tokens,) bool
+    forbidden_child: np.ndarray  # (n_tokens, n_tokens) bool: [parent, child]
+    opens: np.ndarray  # (n_tokens,) int64; these three are of `dgsr.expressions.programs.nesting.Nesting`
+    advances: np.ndarray  # (n_tokens,) int64
+    closed: np.ndarray  # (n_tokens,) int64
+    scaled_away: np.ndarray  # (n_tokens, 2) bool: [root, place], where no constant may stand below the root
+    linear_scaling: bool  # whether constants are fitted, and scale and offset left to the fit
+    min_length: int
+    max_length: int
+    max_constants: int
+    length_loc: float
+    length_scale: float  # 0 switches the soft length prior off
+
+
+@dataclass(frozen=True)
+class Constraints:
+    """Limits on the equations that are sampled, bred or drawn from the prior.
+
+    Parameters
+    ----------
+    min_length, max_length : int
+        Number of tokens, both inclusive.
+    max_constants : int
+        Most ``const`` tokens in one equation.
+    length_loc, length_scale : float
+        Soft length prior: where it is centred, and its width in tokens; a width of 0 means none.
+    linear_scaling : bool
+        Whether scale and offset of an equation are fitted around it, so that it may not have a ``const`` as
+        term or factor of its root. It has no effect in a library without constants.
+    forbidden_columns : tuple of int
+        Columns that no equation has, from 0.
+    required : tuple of str
+        Names of tokens that every equation has which a search keeps; those it tries may lack them.
+    nested : tuple of (str, str, int or None)
+        Outer operators, inner operators, and how many times at most the inner one occurs on any one path down
+        the tree below the outer one; None is any number. No sine or cosine stands under another unless a
+        limit says otherwise.
+    units : Units, optional
+        Units that the equations are judged by which a search tries; `are_kept` does not ask for them.
+
+    Notes
+    -----
+    Always in force besides these: at least one variable; the children of an operator are not all
+    constants; no operator directly under one that undoes it (log under exp, square under sqrt, sin under
+    arcsin and the reverse, neg under neg, inv under inv) or makes it idle (neg and abs under square; neg,
+    abs and square under abs).
+
+    Raises
+    ------
+    ValueError
+        If the lengths are not ``1 <= min_length < max_length``, or a limit is negative.
+
+    References
+    ----------
+    Petersen et al., ICLR 2021, appendix A; Landajuela et al., 2021 (soft length prior).
+    """
+
+    min_length: int = 1
+    max_length: int = 30
+    max_constants: int = 3
+    length_loc: float = 10.0
+    length_scale: float = 0.0
+    linear_scaling: bool = True
+    forbidden_columns: tuple[int, ...] = ()
+    required: tuple[str, ...] = ()
+    nested: tuple[tuple[str, str, int | None], ...] = ()
+    units: Units | None = None
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.min_length < self.max_length:
+            raise ValueError(
+                f"min_length={self.min_length} and max_length={self.max_length} "
+                "must satisfy 1 <= min_length < max_length."
+            )
+        if self.max_constants < 0 or self.length_scale < 0:
+            raise ValueError(
+                f"max_constants={self.max_constants} and length_scale={self.length_scale} "
+                "must not be negative."
+            )
+
+    def are_kept(self, tokens: np.ndarray, lengths: np.ndarray, library: Library) -> np.ndarray:
+        """Return which programs a search may keep: those with all that is required and nothing forbidden.
+
+        What is required, the columns that are forbidden and the limits of `nested` are looked at.
+
+        Parameters
+        ----------
+        tokens : ndarray of shape (n_programs, max_length), int64
+        lengths : ndarray of shape (n_programs,), int64
+        library : Library
+            Library of the programs.
+
+        Returns
+        -------
+        ndarray of shape (n_programs,), bool
+        """
+        inside = np.arange(tokens.shape[1]) < lengths[:, None]
+        kept = np.ones(len(tokens), dtype=np.bool_)
+        for name in self.required:
+            kept &= ((tokens == library.index[name]) & inside).any(axis=1)
+        for column in self.forbidden_columns:
+            kept &= ~((tokens == library.first_variable + column) & inside).any(axis=1)
+        if self.nested:
+            nesting = Nesting.of(self.limits, library)
+            for i in np.flatnonzero(kept):
+                kept[i] = nesting.holds(tokens[i, : lengths[i]].tolist(), library)
+        return kept
+
+    @property
+    def limits(self) -> Limits:
+        """The limits of `nested` by outer and inner operator."""
+        return {(outer, inner): most for outer, inner, most in self.nested}
+
+    def grammar(self, library: Library, n_variables: int | None = None) -> Grammar:
+        """Return the table for `library`, of whose variables only the first `n_variables` may be used.
+
+        Parameters
+        ----------
+        library : Library
+        n_variables : int, optional
+            Number of variables in the data; all of the library's by default.
+        """
+        names = [token.name for token in library.tokens]
+        used = library.n_variables if n_variables is None else n_variables
+        if not 1 <= used <= library.n_variables:
+            raise ValueError(f"n_variables={used} must be between 1 and {library.n_variables}.")
+        usable = [i for i in range(used) if i not in self.forbidden_columns]
+        forbidden = np.zeros((len(names), len(names)), dtype=np.bool_)
+        for parent, child in _FORBIDDEN_PAIRS:
+            if parent in library.index and child in library.index:
+                forbidden[library.index[parent], library.index[child]] = True
+        linear_scaling = self.linear_scaling and library.has_constants
+        scaled_away = np.zeros((len(names), 2), dtype=np.bool_)
+        for root, place in _SCALED_AWAY:
+            if linear_scaling and root in library.index:
+                scaled_away[library.index[root], place] = True
+        return Grammar(
+            arity=library.table.arity,
+            weight=np.tile([token.weight for token in library.tokens], (len(names) + 1, 1)),
+            is_variable=np.isin(np.arange(len(names)) - library.first_variable, usable),
+            is_constant=np.array([name == "const" for name in names]),
+            forbidden_child=forbidden,
+            **Nesting.of({**USUAL_LIMITS, **self.limits}, library)._asdict(),
+            scaled_away=scaled_away,
+            linear_scaling=linear_scaling,
+            min_length=self.min_length,
+            max_length=self.max_length,
+            max_constants=self.max_constants,
+            length_loc=self.length_loc,
+            length_scale=self.length_scale,
+        )

@@ -1,0 +1,264 @@
+"""Units of measurement: what their texts mean, and which programs are consistent with them.
+
+What counts is the dimension of a unit, the exponents of its base units: km and m are alike. The factor to the
+base unit counts where the unit of a constant is printed (`dgsr.expressions.formulas.units_of_constants`).
+"""
+
+from __future__ import annotations
+
+import difflib
+import math
+import re
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from dgsr.expressions.programs.library import Library
+
+# What is given to pint: names of units with small powers, joined by *, / and blanks, one level of brackets.
+# It bounds the work, since pint also raises numbers to powers.
+_MOST_CHARACTERS = 100
+_NUMBER = r"[-+]?\d{1,2}(?:\.\d{1,6})?"
+_POWER = rf"(?:\s*(?:\*\*|\^)\s*(?:{_NUMBER}|\(\s*{_NUMBER}\s*/\s*{_NUMBER}\s*\))|[⁻⁺]?[⁰¹²³⁴⁵⁶⁷⁸⁹]{{1,2}})?"
+_FACTOR = rf"(?:1(?![\w.])|(?:°?[^\W\d]\w*|%){_POWER})"
+_JOIN = r"(?:\s*[*/·]\s*|\s+)"
+_TERM = rf"(?:{_FACTOR}|\(\s*{_FACTOR}(?:{_JOIN}{_FACTOR})*\s*\))"
+_NAME = re.compile(r"°?[^\W\d]\w*")
+# What pint reads otherwise than it is meant: as picohenry, petahenry, picohour, decibarn, decibiot, picopint,
+# decipint, dry pint, exacoulomb and exavolt.
+_MEANT_OTHERWISE = ("pH", "PH", "ph", "db", "dBi", "ppt", "dpt", "dpi", "EC", "EV")
+_TEXT = re.compile(rf"\s*(?:{_TERM}(?:{_JOIN}{_TERM})*)?\s*")
+
+#: Symbols of pint's base units; those of other dimensions are their names.
+_SYMBOLS = {
+    "[mass]": "kg",
+    "[length]": "m",
+    "[time]": "s",
+    "[current]": "A",
+    "[temperature]": "K",
+    "[substance]": "mol",
+    "[luminosity]": "cd",
+}
+
+
+class Unit(NamedTuple):
+    """A unit of measurement."""
+
+    exponents: tuple[float, ...]  # of the base units, in an order that all units of a fit share
+    factor: float  # how many of its base units it is; the offset of a temperature is left out
+
+
+@dataclass(frozen=True)
+class Units:
+    """The units of the columns and of the target, and what becomes of formulas that break their rules.
+
+    Parameters
+    ----------
+    columns : tuple of Unit or None
+        None for a column whose unit is unknown.
+    target : Unit or None
+        None if it is unknown.
+    base : tuple of str
+        Symbols of the base units.
+    unitless_constants : bool
+        Whether constants have no unit. Otherwise each may carry any.
+    penalty : float or None
+        The loss of a formula counts 1 + penalty times its number of violations; None keeps only formulas
+        without violations.
+    """
+
+    columns: tuple[Unit | None, ...]
+    target: Unit | None
+    base: tuple[str, ...]
+    unitless_constants: bool = False
+    penalty: float | None = None
+
+    @classmethod
+    def of(
+        cls,
+        units: Mapping[str, Any] | None,
+        y_units: str | None,
+        feature_names: Sequence[str],
+        *,
+        unitless_constants: bool = False,
+        penalty: float | None = None,
+    ) -> Units | None:
+        """Return what texts mean, or None if no units are given.
+
+        Parameters
+        ----------
+        units : mapping of str to str or None, or None
+            Units by the name of the column. A column without an entry, or with None, has an unknown unit; the
+            empty text is the unit of a column without a dimension. An object whose `str` is a text of a unit,
+            such as a unit of pint, is that unit.
+        y_units : str or None
+            Unit of the target; None if it is unknown.
+        feature_names : sequence of str
+        unitless_constants, penalty
+            See `Units`.
+
+        Raises
+        ------
+        ValueError
+            If a name is no column, or a text is no unit that pint knows.
+        ImportError
+            If pint is not installed.
+        """
+        if not units and y_units is None:
+            return None
+        check_has_order(y_units)
+        if not units:
+            raise ValueError(
+                f"y_units={y_units!r} is given without units of columns, which it is compared with; "
+                "give units={name: unit}, too."
+            )
+        if y_units is not None and not isinstance(y_units, str):
+            raise ValueError(
+                f"y_units={[*y_units]!r} is for several columns of y; give the unit of the one there is."
+            )
+        names = list(feature_names)
+        for name in units:
+            if name not in names:
+                similar = difflib.get_close_matches(str(name), names, 1, 0.6)
+                mend = (
+                    f"did you mean {similar[0]!r}?"
+                    if similar
+                    else f"the columns are {', '.join(names[:60])}."
+                )
+                raise ValueError(f"units names {name!r}, which is no column; {mend}")
+        read = [_read(units.get(name), f"units[{name!r}]") for name in names]
+        target = _read(y_units, "y_units")
+        known = [one for one in (*read, target) if one is not None]
+        dimensions = sorted({name for of_one, _ in known for name in of_one}, key=_order)
+
+        def in_order(one: tuple[dict[str, float], float] | None) -> Unit | None:
+            return None if one is None else Unit(tuple(one[0].get(name, 0.0) for name in dimensions), one[1])
+
+        return cls(
+            tuple(map(in_order, read)),
+            in_order(target),
+            tuple(_SYMBOLS.get(name, name.strip("[]")) for name in dimensions),
+            unitless_constants,
+            penalty,
+        )
+
+    def violations(
+        self,
+        tokens: np.ndarray,
+        lengths: np.ndarray,
+        constants: np.ndarray,
+        library: Library,
+        *,
+        of_whole: bool = True,
+        by_value: bool = False,
+    ) -> np.ndarray:
+        """Return how often programs break the rules of dimensions; see `dgsr.kernels.dimensions`.
+
+        Parameters
+        ----------
+        tokens : ndarray of shape (n_programs, max_length), int64
+        lengths : ndarray of shape (n_programs,), int64
+        constants : ndarray of shape (n_programs, max_constants), float64
+        library : Library
+        of_whole : bool
+            Whether a program must have the dimension of the target. Otherwise it may have any.
+        by_value : bool
+            Whether constants are known, so that x**1.5 is judged by its exponent.
+
+        Returns
+        -------
+        ndarray of shape (n_programs,), int64
+            After a violation the count goes on: a sum of unlike terms has the dimension of its second one,
+            and a function of something with a dimension has none.
+        """
+        # Imported here, so that formulas can be read and written without loading numba.
+        from dgsr.kernels.dimensions import count_violations
+        from dgsr.kernels.programs import Programs
+
+        carry = not self.unitless_constants
+        needed = self.target.exponents if of_whole and self.target is not None else ()
+        exponents = np.zeros((len(self.columns), len(self.base)))
+        for row, unit in zip(exponents, self.columns, strict=True):
+            row[:] = 0.0 if unit is None else unit.exponents
+        counts = np.zeros(len(lengths), dtype=np.int64)
+        count_violations(
+            Programs(tokens, lengths, constants),
+            library.table.opcode,
+            library.table.argument,
+            exponents,
+            np.array([unit is not None for unit in self.columns]),
+            carry,
+            by_value,
+            np.array(needed, dtype=np.float64),
+            np.zeros((tokens.shape[1] // 2 + 2, len(self.base))),
+            counts,
+        )
+        return counts
+
+    def compile_kernel(self, library: Library) -> None:
+        """Compile what `violations` calls, or load it where its machine code is kept."""
+        one = np.array([[library.first_variable]])
+        self.violations(one, np.array([1]), np.ones((1, 1)), library)
+
+    def handicaps(self, violations: np.ndarray) -> np.ndarray:
+        """Return the factors with which losses count, by numbers of violations: infinite under the rule."""
+        if self.penalty is None:
+            return np.where(violations > 0, np.inf, 1.0)
+        return 1.0 + self.penalty * violations
+
+
+def check_has_order(y_units: Any) -> None:
+    """Raise ValueError if units of the columns of y are given by name, or in no order."""
+    if isinstance(y_units, Mapping | Set):
+        raise ValueError(
+            f"y_units={y_units!r} must be a str, or a sequence with one unit for each column of y."
+        )
+
+
+def _read(given: Any, place: str) -> tuple[dict[str, float], float] | None:
+    """Return the exponents by dimension and the factor of a unit; ValueError if its text is none."""
+    if given is None:
+        return None
+    text = str(given)  # of a unit of pint, too
+    mend = "write it as in 'kg*m^2/s^2' or 'J/(mol K)', and '' where there is no dimension"
+    if len(text) > _MOST_CHARACTERS or not _TEXT.fullmatch(text):
+        raise ValueError(f"{place}={text[:_MOST_CHARACTERS]!r} is no unit; {mend}.")
+    try:
+        import pint
+    except ImportError as error:
+        raise ImportError(f"{place}={text!r} needs pint; install it with pip install dgsr[units].") from error
+    registry: Any = pint.get_application_registry()
+    for name in _NAME.findall(text):
+        is_meant_otherwise = name in _MEANT_OTHERWISE
+        if is_meant_otherwise or _is_logarithm(registry, name):
+            read = f"pint reads as {registry.Unit(name)}" if is_meant_otherwise else "is a logarithm"
+            raise ValueError(
+                f"{place}={text!r} has {name!r}, which {read}; give '' for a number without a dimension, "
+                "such as a pH or decibels, or write the name of the unit in full."
+            )
+    try:
+        unit = registry.parse_units(text)
+        dimensions = {name: float(power) for name, power in unit.dimensionality.items()}
+        factor = float(registry.get_base_units(unit)[0])
+    except Exception as error:  # pint's errors are of many classes
+        raise ValueError(f"{place}={text!r} is no unit that pint knows ({error}); {mend}.") from error
+    if not (math.isfinite(factor) and factor > 0.0 and all(map(math.isfinite, dimensions.values()))):
+        raise ValueError(f"{place}={text!r} is out of range; {mend}.")
+    return dimensions, factor
+
+
+def _is_logarithm(registry: Any, name: str) -> bool:
+    """Return whether a name is a unit whose sums are products, as decibels are."""
+    try:
+        zero, one, two = (registry.Quantity(n, name).to_base_units().magnitude for n in (0.0, 1.0, 2.0))
+    except Exception:  # pint's errors are of many classes
+        return False
+    return not math.isclose(two - one, one - zero, rel_tol=1e-6)
+
+
+def _order(dimension: str) -> tuple[int, str]:
+    """Return the key that sorts dimensions as people write them: kg m s A K mol cd, then others."""
+    known = [*_SYMBOLS]
+    return (known.index(dimension) if dimension in known else len(known)), dimension

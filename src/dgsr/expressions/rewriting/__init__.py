@@ -1,0 +1,1 @@
+"""One formula written in other ways: as polynomials, in normal form, expanded and merged."""

@@ -1,0 +1,145 @@
+"""The arithmetic of formulas: exact numbers, and sums and products of trees.
+
+It is used by all that rewrites formulas: `tidy`, by which formulas are printed, and the normal form of
+`dgsr.finishing`, which also merges constants. A number is an int, a Fraction or a float. Floats are fitted
+constants; exact numbers stay exact as long as they meet no float.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any
+
+from dgsr.expressions.trees.trees import Tree, is_number
+
+#: Functions with f(-x) = -f(x), and with f(-x) = f(x).
+ODD = ("sin", "tan", "cot", "sinh", "tanh", "arcsin", "arctan")
+EVEN = ("cos", "cosh")
+
+#: A number is an int, a Fraction or a float.
+Number = Any
+#: Pairs of a sign and a tree, which stand for the sum of sign * tree.
+SignedTerms = Sequence[tuple[int, Tree]]
+
+# A float this close to 1 is 1, rounded.
+_ROUNDING = 1e-14
+# Largest power of an exact number that is computed exactly.
+_MAX_EXACT_POWER = 16
+
+
+def simplified(value: Number) -> Number:
+    """Return a whole fraction as int, other numbers as they are."""
+    return value.numerator if isinstance(value, Fraction) and value.denominator == 1 else value
+
+
+def clean(value: Number) -> Number:
+    """Return whole fractions as int, and a float that is 1, -1 or 0 up to rounding as that int.
+
+    Raises
+    ------
+    OverflowError
+        If the float is not finite.
+    """
+    if not isinstance(value, float):
+        return simplified(value)
+    if not math.isfinite(value):
+        raise OverflowError("A constant is beyond the largest float.")
+    if abs(abs(value) - 1) < _ROUNDING:
+        return 1 if value > 0 else -1
+    return value if value != 0 else 0
+
+
+def over(a: Number, b: Number) -> Number:
+    """Return a/b, exact if both are."""
+    if isinstance(a, float) or isinstance(b, float):
+        return clean(float(a) / float(b))
+    return clean(Fraction(a) / b)
+
+
+def to_power(value: Number, power: Number) -> Number:
+    """Return value**power: exact for small whole powers, and for square roots that are fractions."""
+    if isinstance(power, int) and not isinstance(value, float) and abs(power) <= _MAX_EXACT_POWER:
+        return clean(Fraction(value) ** power)
+    if power == Fraction(1, 2) and not isinstance(value, float) and value >= 0:
+        value = Fraction(value)
+        root = Fraction(math.isqrt(value.numerator), math.isqrt(value.denominator))
+        if root * root == value:
+            return clean(root)
+    return clean(float(value) ** float(power))
+
+
+def signed_terms(tree: Tree, sign: int = 1) -> list[tuple[int, Tree]]:
+    """Return the terms of a sum, left to right, with their signs; of any other tree, the tree itself.
+
+    Examples
+    --------
+    >>> signed_terms(("sub", "x1", ("sub", 2, "x2")))
+    [(1, 'x1'), (-1, 2), (1, 'x2')]
+    """
+    if isinstance(tree, tuple) and tree[0] in ("add", "sub"):
+        return signed_terms(tree[1], sign) + signed_terms(tree[2], sign if tree[0] == "add" else -sign)
+    if isinstance(tree, tuple) and tree[0] == "neg":
+        return signed_terms(tree[1], -sign)
+    return [(sign, tree)]
+
+
+def added(terms: SignedTerms) -> Tree:
+    """Return the sum of one term or more, a positive one first where there is one: b - a for -a + b."""
+    first = next((i for i, (sign, _) in enumerate(terms) if sign > 0), 0)
+    sign, result = terms[first]
+    result = result if sign > 0 else negative(result)
+    for sign, tree in [*terms[:first], *terms[first + 1 :]]:
+        result = ("add" if sign > 0 else "sub", result, tree)
+    return result
+
+
+def multiplied(factors: Sequence[Tree]) -> Tree:
+    """Return the product of one tree or more, in their order."""
+    result = factors[0]
+    for factor in factors[1:]:
+        result = ("mul", result, factor)
+    return result
+
+
+def divided(above: Sequence[Tree], below: Sequence[Tree]) -> Tree:
+    """Return the quotient of two products; the product of `above` where nothing is below it."""
+    return ("div", multiplied(above), multiplied(below)) if below else multiplied(above)
+
+
+def powered(base: Tree, power: int) -> Tree:
+    """Return the tree of a power, without an exponent of 1."""
+    return base if power == 1 else ("pow", base, power)
+
+
+def negative(tree: Tree) -> Tree:
+    """Return -f: with the minus inside f where that takes no token: 2*(b - a) for -2*(a - b)."""
+    for with_numbers in (False, True):
+        turned = _turned(tree, with_numbers)
+        if turned is not None:
+            return turned
+    return ("neg", tree)
+
+
+def _turned(tree: Tree, with_numbers: bool) -> Tree | None:
+    """Return -f in no more tokens than f, or None; only `with_numbers` the sign may be that of a number."""
+    if is_number(tree):
+        return -tree if with_numbers else None
+    if not isinstance(tree, tuple):
+        return None
+    if tree[0] == "sub":
+        return ("sub", tree[2], tree[1])
+    if tree[0] == "log" and isinstance(tree[1], tuple) and tree[1][0] == "div":
+        above, below = tree[1][1:]
+        return ("log", below if above == 1 else ("div", below, above))
+    if tree[0] in ODD:
+        inside = tree[1]
+        return (tree[0], negative(inside)) if isinstance(inside, tuple) and inside[0] == "sub" else None
+    if tree[0] in ("mul", "div"):
+        left, right = tree[1:]
+        if (turned := _turned(left, with_numbers)) is not None:
+            return (tree[0], turned, right)
+        if (turned := _turned(right, with_numbers)) is not None:
+            return (tree[0], left, turned)
+    return None

@@ -1,0 +1,117 @@
+"""Other ways to write a formula, in which its constants may be simpler numbers.
+
+1.82 + x + x*(0.264... + x)*(1.136... + x) equals x**3 + 1.4*x**2 + 1.3*x + 1.82, 0.262... + log(f) equals
+log(1.3*f), and exp(0.262... + f) equals 1.3*exp(f). Which way is simpler is known only after the constants
+have been snapped to simple numbers.
+"""
+
+from __future__ import annotations
+
+import math
+
+from dgsr.expressions.rewriting.algebra import added, signed_terms
+from dgsr.expressions.trees.trees import Tree, is_number
+
+# A product that would have more terms than this is not multiplied out: the sum would be no simpler.
+_MAX_TERMS = 8
+
+# Number in an exponent beyond which its exponential is near the largest or the smallest float.
+_LARGEST_EXPONENT = 700.0
+
+Terms = list[tuple[int, Tree]]  # signs and trees
+
+
+def expanded(tree: Tree) -> Tree:
+    """Return the tree with products and squares of sums multiplied out, everywhere in it.
+
+    Examples
+    --------
+    >>> expanded(("mul", "x1", ("add", "x1", 2)))
+    ('add', ('mul', 'x1', 'x1'), ('mul', 'x1', 2))
+    """
+    return added(_terms(tree))
+
+
+def _terms(tree: Tree) -> Terms:
+    """Return the signed terms of a tree, its products multiplied out."""
+    return [(sign * s, term) for sign, part in signed_terms(tree) for s, term in _terms_of_product(part)]
+
+
+def _terms_of_product(tree: Tree) -> Terms:
+    if not isinstance(tree, tuple):
+        return [(1, tree)]
+    name = tree[0]
+    if name == "mul":
+        return _products(_terms(tree[1]), _terms(tree[2]))
+    if name == "square" or (name == "pow" and tree[2] == 2):
+        terms = _terms(tree[1])
+        if len(terms) > 1:
+            return _products(terms, terms)
+    if name == "div":
+        below = expanded(tree[2])
+        return [(s, ("div", part, below)) for s, part in _terms(tree[1])]
+    return [(1, (name, *map(expanded, tree[1:])))]
+
+
+def _products(left: Terms, right: Terms) -> Terms:
+    """Return the terms of a product of two sums, which is one term if they are too many."""
+    if len(left) * len(right) > _MAX_TERMS:
+        return [(1, ("mul", added(left), added(right)))]
+    return [(s * t, ("mul", a, b)) for s, a in left for t, b in right]
+
+
+def gathered(tree: Tree) -> Tree:
+    """Return the tree with one logarithm for each sum of logarithms and numbers.
+
+    Examples
+    --------
+    >>> gathered(("add", ("log", "x1"), ("log", "x2")))
+    ('log', ('mul', 'x1', 'x2'))
+    """
+    if not isinstance(tree, tuple):
+        return tree
+    if tree[0] not in ("add", "sub"):
+        return (tree[0], *map(gathered, tree[1:]))
+    logarithms, others, number = [], [], 0.0
+    parts = [(sign, gathered(part)) for sign, part in signed_terms(tree)]
+    for sign, part in parts:
+        factor, rest = (part[1], part[2]) if _is_scaled(part) else (1, part)
+        if is_number(part):
+            number += sign * float(part)
+        elif isinstance(rest, tuple) and rest[0] == "log":
+            logarithms.append((sign * factor, rest[1]))
+        else:
+            others.append((sign, part))
+    if not logarithms or (len(logarithms) > 1 and any(abs(factor) != 1 for factor, _ in logarithms)):
+        return added(parts)
+    # k log(f) + c is k log(exp(c/k) f).
+    k, inside = logarithms[0]
+    for factor, part in logarithms[1:]:
+        inside = ("mul" if factor == k else "div", inside, part)
+    if number != 0.0:
+        inside = ("mul", math.exp(number / k), inside)
+    return added([(1, ("mul", k, ("log", inside)) if k != 1 else ("log", inside)), *others])
+
+
+def separated(tree: Tree) -> Tree:
+    """Return the tree with a factor before every exponential for the number in its exponent.
+
+    Examples
+    --------
+    >>> separated(("exp", ("sub", 0.0, "x1")))
+    ('mul', 1.0, ('exp', ('neg', 'x1')))
+    """
+    if not isinstance(tree, tuple):
+        return tree
+    if tree[0] != "exp":
+        return (tree[0], *map(separated, tree[1:]))
+    terms = [(sign, separated(part)) for sign, part in signed_terms(tree[1])]
+    numbers = [sign * float(part) for sign, part in terms if is_number(part)]
+    if not numbers or len(numbers) == len(terms) or abs(sum(numbers)) > _LARGEST_EXPONENT:
+        return ("exp", added(terms))
+    rest = added([(sign, part) for sign, part in terms if not is_number(part)])
+    return ("mul", math.exp(sum(numbers)), ("exp", rest))
+
+
+def _is_scaled(tree: Tree) -> bool:
+    return isinstance(tree, tuple) and tree[0] == "mul" and is_number(tree[1])

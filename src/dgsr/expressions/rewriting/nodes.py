@@ -1,0 +1,41 @@
+"""The nodes of the normal form: a variable, 1, a `Sum`, a `Product` of whole powers, or a `Call`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from dgsr.expressions.rewriting.algebra import Number
+
+Node = Any
+Scaled = tuple[Number, Node]
+
+
+@dataclass(frozen=True)
+class Sum:
+    """Two or more terms and their coefficients, the number of the sum being the coefficient of the node 1.
+
+    The sum was divided by its first exact coefficient, or by its first one if all are floats.
+    """
+
+    terms: tuple[tuple[Node, Number], ...]
+
+
+@dataclass(frozen=True)
+class Product:
+    """The bases of a product and their powers."""
+
+    factors: tuple[tuple[Node, int], ...]
+
+
+@dataclass(frozen=True)
+class Call:
+    """A function of scaled nodes."""
+
+    name: str
+    arguments: tuple[Scaled, ...]
+
+
+def is_call(node: Node, *names: str) -> bool:
+    """Return whether a node is a call of one of some functions."""
+    return isinstance(node, Call) and node.name in names

@@ -1,0 +1,1 @@
+"""Formulas as trees: their text, their values, their numbers and users' own operators."""

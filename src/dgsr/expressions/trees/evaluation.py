@@ -1,0 +1,172 @@
+"""Values of syntax trees: on arrays, equal to those of the compiled evaluator, and to many digits."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable, Mapping
+from fractions import Fraction
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from dgsr.expressions.trees.trees import COMMON_FUNCTIONS, FUNCTIONS, SHORT_NAMES, Tree, as_float, is_number
+from dgsr.expressions.trees.user_operators import UserOperator
+
+Functions = Mapping[str, UserOperator]
+
+#: Places of the operands that an operator may hide, because its value is finite where they are infinite.
+HIDDEN_OPERANDS = {"div": (1,), "pow": (0, 1), "exp": (0,), "tanh": (0,)}
+
+#: Operators that Python computes alike for sympy expressions, numbers of many digits and tensors.
+ARITHMETIC: dict[str, Callable[..., Any]] = {
+    "add": operator.add,
+    "sub": operator.sub,
+    "mul": operator.mul,
+    "div": operator.truediv,
+    "neg": operator.neg,
+    "abs": abs,
+    "square": lambda a: a * a,
+    "cube": lambda a: a * a * a,
+}
+_ON_ARRAYS: dict[str, Callable[..., Any]] = {
+    "add": np.add,
+    "sub": np.subtract,
+    "mul": np.multiply,
+    "div": np.true_divide,
+    # np.float_power would round squares otherwise than x * x.
+    "pow": np.power,
+    "neg": np.negative,
+    "cot": lambda a: 1.0 / np.tan(a),
+    "square": np.square,
+    "cube": lambda a: a * a * a,
+    **{name: getattr(np, name) for name in COMMON_FUNCTIONS},
+}
+# Size at which an evaluation with 50 digits ends, because float64 overflows long before and exp(exp(x)) would
+# take forever.
+_MAX_MAGNITUDE = 10**400
+
+
+def evaluate(
+    tree: Tree,
+    variables: Mapping[str, Any],
+    module: ModuleType | Any = np,
+    functions: Functions | None = None,
+) -> Any:
+    """Evaluate a tree.
+
+    Parameters
+    ----------
+    tree : tree
+    variables : mapping of str to ndarray or mpf
+    module : module or mpmath context
+        `numpy`, for arrays of float64 (undefined is NaN or inf, silently), or an mpmath context such
+        as ``mpmath.mp``, for scalars at its precision.
+    functions : mapping of str to UserOperator, optional
+        Operators of the user's own, for arrays.
+
+    Returns
+    -------
+    ndarray, float or mpf
+        A number for a tree without variables.
+
+    Raises
+    ------
+    ArithmeticError
+        In an mpmath context, where a part is undefined, not real, or beyond 1e400, and where it is an
+        operator of the user's own, which float64 alone has values for.
+    ValueError
+        If a variable or a function has no value.
+    """
+    if module is np:
+        with np.errstate(all="ignore"):
+            return _on_arrays(tree, variables, functions or {}, is_strict=False)
+    return _precisely(tree, variables, module)
+
+
+def evaluate_strictly(
+    tree: Tree, variables: Mapping[str, np.ndarray], functions: Functions | None = None
+) -> Any:
+    """Evaluate a tree on arrays as the compiled evaluator does.
+
+    A value that is infinite on the way is not finite in the end: 1/(1/x) has no value where x is 0. The
+    parameters, the result and the errors are those of `evaluate`.
+    """
+    with np.errstate(all="ignore"):
+        return _on_arrays(tree, variables, functions or {}, is_strict=True)
+
+
+def fold_numbers(tree: Tree, functions: Functions | None = None) -> Tree:
+    """Return the tree with a float in place of each part that has no variable.
+
+    A part whose value is never finite, because an operand that its operator hides is infinite, becomes NaN.
+    """
+    if isinstance(tree, Fraction):
+        return float(tree)
+    if not isinstance(tree, tuple):
+        return tree
+    if tree == ("pi",):
+        return math.pi
+    children = [fold_numbers(child, functions) for child in tree[1:]]
+    tree = (tree[0], *children)
+    if all(map(is_number, children)):
+        return float(evaluate_strictly(tree, {}, functions))
+    hidden = [children[place] for place in HIDDEN_OPERANDS.get(tree[0], ())]
+    if any(is_number(child) and not math.isfinite(child) for child in hidden):
+        return math.nan
+    return tree
+
+
+def _value_of(name: str, variables: Mapping[str, Any]) -> Any:
+    if name not in variables:
+        raise ValueError(f"variables has no value for {name!r}; it has {', '.join(variables)}.")
+    return variables[name]
+
+
+def _on_arrays(tree: Tree, variables: Mapping[str, Any], functions: Functions, is_strict: bool) -> Any:
+    if isinstance(tree, str):
+        return _value_of(tree, variables)
+    if not isinstance(tree, tuple):
+        return np.float64(as_float(tree))
+    if tree[0] == "pi":
+        return np.float64(math.pi)
+    function = _ON_ARRAYS.get(tree[0]) or functions.get(tree[0])
+    if function is None:
+        raise ValueError(f"functions has no {tree[0]!r}, which the formula uses.")
+    operands = [_on_arrays(child, variables, functions, is_strict) for child in tree[1:]]
+    result = function(*operands)
+    if is_strict:
+        for place in HIDDEN_OPERANDS.get(tree[0], ()):
+            result = result + 0.0 * operands[place]
+    return result
+
+
+def _precisely(tree: Tree, variables: Mapping[str, Any], context: Any) -> Any:
+    if isinstance(tree, str):
+        return _value_of(tree, variables)
+    if not isinstance(tree, tuple):
+        if isinstance(tree, Fraction):
+            return context.mpf(tree.numerator) / tree.denominator
+        return context.mpf(tree)
+    name: str = tree[0]
+    if name == "pi":
+        return +context.pi
+    operands = [_precisely(child, variables, context) for child in tree[1:]]
+    if name == "pow":
+        function = context.power
+    elif name in ARITHMETIC:
+        function = ARITHMETIC[name]
+    elif name in FUNCTIONS:
+        function = getattr(context, SHORT_NAMES.get(name, name))
+    else:
+        raise ArithmeticError(f"{name} has no value of more digits than float64's.")
+    try:
+        result = function(*operands)
+    except ValueError as error:  # mpmath raises this at a pole
+        raise ArithmeticError(f"{name} is undefined there.") from error
+    if isinstance(result, context.mpc):
+        raise ArithmeticError(f"{name} is not real there.")
+    if not abs(result) < _MAX_MAGNITUDE:  # also false for NaN
+        raise OverflowError(f"{name} is beyond the largest number there.")
+    return result

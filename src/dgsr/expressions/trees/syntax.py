@@ -1,0 +1,327 @@
+"""Formulas as text: one small grammar, which `parse` reads and `to_text` writes. No code is ever run.
+
+expression := operand (operator operand)*     operators: + - * / ** (also ^), ** binds to the right
+operand    := number | name | function "(" arguments ")" | "(" expression ")" | ("-" | "+") operand
+arguments  := expression ("," expression)*    as many as the function has: one, or two for some operators
+                                              of the user's own
+name       := letters, digits and _ | "`" characters "`"    the second for all other names, such as `m/s^2`;
+                                              a backslash stands before "`" and before itself
+"""
+
+from __future__ import annotations
+
+import decimal
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from fractions import Fraction
+
+from dgsr.expressions.trees.trees import (
+    ALIASES,
+    FUNCTIONS,
+    MAX_LEVELS,
+    SHORT_NAMES,
+    WHOLE_POWERS,
+    Tree,
+    is_number,
+)
+from dgsr.expressions.trees.user_operators import UserOperator
+
+MAX_TEXT = 20_000
+_MAX_DIGITS = 50
+_MAX_EXPONENT = 400
+
+_TOKEN = re.compile(
+    r"\s*(?:(?P<number>(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)|(?P<name>[^\W\d]\w*)|(?P<quoted>`(?:[^`\\]|\\.)*`)"
+    r"|(?P<operator>\*\*|[-+*/^(),]))"
+)
+_NAME = re.compile(r"[^\W\d]\w*")
+_ESCAPE = re.compile(r"\\(x[0-9a-f]{2}|u[0-9a-f]{4}|U00(?:0[0-9a-f]|10)[0-9a-f]{4}|.)")
+_CONTROLS = {"n": "\n", "r": "\r", "t": "\t"}
+#: Precedences, from the weakest to the strongest binding.
+SUM, PRODUCT, NEGATION, POWER, ATOM = 1, 2, 3, 4, 5
+_BINARY = {
+    "+": ("add", SUM), "-": ("sub", SUM), "*": ("mul", PRODUCT), "/": ("div", PRODUCT), "**": ("pow", POWER)
+}  # fmt: skip
+
+
+def parse(
+    text: str,
+    variables: Sequence[str] | None = None,
+    functions: Mapping[str, UserOperator] | None = None,
+) -> Tree:
+    """Read a formula.
+
+    Parameters
+    ----------
+    text : str
+        A formula, such as ``"2*sin(x1)**2 - x2/3"``.
+    variables : sequence of str, optional
+        Names that may occur; any name that is not a function's when not given. ``pi`` is the constant, and a
+        variable of this name stands in backticks.
+    functions : mapping of str to UserOperator, optional
+        Operators of the user's own, `Library.functions`.
+
+    Returns
+    -------
+    tree
+        Decimals are kept exactly, as fractions.
+
+    Raises
+    ------
+    ValueError
+        If the text cannot be read: with the position, the text there and what to write instead.
+
+    Examples
+    --------
+    >>> parse("x1**2 - sin(x2)")
+    ('sub', ('pow', 'x1', 2), ('sin', 'x2'))
+    """
+    if not isinstance(text, str):
+        raise ValueError(f"A formula must be a str, not {type(text).__name__}.")
+    if len(text) > MAX_TEXT:
+        raise ValueError(f"The formula has {len(text)} characters; shorten it to at most {MAX_TEXT}.")
+    return _Parser(text, variables, functions or {}).parse()
+
+
+class _Parser:
+    """Precedence climbing: two Python frames for each level of nesting."""
+
+    def __init__(
+        self, text: str, variables: Sequence[str] | None, functions: Mapping[str, UserOperator]
+    ) -> None:
+        self.text = text
+        self.arities = dict.fromkeys(FUNCTIONS, 1) | {name: f.arity for name, f in functions.items()}
+        self.variables = None if variables is None else frozenset(variables)
+        self.tokens = list(self._tokenise())
+        self.at = 0
+        self.nesting = 0
+
+    def _tokenise(self) -> Iterator[tuple[str, str, int]]:
+        position, end = 0, len(self.text.rstrip())
+        while position < end:
+            match = _TOKEN.match(self.text, position)
+            if match is None:
+                position += len(self.text[position:]) - len(self.text[position:].lstrip())
+                raise self._error(position, self.text[position], "remove it or write an operator")
+            kind = str(match.lastgroup)
+            yield kind, "**" if match[kind] == "^" else match[kind], match.start(kind)
+            position = match.end()
+        yield "end", "the end", len(self.text)
+
+    def _error(self, position: int, found: str, mend: str) -> ValueError:
+        shown = self.text if len(self.text) <= 80 else self.text[:77] + "..."
+        return ValueError(f"Cannot read the formula {shown!r}: position {position}, {found!r}: {mend}.")
+
+    def parse(self) -> Tree:
+        tree, _ = self._expression(0)
+        kind, value, position = self.tokens[self.at]
+        if kind != "end":
+            mend = "there is no '(' for it" if value == ")" else "write an operator before it"
+            raise self._error(position, value, mend)
+        return tree
+
+    def _expression(self, level: int) -> tuple[Tree, int]:
+        """Read operands joined by operators of at least precedence `level`: a tree and its depth.
+
+        Every level of nesting passes here, so the limit on it is here.
+        """
+        self.nesting += 1
+        if self.nesting > MAX_LEVELS:
+            raise self._too_deep()
+        left, depth = self._operand()
+        while True:
+            _, value, _ = self.tokens[self.at]
+            name, precedence = _BINARY.get(value, ("", -1))
+            if precedence < level:
+                self.nesting -= 1
+                return left, depth
+            self.at += 1
+            right, right_depth = self._expression(precedence + (name != "pow"))
+            depth = max(depth, right_depth) + 1
+            if depth > MAX_LEVELS:
+                raise self._too_deep()
+            left = (name, left, right)
+
+    def _too_deep(self) -> ValueError:
+        _, value, position = self.tokens[self.at]
+        return self._error(position, value, f"over {MAX_LEVELS} levels deep; shorten the formula")
+
+    def _operand(self) -> tuple[Tree, int]:
+        kind, value, position = self.tokens[self.at]
+        self.at += 1
+        if kind == "number":
+            return self._number(value, position), 1
+        if kind == "name":
+            return self._name(value, position)
+        if kind == "quoted":
+            name = _unquoted(value)
+            if self.variables is not None and name not in self.variables:
+                raise self._unknown(value, position)
+            return name, 1
+        if value == "(":
+            result = self._expression(0)
+            self._close(position)
+            return result
+        if value == "-":
+            inner, depth = self._expression(NEGATION)
+            is_negative = is_number(inner) and inner != 0  # -0 stays a negation, as it is written again
+            return (-inner, depth) if is_negative else (("neg", inner), depth + 1)
+        if value == "+":
+            return self._expression(NEGATION)
+        raise self._error(position, value, "a number, a variable, a function or '(' must stand here")
+
+    def _close(self, opened: int) -> None:
+        _, value, position = self.tokens[self.at]
+        if value != ")":
+            raise self._error(position, value, f"close the '(' of position {opened} or write an operator")
+        self.at += 1
+
+    def _arguments(self, function: str, opened: int) -> tuple[Tree, int]:
+        """Read what follows a function's '(': the function's tree and its depth."""
+        child, depth = self._expression(0)
+        children = [child]
+        while len(children) < self.arities[function]:
+            _, value, position = self.tokens[self.at]
+            if value != ",":
+                raise self._error(
+                    position, value, f"{function} takes {self.arities[function]} arguments; write ','"
+                )
+            self.at += 1
+            child, child_depth = self._expression(0)
+            children.append(child)
+            depth = max(depth, child_depth)
+        self._close(opened)
+        return (function, *children), depth + 1
+
+    def _name(self, name: str, position: int) -> tuple[Tree, int]:
+        if self.tokens[self.at][1] == "(":
+            opened = self.tokens[self.at][2]
+            function = ALIASES.get(name, name)
+            if function not in self.arities:
+                mend = f"not a function; write '*' before '(' or use one of {', '.join(self.arities)}"
+                raise self._error(position, name, mend)
+            self.at += 1
+            return self._arguments(function, opened)
+        if name == "pi":
+            return ("pi",), 1
+        if self.variables is None:
+            if ALIASES.get(name, name) in self.arities:
+                raise self._error(position, name, "a function; write its argument in parentheses")
+        elif name not in self.variables:
+            raise self._unknown(name, position)
+        return name, 1
+
+    def _unknown(self, name: str, position: int) -> ValueError:
+        known = ", ".join(map(quoted, sorted(self.variables or ())))
+        return self._error(position, name, f"not a variable; the variables are {known}")
+
+    def _number(self, text: str, position: int) -> int | Fraction:
+        mantissa, _, exponent = text.lower().partition("e")
+        if len(mantissa) > _MAX_DIGITS or len(exponent) > 5 or abs(int(exponent or 0)) > _MAX_EXPONENT:
+            mend = f"write at most {_MAX_DIGITS} digits and exponents up to {_MAX_EXPONENT}"
+            raise self._error(position, text, mend)
+        value = Fraction(text)
+        return value.numerator if value.denominator == 1 else value
+
+
+def quoted(name: str) -> str:
+    """Return the name of a variable as it stands in a formula, in backticks if it could be read otherwise.
+
+    Examples
+    --------
+    >>> quoted("m/s^2"), quoted("speed")
+    ('`m/s^2`', 'speed')
+    """
+    if _NAME.fullmatch(name) and name != "pi" and name not in FUNCTIONS and name not in ALIASES:
+        return name
+    escaped = "".join("\\" + c if c in "\\`" else _printable(c) for c in name)
+    return f"`{escaped}`"
+
+
+def _printable(character: str) -> str:
+    return character if character.isprintable() else character.encode("unicode_escape").decode()
+
+
+def _unquoted(text: str) -> str:
+    """Return the name that `quoted` wrote."""
+
+    def character(escape: re.Match[str]) -> str:
+        code = escape[1]
+        return chr(int(code[1:], 16)) if len(code) > 1 else _CONTROLS.get(code, code)
+
+    return _ESCAPE.sub(character, text[1:-1])
+
+
+def to_text(tree: Tree) -> str:
+    """Write a tree as text that `parse` reads back to a tree of the same values.
+
+    Parentheses stand only where the value needs them: a sum of sums has none.
+
+    Examples
+    --------
+    >>> to_text(("mul", ("add", "x1", -2), ("neg", ("pow", "x2", 2))))
+    '(x1 - 2)*(-x2**2)'
+    """
+    return _text(tree)[0]
+
+
+def _text(tree: Tree) -> tuple[str, int]:
+    """Return the text and its precedence."""
+    if isinstance(tree, str):
+        return quoted(tree), ATOM
+    if not isinstance(tree, tuple):
+        return _number_text(tree)
+    name, children = tree[0], tree[1:]
+    if name == "pi":
+        return "pi", ATOM
+    if name in ("add", "sub"):
+        return _sum_text(children[0], children[1], minus=name == "sub")
+    if name == "mul":
+        return f"{_within(children[0], PRODUCT)}*{_within(children[1], PRODUCT, right=True)}", PRODUCT
+    if name == "div":
+        return f"{_within(children[0], PRODUCT)}/{_within(children[1], POWER)}", PRODUCT
+    if name == "neg":
+        return "-" + _within(children[0], PRODUCT, right=True), NEGATION
+    if name == "pow" or name in WHOLE_POWERS:
+        exponent = WHOLE_POWERS.get(name) or children[1]
+        return f"{_within(children[0], ATOM)}**{_within(exponent, POWER)}", POWER
+    return f"{SHORT_NAMES.get(name, name)}({', '.join(_text(child)[0] for child in children)})", ATOM
+
+
+def _within(tree: Tree, level: int, right: bool = False) -> str:
+    """Text of an operand, in parentheses where it binds less than `level` or starts with a minus inside."""
+    text, precedence = _text(tree)
+    return f"({text})" if precedence < level or (right and text.startswith("-")) else text
+
+
+def _sum_text(left: Tree, right: Tree, minus: bool) -> tuple[str, int]:
+    # A right operand with a minus of its own takes the operator's place: a - b, never a + -b.
+    if isinstance(right, tuple) and right[0] == "neg":
+        right, minus = right[1], not minus
+    elif is_number(right) and right < 0:
+        right, minus = -right, not minus
+    first = _within(left, SUM)
+    return f"{first} {'-' if minus else '+'} {_within(right, PRODUCT if minus else SUM, right=True)}", SUM
+
+
+def _number_text(value: int | float | Fraction) -> tuple[str, int]:
+    if isinstance(value, float):
+        text = repr(float(value))  # float(): numpy's own repr names its type
+    elif isinstance(value, int) and abs(value) < 10**15:
+        text = str(value)
+    else:
+        exact = _decimal(value)
+        if exact is None:
+            return f"{value.numerator}/{value.denominator}", PRODUCT
+        text = exact
+    return text, NEGATION if text.startswith("-") else ATOM
+
+
+def _decimal(value: int | Fraction) -> str | None:
+    """Write a number as a decimal that `parse` reads exactly, or return None."""
+    context = decimal.Context(prec=_MAX_DIGITS - 1)
+    number = context.divide(decimal.Decimal(value.numerator), decimal.Decimal(value.denominator))
+    text = str(number)
+    if "E" in text:
+        text = str(number.normalize(context))  # without zeros at the end
+    return text.lower() if Fraction(text) == value else None

@@ -1,0 +1,22 @@
+"""The searches of a fit, one after the other: what a formula is judged by, and what comes of it."""
+
+from dgsr.fitting.beginning import Beginning, Last, LastFit
+from dgsr.fitting.demands import Demands
+from dgsr.fitting.losses import WITHOUT_OUTLIERS, Loss, check_loss
+from dgsr.fitting.outliers import outlying_rows
+from dgsr.fitting.plan import planned
+from dgsr.fitting.run import Outcome, Passes
+
+__all__ = [
+    "WITHOUT_OUTLIERS",
+    "Beginning",
+    "Demands",
+    "Last",
+    "LastFit",
+    "Loss",
+    "Outcome",
+    "Passes",
+    "check_loss",
+    "outlying_rows",
+    "planned",
+]

@@ -1,0 +1,127 @@
+"""What a person demands of a formula: what it must have, must not have or not nest, and what is complex."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping, Sequence
+from numbers import Integral
+from typing import Any, NamedTuple
+
+from dgsr.expressions.programs.library import MOST_COMPLEX, Library
+from dgsr.expressions.programs.nesting import MOST_NESTED
+
+# Operators that write the scale and the offset of a formula.
+_AROUND = ("add", "sub", "mul", "neg")
+
+
+class Demands(NamedTuple):
+    """What a person demands of a formula."""
+
+    library: Library  # without the operators that are forbidden, and with the person's complexities
+    forbidden_columns: tuple[int, ...]
+    required: tuple[str, ...]  # names of tokens
+    nested: tuple[tuple[str, str, int | None], ...] = ()  # outer and inner operator, most of the inner one
+
+    @classmethod
+    def of(
+        cls,
+        required: Sequence[str] | None,
+        forbidden: Sequence[str] | None,
+        library: Library,
+        feature_names: Sequence[str] | None,
+        complexity: Mapping[str, int] | None = None,
+        nested: Mapping[str, Mapping[str, int | None]] | None = None,
+    ) -> Demands:
+        """Return what names of columns and operators demand.
+
+        Parameters
+        ----------
+        required, forbidden : sequence of str or None
+        library : Library
+        feature_names : sequence of str or None
+            Names of the columns; x1 .. xd by default. A name of a column and an operator is the column's.
+        complexity : mapping of str to int, or None
+            Complexities by the names of columns and operators.
+        nested : mapping of str to mapping of str to int or None, or None
+            Limits by outer and inner operator.
+
+        Raises
+        ------
+        ValueError
+            If a name is unknown, or both required and forbidden, every column is forbidden, or an operator
+            without which scale and offset cannot be written; or if a complexity or a limit is out of range.
+        """
+        columns = [token.name for token in library.tokens[library.first_variable :]]
+        known = {name: name for name in library.operators}
+        known |= dict(zip(columns if feature_names is None else feature_names, columns, strict=True))
+        tokens = {}
+        for parameter, names in (("required", required), ("forbidden", forbidden)):
+            tokens[parameter] = [
+                _token(name, f"{parameter}[{i}]={name!r}", known)
+                for i, name in enumerate(() if names is None else names)
+            ]
+        both = sorted(set(tokens["required"]) & set(tokens["forbidden"]))
+        if both:
+            raise ValueError(f"{both[0]!r} is both required and forbidden; take it out of one of the two.")
+        forbidden_columns = tuple(i for i, name in enumerate(columns) if name in tokens["forbidden"])
+        if len(forbidden_columns) == len(columns):
+            raise ValueError("forbidden names every column; leave at least one.")
+        needed = [name for name in ("add", "mul") if name in tokens["forbidden"]]
+        if needed and library.has_constants:
+            raise ValueError(
+                f"forbidden names {needed[0]!r}, which writes the scale or the offset of a formula; take it "
+                "out, or choose a library without constants."
+            )
+        own = {}
+        for name, value in (complexity or {}).items():
+            place = f"complexity[{name!r}]"
+            own[_token(name, place, known)] = _whole(value, place, 1, MOST_COMPLEX)
+        limits = _limits(nested or {}, library)
+        library = library.without(tokens["forbidden"]).with_complexities(own)
+        return cls(library, forbidden_columns, tuple(tokens["required"]), limits)
+
+
+def _limits(nested: Mapping[str, Any], library: Library) -> tuple[tuple[str, str, int | None], ...]:
+    """Return the limits of `nested`, in order of their names."""
+    found: dict[tuple[str, str], int | None] = {}
+    known = {name: name for name in library.operators}
+    for outer, inners in nested.items():
+        _token(outer, f"nested[{outer!r}]", known, "no operator")
+        if outer in _AROUND and library.has_constants:
+            raise ValueError(
+                f"nested has limits below {outer!r}, which writes the scale or the offset of a formula; "
+                "leave them out, or choose a library without constants."
+            )
+        if not isinstance(inners, Mapping):
+            raise ValueError(
+                f"nested[{outer!r}]={inners!r} must be a dict of inner operators, such as {{'sin': 0}}."
+            )
+        for inner, most in inners.items():
+            place = f"nested[{outer!r}][{inner!r}]"
+            _token(inner, place, known, "no operator")
+            found[outer, inner] = None if most is None else _whole(most, place, 0, MOST_NESTED, " or None")
+    return tuple((*pair, most) for pair, most in sorted(found.items()))
+
+
+def _whole(value: Any, place: str, least: int, most: int, otherwise: str = "") -> int:
+    """Return a whole number of a range; ValueError for anything else."""
+    is_whole = isinstance(value, Integral) and not isinstance(value, bool)
+    if not is_whole or not least <= int(value) <= most:
+        raise ValueError(f"{place}={value!r} must be a whole number from {least} to {most}{otherwise}.")
+    return int(value)
+
+
+def _token(
+    name: str, place: str, known: dict[str, str], kind: str = "neither a column nor an operator"
+) -> str:
+    """Return the token that a name stands for; ValueError if there is none."""
+    if isinstance(name, str) and name in known:
+        return known[name]
+    if name == "const":
+        raise ValueError(
+            f"{place} is a fitted number, which is neither a column nor an operator; for formulas without "
+            "such numbers choose a library without constants: 'koza', or Library(..., has_constants=False)."
+        )
+    similar = difflib.get_close_matches(str(name), known, 1, 0.6)
+    mend = f"did you mean {similar[0]!r}?" if similar else f"choose from {', '.join([*known][:60])}."
+    raise ValueError(f"{place} is {kind} of the library; {mend}")

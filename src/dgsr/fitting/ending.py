@@ -1,0 +1,183 @@
+"""What is made of a search that has ended: formulas as a person writes them, their front, and a choice."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from dgsr.constants.uncertainty import Uncertainty, robust_uncertainty_of, uncertainty_of
+from dgsr.data import Prepared
+from dgsr.data.dataset import DataSet
+from dgsr.data.population import Population
+from dgsr.expressions.formulas.expression import Expression
+from dgsr.expressions.programs.constraints import Constraints
+from dgsr.expressions.programs.library import Library
+from dgsr.expressions.programs.nesting import Nesting
+from dgsr.finders import Budget, Scored, by_description
+from dgsr.finishing import finish, mean_formula, multiplied_out
+from dgsr.finishing.digits import with_measured_digits
+from dgsr.fitting.losses import Loss
+from dgsr.pareto import Candidate, ParetoFront, promising
+from dgsr.search import Search
+
+# Rows by which all finished formulas are judged, a hundred of them in some tenths of a second.
+_MOST_JUDGED = 100_000
+# Share of the seconds after a search in which formulas are finished; their front takes the rest.
+_SHARE_OF_FORMULAS = 0.75
+
+
+class Begun(NamedTuple):
+    """A search, and what was made of its programs."""
+
+    search: Search
+    fresh: dict[str, Any]  # its state when it was made, if there is a checkpoint
+    finished: dict[bytes, Expression]  # formulas by the programs that they were
+
+
+class Ending:
+    """Makes fronts of what searches found.
+
+    Parameters
+    ----------
+    library : Library
+    constraints : Constraints
+        What every formula must have.
+    feature_names : sequence of str or None
+    selection : str
+        The rule that chooses from a front; see `ParetoFront.select`.
+    tolerance : float
+        NMSE that counts as exact.
+    budget : Budget
+    """
+
+    def __init__(
+        self,
+        library: Library,
+        constraints: Constraints,
+        feature_names: Sequence[str] | None,
+        selection: str,
+        tolerance: float,
+        budget: Budget,
+    ) -> None:
+        self._library, self._constraints, self._feature_names = library, constraints, feature_names
+        self._selection, self._tolerance, self._budget = selection, tolerance, budget
+
+    def chosen(
+        self, begun: Begun, loss: str | Loss, rows: Prepared, measured: DataSet, is_last: bool
+    ) -> tuple[ParetoFront, Candidate] | None:
+        """Return the front of a search and the formula that is chosen from it, None if no formula is finite.
+
+        What is not finished when the seconds are over, or Ctrl-C asks for the end, stays as the search left
+        it.
+
+        Parameters
+        ----------
+        begun : Begun
+        loss : str or callable
+        rows : Prepared
+            The rows, weighted for the loss.
+        measured : DataSet
+            Those that constants are fitted on, with the weights of the measurements alone.
+        is_last : bool
+            Whether no search follows, which would need some of the seconds.
+        """
+        formulas = self._finished(begun, rows, self._budget.finishing(_SHARE_OF_FORMULAS, is_last))
+        is_over, nmse = self._budget.finishing(1.0, is_last), None
+        if len(rows.data.y) > _MOST_JUDGED:
+            formulas, nmse = promising(formulas, rows.fitted, rows.data, self._constraints.units, is_over)
+        front = ParetoFront.from_expressions(
+            formulas,
+            rows.data,
+            self._feature_names,
+            self._tolerance,
+            rows.held_out,
+            partial(_uncertainty_of, loss=loss, rows=rows, measured=measured, is_over=is_over),
+            self._constraints.units,
+            partial(with_measured_digits, data=rows.fitted, tolerance=self._tolerance, is_over=is_over),
+            nmse,
+        )
+        if len(front) == 0:  # no program is finite on the rows that the search did not see
+            return None
+        # Too few rows leave none to hold out; the lowest loss then chooses.
+        no_rows_held_out = self._selection == "holdout" and front.held_out is None
+        return front, front[front.select("accuracy" if no_rows_held_out else self._selection)]
+
+    def _finished(self, begun: Begun, rows: Prepared, is_over: Callable[[], bool]) -> list[Expression]:
+        """Return the formulas that a search ends with, as a person would write them.
+
+        The archive comes first, its formulas of the shortest descriptions before the others, in case that the
+        seconds are over.
+        """
+        archive = begun.search.archive
+        programs = archive.population()
+        if not self._library.has_constants:
+            return [programs[i] for i in range(len(programs))]
+        required = frozenset(self._library.index[name] for name in self._constraints.required)
+        limits = self._constraints.limits
+        nesting = Nesting.of(limits, self._library) if limits else None
+        coordinates, fitted = rows.coordinates, rows.fitted
+        # Its constants are rounded where the columns are small numbers, not large ones that differ by little.
+        arguments = (
+            coordinates.scales,
+            fitted._replace(columns=coordinates.from_origins(fitted.columns)),
+            self._library,
+            self._tolerance,
+            required,
+            nesting,
+            self._constraints.units,
+            is_over,
+        )
+
+        def finished_of(programs: Population) -> list[Expression]:
+            return _as_before(programs, begun.finished, lambda new: finish(new, *arguments), is_over)
+
+        scored = Scored(programs, archive.nmse[archive.places(programs)])
+        order = by_description(scored, archive, begun.search.data)
+        ordered = finished_of(programs[order])
+        finished = [ordered[i] for i in np.argsort(order)]
+        for found in begun.search.at_the_end(rows.measured, is_over):
+            finished += finished_of(found)
+        if coordinates.origins.any():
+            finished = [coordinates.with_origins(formula) for formula in finished]
+            # x1*x2 is a sum of products of the distances from two origins.
+            finished += [multiplied_out(formula) for formula in finished]
+        if not required:
+            finished.append(mean_formula(rows.data, self._library))
+        # A required column that did nothing on the data is gone now, and with it the formula.
+        return [
+            formula
+            for formula in finished
+            if required <= set(formula.tokens.tolist())
+            and (nesting is None or nesting.holds(formula.tokens.tolist(), self._library))
+        ]
+
+
+def _as_before(
+    programs: Population,
+    known: dict[bytes, Expression],
+    finish_all: Callable[[Population], list[Expression]],
+    is_over: Callable[[], bool],
+) -> list[Expression]:
+    """Return the formulas of programs, those of earlier passes of the search as they were."""
+    keys = [programs.tokens[i].tobytes() + programs.constants[i].tobytes() for i in range(len(programs))]
+    new = np.array([i for i, key in enumerate(keys) if key not in known], dtype=np.int64)
+    made = dict(zip((keys[i] for i in new.tolist()), finish_all(programs[new])))
+    formulas = [known[key] if key in known else made[key] for key in keys]
+    if not is_over():  # else some are as the search left them
+        known.update(made)
+    return formulas
+
+
+def _uncertainty_of(
+    expression: Expression, loss: str | Loss, rows: Prepared, measured: DataSet, is_over: Callable[[], bool]
+) -> Uncertainty | None:
+    """Return what the rows of a pass, weighted for its loss, know of a formula; None where time is up."""
+    if is_over():
+        return None
+    n = rows.data.n_effective
+    if loss == "absolute" or loss == "huber":
+        return robust_uncertainty_of(expression, measured, rows.fitted, loss, n)
+    return uncertainty_of(expression, rows.fitted, n, loss == "relative")

@@ -1,0 +1,258 @@
+"""Rows that lie far from what fits all others, by the residuals of a formula.
+
+The residuals come from a narrow normal distribution, but for a share of them, the outliers, from a wide one.
+They are those of rows left out of the fit, since a formula with a pole has none at the row that its constants
+serve.
+
+References
+----------
+Box and Tiao, Biometrika 55, 1968: two normal distributions for data with outliers.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from dgsr.constants.uncertainty import DEVIATIONS, Directions, derivatives
+from dgsr.data import are_counts
+from dgsr.data.dataset import DataSet, weighted_median
+from dgsr.expressions.formulas.expression import Expression
+
+# Steps of the fit of the two distributions, and the size of residuals, in robust standard deviations, beyond
+# which it begins with them as outliers.
+_STEPS, _FAR = 30, 4.0
+#: Largest share of outliers among rows.
+MOST = 0.15
+# Most rows that the distributions are fitted to.
+_MOST_ROWS = 5_000
+# Leverage from which the value of a formula is that of the row.
+_OWN = 0.5
+# Step beside a row that a narrow pole shows in, as a share of the distance to the row that is this share of
+# all rows further in a column; and how much values change in it, relative to their distance from the middle.
+_STEP, _NEIGHBOURHOOD, _CHANGED = 1e-3, 0.05, 0.5
+#: Largest residual that is squared.
+LARGEST = 1e150
+# Smallest standard deviation of residuals, in that of the target, smallest part of a residual that the
+# leverage leaves, and smallest precision.
+_SMALLEST, _LEAST_LEFT, _LEAST = 1e-12, 1e-6, 1e-250
+
+
+class Mixture(NamedTuple):
+    """Two normal distributions that residuals come from, a narrow and a wide one.
+
+    Parameters
+    ----------
+    share : float
+        Of the narrow one, 1 where a single distribution describes the residuals.
+    narrow, wide : float
+        Their variances.
+    """
+
+    share: float
+    narrow: float
+    wide: float
+
+    @classmethod
+    def single(cls, residuals: np.ndarray, data: DataSet) -> Mixture:
+        """Return a single distribution of residuals of shape (n_rows,)."""
+        variance = max(float(np.average(residuals**2, weights=data.weights)), _least_variance(data))
+        return cls(1.0, variance, variance)
+
+    @classmethod
+    def of(cls, residuals: np.ndarray, data: DataSet) -> Mixture:
+        """Fit the distributions to residuals of shape (n_rows,), by expectation and maximisation."""
+        shares, squares = data.weights / data.weights.sum(), residuals**2
+        least = _least_variance(data)
+        middle = max(DEVIATIONS * weighted_median(np.abs(residuals), data.weights), np.sqrt(least))
+        of_narrow = (squares <= (_FAR * middle) ** 2).astype(np.float64)
+        found = cls.single(residuals, data)
+        for _ in range(_STEPS):
+            share = float(shares @ of_narrow)
+            if not 0.0 < share < 1.0:
+                break
+            narrow = max(float(shares @ (of_narrow * squares)) / share, least)
+            wide = max(float(shares @ ((1.0 - of_narrow) * squares)) / (1.0 - share), narrow)
+            found = cls(share, narrow, wide)
+            of_narrow = found.of_narrow(residuals)
+        return found
+
+    @property
+    def deviation(self) -> float:
+        """The standard deviation of the narrow one."""
+        return float(np.sqrt(self.narrow))
+
+    def of_narrow(self, residuals: np.ndarray) -> np.ndarray:
+        """Return the probability of each residual to be of the narrow one, shape (n_rows,)."""
+        own, other = self._logarithms(residuals)
+        return np.exp(own - np.logaddexp(own, other))
+
+    def bits(self, residuals: np.ndarray, data: DataSet) -> float:
+        """Return minus the logarithm of the density of all residuals, to the base 2."""
+        return _bits(np.logaddexp(*self._logarithms(residuals)), data)
+
+    def _logarithms(self, residuals: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the logarithms of the densities of both, times their shares."""
+        with np.errstate(divide="ignore"):
+            shares = np.log(self.share), np.log1p(-self.share)
+        own, other = (_logarithms(residuals, variance) for variance in (self.narrow, self.wide))
+        return shares[0] + own, shares[1] + other
+
+
+def _logarithms(residuals: np.ndarray, variance: float) -> np.ndarray:
+    """Return the logarithms of normal densities."""
+    return -0.5 * (residuals**2 / variance + np.log(2.0 * np.pi * variance))
+
+
+def _bits(logarithms: np.ndarray, data: DataSet) -> float:
+    return -data.n_effective * float(np.average(logarithms, weights=data.weights)) / float(np.log(2.0))
+
+
+def _least_variance(data: DataSet) -> float:
+    """Return the variance of residuals that are rounding, by a spread of the target without outliers."""
+    middle = weighted_median(data.y, data.weights)
+    spread = DEVIATIONS * weighted_median(np.abs(data.y - middle), data.weights) or np.sqrt(data.variance)
+    return float((_SMALLEST * spread) ** 2) or float(np.finfo(np.float64).tiny)
+
+
+class Usual:
+    """The rows of a table that are no outliers, by the residuals of a formula.
+
+    Parameters
+    ----------
+    formula : Expression
+    data : DataSet
+        All rows of the table, to which the distributions of the residuals are fitted.
+    """
+
+    def __init__(self, formula: Expression, data: DataSet) -> None:
+        self._formula = formula
+        sample = data.evenly_spaced(_MOST_ROWS)
+        residuals = self._residuals(sample, fitted=True)
+        self._mixture = Mixture.of(np.nan_to_num(residuals), sample)
+        is_usual = self._of_narrow(residuals) >= 0.5
+        # A formula by which many rows are outliers, or all that vary, is no law of the others.
+        is_law = np.average(~is_usual, weights=sample.weights) <= MOST and np.ptp(sample.y[is_usual]) > 0.0
+        if not is_law:
+            self._mixture = self._mixture._replace(share=1.0)
+
+    def precision(self, data: DataSet, fitted: bool = True) -> np.ndarray:
+        """Return the probability of each row to be none of the outliers.
+
+        Parameters
+        ----------
+        data : DataSet
+            Rows of the table.
+        fitted : bool
+            Whether the constants of the formula were fitted to them.
+
+        Returns
+        -------
+        ndarray of shape (n_rows,)
+            At least 1e-250, and 0.5 where the formula is undefined.
+        """
+        return np.maximum(self._of_narrow(self._residuals(data, fitted)), _LEAST)
+
+    def _of_narrow(self, residuals: np.ndarray) -> np.ndarray:
+        return np.where(np.isnan(residuals), 0.5, self._mixture.of_narrow(np.nan_to_num(residuals)))
+
+    def _residuals(self, data: DataSet, fitted: bool) -> np.ndarray:
+        """Return the residuals of rows left out of the fit, nan where the formula is undefined."""
+        with np.errstate(all="ignore"):
+            values = self._formula(data.columns.T)
+            residuals = data.y - values
+            if fitted and len(data.y) <= _MOST_ROWS:
+                residuals, _ = left_out_of_fit(self._formula, values, data, small_steps(data.columns))
+        return np.where(np.isfinite(residuals), np.clip(residuals, -LARGEST, LARGEST), np.nan)
+
+
+def outlying_rows(
+    formula: Expression, X: np.ndarray, y: np.ndarray, sample_weight: np.ndarray | None = None
+) -> np.ndarray:
+    """Return the numbers of the rows that are more probably outliers than not.
+
+    Parameters
+    ----------
+    formula : Expression
+    X, y : ndarray of shape (n_rows, n_features) and (n_rows,)
+    sample_weight : ndarray of shape (n_rows,), optional
+        Rows with the weight 0 took no part in the fit. Whole numbers of an integer type are counts.
+
+    Returns
+    -------
+    ndarray of shape (n_outliers,), int
+    """
+    given = np.ones(len(y), dtype=np.int64) if sample_weight is None else sample_weight
+    rows = np.flatnonzero(given > 0)
+    counts = given[rows].astype(np.float64) if are_counts(given) else None
+    data = DataSet.from_arrays(X[rows], y[rows], given[rows], counts)
+    return rows[Usual(formula, data).precision(data) < 0.5]
+
+
+def description_with_outliers(data: DataSet, predicted: np.ndarray) -> float:
+    """Return the bits of the residuals of a formula where some rows may be outliers.
+
+    Parameters
+    ----------
+    data : DataSet
+        The rows as given.
+    predicted : ndarray of shape (n_rows,)
+        Values of the formula.
+    """
+    residuals = data.y - predicted
+    if not (np.abs(residuals) < LARGEST).all():
+        return np.inf
+    return Mixture.of(residuals, data).bits(residuals, data)
+
+
+def left_out_of_fit(
+    formula: Expression, values: np.ndarray, data: DataSet, steps: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the residuals of rows that are left out of the fit, and which values are those of the row.
+
+    Leverages tell how far the constants give way to a row, to first order. A pole or a peak may be so narrow
+    that it is that of a row; its value there is the one beside it then.
+
+    Parameters
+    ----------
+    formula : Expression
+    values : ndarray of shape (n_rows,)
+        Its values on the data.
+    data : DataSet
+    steps : ndarray of shape (n_features, n_rows)
+        What `small_steps` returns for the columns of the data.
+
+    Returns
+    -------
+    residuals : ndarray of shape (n_rows,)
+    are_own : ndarray of shape (n_rows,), bool
+    """
+    constants = np.asarray(formula.constants)
+    groups = list(np.arange(len(constants))[:, None])
+    slopes = derivatives(formula.library, formula.tokens, constants, groups, data.columns)
+    rows = Directions.of((slopes * np.sqrt(data.weights)).T).rows
+    leverages = (rows**2).sum(axis=1) / data.counts
+    residuals = (data.y - values) / np.maximum(1.0 - leverages, _LEAST_LEFT)
+    beside = np.array([formula((data.columns + sign * steps).T) for sign in (1.0, -1.0)])
+    changes = np.nan_to_num(np.abs(beside - values), nan=0.0)  # beside the end of a domain
+    distances = np.abs(values - np.nanmedian(values))
+    is_narrow = changes.max(axis=0) > _CHANGED * np.maximum(distances, DEVIATIONS * np.nanmedian(distances))
+    others = np.where(np.isfinite(beside), data.y - beside, 0.0)
+    farther = np.take_along_axis(others, np.abs(others).argmax(axis=0)[None], axis=0)[0]
+    return np.where(is_narrow, farther, residuals), is_narrow | (leverages > _OWN)
+
+
+def small_steps(columns: np.ndarray) -> np.ndarray:
+    """Return a small distance from each value of columns, by those near it: (n_columns, n_rows)."""
+    n = columns.shape[1]
+    n_apart = min(max(int(_NEIGHBOURHOOD * n), 1), n - 1)
+    order = np.argsort(columns, axis=1, kind="stable")
+    gaps = np.take_along_axis(columns, order, axis=1)
+    gaps = gaps[:, n_apart:] - gaps[:, : n - n_apart]
+    gaps = np.where(gaps > 0.0, gaps, np.inf)
+    ends = np.full((len(columns), n_apart), np.inf)
+    nearest = np.minimum(np.hstack([gaps, ends]), np.hstack([ends, gaps]))
+    steps = np.empty_like(columns)
+    np.put_along_axis(steps, order, _STEP * np.where(np.isfinite(nearest), nearest, 0.0), axis=1)
+    return steps

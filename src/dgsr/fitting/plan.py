@@ -1,0 +1,207 @@
+"""From the parameters of a fit and its data to the searches that it runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dgsr.data import idle_columns, prepare
+from dgsr.data.dataset import DataSet
+from dgsr.expressions.formulas.coordinates import can_have_origins
+from dgsr.expressions.programs.constraints import Constraints
+from dgsr.expressions.programs.library import Library
+from dgsr.expressions.programs.units import Units
+from dgsr.finders import Budget
+from dgsr.fitting.beginning import OTHER_DATA, Beginning
+from dgsr.fitting.demands import Demands
+from dgsr.fitting.initial import Initial, initial_programs
+from dgsr.fitting.losses import near_neighbours
+from dgsr.fitting.run import Passes
+from dgsr.reporting.progress import print_line
+from dgsr.search import Islands, Search, SearchConfig, compile_kernels, number_of_islands
+from dgsr.search.evolution import EvolutionConfig
+
+if TYPE_CHECKING:
+    from dgsr.generator.generator import Generator
+
+# Share of the rows that selection="holdout" chooses by.
+_HELD_OUT = 0.25
+
+
+def planned(
+    parameters: Mapping[str, Any],
+    data: tuple[np.ndarray, np.ndarray, np.ndarray | None],
+    feature_names: Sequence[str] | None,
+    demands: Demands,
+    begin: Beginning,
+    budget: Budget,
+    choose_generator: Callable[[Constraints, int], Generator | None],
+) -> Passes:
+    """Return the searches of a fit; its kernels are compiled, and its checkpoint is claimed.
+
+    Parameters
+    ----------
+    parameters : mapping of str to object
+        Those of the estimator.
+    data : tuple of (X, y, sample_weight)
+        Arrays of shapes (n_samples, n_features) and (n_samples,); the weights may be None.
+    feature_names : sequence of str or None
+    demands : Demands
+        What the formulas must have and must not, with the library.
+    begin : Beginning
+    budget : Budget
+        The budget of the fit, whose clock stands still while libraries are loaded and kernels compiled.
+    choose_generator : callable
+        A function that returns the generator for constraints and a seed.
+
+    Returns
+    -------
+    Passes
+
+    Raises
+    ------
+    ValueError
+        If the units, the initial formulas, the generator or the checkpoint are unusable.
+    """
+    library = demands.library
+    with_origins = _can_have_origins(parameters, demands)
+    with_scales = library.has_constants and not _is_limited("mul", demands)
+    if begin.coordinates is not None:
+        has_origins = bool(begin.coordinates.origins.any())
+        has_scales = bool((begin.coordinates.scales != 1.0).any())
+        cannot_be_written = (has_origins and not with_origins) or (has_scales and not with_scales)
+        X, _, weights = data
+        counted = X if weights is None else X[weights > 0]
+        if cannot_be_written or not begin.coordinates.suit(counted):
+            raise ValueError(OTHER_DATA)
+    prepared = prepare(
+        *data,
+        with_scales=with_scales,
+        with_origins=with_origins,
+        max_rows=parameters["max_rows"],
+        held_out=_HELD_OUT if parameters["selection"] == "holdout" else 0.0,
+        held_out_seed=begin.held_out_seed,
+        coordinates=begin.coordinates,
+        seed=begin.seed,
+    )
+    with budget.stopped_clock():  # which loads what reads units
+        units = _units(parameters, feature_names, library.n_variables)
+    constraints = Constraints(
+        min_length=parameters["min_length"],
+        max_length=parameters["max_length"],
+        forbidden_columns=demands.forbidden_columns,
+        required=demands.required,
+        nested=demands.nested,
+        units=units,
+    )
+    initial, constraints = initial_programs(
+        parameters["initial_formulas"], library, feature_names, prepared.coordinates, constraints
+    )
+    if constraints.units is None:  # with units a column may be there for its unit
+        constraints = _without_idle_columns(constraints, library, prepared.data, initial)
+    with budget.stopped_clock():
+        generator = choose_generator(constraints, begin.seed)
+        compile_kernels(library.has_constants, print_line if parameters["verbose"] else None)
+        if constraints.units is not None:
+            constraints.units.compile_kernel(library)
+    n_islands = number_of_islands(parameters["n_jobs"])
+    if begin.checkpoint is not None:
+        what_matters = {**parameters, "library": library, "generator": generator, "n_jobs": n_islands}
+        begin.checkpoint.claim(begin.random_state, what_matters, data)
+    tolerance = max(float(parameters["tolerance"]), prepared.data.rounding_nmse)
+    config = _search_config(parameters, tolerance)
+    make_search = partial(
+        Search if n_islands == 1 else partial(Islands, n_islands=n_islands, precision_of=near_neighbours),
+        library=library,
+        constraints=constraints,
+        config=config,
+        generator=generator,
+        engine=parameters["gp"],
+        seed=begin.seed,
+    )
+    # A fit that goes on has had this time before it was written.
+    if begin.checkpoint is None or not begin.checkpoint.states:
+        budget.leave_time()
+    return Passes(
+        prepared,
+        parameters["loss"],
+        make_search,
+        budget,
+        library,
+        constraints,
+        feature_names,
+        parameters["selection"],
+        tolerance,
+        initial,
+        begin.checkpoint,
+    )
+
+
+def _can_have_origins(parameters: Mapping[str, Any], demands: Demands) -> bool:
+    """Return whether every formula may have x - 1990 in place of a column x."""
+    has_units = parameters["units"] is not None and parameters["unitless_constants"]
+    return can_have_origins(demands.library) and not has_units and not _is_limited("sub", demands)
+
+
+def _without_idle_columns(
+    constraints: Constraints, library: Library, data: DataSet, initial: Initial | None
+) -> Constraints:
+    """Return constraints that also forbid idle columns, but those that are required or given in a formula."""
+    first = library.first_variable
+    wanted = {library.index[name] for name in constraints.required}
+    wanted |= set() if initial is None else set(initial.programs.tokens.ravel().tolist())
+    forbidden = constraints.forbidden_columns
+    candidates = [i for i in range(library.n_variables) if i not in forbidden]
+    # Those that are wanted come first, so that another column is the copy.
+    candidates.sort(key=lambda i: first + i not in wanted)
+    idle = idle_columns(data.columns, candidates, library.has_constants)
+    unwanted = {i for i in idle if first + i not in wanted}
+    return replace(constraints, forbidden_columns=tuple(sorted(unwanted.union(forbidden))))
+
+
+def _is_limited(operator: str, demands: Demands) -> bool:
+    """Return whether there are operators that must not stand above an operator as often as one likes."""
+    return any(inner == operator and most is not None for _, inner, most in demands.nested)
+
+
+def _units(
+    parameters: Mapping[str, Any], feature_names: Sequence[str] | None, n_columns: int
+) -> Units | None:
+    """Return what the units of columns and target mean, None if none are given."""
+    for name in ("unitless_constants", "unit_penalty"):
+        if not parameters["units"] and parameters[name] not in (False, None):
+            raise ValueError(
+                f"{name}={parameters[name]!r} means nothing without units of columns; give "
+                "units={name: unit}, too, or leave it out."
+            )
+    names = [f"x{i + 1}" for i in range(n_columns)] if feature_names is None else feature_names
+    return Units.of(
+        parameters["units"],
+        parameters["y_units"],
+        names,
+        unitless_constants=bool(parameters["unitless_constants"]),
+        penalty=None if parameters["unit_penalty"] is None else float(parameters["unit_penalty"]),
+    )
+
+
+def _search_config(parameters: Mapping[str, Any], tolerance: float) -> SearchConfig:
+    """Return the settings of the search.
+
+    Without evolution every program is sampled, since nothing breeds from random ones or survivors, and the
+    decoder is trained without restarts, as in Petersen et al., ICLR 2021.
+    """
+    names = ("max_time", "objective", "refine", "look_up")
+    n_generations = int(parameters["gp_generations"])
+    by_policy_alone = dict[str, Any](random_share=0.0, survivors=0.0, patience=0)
+    return SearchConfig(
+        max_evaluations=int(parameters["max_evaluations"]),
+        tolerance=tolerance,
+        batch_size=int(min(parameters["batch_size"], max(2, parameters["max_evaluations"]))),
+        evolution=EvolutionConfig(generations=n_generations),
+        **{name: parameters[name] for name in names},
+        **({} if n_generations else by_policy_alone),
+    )

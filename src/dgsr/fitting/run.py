@@ -1,0 +1,383 @@
+"""Run the searches of a fit, and finish what they find."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from dgsr.data import Prepared
+from dgsr.data.dataset import DataSet
+from dgsr.expressions.programs.constraints import Constraints
+from dgsr.expressions.programs.library import Library
+from dgsr.finders import Budget
+from dgsr.fitting.checkpoint import Checkpoint
+from dgsr.fitting.ending import Begun, Ending
+from dgsr.fitting.initial import Initial
+from dgsr.fitting.losses import (
+    WITHOUT_OUTLIERS,
+    Loss,
+    Pass,
+    description,
+    passes,
+    passes_without_outliers,
+    precisions,
+)
+from dgsr.fitting.outcome import Outcome
+from dgsr.fitting.outlier_watch import Watch
+from dgsr.fitting.outliers import description_with_outliers
+from dgsr.fitting.shown import Shown
+from dgsr.fitting.weighing import noise_exponent
+from dgsr.reporting.progress import SearchCallback, SearchProgress
+from dgsr.search import Search, begin_with_programs, begin_with_search, one_thread
+from dgsr.search import run as run_search
+
+# Reasons to stop that leave something to the next pass; the last is never shown.
+_OUTLIERS = "outliers"
+_SPENT = ("max_evaluations", "max_time", _OUTLIERS)
+# Rows of which a quarter, two or more, can be held out.
+_FEWEST_TO_HOLD_OUT = 8
+# NMSE below which data are taken to have no noise that matters.
+_NEARLY_EXACT = 1e-5
+# Share of the budget from which on another search would come to nothing.
+_TOO_LATE = 0.8
+
+
+class _Ended(Exception):
+    """What ends a search whose callback wants no more."""
+
+
+class _Outliers(Exception):
+    """What ends a search of rows some of which are outliers."""
+
+
+class Passes:
+    """The searches of one fit, and the best of what they find.
+
+    Parameters
+    ----------
+    prepared : Prepared
+    loss : str or callable
+        A name, a formula, or a function of targets and predictions.
+    make_search : callable
+        A function that returns a `Search` of `data`, a `DataSet`, and `budget`.
+    budget : Budget
+        What all searches share.
+    library : Library
+    constraints : Constraints
+        What every formula must have.
+    feature_names : sequence of str or None
+    selection : str
+        The rule that chooses from a front; see `ParetoFront.select`.
+    tolerance : float
+        NMSE that counts as exact.
+    initial : Initial or None
+        Programs that a search which begins afresh begins with.
+    checkpoint : Checkpoint or None
+        The file that the searches are written to, and go on from.
+
+    Attributes
+    ----------
+    prepared : Prepared
+    outcome : Outcome or None
+        The best so far; None before a pass has ended, or without a formula that is finite on all rows.
+    stop_reason : str
+        Why it ended.
+    """
+
+    def __init__(
+        self,
+        prepared: Prepared,
+        loss: str | Loss,
+        make_search: Callable[..., Search],
+        budget: Budget,
+        library: Library,
+        constraints: Constraints,
+        feature_names: Sequence[str] | None,
+        selection: str,
+        tolerance: float,
+        initial: Initial | None = None,
+        checkpoint: Checkpoint | None = None,
+    ) -> None:
+        self.budget = budget
+        self.prepared, self._loss, self._make_search = prepared, loss, make_search
+        self._library, self._constraints, self._feature_names = library, constraints, feature_names
+        self._selection, self._tolerance = selection, tolerance
+        self._ending = Ending(library, constraints, feature_names, selection, tolerance, budget)
+        self._initial = initial
+        self._checkpoint, self._ended = checkpoint, list[dict[str, Any]]()
+        self.outcome: Outcome | None = None
+        self._watch = Watch(prepared)
+        self.stop_reason = "error"
+        self._passes: list[Begun] = []  # one for each, of which some share a search
+        self._is_weighed = False
+
+    def run(self, state: dict[str, Any] | None, callback: SearchCallback | None) -> Outcome:
+        """Run all passes, and keep the best formulas however they end.
+
+        Parameters
+        ----------
+        state : dict or None
+            The `Search.state_dict` of a fit that the first pass goes on from.
+        callback : callable or None
+            A function that is called after each round, once there is a formula with finite values on all
+            rows. Where it returns True or raises StopIteration the search ends.
+
+        Returns
+        -------
+        Outcome
+
+        Raises
+        ------
+        ValueError
+            If no formula was evaluated, or none has finite values on every row.
+        """
+        saved = [] if self._checkpoint is None else self._checkpoint.states
+        with one_thread():
+            parts = (self.prepared.data, self.prepared.held_out)
+            steps = passes(self._loss, np.concatenate([rows.y for rows in parts if rows is not None]))
+            while (number := len(self._ended)) < len(steps):
+                steps, goes_on_with = self._next(steps, number)
+                step, rows, self.stop_reason = steps[number], self.prepared, "error"
+                if step.loss != "squared":
+                    rows = rows.with_precision(partial(self._precisions, step.loss))
+                self._shown = Shown(rows)  # of one pass at a time, since it has a copy of the table
+                if goes_on_with is not None:
+                    self._begun = self._passes[goes_on_with]
+                else:
+                    self._begin(step, rows)
+                    if number >= len(saved):
+                        is_first = number == 0
+                        self._give(state if step.goes_on or is_first else None, is_first or not step.goes_on)
+                self._passes.append(self._begun)
+                if number < len(saved):
+                    self._load(saved[number])
+                self.budget.end_at(step.until)
+                is_last_by_squares = step.loss == "squared" and number + 1 == len(steps)
+                self._watch.begin(self.search, self._loss == "auto" and is_last_by_squares)
+                if number + 1 < len(saved):  # it was over when the file was written
+                    has_outliers = self._watch.sees_outliers(self.search, is_over=True)
+                    self.stop_reason = _OUTLIERS if has_outliers else _SPENT[0]
+                    self._finish(step, rows)
+                else:
+                    self._run(step, rows, callback)
+                    if self.stop_reason not in _SPENT:
+                        break
+                if number + 1 < len(steps) and steps[number + 1].loss == "relative":
+                    self._watch.suspect(self.search)
+                if self.stop_reason == _OUTLIERS:
+                    steps = [*steps[: number + 1], *passes_without_outliers(self.budget.share)]
+                state = self.search.state_dict()
+                self._ended.append(state)
+        if self.outcome is None:
+            raise ValueError(self._reason_for_nothing())
+        return self.outcome
+
+    def _next(self, steps: list[Pass], number: int) -> tuple[list[Pass], int | None]:
+        """Return the passes, the next one decided, and the number of the pass whose search goes on in it.
+
+        The last pass goes on with the loss that describes the data best. Relative errors have no pass of
+        their own where there is no noise whose size could matter, or no time.
+        """
+        step, goes_on_with = steps[number], None
+        if step.loss == "best":  # the last one where there may be outliers, or errors that grow
+            by_squares = self.outcome is not None and self.outcome.loss == "squared"
+            step = step._replace(loss="squared" if by_squares else steps[number - 1].loss)
+            if step.loss != WITHOUT_OUTLIERS:  # by other formulas other rows are
+                goes_on_with = max(i for i in range(number) if steps[i].loss == step.loss)
+        elif step.loss == "relative" and number == 1:
+            if not self._can_tell_noise():
+                return [steps[0], Pass("squared", 1.0, True)], 0
+            step = step.after(steps[0].until, self.budget.share)
+        return [*steps[:number], step, *steps[number + 1 :]], goes_on_with
+
+    def caveats(self, outcome: Outcome) -> Iterator[str]:
+        """Yield what a person should know about the outcome."""
+        if self._selection == "holdout" and outcome.front.held_out is None:
+            n = len(self.prepared.data.y)
+            are_few, mend = "There are too few different rows", "give 8 or more"
+            if n >= _FEWEST_TO_HOLD_OUT:
+                are_few, mend = f"The target differs in too few of the {n} rows", "give more such rows"
+            yield (
+                f"{are_few} to hold some out, so the lowest loss chose the formula; {mend}, or choose "
+                "another selection."
+            )
+        with one_thread():
+            found = list(outcome.caveats(self._constraints, self.stop_reason))
+        yield from found
+
+    def _reason_for_nothing(self) -> str:
+        """Return why there is no formula, and what helps."""
+        n = self.search.n_evaluations
+        if required := list(self._constraints.required):
+            return (
+                f"None of {n} equations had all of {required=} and finite values on "
+                "every row of X; require less, or raise max_evaluations or max_time."
+            )
+        units = self._constraints.units
+        if units is not None and units.penalty is None:
+            return (
+                f"None of {n} equations was consistent with the units and finite on every row of X; check "
+                "the units, let constants carry them, set unit_penalty, or raise max_evaluations or max_time."
+            )
+        return (
+            f"None of {n} equations had finite values on every row of X; raise max_evaluations or max_time, "
+            "or rescale the inputs."
+        )
+
+    def _show(self, callback: SearchCallback, search: Search) -> None:
+        """Call a callback, once the search has a formula with finite values; raise if it ends the search."""
+        program, nmse = self._shown.best(search.archive)
+        if np.isfinite(nmse):
+            best = self.prepared.coordinates.written(program[0])
+            best = best.with_feature_names(self._feature_names)
+            share = search.budget.share
+            progress = SearchProgress(search.n_evaluations, search.seconds, nmse, best, share)
+            try:
+                with self.budget.interrupts.raising():
+                    is_over = callback(progress)
+            except StopIteration:
+                is_over = True
+            if isinstance(is_over, bool | np.bool_) and is_over:
+                raise _Ended
+
+    @property
+    def search(self) -> Search:
+        """The search of the last pass, once there is one."""
+        return self._begun.search
+
+    @property
+    def history(self) -> list[dict[str, float]]:
+        """What all searches recorded, one of which may have gone on after another."""
+        searches = dict.fromkeys(begun.search for begun in self._passes)
+        entries = (entry for search in searches for entry in search.history)
+        return sorted(entries, key=operator.itemgetter("evaluations"))
+
+    def _begin(self, step: Pass, rows: Prepared) -> None:
+        """Make the search of a pass."""
+        search = self._make_search(data=rows.search, budget=self.budget)
+        self._begun = Begun(search, {} if self._checkpoint is None else search.state_dict(), {})
+        search.nmse_shown = lambda archive: self._shown.nmse(archive)  # the pass may be another then
+        self.budget.end_at(step.until)  # what it begins with is evaluated at once
+
+    def _give(self, state: dict[str, Any] | None, with_initial: bool) -> None:
+        """Let a search begin with what another one found, if its state is given, and with given programs.
+
+        A search without outliers begins with the formula that showed these.
+        """
+        if state is not None:
+            begin_with_search(self.search, state)
+        if with_initial and self._initial is not None:
+            begin_with_programs(self.search, *self._initial)
+        if with_initial and self._watch.program is not None:
+            self.search.enter(self._watch.program)
+
+    def _load(self, state: dict[str, Any]) -> None:
+        """Go on from a state in the checkpoint."""
+        assert self._checkpoint is not None
+        self._checkpoint.check(state, self._begun.fresh, self._library)
+        self.search.load_state_dict(state)
+
+    def _write(self, search: Search, at_once: bool = False) -> None:
+        """Write all searches to the checkpoint, if there is one."""
+        if self._checkpoint is not None:
+            self._checkpoint.write(lambda: [*self._ended, search.state_dict()], at_once)
+
+    def _run(self, step: Pass, rows: Prepared, callback: SearchCallback | None) -> None:
+        """Run one pass; Ctrl-C ends it with the best so far, but is an exception if there is none."""
+
+        def look(search: Search) -> None:
+            if self._watch.is_due(search) and self._watch.sees_outliers(search):
+                raise _Outliers
+
+        def after_round(search: Search) -> None:
+            look(search)  # first, so that a fit that ends here and is resumed has looked as often
+            self._write(search)
+            if callback is not None:
+                self._show(callback, search)
+
+        try:
+            look(self.search)
+            self.stop_reason = run_search(self.search, after_round)
+            if self.stop_reason in _SPENT and self._watch.sees_outliers(self.search):
+                self.stop_reason = _OUTLIERS
+            self._write(self.search, at_once=True)
+        except _Ended:
+            self.stop_reason = "callback"
+            self._write(self.search, at_once=True)
+        except _Outliers:
+            self.stop_reason = _OUTLIERS
+        except KeyboardInterrupt:
+            self.stop_reason = "interrupted"
+        finally:
+            self._finish(step, rows)
+        if self.stop_reason == "interrupted" and self.outcome is None:
+            raise KeyboardInterrupt
+
+    def _can_tell_noise(self) -> bool:
+        """Return whether there is a formula so far, noise whose size could matter, and time for a pass."""
+        if self.outcome is None:
+            return False
+        # The search leaves none of few rows, and what extends its formulas none of a few large ones.
+        least = max(self.search.best_nmse, self.outcome.chosen.loss)
+        return least >= _NEARLY_EXACT and self.budget.share < _TOO_LATE
+
+    def _finish(self, step: Pass, rows: Prepared) -> None:
+        """Choose from what a pass found, if a program has finite values.
+
+        A pass that began afresh, and every pass once there are outliers, takes the place of the one before if
+        it describes the data more shortly.
+        """
+        if not np.isfinite(self.search.best_nmse):
+            return
+        n_interrupts = self.budget.interrupts.n
+        is_last = self.stop_reason not in _SPENT or (step.until >= 1.0 and self.stop_reason != _OUTLIERS)
+        rows = self._weighed(rows)
+        found = self._ending.chosen(self._begun, step.loss, rows, self.prepared.fitted, is_last)
+        if found is None:
+            return
+        front, chosen = found
+        bits = -np.inf
+        if chosen.loss > self._tolerance:
+            data = self.prepared.data
+            predicted = chosen.expression(data.columns.T)
+            bits = chosen.description_length + self._description(step.loss, data, predicted)
+        best = np.inf if self.outcome is None else self.outcome.bits
+        # The same formula of fewer rows has the better errors of its constants.
+        is_better = bits <= best if step.loss == WITHOUT_OUTLIERS else bits < best
+        is_refined = step.goes_on and self._watch.usual is None
+        if self.outcome is None or is_refined or is_better:
+            loss = step.loss if self._loss == "auto" else self._loss
+            self.outcome = Outcome(front, chosen, loss, rows, bits)
+            if step.loss == WITHOUT_OUTLIERS:
+                self._watch.take(chosen.expression)
+        if self.budget.interrupts.more_than(n_interrupts):
+            self.stop_reason = "interrupted"
+
+    def _weighed(self, rows: Prepared) -> Prepared:
+        """Return rows with their effective numbers, which the first search that ends decides for all."""
+        if not self._is_weighed:
+            data, fitted = self.prepared.data, self.prepared.fitted
+            precision = rows.data.weights / data.weights
+            exponent = noise_exponent(self.prepared, self.search.archive.population(), precision)
+            self.prepared = self.prepared._replace(
+                data=data.with_noise_exponent(exponent), fitted=fitted.with_noise_exponent(exponent)
+            )
+            self._is_weighed = True
+        return rows.with_numbers_of(self.prepared)
+
+    def _description(self, loss: str | Loss, data: DataSet, predicted: np.ndarray) -> float:
+        """Return the bits of the residuals of a formula."""
+        if self._watch.usual is not None:
+            return description_with_outliers(data, predicted)
+        return description(loss, data, predicted)
+
+    def _precisions(self, loss: str | Loss, data: DataSet) -> np.ndarray:
+        """Return the precision of rows by the formula so far, or by the mean of y where it is undefined."""
+        if loss == WITHOUT_OUTLIERS and self._watch.usual is not None:
+            return self._watch.usual.precision(data, fitted=data is not self.prepared.held_out)
+        predicted = data.y if self.outcome is None else self.outcome.chosen.expression(data.columns.T)
+        return precisions(loss, data, np.where(np.isfinite(predicted), predicted, data.mean))

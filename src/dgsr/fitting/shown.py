@@ -1,0 +1,55 @@
+"""What is shown of a search while it goes: its best formula, judged by the rows that judge the front."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dgsr.data import Prepared
+from dgsr.data.population import Population
+from dgsr.pareto import ParetoArchive
+
+# Most rows that the formula is judged by, evenly spaced ones of a larger table, so that the search, which
+# looks at no more than 2,000 of them, loses no time.
+_MOST_ROWS = 100_000
+
+
+class Shown:
+    """The best formula of an archive and its NMSE on all rows, of which the search sees a sample.
+
+    Parameters
+    ----------
+    rows : Prepared
+    """
+
+    def __init__(self, rows: Prepared) -> None:
+        data = rows.data if len(rows.data.y) <= _MOST_ROWS else rows.data.evenly_spaced(_MOST_ROWS)
+        self._data = data._replace(columns=rows.coordinates.measured(data.columns))
+        self._known: dict[tuple[bytes, bytes], float] = {}  # the NMSE of the programs of the last call
+
+    def best(self, archive: ParetoArchive) -> tuple[Population, float]:
+        """Return the program that fits the rows of the search best, and its NMSE on all rows.
+
+        Programs that are not finite on all rows are passed over.
+
+        Returns
+        -------
+        Population
+            One program of the variables of the search, or none.
+        float
+            Its NMSE, inf if there is none.
+        """
+        programs, known = archive.population(), {}
+        found = programs[:0], np.inf
+        for i in reversed(range(len(programs))):  # the best first
+            program = programs[i : i + 1]
+            key = program.tokens.tobytes(), program.constants.tobytes()
+            known[key] = self._known[key] if key in self._known else float(program.nmse(self._data)[0])
+            if np.isfinite(known[key]):
+                found = program, known[key]
+                break
+        self._known = known
+        return found
+
+    def nmse(self, archive: ParetoArchive) -> float:
+        """Return the NMSE of the best program on all rows."""
+        return self.best(archive)[1]

@@ -1,0 +1,57 @@
+"""The genetic programming component: some generations of evolution from a given population.
+
+There are two engines with one method, `evolve`: `CompiledEvolution`, the default, and `DeapEvolution`, which
+runs the same algorithm on DEAP's toolbox, for users' own genetic operators and as the reference of the tests.
+
+References
+----------
+Mundhenk et al., NeurIPS 2021; Holt, Qian, van der Schaar, ICLR 2023, appendix "NGPQT Optimization
+Method"; Fortin et al., "DEAP: evolutionary algorithms made easy", JMLR 2012.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from dgsr.search.evolution.compiled import CompiledEvolution, random_population
+from dgsr.search.evolution.engine import Engine, EvolutionConfig
+from dgsr.search.evolution.with_deap import DeapEvolution, primitive_set
+
+__all__ = [
+    "CompiledEvolution",
+    "DeapEvolution",
+    "Engine",
+    "EvolutionConfig",
+    "get_engine",
+    "primitive_set",
+    "random_population",
+]
+
+_ENGINES: dict[str, Callable[[EvolutionConfig | None], Engine]] = {
+    "compiled": CompiledEvolution,
+    "deap": DeapEvolution,
+}
+
+
+def get_engine(engine: str | Engine, config: EvolutionConfig | None = None) -> Engine:
+    """Return a genetic programming engine.
+
+    Parameters
+    ----------
+    engine : {"compiled", "deap"} or object
+        An object with the method `evolve` is returned as it is; it has its own config.
+    config : EvolutionConfig, optional
+
+    Raises
+    ------
+    ValueError
+        If `engine` is neither.
+    """
+    if isinstance(engine, str) and engine in _ENGINES:
+        return _ENGINES[engine](config)
+    if not isinstance(engine, str) and callable(getattr(engine, "evolve", None)):
+        return engine
+    raise ValueError(
+        f"engine={engine!r} is unknown; choose from {', '.join(_ENGINES)}, or give an object with a method "
+        "evolve(population, nmse, evaluate, grammar, state, should_stop)."
+    )

@@ -1,0 +1,128 @@
+"""The interface of engines of genetic programming, their settings, and what they share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from numbers import Real
+from typing import Protocol
+
+import numpy as np
+
+from dgsr.data.population import Population
+from dgsr.expressions.programs.constraints import Grammar
+
+Evaluate = Callable[[Population], np.ndarray]
+ShouldStop = Callable[[], bool]
+
+
+@dataclass(frozen=True)
+class EvolutionConfig:
+    """Hyperparameters of the genetic programming component.
+
+    Parameters
+    ----------
+    generations : int
+        Generations from the given population on; 0 leaves it as it is.
+    crossover, mutation : float
+        Probability that two neighbours are crossed over, and that a child is mutated.
+    tournament : int
+        Programs in a tournament.
+    mutate_max_depth : int
+        Greatest height of the subtree that the uniform mutation grows.
+    parsimony : float
+        Share of its NMSE that a tournament adds for every token of a program. Without it programs grow to the
+        greatest length allowed, while laws are short.
+    elites : int
+        Number of best programs of a generation that take the places of the worst of the next one.
+
+    Raises
+    ------
+    ValueError
+        If a value is out of its range.
+
+    References
+    ----------
+    Holt, Qian, van der Schaar, ICLR 2023, appendix "Dataset Generation and Training" (the defaults).
+    """
+
+    generations: int = 25
+    crossover: float = 0.5
+    mutation: float = 0.5
+    tournament: int = 5
+    mutate_max_depth: int = 3
+    parsimony: float = 0.02
+    elites: int = 0
+
+    def __post_init__(self) -> None:
+        for name, least in (("generations", 0), ("tournament", 1), ("mutate_max_depth", 0), ("elites", 0)):
+            value = getattr(self, name)
+            if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or value < least:
+                raise ValueError(f"{name}={value!r} must be an integer of at least {least}.")
+        for name in ("crossover", "mutation"):
+            value = getattr(self, name)
+            if not isinstance(value, Real) or isinstance(value, bool) or not 0.0 <= float(value) <= 1.0:
+                raise ValueError(f"{name}={value!r} is a probability: give a number from 0 to 1.")
+        if not isinstance(self.parsimony, Real) or not 0.0 <= self.parsimony < np.inf:
+            raise ValueError(f"parsimony={self.parsimony!r} must be a finite number of at least 0.")
+
+    def fitness(self, population: Population, nmse: np.ndarray) -> np.ndarray:
+        """Return NMSE (1 + parsimony length), which tournaments compare; lower is better."""
+        return nmse * (1.0 + self.parsimony * population.lengths)
+
+
+class Engine(Protocol):
+    """The interface of an engine of genetic programming."""
+
+    def evolve(
+        self,
+        population: Population,
+        nmse: np.ndarray,
+        evaluate: Evaluate,
+        grammar: Grammar,
+        state: np.ndarray,
+        should_stop: ShouldStop,
+    ) -> tuple[Population, np.ndarray]:
+        """Return the last generation and its NMSE.
+
+        Parameters
+        ----------
+        population : Population
+            The first generation.
+        nmse : ndarray of shape (n_programs,)
+            Its NMSE; `inf` for programs without a finite value.
+        evaluate : callable
+            Returns the NMSE of a population. It is called once a generation, with the programs that differ
+            from their parent, and may write fitted values into `constants`, which the programs keep.
+        grammar : Grammar
+            Constraints that every child meets.
+        state : ndarray of 4 uint64
+            State of the random generator (`dgsr.kernels.random`), the only source of chance; advanced.
+        should_stop : callable
+            A function that is called after every generation and returns whether to end.
+        """
+        ...
+
+
+def evaluate_changed(
+    evaluate: Evaluate, children: Population, child_nmse: np.ndarray, changed: np.ndarray
+) -> None:
+    """Write the NMSE of changed children into `child_nmse`, and the constants that were fitted into them."""
+    if changed.any():
+        fresh = children[changed]
+        child_nmse[changed] = evaluate(fresh)
+        children.constants[changed] = fresh.constants
+
+
+def keep_elites(
+    n_elites: int, population: Population, nmse: np.ndarray, children: Population, child_nmse: np.ndarray
+) -> None:
+    """Let the best of `population` take the places of the worst of `children`."""
+    if n_elites == 0:
+        return
+    best = np.lexsort((population.lengths, nmse))[:n_elites]
+    worst = np.lexsort((children.lengths, child_nmse))[len(child_nmse) - len(best) :]
+    children.tokens[worst] = population.tokens[best]
+    children.lengths[worst] = population.lengths[best]
+    children.constants[worst] = population.constants[best]
+    child_nmse[worst] = nmse[best]
