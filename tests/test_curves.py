@@ -14,8 +14,8 @@ from dgsr.expressions.programs.constraints import Constraints
 from dgsr.expressions.programs.library import Library
 from dgsr.expressions.trees.evaluation import evaluate
 from dgsr.expressions.trees.syntax import parse
-from dgsr.finders.curves import _BEGINNINGS, CommonForms, curve_formulas, fitted_curves
 from dgsr.finders.finder import Problem, never
+from dgsr.finders.forms import _BEGINNINGS, CommonForms, curve_formulas, fitted_curves
 from dgsr.search import Search, SearchConfig
 
 # Numbers of each form that make sense for x between 0.5 and 12.

@@ -14,10 +14,10 @@ from dgsr.expressions.programs.constraints import Constraints
 from dgsr.expressions.programs.units import Units
 from dgsr.finders import Budget, Scored
 from dgsr.finders.budget import CANDIDATES_PER_EVALUATION
-from dgsr.finders.curves import CommonForms
 from dgsr.finders.exact import ExactStages
 from dgsr.finders.fewer_columns.finder import FewerColumns
 from dgsr.finders.finder import Found, Problem, never
+from dgsr.finders.forms import CommonForms
 from dgsr.finders.linear.one_number import one_number
 from dgsr.finders.linear.quotients import quotients_of_polynomials
 from dgsr.finders.linear.two_terms import two_terms

@@ -14,11 +14,11 @@ from functools import partial
 
 from dgsr.data.population import Population
 from dgsr.finders.budget import CANDIDATES_PER_EVALUATION, Budget
-from dgsr.finders.curves import CommonForms
 from dgsr.finders.exact import ExactStages
 from dgsr.finders.fewer_columns.finder import FewerColumns
 from dgsr.finders.fewer_columns.parts import SearchIn
 from dgsr.finders.finder import Deadline, Finder, Found, Problem
+from dgsr.finders.forms import CommonForms
 from dgsr.finders.linear.one_number import one_number
 from dgsr.finders.linear.quotients import quotients_of_polynomials
 from dgsr.finders.linear.two_terms import two_terms

@@ -3,7 +3,7 @@
 They are the functions that textbooks and programs for fitting curves list by name: growth and saturation,
 decay, peaks, oscillation, response to a dose. A formula that has one is more probable than one as long that
 nobody has used (`dgsr.expressions.formulas.description_length`), and searches with constants fit all of them
-to every column (`dgsr.finders.curves`).
+to every column (`dgsr.finders.forms`).
 """
 
 from __future__ import annotations
