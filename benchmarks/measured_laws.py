@@ -41,8 +41,8 @@ from dgsr import DGSRRegressor
 from dgsr.pareto import SELECTIONS
 
 TABLES = Path(__file__).parent / "data" / "measured_laws.json"
-# Largest ratio of the lengths of a formula and of the law as written.
-_LONGEST = 2.5
+#: Largest ratio of the lengths of a formula and of the law as written.
+LONGEST = 2.5
 # Shares of the law's spread and of its residual error by which a formula that follows it may differ.
 _OF_SPREAD, _OF_ERROR = 0.02, 0.5
 # Ratio of the largest target to the smallest from which on errors are relative.
@@ -293,7 +293,7 @@ def record(name: str, spec: dict[str, Any], method: str, max_time: float, is_qui
     fitted = fit(table, max_time)
     seconds = time.perf_counter() - started
     judge = Judge(spec, table)
-    longest = _LONGEST * size(spec["form"])
+    longest = LONGEST * size(spec["form"])
     short = {rule: method == "forms" or size(text) <= longest for rule, (text, _) in fitted.chosen.items()}
     chosen = {r: short[r] and judge.follows(predict) for r, (_, predict) in fitted.chosen.items()}
     found = {
