@@ -1,6 +1,6 @@
 """Every chore of the project, one command each: `nox -l` lists them, `nox -s tests` runs one.
 
-What follows `--` is passed on: `nox -s tests -- tests/test_cli.py -x`.
+What follows `--` is passed on: `nox -s tests -- tests/cli/test_cli.py -x`.
 """
 
 from __future__ import annotations

@@ -41,7 +41,7 @@ from dgsr.kernels.random import new_state
 from dgsr.pretraining.prior import Prior
 library = get_library("koza", 1)
 Prior.default_for(library, 1).draw(2, 10, 1, library, Constraints(), new_state(0))
-sys.path.insert(0, {str(Path(__file__).parent)!r})
+sys.path.insert(0, {str(Path(__file__).parent / "pretraining")!r})
 from test_prior_laws import drawn_laws
 drawn_laws(1)
 """

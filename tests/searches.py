@@ -9,8 +9,10 @@ import numpy as np
 import pytest
 import torch
 
+from dgsr.expressions import Constraints, get_library
 from dgsr.expressions.trees.user_operators import UserOperator
 from dgsr.generator.config import GeneratorConfig
+from dgsr.generator.generator import Generator
 from dgsr.generator.guide.descriptions import describe
 from dgsr.pretraining import run as run_module
 
@@ -134,3 +136,22 @@ def assert_same(one, other):
     assert [c.expression for c in one.pareto_front_] == [c.expression for c in other.pareto_front_]
     assert [c.loss for c in one.pareto_front_] == [c.loss for c in other.pareto_front_]
     assert without_seconds(one.history_) == without_seconds(other.history_)
+
+
+def tiny_generator(library="physics", n_variables=2, max_length=12, **config):
+    """Return an untrained generator of the paper that is made and run in no time."""
+    config = GeneratorConfig(
+        encoder_width=16,
+        encoder_heads=2,
+        encoder_layers=1,
+        n_inducing=4,
+        n_latents=2,
+        decoder_width=16,
+        decoder_heads=2,
+        decoder_layers=1,
+        tree_embedding=8,
+        max_length=max_length,
+        **config,
+    )
+    constraints = Constraints(max_length=max_length)
+    return Generator.untrained(get_library(library, n_variables), config, constraints, seed=0)

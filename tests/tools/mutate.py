@@ -114,14 +114,18 @@ def tests_of(kernel: str) -> list[str]:
     """The test files that touch a kernel."""
     named = [
         path.stem
-        for path in sorted((ROOT / "tests").glob("test_*.py"))
+        for path in sorted((ROOT / "tests").rglob("test_*.py"))
         if re.search(
             rf"^from dgsr\.\w+(\.| import .*\b){kernel}\b",
             path.read_text(encoding="utf-8"),
             re.MULTILINE,
         )
     ]
-    return [f"tests/{name}.py" for name in TESTS.get(kernel, named)]
+    return [
+        str(path.relative_to(ROOT))
+        for name in TESTS.get(kernel, named)
+        for path in (ROOT / "tests").rglob(f"{name}.py")
+    ]
 
 
 def is_caught(mutation: Mutation, copy: Path, limit: float) -> str | None:

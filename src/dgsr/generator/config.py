@@ -9,7 +9,7 @@ from typing import Any
 #: Version of the numbers that the network takes in: their names and order, which
 #: `dgsr.generator.generator.Generator.input_names` returns, the way each is computed, and the order of the
 #: tokens of a program. Weights of another version are refused. A change of the log-probabilities of the
-#: shipped weights (tests/test_pretrained.py holds them) makes a new version and needs new weights.
+#: shipped weights (tests/generator/test_pretrained.py holds them) makes a new version and needs new weights.
 INPUT_LAYOUT = 1
 
 ENCODERS = ("rows", "descriptions")

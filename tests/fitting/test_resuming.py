@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from functools import partial
+from pathlib import Path
 
 import numba
 import numpy as np
@@ -21,8 +22,7 @@ from dgsr import DGSRRegressor
 from dgsr.files.container import TEXT, packed
 from dgsr.fitting import checkpoint as module
 from dgsr.fitting import plan
-from searches import X, Y, assert_same
-from test_regressor import tiny_generator
+from searches import X, Y, assert_same, tiny_generator
 
 
 class Killed(Exception):
@@ -218,7 +218,7 @@ def test_a_checkpoint_tells_functions_from_each_other_in_every_process():
         run = subprocess.run(
             [sys.executable, "-c", code],
             cwd=os.path.dirname(__file__),
-            env={**os.environ, "PYTHONHASHSEED": seed},
+            env={**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": str(Path(__file__).parents[1])},
             capture_output=True,
             text=True,
             check=True,
@@ -408,7 +408,7 @@ def test_a_fit_goes_on_from_a_file_or_from_the_last_fit(tmp_path):
 
 KILLED = """
 import os, signal, sys
-sys.path.insert(0, sys.argv[2])
+sys.path[:0] = sys.argv[2], os.path.dirname(sys.argv[2])
 from test_resuming import module, small, X, Y
 module._SECONDS = 0.0
 n = 0

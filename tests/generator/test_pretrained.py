@@ -22,7 +22,7 @@ from dgsr.pretraining.decontamination import benchmark_decontamination
 from dgsr.pretraining.prior import Prior
 from searches import log_prob
 
-GOLDEN = Path(__file__).parent / "data" / "log_probs.json"
+GOLDEN = Path(__file__).parents[1] / "data" / "log_probs.json"
 TOLERANCE = 1e-4
 pytestmark = pytest.mark.search
 
@@ -172,7 +172,7 @@ def largest_difference(found, golden):
 def test_log_probabilities_are_those_the_weights_were_shipped_with(name):
     """They hold what the weights mean: see `dgsr.generator.config.INPUT_LAYOUT`.
 
-    ``python tests/test_pretrained.py NAME`` writes those of one generator anew, for new weights alone.
+    ``python tests/generator/test_pretrained.py NAME`` writes those of one generator anew, for new weights.
     """
     golden = json.loads(GOLDEN.read_text(encoding="utf-8"))
     assert golden.keys() == SHIPPED.keys()

@@ -34,7 +34,7 @@ from dgsr.reporting import write_report
 from dgsr.reporting.facts import sampled_rows, snippet
 from dgsr.reporting.numbers import number, share_explained
 
-ABSORPTION = Path(__file__).parents[1] / "examples" / "data" / "absorption.csv"
+ABSORPTION = Path(__file__).parents[2] / "examples" / "data" / "absorption.csv"
 SLOW = pytest.mark.slow
 ODD_NAMES = ["<b>&\"'", "</script><script>alert(1)</script>"]
 BROWSER_OPTIONS = [

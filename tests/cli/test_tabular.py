@@ -14,7 +14,7 @@ from dgsr.cli.marks import Marks
 from dgsr.cli.tabular import TableError, read_columns, read_table
 
 # Tables that people published with questions to other packages.
-PUBLIC_CASES = Path(__file__).parent / "data" / "public_cases"
+PUBLIC_CASES = Path(__file__).parents[1] / "data" / "public_cases"
 
 # The target of each, and the inputs, the number of rows, the first row and the notes that are expected.
 INDEX = "with the numbers of the rows is left out: 'rownames'"

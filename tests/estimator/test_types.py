@@ -40,7 +40,7 @@ def script(tmp_path_factory):
     """What the script of a user that is checked for types has made."""
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(tmp_path_factory.mktemp("script"))
-        return runpy.run_path(str(Path(__file__).parent / "typed_user_script.py"))
+        return runpy.run_path(str(Path(__file__).parents[1] / "typed_user_script.py"))
 
 
 def test_what_the_type_checker_must_refuse_fails(script):

@@ -31,7 +31,7 @@ from dgsr.cli import app
 from dgsr.expressions import Expression, get_library
 from dgsr.problems import list_sets, load_set
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 
 
 class Product:

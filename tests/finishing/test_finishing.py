@@ -34,10 +34,10 @@ from dgsr.finishing import _collected, finish, mean_formula
 from dgsr.finishing.fits import Fits, FittedProgram
 from dgsr.finishing.forms import _without_idle, forms
 from dgsr.finishing.programs import complexity, written
+from finished import LIBRARY, finished_by_hand, population_of
 
 pytestmark = pytest.mark.search
 
-LIBRARY = get_library("koza-const", 2)
 POINT = {"x1": 0.7, "x2": 1.9}
 
 
@@ -57,19 +57,6 @@ def scipys_least_squares(fits, program):
         start = program.constants[program.free]
         fitted[program.free] = least_squares(residuals, start, x_scale="jac", jac="3-point", **precise).x
     return fitted
-
-
-def population_of(texts, library=LIBRARY):
-    """Programs of texts, as they stand: every decimal is a constant of its own."""
-    trees = [map_leaves(parse(text), lambda v: float(v) if isinstance(v, Fraction) else v) for text in texts]
-    programs = [to_program(tree, library) for tree in trees]
-    lengths = np.array([len(tokens) for tokens, _ in programs])
-    tokens = np.zeros((len(programs), lengths.max()), dtype=np.int64)
-    constants = np.ones((len(programs), max(len(values) for _, values in programs)))
-    for i, (program, values) in enumerate(programs):
-        tokens[i, : len(program)] = program
-        constants[i, : len(values)] = values
-    return Population(library, tokens, lengths, constants)
 
 
 def finished(truth, program, noise=0.0, scales=(1.0, 1.0), seed=1, n=200, library=LIBRARY):
@@ -266,17 +253,6 @@ def test_a_library_without_subtraction_writes_what_it_can():
     data = DataSet.from_arrays(X, expression(X))
     (found,) = finish(Population.from_expressions([expression]), np.ones(1), data, library, 1e-20)
     np.testing.assert_allclose(found(X), expression(X), rtol=1e-9)
-
-
-def finished_by_hand(text, X, library=None, noise=0.0, **options):
-    """Finish the program that `text` is, on its own values and noise."""
-    library = get_library("physics", X.shape[1]) if library is None else library
-    programs = population_of([text], library)
-    y = programs.predict(X)[0]
-    y = y + noise * y.std() * np.random.default_rng(1).standard_normal(len(y))
-    data = DataSet.from_arrays(X, y)
-    (expression,) = finish(programs, np.ones(X.shape[1]), data, library, 1e-16, **options)
-    return expression
 
 
 @pytest.mark.parametrize(

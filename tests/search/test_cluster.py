@@ -11,13 +11,13 @@ import dask
 import distributed
 import pytest
 from joblib import Parallel, delayed, parallel_config
+from test_islands import Deadly, X, Y, in_turns, small
 
 from dgsr.data.dataset import DataSet
 from dgsr.expressions import Constraints, get_library
 from dgsr.search import SearchConfig
 from dgsr.search.islands import Islands, number_of_islands
 from searches import assert_same
-from test_islands import Deadly, X, Y, in_turns, small
 
 
 @pytest.fixture(scope="module")

@@ -194,7 +194,7 @@ def test_a_formula_names_its_forms(text, forms):
 
 
 def test_the_guide_lists_every_form_that_has_a_name():
-    page = (Path(__file__).parent.parent / "docs/guide/common_forms.md").read_text()
+    page = (Path(__file__).parents[2] / "docs/guide/common_forms.md").read_text()
     assert all(f"| `{form.text}` | {form.name} |" in page for form in COMMON_FORMS if form.name)
 
 

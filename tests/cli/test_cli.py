@@ -373,7 +373,7 @@ def test_fit_asks_for_the_meaning_of_a_mark_and_takes_the_answer(regressor, writ
 
 
 def test_predict_and_symmetries_read_as_fit_does(write):
-    saved = str(Path(__file__).parent / "data" / "fit_format_1.dgsr")
+    saved = str(Path(__file__).parents[1] / "data" / "fit_format_1.dgsr")
     table = write("a mass;time\nkg;s\n1.500;0.920\n1,5;0,92\n")
     for command in (["predict", saved, table], ["symmetries", table, "--target", "time"]):
         assert "'0.920' for 'time' is not a number where ',' is the" in run(*command).stderr
@@ -463,7 +463,7 @@ def test_a_saved_fit_is_shown_and_predicts_for_other_tables(areas, write, tmp_pa
 
 
 def test_every_row_has_a_value_and_rows_of_empty_cells_have_nan(write):
-    saved = str(Path(__file__).parent / "data" / "fit_format_1.dgsr")
+    saved = str(Path(__file__).parents[1] / "data" / "fit_format_1.dgsr")
     table = write("a mass,time\n1.5,0.92\n,\n# no row\n\n1.5,0.92\n , \n")
     predicted = run("predict", saved, table)
     assert predicted.stdout.split()[1::2] == ["nan", "nan"]
@@ -481,7 +481,7 @@ def test_a_file_that_cannot_hold_the_fit_keeps_no_report_from_being_written(area
 
 
 def test_a_fit_of_an_earlier_version_is_shown_and_predicts(write):
-    saved = str(Path(__file__).parent / "data" / "fit_format_1.dgsr")
+    saved = str(Path(__file__).parents[1] / "data" / "fit_format_1.dgsr")
     assert "\ny = `a mass`/exp(time - 0.92)\n" in run("show", saved).stdout
     assert json.loads(run("show", saved, "--json").stdout)["target"] == "y"
     predicted = run("predict", saved, write("a mass,time\n1.5,0.92\n"))

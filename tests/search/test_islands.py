@@ -30,8 +30,7 @@ from dgsr.pareto import ParetoArchive
 from dgsr.search import Search, SearchConfig, begin_with_search
 from dgsr.search.evolution import EvolutionConfig, get_engine
 from dgsr.search.islands import Islands, _kept, number_of_islands
-from searches import assert_same
-from test_regressor import tiny_generator
+from searches import assert_same, tiny_generator
 
 rng = np.random.default_rng(0)
 X = rng.uniform(0.5, 2.0, (40, 2))

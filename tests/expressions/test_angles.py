@@ -9,7 +9,7 @@ from dgsr import DGSRRegressor, Expression, get_library
 from dgsr.expressions.formulas.description_length import description_length, structure_bits
 from dgsr.expressions.rewriting.angles import with_angles, with_roots
 from dgsr.expressions.trees.syntax import parse, to_text
-from test_finishing import finished_by_hand
+from finished import finished_by_hand
 
 ROOTS = [
     ("x1/cos(asin(x2/x3))", "x1/sqrt(1 - (x2/x3)**2)"),

@@ -30,12 +30,11 @@ from dgsr import DGSRRegressor
 from dgsr.data.population import Population
 from dgsr.expressions import Expression, Library, get_library
 from dgsr.expressions.programs.constraints import Constraints
-from dgsr.generator.config import GeneratorConfig
-from dgsr.generator.generator import Generator
 from dgsr.kernels.random import new_state
 from dgsr.pareto import SELECTIONS
 from dgsr.search import Search
 from dgsr.search.evolution import CompiledEvolution, random_population
+from searches import tiny_generator
 
 pytestmark = pytest.mark.search
 
@@ -61,24 +60,6 @@ def quick(**parameters):
 def plain(**parameters):
     """A quick regressor without constants: formulas with some take a tenth of a second to finish."""
     return quick(**{"library": "koza", "max_evaluations": 500, **parameters})
-
-
-def tiny_generator(library="physics", n_variables=2, max_length=12, **config):
-    config = GeneratorConfig(
-        encoder_width=16,
-        encoder_heads=2,
-        encoder_layers=1,
-        n_inducing=4,
-        n_latents=2,
-        decoder_width=16,
-        decoder_heads=2,
-        decoder_layers=1,
-        tree_embedding=8,
-        max_length=max_length,
-        **config,
-    )
-    constraints = Constraints(max_length=max_length)
-    return Generator.untrained(get_library(library, n_variables), config, constraints, seed=0)
 
 
 def exact_fit(X, y, **parameters):
