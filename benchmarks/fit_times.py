@@ -115,7 +115,12 @@ rng = np.random.default_rng(0)
 X = rng.uniform(0.3, 3.0, (60, int(sys.argv[2])))
 y = X[:, 0] / (1.3 + X[:, 1] ** 1.7) + np.sin(2.1 * X[:, 0]) + 0.01 * rng.normal(size=60)
 for budget in (1_000, 200_000):  # the first compiles, or loads what is compiled
-    model = DGSRRegressor(sys.argv[1], max_evaluations=budget, tolerance=0.0, random_state=0).fit(X, y)
+    settings = {"max_evaluations": budget, "random_state": 0}
+    try:
+        model = DGSRRegressor(sys.argv[1], config={"tolerance": 0.0}, **settings)
+    except TypeError:  # of sources that had more parameters
+        model = DGSRRegressor(sys.argv[1], tolerance=0.0, **settings)
+    model.fit(X, y)
 print(json.dumps({"search": [model.history_[-1]["seconds"]]}))
 """
 

@@ -28,6 +28,7 @@ from pathlib import Path
 import numpy as np
 
 from dgsr import DGSRRegressor
+from dgsr.estimator.parameters import grouped
 from dgsr.expressions.programs.library import PRESETS
 from dgsr.finders import Budget
 from dgsr.search.compiling import compile_kernels
@@ -195,7 +196,7 @@ def case(
     y = law(kind, X, rng)
     words = {"seed": seed, "kind": kind, "rows": rows, "columns": columns, **settings}
     words["loss"] = str(settings.get("loss", "auto"))
-    return words, DGSRRegressor(random_state=seed, **settings), (X, y, None)
+    return words, DGSRRegressor(random_state=seed, **grouped(settings)), (X, y, None)
 
 
 def hostile_case(seed: int, max_time: float) -> tuple[dict, DGSRRegressor, tuple]:
@@ -233,7 +234,7 @@ def hostile_case(seed: int, max_time: float) -> tuple[dict, DGSRRegressor, tuple
         "seed": seed, "kind": "hostile", "library": library, "generator": generator, "rows": n, "columns": d,
         "inputs": kinds[0], "target": kinds[1], "weights": weights is not None, **settings,
     }  # fmt: skip
-    model = DGSRRegressor(library, generator, random_state=seed, **settings)
+    model = DGSRRegressor(library, generator, random_state=seed, **grouped(settings))
     return words, model, (X, y, weights)
 
 
@@ -285,7 +286,8 @@ def work(connection, *arguments) -> None:
     y = X[:, 0] / X[:, 1] + np.random.default_rng(1).normal(size=20)
     for library in PRESETS:
         for generator in ("auto", "untrained"):
-            DGSRRegressor(library, generator, max_evaluations=300, batch_size=50, random_state=0).fit(X, y)
+            limits = grouped({"max_evaluations": 300, "batch_size": 50})
+            DGSRRegressor(library, generator, random_state=0, **limits).fit(X, y)
     connection.send("ready")
     while True:
         connection.send(outcome(connection.recv(), *arguments))

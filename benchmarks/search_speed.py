@@ -39,6 +39,7 @@ import torch
 from dgsr import DGSRRegressor, list_generators, load_generator
 from dgsr.benchmarking.environment import environment
 from dgsr.benchmarking.recording import record_all
+from dgsr.estimator.parameters import grouped
 from dgsr.expressions.programs.constraints import Constraints
 from dgsr.expressions.programs.library import get_library
 from dgsr.generator import sampling
@@ -64,7 +65,7 @@ def hard_table(n_rows: int) -> tuple[np.ndarray, np.ndarray]:
 
 def fitted(library: str, n_rows: int = 200, **settings: Any) -> DGSRRegressor:
     """Return a fit of such data that spends its whole budget."""
-    model = DGSRRegressor(library, tolerance=0.0, random_state=0, **settings)
+    model = DGSRRegressor(library, random_state=0, **grouped({"tolerance": 0.0, **settings}))
     return model.fit(*hard_table(n_rows))
 
 
@@ -165,7 +166,7 @@ def measure_large_table(arguments: argparse.Namespace) -> dict[str, Any]:
             first.append(time.perf_counter() - began)
 
     limits = {"max_evaluations": MOST_EQUATIONS, "max_time": arguments.max_time}
-    model = DGSRRegressor(random_state=0, callback=after_round, **limits).fit(X, y)
+    model = DGSRRegressor(random_state=0, callback=after_round, **grouped(limits)).fit(X, y)
     result = {
         "rows": arguments.rows,
         "columns": arguments.columns,

@@ -30,6 +30,7 @@ import numpy as np
 
 from dgsr import DGSRRegressor
 from dgsr.benchmarking.environment import environment
+from dgsr.estimator.parameters import grouped
 from dgsr.problems import load_problem
 
 # Largest NMSE on the test rows of a law that was found.
@@ -119,7 +120,8 @@ def run(name: str, parameters: dict[str, Any], seconds: float, seed: int) -> dic
         last = time.process_time()
         return last - began > seconds
 
-    model = DGSRRegressor(max_evaluations=10**9, random_state=seed, callback=is_over, **parameters)
+    limits = {"max_evaluations": 10**9, "random_state": seed, "callback": is_over}
+    model = DGSRRegressor(**grouped(limits | parameters))
     model.fit(data.X_train[rows], data.y_train[rows])
     error = float(np.mean((model.predict(data.X_test) - data.y_test) ** 2) / np.var(data.y_test))
     found = model.stop_reason_ == "exact fit" and error < _EXACT

@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 import torch
 
+from dgsr import DGSRRegressor
+from dgsr.estimator.parameters import grouped
 from dgsr.expressions import Constraints, get_library
 from dgsr.expressions.trees.user_operators import UserOperator
 from dgsr.generator.config import GeneratorConfig
@@ -18,6 +20,11 @@ from dgsr.pretraining import run as run_module
 
 X = np.random.default_rng(0).uniform(0.5, 2.0, (40, 2))
 Y = X[:, 0] * np.exp(-X[:, 1]) + 0.05 * np.sin(7.0 * X[:, 0])
+
+
+def flat_regressor(library="auto", generator="auto", **settings):
+    """Return an estimator with settings that stand by themselves, which its parameters group."""
+    return DGSRRegressor(**grouped({"library": library, "generator": generator, **settings}))
 
 
 def tiny_guided_config(max_length, **others):

@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dgsr import DGSRRegressor
 from dgsr.benchmarking.drawn import PREFIX, DrawnProblem, draw_problems
 from dgsr.benchmarking.recording import nmse
 from dgsr.benchmarking.recovery import is_found
@@ -22,6 +21,7 @@ from dgsr.benchmarking.tables import wilson_interval
 from dgsr.constants.fitting import fit_constants
 from dgsr.data.dataset import DataSet
 from dgsr.data.population import Population
+from dgsr.estimator.parameters import CONFIG
 from dgsr.expressions.formulas.expression import Expression
 from dgsr.finishing import finish
 from dgsr.finishing.digits import with_measured_digits
@@ -56,7 +56,7 @@ def verdicts_on(problem: DrawnProblem, noise: float) -> Verdicts:
         fit_constants(population, data, scaled=False, n_iterations=100, precision=1e-12)
         fitted = form.with_constants(population.constants[0, : len(form.constants)])
         scales = np.ones(problem.n_columns)
-        tolerance = DGSRRegressor().tolerance
+        tolerance = CONFIG["tolerance"][0]
         (simple,) = finish(population, scales, data, form.library, tolerance)
         finished = with_measured_digits(simple, data, tolerance)
         errors = [nmse(sample.y_test, formula(sample.X_test)) for formula in (fitted, finished)]

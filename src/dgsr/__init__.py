@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from dgsr.files.version import __version__
 
 if TYPE_CHECKING:
+    from dgsr.estimator.parameters import Units
     from dgsr.estimator.regressor import DGSRRegressor, load
     from dgsr.expressions import Expression, Library, get_library
     from dgsr.finders import find_symmetries
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 # Imported when first asked for: torch and numba take a second, `import dgsr` should not.
 _ROOMS = {
     "DGSRRegressor": "dgsr.estimator.regressor",
+    "Units": "dgsr.estimator.parameters",
     "Expression": "dgsr.expressions",
     "Library": "dgsr.expressions",
     "find_symmetries": "dgsr.finders",
@@ -31,6 +33,7 @@ __all__ = [
     "DGSRRegressor",
     "Expression",
     "Library",
+    "Units",
     "__version__",
     "find_symmetries",
     "get_library",

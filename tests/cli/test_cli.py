@@ -438,7 +438,8 @@ def test_fit_passes_columns_and_weights_on(regressor, write, tmp_path):
     assert "area = height*depth" in result.stdout
     np.testing.assert_array_equal(regressor.sample_weight, [7, 8, 9])
     np.testing.assert_array_equal(regressor.reported, [7, 8, 9])
-    assert (regressor.parameters["selection"], regressor.parameters["max_rows"]) == ("bic", 50)
+    given = regressor.parameters
+    assert (given["selection"], given["config"]) == ("bic", {"max_rows": 50})
 
 
 def test_a_saved_fit_is_shown_and_predicts_for_other_tables(areas, write, tmp_path):
@@ -588,7 +589,6 @@ def test_fit_passes_its_options_on(regressor, data):
         "max_time": 1.5,
         "loss": "huber",
         "selection": "mdl",
-        "max_rows": 200,
         "initial_formulas": ["a*x1", "b + x1"],
         "n_jobs": 2,
         "random_state": 7,
@@ -602,8 +602,8 @@ def test_rules_and_formulas_go_by_the_names_of_the_columns(regressor, data):
     options += ["--loss", "log(prediction/target)**2"]
     run("fit", data, "--target", "area", *options)
     given = regressor.parameters
-    assert given["complexity"] == {"sin": 9, "height": 2}
-    assert given["nested"] == {"sin": {"sin": None}, "exp": {"log": 0, "sin": 1}}
+    assert dict(given["library"].complexities) == {"sin": 9, "height": 2}
+    assert given["constraints"] == {"nested": {"sin": {"sin": None}, "exp": {"log": 0, "sin": 1}}}
     assert given["initial_formulas"] == ["a*width/height^2"]
     assert given["loss"] == "log(prediction/target)**2"
 
@@ -972,7 +972,7 @@ def test_a_fit_worse_than_the_mean_is_noted_with_a_mend(write):
         (["--generator", "nope"], "generator='nope' is neither a folder nor a name"),
         (["--max-time", "0"], "The 'max_time' parameter of DGSRRegressor must be"),
         (["--complexity", "lambdas=2"], "complexity['lambdas'] is neither a column nor an operator"),
-        (["--complexity", "sin=two"], "complexity['sin']='two' must be a whole number from 1 to 100"),
+        (["--complexity", "sin=two"], "complexity='two' of 'sin' must be a whole number from 1 to 100"),
         (["--nested", "sin/sin=10"], "nested['sin']['sin']=10 must be a whole number from 0 to 9 or None"),
         (["--initial-formula", "`x 1`*lamda"], "initial_formulas[0]: 'lamda' is no column. Did you"),
         (["--initial-formula", "a*x1"], "initial_formulas[0]: it has no column; the columns are lambda, `x"),

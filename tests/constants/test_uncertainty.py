@@ -20,6 +20,7 @@ from dgsr.data.population import Population
 from dgsr.expressions import Expression, get_library
 from dgsr.fitting.losses import precisions
 from dgsr.pareto import Candidate
+from searches import flat_regressor
 
 LIBRARY = get_library("physics", 2)
 seeds = st.integers(0, 2**32 - 1)
@@ -389,7 +390,7 @@ def test_a_fit_warns_where_a_linear_model_does_as_well():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(200, 8))
     y = X.sum(axis=1) + 0.1 * rng.normal(size=200)
-    model = DGSRRegressor(
+    model = flat_regressor(
         generator=None, max_evaluations=100, max_length=3, gp_generations=0, look_up=False, random_state=0
     )
     with pytest.warns(UserWarning, match="A linear model of all columns"):

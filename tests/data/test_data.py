@@ -14,6 +14,7 @@ from scipy.optimize import brentq
 from dgsr import DGSRRegressor
 from dgsr.data import doubts_about, idle_columns, prepare, row_ranks
 from dgsr.data.dataset import DataSet
+from searches import flat_regressor
 
 
 def data(n_samples=40, seed=0):
@@ -281,7 +282,7 @@ def test_a_fit_takes_the_memory_of_three_and_a_half_tables_at_the_most():
         y = X[:, 0] * X[:, 1] + 0.1 * rng.normal(size=n)
         tracemalloc.start()
         try:
-            model = DGSRRegressor(generator=None, max_evaluations=300, batch_size=50, random_state=0)
+            model = flat_regressor(generator=None, max_evaluations=300, batch_size=50, random_state=0)
             model.fit(X, y)
             assert len(model.predict(X)) == n
             return tracemalloc.get_traced_memory()[1]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from dgsr import DGSRRegressor
+from searches import flat_regressor
 
 # Whether a formula for random numbers has as many constants as there are rows depends on the processor.
 pytestmark = pytest.mark.filterwarnings("ignore:The chosen formula has constants that single rows determine")
@@ -17,14 +17,14 @@ QUICK = {"max_evaluations": 50, "batch_size": 50, "max_length": 10, "look_up": F
 
 
 @pytest.mark.search
-@parametrize_with_checks([DGSRRegressor(generator=None, **QUICK)])
+@parametrize_with_checks([flat_regressor(generator=None, **QUICK)])
 def test_scikit_learns_checks_pass(estimator, check):
     check(estimator)
 
 
 @pytest.mark.slow
 @pytest.mark.search
-@parametrize_with_checks([DGSRRegressor(**QUICK)])
+@parametrize_with_checks([flat_regressor(**QUICK)])
 def test_the_checks_pass_with_the_default_generator(estimator, check):
     check(estimator)
 
@@ -32,8 +32,8 @@ def test_the_checks_pass_with_the_default_generator(estimator, check):
 @pytest.mark.slow
 @parametrize_with_checks(
     [
-        DGSRRegressor(generator=None, **BUDGET),
-        DGSRRegressor(generator="untrained", library="koza-const", gp_generations=2, **BUDGET),
+        flat_regressor(generator=None, **BUDGET),
+        flat_regressor(generator="untrained", library="koza-const", gp_generations=2, **BUDGET),
     ]
 )
 def test_the_checks_pass_without_a_generator_and_with_an_untrained_one(estimator, check):

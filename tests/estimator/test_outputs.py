@@ -9,8 +9,8 @@ import sympy
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import cross_val_score
 
-from dgsr import DGSRRegressor
 from dgsr.reporting.displays import ParetoFrontDisplay, SearchHistoryDisplay
+from searches import flat_regressor
 
 pytestmark = [
     pytest.mark.search,
@@ -34,7 +34,7 @@ def small(**parameters):
     # Without constants, as formulas with some take a tenth of a second to finish.
     usual = {"library": "koza", "generator": None, "max_evaluations": 1_000, "random_state": 0}
     usual |= {"look_up": False}
-    return DGSRRegressor(**usual | parameters)
+    return flat_regressor(**usual | parameters)
 
 
 @pytest.fixture(scope="module")
@@ -223,15 +223,18 @@ def test_every_output_has_a_unit_of_its_own():
     targets = np.column_stack([X["a"] / X["b"], X["a"] * X["b"], X["a"] + 2.0 * X["b"]])
     settings = units | {"library": "physics", "unit_penalty": 1e3, "look_up": True}
     model = small(**settings, y_units=("m/s", "m*s", None)).fit(X, targets)
-    assert [one.y_units for one in model.estimators_] == ["m/s", "m*s", None]
+    assert [one.units.target for one in model.estimators_] == ["m/s", "m*s", None]
     assert [str(formula) for formula in model.expression_[:2]] == ["a/b", "a*b"]
 
 
 @pytest.mark.parametrize(
     ("targets", "said"),
     [
-        (LAWS, r"y_units=\['m'\] has 1 entries for 2 columns of y; give one for each"),
-        (LAWS[:, 0], r"y_units=\['m'\] is for several columns of y; give the unit of the one"),
+        (LAWS, r"The units of the target, \['m'\], have 1 entries for 2 columns of y; give one for each"),
+        (
+            LAWS[:, 0],
+            r"The units of the target, \['m'\], are for several columns of y; give the unit of",
+        ),
     ],
 )
 def test_a_list_of_units_has_one_for_each_of_several_outputs(targets, said):
@@ -242,5 +245,5 @@ def test_a_list_of_units_has_one_for_each_of_several_outputs(targets, said):
 @pytest.mark.parametrize("targets", [LAWS, LAWS[:, 0]])
 @pytest.mark.parametrize("y_units", [{"m": "s"}, {"a": "m", "b": "s"}, {"m", "s"}])
 def test_units_of_targets_by_name_are_refused(y_units, targets):
-    with pytest.raises(ValueError, match=r"y_units=.* must be a str, or a sequence with one unit for eac"):
+    with pytest.raises(ValueError, match=r"The unit of the target, .* must be a str, or a sequence with one"):
         small(units={"a": "m"}, y_units=y_units).fit(X, targets)

@@ -28,13 +28,14 @@ from sklearn.preprocessing import MinMaxScaler
 
 from dgsr import DGSRRegressor
 from dgsr.data.population import Population
+from dgsr.estimator.parameters import CONFIG
 from dgsr.expressions import Expression, Library, get_library
 from dgsr.expressions.programs.constraints import Constraints
 from dgsr.kernels.random import new_state
 from dgsr.pareto import SELECTIONS
 from dgsr.search import Search
 from dgsr.search.evolution import CompiledEvolution, random_population
-from searches import tiny_generator
+from searches import flat_regressor, tiny_generator
 
 pytestmark = pytest.mark.search
 
@@ -49,7 +50,7 @@ def data(n_features=2, n_samples=40, seed=0):
 
 def small(**parameters):
     """A regressor without the network, of a budget spent in a blink."""
-    return DGSRRegressor(**{"generator": None, "max_evaluations": 2000, "random_state": 0, **parameters})
+    return flat_regressor(**{"generator": None, "max_evaluations": 2000, "random_state": 0, **parameters})
 
 
 def quick(**parameters):
@@ -127,7 +128,7 @@ def test_an_exact_fit_ends_the_search_with_the_simplest_exact_form():
     model = small(max_evaluations=10**6).fit(X, X[:, 0] * X[:, 1] + X[:, 0])
     assert model.stop_reason_ == "exact fit"
     assert model.n_evaluations_ < 10**6
-    exact = [c for c in model.pareto_front_ if c.loss <= model.tolerance]
+    exact = [c for c in model.pareto_front_ if c.loss <= model.pareto_front_.tolerance]
     assert model.expression_ == exact[0].expression
     assert sympy.expand(model.sympy_expr_ - sympy.sympify("x1*x2 + x1")) == 0
 
@@ -145,7 +146,7 @@ def test_the_selection_is_that_of_the_front(selection):
     model = quick(selection=selection, max_evaluations=2000).fit(X, y)
     front = model.pareto_front_
     assert (front.held_out is not None) == (selection == "holdout")
-    assert front.tolerance == model.tolerance
+    assert front.tolerance == CONFIG["tolerance"][0]
     assert model.expression_ == front[front.select(selection)].expression
 
 
@@ -677,7 +678,7 @@ def test_of_a_long_history_every_second_entry_is_left_out(monkeypatch):
     }
     X = np.random.default_rng(0).uniform(size=(30, 2))
     y = np.random.default_rng(1).uniform(size=30)
-    model = DGSRRegressor("koza", max_evaluations=400, look_up=False, **settings).fit(X, y)
+    model = flat_regressor("koza", max_evaluations=400, look_up=False, **settings).fit(X, y)
     evaluations = [entry["evaluations"] for entry in model.history_]
     assert len(evaluations) <= 10
     assert evaluations == sorted(evaluations)
@@ -908,22 +909,22 @@ BAD_PARAMETERS = {
         "The generator knows 1 columns and X has 2; set generator='untrained'",
     ),
     "lengths crossed": ({"min_length": 9, "max_length": 9}, "min_length=9 and max_length=9 must satisfy"),
-    "objective": ({"objective": "pqqt"}, "'objective' parameter of DGSRRegressor must be .*'pqt'"),
+    "objective": ({"objective": "pqqt"}, "'refine' parameter of DGSRRegressor must be .*'pqt'"),
     "selection": ({"selection": "x"}, "'selection' parameter of DGSRRegressor must be .*'accuracy'"),
     "engine": ({"gp": "x"}, "'gp' parameter of DGSRRegressor must be"),
     "no evaluations": ({"max_evaluations": 0}, "'max_evaluations' parameter of DGSRRegressor .* Got 0"),
     "endless evaluations": ({"max_evaluations": np.inf}, "'max_evaluations' .* Got inf"),
     "no time": ({"max_time": 0}, "'max_time' parameter of DGSRRegressor .* Got 0"),
     "nan time": ({"max_time": np.nan}, "'max_time' parameter of DGSRRegressor .* Got nan"),
-    "tolerance": ({"tolerance": -1.0}, "'tolerance' parameter of DGSRRegressor .* Got -1"),
+    "tolerance": ({"tolerance": -1.0}, "'tolerance' parameter of `config` .* Got -1"),
     "random state": ({"random_state": "x"}, "'random_state' parameter of DGSRRegressor"),
-    "rows": ({"max_rows": 1}, "'max_rows' parameter of DGSRRegressor .* Got 1"),
+    "rows": ({"max_rows": 1}, "'max_rows' parameter of `config` .* Got 1"),
     "evaluations beyond 64 bits": ({"max_evaluations": 1e300}, "'max_evaluations' .* Got 1e[+]300"),
     "evaluations as a fraction": ({"max_evaluations": Fraction(9)}, r"'max_evaluations' .* Got Fraction\(9"),
     "seconds without end": ({"max_time": 10**400}, "'max_time' .* Got 1000"),
     "tolerance beyond the mean": ({"tolerance": 2.0}, r"'tolerance' .* in the range \[0.0, 1.0\]. Got 2.0"),
     "tolerance beyond a float": ({"tolerance": 10**400}, "'tolerance' .* Got 1000"),
-    "penalty": ({"unit_penalty": 1e300}, "'unit_penalty' .* Got 1e[+]300"),
+    "penalty": ({"unit_penalty": 1e300}, "'penalty' parameter of Units .* Got 1e[+]300"),
     "batch": ({"batch_size": 10**9}, r"'batch_size' .* in the range \[2, 100000\]. Got 1000000000"),
     "length": ({"max_length": 10**12}, r"'max_length' .* in the range \[2, 100\]. Got 1000000000000"),
     "jobs": ({"n_jobs": 10**30}, r"'n_jobs' .* in the range \[1, 1000\] or None. Got 1000"),
@@ -1039,7 +1040,7 @@ def test_a_copy_is_in_the_formula_where_it_is_wanted_or_its_original_is_forbidde
     X, y = ratio_table()
     wide = np.column_stack([X, X[:, 0]])
     for demands in ({"required": ["x3"]}, {"forbidden": ["x1"]}, {"initial_formulas": ["x3/x2"]}):
-        model = DGSRRegressor(max_evaluations=2_000, random_state=0, **demands).fit(wide, y)
+        model = flat_regressor(max_evaluations=2_000, random_state=0, **demands).fit(wide, y)
         assert str(model.expression_) == "1 + 3*x3/x2"
 
 

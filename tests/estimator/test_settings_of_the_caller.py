@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 
 import dgsr
-from dgsr import DGSRRegressor
 from dgsr.expressions import Expression
-from searches import X, Y
+from searches import X, Y, flat_regressor
 
 RNG = np.random.default_rng(0)
 SPOILT = np.where(np.arange(len(Y)) % 13 == 5, 30.0, X[:, 0] ** 2 + 0.01 * RNG.normal(size=len(Y)))
@@ -47,7 +46,7 @@ def used(table, path):
     """What a fit leaves to look at, once it has been used in every way that computes something."""
     X, y, settings = table
     settings = {"max_evaluations": 500, "batch_size": 50, "random_state": 0, "max_length": 12} | settings
-    model = DGSRRegressor(**settings).fit(X, y)
+    model = flat_regressor(**settings).fit(X, y)
     front, formula = model.pareto_front_, model.expression_
     model.save(path)
     model.report(path.with_suffix(".html"))
@@ -93,8 +92,8 @@ def test_a_warning_that_is_an_error_ends_no_search(monkeypatch, tmp_path):
 
     monkeypatch.setattr("dgsr.fitting.checkpoint.write_atomically", full)
     settings = {"max_evaluations": 500, "batch_size": 50, "random_state": 0, "max_length": 12} | FAST
-    usual = DGSRRegressor(**settings).fit(X, Y)
-    model = DGSRRegressor(checkpoint=tmp_path / "checkpoint", **settings)
+    usual = flat_regressor(**settings).fit(X, Y)
+    model = flat_regressor(checkpoint=tmp_path / "checkpoint", **settings)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         with pytest.raises(UserWarning, match="checkpoint is an old one: the disk is full"):

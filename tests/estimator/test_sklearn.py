@@ -21,13 +21,14 @@ from sklearn.multioutput import MultiOutputRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
-from dgsr import DGSRRegressor, Expression, get_library, load
+from dgsr import Expression, get_library, load
 from dgsr.constants.uncertainty import Uncertainty
 from dgsr.data.dataset import DataSet
 from dgsr.expressions import Constraints
 from dgsr.fitting import plan
 from dgsr.fitting.outcome import Outcome
 from dgsr.pareto import Candidate, ParetoFront
+from searches import flat_regressor
 
 pytestmark = pytest.mark.search
 
@@ -37,7 +38,7 @@ Y = X[:, 0] * np.exp(-X[:, 1]) + 0.05 * np.sin(7.0 * X[:, 0])
 
 
 def small(**parameters):
-    return DGSRRegressor(**{"generator": None, "max_evaluations": 2_000, "random_state": 0, **parameters})
+    return flat_regressor(**{"generator": None, "max_evaluations": 2_000, "random_state": 0, **parameters})
 
 
 def quick(**parameters):

@@ -10,7 +10,6 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from dgsr import DGSRRegressor
 from dgsr.data.dataset import DataSet
 from dgsr.data.population import Population
 from dgsr.exact_search import ExactSolver, enumeration, limits, stage_kernels
@@ -27,7 +26,7 @@ from dgsr.kernels.inverses import invertible_operators, unary_operand
 from dgsr.kernels.operators import COS, EXP, INV, LOG, SIN, SQUARE
 from dgsr.kernels.random import new_state
 from dgsr.pretraining.prior import Prior
-from searches import with_own
+from searches import flat_regressor, with_own
 
 pytestmark = pytest.mark.search
 
@@ -556,18 +555,18 @@ def test_a_law_that_is_solved_takes_one_evaluation(generator):
     X = np.random.default_rng(0).uniform(1.0, 3.0, (25, 3))
     y = X[:, 0] * np.exp(X[:, 1] / X[:, 2])
     settings = {"library": "koza", "generator": generator, "random_state": 0, "max_evaluations": 2_000}
-    regressor = DGSRRegressor(**settings).fit(X, y)
+    regressor = flat_regressor(**settings).fit(X, y)
     assert regressor.n_evaluations_ == 1
     assert regressor.stop_reason_ == "exact fit"
     np.testing.assert_allclose(regressor.predict(X), y, rtol=1e-9)
-    assert DGSRRegressor(**settings, look_up=False).fit(X, y).n_evaluations_ > 1
+    assert flat_regressor(**settings, look_up=False).fit(X, y).n_evaluations_ > 1
 
 
 def test_a_law_that_is_solved_at_length_takes_no_round():
     X = np.random.default_rng(0).uniform(1.0, 3.0, (25, 2))  # as in other tests, whose bank is there then
     y = X[:, 0] * (np.exp(X[:, 1] / X[:, 0]) - np.sin(X[:, 1]))
     settings = {"library": "koza", "generator": "untrained", "random_state": 0, "max_evaluations": 100_000}
-    regressor = DGSRRegressor(**settings).fit(X, y)
+    regressor = flat_regressor(**settings).fit(X, y)
     assert 1 < regressor.n_evaluations_ <= 51  # the glance at fifty samples came first
     np.testing.assert_allclose(regressor.predict(X), y, rtol=1e-9)
 

@@ -11,6 +11,7 @@ from dgsr.data.population import Population
 from dgsr.exact_search import ExactSolver
 from dgsr.expressions import get_library
 from dgsr.expressions.programs.constraints import Constraints
+from searches import flat_regressor
 
 pytestmark = pytest.mark.search
 
@@ -101,7 +102,7 @@ def test_a_fit_with_a_forbidden_column_finds_the_law_at_once(law):
     X = columns_of(3).T
     y = law(X[:, 1], X[:, 2])
     settings = {"library": "koza", "generator": None, "random_state": 0, "max_evaluations": 2_000}
-    regressor = DGSRRegressor(**settings, forbidden=["x1"]).fit(X, y)
+    regressor = flat_regressor(**settings, forbidden=["x1"]).fit(X, y)
     assert regressor.n_evaluations_ == 1
     assert regressor.n_looks_ > 0
     assert regressor.stop_reason_ == "exact fit"

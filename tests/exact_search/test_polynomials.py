@@ -14,6 +14,7 @@ from dgsr.exact_search.quotients import as_quotient, rational_trees, written
 from dgsr.exact_search.rational_functions import as_rational, relation
 from dgsr.expressions.programs.translation import to_program
 from dgsr.expressions.rewriting.polynomials import _shortest, polynomial_tree, quotient_tree
+from searches import flat_regressor
 
 RNG = np.random.default_rng(0)
 
@@ -276,7 +277,7 @@ LAWS = [
 def test_a_fit_finds_it_at_once(library, law, n_columns, forbidden):
     X = np.random.default_rng(0).uniform(-2.0, 2.0, (200, n_columns + forbidden))
     y = law(X[:, forbidden:].T)
-    regressor = DGSRRegressor(
+    regressor = flat_regressor(
         library, None, random_state=0, max_evaluations=1000, forbidden=["x1"] if forbidden else None
     )
     regressor.fit(X, y)
@@ -310,7 +311,7 @@ def test_what_is_too_long_or_cannot_be_written_is_left_to_the_rest_of_the_search
     y = X.sum(axis=1) * X[:, 0] + X[:, 1] * X[:, 2]
     short = DGSRRegressor("koza", None, random_state=0, max_evaluations=500, max_length=5).fit(X, y)
     assert short.expression_.length <= 5
-    other = DGSRRegressor("koza", None, random_state=0, max_evaluations=500, forbidden=["div"])
+    other = flat_regressor("koza", None, random_state=0, max_evaluations=500, forbidden=["div"])
     assert other.fit(X, y).stop_reason_ == "exact fit"
 
 

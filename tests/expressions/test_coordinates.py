@@ -17,6 +17,7 @@ from dgsr.expressions.formulas.coordinates import Coordinates
 from dgsr.expressions.formulas.description_length import description_length
 from dgsr.expressions.formulas.soundness import weak_points
 from dgsr.expressions.programs.library import Library
+from searches import flat_regressor
 
 LIBRARY = get_library("physics", 2)
 START = 1_700_000_000  # seconds since 1970
@@ -145,7 +146,7 @@ def test_sympy_does_not_take_apart_an_exponential_of_large_numbers():
 @pytest.mark.slow
 def test_a_decay_over_a_day_of_seconds_is_found_and_written_from_an_origin():
     for seed in range(5):  # two of three find it, and which ones depends on the processor
-        regressor = DGSRRegressor(**{**QUICK, "random_state": seed}).fit(TIMES, DECAY * OTHER)
+        regressor = flat_regressor(**{**QUICK, "random_state": seed}).fit(TIMES, DECAY * OTHER)
         if regressor.stop_reason_ == "exact fit":
             break
     np.testing.assert_allclose(regressor.predict(TIMES), DECAY * OTHER, rtol=1e-9)
@@ -159,7 +160,7 @@ def test_a_law_of_a_small_part_of_a_large_number_is_found(function):
     u = np.random.default_rng(0).uniform(size=60)
     X = (1e9 + u)[:, None]
     u = X[:, 0] - 1e9  # what is left of it
-    regressor = DGSRRegressor(**QUICK, tolerance=1e-10).fit(X, function(u))
+    regressor = flat_regressor(**QUICK, tolerance=1e-10).fit(X, function(u))
     between = np.linspace(u.min(), u.max(), 200)
     np.testing.assert_allclose(regressor.predict((1e9 + between)[:, None]), function(between), atol=1e-4)
 
@@ -178,14 +179,14 @@ def test_a_cycle_and_a_trend_are_found_in_years():
 
 def test_a_law_of_the_column_itself_is_written_without_the_origin():
     pressure = 101_325.0 + np.random.default_rng(0).uniform(-5.0, 5.0, 60)
-    regressor = DGSRRegressor(**QUICK).fit(np.column_stack([pressure, OTHER]), pressure * OTHER)
+    regressor = flat_regressor(**QUICK).fit(np.column_stack([pressure, OTHER]), pressure * OTHER)
     assert str(regressor.expression_) in ("x1*x2", "x2*x1")
 
 
 def test_given_formulas_the_progress_and_later_fits_speak_of_the_columns_as_given():
     y = OTHER * np.sin((SECONDS - START) / 3000.0)
     shown = []
-    regressor = DGSRRegressor(
+    regressor = flat_regressor(
         **{**QUICK, "max_evaluations": 3000},
         warm_start=True,
         initial_formulas=[f"x2*sin((x1 - {START})/3001)"],
@@ -209,7 +210,7 @@ def test_given_formulas_the_progress_and_later_fits_speak_of_the_columns_as_give
     ],
 )
 def test_nothing_is_moved_where_it_cannot_be_written(parameters):
-    regressor = DGSRRegressor(**SHORT | parameters, warm_start=True)
+    regressor = flat_regressor(**SHORT | parameters, warm_start=True)
     regressor.fit(TIMES, OTHER * (SECONDS - START))
     assert not regressor._last_fit.coordinates.origins.any()
 
@@ -219,7 +220,7 @@ def test_a_law_of_two_columns_that_hardly_vary_is_written_without_origins():
     X = np.column_stack(
         [rng.uniform(1000.0, 1000.9, 80), OTHER[:40].repeat(2), rng.uniform(500.0, 500.4, 80)]
     )
-    regressor = DGSRRegressor(**QUICK).fit(X, X[:, 0] * X[:, 2])
+    regressor = flat_regressor(**QUICK).fit(X, X[:, 0] * X[:, 2])
     assert str(regressor.expression_) in ("x1*x3", "x3*x1")
 
 
@@ -245,8 +246,8 @@ def test_a_number_that_a_column_is_measured_from_keeps_its_digits_wherever_it_is
 def test_origins_take_no_bits_also_in_a_file(tmp_path):
     y = (SECONDS - START) / 50_000.0 + 0.01 * np.random.default_rng(3).normal(size=60)
     settings = SHORT | {"max_evaluations": 300}
-    far = DGSRRegressor(**settings).fit(TIMES, y)
-    near = DGSRRegressor(**settings).fit(TIMES - [START, 0], y)
+    far = flat_regressor(**settings).fit(TIMES, y)
+    near = flat_regressor(**settings).fit(TIMES - [START, 0], y)
     bits = {round(candidate.description_length, 6) for candidate in near.pareto_front_}
     assert {round(candidate.description_length, 6) for candidate in far.pareto_front_} & bits
     assert far.pareto_front_[1].description_length < description_length(far.pareto_front_[1].expression)
@@ -286,7 +287,7 @@ def test_a_column_with_origin_and_scale_is_read_with_neither():
     ],
 )
 def test_given_formulas_are_judged_as_they_are_written(parameters, said):
-    regressor = DGSRRegressor(**SHORT | parameters)
+    regressor = flat_regressor(**SHORT | parameters)
     if said is None:
         regressor.fit(TIMES, OTHER * np.sin(SECONDS - START))
     else:
@@ -296,19 +297,19 @@ def test_given_formulas_are_judged_as_they_are_written(parameters, said):
 
 @pytest.mark.parametrize("then", ["elsewhere", "limited"])
 def test_a_fit_does_not_go_on_from_origins_that_do_not_suit_it(then):
-    regressor = DGSRRegressor(**SHORT, warm_start=True)
+    regressor = flat_regressor(**SHORT, warm_start=True)
     regressor.fit(TIMES, OTHER * np.sin(SECONDS - START))
     if then == "limited":
-        regressor.set_params(nested={"sin": {"sub": 0}})
+        regressor.set_params(constraints={"nested": {"sin": {"sub": 0}}})
     with pytest.raises(ValueError, match=r"warm_start=True goes on .* lie elsewhere; set warm_start=False"):
         regressor.fit(TIMES - ([START, 0.0] if then == "elsewhere" else 0.0), OTHER * np.sin(SECONDS - START))
 
 
 def test_a_fit_does_not_go_on_from_scales_that_it_could_not_write():
     X = np.random.default_rng(0).uniform(1e9, 5e9, (40, 2))
-    regressor = DGSRRegressor(**SHORT, warm_start=True)
+    regressor = flat_regressor(**SHORT, warm_start=True)
     regressor.fit(X, np.sin(1e-9 * X[:, 0]) + 1e-9 * X[:, 1])
-    regressor.set_params(nested={"sin": {"mul": 0}})
+    regressor.set_params(constraints={"nested": {"sin": {"mul": 0}}})
     with pytest.raises(ValueError, match=r"warm_start=True goes on .* set warm_start=False"):
         regressor.fit(X, np.sin(1e-9 * X[:, 0]) + 1e-9 * X[:, 1])
 

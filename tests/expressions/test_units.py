@@ -15,7 +15,6 @@ from joblib import parallel_config
 from typer.testing import CliRunner
 
 import dgsr
-from dgsr import DGSRRegressor
 from dgsr.cli import app
 from dgsr.data.dataset import DataSet
 from dgsr.data.population import Population
@@ -27,6 +26,7 @@ from dgsr.finishing import finish
 from dgsr.kernels.random import new_state
 from dgsr.search import Search, SearchConfig
 from dgsr.search.evolution import random_population
+from searches import flat_regressor
 
 NAMES = ["m", "v", "h"]
 UNITS = {"m": "kg", "v": "m/s", "h": "m"}
@@ -60,7 +60,7 @@ def small(**settings):
         "random_state": 0,
     }
     usual |= {"units": UNITS, "y_units": "J"}
-    return DGSRRegressor(**(usual | settings))
+    return flat_regressor(**(usual | settings))
 
 
 @pytest.fixture(scope="module")
@@ -111,17 +111,23 @@ def test_what_is_no_unit_never_reaches_the_parser(text, monkeypatch):
         ({"units": {"m": "kq"}}, r"units\['m'\]='kq' is no unit that pint knows \('kq' is not defined"),
         ({"units": {"mm": "kg"}}, "units names 'mm', which is no column; did you mean 'm'"),
         ({"units": {"mass": "kg"}}, "units names 'mass', which is no column; the columns are m, v, h"),
-        ({"y_units": "kg/m3"}, r"y_units='kg/m3' is no unit that pint knows \('m3' is not defined"),
+        (
+            {"y_units": "kg/m3"},
+            r"of the target='kg/m3' is no unit that pint knows \('m3' is not defined",
+        ),
         (
             {"units": {"m": "kg", "h": "pH"}},
             r"units\['h'\]='pH' has 'pH', which pint reads as picohenry; give ''",
         ),
         ({"units": {"m": "kg", "h": "dBm/MHz"}}, r"units\['h'\]='dBm/MHz' has 'dBm', which is a logarithm"),
-        ({"y_units": "ppt"}, "y_units='ppt' has 'ppt', which pint reads as picopint"),
-        ({"y_units": "Np*m"}, r"y_units='Np\*m' has 'Np', which is a logarithm; give ''"),
-        ({"units": None}, r"y_units='J' is given without units of columns, which.*give units=\{name: unit\}"),
-        ({"units": ["kg"]}, "units.*dict"),
-        ({"unit_penalty": -1.0}, "unit_penalty.*"),
+        ({"y_units": "ppt"}, "unit of the target='ppt' has 'ppt', which pint reads as picopint"),
+        ({"y_units": "Np*m"}, r"unit of the target='Np\*m' has 'Np', which is a logarithm; give ''"),
+        (
+            {"units": None},
+            r"the target, 'J', is given without units of columns, which.*Units\(\{name: unit\}",
+        ),
+        ({"units": ["kg"]}, "columns.*Mapping"),
+        ({"unit_penalty": -1.0}, "'penalty' parameter of Units.*"),
         (
             {"units": None, "y_units": None, "unit_penalty": 9.0},
             "unit_penalty=9.0 means nothing without units",
@@ -286,7 +292,8 @@ def test_the_kernel_counts_what_recursion_counts(seed, columns, target, unitless
 
 def consistent(model, **settings):
     """Whether each formula of a front breaks no rule of units."""
-    known = Units.of(model.units, model.y_units, NAMES, unitless_constants=model.unitless_constants)
+    own = model.units
+    known = Units.of(own.columns, own.target, NAMES, unitless_constants=own.unitless_constants)
     return [reference(candidate.expression, known, True, True) == 0 for candidate in model.pareto_front_]
 
 
@@ -451,7 +458,8 @@ def test_the_front_the_table_and_the_report_print_the_units(fitted, tmp_path):
     fitted.report(tmp_path / "report.html")
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert with_unit in page
-    assert "units={&#x27;m&#x27;: &#x27;kg&#x27;" in page
+    assert "units=Units(columns={&#x27;m&#x27;: &#x27;kg&#x27;" in page
+    assert "from dgsr import DGSRRegressor, Units" in page
 
 
 # Files and the command line ---------------------------------------------------------------------
@@ -476,7 +484,7 @@ def test_a_checkpoint_of_other_units_is_refused(tmp_path):
     assert again.n_evaluations_ > 200
     with pytest.raises(ValueError, match="is of a fit with another units"):
         small(**settings, units=UNITS | {"v": "km/s"}).fit(TABLE, Y)
-    with pytest.raises(ValueError, match=r"of a fit with another unitless_constants .* and y_units \(J in"):
+    with pytest.raises(ValueError, match=r"of a fit with another y_units \(J in .* and unitless_constants"):
         small(**settings, y_units="eV", unitless_constants=True).fit(TABLE, Y)
 
 

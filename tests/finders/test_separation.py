@@ -6,12 +6,13 @@ import numpy as np
 import pytest
 from scipy.spatial.distance import cdist
 
-from dgsr import DGSRRegressor, find_symmetries
+from dgsr import find_symmetries
 from dgsr.finders.budget import Budget
 from dgsr.finders.fewer_columns.gaussian_process import LINEAR, fit_surrogate
 from dgsr.finders.fewer_columns.products import fit_product, nearest_product
 from dgsr.finders.fewer_columns.separation import separation_of
 from dgsr.finders.fewer_columns.tables import whole_table
+from searches import flat_regressor
 
 pytestmark = pytest.mark.search
 
@@ -155,9 +156,9 @@ def rates(n_rows=120, noise=0.01):
 def test_a_product_of_three_named_forms_is_found_through_noise():
     X, y, truth = rates()
     settings = {"generator": None, "max_evaluations": 25_000, "random_state": 0}
-    model = DGSRRegressor(**settings).fit(X, y)
+    model = flat_regressor(**settings).fit(X, y)
     assert np.mean((model.predict(X) - truth) ** 2) < 3e-5 * truth.var()
-    without = DGSRRegressor(**settings, look_up=False).fit(X, y)
+    without = flat_regressor(**settings, look_up=False).fit(X, y)
     assert np.mean((without.predict(X) - truth) ** 2) > 3e-5 * truth.var()
 
 
@@ -166,7 +167,7 @@ def test_formulas_of_more_constants_than_the_rounds_have_are_kept():
     X = table(150, 3, low=0.1, high=4.0)
     truth = 3.1 * X[:, 0] / (1.2 + X[:, 0]) - 2.3 * np.exp(-0.7 * X[:, 1]) + 1.4 * np.sin(1.9 * X[:, 2])
     settings = {"generator": None, "max_evaluations": 40_000, "random_state": 0}
-    model = DGSRRegressor(**settings).fit(X, noisy(truth, 0.01))
+    model = flat_regressor(**settings).fit(X, noisy(truth, 0.01))
     assert np.mean((model.predict(X) - truth) ** 2) < 2e-5 * truth.var()
     assert len(model.expression_.constants) >= 6
 

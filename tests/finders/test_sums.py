@@ -15,6 +15,7 @@ from dgsr.finders.longer import sums as module
 from dgsr.finders.longer.sums import sums_of_terms
 from dgsr.kernels.random import new_state
 from dgsr.search.evolution import random_population
+from searches import flat_regressor
 
 LIBRARY = get_library("physics", 3)
 GRAMMAR = Constraints().grammar(LIBRARY)
@@ -133,7 +134,7 @@ def test_a_fit_of_what_is_no_short_formula_has_sums_on_its_front(tmp_path):
     y = sum(c * f(table[:, i]) for i, (c, f) in enumerate(zip(range(1, 7), [np.sin, np.log, np.sqrt] * 2)))
     y = y + 0.01 * np.std(y) * rng.normal(size=200)
     settings = {"generator": None, "max_evaluations": 1_000, "max_length": 10, "random_state": 0}
-    model = DGSRRegressor(**settings, look_up=False).fit(
+    model = flat_regressor(**settings, look_up=False).fit(
         table, y
     )  # else it is found that the table separates
     assert model.score(table, y) > 0.99

@@ -22,6 +22,7 @@ from dgsr.finders.fewer_columns.symmetries import reductions_of
 from dgsr.finders.fewer_columns.tables import Reduction
 from dgsr.finders.terms import population_of
 from dgsr.search import Search, SearchConfig
+from searches import flat_regressor
 
 pytestmark = pytest.mark.search
 
@@ -247,7 +248,7 @@ def test_a_law_of_many_columns_is_found_among_few():
 def test_a_law_of_many_columns_is_not_found_without_symmetries():
     X, y = gravity()
     settings = {"generator": None, "max_evaluations": 25_000, "random_state": 0, "look_up": False}
-    assert DGSRRegressor(**settings).fit(X, y).stop_reason_ == "max_evaluations"
+    assert flat_regressor(**settings).fit(X, y).stop_reason_ == "max_evaluations"
 
 
 @pytest.mark.slow
@@ -263,7 +264,7 @@ def test_the_searches_keep_within_the_budget():
 @pytest.mark.slow
 def test_forbidden_columns_and_required_operators_are_kept():
     X, y = (values[:80] for values in gravity())
-    model = DGSRRegressor(
+    model = flat_regressor(
         generator=None,
         max_evaluations=1_500,
         max_length=15,

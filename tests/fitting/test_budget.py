@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dgsr import DGSRRegressor
 from dgsr.data.dataset import DataSet
 from dgsr.data.population import Population
 from dgsr.exact_search import ExactSolver
@@ -16,7 +15,7 @@ from dgsr.finishing import finish
 from dgsr.finishing.digits import with_measured_digits
 from dgsr.finishing.fits import Fits
 from dgsr.pareto import ParetoFront, promising
-from searches import X, Y
+from searches import X, Y, flat_regressor
 
 LIBRARY = get_library("physics", 2)
 DATA = DataSet.from_arrays(X, Y)
@@ -60,10 +59,10 @@ def test_exact_search_ends_with_the_evaluations(monkeypatch):
     monkeypatch.setattr(ExactSolver, "solve", noted)
     noise = np.random.default_rng(0).normal(size=len(Y))
     settings = {"library": "koza", "generator": None, "batch_size": 20, "random_state": 0}
-    model = DGSRRegressor(max_evaluations=500, **settings).fit(X, noise)
+    model = flat_regressor(max_evaluations=500, **settings).fit(X, noise)
     assert 250 <= model.n_evaluations_ <= 500  # the first stage counts as half of them at most
     assert stages == [0]  # the others fill a bank of a million subprograms
-    model = DGSRRegressor(max_evaluations=60_000, **settings).fit(X, noise)
+    model = flat_regressor(max_evaluations=60_000, **settings).fit(X, noise)
     assert 1 in stages
     # The last candidates are counted after they were examined.
     assert model.n_evaluations_ + model.n_looks_ // CANDIDATES_PER_EVALUATION <= 60_000 + 20_000
@@ -131,7 +130,7 @@ def test_a_fit_ends_in_time_however_long_its_formulas_take(clock, monkeypatch, l
     monkeypatch.setattr(Fits, "refitted", very_slow)
     y = 10.0 ** (3.0 * Y) if loss == "auto" else Y  # over decades, which takes two searches
     settings = {"generator": None, "batch_size": 20, "look_up": False, "random_state": 0}
-    model = DGSRRegressor(max_time=3.0, max_evaluations=3_000, loss=loss, **settings).fit(X, y)
+    model = flat_regressor(max_time=3.0, max_evaluations=3_000, loss=loss, **settings).fit(X, y)
     assert clock.now <= 1.1 * 3.0 + 1.0
     assert np.isfinite(model.predict(X)).all()
 

@@ -13,6 +13,7 @@ from dgsr.expressions import get_library
 from dgsr.expressions.formulas.coordinates import Coordinates
 from dgsr.expressions.programs.constraints import Constraints
 from dgsr.fitting.initial import initial_programs
+from searches import flat_regressor
 
 RNG = np.random.default_rng(0)
 X = RNG.uniform(0.5, 3.0, (60, 3))
@@ -29,7 +30,7 @@ def fitted(*formulas, table=X, target=Y, **parameters):
         "random_state": 0,
         "look_up": False,
     }
-    return DGSRRegressor(**{**settings, "initial_formulas": formulas, **parameters}).fit(table, target)
+    return flat_regressor(**{**settings, "initial_formulas": formulas, **parameters}).fit(table, target)
 
 
 @pytest.mark.search

@@ -20,6 +20,7 @@ from dgsr.fitting.losses import (
 )
 from dgsr.search import Search, begin_with_search
 from dgsr.search import run as run_search
+from searches import flat_regressor
 
 seeds = st.integers(0, 2**32 - 1)
 
@@ -231,8 +232,8 @@ def test_a_formula_judges_as_the_function_of_the_same_loss_and_is_saved(tmp_path
     y = 2.5 * X[:, 0] / X[:, 1] * np.exp(0.1 * rng.standard_t(2, size=80))
     given = {"generator": None, "max_evaluations": 500, "max_length": 12, "look_up": False, "random_state": 0}
     text = "log(prediction/target)**2"
-    model = DGSRRegressor(loss=text, checkpoint=tmp_path / "checkpoint", **given).fit(X, y)
-    other = DGSRRegressor(loss=lambda y, f: np.log(f / y) ** 2, **given).fit(X, y)
+    model = flat_regressor(loss=text, checkpoint=tmp_path / "checkpoint", **given).fit(X, y)
+    other = flat_regressor(loss=lambda y, f: np.log(f / y) ** 2, **given).fit(X, y)
     assert model.loss_ == text
     assert str(model.pareto_front_) == str(other.pareto_front_)
     model.save(tmp_path / "fit.dgsr")
@@ -328,7 +329,7 @@ def test_a_pass_that_goes_on_begins_with_the_programs_of_the_last(monkeypatch):
 
     monkeypatch.setattr("dgsr.fitting.run.begin_with_search", begin)
     X, y, _ = rows_of(1, 40)
-    DGSRRegressor(
+    flat_regressor(
         generator=None,
         max_evaluations=1_500,
         batch_size=50,
@@ -356,7 +357,7 @@ def test_where_errors_may_grow_the_better_search_goes_on(grow, monkeypatch):
     errors, law = np.random.default_rng(0).normal(size=40), 0.7 * x**2.3
     y = 8.0 + law + (0.2 * law if grow else 2.0) * errors
     settings = {"generator": None, "look_up": False, "batch_size": 50, "random_state": 0}
-    model = DGSRRegressor(max_evaluations=2_000, **settings).fit(x[:, None], y)
+    model = flat_regressor(max_evaluations=2_000, **settings).fit(x[:, None], y)
     assert model.loss_ == ("relative" if grow else "squared")
     assert run == [*made, made[grow]]
     assert len(made) == 2
@@ -365,7 +366,7 @@ def test_where_errors_may_grow_the_better_search_goes_on(grow, monkeypatch):
 
 def test_passes_share_one_budget():
     X, y, _ = rows_of(1, 40)
-    model = DGSRRegressor(
+    model = flat_regressor(
         generator=None, max_evaluations=3_000, batch_size=50, loss="huber", look_up=False, random_state=0
     )
     model.fit(X, y)

@@ -15,6 +15,7 @@ from dgsr.fitting.losses import WITHOUT_OUTLIERS, passes_without_outliers
 from dgsr.fitting.outlier_watch import with_outliers
 from dgsr.fitting.outliers import Mixture, Usual, description_with_outliers, outlying_rows
 from dgsr.pareto import ParetoArchive
+from searches import flat_regressor
 
 LIBRARY = get_library("physics", 2)
 LEFT_OUT = "loss='auto' left out"
@@ -207,7 +208,7 @@ def test_the_searches_without_outliers_share_what_is_left():
 def small(**parameters):
     usual = {"generator": None, "max_evaluations": 4_400, "batch_size": 200, "max_length": 10}
     usual |= {"random_state": 0}
-    return DGSRRegressor(**usual | parameters)
+    return flat_regressor(**usual | parameters)
 
 
 def spoilt(noise=0.02):

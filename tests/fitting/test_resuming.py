@@ -18,11 +18,10 @@ import pytest
 from joblib import Parallel
 from safetensors import safe_open
 
-from dgsr import DGSRRegressor
 from dgsr.files.container import TEXT, packed
 from dgsr.fitting import checkpoint as module
 from dgsr.fitting import plan
-from searches import X, Y, assert_same, tiny_generator
+from searches import X, Y, assert_same, flat_regressor, tiny_generator
 
 
 class Killed(Exception):
@@ -32,7 +31,7 @@ class Killed(Exception):
 def small(**parameters):
     settings = {"generator": None, "max_evaluations": 4000, "batch_size": 100, "gp_generations": 2}
     settings |= {"look_up": False, "random_state": 0, "loss": "squared"}
-    return DGSRRegressor(**{**settings, **parameters})
+    return flat_regressor(**{**settings, **parameters})
 
 
 def kill_after(n_rounds):

@@ -11,7 +11,6 @@ import pytest
 from rich.console import Console
 from sklearn.base import clone
 
-from dgsr import DGSRRegressor
 from dgsr.data import prepare
 from dgsr.data.population import Population
 from dgsr.expressions import Expression, get_library
@@ -19,6 +18,7 @@ from dgsr.fitting.shown import Shown
 from dgsr.pareto import ParetoArchive
 from dgsr.reporting import progress
 from dgsr.reporting.progress import shown
+from searches import flat_regressor
 
 
 def fit(**parameters):
@@ -27,7 +27,7 @@ def fit(**parameters):
     # Without constants, as formulas with some take a tenth of a second to finish.
     settings = {"library": "koza", "generator": None, "max_evaluations": 3_000, "random_state": 0}
     settings |= {"look_up": False}
-    return DGSRRegressor(**settings | parameters).fit(X, y)
+    return flat_regressor(**settings | parameters).fit(X, y)
 
 
 def test_silence_is_silent(capsys):
@@ -135,7 +135,7 @@ def test_progress_and_history_speak_of_the_rows_of_the_front(capsys):
     X = rng.uniform(0.5, 2.0, (400, 2)) * [1e6, 1.0]
     y = X[:, 0] * np.exp(-X[:, 1]) + 3e4 * rng.normal(size=400)
     told = []
-    model = DGSRRegressor(
+    model = flat_regressor(
         generator=None,
         max_evaluations=600,
         batch_size=50,

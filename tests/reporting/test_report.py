@@ -256,11 +256,11 @@ def test_weights_count_in_r2(absorption, tmp_path):
 
 
 def test_the_call_that_repeats_a_fit_has_its_rules():
-    rules = {"required": ["x1"], "nested": {"sin": {"sin": 0, "exp": None}}, "complexity": {"sin": 9}}
-    source = snippet(DGSRRegressor(random_state=0, **rules), weighted=False)
+    rules = {"required": ["x1"], "nested": {"sin": {"sin": 0, "exp": None}}}
+    source = snippet(DGSRRegressor(random_state=0, constraints=rules), weighted=False)
     (call,) = (node for node in ast.walk(ast.parse(source)) if getattr(node, "keywords", None))
     written = {keyword.arg: ast.literal_eval(keyword.value) for keyword in call.keywords}
-    assert written == {"random_state": 0, **rules}
+    assert written == {"random_state": 0, "constraints": rules}
 
 
 def test_weights_of_any_size_are_shares(absorption, tmp_path):
@@ -301,14 +301,14 @@ def test_the_snippet_fits_the_same_formula_again(absorption, tmp_path):
 def test_a_parameter_that_cannot_be_written_down_is_named_in_a_comment(absorption, tmp_path):
     library = get_library("physics", 1)
     estimator = copy.copy(absorption.estimator).set_params(
-        library=library, generator=Path("of/mine"), random_state=None, tolerance=np.float64(1e-9), verbose=1
+        library=library, generator=Path("of/mine"), random_state=None, max_time=np.float64(1e-9), verbose=1
     )
     page = Fit(estimator, absorption.X, absorption.y).page(tmp_path)
     source = Elements(page).texts["snippet"]
     ast.parse(source)
     assert "library=...,  # " in source
     assert "generator='of/mine'," in source
-    assert "tolerance=1e-09," in source
+    assert "max_time=1e-09," in source
     assert "verbose" not in source
     assert "random_state is no integer" in page
 

@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 from dgsr import DGSRRegressor, load
 from dgsr.cli import app
 from dgsr.finders import Interrupts
-from searches import X, Y
+from searches import X, Y, flat_regressor
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGINT to send to one process")
 
@@ -271,7 +271,7 @@ def test_another_handler_and_other_threads_are_left_alone():
 
 def small(**settings):
     settings |= {"generator": None, "look_up": False, "batch_size": 50, "max_length": 12}
-    return DGSRRegressor(max_evaluations=1_000, random_state=0, **settings)
+    return flat_regressor(max_evaluations=1_000, random_state=0, **settings)
 
 
 @pytest.mark.usefixtures("_default_handler")

@@ -21,7 +21,6 @@ from joblib import Parallel, delayed, parallel_config
 from joblib.externals import loky
 from sklearn.model_selection import GridSearchCV
 
-from dgsr import DGSRRegressor
 from dgsr.constants.fitting import fit_constants
 from dgsr.data.dataset import DataSet
 from dgsr.data.scored import Scored
@@ -30,7 +29,7 @@ from dgsr.pareto import ParetoArchive
 from dgsr.search import Search, SearchConfig, begin_with_search
 from dgsr.search.evolution import EvolutionConfig, get_engine
 from dgsr.search.islands import Islands, _kept, number_of_islands
-from searches import assert_same, tiny_generator
+from searches import assert_same, flat_regressor, tiny_generator
 
 rng = np.random.default_rng(0)
 X = rng.uniform(0.5, 2.0, (40, 2))
@@ -40,7 +39,7 @@ Y = X[:, 0] * np.sin(X[:, 1]) / (X[:, 1] + 1.3) + 0.05 * rng.normal(size=40)
 def small(**settings):
     usual = {"generator": None, "n_jobs": 2, "max_evaluations": 6_000, "batch_size": 50, "random_state": 0}
     usual |= {"gp_generations": 10, "max_length": 15, "look_up": False}
-    return DGSRRegressor(**(usual | settings))
+    return flat_regressor(**(usual | settings))
 
 
 def in_turns(model):

@@ -43,7 +43,7 @@ PROBLEMS = {
     "koza-const": Problem("koza-const", 3, lambda x: 1.7 * np.sqrt(x[0]) + np.tanh(x[1]) / x[2], 0.01, {}),
     "physics, untrained": Problem(
         "physics", 4, lambda x: np.log1p(x[0]) * x[1] ** 0.7 - x[2] / (x[3] + 0.5), 0.01,
-        {"generator": "untrained", "objective": "risk-seeking"},
+        {"generator": "untrained", "refine": "risk-seeking"},
     ),
 }  # fmt: skip
 
@@ -98,9 +98,8 @@ def record(problem: Problem, seed: int, max_evaluations: int) -> dict[str, Any]:
     X = rng.uniform(0.3, 3.0, (60, problem.n_columns))
     y = problem.law(X.T)
     y += problem.noise * y.std() * rng.normal(size=len(y))
-    model = DGSRRegressor(
-        problem.library, max_evaluations=max_evaluations, tolerance=0.0, random_state=seed, **problem.settings
-    )
+    settings = {"max_evaluations": max_evaluations, "random_state": seed, **problem.settings}
+    model = DGSRRegressor(problem.library, config={"tolerance": 0.0}, **settings)
     with Recorder() as recorder, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         model.set_params(callback=recorder.end_round).fit(X, y)

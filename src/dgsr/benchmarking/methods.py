@@ -8,9 +8,10 @@ from typing import Any
 
 
 def _dgsr_regressor(**parameters):
+    from dgsr.estimator.parameters import grouped
     from dgsr.estimator.regressor import DGSRRegressor
 
-    return DGSRRegressor(**parameters)
+    return DGSRRegressor(**grouped(parameters))
 
 
 def _control_regressor(control, **parameters):

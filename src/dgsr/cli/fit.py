@@ -182,6 +182,7 @@ def fit(
             rules |= units_of(units, y_units, unitless_constants, unit_penalty, target)
             seed = random_state or 0
             table, held_out = (table, None) if test_size is None else split(table, test_size, seed)
+            from dgsr.estimator.parameters import grouped
             from dgsr.estimator.regressor import DGSRRegressor
             from dgsr.expressions.programs.library import library_over
             from dgsr.finders import Interrupts
@@ -190,20 +191,19 @@ def fit(
             has_constants = library_over(library, len(table.feature_names)).has_constants
             compile_kernels(has_constants, None if quiet else print_note)
             with progress(quiet, search_line) as show:
+                settings = grouped({"library": library, "max_rows": max_rows, **rules})
                 regressor = DGSRRegressor(
-                    library=library,
                     generator=None if generator == "none" else generator,
                     max_evaluations=max_evaluations,
                     max_time=max_time,
                     loss=loss,
                     selection=selection,
-                    max_rows=max_rows,
                     random_state=random_state,
                     initial_formulas=initial_formula or None,
                     n_jobs=n_jobs,
                     checkpoint=checkpoint,
                     callback=show,
-                    **rules,
+                    **settings,
                 )
                 regressor.fit(table.inputs, table.y, table.weights)
             _note_bad_fit(regressor)

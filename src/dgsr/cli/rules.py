@@ -1,4 +1,4 @@
-"""What a person writes on the command line about formulas and units, as parameters of the estimator."""
+"""What a person writes on the command line about formulas and units, as settings of the estimator."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 
 def rules_of(complexity: Sequence[str] | None, nested: Sequence[str] | None) -> dict[str, Any]:
-    """Return the parameters `complexity` and `nested`, those that are given.
+    """Return the settings `complexity` and `nested`, those that are given.
 
     Parameters
     ----------
@@ -46,7 +46,7 @@ def units_of(
     unit_penalty: float | None,
     target: str,
 ) -> dict[str, Any]:
-    """Return the parameters of the estimator that units are given by; none without units.
+    """Return the settings of the estimator that units are given by; none without units.
 
     Parameters
     ----------

@@ -1,17 +1,24 @@
-"""The parameters of `DGSRRegressor`, whose docstring explains them: their defaults and allowed values."""
+"""The parameters of `DGSRRegressor`, whose docstring explains them: their defaults and allowed values.
+
+There are twenty. Rules for formulas, units and what few people change are grouped, as `constraints`, `units`
+and `config`; inside a fit, in files and in checkpoints each setting has a name of its own.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import difflib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import wraps
 from numbers import Integral, Real
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, ParamSpec
 
 import numpy as np
-from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
+from sklearn.utils._param_validation import HasMethods, Interval, StrOptions, validate_parameter_constraints
 
 from dgsr.expressions.formulas.expression import Expression
-from dgsr.expressions.programs.library import Library
+from dgsr.expressions.programs.library import Library, library_over
 from dgsr.expressions.trees.trees import MAX_LEVELS
 from dgsr.fitting.losses import Loss
 from dgsr.pareto import SELECTIONS
@@ -20,6 +27,8 @@ from dgsr.search import OBJECTIVES
 
 if TYPE_CHECKING:
     from dgsr.generator.generator import Generator
+
+P = ParamSpec("P")
 
 # Evaluations, which processes share and count in 64 bits.
 _MOST_EVALUATIONS = 1e18
@@ -47,6 +56,154 @@ class _Range(Interval):
             return False
 
 
+@dataclass(frozen=True)
+class Units:
+    """Units of columns, target and constants, for `DGSRRegressor`.
+
+    Parameters
+    ----------
+    columns : mapping of str to (str or None)
+        Units of the columns by name, such as ``{"m": "kg", "v": "m/s"}``, read by pint (``dgsr[units]``).
+        The unit ``""`` has no dimension; that of a column without an entry is unknown, and nothing is held
+        against it. Only dimensions count: km and m are alike.
+    target : str or sequence of (str or None), optional
+        Unit of the target, such as ``"J"``, or one for each of several; None if it is unknown.
+    unitless_constants : bool, default=False
+        Whether constants are mere numbers. Otherwise each may carry a unit, which the front prints.
+    penalty : float, optional
+        What violations cost: the loss of a formula with n of them is multiplied by 1 + penalty*n. None keeps
+        no formula that has any.
+    """
+
+    columns: Mapping[str, str | None]
+    target: str | Sequence[str | None] | None = None
+    unitless_constants: bool = False
+    penalty: float | None = None
+
+
+_WHOLE_ABOVE_0 = Interval(Integral, 1, None, closed="left")
+#: The keys of `constraints` and of `config`, with their defaults and what they may be.
+CONSTRAINTS: dict[str, tuple[Any, list[Any]]] = {
+    "required": (None, ["array-like", None]),
+    "forbidden": (None, ["array-like", None]),
+    "nested": (None, [Mapping, None]),
+    "min_length": (1, [_WHOLE_ABOVE_0]),
+}
+CONFIG: dict[str, tuple[Any, list[Any]]] = {
+    "batch_size": (500, [Interval(Integral, 2, _MOST_PROGRAMS, closed="both")]),
+    "gp_generations": (25, [Interval(Integral, 0, None, closed="left")]),
+    "max_rows": (200, [Interval(Integral, 2, None, closed="left"), None]),
+    "tolerance": (1e-20, [_Range(Real, 0, _MOST_TOLERANCE, closed="both")]),
+}
+_UNITS: dict[str, list[Any]] = {
+    "columns": [Mapping],
+    "target": [str, "array-like", None],
+    "unitless_constants": ["boolean"],
+    "penalty": [_Range(Real, 0, _MOST_PENALTY, closed="both"), None],
+}
+# The settings that parameters of earlier versions had names for, and where they stand now.
+_RENAMED = {
+    "objective": 'refine="{value}"',
+    "gp_generations": 'config={{"gp_generations": {value}}}',
+    "batch_size": 'config={{"batch_size": {value}}}',
+    "max_rows": 'config={{"max_rows": {value}}}',
+    "tolerance": 'config={{"tolerance": {value}}}',
+    "min_length": 'constraints={{"min_length": {value}}}',
+    "required": 'constraints={{"required": {value}}}',
+    "forbidden": 'constraints={{"forbidden": {value}}}',
+    "nested": 'constraints={{"nested": {value}}}',
+    "complexity": "library=get_library(...).with_complexities({value})",
+    "y_units": "units=Units({{...}}, target={value})",
+    "unitless_constants": "units=Units({{...}}, unitless_constants={value})",
+    "unit_penalty": "units=Units({{...}}, penalty={value})",
+}
+
+
+def flat(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings of a fit, each under a name of its own.
+
+    Parameters
+    ----------
+    parameters : mapping of str to object
+        Those of the estimator.
+
+    Raises
+    ------
+    ValueError
+        If a key of `constraints` or `config` is unknown, or a value is of the wrong kind or range.
+    """
+    found = dict(parameters)
+    constraints, config, units = (found.pop(name) for name in ("constraints", "config", "units"))
+    found |= _settings("constraints", constraints, CONSTRAINTS) | _settings("config", config, CONFIG)
+    units = Units(units or {}) if units is None or isinstance(units, Mapping) else units
+    validate_parameter_constraints(_UNITS, vars(units), "Units")
+    found |= {"units": dict(units.columns) or None, "y_units": units.target}
+    found |= {"unitless_constants": units.unitless_constants, "unit_penalty": units.penalty}
+    refine = found["refine"]
+    is_objective = isinstance(refine, str) and refine in OBJECTIVES
+    found |= {"objective": refine if is_objective else "pqt", "refine": True if is_objective else refine}
+    if found["gp"] is None:
+        found |= {"gp": "compiled", "gp_generations": 0}
+    library = found["library"]
+    found["complexity"] = (dict(library.complexities) or None) if isinstance(library, Library) else None
+    return found
+
+
+def grouped(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the parameters of the estimator that give some settings; the others have their defaults."""
+    found = dict(settings)
+    for name, known in (("constraints", CONSTRAINTS), ("config", CONFIG)):
+        own = {key: found.pop(key) for key in known if key in found}
+        own = {key: value for key, value in own.items() if not _is_default(value, known[key][0])}
+        if own:
+            found[name] = own
+    units = {
+        name: found.pop(name, None) for name in ("units", "y_units", "unitless_constants", "unit_penalty")
+    }
+    if any(value not in (None, False) and len(np.atleast_1d(value)) for value in units.values()):
+        unitless = bool(units["unitless_constants"])
+        found["units"] = Units(units["units"] or {}, units["y_units"], unitless, units["unit_penalty"])
+    objective, refine = found.pop("objective", "pqt"), found.get("refine", "auto")
+    if objective != "pqt" and refine is not False:
+        found["refine"] = objective
+    complexity = found.pop("complexity", None)
+    if complexity:
+        library = found.get("library", "auto")
+        library = library if isinstance(library, Library) else library_over(library, 1)
+        found["library"] = library.with_complexities(complexity)
+    return found
+
+
+def _is_default(value: Any, default: Any) -> bool:
+    return value is default or (isinstance(value, int | float) and value == default)
+
+
+def _settings(name: str, given: Mapping[str, Any] | None, known: Mapping[str, Any]) -> dict[str, Any]:
+    """Return all settings of a group, those that are given in the place of their defaults."""
+    for key in given or {}:
+        if key not in known:
+            similar = difflib.get_close_matches(str(key), known, 1, 0.6)
+            mend = f"did you mean {similar[0]!r}?" if similar else f"choose from {', '.join(known)}."
+            raise ValueError(f"{name}[{key!r}] is unknown; {mend}")
+    found = {key: default for key, (default, _) in known.items()} | dict(given or {})
+    validate_parameter_constraints({key: rule for key, (_, rule) in known.items()}, found, f"`{name}`")
+    return found
+
+
+def _naming_what_is_new(init: Callable[P, None]) -> Callable[P, None]:
+    """Return a constructor that says where a parameter of an earlier version stands now."""
+
+    @wraps(init)  # scikit-learn reads the names of the parameters off it
+    def checked(*arguments: P.args, **parameters: P.kwargs) -> None:
+        for name, value in parameters.items():
+            if name in _RENAMED:
+                mend = _RENAMED[name].format(value=value)
+                raise TypeError(f"DGSRRegressor has no parameter {name!r} any more; write {mend}.")
+        init(*arguments, **parameters)
+
+    return checked
+
+
 class Parameters:
     """What scikit-learn needs of an estimator's parameters; it reads their names off `__init__`."""
 
@@ -55,28 +212,17 @@ class Parameters:
         "generator": [str, Path, HasMethods(["encode_dataset", "refinable_copy"]), None],
         "max_evaluations": [_Range(Real, 1, _MOST_EVALUATIONS, closed="both")],
         "max_time": [_Range(Real, 0, _MOST_SECONDS, closed="right"), None],
-        "batch_size": [Interval(Integral, 2, _MOST_PROGRAMS, closed="both")],
-        "objective": [StrOptions(set(OBJECTIVES))],
-        "refine": ["boolean", StrOptions({"auto"})],
+        "refine": ["boolean", StrOptions({"auto", *OBJECTIVES})],
         "look_up": ["boolean"],
-        "gp": [StrOptions({"compiled", "deap"}), HasMethods("evolve")],
-        "gp_generations": [Interval(Integral, 0, None, closed="left")],
-        "min_length": [Interval(Integral, 1, None, closed="left")],
+        "gp": [StrOptions({"compiled", "deap"}), HasMethods("evolve"), None],
         "max_length": [Interval(Integral, 2, _MOST_TOKENS, closed="both")],
-        "max_rows": [Interval(Integral, 2, None, closed="left"), None],
         "loss": [str, callable],
         "selection": [StrOptions(set(SELECTIONS))],
-        "tolerance": [_Range(Real, 0, _MOST_TOLERANCE, closed="both")],
-        "random_state": ["random_state"],
+        "constraints": [Mapping, None],
+        "units": [Units, Mapping, None],
         "initial_formulas": ["array-like", None],
-        "required": ["array-like", None],
-        "forbidden": ["array-like", None],
-        "complexity": [Mapping, None],
-        "nested": [Mapping, None],
-        "units": [dict, None],
-        "y_units": [str, "array-like", None],
-        "unitless_constants": ["boolean"],
-        "unit_penalty": [_Range(Real, 0, _MOST_PENALTY, closed="both"), None],
+        "config": [Mapping, None],
+        "random_state": ["random_state"],
         "warm_start": ["boolean"],
         "checkpoint": [str, Path, None],
         "n_jobs": [
@@ -88,6 +234,7 @@ class Parameters:
         "callback": [callable, None],
     }
 
+    @_naming_what_is_new
     def __init__(
         self,
         library: str | Library = "auto",
@@ -95,28 +242,17 @@ class Parameters:
         *,
         max_evaluations: float = 2_000_000,
         max_time: float | None = None,
-        batch_size: int = 500,
-        objective: str = "pqt",
         refine: bool | str = "auto",
         look_up: bool = True,
         gp: Any = "compiled",
-        gp_generations: int = 25,
-        min_length: int = 1,
         max_length: int = 30,
-        max_rows: int | None = 200,
         loss: str | Loss = "auto",
         selection: str = "mdl",
-        tolerance: float = 1e-20,
-        random_state: int | np.random.RandomState | None = None,
+        constraints: Mapping[str, Any] | None = None,
+        units: Units | Mapping[str, str | None] | None = None,
         initial_formulas: Sequence[str | Expression] | None = None,
-        required: Sequence[str] | None = None,
-        forbidden: Sequence[str] | None = None,
-        complexity: Mapping[str, int] | None = None,
-        nested: Mapping[str, Mapping[str, int | None]] | None = None,
-        units: dict[str, str | None] | None = None,
-        y_units: str | Sequence[str | None] | None = None,
-        unitless_constants: bool = False,
-        unit_penalty: float | None = None,
+        config: Mapping[str, Any] | None = None,
+        random_state: int | np.random.RandomState | None = None,
         warm_start: bool = False,
         checkpoint: str | Path | None = None,
         n_jobs: int | None = None,
@@ -127,28 +263,17 @@ class Parameters:
         self.generator = generator
         self.max_evaluations = max_evaluations
         self.max_time = max_time
-        self.batch_size = batch_size
-        self.objective = objective
         self.refine = refine
         self.look_up = look_up
         self.gp = gp
-        self.gp_generations = gp_generations
-        self.min_length = min_length
         self.max_length = max_length
-        self.max_rows = max_rows
         self.loss = loss
         self.selection = selection
-        self.tolerance = tolerance
-        self.random_state = random_state
-        self.initial_formulas = initial_formulas
-        self.required = required
-        self.forbidden = forbidden
-        self.complexity = complexity
-        self.nested = nested
+        self.constraints = constraints
         self.units = units
-        self.y_units = y_units
-        self.unitless_constants = unitless_constants
-        self.unit_penalty = unit_penalty
+        self.initial_formulas = initial_formulas
+        self.config = config
+        self.random_state = random_state
         self.warm_start = warm_start
         self.checkpoint = checkpoint
         self.n_jobs = n_jobs

@@ -14,7 +14,7 @@ from dgsr.constants.scaling import check_can_scale
 from dgsr.data import check_spread, checked, doubts_about
 from dgsr.estimator import saving
 from dgsr.estimator.fitted import FittedRegressor
-from dgsr.estimator.parameters import Parameters
+from dgsr.estimator.parameters import Parameters, flat
 from dgsr.estimator.several_targets import fit_each
 from dgsr.expressions.programs.constraints import Constraints
 from dgsr.expressions.programs.library import library_over
@@ -59,127 +59,74 @@ class DGSRRegressor(Parameters, FittedRegressor):
     Parameters
     ----------
     library : str or Library, default="auto"
-        Token library: the name of a preset (``"koza"``, ``"koza-const"``, ``"synth"``, ``"physics"``),
-        or a `Library` of any number of variables. ``"auto"`` is ``"physics"``, which has constants.
+        Operators of the formulas: a preset (``"koza"``, ``"koza-const"``, ``"synth"``, ``"physics"``) or a
+        `Library`, whose `with_complexities` makes operators and columns dearer. ``"auto"`` is
+        ``"physics"``, which has fitted constants.
     generator : str, path, Generator or None, default="auto"
-        The pre-trained generator: a name of `dgsr.list_generators`, a folder, or the
-        object. ``"auto"`` takes the shipped one that knows most operators of the library, for programs of any
-        length; it never writes the others, which evolution does. Where none knows any, the network is
-        untrained, and a warning says so. ``"untrained"`` is the paper's network with random weights, whose
-        decoder is refined; None searches by genetic programming without a network.
+        The pre-trained network: a name of `dgsr.list_generators`, a folder, or the object. ``"auto"`` takes
+        the shipped one that knows most operators; ``"untrained"`` has random weights; None searches without.
     max_evaluations : int or float, default=2_000_000
-        Most equations to evaluate, such as ``1e6``, for all columns of `y` together. A thousand candidates
-        that exact search or another finder examines count as one, which take as long; before the rounds a
-        finder is charged a fiftieth of what is left at the most.
+        Most equations to evaluate, such as ``1e6``. A thousand candidates that exact search or another
+        finder examines count as one; before the rounds a finder is charged a fiftieth of what is left at
+        the most.
     max_time : float or None, default=None
-        Most seconds to prepare the data and to search, for all columns of `y` together. The fit ends a tenth
-        of them and a second later at the latest: formulas that are not finished by then keep the constants of
-        the search, and have no standard errors. Only to load libraries and weights, to compile, which takes
-        10 to 40 s once after an installation, and to start the processes of `n_jobs` does not count.
-    batch_size : int, default=500
-        Programs that a round begins with: the best of the last round, sampled and random ones.
-    objective : {"pqt", "risk-seeking", "vpg"}, default="pqt"
-        How the decoder is refined: by priority queue training, a risk-seeking or a vanilla policy gradient.
-    refine : bool or "auto", default="auto"
-        Whether the decoder is refined during the search. ``"auto"`` refines it unless the generator has a
-        guide that drives evolution, as the shipped ones have: there it took time and found no more.
+        Most seconds to prepare the data and to search. The fit ends a tenth of them and a second later at
+        the latest. Loading and compiling, 10 to 40 s once after an installation, do not count.
+    refine : bool, "auto", "pqt", "risk-seeking" or "vpg", default="auto"
+        Whether the decoder is trained during the search, and by which objective; True is priority queue
+        training. ``"auto"`` trains it unless the generator has a guide, as the shipped ones have: there it
+        found no more.
     look_up : bool, default=True
-        Whether short laws are looked for exhaustively, too. In libraries without fitted constants exact
-        search solves for the law of exact data before and between the rounds, and repairs near misses; in
-        those with constants all laws of two simple terms and of one with a number inside are compared before
-        the first round, forty common forms are fitted to every column and quotients of polynomials to all of
-        them, and the law is searched among the fewer columns that symmetries of the table leave; see
-        `dgsr.find_symmetries`.
-    gp : {"compiled", "deap"} or object, default="compiled"
+        Whether finders look for laws beside evolution: exact search in libraries without constants; in
+        others laws of two terms, common forms, quotients of polynomials, and the fewer columns that
+        symmetries leave.
+    gp : {"compiled", "deap"}, object or None, default="compiled"
         Engine of the genetic programming; an object needs the method `evolve` of
-        `dgsr.search.evolution.Engine`.
-    gp_generations : int, default=25
-        Generations of genetic programming in a round. With 0 there is none: every program is then sampled (or
-        random, without a generator), ``refine="auto"`` refines any decoder, and its refinement does not begin
-        again.
-    min_length, max_length : int, default=1, 30
-        Fewest and most tokens of an equation; scale and offset, which a library with constants adds, do not
-        count. At most 100, since printing a formula takes a part of Python's stack for each level. A sum of
-        parts of such equations, for data that no short formula fits, may be four times as long.
-    max_rows : int or None, default=200
-        Most rows that the search evaluates equations on, of a larger data set a random sample, in which the
-        chance of a row is in proportion to its weight; None and more than 2,000 stand for 2,000. The
-        constants of the front are fitted on up to 2,000 rows, and its losses are those on all rows, in any
-        case.
+        `dgsr.search.evolution.Engine`. None evolves nothing: every program is sampled, or random without a
+        generator.
+    max_length : int, default=30
+        Most tokens of an equation, at most 100; scale and offset, which a library with constants adds, do
+        not count. A sum of parts of such equations may be four times as long.
     loss : {"auto", "squared", "relative", "absolute", "huber"}, other str or callable, default="auto"
-        What a formula is judged by: the square of its error, the square of its relative error, the size of
-        its error, or squares up to 1.345 robust standard deviations and sizes beyond. Any other text is the
-        loss of a row as a formula of ``target`` and ``prediction``, such as ``"log(prediction/target)**2"``:
-        0 where they are equal, and not negative elsewhere; both kinds are tried on the targets before the
-        search, up to ten standard deviations off. A callable is given the targets and the values of
-        a formula, arrays of shape (n_rows,), and returns the loss of every row; unlike a formula it is not
-        saved in files. Its rows are in another order than those of `fit`, equal ones are there once, and of
-        many there may be a sample: what differs from row to row, such as errors of measurement, is for
-        `sample_weight`. ``"auto"`` begins with squares. Where the targets have one sign, the largest is ten
-        times the smallest or more, and there is noise, a fifth of the budget judges relative errors, and the
-        search goes on with what gives the shorter description of formula and residuals. Where the formulas
-        found so far show outliers, which it looks for from 30% of the budget on, it goes on without these
-        rows. Losses are searched for as weights of the rows, and those of the front are NMSE under
-        these weights.
+        What a formula is judged by. ``"auto"`` begins with squares, and turns to relative errors or leaves
+        outliers out where the data show them. Another text is a formula of ``target`` and ``prediction``; a
+        callable returns every row's loss.
     selection : {"mdl", "bic", "score", "accuracy", "holdout"}, default="mdl"
         Rule that chooses the candidate of the front that predicts, unless one fits exactly; see
         `dgsr.pareto.ParetoFront.select`.
-    tolerance : float, default=1e-20
-        NMSE at which a fit is exact and the search stops, or that of half a unit in the last place of the
-        targets where that is more, as for 1e6 + 1e-9*f.
+    constraints : dict or None, default=None
+        Rules that every formula keeps: ``required`` and ``forbidden`` (names of columns and operators),
+        ``nested`` (such as ``{"exp": {"log": 0}}``: how often an operator occurs below another) and
+        ``min_length`` (1 token).
+    units : Units, dict or None, default=None
+        Units by which formulas must be consistent: `dgsr.Units`, or a dict of the columns' units, such as
+        ``{"m": "kg", "v": "m/s"}``.
+    initial_formulas : sequence of str or Expression, default=None
+        Formulas to begin with, such as ``["a*x1/(b + x1)"]``: they compete from the first round on, and may
+        be chosen. A name that is no column is a constant to fit.
+    config : dict or None, default=None
+        Settings of the search: ``batch_size`` (500 programs a round), ``gp_generations`` (25 a round),
+        ``max_rows`` (200 rows that equations are evaluated on, at most 2,000) and ``tolerance`` (1e-20, the
+        NMSE of an exact fit).
     random_state : int, RandomState instance or None, default=None
         With the same data, versions, kind of processor, `n_jobs` and budget of evaluations the same integer
         gives the same result, whatever the number of threads. With `max_time` it need not.
-    initial_formulas : sequence of str or Expression, default=None
-        Formulas to begin with, such as ``["a*x1/(b + x1)"]``: they compete from the first round on, and may
-        be chosen as they are. A name that is no column is a constant to fit; a column whose name is no word
-        stands in backticks, as in the text of a formula.
-    required, forbidden : sequence of str, default=None
-        Names of columns and operators that every formula of the front has, such as ``["x1", "exp"]``, and
-        those that none has. The scale and the offset around a formula do not count.
-    complexity : dict of str to int, default=None
-        Complexities of columns and operators, from 1 to 100, such as ``{"sin": 9, "x1": 2}``; the usual ones
-        are 1 for a column and those of `dgsr.expressions.OPERATORS`. Three times the usual one makes the
-        token take three times as many bits of the description length, and so changes which formulas survive
-        and which is chosen, and counts three times in `complexity`.
-    nested : dict of str to dict of str to int or None, default=None
-        How many times an inner operator may occur on any one path down the tree below an outer one, from 0
-        to 9, or None for any number: ``{"exp": {"log": 0}, "sin": {"sin": 1}}`` has no logarithm inside an
-        exponential and at most sin(sin(x)). Unless told otherwise no sine or cosine stands inside another.
-    units : dict of str to (str or None), default=None
-        Units of the columns by name, such as ``{"m": "kg", "v": "m/s"}``, read by pint (``dgsr[units]``).
-        Only dimensionally consistent formulas are then kept. The unit ``""`` has no dimension; that of a
-        column without an entry is unknown, and nothing is held against it. Only dimensions count: km and m
-        are alike.
-    y_units : str or sequence of (str or None), default=None
-        Unit of the target, such as ``"J"``, or one for each of several; None if it is unknown.
-    unitless_constants : bool, default=False
-        Whether constants are mere numbers. Otherwise each may carry a unit, which the front prints.
-    unit_penalty : float or None, default=None
-        What violations of units cost: the loss of a formula with n of them is multiplied by
-        1 + unit_penalty*n. None keeps no formula that has any.
     warm_start : bool, default=False
-        Whether a further call of `fit` begins with the formulas that the last one ended with, and with its
-        decoder where that is refined, and has a whole budget of its own; the columns and the library must be
-        the same, the rows need not.
+        Whether a further call of `fit` begins with the formulas that the last one ended with, and with a
+        whole budget. Columns and library must be the same, the rows need not.
     checkpoint : str, path or None, default=None
-        A file that the search is written to as it goes, at most every three seconds. The same call goes on
-        from it, after a crash or with a larger budget; after a crash, with a budget of evaluations, the
-        result is that of one uninterrupted fit. Where the file holds a fit of other data or settings the call
-        is refused.
+        A file that the search is written to, at most every three seconds. The same call goes on from it,
+        after a crash or with a larger budget; a file of other data or settings is refused.
     n_jobs : int or None, default=None
-        Number of searches that look for the law together, each in a process of its own, or on a machine of a
-        cluster where joblib's backend is one. They share one budget, one archive and one front, and their
-        best formulas migrate. With `max_time` they meet by the clock, and what they find depends on how fast
-        the machine is. None is 1, or what `joblib.parallel_config` says; -1 is one for each core.
-        Inside a parallel loop, as of `GridSearchCV`, they take turns in one process, and None and -1 are 1.
+        Searches that share one budget, each in a process of its own or on a machine of a cluster. None is 1,
+        or what `joblib.parallel_config` says; -1 is one for each core. Inside a parallel loop they take
+        turns.
     verbose : int, default=0
         1 shows the progress of the search: one line on a terminal, a bar in a notebook, else a line every
         two seconds. 0 shows nothing.
     callback : callable, default=None
         A function that is called with a `SearchProgress` after every round, once there is a formula with
-        finite values; with `n_jobs`, after the few rounds that its searches do between two exchanges. Where
-        it returns True or raises StopIteration the search ends, and the best so far is kept.
+        finite values. Where it returns True or raises StopIteration the search ends.
 
     Attributes
     ----------
@@ -322,7 +269,8 @@ class DGSRRegressor(Parameters, FittedRegressor):
         """Search for the formula of one target, whose data are checked, of so many in a fit."""
         names = self._feature_names()
         library = library_over(self.library, X.shape[1])
-        demands = Demands.of(self.required, self.forbidden, library, names, self.complexity, self.nested)
+        settings = flat(self.get_params(deep=False))
+        demands = Demands.of(settings["required"], settings["forbidden"], library, names, settings["nested"])
         self.library_ = demands.library
         check_can_scale(self.library_)
         counted = np.arange(len(y)) if sample_weight is None else np.flatnonzero(sample_weight)
@@ -330,15 +278,14 @@ class DGSRRegressor(Parameters, FittedRegressor):
         self._rows = X[shown], y[shown], None if sample_weight is None else sample_weight[shown]
         targets = y[counted]
         if targets.min() == targets.max():
-            return self._fit_constant(float(targets[0]))
+            return self._fit_constant(float(targets[0]), settings)
         check_spread(targets)
         check_loss(self.loss, targets)
-        parameters = self.get_params(deep=False)
-        begin = Beginning.of(parameters, self.library_, last)
+        begin = Beginning.of(settings, self.library_, last)
         self.random_state_ = begin.random_state
         data = X, y, sample_weight
         budget = Budget(int(self.max_evaluations), self.max_time, started, n_targets)
-        searches = planned(parameters, data, names, demands, begin, budget, self._resolve_generator)
+        searches = planned(settings, data, names, demands, begin, budget, self._resolve_generator)
         with budget.interrupts:
             try:
                 self._run(searches, begin.search, data)
@@ -385,15 +332,16 @@ class DGSRRegressor(Parameters, FittedRegressor):
         self.history_ = searches.history
         self.stop_reason_ = "interrupted" if searches.budget.interrupts.n else searches.stop_reason
 
-    def _fit_constant(self, value: float) -> Self:
-        if self.required is not None and len(self.required):
+    def _fit_constant(self, value: float, settings: dict[str, Any]) -> Self:
+        required = [] if settings["required"] is None else [*settings["required"]]
+        if required:
             raise ValueError(
-                f"y is {value:g} in every row, and required={[*self.required]} asks for more than a number; "
-                "require nothing, or give targets that vary."
+                f"y is {value:g} in every row, and {required=} asks for more than a number; require nothing, "
+                "or give targets that vary."
             )
         warn_caller(f"y is {value:g} in every row; the formula is that number.")
         names = self._feature_names()
-        self.pareto_front_ = ParetoFront.of_number(value, self.n_features_in_, names, self.tolerance)
+        self.pareto_front_ = ParetoFront.of_number(value, self.n_features_in_, names, settings["tolerance"])
         self.expression_ = self.pareto_front_[0].expression
         self.n_evaluations_ = self.n_looks_ = 0
         self.outliers_ = np.zeros(0, dtype=np.int64)

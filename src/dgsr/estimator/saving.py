@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from dgsr.constants.uncertainty import Uncertainty
+from dgsr.estimator.parameters import flat, grouped
 from dgsr.expressions.formulas.expression import Expression
 from dgsr.expressions.programs.library import Library
 from dgsr.files.container import DAMAGE, TEXT, from_json, packed, unpacked
@@ -189,11 +190,11 @@ def _rebuilt(estimator: type, header: dict[str, Any], arrays: dict[str, np.ndarr
 
 
 def _with_parameters(estimator: type, given: dict[str, Any]) -> Any:
-    known = estimator().get_params()
-    parameters = {name: value for name, value in given.items() if name in known}
-    if isinstance(parameters.get("library"), dict):
-        parameters["library"] = _library(parameters["library"])
-    regressor = estimator(**parameters)
+    known = flat(estimator().get_params())
+    settings = {name: value for name, value in given.items() if name in known}
+    if isinstance(settings.get("library"), dict):
+        settings["library"] = _library(settings["library"])
+    regressor = estimator(**grouped(settings))
     regressor._validate_params()
     return regressor
 
@@ -303,12 +304,12 @@ def _refuse_constant(name: str) -> None:
 
 
 def _parameters(regressor: Any) -> tuple[dict[str, Any], list[str]]:
-    """Return the parameters that a file can hold, and the names of the others."""
+    """Return the settings that a file can hold, and the names of the others."""
     held: dict[str, Any] = {}
     left_out = []
-    for name, value in regressor.get_params(deep=False).items():
-        if name == "checkpoint":  # a file of the process that fitted
-            continue
+    for name, value in flat(regressor.get_params(deep=False)).items():
+        if name == "checkpoint" or (name == "complexity" and isinstance(regressor.library, Library)):
+            continue  # a file of the process that fitted, and what the library holds already
         if isinstance(value, Library):
             held[name] = value.to_json()
         elif isinstance(value, Path):

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
+from dgsr.estimator.parameters import Units
 from dgsr.expressions.programs.units import check_has_order
 from dgsr.fitting.beginning import OTHER_DATA, Last, LastFit
 from dgsr.reporting.warning import warnings_about
@@ -57,12 +59,12 @@ def fit_each(
         last = [None] * n_outputs
     if not isinstance(last, list) or len(last) != n_outputs:
         raise ValueError(OTHER_DATA)
-    y_units = parameters["y_units"]
-    check_has_order(y_units)
-    if y_units is not None and not isinstance(y_units, str) and len(y_units) != n_outputs:
+    units = _of_targets(parameters["units"])
+    check_has_order(units)
+    if units is not None and len(units) != n_outputs:
         raise ValueError(
-            f"y_units={[*y_units]!r} has {len(y_units)} entries for {n_outputs} columns of y; give one for "
-            "each, None where it is unknown."
+            f"The units of the target, {[*units]!r}, have {len(units)} entries for {n_outputs} columns of y; "
+            "give one for each, None where it is unknown."
         )
     random_state = parameters["random_state"]
     fitted: list[_Estimator] = []
@@ -79,12 +81,18 @@ def fit_each(
     return fitted
 
 
+def _of_targets(units: Any) -> Sequence[str | None] | None:
+    """Return the units of several targets, None if there is one or none."""
+    of_target = units.target if isinstance(units, Units) else None
+    return None if of_target is None or isinstance(of_target, str) else of_target
+
+
 def _share(parameters: Mapping[str, Any], i: int, n_outputs: int) -> dict[str, Any]:
     """Return the parameters of output `i`: a share of the budget, and a unit and a checkpoint of its own."""
     own = {**parameters, "max_evaluations": max(1, parameters["max_evaluations"] // n_outputs)}
-    y_units = parameters["y_units"]
-    if y_units is not None and not isinstance(y_units, str):
-        own["y_units"] = y_units[i]
+    units = _of_targets(parameters["units"])
+    if units is not None:
+        own["units"] = replace(parameters["units"], target=units[i])
     if parameters["max_time"] is not None:
         own["max_time"] = parameters["max_time"] / n_outputs
     if parameters["checkpoint"] is not None:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from numbers import Integral
 from typing import Any, NamedTuple
 
-from dgsr.expressions.programs.library import MOST_COMPLEX, Library
+from dgsr.expressions.programs.library import Library
 from dgsr.expressions.programs.nesting import MOST_NESTED
 
 # Operators that write the scale and the offset of a formula.
@@ -29,7 +30,6 @@ class Demands(NamedTuple):
         forbidden: Sequence[str] | None,
         library: Library,
         feature_names: Sequence[str] | None,
-        complexity: Mapping[str, int] | None = None,
         nested: Mapping[str, Mapping[str, int | None]] | None = None,
     ) -> Demands:
         """Return what names of columns and operators demand.
@@ -38,10 +38,9 @@ class Demands(NamedTuple):
         ----------
         required, forbidden : sequence of str or None
         library : Library
+            Its complexities may be those of columns, by their names.
         feature_names : sequence of str or None
             Names of the columns; x1 .. xd by default. A name of a column and an operator is the column's.
-        complexity : mapping of str to int, or None
-            Complexities by the names of columns and operators.
         nested : mapping of str to mapping of str to int or None, or None
             Limits by outer and inner operator.
 
@@ -72,12 +71,9 @@ class Demands(NamedTuple):
                 f"forbidden names {needed[0]!r}, which writes the scale or the offset of a formula; take it "
                 "out, or choose a library without constants."
             )
-        own = {}
-        for name, value in (complexity or {}).items():
-            place = f"complexity[{name!r}]"
-            own[_token(name, place, known)] = _whole(value, place, 1, MOST_COMPLEX)
+        own = {_token(name, f"complexity[{name!r}]", known): n for name, n in library.complexities}
         limits = _limits(nested or {}, library)
-        library = library.without(tokens["forbidden"]).with_complexities(own)
+        library = replace(library.without(tokens["forbidden"]), complexities=()).with_complexities(own)
         return cls(library, forbidden_columns, tuple(tokens["required"]), limits)
 
 

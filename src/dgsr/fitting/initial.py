@@ -113,7 +113,7 @@ def _check_demands(program: Expression, constraints: Constraints, names: list[st
         of_whole = units.unitless_constants or not library.has_constants  # else its scale carries a unit
         if units.violations(*arrays, library, of_whole=of_whole)[0]:
             raise ValueError(
-                "it is not consistent with the units; correct one of the two, or set unit_penalty."
+                "it is not consistent with the units; correct one of the two, or set a penalty in Units."
             )
 
 

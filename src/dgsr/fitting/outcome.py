@@ -56,7 +56,7 @@ class Outcome(NamedTuple):
             yield (
                 f"The search ended with a formula that fits its {n_searched} rows exactly, but the NMSE of "
                 f"the chosen one on all {n_rows} rows is {self.chosen.loss:.3g}: some rows may be outliers, "
-                "or follow another law. Raise max_rows to search on more of them."
+                "or follow another law. Raise max_rows in config to search on more of them."
             )
         elif constraints.units is None and not self._hangs_on_single_rows:
             yield from self._linear_is_better(constraints)

@@ -175,8 +175,8 @@ def _units(
     for name in ("unitless_constants", "unit_penalty"):
         if not parameters["units"] and parameters[name] not in (False, None):
             raise ValueError(
-                f"{name}={parameters[name]!r} means nothing without units of columns; give "
-                "units={name: unit}, too, or leave it out."
+                f"{name}={parameters[name]!r} means nothing without units of columns; give these, too, as in "
+                "units=Units({name: unit}), or leave it out."
             )
     names = [f"x{i + 1}" for i in range(n_columns)] if feature_names is None else feature_names
     return Units.of(

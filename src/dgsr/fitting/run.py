@@ -221,7 +221,8 @@ class Passes:
         if units is not None and units.penalty is None:
             return (
                 f"None of {n} equations was consistent with the units and finite on every row of X; check "
-                "the units, let constants carry them, set unit_penalty, or raise max_evaluations or max_time."
+                "the units, let constants carry them, set a penalty in Units, or raise max_evaluations or "
+                "max_time."
             )
         return (
             f"None of {n} equations had finite values on every row of X; raise max_evaluations or max_time, "

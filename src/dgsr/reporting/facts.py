@@ -102,7 +102,8 @@ def snippet(estimator: Any, *, weighted: bool) -> str:
     if arguments:
         arguments = f"\n{arguments}"
     fitted = "X, y, sample_weight=sample_weight" if weighted else "X, y"
-    return f"from {module} import {name}\n\nregressor = {name}({arguments})\nregressor.fit({fitted})\n"
+    names = f"{name}, Units" if "Units(" in arguments else name
+    return f"from {module} import {names}\n\nregressor = {name}({arguments})\nregressor.fit({fitted})\n"
 
 
 def caveats(estimator: Any) -> list[str]:
@@ -172,6 +173,8 @@ def _is_plain(value: Any) -> bool:
         return all(map(_is_plain, [*value, *value.values()]))
     if isinstance(value, list | tuple):
         return all(map(_is_plain, value))
+    if type(value).__name__ == "Units":  # whose representation is code
+        return all(map(_is_plain, vars(value).values()))
     return value is None or isinstance(value, bool | int | float | str)
 
 

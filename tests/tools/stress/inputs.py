@@ -278,7 +278,8 @@ def inputs(seed: int, faults: Faults) -> list[str]:
         folder = Path(name)
         model.save(folder / "saved")
         saved = (folder / "saved").read_bytes()
-        usual = {"generator": None, "random_state": 0, "batch_size": 50, "checkpoint": folder / "checkpoint"}
+        usual = {"generator": None, "random_state": 0, "config": {"batch_size": 50}}
+        usual["checkpoint"] = folder / "checkpoint"
         DGSRRegressor(**usual, max_evaluations=500).fit(X, y)
         checkpoint = (folder / "checkpoint").read_bytes()
         (folder / "kept").write_bytes(checkpoint)
@@ -356,7 +357,8 @@ def inputs(seed: int, faults: Faults) -> list[str]:
             return None if np.isfinite(model.predict(X)).all() else "it predicts what is not finite"
 
         def begin_with(formulas):
-            settings = {"generator": None, "random_state": 0, "batch_size": 50, "max_evaluations": 100}
+            settings = {"generator": None, "random_state": 0, "config": {"batch_size": 50}}
+            settings["max_evaluations"] = 100
             begun = DGSRRegressor(**settings, initial_formulas=formulas).fit(X, y)
             return None if np.isfinite(begun.predict(X)).all() else "it predicts what is not finite"
 

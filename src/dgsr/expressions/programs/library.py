@@ -310,7 +310,8 @@ class Library:
         [9, 3]
         """
         usual = {token.name: token.complexity for token in self._usual_tokens}
-        own = {**dict(self.complexities), **complexities}
+        given = {name: int(n) if isinstance(n, np.integer) else n for name, n in complexities.items()}
+        own = {**dict(self.complexities), **given}
         # Those that say nothing new are left out, so that equal libraries are equal.
         return replace(self, complexities=tuple(sorted(p for p in own.items() if usual.get(p[0]) != p[1])))
 

@@ -111,12 +111,13 @@ class Units:
         check_has_order(y_units)
         if not units:
             raise ValueError(
-                f"y_units={y_units!r} is given without units of columns, which it is compared with; "
-                "give units={name: unit}, too."
+                f"The unit of the target, {y_units!r}, is given without units of columns, which it is "
+                "compared with; give these, too, as in units=Units({name: unit}, target=...)."
             )
         if y_units is not None and not isinstance(y_units, str):
             raise ValueError(
-                f"y_units={[*y_units]!r} is for several columns of y; give the unit of the one there is."
+                f"The units of the target, {[*y_units]!r}, are for several columns of y; give the unit of "
+                "the one there is."
             )
         names = list(feature_names)
         for name in units:
@@ -129,7 +130,7 @@ class Units:
                 )
                 raise ValueError(f"units names {name!r}, which is no column; {mend}")
         read = [_read(units.get(name), f"units[{name!r}]") for name in names]
-        target = _read(y_units, "y_units")
+        target = _read(y_units, "unit of the target")
         known = [one for one in (*read, target) if one is not None]
         dimensions = sorted({name for of_one, _ in known for name in of_one}, key=_order)
 
@@ -213,7 +214,8 @@ def check_has_order(y_units: Any) -> None:
     """Raise ValueError if units of the columns of y are given by name, or in no order."""
     if isinstance(y_units, Mapping | Set):
         raise ValueError(
-            f"y_units={y_units!r} must be a str, or a sequence with one unit for each column of y."
+            f"The unit of the target, {y_units!r}, must be a str, or a sequence with one unit for each "
+            "column of y."
         )
 
 
