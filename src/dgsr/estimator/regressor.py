@@ -1,4 +1,4 @@
-"""`DGSRRegressor`: what its parameters mean, and `fit`, the search behind scikit-learn's conventions."""
+"""`DGSRRegressor`: the documentation of its parameters, and `fit`."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ from dgsr.reporting.facts import sampled_rows
 from dgsr.reporting.progress import print_result, search_shown
 from dgsr.reporting.warning import warn_caller, warnings_wait
 
-# Most outliers that a warning names.
+# Most outliers whose rows a warning names.
 _MOST_NAMED = 8
 
-# Inputs, targets and weights.
+# Inputs, targets and weights of the rows.
 _Rows = tuple[np.ndarray, np.ndarray, np.ndarray | None]
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     _Method = TypeVar("_Method", bound=Callable[..., Any])
 
     def _fit_context(*, prefer_skip_nested_validation: bool) -> Callable[[_Method], _Method]:
-        """Return the decorator of `fit`; the types of scikit-learn's would hide those of `fit`."""
+        """Return the decorator of `fit`; scikit-learn's own one would hide the types of `fit`."""
 else:
     from sklearn.base import _fit_context
 
@@ -63,123 +63,124 @@ class DGSRRegressor(Parameters, FittedRegressor):
         or a `Library` of any number of variables. ``"auto"`` is ``"physics"``, which has constants.
     generator : str, path, Generator or None, default="auto"
         The pre-trained generator: a name of `dgsr.list_generators`, a folder, or the
-        object. ``"auto"`` takes the shipped one that knows most operators of the library, for programs of any
-        length; it never writes the others, which evolution does. Where none knows any, the network is
-        untrained, and a warning says so. ``"untrained"`` is the paper's network with random weights, whose
+        object. ``"auto"`` chooses the shipped one that knows most operators of the library, for programs of
+        any length; it never writes the other operators, which evolution does. If none knows any, the network
+        is untrained, and a warning says so. ``"untrained"`` is the paper's network with random weights, whose
         decoder is refined; None searches by genetic programming without a network.
     max_evaluations : int or float, default=2_000_000
         Most equations to evaluate, such as ``1e6``, for all columns of `y` together. A thousand candidates
-        that exact search or another finder examines count as one, which take as long; before the rounds a
-        finder is charged a fiftieth of what is left at the most.
+        that exact search or another finder examines take as long as one evaluation and count as one; each
+        finder before the rounds is charged at most a fiftieth of the remaining budget.
     max_time : float or None, default=None
-        Most seconds to prepare the data and to search, for all columns of `y` together. The fit ends a tenth
-        of them and a second later at the latest: formulas that are not finished by then keep the constants of
-        the search, and have no standard errors. Only to load libraries and weights, to compile, which takes
-        10 to 40 s once after an installation, and to start the processes of `n_jobs` does not count.
+        Most seconds to prepare the data and to search, for all columns of `y` together. The fit ends at most
+        a tenth of them and one second later: formulas that are not finished by then have the constants of the
+        search and no standard errors. Three things do not count: loading packages and weights, compiling,
+        which takes 10 to 40 s once after an installation, and starting the processes of `n_jobs`.
     batch_size : int, default=500
-        Programs that a round begins with: the best of the last round, sampled and random ones.
+        Number of programs with which a round begins: the best of the last round, sampled and random ones.
     objective : {"pqt", "risk-seeking", "vpg"}, default="pqt"
         How the decoder is refined: by priority queue training, a risk-seeking or a vanilla policy gradient.
     refine : bool or "auto", default="auto"
         Whether the decoder is refined during the search. ``"auto"`` refines it unless the generator has a
-        guide that drives evolution, as the shipped ones have: there it took time and found no more.
+        guide that drives evolution, as the shipped ones have: with a guide, refinement took time and found no
+        more laws.
     look_up : bool, default=True
-        Whether short laws are looked for exhaustively, too. In libraries without fitted constants exact
-        search solves for the law of exact data before and between the rounds, and repairs near misses; in
-        those with constants all laws of two simple terms and of one with a number inside are compared before
-        the first round, forty common forms are fitted to every column and quotients of polynomials to all of
-        them, and the law is searched among the fewer columns that symmetries of the table leave; see
+        Whether short laws are also searched exhaustively. In libraries without constants exact search solves
+        for the law of exact data before and between the rounds, and repairs near misses. In libraries with
+        constants all laws of two simple terms, and of one term with a number inside, are compared before the
+        first round, forty common forms are fitted to every column, quotients of polynomials are fitted to all
+        columns, and the law is searched among the fewer columns to which symmetries reduce the table; see
         `dgsr.find_symmetries`.
     gp : {"compiled", "deap"} or object, default="compiled"
         Engine of the genetic programming; an object needs the method `evolve` of
         `dgsr.search.evolution.Engine`.
     gp_generations : int, default=25
         Generations of genetic programming in a round. With 0 there is none: every program is then sampled (or
-        random, without a generator), ``refine="auto"`` refines any decoder, and its refinement does not begin
-        again.
+        random, without a generator), ``refine="auto"`` refines any decoder, and the search does not restart.
     min_length, max_length : int, default=1, 30
-        Fewest and most tokens of an equation; scale and offset, which a library with constants adds, do not
-        count. At most 100, since printing a formula takes a part of Python's stack for each level. A sum of
-        parts of such equations, for data that no short formula fits, may be four times as long.
+        Fewest and most tokens of an equation, without the scale and offset that a library with constants
+        adds. `max_length` is at most 100, since printing a formula takes a part of Python's stack for each
+        level. A sum of parts of such equations, for data that no short formula fits, may be four times as
+        long.
     max_rows : int or None, default=200
-        Most rows that the search evaluates equations on, of a larger data set a random sample, in which the
-        chance of a row is in proportion to its weight; None and more than 2,000 stand for 2,000. The
-        constants of the front are fitted on up to 2,000 rows, and its losses are those on all rows, in any
-        case.
+        Most rows on which the search evaluates equations. Of a larger data set they are a random sample, in
+        which the probability of a row is in proportion to its weight. None and numbers above 2,000 mean
+        2,000. In any case the constants of the front are fitted on up to 2,000 rows, and its losses are
+        computed on all rows.
     loss : {"auto", "squared", "relative", "absolute", "huber"}, other str or callable, default="auto"
-        What a formula is judged by: the square of its error, the square of its relative error, the size of
-        its error, or squares up to 1.345 robust standard deviations and sizes beyond. Any other text is the
-        loss of a row as a formula of ``target`` and ``prediction``, such as ``"log(prediction/target)**2"``:
-        0 where they are equal, and not negative elsewhere; both kinds are tried on the targets before the
-        search, up to ten standard deviations off. A callable is given the targets and the values of
-        a formula, arrays of shape (n_rows,), and returns the loss of every row; unlike a formula it is not
-        saved in files. Its rows are in another order than those of `fit`, equal ones are there once, and of
-        many there may be a sample: what differs from row to row, such as errors of measurement, is for
-        `sample_weight`. ``"auto"`` begins with squares. Where the targets have one sign, the largest is ten
-        times the smallest or more, and there is noise, a fifth of the budget judges relative errors, and the
-        search goes on with what gives the shorter description of formula and residuals. Where the formulas
-        found so far show outliers, which it looks for from 30% of the budget on, it goes on without these
-        rows. Losses are searched for as weights of the rows, and those of the front are NMSE under
-        these weights.
+        The loss of a formula: its squared error, its squared relative error, its absolute error, or Huber's
+        loss, which is squared up to 1.345 robust standard deviations and absolute beyond. Any other text is
+        the loss of a row as a formula of ``target`` and ``prediction``, such as
+        ``"log(prediction/target)**2"``. A callable is given the targets and the values of a formula, arrays
+        of shape (n_rows,), and returns the loss of every row; unlike a formula it is not saved in files. Both
+        must be 0 where prediction and target are equal and not negative elsewhere, which is checked before
+        the search at predictions up to ten standard deviations from the targets. The rows of a callable are
+        in another order than those of `fit`, equal rows occur once, and many rows may be sampled; so
+        quantities that differ from row to row, such as errors of measurement, belong into `sample_weight`.
+        ``"auto"`` begins with squared errors. If the targets have one sign, the largest is at least ten times
+        the smallest, and there is noise, a fifth of the budget is spent on relative errors, and the search
+        goes on with the loss that gives the shorter description of formula and residuals. From 30% of the
+        budget on the formulas found so far are tested for outliers, and the search goes on without such rows.
+        The search minimises a loss by weights of the rows, and the losses of the front are NMSE under these
+        weights.
     selection : {"mdl", "bic", "score", "accuracy", "holdout"}, default="mdl"
         Rule that chooses the candidate of the front that predicts, unless one fits exactly; see
         `dgsr.pareto.ParetoFront.select`.
     tolerance : float, default=1e-20
-        NMSE at which a fit is exact and the search stops, or that of half a unit in the last place of the
-        targets where that is more, as for 1e6 + 1e-9*f.
+        NMSE at which a fit is exact and the search stops. It is at least the NMSE of half a unit in the last
+        place of the targets, which is larger for targets such as 1e6 + 1e-9*f.
     random_state : int, RandomState instance or None, default=None
         With the same data, versions, kind of processor, `n_jobs` and budget of evaluations the same integer
         gives the same result, whatever the number of threads. With `max_time` it need not.
     initial_formulas : sequence of str or Expression, default=None
         Formulas to begin with, such as ``["a*x1/(b + x1)"]``: they compete from the first round on, and may
-        be chosen as they are. A name that is no column is a constant to fit; a column whose name is no word
-        stands in backticks, as in the text of a formula.
+        be chosen themselves. A name that is no column is a constant that is fitted; a column whose name is no
+        word is written in backticks, as in the text of a formula.
     required, forbidden : sequence of str, default=None
         Names of columns and operators that every formula of the front has, such as ``["x1", "exp"]``, and
-        those that none has. The scale and the offset around a formula do not count.
+        names of those that none has. The scale and the offset around a formula do not count.
     complexity : dict of str to int, default=None
-        Complexities of columns and operators, from 1 to 100, such as ``{"sin": 9, "x1": 2}``; the usual ones
-        are 1 for a column and those of `dgsr.expressions.OPERATORS`. Three times the usual one makes the
-        token take three times as many bits of the description length, and so changes which formulas survive
-        and which is chosen, and counts three times in `complexity`.
+        Complexities of columns and operators, from 1 to 100, such as ``{"sin": 9, "x1": 2}``; the defaults
+        are 1 for a column and those of `dgsr.expressions.OPERATORS`. A token of three times its default
+        counts three times in `complexity` and takes three times as many bits of the description length, which
+        changes which formulas survive and which is chosen.
     nested : dict of str to dict of str to int or None, default=None
         How many times an inner operator may occur on any one path down the tree below an outer one, from 0
         to 9, or None for any number: ``{"exp": {"log": 0}, "sin": {"sin": 1}}`` has no logarithm inside an
-        exponential and at most sin(sin(x)). Unless told otherwise no sine or cosine stands inside another.
+        exponential and at most sin(sin(x)). By default no sine or cosine is inside another.
     units : dict of str to (str or None), default=None
         Units of the columns by name, such as ``{"m": "kg", "v": "m/s"}``, read by pint (``dgsr[units]``).
-        Only dimensionally consistent formulas are then kept. The unit ``""`` has no dimension; that of a
-        column without an entry is unknown, and nothing is held against it. Only dimensions count: km and m
-        are alike.
+        Only dimensionally consistent formulas are then valid. The unit ``""`` has no dimension. The unit of a
+        column without an entry is unknown and causes no violation. Only dimensions count: km and m are alike.
     y_units : str or sequence of (str or None), default=None
         Unit of the target, such as ``"J"``, or one for each of several; None if it is unknown.
     unitless_constants : bool, default=False
         Whether constants are mere numbers. Otherwise each may carry a unit, which the front prints.
     unit_penalty : float or None, default=None
-        What violations of units cost: the loss of a formula with n of them is multiplied by
-        1 + unit_penalty*n. None keeps no formula that has any.
+        Penalty of violations of units: the loss of a formula with n of them is multiplied by
+        1 + unit_penalty*n. None excludes every formula with a violation.
     warm_start : bool, default=False
-        Whether a further call of `fit` begins with the formulas that the last one ended with, and with its
-        decoder where that is refined, and has a whole budget of its own; the columns and the library must be
-        the same, the rows need not.
+        Whether a further call of `fit` begins with the last formulas of the one before, and with its decoder
+        if that is refined. It has a whole budget of its own. The columns and the library must be the same,
+        the rows need not.
     checkpoint : str, path or None, default=None
-        A file that the search is written to as it goes, at most every three seconds. The same call goes on
-        from it, after a crash or with a larger budget; after a crash, with a budget of evaluations, the
-        result is that of one uninterrupted fit. Where the file holds a fit of other data or settings the call
-        is refused.
+        A file to which the search is written while it runs, at most every three seconds. The same call
+        continues from it, after a crash or with a larger budget; after a crash, with a budget of evaluations,
+        the result is that of one uninterrupted fit. If the file holds a fit of other data or settings, the
+        call is an error.
     n_jobs : int or None, default=None
         Number of searches that look for the law together, each in a process of its own, or on a machine of a
-        cluster where joblib's backend is one. They share one budget, one archive and one front, and their
-        best formulas migrate. With `max_time` they meet by the clock, and what they find depends on how fast
-        the machine is. None is 1, or what `joblib.parallel_config` says; -1 is one for each core.
-        Inside a parallel loop, as of `GridSearchCV`, they take turns in one process, and None and -1 are 1.
+        cluster if joblib's backend is one. They share one budget, one archive and one front, and their best
+        formulas migrate. With `max_time` they meet by the clock, and their results depend on the speed of the
+        machine. None is 1, or the number of `joblib.parallel_config`; -1 is one for each core. Inside a
+        parallel loop, such as that of `GridSearchCV`, they take turns in one process, and None and -1 are 1.
     verbose : int, default=0
-        1 shows the progress of the search: one line on a terminal, a bar in a notebook, else a line every
-        two seconds. 0 shows nothing.
+        1 shows the progress of the search: one line on a terminal, a bar in a notebook, otherwise a line
+        every two seconds. 0 shows nothing.
     callback : callable, default=None
         A function that is called with a `SearchProgress` after every round, once there is a formula with
-        finite values; with `n_jobs`, after the few rounds that its searches do between two exchanges. Where
-        it returns True or raises StopIteration the search ends, and the best so far is kept.
+        finite values; with `n_jobs`, after the few rounds between two meetings of the searches. If it returns
+        True or raises StopIteration, the search ends with the best formulas so far.
 
     Attributes
     ----------
@@ -199,33 +200,34 @@ class DGSRRegressor(Parameters, FittedRegressor):
         count them.
     history_ : list of dict
         Evaluations, seconds, NMSE of the best formula on all rows (`SearchProgress.best_nmse`) and rewards at
-        every call of `callback`. Beyond 20,000 entries every second one is left out, again and again, so that
-        those of the first rounds of a long search lie farthest apart.
+        every call of `callback`. Whenever there are more than 20,000 entries every second one is removed, so
+        that those of the first rounds of a long search are the farthest apart.
     loss_ : str
-        The loss that the formulas were judged by: its name, its formula, or ``"callable"``;
-        ``"squared without outliers"`` where ``"auto"`` left rows out.
+        The loss of the formulas: its name, its formula, or ``"callable"``; ``"squared without outliers"`` if
+        ``"auto"`` left rows out.
     outliers_ : ndarray of shape (n_outliers,), int
-        Numbers of the rows that ``"auto"`` left out, from 0 on; `save` does not keep them.
+        Numbers of the rows that ``"auto"`` left out, from 0 on; `save` does not write them.
     stop_reason_ : str
         ``"exact fit"`` of the rows of the search, ``"max_evaluations"``, ``"max_time"``, ``"callback"``,
         ``"interrupted"``, ``"constant target"``, or ``"error"`` after an exception of the callback or from
         outside.
     random_state_ : int or None
-        The `random_state` of the fit, or the integer that was drawn in its place: it repeats the fit. None if
-        nothing is random because the targets are constant, or in a file of an earlier version.
+        The `random_state` of the fit, or the integer that was drawn in its place; with it the fit can be
+        repeated. None if the targets are constant, so that nothing is random, or in a file of an earlier
+        version.
     library_ : Library
         The library used, over as many variables as `X` has columns.
     generator_ : str
         Name of the generator used, ``"untrained"`` or ``"none"``.
     estimators_ : list of DGSRRegressor, of length n_outputs
-        The fits of the columns of `y`, only when it has several. The attributes above, but for
-        `random_state_` and `library_`, are then lists with an entry for each column; a type checker is
-        told of one column, and knows the attributes of the entries of `estimators_`.
+        The fits of the columns of `y`, only when it has several. The attributes above, except `random_state_`
+        and `library_`, are then lists with an entry for each column. Their annotations are those of one
+        column, and a type checker knows the attributes of the entries of `estimators_`.
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Only when `X` has column names that are all strings.
     target_name_ : str
-        Only of an estimator that `dgsr.load` read: the name of the target that `save` was given.
+        Only in an estimator that `dgsr.load` read: the name of the target that `save` was given.
 
     References
     ----------
@@ -244,7 +246,7 @@ class DGSRRegressor(Parameters, FittedRegressor):
     _last_fit: Last
 
     @_fit_context(prefer_skip_nested_validation=True)
-    @np.errstate(all="ignore")  # whatever the caller has told numpy to do where numbers overflow
+    @np.errstate(all="ignore")  # also where the caller has set numpy to raise errors
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Search for the formula behind the data, or for one of every column of `y`.
 
@@ -254,23 +256,23 @@ class DGSRRegressor(Parameters, FittedRegressor):
             Inputs; at least two rows of finite numbers.
         y : array-like of shape (n_samples,) or (n_samples, n_outputs)
             Target, or several of them; finite numbers. Each of several has a search of its own, with an equal
-            share of `max_evaluations` and `max_time` and with the same `random_state`: it finds what a fit of
-            this column alone with that share finds. With `checkpoint` each has a file of its own, whose name
-            ends in ``.0``, ``.1`` and so on.
+            share of `max_evaluations` and `max_time` and with the same `random_state`: its result is that of
+            a fit of this column alone with that share. With `checkpoint` each has a file of its own, whose
+            name ends in ``.0``, ``.1`` and so on.
         sample_weight : array-like of shape (n_samples,), optional
             Weights of the rows in every loss, not negative. Those of an integer type are counts: a row of
-            weight 2 is the same as two equal rows. Of others the ratios alone matter, as of one over the
-            variance of each measurement. How many measurements such rows amount to, as longer formulas and
-            smaller errors of constants need, is judged by how the residuals depend on the weights.
+            weight 2 is the same as two equal rows. Of other weights the ratios alone matter; they may be the
+            inverse variances of the measurements. The effective number of measurements, on which the length
+            of formulas and the errors of constants depend, is estimated from how the residuals depend on the
+            weights.
 
         Returns
         -------
         DGSRRegressor
-            The estimator itself. Ctrl-C ends the search with a warning and keeps the best so far, and the
-            search of the next column of `y` begins; another Ctrl-C ends the finishing of the formulas as far
-            as it is. Where there is no formula yet, KeyboardInterrupt passes through. Any other exception
-            passes through and leaves the estimator fitted with the best so far, unless `y` has several
-            columns.
+            The estimator itself. Ctrl-C ends the search with a warning and the best formulas so far, and the
+            search of the next column of `y` begins; another Ctrl-C ends the finishing of the formulas. If
+            there is no formula yet, KeyboardInterrupt is raised. Any other exception is raised, too, and
+            leaves the estimator fitted with the best formulas so far, unless `y` has several columns.
 
         Raises
         ------
@@ -279,7 +281,7 @@ class DGSRRegressor(Parameters, FittedRegressor):
         """
         started = time.perf_counter()
         last = self.__dict__.get("_last_fit") if self.warm_start else None
-        for name in [*vars(self)]:  # so that a fit that fails leaves nothing of an earlier one
+        for name in [*vars(self)]:  # so that nothing of an earlier fit remains after one that fails
             if name.endswith("_") or name in ("_rows", "_last_fit"):
                 delattr(self, name)
         X, y, sample_weight = checked(self, X, y, sample_weight)
@@ -319,7 +321,7 @@ class DGSRRegressor(Parameters, FittedRegressor):
         started: float,
         n_targets: int = 1,
     ) -> Self:
-        """Search for the formula of one target, whose data are checked, of so many in a fit."""
+        """Search for the formula of one target, of `n_targets` in a fit, with data that have been checked."""
         names = self._feature_names()
         library = library_over(self.library, X.shape[1])
         demands = Demands.of(self.required, self.forbidden, library, names, self.complexity, self.nested)
@@ -345,7 +347,7 @@ class DGSRRegressor(Parameters, FittedRegressor):
             finally:
                 if self.warm_start and searches.outcome is not None:
                     state, coordinates = searches.search.state_dict(), searches.prepared.coordinates
-                    state.pop("islands", None)  # a search begins with what they found together
+                    state.pop("islands", None)  # the next search begins with their common programs
                     self._last_fit = LastFit(
                         begin.n_fits + 1, begin.held_out_seed, self.library_, coordinates, state
                     )
@@ -354,7 +356,7 @@ class DGSRRegressor(Parameters, FittedRegressor):
         return self
 
     def _run(self, searches: Passes, state: dict[str, Any] | None, data: _Rows) -> None:
-        """Search, and leave a fitted estimator behind however it ends."""
+        """Run the searches, and set the attributes of the fit also after an exception."""
         with warnings_wait():
             try:
                 with search_shown(bool(self.verbose), self.callback) as show:
@@ -405,7 +407,7 @@ class DGSRRegressor(Parameters, FittedRegressor):
         return self
 
     def _symmetries_of(self, X: np.ndarray, y: np.ndarray, target: str) -> list[str]:
-        """Return what rows show without a formula; the report, which knows no search, asks for it."""
+        """Return the symmetries of rows as texts, for the report, which cannot import finders."""
         return find_symmetries(X, y, self._feature_names(), target)
 
     def _resolve_generator(self, constraints: Constraints, seed: int) -> Generator | None:
