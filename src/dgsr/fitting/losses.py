@@ -7,7 +7,7 @@ errors need one pass, since their weights do not depend on the formula; the othe
 is robust to outliers, its first pass has low weights for rows far from their neighbours, because formulas
 that are fitted by plain squares bend towards outliers. ``"auto"`` means squares until the formulas found so
 far show outliers (`dgsr.fitting.outliers`). Where errors may grow with the targets, it has a pass with
-relative errors, too, and continues with the loss whose description of the table has fewer bits.
+relative errors, too, and continues with the loss that gives the shorter description of the table.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def passes_without_outliers(spent: float) -> list[Pass]:
 
 
 def _forgives(loss: str | Loss, y: np.ndarray) -> bool:
-    """Return whether a loss of large residuals is smaller than their squares; a loss with a name is."""
+    """Return whether a loss, other than squared errors, grows more slowly than the square of a residual."""
     if loss in LOSSES:
         return True
     with np.errstate(all="ignore"):

@@ -69,7 +69,7 @@ class Outcome(NamedTuple):
         fitted = self.rows.fitted
         usable = np.delete(fitted.columns, constraints.forbidden_columns, axis=0)
         linear = linear_leave_one_out(fitted._replace(columns=usable))
-        # The error of a linear law grows by this factor when its constants are rounded (`dgsr.finishing`).
+        # Rounding its constants may raise the error of a linear law by exp(rounding) (`dgsr.finishing`).
         rounding = SIGNIFICANT * (1 + len(self.chosen.expression.constants)) / fitted.n_effective
         if linear < min(self.chosen.leave_one_out * np.exp(-rounding), 1.0):
             yield (

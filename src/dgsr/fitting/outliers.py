@@ -219,7 +219,7 @@ def left_out_of_fit(
     """Return the residual of each row when left out of the fit, and where a row alone determines the value.
 
     The leverage of a row is, to first order, the share of its target in the fitted value. At a pole or peak
-    so narrow that it serves one row alone, the residual is the larger one of the values to either side.
+    so narrow that it serves one row alone, the larger of the residuals to either side is returned.
 
     Parameters
     ----------
@@ -252,7 +252,7 @@ def left_out_of_fit(
 
 
 def small_steps(columns: np.ndarray) -> np.ndarray:
-    """Return a small step from each value of the columns, by its distance to others: (n_columns, n_rows)."""
+    """Return a small share of the distance of each value to another in its column: (n_columns, n_rows)."""
     n = columns.shape[1]
     n_apart = min(max(int(_NEIGHBOURHOOD * n), 1), n - 1)
     order = np.argsort(columns, axis=1, kind="stable")

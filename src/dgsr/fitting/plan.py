@@ -164,7 +164,7 @@ def _without_idle_columns(
 
 
 def _is_limited(operator: str, demands: Demands) -> bool:
-    """Return whether some operator limits how often another one may stand below it."""
+    """Return whether a limit of `nested` restricts how often an operator may occur below another one."""
     return any(inner == operator and most is not None for _, inner, most in demands.nested)
 
 

@@ -20,8 +20,7 @@ if TYPE_CHECKING:
 
     from dgsr.generator.generator import Generator
 
-# Programs that one call samples. The clock is read between calls, so more of them react later to a time
-# limit.
+# Programs that one call samples. The clock is read between calls, so a larger number reacts later to a limit.
 _SAMPLED_AT_ONCE = 64
 
 # Programs of one part of a refinement step on a table of few columns. The clock is read between parts.
@@ -74,7 +73,7 @@ class ConditionedGenerator:
 
     @cached_property
     def optimizer(self) -> torch.optim.Adam:
-        """The Adam optimiser of the decoder's parameters phi, made at its first use: its import takes 1 s."""
+        """The Adam optimiser of the decoder's parameters phi, made at first use, since it imports torch."""
         import torch
 
         return torch.optim.Adam(self.generator.decoder.parameters(), lr=self._config.learning_rate)

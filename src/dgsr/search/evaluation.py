@@ -1,6 +1,6 @@
 """The evaluation of programs, with or without a fit of their constants.
 
-No other module of the search distinguishes libraries with constants from those without.
+Only here does a search check whether its library has constants.
 """
 
 from __future__ import annotations

@@ -163,7 +163,7 @@ class Islands(Search):
 
     @contextmanager
     def running(self) -> Iterator[None]:
-        """Keep the processes from one call of `advance` to the next."""
+        """Return the context in which processes live from one call of `advance` to the next."""
         try:
             with self._parallel:
                 yield
