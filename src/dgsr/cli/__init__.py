@@ -1,10 +1,10 @@
 """The command line: `dgsr fit`, `show`, `predict`, `symmetries`, `models`, `bench` and `pretrain`.
 
-Results go to standard output; progress, notes and errors go to standard error. The exit codes are 0 when all
-is done, 1 when some runs of a benchmark failed or a result could not be printed or written, 2 for wrong
-input, 130 after Ctrl-C and 143 after SIGTERM (`dgsr fit` then prints the best formula so far, if there is
-one). Heavy modules are imported inside the commands, so that `dgsr --help` answers at once, and so does a
-shell that completes options (`dgsr --install-completion`).
+Results go to standard output; progress, notes and errors go to standard error. The exit codes are 0 for
+success, 1 if some runs of a benchmark failed or a result could not be printed or written, 2 for wrong input,
+130 after Ctrl-C and 143 after SIGTERM (`dgsr fit` then prints the best formula so far, if there is one). Slow
+modules are imported inside the commands, so that `dgsr --help` and the completion of options in a shell
+(`dgsr --install-completion`) answer at once.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ for command in _COMMANDS:
 def main() -> None:
     """Run the command line."""
     if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="backslashreplace")  # letters that its encoding lacks are escaped
+        sys.stdout.reconfigure(errors="backslashreplace")  # escapes characters that its encoding lacks
     try:
         app(prog_name="dgsr")
     except OSError as error:

@@ -11,7 +11,7 @@ from dgsr.cli.bench_tables import list_tables, run_line, run_tables
 from dgsr.cli.errors import FAILED, input_errors
 from dgsr.cli.output import print_line, print_message, print_table, warnings_as_notes
 
-# The prefix of the names of drawn sets; `dgsr.benchmarking.drawn` has it too, but takes a second to import.
+# Prefix of the names of drawn sets. `dgsr.benchmarking.drawn` defines it, too, but takes a second to import.
 _DRAWN = "drawn:"
 
 
@@ -124,7 +124,7 @@ def bench(
 
 
 def _refuse(others: list[str], is_of_table: bool) -> None:
-    """Raise ValueError where there is neither a set nor a table, or something besides a table."""
+    """Raise ValueError if there is neither a set nor a table, or if a table is given with other options."""
     if not is_of_table:
         raise ValueError("SET is missing; give a problem set, --table NAME, or --tables to list the tables.")
     if others:
@@ -156,7 +156,7 @@ def _run_drawn(
     max_time: float | None,
     settings: dict[str, Any],
 ) -> list[dict[str, Any]]:
-    """Run a drawn set, and print how often its equations are found, and the methods in pairs."""
+    """Run a drawn set, and print how often its equations are found and how methods compare in pairs."""
     from dgsr.benchmarking.drawn import draw_problems
     from dgsr.benchmarking.drawn_runner import run_drawn
     from dgsr.benchmarking.pairs import tables

@@ -12,12 +12,14 @@ import typer
 from dgsr.cli.errors import FAILED, input_errors
 from dgsr.cli.output import print_line, print_message, print_table, warnings_as_notes
 
-# The name that stands for every table, and the folder of their files where none is given.
-_ALL, _FOLDER = "all", Path("tables")
+# The name that means every table.
+_ALL = "all"
+# Default folder of the files of tables.
+_FOLDER = Path("tables")
 
 
 def list_tables() -> None:
-    """Print the tables in their order, with the hours that they take on a core if no run ends early."""
+    """Print the tables with the hours that they take on one core if no run ends early."""
     from dgsr.benchmarking.published import TABLES
 
     tables = TABLES.values()
@@ -38,7 +40,7 @@ def run_tables(
     n_jobs: int,
     any_commit: bool,
 ) -> None:
-    """Go on with tables, or some methods of them, one after the other, and print what they have."""
+    """Run what is missing of tables, or of some of their methods, and print a summary of each."""
     from dgsr.benchmarking.published import TABLES, table_of
     from dgsr.benchmarking.table_runs import run_table
 
@@ -81,7 +83,7 @@ def _print_summary(table: Any, records: list[dict[str, Any]]) -> None:
 
 
 def run_line(record: dict[str, Any]) -> str:
-    """Return a line on a run that has just ended."""
+    """Return a line on a run that has ended."""
     name = f"{record['problem']} {record['method']} seed {record['seed']}"
     if "error" in record:
         return f"{name}: failed: {record['error']}"

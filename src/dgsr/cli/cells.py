@@ -1,4 +1,4 @@
-"""How the cells of a table become numbers: missing cells, truth values, units and marks."""
+"""The conversion of the cells of a table to numbers: missing cells, truth values, units and marks."""
 
 from __future__ import annotations
 
@@ -22,13 +22,14 @@ _MISSING |= {"\u2013", "\u2014", "\u2212"}
 # Cells of columns of truth values, in lower case, and their numbers.
 _TRUTH_VALUES = ({"true": "1", "false": "0"}, {"yes": "1", "no": "0"})
 
-# Spaces and apostrophes of typesetters, and dashes that stand for the minus sign of a number.
+# Typographic spaces and apostrophes, and the plain ones by which they are replaced.
 _TYPESET = str.maketrans({"\u00a0": " ", "\u2007": " ", "\u2009": " ", "\u202f": " ", "\u2019": "'"})
+# Dashes that are used as the minus sign of a number.
 _DASH = re.compile("(?:^|(?<=[eE]))[\u2010-\u2013\u2212](?=[0-9.,$€£¥])")
 
 _IS_TEXT, _IS_NUMBER, _IS_MISSING = range(3)
 _NUMBER, _SHEET_ERROR = re.compile(ANY_NUMBER), re.compile(SHEET_ERROR)
-# A number with a currency sign or a unit, which begins with a letter or a sign and is short.
+# A number with a currency sign or a short unit, which begins with a letter or a sign.
 _WITH_UNIT = re.compile(
     rf"(?P<sign>[+-]?)(?P<currency>[$€£¥]?) ?(?P<number>{ANY_NUMBER}) ?"
     r"(?P<unit>(?:[^\W\d_]|[%‰°$€£¥]).{0,19})?"
@@ -36,21 +37,21 @@ _WITH_UNIT = re.compile(
 _UNIT = re.compile(r"[^\s\d<>≤≥~=+.,-].{0,19}")
 _DATE = re.compile(r"\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}\b.*")
 
-# Numbers that stand for missing values in many files: 99, -99, 999, -999 and so on.
+# Numbers that mark missing values in many files: 99, -99, 999, -999 and so on.
 _CODES = {sign * (10.0**n - 1.0) for n in range(2, 8) for sign in (-1.0, 1.0)}
 
 
 class Cells(NamedTuple):
     """The cells of a sheet; the index of every frame has the lines of the file on which its rows end."""
 
-    path: str  # what messages begin with
-    text: pandas.DataFrame  # the cells as they are written
-    plain: pandas.DataFrame  # the same with plain spaces and minus signs, and without units
+    path: str  # the name of the file, with which messages begin
+    text: pandas.DataFrame  # the cells of the file
+    plain: pandas.DataFrame  # the cells with plain spaces and minus signs, and without units
     has_number: pandas.DataFrame  # whether a cell is a number with any marks
     is_missing: pandas.DataFrame
-    readings: dict[Marks, pandas.DataFrame]  # float64 with all marks that are possible, NaN where no number
+    readings: dict[Marks, pandas.DataFrame]  # float64 for each possible pair of marks, NaN where no number
     notes: list[str]  # see `Table`
-    notes_on: dict[str, list[str]]  # the same on single columns
+    notes_on: dict[str, list[str]]  # notes on single columns
 
     def columns(self, names: Sequence[str]) -> pandas.DataFrame:
         """Return the numbers of some columns, NaN where a cell is missing, and add to the notes.
@@ -58,7 +59,7 @@ class Cells(NamedTuple):
         Raises
         ------
         TableError
-            If a cell is no finite number, or can be several.
+            If a cell is no finite number, or can be read as several numbers.
         """
         names = list(names)
         marks, *others = self._marks_of(names)
@@ -80,7 +81,7 @@ class Cells(NamedTuple):
         return numbers
 
     def _marks_of(self, names: list[str]) -> list[Marks]:
-        """Return the marks that read all columns; if there are none, those that read the most of `names`."""
+        """Return the marks that read all readable columns, or else those that read the most of `names`."""
         reads = np.array([(read.notna() | self.is_missing).all() for read in self.readings.values()])
         settles = reads.any(axis=0)
         if not reads[:, settles].all(axis=1).any():
@@ -100,12 +101,12 @@ class Cells(NamedTuple):
             )
 
     def _place(self, row: Any, name: str) -> str:
-        """Return the beginning of a message on a cell."""
+        """Return the beginning of a message about a cell."""
         cell, line = self.text[name].iat[row], self.text.index[row]
         return f"{self.path}, line {line}: {quoted(cell)} for {quoted(name)}"
 
     def _mend(self, row: Any, name: str, marks: Marks) -> str:
-        """Return the end of a message on a cell that is not a number with these marks."""
+        """Return the end of a message about a cell that is no number with these marks."""
         cell, is_known = self.plain[name].iat[row], (self.has_number | self.is_missing)[name]
         mend = "remove the column or write it as numbers"
         if re.match("[<>≤≥~]", cell):
@@ -127,7 +128,7 @@ class Cells(NamedTuple):
 
 
 def read_cells(sheet: Sheet, decimal: str | None, thousands: str | None) -> Cells:
-    """Return the numbers of a sheet; `decimal` and `thousands` are those of `possible_marks`."""
+    """Return the cells of a sheet with their numbers; for `decimal` and `thousands` see `possible_marks`."""
     text, notes, notes_on = sheet.text, list(sheet.notes), defaultdict(list)
     plain = _each(_plain, text, object)
     kinds = _each(_kind, plain, np.int8)
@@ -157,7 +158,7 @@ def read_cells(sheet: Sheet, decimal: str | None, thousands: str | None) -> Cell
 
 
 def _each(function: Callable[[str], Any], cells: pandas.DataFrame, dtype: Any) -> pandas.DataFrame:
-    """Return what a function makes of each cell."""
+    """Return a frame of the values of a function for each cell."""
     made = np.fromiter(map(function, cells.to_numpy().ravel()), dtype, cells.size)
     return type(cells)(made.reshape(cells.shape), cells.index, cells.columns)
 
@@ -175,7 +176,7 @@ def _kind(cell: str) -> int:
 def _begins_with_units(
     text: pandas.DataFrame, has_number: pandas.DataFrame, is_missing: pandas.DataFrame
 ) -> bool:
-    """Return whether the first row has units, and no number, over columns that have numbers alone."""
+    """Return whether the first row has units and no numbers, above columns of numbers."""
     if len(text) < 2 or has_number.iloc[0].any():
         return False
     of_numbers = has_number.iloc[1:].any()
@@ -185,7 +186,7 @@ def _begins_with_units(
 
 
 def _truth_values(cells: list[str], name: str) -> tuple[list[str], str] | None:
-    """Return the numbers of truth values and a note, None where some cell is of another kind."""
+    """Return the numbers of truth values and a note, None if some cell is no truth value."""
     lower = [cell.lower() for cell in cells]
     for numbers in _TRUTH_VALUES:
         if numbers.keys() >= set(lower):
@@ -195,7 +196,7 @@ def _truth_values(cells: list[str], name: str) -> tuple[list[str], str] | None:
 
 
 def _without_unit(cells: list[str], name: str) -> tuple[list[str], str] | None:
-    """Return cells without the unit that all of them have and a note, None where they have no such unit."""
+    """Return cells without their common unit and a note, None if they have no common unit."""
     found: list[re.Match[str]] = []
     for cell in cells:
         match = _WITH_UNIT.fullmatch(cell)
@@ -208,7 +209,10 @@ def _without_unit(cells: list[str], name: str) -> tuple[list[str], str] | None:
 
 
 def _notes_on_codes(column: pandas.Series) -> Iterator[str]:
-    """Yield a sentence for each end of a column that is many nines in several rows, far from all others."""
+    """Yield a sentence for the least and the largest value of a column if it may mark missing values.
+
+    Such a value consists of nines, occurs in several rows and is far from all others.
+    """
     for code in {column.min(), column.max()} & _CODES:
         rest, lines = column[column.notna() & (column != code)], column.index[column == code]
         if len(lines) > 1 and 0.0 < np.ptp(rest) < (rest - code).abs().min():

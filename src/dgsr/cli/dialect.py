@@ -1,4 +1,4 @@
-"""The rows of a CSV file: its encoding, what separates its cells, and the line that names its columns."""
+"""The rows of a CSV file: its encoding, its separator, and the line that names its columns."""
 
 from __future__ import annotations
 
@@ -22,32 +22,33 @@ from dgsr.cli.quoting import TableError, counted, lines_text, listed, quoted
 if TYPE_CHECKING:
     import pandas
 
-# What a spreadsheet writes into a cell whose formula has no value, in English or another language.
+#: The error value of a spreadsheet in a cell whose formula has no value, in English or another language.
 SHEET_ERROR = r"#(?:N/A|N/D|NA|NV|DIV/0!|[^\W\d_]{3,9}[!?])"
 
-# Most lines among which the one that names the columns is looked for.
+# Most lines that are searched for the one that names the columns.
 _MOST_LINES_BEFORE = 100
 
-# Comments: lines that begin with # but with no such cell.
+# Comments: lines that begin with # and not with such an error value.
 _COMMENT = re.compile(rf"^(?!{SHEET_ERROR} *(?:[,;\t\d.+#N-]|$))#.*$", re.MULTILINE)
 
-# Cells in quotes, and a line that has a cell with what it goes on with behind line breaks in quotes.
+# A cell in quotes.
 _QUOTED = re.compile(r'(?<![^,;\t\n])(?:"[^"]*")+')
+# A line with some cell, together with the lines on which its quoted cells continue.
 _LINE = re.compile(rf"^(?=.*[^\s,;])(?:{_QUOTED.pattern}|[^\n])*", re.MULTILINE)
 
-# The first line by which a spreadsheet is told what separates the cells.
+# A first line that declares the separator of the cells for a spreadsheet.
 _SEPARATOR_LINE = re.compile(r'"?sep=(.)"?[,;\t ]*$', re.IGNORECASE | re.MULTILINE)
 
 _NUMBER = re.compile(ANY_NUMBER)
 
-# A cell below the last line, which a quote that is never closed would swallow.
+# A cell that is added after the last line. If it is not read as one, a quote is never closed.
 _END = "\x7f"
 
 
 class Sheet(NamedTuple):
     """The cells of a file as texts, and the names of its columns."""
 
-    path: str  # what messages begin with
+    path: str  # the name of the file, with which messages begin
     separator: str
     text: pandas.DataFrame  # without spaces around cells; its index has the line on which each row ends
     notes: list[str]  # see `Table`
@@ -56,19 +57,19 @@ class Sheet(NamedTuple):
 class _Header(NamedTuple):
     """The line that names the columns."""
 
-    start: int  # where it begins in the text
-    n_before: int  # lines before it
+    start: int  # its position in the text
+    n_before: int  # number of lines before it
     written: str
     separator: str
     names: list[str]
 
 
 def read_sheet(path: Path | str, wanted: Sequence[str], keeps_empty: bool = False) -> Sheet:
-    """Return the rows of a file that have a cell, rows of empty cells too if asked to.
+    """Return the rows of a file that have a value, with `keeps_empty` also rows of empty cells.
 
-    The columns are named by the first line that has all the names `wanted`. A first column without a name
-    is called "", and other columns without a name must be empty, and are left out. TableError if there is
-    no such file, or it is not a table with these columns.
+    The first line with all the names `wanted` names the columns. The first column may have no name and is
+    then called "". Other columns without a name must be empty and are left out. Raises TableError if there is
+    no such file, or if it is no table with these columns.
     """
     import pandas
 
@@ -134,12 +135,12 @@ def _rows_below(header: _Header, text: str, path: str, keeps_empty: bool) -> tup
 
 
 def _csv(lines: Iterable[str], separator: str) -> Any:
-    """Return a reader of cells, in which spaces behind a separator do not count."""
+    """Return a reader of cells that skips spaces after a separator."""
     return csv.reader(lines, delimiter=separator, skipinitialspace=True)
 
 
 def _header(text: str, path: str, wanted: Sequence[str], separator: str | None) -> _Header:
-    """Return the first line with the names `wanted`; without one, that which names the most columns."""
+    """Return the first line with the names `wanted` or, if there is none, the line with the most names."""
     found: list[_Header] = []
     for line in islice(_LINE.finditer(text), _MOST_LINES_BEFORE):
         header = _as_header(line, wanted, separator)
@@ -156,7 +157,7 @@ def _header(text: str, path: str, wanted: Sequence[str], separator: str | None) 
 
 
 def _as_header(line: re.Match[str], wanted: Sequence[str], separator: str | None) -> _Header:
-    """Return a line as names of columns, separated by what it has most of outside of quotes."""
+    """Return a line as names of columns; by default its most frequent separator outside of quotes counts."""
     written = line[0].strip(" ")
     bare = _QUOTED.sub("", written)
     if separator is None:
@@ -216,7 +217,7 @@ def _content(path: Path | str) -> tuple[str, bytes]:
 
 
 def _decoded(content: bytes, path: str) -> tuple[str, list[str]]:
-    """Return a text in UTF-8, UTF-16 with its mark or else Windows-1252, and notes on it."""
+    """Return a text and notes on its encoding: UTF-8, UTF-16 with a byte order mark, or else Windows-1252."""
     has_mark = content[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
     for encoding in ["utf-16"] if has_mark else ["utf-8-sig", "cp1252"]:
         try:

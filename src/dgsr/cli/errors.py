@@ -1,4 +1,4 @@
-"""How a command ends: wrong input, Ctrl-C, SIGTERM, and results that cannot be written."""
+"""The end of a command after wrong input, Ctrl-C, SIGTERM, or a result that cannot be written."""
 
 from __future__ import annotations
 
@@ -11,15 +11,21 @@ import typer
 
 from dgsr.cli.output import print_error, print_message
 
-FAILED, WRONG_INPUT = 1, 2
-INTERRUPTED, TERMINATED = 130, 143  # the codes of shells for programs ended by these signals
+#: Exit code if some runs of a benchmark failed, or a result could not be printed or written.
+FAILED = 1
+#: Exit code for wrong input.
+WRONG_INPUT = 2
+#: Exit code after Ctrl-C, as in shells.
+INTERRUPTED = 130
+#: Exit code after SIGTERM, as in shells.
+TERMINATED = 143
 
 
 @contextmanager
 def input_errors(
     interrupted: str = "interrupted before there was a result", signals: Sequence[int] = ()
 ) -> Iterator[None]:
-    """Exit with one line on what is wrong with the input, or on what an interruption left behind.
+    """Exit with a line that says what is wrong with the input, or with a line on an interruption.
 
     Parameters
     ----------
@@ -46,7 +52,7 @@ def sigterm_interrupts() -> Iterator[list[int]]:
     def interrupt(number: int, frame: Any) -> None:
         received.append(number)
         handler = signal.getsignal(signal.SIGINT)
-        if not callable(handler):  # a shell starts programs in the background so
+        if not callable(handler):  # a shell starts programs in the background with SIGINT ignored
             raise KeyboardInterrupt
         handler(number, frame)
 
@@ -63,12 +69,12 @@ def interrupted_code(signals: Sequence[int]) -> int:
 
 
 def run_outputs(outputs: Sequence[Callable[[], None]]) -> None:
-    """Print and write results in turn; where one fails, the others are written all the same."""
+    """Print and write results one after the other, also after one that fails; then exit if any failed."""
     failed = False
     for output in outputs:
         try:
             output()
-        except (OSError, ValueError) as error:  # the latter where a file cannot hold it
+        except (OSError, ValueError) as error:  # ValueError if a file cannot hold the result
             failed = True
             print_error(error)
     if failed:

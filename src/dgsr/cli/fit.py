@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from dgsr.estimator.regressor import DGSRRegressor
 
 
-# Most lines of outliers that are printed.
+# Most outliers whose line numbers are printed.
 _MOST_LINES = 20
 
 
@@ -207,7 +207,7 @@ def fit(
                 )
                 regressor.fit(table.inputs, table.y, table.weights)
             _note_bad_fit(regressor)
-        # Ctrl-C is no reason to lose what was found before it is printed and written.
+        # A Ctrl-C during printing and writing must not lose the results, so it is only recorded.
         with Interrupts() as interrupts:
             regressor.set_params(callback=None)
             result = result_of(regressor, target)
@@ -228,7 +228,7 @@ def fit(
 
 
 def _check_files(data: Path, outputs: dict[str, Path | None]) -> None:
-    """Raise unless each output can be written, and to a file of its own.
+    """Raise an error unless each output can be written, and to a file of its own.
 
     Parameters
     ----------
@@ -242,7 +242,7 @@ def _check_files(data: Path, outputs: dict[str, Path | None]) -> None:
     ValueError
         If an output is the table or another output.
     OSError
-        If one cannot be written. Files are tried before the search, so that it is not lost.
+        If one cannot be written. Files are checked before the search, so that its result is not lost.
     """
     from dgsr.files.writing import check_writable
 
@@ -261,12 +261,12 @@ def _check_files(data: Path, outputs: dict[str, Path | None]) -> None:
 
 def _are_one_file(path: Path, other: Path) -> bool:
     if path.exists() and other.exists():
-        return path.is_file() and path.samefile(other)  # a device, such as /dev/null, takes several
+        return path.is_file() and path.samefile(other)  # a device, such as /dev/null, may have several
     return os.path.realpath(path) == os.path.realpath(other)
 
 
 def _note_bad_fit(regressor: DGSRRegressor) -> None:
-    """Note that no formula has an NMSE below 1, and what may help."""
+    """Print a note if no formula has an NMSE below 1, with what may help."""
     from dgsr.pareto import NOTICEABLE
 
     if not min(candidate.loss for candidate in regressor.pareto_front_) < 1.0 - NOTICEABLE:
@@ -277,9 +277,9 @@ def _note_bad_fit(regressor: DGSRRegressor) -> None:
 
 
 def result_of(regressor: DGSRRegressor, target: str) -> dict[str, Any]:
-    """Return what a fit found as plain values for JSON.
+    """Return the result of a fit as plain values for JSON.
 
-    Its seconds are those of the search, without compiling before it and finishing after it.
+    Its seconds are those at the last entry of the history, without compiling and finishing.
     """
     front = regressor.pareto_front_
     has_units = any(candidate.units for candidate in front)
@@ -315,7 +315,7 @@ def result_of(regressor: DGSRRegressor, target: str) -> dict[str, Any]:
 
 
 def _test_line(test: dict[str, Any]) -> str:
-    """Return a line on what the chosen formula is worth on the rows held out."""
+    """Return a line on the fit of the chosen formula to the rows held out."""
     found = "no value, because the formula is not finite in some row or the target does not vary there"
     if test["r2"] is not None:
         found = f"R2 {test['r2']:.4g}, NMSE {test['nmse']:.3g}"
@@ -327,12 +327,12 @@ def _shown(value: float | None) -> str:
 
 
 def _finite(value: float) -> float | None:
-    """Return a number for JSON, None in place of one that is not finite."""
+    """Return a number for JSON, None if it is not finite."""
     return float(value) if math.isfinite(value) else None
 
 
 def print_result(regressor: DGSRRegressor, result: dict[str, Any]) -> None:
-    """Print the front of a fit and its formula for a person to read."""
+    """Print the front of a fit and its formula as text."""
     from dgsr.reporting.facts import rivals_text
 
     front = regressor.pareto_front_

@@ -1,4 +1,4 @@
-"""Rows that `dgsr fit --test-size` holds out before the fit, and what the formula is worth on them."""
+"""Rows that `dgsr fit --test-size` holds out before the fit, and the fit of the formula to them."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ import numpy as np
 
 from dgsr.cli.tabular import Table
 
-# Fewest rows of a fit, and fewest that R2 can be computed on.
+# Fewest rows of a fit, and of the test, on which R2 is computed.
 _LEAST = 2
 
 
 def split(table: Table, share: float, seed: int) -> tuple[Table, Table]:
-    """Return the rows to fit and the rows held out, in their order.
+    """Return the rows of the fit and the rows held out, both in the order of the table.
 
     Parameters
     ----------
@@ -21,12 +21,13 @@ def split(table: Table, share: float, seed: int) -> tuple[Table, Table]:
     share : float
         Share of the rows that is held out, between 0 and 1.
     seed : int
-        Seed by which they are drawn.
+        Seed of the draw.
 
     Raises
     ------
     ValueError
-        If the share is not between 0 and 1, or leaves fewer than two rows on either side.
+        If the share is not between 0 and 1, if the fit or the test would have fewer than two rows, or if all
+        rows held out have the weight 0.
     """
     if not 0.0 < share < 1.0:
         raise ValueError(
@@ -57,8 +58,8 @@ def _rows(table: Table, chosen: np.ndarray) -> Table:
 def score_of(predicted: np.ndarray, rows: Table) -> dict[str, Any]:
     """Return the number of rows, R2 and NMSE of predictions on rows held out.
 
-    R2 is 1 - NMSE, and NMSE the mean squared residual over the variance of the targets of these rows. Both
-    are None where the formula has no value in some row, or the targets do not vary.
+    NMSE is the mean squared residual divided by the variance of the targets of these rows, and R2 is
+    1 - NMSE. Both are None if the formula has no value in some row, or the targets do not vary.
     """
     with np.errstate(all="ignore"):
         mean = np.average(rows.y, weights=rows.weights)

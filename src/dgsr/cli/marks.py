@@ -1,4 +1,4 @@
-"""The marks within numbers: which is the decimal mark of a file, and which stands between its thousands."""
+"""The marks within the numbers of a file: its decimal mark, and its mark between thousands."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ ThousandsOption = Annotated[
     typer.Option(metavar="MARK", help="Mark between thousands of the table: , or . or ' or space or none."),
 ]
 
-# Marks between thousands; spaces and apostrophes of all kinds are written as these (`cells.py`).
+# Marks between thousands and their names. `cells.py` writes all kinds of spaces and apostrophes as these.
 _THOUSANDS = {",": "Commas", ".": "Points", " ": "Spaces", "'": "Apostrophes"}
 
-# A number with any marks. No part of it can match what the next one matches, so that a long cell takes
-# time in proportion to its length.
+# A number with any marks. No two adjacent parts of the pattern match the same characters, so that the time is
+# in proportion to the length of a cell.
 ANY_NUMBER = (
     r"[+-]?(?:(?:[0-9]+(?:[.,][0-9]*)?|[.,][0-9]+)(?:[eE][+-]?[0-9]+)?"
     r"|[1-9][0-9]{0,2}(?P<mark>[,. '])[0-9]{3}(?:(?P=mark)[0-9]{3})*(?:(?!(?P=mark))[.,][0-9]*)?"
@@ -33,28 +33,28 @@ ANY_NUMBER = (
 
 
 class Marks(NamedTuple):
-    """The decimal mark of a file and the mark between thousands, "" where it has none.
+    """The decimal mark of a file and the mark between thousands, "" if it has none.
 
-    A file has one decimal mark, a point or a comma, and at most one mark between thousands: a comma, a
-    point, a space or an apostrophe. Numbers that can have one meaning only settle which: 0.5, 12.34 and
-    1234.567 have a decimal point, 1,234.5 and 1,234,567 a comma between thousands. 1.234 settles nothing.
-    Every pair of marks is tried, and those remain that read all cells of every column that some pair reads.
-    If none remains, the columns contradict each other; if two of those that remain read a cell as
-    different numbers, the person has to choose. In both cases the file is refused. Where commas separate
-    the cells, points stand between thousands only if the person says so.
+    A file has one decimal mark, a point or a comma, and at most one mark between thousands: a comma, a point,
+    a space or an apostrophe. Numbers with only one meaning determine the marks: 0.5, 12.34 and 1234.567 have
+    a decimal point, and 1,234.5 and 1,234,567 have commas between thousands, while 1.234 determines nothing.
+    Every pair of marks is tested, and those pairs remain that read all cells of every column that some pair
+    reads completely. If none remains, the columns contradict each other; if two remaining pairs read a cell
+    as different numbers, the user has to choose. Both cases are errors. If commas separate the cells, points
+    are marks between thousands only if an option says so.
     """
 
     decimal: str
     thousands: str
 
     def numbers(self, cells: np.ndarray) -> np.ndarray:
-        """Return the numbers in cells, NaN where one has no number with these marks."""
+        """Return the numbers in cells, NaN where a cell is no number with these marks."""
         point, mark = re.escape(self.decimal), re.escape(self.thousands)
         ungrouped = rf"(?:\d+(?:{point}\d*)?|{point}\d+)(?:e[+-]?\d+)?|inf(?:inity)?"
         groups = rf"|[1-9]\d{{0,2}}(?:{mark}\d{{3}})+(?:{point}\d*)?" if mark else ""
-        # Python's float would take 1_000 and the digits of every script too.
+        # Python's float alone would also accept 1_000 and the digits of every script.
         matched = re.compile(rf"[+-]?(?:{ungrouped}{groups})", re.ASCII | re.IGNORECASE).fullmatch
-        # It is right to the last digit; pandas is from version 3.1 on.
+        # Python's float is exact to the last digit; pandas is only from version 3.1 on.
         numbers = (
             float(cell.replace(self.thousands, "").replace(self.decimal, ".")) if matched(cell) else np.nan
             for cell in cells.ravel()
@@ -62,7 +62,7 @@ class Marks(NamedTuple):
         return np.fromiter(numbers, np.float64, cells.size).reshape(cells.shape)
 
     def notes(self, cells: Sequence[str]) -> list[str]:
-        """Return a sentence on each mark of numbers that is not a decimal point."""
+        """Return a sentence on each mark in the numbers that is no decimal point."""
         comma = {",": "are read as decimal points"} if self.decimal == "," else {}
         meanings = comma | ({self.thousands: "are read as marks between thousands"} if self.thousands else {})
         seen = {mark: next((cell for cell in cells if mark in cell), None) for mark in meanings}
@@ -76,10 +76,10 @@ class Marks(NamedTuple):
 def possible_marks(
     cells: np.ndarray, separator: str, decimal: str | None, thousands: str | None
 ) -> list[Marks]:
-    """Return the pairs of marks that texts of numbers may have, see `Marks`.
+    """Return the pairs of marks that the numbers in `cells` may have; see `Marks`.
 
-    `separator` is what separates the cells of the file. `decimal` and `thousands` are what the person says,
-    the latter also as ``"none"`` or ``"space"``; ValueError if they are no such marks, or the same.
+    `separator` separates the cells of the file. `decimal` and `thousands` are the user's options, the latter
+    also ``"none"`` or ``"space"``; ValueError if they are no such marks, or equal.
     """
     if decimal not in (None, ".", ","):
         raise ValueError(f"--decimal {decimal!r} is no decimal mark; give . or , for it.")

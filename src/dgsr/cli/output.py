@@ -19,22 +19,22 @@ from rich.text import Text
 from dgsr.reporting.numbers import cell
 from dgsr.reporting.progress import printable, shown
 
-# One console for notes and progress, so that a note does not break a live line of progress.
+# The console of both notes and progress, so that a note does not break a live line of progress.
 _STDERR = Console(stderr=True, highlight=False)
 
 
 def print_line(line: str = "") -> None:
-    """Print one line for a person to read."""
+    """Print one line of text, with escapes for characters that are not printable."""
     _print(printable(line))
 
 
 def print_json(content: Any) -> None:
-    """Print JSON; it must not have numbers that are not finite."""
+    """Print JSON, whose numbers must be finite."""
     _print(json.dumps(content, indent=2, allow_nan=False))
 
 
 def print_table(rows: Sequence[dict[str, Any]]) -> None:
-    """Print rows with the same keys, numbers to the right; never cut what goes to a file or a pipe."""
+    """Print rows with the same keys as a table, which is never truncated in a file or a pipe."""
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     for name in rows[0] if rows else ():
         is_number = all(isinstance(row[name], int | float) for row in rows)
@@ -60,7 +60,7 @@ def _print(text: str) -> None:
 
 
 def drop_unprinted() -> None:
-    """Empty the buffer of a standard output that is full, which would fail once more when Python ends."""
+    """Flush standard output; if that fails, redirect it, so that Python does not fail again at its end."""
     try:
         if sys.stdout is not None:
             sys.stdout.flush()
@@ -77,7 +77,7 @@ def print_message(message: str) -> None:
 
 
 def print_error(error: Exception) -> None:
-    """Print an error in one line, unless it is that the reader of the output, such as head, has ended."""
+    """Print an error in one line, unless the reader of the output, such as head, has ended."""
     if not isinstance(error, BrokenPipeError):
         print_message(f"error: {error}")
 

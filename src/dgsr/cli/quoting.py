@@ -1,19 +1,23 @@
-"""How messages about a table quote its names, cells and lines."""
+"""Quotations of names, cells and lines in messages about a table."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-# Most names and lines that a message lists, and most letters of a name or a cell that it quotes.
-_MOST_NAMES, _MOST_LINES, _LONGEST_QUOTE = 30, 5, 60
+# Most names that a message lists.
+_MOST_NAMES = 30
+# Most lines that a message lists.
+_MOST_LINES = 5
+# Longest quotation of a name or a cell, in characters.
+_LONGEST_QUOTE = 60
 
 
 class TableError(ValueError):
-    """A file that cannot be fitted as it is; the message says where it fails and what to do."""
+    """The error of a file that is no table of numbers; its message says where, and what to change."""
 
 
 def shortened(text: str) -> str:
-    """Return a text, or its beginning where it is long."""
+    """Return a text, or its beginning if it is long."""
     return text if len(text) <= _LONGEST_QUOTE else text[: _LONGEST_QUOTE - 1] + "…"
 
 
@@ -34,7 +38,7 @@ def counted(n: int, one: str, several: str) -> str:
 
 
 def lines_text(lines: Sequence[int], most: int = _MOST_LINES) -> str:
-    """Return the words for some lines of a file, of which at most so many are named."""
+    """Return words for some lines of a file, of which at most `most` are named."""
     named = ", ".join(map(str, lines[:most]))
     more = f" and {len(lines) - most:,} more" if len(lines) > most else ""
     return f"{'line' if len(lines) == 1 else 'lines'} {named}{more}"

@@ -19,7 +19,7 @@ def rules_of(complexity: Sequence[str] | None, nested: Sequence[str] | None) -> 
     Raises
     ------
     ValueError
-        If a text is of another form. What the names and numbers mean is left to the estimator.
+        If a text has another form. The estimator checks names and numbers.
     """
     complexities: dict[str, Any] = {}
     for text in complexity or ():
@@ -61,8 +61,8 @@ def units_of(
     Raises
     ------
     ValueError
-        If a text is of another form, a column is there twice or is the target, or there are no units of
-        columns that the others could matter for.
+        If a text has another form, if a column occurs twice or is the target, or if another option is given
+        without units of columns.
     """
     if not units:
         for option, is_given in {
@@ -98,7 +98,7 @@ def _check_new(name: str, known: Mapping[str, Any], option: str) -> None:
 
 
 def _parts(text: str, option: str, form: str) -> tuple[str, str]:
-    """Return what stands before and after the last ``=``."""
+    """Return the texts before and after the last ``=``."""
     name, equals, number = text.rpartition("=")
     if not (equals and name and number):
         raise ValueError(f"{option} {text!r} must be {form}.")
@@ -106,5 +106,5 @@ def _parts(text: str, option: str, form: str) -> tuple[str, str]:
 
 
 def _number(text: str) -> Any:
-    """Return a whole number, or the text, which the estimator then refuses."""
+    """Return a whole number, or the text itself, which the estimator rejects."""
     return int(text) if text.isdecimal() else text

@@ -1,4 +1,4 @@
-"""`dgsr show` and `dgsr predict`: what a saved fit found, and its values for another table."""
+"""`dgsr show` and `dgsr predict`: the formulas of a saved fit, and their values for another table."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def _loaded(fit: Path) -> DGSRRegressor:
 
 
 def _candidate(index: str, front: ParetoFront) -> int | str:
-    """Return the number or the rule that a text names; ValueError if there is no such candidate or rule."""
+    """Return the number or the rule in a text; ValueError if there is no such candidate or rule."""
     from dgsr.pareto import SELECTIONS
 
     if index in SELECTIONS:

@@ -1,4 +1,4 @@
-"""`dgsr symmetries`: which combinations of the columns of a table a target depends on."""
+"""`dgsr symmetries`: the combinations of the columns of a table on which a target depends."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Read a table of numbers from a CSV file, for the command line."""
+"""Reading a table of numbers from a CSV file, for the command line."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from dgsr.cli.quoting import TableError, counted, lines_text, listed, quoted
 if TYPE_CHECKING:
     import pandas
 
-# A column of inputs with more of its cells missing than this costs more rows than it leaves.
+# Largest share of missing cells in a column that is an input by default. With more, it would cost more rows
+# than it leaves.
 _MOST_MISSING = 0.5
 
 
@@ -27,13 +28,13 @@ class Table(NamedTuple):
     y: np.ndarray  # (n_samples,) float64
     feature_names: tuple[str, ...]
     target: str
-    notes: tuple[str, ...] = ()  # what was left out or read in an unusual way, a sentence each
-    weights: np.ndarray | None = None  # (n_samples,) int64 if all have digits alone, otherwise float64
-    lines: np.ndarray | None = None  # (n_samples,): the lines of the file that the rows stand in
+    notes: tuple[str, ...] = ()  # sentences on what was left out, or read in a way that may surprise
+    weights: np.ndarray | None = None  # (n_samples,) int64 if all consist of digits, otherwise float64
+    lines: np.ndarray | None = None  # (n_samples,): the lines of the file on which the rows end
 
     @property
     def inputs(self) -> pandas.DataFrame:
-        """The inputs under their names, by which the estimator then knows them."""
+        """The inputs with their names, as a DataFrame for the estimator."""
         import pandas
 
         return pandas.DataFrame(self.X, columns=list(self.feature_names))
@@ -50,8 +51,8 @@ def read_table(
     """Read a CSV file with a line that names the columns.
 
     Cells are separated by commas, semicolons, tabs or spaces; empty lines and lines that begin with ``#`` are
-    skipped. Rows with a missing cell are left out. What is read in an unusual way is said in the notes, and
-    what could be read as different numbers is an error (`Marks`).
+    skipped. Rows with a missing cell are left out. Notes say what was read in a way that may surprise, and a
+    cell that can be read as different numbers is an error (`Marks`).
 
     Parameters
     ----------
@@ -60,12 +61,13 @@ def read_table(
     target : str
         Column to predict.
     columns : sequence of str, optional
-        Inputs; by default all other columns that have a number in most rows and do not count the rows.
+        Inputs; by default all other columns that have numbers in most rows and are no index of the rows.
     weights : str, optional
-        Column of the weights of the rows. They are counts, as in `DGSRRegressor.fit`, where all are
-        written with digits alone, 2 and not 2.0.
+        Column of the weights of the rows. They are counts, as in `DGSRRegressor.fit`, if all are written with
+        digits alone, as 2 and not as 2.0.
     decimal, thousands : str, optional
-        Decimal mark, and mark between thousands, ``"space"`` or ``"none"``; by default the table decides.
+        Decimal mark, and mark between thousands, ``"space"`` or ``"none"``; by default they follow from the
+        table.
 
     Raises
     ------
@@ -118,7 +120,7 @@ def read_columns(
 ) -> tuple[np.ndarray, list[str]]:
     """Return columns of a CSV file, shape (n_rows, n_columns), NaN where a cell is missing, and the notes.
 
-    Rows of which all cells are missing are rows, too.
+    Rows without any value are rows, too.
     """
     columns = [*map(one_line, columns)]
     cells = read_cells(read_sheet(path, columns, keeps_empty=True), decimal, thousands)
@@ -126,7 +128,7 @@ def read_columns(
 
 
 def _inputs(cells: Cells, others: Sequence[str]) -> list[str]:
-    """Return the names of the columns but `others` and those that are no inputs, on which it adds notes."""
+    """Return the names of the inputs: all columns except `others` and those that a note says are left out."""
     from dgsr.data import is_index, numbers_the_rows
 
     names = cells.text.columns.drop(list(others)).tolist()

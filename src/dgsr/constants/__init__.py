@@ -1,1 +1,1 @@
-"""Fitted constants: scale and offset in closed form, Levenberg-Marquardt for those inside a program."""
+"""Fits of constants: scale and offset in closed form, those inside a program by Levenberg-Marquardt."""

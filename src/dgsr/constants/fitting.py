@@ -11,14 +11,14 @@ from dgsr.data.dataset import DataSet
 from dgsr.data.population import Population
 from dgsr.kernels.random import new_state
 
-# Rows on which second starts are compared.
+# Number of evenly spaced rows on which candidates for second starts are compared.
 _FEW = 24
 
 
 class Fit(NamedTuple):
-    """How well programs fit; one entry per program."""
+    """Results of fits, with one entry per program."""
 
-    nmse: np.ndarray  # (n_programs,) of slope * f + intercept; inf where f is not finite
+    nmse: np.ndarray  # (n_programs,): NMSE of slope * f + intercept; inf if f is not finite
     slope: np.ndarray  # (n_programs,)
     intercept: np.ndarray  # (n_programs,)
 
@@ -39,19 +39,20 @@ def fit_constants(
     Parameters
     ----------
     population : Population
-        Its `constants` are where the fit begins, and receive the result where that is better.
+        Its `constants` are the starting points, and receive the result if that is better.
     data : DataSet
     scaled : bool
-        Fit ``slope * f(x) + intercept`` around each program f, in closed form; otherwise f itself.
+        Whether ``slope * f(x) + intercept`` is fitted around each program f, in closed form; otherwise f
+        itself.
     free : ndarray of shape (n_programs, max_constants), bool, optional
-        Which constants to fit; all by default.
+        Which constants are fitted; all by default.
     n_iterations : int
-        Steps tried from a starting point; 0 leaves the constants as they are.
+        Most steps from a starting point; with 0 the constants are not changed.
     second_start : bool
-        Fit from a second starting point besides the constants that a program has: the best, on a few rows,
-        of the paper's 1.0 for every constant and 32 random points of either sign between 0.1 and 10.
+        Whether each program is also fitted from a second starting point: the best, on a few rows, of the
+        paper's 1.0 for every constant and of 32 random points of either sign between 0.1 and 10.
     precision : float
-        Stop when a step lowers the NMSE by less than this share of it.
+        Share of the NMSE; a fit stops when a step lowers the NMSE by less.
     state : ndarray of 4 uint64, optional
         State of the random generator for second starts; by default the same for every call.
 

@@ -1,9 +1,9 @@
 """Values of programs and their derivatives by the constants, for `dgsr.constants.levenberg_marquardt`.
 
-The derivatives of a program by all its constants come from one pass back through it, from the root to the
-constants (reverse-mode differentiation): the adjoint of a constant is its row of the Jacobian.
+One backward pass through a program, from the root to the constants, gives the derivatives by all constants
+(reverse-mode differentiation): the adjoint of a constant is its row of the Jacobian.
 
-In this file `b` is the number of a program and `n_own` that of its constants, `task` is a FitTask, `point` a
+In this file `b` is the index of a program, `n_own` the number of its constants, `task` a FitTask, `point` a
 Point and `scratch` a Scratch.
 """
 
@@ -32,15 +32,15 @@ if TYPE_CHECKING:
     from dgsr.data.dataset import DataSet
     from dgsr.expressions.programs.library import TokenTable
 
-# These functions have one call site and run for every program, where passing so many arrays would take time.
+# Inlined, because these functions run for every program, and passing so many arrays would take time.
 _inlined = compiled(_nrt=False, forceinline=True)
 
 
 class FitTask(NamedTuple):
-    """The programs to fit, and how to fit them."""
+    """Programs to fit, and the options of their fits."""
 
     programs: Programs
-    free: np.ndarray  # (n_programs, max_constants) bool: the constants to fit
+    free: np.ndarray  # (n_programs, max_constants) bool: whether a constant is fitted
     table: TokenTable
     data: DataSet
     scaled: bool
@@ -51,13 +51,13 @@ class FitTask(NamedTuple):
 
 
 class Point(NamedTuple):
-    """Constants of a program, and what it computes with them."""
+    """Constants of a program, and its values and derivatives with them."""
 
     constants: np.ndarray  # (max_constants,) float64
-    values: np.ndarray  # (n_samples,) float64: values of f, less their mean if the task is scaled
+    values: np.ndarray  # (n_samples,) float64: values of f, minus their mean if the task is scaled
     residuals: np.ndarray  # (n_samples,) float64
     jacobian: np.ndarray  # (max_constants, n_samples) float64: derivatives of f by each free constant
-    scale: np.ndarray  # (4,) float64: slope, intercept, and the mean and the sum of squares of `values`
+    scale: np.ndarray  # (4,) float64: slope, intercept, mean of f, and sum of squares of `values`
 
 
 class Scratch(NamedTuple):
@@ -65,7 +65,7 @@ class Scratch(NamedTuple):
 
     # The tree, and values and derivatives of its nodes on one block of samples:
     second: np.ndarray  # (max_length + 1,) int64: position of the last child of a node
-    moves: np.ndarray  # (max_length + 1,) bool: whether the node has a free constant below it, or is one
+    moves: np.ndarray  # (max_length + 1,) bool: whether the node is or contains a free constant
     stack: np.ndarray  # (max_length + 1,) int64
     work: np.ndarray  # (max_length, BLOCK) float64: values of the nodes
     adjoints: np.ndarray  # (max_length, BLOCK) float64: derivative of the root by the node
@@ -109,9 +109,9 @@ def link(b, task, scratch):
 
 @allocation_free
 def compute(b, n_own, with_jacobian, point, task, scratch):
-    """Write the values of program `b` into `point`, and its Jacobian if that is asked for.
+    """Write the values of program `b` into `point`, and its Jacobian if `with_jacobian`.
 
-    Return False where a value is not finite.
+    Return False if a value is not finite.
     """
     n_samples = len(task.data.y)
     for start in range(0, n_samples, BLOCK):
@@ -125,14 +125,14 @@ def compute(b, n_own, with_jacobian, point, task, scratch):
 
 @_inlined
 def _compute_values(b, n_own, start, n, point, task, scratch):
-    """Write the values on `n` samples from `start` on into `point`; return False where not finite."""
+    """Write the values on `n` samples from `start` on into `point`; return False if one is not finite."""
     tokens, opcode, argument = task.programs.tokens[b], task.table.opcode, task.table.argument
     columns, work = task.data.columns, scratch.work
     k = n_own
     for i in range(task.programs.lengths[b] - 1, -1, -1):
         token = tokens[i]
         op, out = opcode[token], work[i]
-        if op == VARIABLE:  # only the columns of the program are read, since a table may have a thousand
+        if op == VARIABLE:  # only columns of the program are read, since a table may have a thousand
             v = argument[token]
             for j in range(n):
                 out[j] = columns[v, start + j]
@@ -155,7 +155,7 @@ def _compute_values(b, n_own, start, n, point, task, scratch):
 
 @_inlined
 def _compute_jacobian(b, start, n, point, task, scratch):
-    """Write the derivatives by the free constants on the samples of `_compute_values` into `point`."""
+    """Write the derivatives by the free constants, on the samples of `_compute_values`, into `point`."""
     tokens, opcode, argument = task.programs.tokens[b], task.table.opcode, task.table.argument
     second, moves = scratch.second, scratch.moves
     work, adjoints = scratch.work, scratch.adjoints
@@ -176,8 +176,8 @@ def _compute_jacobian(b, start, n, point, task, scratch):
             if moves[i + 1]:
                 differentiate(op, argument[token], 0, left, right, out, adjoints[i], adjoints[i + 1], n)
                 if op == SQRT or op == POW or op == ARCSIN or op == ARCCOS:
-                    # At an end of its range such a function is infinitely steep. One such row would stop the
-                    # fit, so it has no part in the step, and does in the residuals.
+                    # At an end of its domain such a function is infinitely steep. One such row would stop the
+                    # fit, so it does not enter the derivatives, but it does enter the residuals.
                     for j in range(n):
                         if not abs(adjoints[i + 1, j]) < np.inf:
                             adjoints[i + 1, j] = 0.0

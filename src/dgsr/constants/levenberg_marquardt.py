@@ -1,7 +1,7 @@
 """Levenberg-Marquardt for the constants of many programs, with an analytic Jacobian.
 
 A program f with constants c is fitted as a f(x; c) + b, with the slope a and the intercept b in closed form
-for every c (*linear scaling*), or as it stands.
+for every c (*linear scaling*), or as f(x; c).
 
 References
 ----------
@@ -22,32 +22,35 @@ from dgsr.kernels.compilation import allocation_free, compiled
 from dgsr.kernels.evaluate import BLOCK
 from dgsr.kernels.random import uniform
 
-# Sums are vectorised only if the compiler may reorder them.
+# Sums can be vectorised only if the compiler may reorder them.
 _summing = compiled(_nrt=False, fastmath={"reassoc", "contract", "nsz"})
-# These functions have one call site and run for every program, where passing so many arrays would take time.
+# Inlined, because these functions run for every program, and passing so many arrays would take time.
 _inlined = compiled(_nrt=False, forceinline=True)
 
-# A function whose relative spread over the samples is below the root of this counts as constant: a slope
-# would scale its rounding up.
+# Largest squared relative spread of values that count as constant. A slope would scale up their rounding.
 _CONSTANT_SHARE = 1e-16
-# Damping of the first step, relative to the diagonal, and its bounds.
-_FIRST_DAMPING, _LEAST_DAMPING, _MOST_DAMPING = 1e-3, 1e-15, 1e8
-# A constant is redundant if the projection of slope and intercept leaves less than this share of its
-# derivatives' squares.
+# Damping of the first step, relative to the diagonal of the normal equations.
+_FIRST_DAMPING = 1e-3
+# Smallest damping, relative to the diagonal.
+_LEAST_DAMPING = 1e-15
+# Damping at which a fit ends, relative to the diagonal.
+_MOST_DAMPING = 1e8
+# Share of the squared derivatives of a constant that remains after projecting out slope and intercept. Below
+# it the constant is redundant.
 _REDUNDANT_SHARE = 1e-12
-# A squared error below this share of the target's is rounding.
+# Squared error that counts as rounding, as a share of the squares of the target. A fit ends there.
 _ROUNDING = 1e-31
-# Random constants that are tried for the second start of one program. Of the true skeletons of drawn
+# Number of random points that are compared for the second start of a program. Of the true skeletons of drawn
 # equations (drawn:physics and drawn:laws) five steps fit 46 and 66% from constants of 1.0 alone, 54 and 72%
 # from 1.0 and two random points, and 79 and 84% from 1.0 and the best of 32.
 _N_TRIED = 32
 
 
 class Options(NamedTuple):
-    """How constants are fitted."""
+    """Options of the fits of constants."""
 
-    scaled: bool  # whether slope and intercept are fitted in closed form besides
-    n_iterations: int  # steps tried from each starting point; 0 leaves the constants as they are
+    scaled: bool  # whether slope and intercept are also fitted, in closed form
+    n_iterations: int  # most steps from each starting point; with 0 constants are not changed
     second_start: bool  # whether a fit has a second starting point, see `_find_start`
     precision: float  # a fit stops when a step lowers the squared error by less than this share
 
@@ -59,9 +62,9 @@ def fit_programs(programs, free, table, data, few, options, state, result):
     Parameters
     ----------
     programs : Programs
-        Their constants are starting values, which are overwritten where others fit better.
+        Their constants are the starting points, and are overwritten if others fit better.
     free : ndarray of shape (n_programs, max_constants), bool
-        Which constants to fit; the others stay as they are.
+        Which constants are fitted; the others do not change.
     table : TokenTable
         The opcodes and arguments of the tokens, `Library.table`.
     data : DataSet
@@ -70,10 +73,9 @@ def fit_programs(programs, free, table, data, few, options, state, result):
         A few of its rows, on which second starts are compared; the mean of their y must then be 0, too.
     options : Options
     state : ndarray of 4 uint64
-        State of the random generator; advanced where second starts are used.
+        State of the random generator; advanced by second starts.
     result : ndarray of shape (n_programs, 3), float64
-        Receives the weighted sum of squared residuals (`inf` where a value is not finite), slope and
-        intercept.
+        Receives the weighted sum of squared residuals (`inf` if a value is not finite), slope and intercept.
     """
     scaled, n_iterations, second_start, precision = options
     constants = programs.constants
@@ -125,10 +127,10 @@ def fit_programs(programs, free, table, data, few, options, state, result):
 
 @_inlined
 def _find_start(b, n_own, point, task, scratch, found, state):
-    """Write the best of some random constants of program `b`, by its fit on the rows of `task`, into `found`.
+    """Write the best starting point of program `b`, by its fit on the rows of `task`, into `found`.
 
     The candidates are 1.0 for every free constant, and `_N_TRIED` random points of either sign between 0.1
-    and 10. Where the program is finite at none of them, it starts at 1.0.
+    and 10. If the program is finite at none of them, it starts at 1.0.
     """
     constants = task.programs.constants
     lowest = np.inf
@@ -139,7 +141,7 @@ def _find_start(b, n_own, point, task, scratch, found, state):
             if task.free[b, p]:
                 point.constants[p] = 1.0
                 if trial > 0:
-                    # The strata of each constant are visited once, in an order of its own.
+                    # Stratified sampling: each constant visits all strata once, in an order of its own.
                     place = ((trial + shift) * (2 * p + 1)) % _N_TRIED + uniform(state)
                     place *= 2.0 / _N_TRIED
                     size = 10.0 ** (2.0 * (place % 1.0) - 1.0)
@@ -234,7 +236,7 @@ def _normal_equations(point, n_free, task, scratch):
         derivatives = jacobian[p]
         total = _sum(w, derivatives, n)
         if not abs(total) < np.inf:
-            # This constant stays and the others move: x**2 has no derivative by its exponent at x < 0.
+            # This constant is not changed by the step: x**2 has no derivative by its exponent at x < 0.
             total = 0.0
             for j in range(n):
                 derivatives[j] = 0.0
@@ -258,7 +260,7 @@ def _normal_equations(point, n_free, task, scratch):
 
 @allocation_free
 def _solve(scratch, damping, n_free):
-    """Solve (M + damping diag M) step = vector by Cholesky; return False where M is not positive definite."""
+    """Solve (M + damping diag M) step = vector by Cholesky; return False if M is not positive definite."""
     matrix, vector, factor, step = scratch.matrix, scratch.vector, scratch.factor, scratch.step
     for p in range(n_free):
         for q in range(p + 1):

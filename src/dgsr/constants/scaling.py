@@ -1,4 +1,4 @@
-"""Programs with their linear scaling: from a program f and its fit a f(x) + b to whole programs."""
+"""Linear scaling written out: from a program f and its fit a f(x) + b to whole programs."""
 
 from __future__ import annotations
 
@@ -9,18 +9,20 @@ from dgsr.data.dataset import DataSet
 from dgsr.data.population import Population
 from dgsr.expressions.programs.library import Library
 
-#: Numbers of tokens and of constants that slope and intercept add to a program.
-N_TOKENS, N_CONSTANTS = 4, 2
+#: Number of tokens that slope and intercept add to a program.
+N_TOKENS = 4
+#: Number of constants that slope and intercept add to a program.
+N_CONSTANTS = 2
 
-# Whether f, a*f, f + b and a*f + b have a slope and an intercept.
+# For each of f, a*f, f + b and a*f + b whether it has a slope, and whether it has an intercept.
 _VARIANTS = ((False, False), (True, False), (False, True), (True, True))
 
-# Steps of the fit of each variant; the search goes on fitting those that enter the archive.
+# Most steps of the fit of each variant. The search fits those that enter the archive further.
 _STEPS = 5
 
 
 def check_can_scale(library: Library) -> None:
-    """Raise ValueError for a library in which scale and offset of a program cannot be written."""
+    """Raise ValueError if a library cannot write the scale and the offset of a program."""
     missing = [name for name in ("add", "mul") if name not in library.index]
     if library.has_constants and missing:
         raise ValueError(
@@ -32,7 +34,7 @@ def check_can_scale(library: Library) -> None:
 def written_out(population: Population, fit: Fit, data: DataSet) -> tuple[Population, np.ndarray]:
     """Return f, a*f, f + b and a*f + b of every program as programs, and their NMSE.
 
-    Where the law has no slope or intercept, the shorter variant fits as well and is chosen for its length.
+    If the law has no slope or intercept, the shorter variant fits as well and is preferred for its length.
 
     Parameters
     ----------
@@ -45,7 +47,7 @@ def written_out(population: Population, fit: Fit, data: DataSet) -> tuple[Popula
     Returns
     -------
     Population
-        Four times as many programs, arrays wider by `N_TOKENS` and `N_CONSTANTS`.
+        Four times as many programs, in arrays wider by `N_TOKENS` and `N_CONSTANTS`.
     ndarray of shape (4 n_programs,)
     """
     index = population.library.index
@@ -72,6 +74,6 @@ def written_out(population: Population, fit: Fit, data: DataSet) -> tuple[Popula
             lengths = lengths + 1
         variants.append(Population(population.library, tokens, lengths, constants))
     programs = Population.concatenate(variants)
-    # Other constants inside f fit best where there is no slope or intercept.
+    # Without a slope or an intercept, other constants inside f fit best.
     losses = fit_constants(programs, data, scaled=False, n_iterations=_STEPS)
     return programs, losses.nmse

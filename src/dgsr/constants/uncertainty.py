@@ -1,4 +1,4 @@
-"""What the data know of a formula: errors of its constants and predictions, and its leave-one-out error."""
+"""The uncertainty of a fitted formula: standard errors of constants and predictions, leave-one-out error."""
 
 from __future__ import annotations
 
@@ -14,35 +14,42 @@ from dgsr.expressions.formulas.expression import Expression
 from dgsr.expressions.programs.library import Library
 from dgsr.expressions.programs.translation import are_terms
 
-#: How much n log(NMSE) may grow for one constant that is made simpler: two standard deviations, squared.
+#: Largest increase of n log(NMSE) for one constant that is made simpler: two standard deviations, squared.
 SIGNIFICANT = 4.0
 
-#: Residuals beyond this many robust standard deviations count in proportion and not squared (Huber, 1964: 95%
-#: efficiency under normal noise), and the robust standard deviation in median absolute residuals.
-HUBER, DEVIATIONS = 1.345, 1.4826
+#: Residual beyond which Huber's loss is linear, in robust standard deviations (Huber, 1964: 95% efficiency
+#: under normal noise).
+HUBER = 1.345
+#: Robust standard deviation of normal noise, in median absolute residuals.
+DEVIATIONS = 1.4826
 
-# Half the width of the kernel of a density at 0, in standard deviations times n**(-1/5). It is narrow, since
-# wider ones flatten the density, and so the errors come out too large.
+# Half the width of the kernel that estimates a density at 0, in standard deviations times n**(-1/5). A wider
+# one flattens the density, so that standard errors become too large.
 _KERNEL = 1.06
-# Singular value, relative to the largest, below which a direction of constants has no effect on the fit, and
-# the part that a constant must have in such a direction to count as undetermined.
-_RANK, _PART = 1e-8, 1e-3
-# Rows whose derivatives are computed at a time, which limits the memory.
+# Singular value, relative to the largest, below which a direction of constants has no effect on the fit.
+_RANK = 1e-8
+# Component of a constant in such a direction above which the constant counts as undetermined.
+_PART = 1e-3
+# Rows whose derivatives are computed at a time, to limit the memory.
 _BLOCK = 10_000
-# Steps of the central differences, relative to the constant: about the cube root of the rounding error.
+# Step of the central differences, relative to the constant: about the cube root of the rounding error.
 _STEP = 6e-6
-# Where a formula bends by more than this share of its change in such a step, as a narrow peak does that is
-# far from 0, the step is divided by this, and so on so many times.
-_BEND, _FINER, _MOST_FINER = 0.03, 16.0, 4
+# Second difference in a step, as a share of the first one, above which the step is made smaller, as at a
+# narrow peak far from 0.
+_BEND = 0.03
+# Factor by which such a step is divided.
+_FINER = 16.0
+# Most divisions of a step.
+_MOST_FINER = 4
 
 
 class Uncertainty(NamedTuple):
-    """What the data of a fit know of a formula, its form taken as given."""
+    """The uncertainty of a fitted formula, whose form is taken as certain."""
 
     noise: float  # standard deviation of y, or for relative errors of y/f; inf with fewer rows than constants
     covariance: np.ndarray  # (n_constants, n_constants) of the constants, by linearisation
-    standard_errors: np.ndarray  # (n_constants,); inf where the data do not determine it, 0 if not fitted
-    leave_one_out: float  # NMSE of every measurement predicted from the others, by linearisation
+    standard_errors: np.ndarray  # (n_constants,); inf if the data do not determine it, 0 if it is not fitted
+    leave_one_out: float  # NMSE when every measurement is predicted from the others, by linearisation
 
     def of_predictions(self, expression: Expression, X: np.ndarray, relative: bool = False) -> np.ndarray:
         """Return the standard deviation of a new measurement around the formula's values.
@@ -94,7 +101,7 @@ def derivatives(
     tokens : ndarray of shape (length,), int64
     constants : ndarray of shape (n_constants,)
     groups : sequence of ndarray
-        The constants that move together, by their numbers.
+        Indices of the constants that change together.
     columns : ndarray of shape (n_features, n_rows)
 
     Returns
@@ -104,7 +111,8 @@ def derivatives(
     """
     tokens = np.asarray(tokens, dtype=np.int64)
     steps = np.array([_STEP * abs(constants[group[0]]) or 1e-6 for group in groups])
-    # Terms of the formula drop out of the derivatives, but their rounding may be larger than a step is.
+    # Constant terms of a formula do not affect its derivatives, but their rounding may exceed the change in a
+    # step.
     constants = np.where(are_terms(library, tokens), 0.0, constants)
     formula = Population(library, tokens[None], np.array([len(tokens)]), constants[None])
     slopes, bends = _differences(formula, groups, steps, columns)
@@ -114,7 +122,7 @@ def derivatives(
             break
         steps[bent] /= _FINER
         finer, its_bends = _differences(formula, [groups[i] for i in bent.tolist()], steps[bent], columns)
-        # Steps that are too small bend by rounding.
+        # In steps that are too small rounding dominates the second difference.
         is_better = its_bends < bends[bent]
         slopes[bent[is_better]], bends[bent[is_better]] = finer[is_better], its_bends[is_better]
         bent = bent[is_better & (its_bends > _BEND)]
@@ -124,7 +132,7 @@ def derivatives(
 def _differences(
     formula: Population, groups: Sequence[np.ndarray], steps: np.ndarray, columns: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the slopes of one formula, (n_groups, n_rows), and how much it bends within each step."""
+    """Return the slopes of one formula, (n_groups, n_rows), and relative second differences, (n_groups,)."""
     k = len(groups)
     moved = np.tile(formula.constants, (2 * k + 1, 1))
     for i, group in enumerate(groups):
@@ -146,16 +154,16 @@ def _differences(
 
 
 class Directions(NamedTuple):
-    """A Jacobian taken apart by its singular values, its columns brought to length 1 before."""
+    """The singular value decomposition of a Jacobian whose columns are first scaled to length 1."""
 
     norms: np.ndarray  # (k,): lengths of the columns; 0 for a constant without effect
-    rows: np.ndarray  # (n_rows, n_seen): orthonormal columns that span what the constants can reach
-    inverse: np.ndarray  # (k, n_seen): the covariance of the constants is inverse @ inverse.T
+    rows: np.ndarray  # (n_rows, rank): orthonormal basis of the changes of the values by the constants
+    inverse: np.ndarray  # (k, rank): the covariance of the constants is inverse @ inverse.T
     is_lost: np.ndarray  # (k,) bool: whether the data do not determine the constant
 
     @classmethod
     def of(cls, jacobian: np.ndarray) -> Directions:
-        """Take apart a Jacobian of shape (n_rows, k)."""
+        """Decompose a Jacobian of shape (n_rows, k)."""
         jacobian, exponents = _without_overflow(jacobian)
         lengths = np.sqrt((jacobian**2).sum(axis=0))
         divisors = np.where(lengths > 0.0, lengths, 1.0)
@@ -168,10 +176,10 @@ class Directions(NamedTuple):
     def leave_one_out(self, residuals: np.ndarray, data: DataSet) -> float:
         """Return the leave-one-out NMSE for weighted residuals of shape (n_rows,), or inf.
 
-        By how much constants were rounded after the fit does not depend on the row that is left out. A row
-        without which a constant cannot be told makes it infinite.
+        The part of the residuals that is due to rounding constants after the fit does not depend on the row
+        that is left out. The NMSE is infinite if some constant is not determined without a row.
         """
-        others = 1.0 - (self.rows**2).sum(axis=1) / data.counts  # what the other measurements have to say
+        others = 1.0 - (self.rows**2).sum(axis=1) / data.counts  # 1 - leverage of a measurement
         others[others < len(others) * np.finfo(np.float64).eps] = 0.0
         of_rounding = self.rows @ (self.rows.T @ residuals)
         left_out = (residuals - of_rounding) / others + of_rounding
@@ -180,12 +188,12 @@ class Directions(NamedTuple):
 
 
 def _without_overflow(columns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return columns of large numbers, shape (n_rows, k), divided by powers of two, which is exact.
+    """Return columns of shape (n_rows, k), exactly divided by powers of two so that no square overflows.
 
-    No square of them overflows. The exponents of the powers are of shape (k,).
+    The exponents of the powers are returned, too, in shape (k,).
     """
     largest = np.finfo(np.float64).max
-    columns = np.clip(columns, -largest, largest)  # a slope may be infinite once it is weighted
+    columns = np.clip(columns, -largest, largest)  # a weighted slope may be infinite
     exponents = np.maximum(np.frexp(np.abs(columns).max(axis=0, initial=0.0))[1], 0)
     return np.ldexp(columns, -exponents), exponents
 
@@ -193,16 +201,16 @@ def _without_overflow(columns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def uncertainty_of(
     expression: Expression, data: DataSet, n_effective: float | None = None, relative: bool = False
 ) -> Uncertainty:
-    """Return what data know of a formula whose constants were fitted to them.
+    """Return the uncertainty of a formula whose constants were fitted to `data`.
 
     Parameters
     ----------
     expression : Expression
     data : DataSet
     n_effective : float, optional
-        Effective number of rows of the fit, where `data` are a sample of them; by default that of `data`.
+        Effective number of rows of the fit, if `data` are a sample of them; by default that of `data`.
     relative : bool
-        Whether the rows are weighted by one over the square of their targets.
+        Whether the weights of the rows are inverse squares of their targets.
 
     Returns
     -------
@@ -223,7 +231,7 @@ def uncertainty_of(
             expression.library, expression.tokens, constants, list(fitted[:, None]), data.columns
         )
         apart = Directions.of((slopes * root).T)
-        # The 1 of a/(1 + b*exp(c*x)) is no constant of a fit: a and b say what it could.
+        # The 1 of a/(1 + b*exp(c*x)) is not fitted, since a and b can replace it.
         while len(ones := np.flatnonzero(apart.is_lost & (constants[fitted] == 1.0))):
             fitted, slopes = np.delete(fitted, ones[0]), np.delete(slopes, ones[0], axis=0)
             apart = Directions.of((slopes * root).T)
@@ -231,11 +239,11 @@ def uncertainty_of(
         leave_one_out = apart.leave_one_out(residuals, data) if data.n_independent > k else np.inf
         mean_square = max(float(np.mean(residuals**2)), data.rounding_nmse * data.variance)
         noise = mean_square * n / (n - k) if data.n_independent > k else np.inf
-        # The information of one weighted row counts n/len(y) times, and all rows of the fit count.
+        # The information of `data` is scaled to the effective number of rows of the fit.
         information = (n_effective or n) / len(data.y)
         covariance = np.zeros((len(constants), len(constants)))
         covariance[np.ix_(fitted, fitted)] = apart.inverse @ apart.inverse.T * (noise / information)
-        if relative:  # in units of the target, whose squares the weights divide by
+        if relative:  # relative to the target
             noise /= float(np.mean(data.weights * data.y**2))
     errors = np.sqrt(np.diag(covariance))
     errors[fitted[apart.is_lost]] = np.inf
@@ -249,13 +257,13 @@ def robust_uncertainty_of(
     loss: str,
     n_effective: float | None = None,
 ) -> Uncertainty:
-    """Return what data know of a formula whose constants minimise a loss that forgives outliers.
+    """Return the uncertainty of a formula whose constants minimise a loss that is robust to outliers.
 
-    The covariance is that of least squares with the mean of psi**2 over the square of that of psi' in place
-    of the variance of the noise, where psi is the derivative of the loss (Huber, Robust Statistics, 1981,
-    section 7.6). For absolute errors the mean of psi' is twice the density of the residuals at 0, which is
-    estimated from those near 0 (Powell, 1991). `noise` is the standard deviation of normal noise with the
-    median of the sizes of the residuals, so that outliers have no part in it.
+    In the covariance of least squares the variance of the noise is replaced by mean(psi**2) / mean(psi')**2,
+    where psi is the derivative of the loss (Huber, Robust Statistics, 1981, section 7.6). For absolute errors
+    mean(psi') is twice the density of the residuals at 0, which is estimated from residuals near 0 (Powell,
+    1991). `noise` is the standard deviation of normal noise with the same median absolute residual, so that
+    outliers do not affect it.
 
     Parameters
     ----------
@@ -266,7 +274,7 @@ def robust_uncertainty_of(
         The same rows, weighted for the loss, too; the leave-one-out error is that of these.
     loss : {"absolute", "huber"}
     n_effective : float, optional
-        Effective number of rows of the fit, where `data` are a sample of them; by default that of `data`.
+        Effective number of rows of the fit, if `data` are a sample of them; by default that of `data`.
 
     Returns
     -------
@@ -279,7 +287,7 @@ def robust_uncertainty_of(
         return found
     with np.errstate(all="ignore"):
         sizes = np.abs(expression(data.columns.T) - data.y)
-    # A fit of k constants can make k residuals 0, which say nothing of the noise.
+    # A fit of k constants can make k residuals 0, which do not measure the noise.
     order = np.argsort(sizes)
     sizes, upto = sizes[order], np.cumsum(data.weights[order])
     weights = np.diff(np.maximum(upto - upto[-1] * k / n, 0.0), prepend=0.0)
@@ -299,9 +307,9 @@ def robust_uncertainty_of(
 
 
 def linear_leave_one_out(data: DataSet) -> float:
-    """Return the leave-one-out NMSE of a linear model of all columns, `inf` for fewer than two rows for each.
+    """Return the leave-one-out NMSE of a linear model of all columns, the baseline for formulas.
 
-    A formula that does no better than this has not earned its form.
+    It is `inf` if there are fewer than two rows for each constant.
     """
     n_constants = len(data.columns) + 1
     if data.n_effective < 2 * n_constants:

@@ -1,4 +1,4 @@
-"""The data of a fit: checked, equal rows joined, many sampled, and in coordinates that suit a search."""
+"""The data of a fit: checks, joining and sampling of rows, and the coordinates of a search."""
 
 from dgsr.data.checks import (
     check_numbers,

@@ -1,4 +1,4 @@
-"""Check that the data of a fit are numbers, and say where they are not and what to change."""
+"""Checks that the data of a fit are numbers, with messages that say where they are not and what to change."""
 
 from __future__ import annotations
 
@@ -17,21 +17,27 @@ from sklearn.utils.validation import (
 
 from dgsr.data.rows import are_counts
 
-# Where whole numbers exceed this on average, they may be no counts of equal rows but sizes, or the numbers of
-# measurements behind a mean.
+# Mean of integer weights above which a warning is given: they may be sizes, or the numbers of measurements
+# behind a mean, instead of counts of equal rows.
 _MANY_TIMES = 10
 
-# Fewest rows that a column 1, 2, 3, ... is taken for the index of; fewer are as often levels, such as doses.
+# Fewest rows in which a column 1, 2, 3, ... counts as the index of the rows. In fewer rows it may as well
+# have levels, such as doses.
 _FEWEST_NUMBERED = 8
 
-# Kinds of dtypes of numbers, and types of times.
+# Kinds of the dtypes of numbers.
 _NUMBERS = "biufc"
+# Types of dates, times and spans of time.
 _TIMES = (datetime.date, datetime.time, datetime.timedelta, np.datetime64, np.timedelta64)
-# Types of pandas, by their names, of a span of the calendar and of a missing value in a column of objects.
-_PERIOD, _MISSING = "Period", "NAType"
+# Name of the type of pandas for a span of the calendar.
+_PERIOD = "Period"
+# Name of the type of pandas for a missing value in a column of objects.
+_MISSING = "NAType"
 
-# Between these spreads of y, squares of its differences, summed over any number of rows, are normal floats.
-_SMALLEST_SPREAD, _LARGEST_SPREAD = 1e-140, 1e140
+# Smallest range of y. Below it squares of differences vanish.
+_SMALLEST_SPREAD = 1e-140
+# Largest range of y. Above it sums of squares of differences overflow.
+_LARGEST_SPREAD = 1e140
 
 
 def checked(
@@ -49,8 +55,8 @@ def checked(
     Returns
     -------
     tuple of (X, y, sample_weight)
-        Float64 arrays; `y` is of shape (n_samples,) where it has one column. The weights may be None, those
-        of an integer type stay whole numbers, and a weight that is next to nothing beside the largest is 0.
+        Float64 arrays; `y` is of shape (n_samples,) if it has one column. The weights may be None; those of
+        an integer type remain integers, and a weight whose ratio to the largest is no normal float becomes 0.
 
     Raises
     ------
@@ -72,7 +78,7 @@ def checked(
         sample_weight = _check_sample_weight(sample_weight, X, ensure_non_negative=True)
         if not sample_weight.any():
             raise ValueError("sample_weight is 0 in every row; give some row a weight above 0.")
-        # Shares that are no normal floats would be divided by 0 later.
+        # Ratios that are no normal floats would later cause a division by 0.
         is_none = sample_weight < np.finfo(np.float64).tiny * sample_weight.max()
         sample_weight = np.where(is_none, 0.0, sample_weight)
         if given.ndim == 1 and are_counts(given):
@@ -85,9 +91,9 @@ def checked(
 
 
 def check_numbers(table: Any, name: str) -> None:
-    """Raise ValueError for a table that is none, or has cells that are no numbers or too large ones.
+    """Raise ValueError if `table` is no table, or has cells that are no numbers or exceed a float.
 
-    The message names their column. Anything else that is no number is left to scikit-learn's validation.
+    The message names the column. scikit-learn's validation finds all other cells that are no numbers.
 
     Parameters
     ----------
@@ -95,7 +101,7 @@ def check_numbers(table: Any, name: str) -> None:
     name : {"X", "y", "sample_weight"}
         What the message calls the table.
     """
-    has_shape = bool(getattr(table, "shape", ()))  # as a sparse matrix has that is a mapping
+    has_shape = bool(getattr(table, "shape", ()))  # some sparse matrices are mappings, but have a shape
     if isinstance(table, Set | Mapping | Iterator | Number) and not has_shape:
         raise ValueError(
             f"{name} is a {type(table).__name__}; give an array or a DataFrame with a row for "
@@ -123,10 +129,10 @@ def check_numbers(table: Any, name: str) -> None:
 
 
 def _columns(table: Any, name: str) -> Iterator[tuple[Any, Any]]:
-    """Yield label and values of every column that may have no numbers; None is the label of a lone column."""
+    """Yield label and values of every column that may hold other things than numbers; a label may be None."""
     if hasattr(table, "get_columns"):  # a DataFrame of polars
         yield from ((column.name, column) for column in table.get_columns())
-    elif hasattr(table, "iloc") and table.ndim == 2:  # of pandas
+    elif hasattr(table, "iloc") and table.ndim == 2:  # a DataFrame of pandas
         for i, (label, dtype) in enumerate(zip(table.columns, table.dtypes)):
             if dtype.kind not in _NUMBERS:
                 yield label, table.iloc[:, i]
@@ -144,7 +150,7 @@ def _columns(table: Any, name: str) -> Iterator[tuple[Any, Any]]:
 
 
 def _first_that_is_no_number(values: np.ndarray) -> Any:
-    """Return the first text, time, missing value or number beyond a float; None if there is none."""
+    """Return the first text, time, missing value or number that exceeds a float; None if there is none."""
     if values.dtype.kind in "mM":
         return values.flat[0] if values.size else None
     if values.dtype.kind in _NUMBERS:
@@ -186,15 +192,12 @@ def numbers_the_rows(column: np.ndarray) -> bool:
 
 
 def is_index(column: np.ndarray) -> bool:
-    """Return whether a column with a name may be the index of the rows, and no measurement."""
+    """Return whether a named column may be the index of the rows instead of a measurement."""
     return len(column) >= _FEWEST_NUMBERED and numbers_the_rows(column)
 
 
 def doubts_about(X: np.ndarray, sample_weight: np.ndarray | None, names: Sequence[Any]) -> Iterator[str]:
-    """Yield what to tell a person whose data may not be meant as they are taken.
-
-    These are weights that are taken for counts, and an index of the rows among the columns.
-    """
+    """Yield warnings about data that may be misread: weights taken for counts, an index among the columns."""
     if sample_weight is not None and are_counts(sample_weight) and sample_weight.mean() > _MANY_TIMES:
         yield (
             f"sample_weight has whole numbers, {sample_weight.mean():.3g} on average, so that each row "

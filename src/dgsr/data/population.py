@@ -31,8 +31,8 @@ class Population:
         Token ids in prefix order, zero after the end.
     lengths : ndarray of shape (n_programs,), int64
     constants : ndarray of shape (n_programs, max_constants), float64
-        Values of the ``const`` tokens in the order they stand in the program; no columns where the
-        library has no constants.
+        Values of the ``const`` tokens in the order of the program; there are no columns if the library has
+        no constants.
     """
 
     library: Library
@@ -42,7 +42,7 @@ class Population:
 
     @property
     def arrays(self) -> Programs:
-        """The programs in the form that kernels read."""
+        """The programs as the arrays that kernels take."""
         return Programs(self.tokens, self.lengths, self.constants)
 
     def __len__(self) -> int:
@@ -59,7 +59,7 @@ class Population:
 
     @classmethod
     def empty(cls, n_programs: int, library: Library, max_length: int, max_constants: int) -> Population:
-        """Return arrays for `n_programs` programs, which have no tokens yet; constants are 1."""
+        """Return arrays for `n_programs` programs without tokens; constants are 1."""
         tokens, constants = np.zeros((n_programs, max_length), np.int64), np.ones((n_programs, max_constants))
         return cls(library, tokens, np.zeros(n_programs, np.int64), constants)
 
@@ -77,7 +77,7 @@ class Population:
         )
 
     def of_width(self, width: int, n_constants: int | None = None) -> Population:
-        """Return the programs that have room in arrays of such widths, in such arrays."""
+        """Return the programs that fit into arrays of these widths, in such arrays."""
         has_room = self.lengths <= width
         if n_constants is not None:
             has_room &= self.is_constant.sum(axis=1) <= n_constants
@@ -94,7 +94,7 @@ class Population:
 
     @property
     def is_constant(self) -> np.ndarray:
-        """Where the tokens of the programs are ``const``, shape (n_programs, max_length)."""
+        """Mask of the ``const`` tokens of the programs, shape (n_programs, max_length)."""
         inside = np.arange(self.tokens.shape[1]) < self.lengths[:, None]
         return inside & (self.tokens == self.library.index.get("const", -1))
 
@@ -121,7 +121,7 @@ class Population:
         ----------
         X : ndarray of shape (n_samples, n_features), or DataSet
         y : ndarray of shape (n_samples,)
-            Target, which must vary. It is left out when `X` is a DataSet.
+            Target, which must vary. It is omitted when `X` is a DataSet.
 
         Returns
         -------

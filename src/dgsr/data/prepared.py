@@ -1,4 +1,4 @@
-"""Prepare data for a search: equal rows joined, many sampled, scales undone."""
+"""Preparation of data for a search: equal rows are joined, many are sampled, and columns are rescaled."""
 
 from __future__ import annotations
 
@@ -11,25 +11,25 @@ from dgsr.data.dataset import DataSet
 from dgsr.data.rows import Rows
 from dgsr.expressions.formulas.coordinates import Coordinates
 
-# Most rows that the constants of the front are fitted on. More say little more about a constant, and
+# Most rows on which the constants of the front are fitted. More rows determine a constant hardly better, and
 # finishing a front takes a hundred fits.
 _FITTED_ROWS = 2_000
 
-# Rows by which columns are told apart before all of them are compared.
+# Number of first rows that distinguish columns, before columns equal in these are compared in all rows.
 _FEW_ROWS = 1_000
 
-# How often rows to hold out are drawn until the target varies among them and among the others.
+# Most draws of the rows to hold out, until the target varies both among them and among the others.
 _DRAWS = 20
 
 
 class Prepared(NamedTuple):
     """The data of a fit."""
 
-    data: DataSet  # the rows that the losses of the front are computed on, each once, as given
-    fitted: DataSet  # the rows that the constants of the front are fitted on
-    search: DataSet  # the rows of the search, in `coordinates`, each measurement of which counts as one
+    data: DataSet  # the different rows, in the user's units; the losses of the front are computed on them
+    fitted: DataSet  # the rows on which the constants of the front are fitted
+    search: DataSet  # the rows of the search, in `coordinates`; its effective number is that of measurements
     coordinates: Coordinates
-    held_out: DataSet | None  # the rows held out of search and fit, which ``selection="holdout"`` chooses by
+    held_out: DataSet | None  # the rows held out of search and fit, by which ``selection="holdout"`` chooses
 
     @property
     def measured(self) -> DataSet:
@@ -37,12 +37,13 @@ class Prepared(NamedTuple):
         return self.fitted._replace(columns=self.coordinates.measured(self.fitted.columns))
 
     def with_precision(self, precision_of: Callable[[DataSet], np.ndarray]) -> Prepared:
-        """Return the same rows, weighted by their precision too.
+        """Return the same rows, with weights multiplied by their precision.
 
         Parameters
         ----------
         precision_of : callable
-            A function of rows, as given, that returns the precision of each; see `DataSet.with_precision`.
+            A function of rows in the user's units that returns the precision of each; see
+            `DataSet.with_precision`.
         """
 
         def weighted(data: DataSet) -> DataSet:
@@ -58,7 +59,7 @@ class Prepared(NamedTuple):
         )
 
     def with_numbers_of(self, other: Prepared) -> Prepared:
-        """Return the same rows with the effective numbers of measurements of others."""
+        """Return the same rows with the effective numbers of measurements of `other`."""
         return self._replace(
             data=self.data._replace(n_effective=other.data.n_effective),
             fitted=self.fitted._replace(n_effective=other.fitted.n_effective),
@@ -78,28 +79,28 @@ def prepare(
     coordinates: Coordinates | None = None,
     seed: int,
 ) -> Prepared:
-    """Prepare data for a search.
+    """Return the data of a fit, prepared for a search.
 
     Parameters
     ----------
     X : ndarray of shape (n_samples, n_features)
     y : ndarray of shape (n_samples,)
     sample_weight : ndarray of shape (n_samples,), optional
-        The weights of the rows, which must not be negative, nor all 0. Whole numbers of an integer type say
-        how often a row was measured: one with weight 2 is exactly the same as two equal rows.
+        The weights of the rows, which must not be negative, nor all 0. Those of an integer type are counts: a
+        row of weight 2 is exactly the same as two equal rows.
     with_scales : bool
         Whether columns of extreme scale are rescaled, which a library with constants can undo.
     with_origins : bool
-        Whether columns that vary by little beside their size are measured from a number near them.
+        Whether columns whose range is small beside their values are measured from a number near them.
     max_rows : int or None
         Most rows of the search, drawn at random, those with large weights more often.
     held_out : float
         Share of the rows that is held out.
     held_out_seed : int, optional
-        Seed by which rows are held out; `seed` by default. Fits that go on from one another on the same data
-        hold out the same rows, if this is the same.
+        Seed of the rows that are held out; `seed` by default. Successive fits of the same data hold out the
+        same rows if it is the same.
     coordinates : Coordinates, optional
-        Those of an earlier search that goes on, in place of those of these data.
+        Coordinates of an earlier search that is continued; by default those of these data.
     seed : int
         Seed of the samples of rows.
 
@@ -129,10 +130,10 @@ def prepare(
 
 
 def idle_columns(columns: np.ndarray, candidates: Iterable[int], with_constants: bool) -> tuple[int, ...]:
-    """Return the columns that can do nothing in a formula which others, or its constants, cannot do.
+    """Return the columns that other columns, or constants, can replace in every formula.
 
-    These are copies of earlier columns, and in a library with constants the columns with the same value in
-    every row; none where there would be no other.
+    These are copies of earlier columns and, in a library with constants, columns with the same value in every
+    row. If all candidates are such columns, none is returned.
 
     Parameters
     ----------
@@ -142,11 +143,11 @@ def idle_columns(columns: np.ndarray, candidates: Iterable[int], with_constants:
     with_constants : bool
         Whether the library has constants.
     """
-    known: dict[bytes, list[int]] = {}  # columns that begin alike
+    known: dict[bytes, list[int]] = {}  # columns by the values of their first rows
     idle, n_candidates = [], 0
     for i in candidates:
         n_candidates += 1
-        alike = known.setdefault((columns[i, :_FEW_ROWS] + 0.0).tobytes(), [])  # -0.0 is 0.0
+        alike = known.setdefault((columns[i, :_FEW_ROWS] + 0.0).tobytes(), [])  # -0.0 becomes 0.0
         is_known = any(np.array_equal(columns[i], columns[other]) for other in alike)
         if is_known or (with_constants and columns[i].min() == columns[i].max()):
             idle.append(i)

@@ -17,7 +17,7 @@ class Scored(NamedTuple):
     ----------
     programs : Population
     nmse : ndarray of shape (n_programs,)
-        Infinite where a program is not finite on some sample.
+        Infinite if a program is not finite on some row.
     """
 
     programs: Population
@@ -33,7 +33,7 @@ class Scored(NamedTuple):
         programs, nmse = self
         order = np.lexsort((programs.lengths, nmse))
         order = order[np.isfinite(nmse[order])]
-        # np.unique with an axis answers a Ctrl-C that arrives while it compares with a TypeError.
+        # np.unique with an axis would turn a Ctrl-C during its comparisons into a TypeError.
         first: dict[bytes, int] = {}
         for i in order.tolist():
             first.setdefault(programs.tokens[i].tobytes(), i)
@@ -41,12 +41,12 @@ class Scored(NamedTuple):
         return Scored(programs[kept], nmse[kept])
 
     def and_also(self, other: Scored) -> Scored:
-        """Return these programs and others."""
+        """Return these programs followed by others."""
         programs = Population.concatenate([self.programs, other.programs])
         return Scored(programs, np.concatenate([self.nmse, other.nmse]))
 
     def with_migrants(self, others: Scored) -> Scored:
-        """Return as many programs, the worst of which have given way to others."""
+        """Return the programs with the worst replaced by as many others."""
         n_kept = max(len(self.nmse) - len(others.nmse), 0)
         kept = np.sort(np.argsort(self.nmse, kind="stable")[:n_kept])
         return Scored(self.programs[kept], self.nmse[kept]).and_also(others)
@@ -63,6 +63,6 @@ class Scored(NamedTuple):
 
     @classmethod
     def from_state_dict(cls, library: Library, saved: dict[str, Any]) -> Scored:
-        """Return the programs that were saved."""
+        """Return the programs of a saved state."""
         programs = Population(library, saved["tokens"], saved["lengths"], saved["constants"])
         return cls(programs, saved["nmse"])

@@ -1,1 +1,1 @@
-"""The scikit-learn face of the package: the estimator, what a fitted one can do, and fits as files."""
+"""The scikit-learn interface of the package: the estimator, its methods after a fit, and saved fits."""

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from sklearn.metrics import PredictionErrorDisplay
 
-#: Attributes that are lists, with an entry for each column of `y`, where it has several.
+#: Attributes that are lists if `y` has several columns, with an entry for each column.
 _OF_EACH_OUTPUT = (
     "expression_",
     "pareto_front_",
@@ -41,13 +41,13 @@ _OF_EACH_OUTPUT = (
 
 
 class FittedRegressor(RegressorMixin, BaseEstimator):
-    """The methods that a regressor has once its `fit` has chosen a formula."""
+    """The methods of a regressor after its fit."""
 
-    # The types are those of a fit of one output.
+    # The types are for a fit of one output.
     expression_: Expression
     pareto_front_: ParetoFront
     loss_: str
-    outliers_: np.ndarray  # of a fit, not of a file
+    outliers_: np.ndarray  # set by `fit`, not by `dgsr.load`
     n_evaluations_: int
     history_: list[dict[str, float]]
     stop_reason_: str
@@ -57,7 +57,7 @@ class FittedRegressor(RegressorMixin, BaseEstimator):
     random_state_: int | None
     n_features_in_: int
     feature_names_in_: np.ndarray
-    target_name_: str  # of a fit that `dgsr.load` read
+    target_name_: str  # set by `dgsr.load`
     _rows: tuple[np.ndarray, np.ndarray, np.ndarray | None]  # rows of the fit with targets and weights
 
     @overload
@@ -70,13 +70,13 @@ class FittedRegressor(RegressorMixin, BaseEstimator):
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]: ...
     @np.errstate(all="ignore")
     def predict(self, X, index=None, *, return_std=False):
-        """Evaluate a formula, or that of every output.
+        """Evaluate the formula, or the formula of every output.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
         index : int or str, optional
-            Which candidate to evaluate, if not the chosen one: its number in `pareto_front_`, or the name of
+            The candidate to evaluate instead of the chosen one: its number in `pareto_front_`, or the name of
             a rule that chooses it (see `selection`). With several outputs it holds for each.
         return_std : bool, default=False
             Whether to return the standard deviation of a new measurement, too.
@@ -85,18 +85,18 @@ class FittedRegressor(RegressorMixin, BaseEstimator):
         -------
         ndarray of shape (n_samples,) or (n_samples, n_outputs), or a pair of them
             Values of the formula; not finite where it is undefined. With `return_std`, the standard deviation
-            of a new measurement around each: the noise that the fit left over and the uncertainty of the
-            constants, by linearisation. The noise has one size, or is in proportion to the formula if the
-            fit judged relative errors. With the loss ``"absolute"`` or ``"huber"``, and where ``"auto"`` left
-            outliers out, it is that of the other rows, with weights or a loss of one's own that of a row of
-            mean weight. The form of the formula is taken for granted, so the deviation is too small where the
-            form is wrong.
+            of a new measurement around each value, too. It combines the residual noise and the uncertainty of
+            the constants, by linearisation. The noise is the same in all rows, or in proportion to the
+            formula if the loss is of relative errors. With the loss ``"absolute"`` or ``"huber"``, and if
+            ``"auto"`` left outliers out, it is the noise of the other rows; with weights or a user's own loss
+            it is that of a row of mean weight. The form of the formula is taken as certain, so the deviation
+            is too small if the form is wrong.
 
         Raises
         ------
         ValueError
-            If `X` is unusable, there is no such candidate or rule, or with `return_std` if the candidate
-            comes from a file of an earlier version, which has no uncertainties.
+            If `X` is unusable, if there is no such candidate or rule, or, with `return_std`, if the candidate
+            comes from a file of an earlier version without uncertainties.
         """
         check_is_fitted(self)
         check_numbers(X, "X")
@@ -121,7 +121,7 @@ class FittedRegressor(RegressorMixin, BaseEstimator):
         Returns
         -------
         float
-            R2 of the predictions; where there are several outputs, the mean of theirs.
+            R2 of the predictions; with several outputs, the mean of their R2.
 
         Raises
         ------
@@ -164,8 +164,8 @@ class FittedRegressor(RegressorMixin, BaseEstimator):
     def with_feature_names(self, feature_names: Sequence[str]) -> Self:
         """Return a copy of the fitted estimator whose formulas have other names of the features.
 
-        If the fit was of a table with names, the copy predicts for tables with the new ones:
-        `feature_names_in_` has them, too.
+        If the table of the fit had names, `feature_names_in_` has the new ones, too, and the copy predicts
+        for tables with these.
 
         Parameters
         ----------
@@ -174,11 +174,11 @@ class FittedRegressor(RegressorMixin, BaseEstimator):
         Raises
         ------
         ValueError
-            If there are too few or too many names, or one is there twice.
+            If there are too few or too many names, or a name occurs twice.
         """
         check_is_fitted(self)
         other = copy.copy(self)
-        other.__dict__.update(self.__dict__)  # the rows of the fit too, which a copy leaves out like a pickle
+        other.__dict__.update(self.__dict__)  # with the rows of the fit, which a copy omits like a pickle
         if hasattr(self, "estimators_"):
             other._take_outputs([one.with_feature_names(feature_names) for one in self.estimators_])
             named = other.estimators_[0].expression_
@@ -203,35 +203,34 @@ class FittedRegressor(RegressorMixin, BaseEstimator):
         ----------
         path : str or Path
         X, y : array-like, optional
-            Rows to show the candidates on; by default those of the fit, or 1,000 of them if there are more.
+            Rows on which the candidates are shown; by default those of the fit, at most 1,000 of them.
         **options
             Further arguments of `dgsr.reporting.write_report`.
 
         Raises
         ------
         ValueError
-            If `X` or `y` is missing, or both are and the estimator comes from a file or a pickle, which have
-            no rows; or if the fit has several outputs.
+            If only one of `X` and `y` is given, if both are missing and the estimator comes from a file or a
+            pickle, which have no rows, or if the fit has several outputs.
         """
         from dgsr.reporting import write_report
 
         self._check_one_output("report")
-        if "target" in options:  # a column may be named by a number, and a series have no name
+        if "target" in options:  # the name of a column may be a number, and that of a series None
             options["target"] = "y" if options["target"] is None else str(options["target"])
         if self._are_own_rows(X, y):
             X, y, weights = self._rows
             options = {"sample_weight": weights, **options}
         with warnings.catch_warnings():
-            # The rows of the fit are kept without the names of their columns.
+            # The stored rows of the fit have no names of columns.
             warnings.filterwarnings("ignore", "X does not have valid feature names")
             write_report(self, path, X, y, **options)
 
     @np.errstate(all="ignore")
     def plot(self, X: Any = None, y: Any = None, *, ax: Axes | None = None) -> PredictionErrorDisplay:
-        """Plot measured against predicted values, of 1,000 rows at most; needs matplotlib.
+        """Plot measured against predicted values of at most 1,000 rows; needs matplotlib.
 
-        For the front there is `pareto_front_.plot`, and for the search
-        `dgsr.reporting.displays.SearchHistoryDisplay`.
+        `pareto_front_.plot` plots the front, and `dgsr.reporting.displays.SearchHistoryDisplay` the search.
 
         Parameters
         ----------
@@ -262,7 +261,7 @@ class FittedRegressor(RegressorMixin, BaseEstimator):
         return plot_predictions(y, predicted, ax=ax)
 
     def _are_own_rows(self, X: Any, y: Any) -> bool:
-        """Return whether no rows are given, so that those of the fit are meant; ValueError if it has none."""
+        """Return whether no rows are given, so that those of the fit are used; ValueError if it has none."""
         if (X is None) != (y is None):
             raise ValueError("Only one of X and y is given; give both, or none for the rows of the fit.")
         if X is None and not hasattr(self, "_rows"):
@@ -272,11 +271,11 @@ class FittedRegressor(RegressorMixin, BaseEstimator):
         return X is None
 
     def _html_repr(self) -> str:
-        """Return scikit-learn's picture of the estimator, below the formula and the front if it is fitted."""
+        """Return scikit-learn's diagram of the estimator, after the formula and the front if it is fitted."""
         return f"{self._formulas_html()}{estimator_html_repr(self)}"
 
     def _formulas_html(self) -> str:
-        """Return the typeset formula and front of every output; nothing before a fit."""
+        """Return the typeset formula and front of every output, or the empty string before a fit."""
         if hasattr(self, "estimators_"):
             return "".join(one._formulas_html() for one in self.estimators_)
         if not hasattr(self, "expression_"):
@@ -289,8 +288,8 @@ class FittedRegressor(RegressorMixin, BaseEstimator):
         )
 
     def _sk_visual_block_(self) -> Any:
-        """Return the box of the estimator in scikit-learn's pictures, with the formula below its name."""
-        # scikit-learn has no public name for it; where this fails it draws a box without the formula.
+        """Return the box of the estimator in scikit-learn's diagrams, with the formula below its name."""
+        # The class is not public in scikit-learn; if the import fails, the box has no formula.
         from sklearn.utils._repr_html.estimator import _VisualBlock
 
         formulas = getattr(self, "expression_", [])
@@ -311,7 +310,7 @@ class FittedRegressor(RegressorMixin, BaseEstimator):
         return self.expression_.sympy
 
     def _take_outputs(self, estimators: list[Self]) -> None:
-        """Set the attributes of a fit of several outputs from the fits of each."""
+        """Set the attributes of a fit of several outputs from the fit of each."""
         self.estimators_ = estimators
         for name in _OF_EACH_OUTPUT:
             setattr(self, name, [getattr(one, name) for one in estimators])
@@ -320,7 +319,7 @@ class FittedRegressor(RegressorMixin, BaseEstimator):
         self.random_state_ = drawn[0] if drawn else None
 
     def _check_one_output(self, method: str) -> None:
-        """Raise ValueError if the fit has several outputs, and say whose method does this for one."""
+        """Raise ValueError if the fit has several outputs; the message names the method of one output."""
         check_is_fitted(self)
         if hasattr(self, "estimators_"):
             raise ValueError(
@@ -329,7 +328,7 @@ class FittedRegressor(RegressorMixin, BaseEstimator):
             )
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return what a pickle holds: all but the rows of the fit, which only `report` and `plot` use."""
+        """Return the state for a pickle, without the rows of the fit, which only `report` and `plot` use."""
         return {name: value for name, value in super().__getstate__().items() if name != "_rows"}
 
     def __sklearn_tags__(self) -> Any:

@@ -32,22 +32,23 @@ P = ParamSpec("P")
 
 # Evaluations, which processes share and count in 64 bits.
 _MOST_EVALUATIONS = 1e18
-# Seconds, 30 years.
+# Largest number of seconds, 30 years.
 _MOST_SECONDS = 1e9
-# Tokens of a program, which may have as many levels; those of a sum of such programs are 30 more.
+# Largest number of tokens of a program, which may have as many levels; a sum of such programs may have 30
+# more.
 _MOST_TOKENS = MAX_LEVELS - 30
-# Programs of a round, whose arrays take a gigabyte with the longest ones.
+# Largest number of programs of a round; with the longest programs their arrays take a gigabyte.
 _MOST_PROGRAMS = 100_000
-# Processes of a search, each of which takes a third of a gigabyte.
+# Largest number of processes of a search, each of which takes a third of a gigabyte.
 _MOST_JOBS = 1_000
-# Mean squared error in variances: the mean of the targets has 1, and needs no search.
+# Largest tolerance, as an NMSE: the mean of the targets has 1 and needs no search.
 _MOST_TOLERANCE = 1.0
-# Factor by which no violation of units is ever made good.
+# Largest penalty of a violation of units, which no fit can outweigh.
 _MOST_PENALTY = 1e12
 
 
 class _Range(Interval):
-    """An interval that refuses what numpy cannot compare: a Fraction, or an integer beyond a float."""
+    """An interval that rejects values that numpy cannot compare, such as a Fraction or a huge integer."""
 
     def is_satisfied_by(self, val: Any) -> bool:
         try:
@@ -205,7 +206,7 @@ def _naming_what_is_new(init: Callable[P, None]) -> Callable[P, None]:
 
 
 class Parameters:
-    """What scikit-learn needs of an estimator's parameters; it reads their names off `__init__`."""
+    """The constructor and the constraints of the parameters, which scikit-learn reads."""
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "library": [str, Library],

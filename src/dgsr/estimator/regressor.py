@@ -1,4 +1,4 @@
-"""`DGSRRegressor`: what its parameters mean, and `fit`, the search behind scikit-learn's conventions."""
+"""`DGSRRegressor`: the documentation of its parameters, and `fit`."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ from dgsr.reporting.facts import sampled_rows
 from dgsr.reporting.progress import print_result, search_shown
 from dgsr.reporting.warning import warn_caller, warnings_wait
 
-# Most outliers that a warning names.
+# Most outliers whose rows a warning names.
 _MOST_NAMED = 8
 
-# Inputs, targets and weights.
+# Inputs, targets and weights of the rows.
 _Rows = tuple[np.ndarray, np.ndarray, np.ndarray | None]
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     _Method = TypeVar("_Method", bound=Callable[..., Any])
 
     def _fit_context(*, prefer_skip_nested_validation: bool) -> Callable[[_Method], _Method]:
-        """Return the decorator of `fit`; the types of scikit-learn's would hide those of `fit`."""
+        """Return the decorator of `fit`; scikit-learn's own one would hide the types of `fit`."""
 else:
     from sklearn.base import _fit_context
 
@@ -122,8 +122,8 @@ class DGSRRegressor(Parameters, FittedRegressor):
         or what `joblib.parallel_config` says; -1 is one for each core. Inside a parallel loop they take
         turns.
     verbose : int, default=0
-        1 shows the progress of the search: one line on a terminal, a bar in a notebook, else a line every
-        two seconds. 0 shows nothing.
+        1 shows the progress of the search: one line on a terminal, a bar in a notebook, otherwise a line
+        every two seconds. 0 shows nothing.
     callback : callable, default=None
         A function that is called with a `SearchProgress` after every round, once there is a formula with
         finite values. Where it returns True or raises StopIteration the search ends.
@@ -146,33 +146,34 @@ class DGSRRegressor(Parameters, FittedRegressor):
         count them.
     history_ : list of dict
         Evaluations, seconds, NMSE of the best formula on all rows (`SearchProgress.best_nmse`) and rewards at
-        every call of `callback`. Beyond 20,000 entries every second one is left out, again and again, so that
-        those of the first rounds of a long search lie farthest apart.
+        every call of `callback`. Whenever there are more than 20,000 entries every second one is removed, so
+        that those of the first rounds of a long search are the farthest apart.
     loss_ : str
-        The loss that the formulas were judged by: its name, its formula, or ``"callable"``;
-        ``"squared without outliers"`` where ``"auto"`` left rows out.
+        The loss of the formulas: its name, its formula, or ``"callable"``; ``"squared without outliers"`` if
+        ``"auto"`` left rows out.
     outliers_ : ndarray of shape (n_outliers,), int
-        Numbers of the rows that ``"auto"`` left out, from 0 on; `save` does not keep them.
+        Numbers of the rows that ``"auto"`` left out, from 0 on; `save` does not write them.
     stop_reason_ : str
         ``"exact fit"`` of the rows of the search, ``"max_evaluations"``, ``"max_time"``, ``"callback"``,
         ``"interrupted"``, ``"constant target"``, or ``"error"`` after an exception of the callback or from
         outside.
     random_state_ : int or None
-        The `random_state` of the fit, or the integer that was drawn in its place: it repeats the fit. None if
-        nothing is random because the targets are constant, or in a file of an earlier version.
+        The `random_state` of the fit, or the integer that was drawn in its place; with it the fit can be
+        repeated. None if the targets are constant, so that nothing is random, or in a file of an earlier
+        version.
     library_ : Library
         The library used, over as many variables as `X` has columns.
     generator_ : str
         Name of the generator used, ``"untrained"`` or ``"none"``.
     estimators_ : list of DGSRRegressor, of length n_outputs
-        The fits of the columns of `y`, only when it has several. The attributes above, but for
-        `random_state_` and `library_`, are then lists with an entry for each column; a type checker is
-        told of one column, and knows the attributes of the entries of `estimators_`.
+        The fits of the columns of `y`, only when it has several. The attributes above, except `random_state_`
+        and `library_`, are then lists with an entry for each column. Their annotations are those of one
+        column, and a type checker knows the attributes of the entries of `estimators_`.
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Only when `X` has column names that are all strings.
     target_name_ : str
-        Only of an estimator that `dgsr.load` read: the name of the target that `save` was given.
+        Only in an estimator that `dgsr.load` read: the name of the target that `save` was given.
 
     References
     ----------
@@ -191,7 +192,7 @@ class DGSRRegressor(Parameters, FittedRegressor):
     _last_fit: Last
 
     @_fit_context(prefer_skip_nested_validation=True)
-    @np.errstate(all="ignore")  # whatever the caller has told numpy to do where numbers overflow
+    @np.errstate(all="ignore")  # also where the caller has set numpy to raise errors
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Search for the formula behind the data, or for one of every column of `y`.
 
@@ -201,23 +202,23 @@ class DGSRRegressor(Parameters, FittedRegressor):
             Inputs; at least two rows of finite numbers.
         y : array-like of shape (n_samples,) or (n_samples, n_outputs)
             Target, or several of them; finite numbers. Each of several has a search of its own, with an equal
-            share of `max_evaluations` and `max_time` and with the same `random_state`: it finds what a fit of
-            this column alone with that share finds. With `checkpoint` each has a file of its own, whose name
-            ends in ``.0``, ``.1`` and so on.
+            share of `max_evaluations` and `max_time` and with the same `random_state`: its result is that of
+            a fit of this column alone with that share. With `checkpoint` each has a file of its own, whose
+            name ends in ``.0``, ``.1`` and so on.
         sample_weight : array-like of shape (n_samples,), optional
             Weights of the rows in every loss, not negative. Those of an integer type are counts: a row of
-            weight 2 is the same as two equal rows. Of others the ratios alone matter, as of one over the
-            variance of each measurement. How many measurements such rows amount to, as longer formulas and
-            smaller errors of constants need, is judged by how the residuals depend on the weights.
+            weight 2 is the same as two equal rows. Of other weights the ratios alone matter; they may be the
+            inverse variances of the measurements. The effective number of measurements, on which the length
+            of formulas and the errors of constants depend, is estimated from how the residuals depend on the
+            weights.
 
         Returns
         -------
         DGSRRegressor
-            The estimator itself. Ctrl-C ends the search with a warning and keeps the best so far, and the
-            search of the next column of `y` begins; another Ctrl-C ends the finishing of the formulas as far
-            as it is. Where there is no formula yet, KeyboardInterrupt passes through. Any other exception
-            passes through and leaves the estimator fitted with the best so far, unless `y` has several
-            columns.
+            The estimator itself. Ctrl-C ends the search with a warning and the best formulas so far, and the
+            search of the next column of `y` begins; another Ctrl-C ends the finishing of the formulas. If
+            there is no formula yet, KeyboardInterrupt is raised. Any other exception is raised, too, and
+            leaves the estimator fitted with the best formulas so far, unless `y` has several columns.
 
         Raises
         ------
@@ -226,7 +227,7 @@ class DGSRRegressor(Parameters, FittedRegressor):
         """
         started = time.perf_counter()
         last = self.__dict__.get("_last_fit") if self.warm_start else None
-        for name in [*vars(self)]:  # so that a fit that fails leaves nothing of an earlier one
+        for name in [*vars(self)]:  # so that nothing of an earlier fit remains after one that fails
             if name.endswith("_") or name in ("_rows", "_last_fit"):
                 delattr(self, name)
         X, y, sample_weight = checked(self, X, y, sample_weight)
@@ -266,7 +267,7 @@ class DGSRRegressor(Parameters, FittedRegressor):
         started: float,
         n_targets: int = 1,
     ) -> Self:
-        """Search for the formula of one target, whose data are checked, of so many in a fit."""
+        """Search for the formula of one target, of `n_targets` in a fit, with data that have been checked."""
         names = self._feature_names()
         library = library_over(self.library, X.shape[1])
         settings = flat(self.get_params(deep=False))
@@ -292,7 +293,7 @@ class DGSRRegressor(Parameters, FittedRegressor):
             finally:
                 if self.warm_start and searches.outcome is not None:
                     state, coordinates = searches.search.state_dict(), searches.prepared.coordinates
-                    state.pop("islands", None)  # a search begins with what they found together
+                    state.pop("islands", None)  # the next search begins with their common programs
                     self._last_fit = LastFit(
                         begin.n_fits + 1, begin.held_out_seed, self.library_, coordinates, state
                     )
@@ -301,7 +302,7 @@ class DGSRRegressor(Parameters, FittedRegressor):
         return self
 
     def _run(self, searches: Passes, state: dict[str, Any] | None, data: _Rows) -> None:
-        """Search, and leave a fitted estimator behind however it ends."""
+        """Run the searches, and set the attributes of the fit also after an exception."""
         with warnings_wait():
             try:
                 with search_shown(bool(self.verbose), self.callback) as show:
@@ -353,7 +354,7 @@ class DGSRRegressor(Parameters, FittedRegressor):
         return self
 
     def _symmetries_of(self, X: np.ndarray, y: np.ndarray, target: str) -> list[str]:
-        """Return what rows show without a formula; the report, which knows no search, asks for it."""
+        """Return the symmetries of rows as texts, for the report, which cannot import finders."""
         return find_symmetries(X, y, self._feature_names(), target)
 
     def _resolve_generator(self, constraints: Constraints, seed: int) -> Generator | None:

@@ -1,6 +1,6 @@
-"""Save a fitted estimator as a file, safetensors with a JSON header, of which nothing is executed.
+"""Files of fitted estimators, safetensors with a JSON header; reading one executes nothing.
 
-Formulas are written as names of tokens, so that files outlive changes of the token ids.
+Formulas are written as names of tokens, so that files remain readable when token ids change.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from dgsr.files.version import __version__
 from dgsr.files.writing import write_atomically
 from dgsr.pareto import Candidate, ParetoFront
 
-#: Number of the format, raised when an older version of dgsr cannot read what this one writes, or a newer one
-#: expects more: files have a digest from 2 on.
+#: Number of the format, raised when older versions of dgsr cannot read it, or newer ones require more. Files
+#: have a digest from 2 on.
 FORMAT_VERSION = 2
 
 _KIND = "dgsr.DGSRRegressor"
@@ -37,10 +37,14 @@ _ATTRIBUTES = {
     "loss_": str,
 }
 
-# Limits that no fit reaches: bytes of a file, characters of its header, tokens of a program, variables of a
-# library.
-_MAX_BYTES, _MAX_HEADER = 1 << 28, 1 << 25
-_MAX_LENGTH, _MAX_VARIABLES = 10_000, 1_000_000
+# Largest size of a file that is read, in bytes; no fit reaches it.
+_MAX_BYTES = 1 << 28
+# Longest header, in characters. A fit with a longer one, by its history, is not saved.
+_MAX_HEADER = 1 << 25
+# Most tokens of a program that is read; no fit reaches it.
+_MAX_LENGTH = 10_000
+# Most variables of a library that is read; no fit reaches it.
+_MAX_VARIABLES = 1_000_000
 
 _LARGEST_NUMBER = float(np.finfo(np.float64).max)
 
@@ -59,8 +63,8 @@ def save(regressor: Any, path: str | Path, target: str = "y") -> None:
     Raises
     ------
     ValueError
-        If a formula has an operator of the user's own, which is code that no file can hold, the history is
-        too long for a file, or a parameter has been set to a value that it cannot have.
+        If the library has a user's own operator, which is code and cannot be in a file, if the history is too
+        long for a file, or if a parameter has an invalid value.
     OSError
         If the file cannot be written; an existing file is then unchanged.
 
@@ -70,7 +74,7 @@ def save(regressor: Any, path: str | Path, target: str = "y") -> None:
         If a parameter is an object (a generator, an engine, a callback, a RandomState). It is not saved, and
         has its default in the estimator that `load` returns.
     """
-    regressor._validate_params()  # which may have been set since the fit; `load` would refuse them
+    regressor._validate_params()  # they may have been set since the fit, and `load` would reject bad ones
     front = regressor.pareto_front_
     library = regressor.library_
     if library.user_operators:
@@ -134,7 +138,7 @@ def save(regressor: Any, path: str | Path, target: str = "y") -> None:
 
 
 def load(path: str | Path, estimator: type) -> Any:
-    """Return the estimator, of the class `estimator`, that `save` wrote to a file; see `dgsr.load`."""
+    """Return the estimator, of class `estimator`, that `save` wrote to a file; see `dgsr.load`."""
     path = Path(path)
     try:
         texts, arrays, has_digest = unpacked(path, _MAX_BYTES, _MAX_HEADER)
@@ -159,10 +163,10 @@ def load(path: str | Path, estimator: type) -> Any:
 
 
 def _rebuilt(estimator: type, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> Any:
-    """Return the estimator of a file; raise ValueError if a part of it is not as `save` writes it."""
+    """Return the estimator of a file; raise ValueError if `save` cannot have written a part of it."""
     regressor = _with_parameters(estimator, _entry(header, "parameters", dict))
     attributes = _entry(header, "attributes", dict)
-    # Earlier versions had no other loss, and counted no looks.
+    # Earlier versions had this loss alone, and did not count the candidates of finders.
     attributes = {"loss_": "squared", "n_looks_": 0, **attributes}
     for name, kind in _ATTRIBUTES.items():
         setattr(regressor, name, _entry(attributes, name, kind))
@@ -183,7 +187,7 @@ def _rebuilt(estimator: type, header: dict[str, Any], arrays: dict[str, np.ndarr
         names = _names(header["feature_names_in"], regressor.n_features_in_)
         regressor.feature_names_in_ = np.array(names, dtype=object)
     regressor.history_ = [_round(entry) for entry in _entry(header, "history", list)]
-    known = {"random_state": None, "target": "y", **header}  # neither in earlier versions
+    known = {"random_state": None, "target": "y", **header}  # files of earlier versions have neither
     regressor.random_state_ = _entry(known, "random_state", int, type(None))
     regressor.target_name_ = _entry(known, "target", str)
     return regressor
@@ -212,7 +216,7 @@ def _candidates(header: dict[str, Any], arrays: dict[str, np.ndarray], n_feature
         raise ValueError("n_constants are not those of the programs")
     if counts.min() < 0 or counts.max() > len(constants) or counts.sum() != len(constants):
         raise ValueError("n_constants are not those of the constants")
-    # The library cannot be larger than the file, which has a name for every variable.
+    # The names are checked first: with one for every variable, the library cannot be larger than the file.
     names = [_names(of_one, n_features) for of_one in names]
     library = _library(_entry(header, "library_of_formulas", dict), n_features)
     handicaps = (
@@ -223,7 +227,7 @@ def _candidates(header: dict[str, Any], arrays: dict[str, np.ndarray], n_feature
     bits = _floats(arrays, "bits", len(programs)).tolist() if "bits" in arrays else [None] * len(programs)
     if not all(own is None or np.isfinite(own) for own in bits):
         raise ValueError("bits are not finite")
-    units = header.get("units", [[]] * len(programs))  # of constants, of which earlier versions had none
+    units = header.get("units", [[]] * len(programs))  # units of constants; earlier versions had none
     if not isinstance(units, list) or len(units) != len(programs):
         raise ValueError(f"it has {len(programs)} programs and no units for each")
     candidates = []
@@ -240,7 +244,7 @@ def _candidates(header: dict[str, Any], arrays: dict[str, np.ndarray], n_feature
 
 
 def _uncertainties(arrays: dict[str, np.ndarray], counts: np.ndarray) -> list[Uncertainty | None]:
-    """Return the uncertainty of every candidate, by its number of constants; None from an earlier version."""
+    """Return the uncertainties of the candidates, by their numbers of constants; None from old versions."""
     if "noise" not in arrays:
         return [None] * len(counts)
     noise, leave_one_out = (_floats(arrays, name, len(counts)) for name in ("noise", "leave_one_out"))
@@ -257,14 +261,14 @@ def _uncertainties(arrays: dict[str, np.ndarray], counts: np.ndarray) -> list[Un
 
 
 def _tokens(program: Any, library: Library) -> list[int]:
-    """Return the token ids of a program that is not too long to be shown."""
+    """Return the token ids of a program; ValueError if it is empty or too long."""
     if not isinstance(program, list) or not 0 < len(program) <= _MAX_LENGTH:
         raise ValueError("a program is no list, is empty or is too long")
     return [library.index[name] for name in program]
 
 
 def _round(entry: Any) -> dict[str, float]:
-    """Return one entry of the history, with infinity for numbers that were not finite."""
+    """Return an entry of the history, with infinity for numbers that were not finite."""
     numbers = {key: math.inf if value is None else _number(entry, key) for key, value in entry.items()}
     until = numbers["evaluations"], numbers["seconds"]
     if min(*until, numbers["best_nmse"]) < 0 or math.isinf(max(until)):
@@ -273,7 +277,7 @@ def _round(entry: Any) -> dict[str, float]:
 
 
 def _entry(mapping: dict[str, Any], name: str, *kinds: type) -> Any:
-    """Return an entry whose type is exactly one of `kinds`, so that true does not pass for a number."""
+    """Return an entry whose type is exactly one of `kinds`, so that true is no number."""
     if type(mapping.get(name)) not in kinds:
         raise ValueError(f"{name} is {mapping.get(name)!r}")
     return mapping[name]
@@ -281,7 +285,7 @@ def _entry(mapping: dict[str, Any], name: str, *kinds: type) -> Any:
 
 def _number(mapping: dict[str, Any], name: str) -> float:
     value = _entry(mapping, name, int, float)
-    if not abs(value) <= _LARGEST_NUMBER:  # nan and whole numbers beyond a float included
+    if not abs(value) <= _LARGEST_NUMBER:  # also nan, and integers that exceed a float
         raise ValueError(f"{name} is {value}")
     return value
 
@@ -328,14 +332,14 @@ def _parameters(regressor: Any) -> tuple[dict[str, Any], list[str]]:
 
 
 def _plain_mapping(value: Any) -> Any:
-    """Return a mapping, of mappings or numbers, for JSON."""
+    """Return a mapping of mappings or numbers in a form for JSON."""
     if isinstance(value, Mapping):
         return {str(key): _plain_mapping(inner) for key, inner in value.items()}
     return _plain(value)
 
 
 def _plain(value: Any) -> Any:
-    """Return a value for JSON, None for a number that is not finite."""
+    """Return a value in a form for JSON, None for a number that is not finite."""
     value = value.item() if isinstance(value, np.generic) else value
     return None if isinstance(value, float) and not math.isfinite(value) else value
 

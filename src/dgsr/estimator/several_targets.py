@@ -28,18 +28,18 @@ def fit_each(
     last: Last,
     fit_one: Callable[[dict[str, Any], np.ndarray, LastFit | None, int], _Estimator],
 ) -> list[_Estimator]:
-    """Fit every column of the targets by itself.
+    """Fit every column of the targets separately.
 
-    All have the same random state. So what is found for a column depends on no other column, nor on its place
-    among them. Warnings say which column they are about.
+    All have the same random state, so that the result of a column depends neither on other columns nor on
+    their order. Warnings name their column.
 
     Parameters
     ----------
     parameters : mapping of str to object
-        Those of the estimator, with the budget of all fits together.
+        The parameters of the estimator, with the budget of all fits together.
     targets : ndarray of shape (n_samples, n_outputs)
     last : list of (LastFit or None), of length n_outputs, or None
-        The fits of the columns that these go on from.
+        The last fits of the columns, from which these go on.
     fit_one : callable
         A function of parameters, a target of shape (n_samples,), its last fit and the number of targets that
         returns a fitted estimator.
@@ -51,8 +51,8 @@ def fit_each(
     Raises
     ------
     ValueError
-        If there were other columns in the last fit, there are not as many units as columns or they have no
-        order, or a column cannot be fitted; a note of the error says which.
+        If the last fit had another number of columns, if the units are not as many as the columns or have no
+        order, or if a column cannot be fitted, which a note of the error names.
     """
     n_outputs = targets.shape[1]
     if last is None:
@@ -77,7 +77,7 @@ def fit_each(
             error.add_note(f"This happened in the fit of column {i} of y.")
             raise
         if fitted[-1].random_state_ is not None:
-            random_state = fitted[-1].random_state_  # the one that was drawn, if none was given
+            random_state = fitted[-1].random_state_  # drawn in the first fit if none is given
     return fitted
 
 
@@ -88,7 +88,7 @@ def _of_targets(units: Any) -> Sequence[str | None] | None:
 
 
 def _share(parameters: Mapping[str, Any], i: int, n_outputs: int) -> dict[str, Any]:
-    """Return the parameters of output `i`: a share of the budget, and a unit and a checkpoint of its own."""
+    """Return the parameters of output `i`, with its share of the budget, its unit and its checkpoint."""
     own = {**parameters, "max_evaluations": max(1, parameters["max_evaluations"] // n_outputs)}
     units = _of_targets(parameters["units"])
     if units is not None:

@@ -1,1 +1,1 @@
-"""Files: written whole or not at all, and with a digest of what they hold."""
+"""Files that are written atomically, and with a digest of their content."""

@@ -1,4 +1,4 @@
-"""Files of arrays and texts, safetensors of which nothing is executed, that tell when they are damaged."""
+"""Files of arrays and texts: safetensors, which execute nothing when read, with a digest against damage."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ import numpy as np
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
-#: Exceptions that reading a file may raise which `packed` did not make.
+#: Exceptions that reading a file may raise if `packed` did not write it.
 DAMAGE = (SafetensorError, ValueError, LookupError, TypeError, AttributeError, OverflowError)
-#: Name of the text of a file that has one alone.
+#: Name of the text of a file that has only one.
 TEXT = "dgsr"
 
 _DIGEST = "sha256"
-# Levels of lists and objects in JSON, of which no file has more than six.
+# Most levels of lists and objects in JSON. Files of this package have at most six.
 _MOST_LEVELS = 20
 
 
 def packed(texts: Mapping[str, str], arrays: Mapping[str, np.ndarray]) -> bytes:
-    """Return a file that holds texts and arrays by their names, and a digest of them."""
+    """Return the content of a file with texts and arrays by their names, and a digest of them."""
     content = {name: np.asarray(array, order="C") for name, array in arrays.items()}
     return save(content, metadata={**texts, _DIGEST: _digest(texts, content)})
 
@@ -31,18 +31,18 @@ def packed(texts: Mapping[str, str], arrays: Mapping[str, np.ndarray]) -> bytes:
 def unpacked(
     path: Path, most_bytes: int, most_letters: int
 ) -> tuple[dict[str, str], dict[str, np.ndarray], bool]:
-    """Return the texts and the arrays of a file, and whether it has a digest, which older ones have not.
+    """Return the texts and the arrays of a file, and whether it has a digest, which older files lack.
 
     Parameters
     ----------
     path : Path
     most_bytes, most_letters : int
-        Largest size of the file, and of its texts together.
+        Largest size of the file, in bytes, and of its texts together, in characters.
 
     Raises
     ------
     ValueError
-        If the file is too large, not of this kind, or damaged.
+        If the file is too large, of another kind, or damaged.
     """
     if path.stat().st_size > most_bytes:
         raise ValueError(f"it has {path.stat().st_size} bytes")
@@ -62,7 +62,7 @@ def unpacked(
 
 
 def from_json(text: str, parse_constant: Callable[[str], Any] | None = None) -> Any:
-    """Return what a text of JSON holds; ValueError if it is none, or deeper than any that is written here."""
+    """Return the value of a text of JSON; ValueError if it is no JSON, or has too many levels."""
     try:
         found = json.loads(text, parse_constant=parse_constant)
     except RecursionError as error:
@@ -76,14 +76,14 @@ def from_json(text: str, parse_constant: Callable[[str], Any] | None = None) -> 
 
 
 def _entries(value: Any) -> Collection[Any]:
-    """Return what a list or an object of JSON holds."""
+    """Return the entries of a list or an object of JSON, none for another value."""
     if isinstance(value, dict):
         return value.values()
     return value if isinstance(value, list) else ()
 
 
 def _digest(texts: Mapping[str, str], arrays: Mapping[str, np.ndarray]) -> str:
-    """Return a hash of all that a file holds."""
+    """Return a hash of the whole content of a file."""
     text = texts[TEXT] if [*texts] == [TEXT] else json.dumps(texts, sort_keys=True)
     found = hashlib.sha256(text.encode())
     for name in sorted(arrays):

@@ -1,3 +1,3 @@
-"""The version of this package, for pyproject.toml and for the files that name who wrote them."""
+"""The version of this package, for pyproject.toml and for the files that it writes."""
 
 __version__ = "0.1.0"

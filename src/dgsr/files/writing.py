@@ -1,4 +1,4 @@
-"""Files that are written whole or not at all."""
+"""Atomic writing of files: whole or not at all."""
 
 from __future__ import annotations
 
@@ -12,14 +12,13 @@ from pathlib import Path
 
 
 def write_atomically(path: str | Path, content: bytes) -> None:
-    """Replace the file at `path` in one step, so that no reader and no interruption leaves half of it.
+    """Replace the file at `path` in one step, so that no reader finds half of it, also after an interruption.
 
     Parameters
     ----------
     path : str or Path
-        If it is a link, the file that the link leads to is replaced. An existing file keeps its permissions,
-        and a new one gets those that the process gives to new files. A pipe or a device is written to
-        directly.
+        If it is a link, its target is replaced. The permissions of an existing file remain, and a new file
+        gets the default ones of the process. A pipe or a device is written to directly.
     content : bytes
 
     Raises
@@ -46,7 +45,7 @@ def check_writable(path: str | Path) -> None:
 
 
 def remove_leftovers(path: str | Path) -> None:
-    """Remove what processes left beside `path` that were killed while they wrote it."""
+    """Remove the temporary files of processes that were killed while they wrote to `path`."""
     target = Path(os.path.realpath(path))
     for leftover in target.parent.glob(f"{escape(target.name)}.{'[0-9a-f]' * 8}.part"):
         leftover.unlink(missing_ok=True)
@@ -58,7 +57,7 @@ def _is_stream(path: str | Path) -> bool:
 
 
 def _written_beside(path: str | Path, content: bytes) -> Path:
-    """Write `content` to a new file beside that at `path`, with its permissions; return its path."""
+    """Write `content` to a temporary file beside `path`, with the same permissions, and return its path."""
     target = Path(os.path.realpath(path))
     if target.is_dir():
         raise IsADirectoryError("it is a folder")
@@ -69,7 +68,7 @@ def _written_beside(path: str | Path, content: bytes) -> Path:
                 shutil.copymode(target, temporary)
             file.write(content)
             file.flush()
-            os.fsync(file.fileno())  # a full disk raises OSError here at the latest
+            os.fsync(file.fileno())  # raises OSError at the latest if the disk is full
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
@@ -78,10 +77,10 @@ def _written_beside(path: str | Path, content: bytes) -> Path:
 
 @contextmanager
 def _plain_errors(path: str | Path) -> Iterator[None]:
-    """Let an error say which file could not be written, why, and what to do."""
+    """Add to an error which file could not be written, why, and what to do."""
     try:
         yield
-    except (OSError, ValueError) as error:  # the latter for a name with a null character
+    except (OSError, ValueError) as error:  # ValueError for a name with a null character
         kind = type(error) if isinstance(error, OSError) else ValueError
         shown = str(path) if str(path).isprintable() else repr(str(path))
         raise kind(

@@ -1,4 +1,4 @@
-"""The searches of a fit, one after the other: what a formula is judged by, and what comes of it."""
+"""The searches of a fit, one after the other: their losses, their weights of rows, and their results."""
 
 from dgsr.fitting.beginning import Beginning, Last, LastFit
 from dgsr.fitting.demands import Demands

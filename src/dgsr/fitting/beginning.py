@@ -1,4 +1,4 @@
-"""Where a fit begins: afresh, after the last fit of the same estimator, or from a file."""
+"""The beginning of a fit: afresh, after the last fit of the same estimator, or from a checkpoint."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dgsr.expressions.formulas.coordinates import Coordinates
 from dgsr.expressions.programs.library import Library
 from dgsr.fitting.checkpoint import Checkpoint
 
-#: Why a fit cannot go on from the last one.
+#: Message of a fit that cannot go on from the last one.
 OTHER_DATA = (
     "warm_start=True goes on with the columns of X and y and the library of the last fit, and these are "
     "others, or lie elsewhere; set warm_start=False, or fit a clone."
@@ -24,40 +24,40 @@ OTHER_DATA = (
 class LastFit(NamedTuple):
     """What a fit with ``warm_start=True`` leaves for the next one."""
 
-    n_fits: int  # since the first of the series; the seed depends on it
-    held_out_seed: int  # by which the first fit of the series held out rows
+    n_fits: int  # number of fits of the series so far; the seed depends on it
+    held_out_seed: int  # the seed by which the first fit of the series held out rows
     library: Library
     coordinates: Coordinates
-    search: dict[str, Any]  # of `Search.state_dict`
+    search: dict[str, Any]  # the state by `Search.state_dict`
 
 
-#: What a fit goes on from: the last one, those of several targets, or nothing.
+#: The last fit, from which the next one goes on, or the last fits of several targets; None if there is none.
 Last = LastFit | list[LastFit | None] | None
 
 
 class Beginning(NamedTuple):
-    """Where a fit begins."""
+    """Seeds, state and file with which a fit begins."""
 
     n_fits: int  # fits of the series before this one
-    random_state: int  # the one given, or the one drawn in its place, which repeats the fit
+    random_state: int  # as given, or drawn at random; with it the fit can be repeated
     seed: int
-    held_out_seed: int  # the same for all fits of a series, so that no fit chooses by rows that another saw
-    coordinates: Coordinates | None  # those of the last fit
-    search: dict[str, Any] | None  # the state that the search goes on from
+    held_out_seed: int  # the same for all fits of a series, so that none chooses by rows of another's fit
+    coordinates: Coordinates | None  # of the last fit
+    search: dict[str, Any] | None  # the state from which the search goes on
     checkpoint: Checkpoint | None
 
     @classmethod
     def of(cls, parameters: Mapping[str, Any], library: Library, last: Last) -> Beginning:
-        """Return where a fit begins.
+        """Return the beginning of a fit.
 
         Parameters
         ----------
         parameters : mapping of str to object
-            Those of the estimator.
+            The parameters of the estimator.
         library : Library
             The library over the columns of the data.
         last : LastFit or None
-            The fit that this one goes on from; a list of them, from a fit of several targets, is refused.
+            The fit from which this one goes on; a list, from a fit of several targets, is an error.
 
         Raises
         ------

@@ -1,7 +1,7 @@
-"""A fit on disk while it runs, so that a killed process loses seconds and not a night.
+"""The checkpoint of a fit on disk, so that a killed process loses seconds and not a night.
 
-The file is safetensors with a JSON header, of which nothing is executed. It holds the state of every search
-of the fit (`dgsr.search.Search.state_dict`), and what tells this fit from others.
+The file is safetensors with a JSON header, and reading it executes nothing. It holds the state of every
+search of the fit (`dgsr.search.Search.state_dict`), and texts that identify the fit.
 """
 
 from __future__ import annotations
@@ -28,24 +28,28 @@ from dgsr.reporting.warning import warn_in_search
 _KIND = "dgsr.checkpoint"
 # Number of the format, raised when the state of a search changes.
 _FORMAT = 10
-# Seconds between two writes, at the least.
+# Fewest seconds between two writes.
 _SECONDS = 3.0
-# Bytes of a file and characters of its header, which no fit reaches.
-_MAX_BYTES, _MAX_HEADER = 1 << 30, 1 << 27
-# Passes of a fit, of which there are six at the most.
+# Largest size of a file that is read, in bytes; no fit reaches it.
+_MAX_BYTES = 1 << 30
+# Longest header that is read, in characters; no fit reaches it.
+_MAX_HEADER = 1 << 27
+# Most searches in a file that is read; a fit has six at most.
 _MOST_SEARCHES = 10
-# Parameters that a fit may change and go on.
+# Parameters that may differ in the fit that continues.
 _MAY_CHANGE = ("max_evaluations", "max_time", "warm_start", "checkpoint", "verbose", "callback")
-# Levels of what a parameter holds that tell it from others.
+# Levels of nesting up to which the content of a parameter enters its text.
 _DEEPEST = 12
-# Characters of a value that a message shows, and what stands in the file as a digest or as something else.
-_LONGEST_SHOWN, _NOT_SHOWN = 40, ("table", "library", "generator", "selection")
+# Longest value that a message shows, in characters.
+_LONGEST_SHOWN = 40
+# Entries whose texts no message shows, because they are digests or differ from the parameter.
+_NOT_SHOWN = ("table", "library", "generator", "selection")
 
 State = dict[str, Any]
 
 
 class Checkpoint:
-    """The file that a fit is written to as it goes, and goes on from.
+    """The file to which a running fit is written, and from which it continues.
 
     Parameters
     ----------
@@ -108,19 +112,19 @@ class Checkpoint:
     def claim(
         self, random_state: int, parameters: Mapping[str, Any], table: Sequence[np.ndarray | None]
     ) -> None:
-        """Take the file for a fit; ValueError if it holds another one.
+        """Claim the file for a fit; ValueError if it holds another one.
 
         Parameters
         ----------
         random_state : int
         parameters : mapping of str to object
-            Those of the estimator, its library and its generator as objects.
+            The parameters of the estimator, with library and generator as objects.
         table : sequence of ndarray or None
             Inputs, targets and weights.
         """
         known = {name: _text(value) for name, value in parameters.items() if name not in _MAY_CHANGE}
         known |= {"random_state": str(random_state), "table": _digest(table)}
-        known["selection"] = str(parameters["selection"] == "holdout")  # which sets rows apart
+        known["selection"] = str(parameters["selection"] == "holdout")  # only this rule holds rows out
         if self.states:
             others = [
                 _difference(name, self._identity.get(name), value)
@@ -146,9 +150,9 @@ class Checkpoint:
             ) from error
 
     def write(self, states: Callable[[], list[State]], at_once: bool = False) -> None:
-        """Write the states of all searches, unless that was done a moment ago.
+        """Write the states of all searches, unless the last write is recent and `at_once` is False.
 
-        A file that cannot be written is no reason to lose the search: a warning says so.
+        If the file cannot be written, the search goes on with a warning.
         """
         if not at_once and time.monotonic() - self._written < _SECONDS:
             return
@@ -178,7 +182,7 @@ class Checkpoint:
 
 
 def _text(value: Any, depth: int = 0) -> str:
-    """Return a text that tells the value of a parameter from others, the same one in every process."""
+    """Return a text that identifies the value of a parameter, the same one in every process."""
     if isinstance(value, Library):
         return json.dumps(value.to_json(), sort_keys=True)
     if hasattr(value, "state_dict"):  # a generator
@@ -199,15 +203,15 @@ def _text(value: Any, depth: int = 0) -> str:
     if callable(value):
         return _text_of_callable(value, depth + 1)
     text = repr(value)
-    return type(value).__qualname__ if " at 0x" in text else text  # an address is of one process
+    return type(value).__qualname__ if " at 0x" in text else text  # addresses differ between processes
 
 
 def _text_of_callable(value: Any, depth: int) -> str:
-    """Return the name of a callable and a digest of its code and of the values that it holds.
+    """Return the name of a callable, with a digest of its code and of the values that it holds.
 
-    A function that it calls by name, and one that is no Python code, counts by its name alone.
+    Functions that it calls, and those that are no Python code, are identified by their names alone.
     """
-    function = getattr(value, "py_func", value)  # inside one that numba compiled
+    function = getattr(value, "py_func", value)  # the Python function behind one that numba compiled
     name = getattr(function, "__qualname__", type(function).__qualname__)
     if isinstance(function, partial):
         parts = [function.func, function.args, function.keywords]
@@ -231,7 +235,7 @@ def _content(cell: CellType) -> Any:
 
 
 def _difference(name: str, saved: str | None, own: str) -> str:
-    """Return the name of a parameter, with both values if they are short."""
+    """Return the name of a parameter, with both values if they are short and may be shown."""
     is_shown = name not in _NOT_SHOWN and saved is not None and max(len(saved), len(own)) <= _LONGEST_SHOWN
     return f"{name} ({saved} in the file, {own} now)" if is_shown else name
 
@@ -247,7 +251,7 @@ def _digest(arrays: Sequence[np.ndarray | None]) -> str:
 
 
 def _leaves(value: Any, path: str) -> Iterator[tuple[str, Any]]:
-    """Yield what a nested dict holds, by its path."""
+    """Yield the path and the value of every leaf of a nested dict."""
     if isinstance(value, dict) and value:
         for key, inner in value.items():
             yield from _leaves(inner, f"{path}/{key}")
@@ -256,7 +260,7 @@ def _leaves(value: Any, path: str) -> Iterator[tuple[str, Any]]:
 
 
 def _nested(n: int, plain: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> State:
-    """Return the state with a number as a nested dict."""
+    """Return the state number `n` as a nested dict."""
     state: State = {}
     for path, value in [*plain.items(), *arrays.items()]:
         first, *keys = path.split("/")

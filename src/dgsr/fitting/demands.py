@@ -1,4 +1,4 @@
-"""What a person demands of a formula: what it must have, must not have or not nest, and what is complex."""
+"""A user's demands on formulas: required and forbidden tokens, limits of nesting, and complexities."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ _AROUND = ("add", "sub", "mul", "neg")
 
 
 class Demands(NamedTuple):
-    """What a person demands of a formula."""
+    """A user's demands on formulas."""
 
-    library: Library  # without the operators that are forbidden, and with the person's complexities
+    library: Library  # without the forbidden operators, and with the user's complexities
     forbidden_columns: tuple[int, ...]
     required: tuple[str, ...]  # names of tokens
-    nested: tuple[tuple[str, str, int | None], ...] = ()  # outer and inner operator, most of the inner one
+    nested: tuple[tuple[str, str, int | None], ...] = ()  # outer operator, inner one, largest number of these
 
     @classmethod
     def of(
@@ -32,7 +32,7 @@ class Demands(NamedTuple):
         feature_names: Sequence[str] | None,
         nested: Mapping[str, Mapping[str, int | None]] | None = None,
     ) -> Demands:
-        """Return what names of columns and operators demand.
+        """Return the demands that are given by names of columns and operators.
 
         Parameters
         ----------
@@ -47,8 +47,8 @@ class Demands(NamedTuple):
         Raises
         ------
         ValueError
-            If a name is unknown, or both required and forbidden, every column is forbidden, or an operator
-            without which scale and offset cannot be written; or if a complexity or a limit is out of range.
+            If a name is unknown, or both required and forbidden; if every column is forbidden, or an operator
+            that writes scale and offset; or if a complexity or a limit is out of range.
         """
         columns = [token.name for token in library.tokens[library.first_variable :]]
         known = {name: name for name in library.operators}
@@ -110,7 +110,7 @@ def _whole(value: Any, place: str, least: int, most: int, otherwise: str = "") -
 def _token(
     name: str, place: str, known: dict[str, str], kind: str = "neither a column nor an operator"
 ) -> str:
-    """Return the token that a name stands for; ValueError if there is none."""
+    """Return the token of a name; ValueError if there is none."""
     if isinstance(name, str) and name in known:
         return known[name]
     if name == "const":

@@ -1,4 +1,4 @@
-"""What is made of a search that has ended: formulas as a person writes them, their front, and a choice."""
+"""The end of a search: its programs become finished formulas, these a front, and one of them is chosen."""
 
 from __future__ import annotations
 
@@ -23,28 +23,29 @@ from dgsr.fitting.losses import Loss
 from dgsr.pareto import Candidate, ParetoFront, promising
 from dgsr.search import Search
 
-# Rows by which all finished formulas are judged, a hundred of them in some tenths of a second.
+# Rows up to which the losses of all finished formulas are computed, a hundred of them in some tenths of a
+# second. With more rows a sample selects the promising formulas first.
 _MOST_JUDGED = 100_000
-# Share of the seconds after a search in which formulas are finished; their front takes the rest.
+# Share of the seconds after a search in which formulas are finished. The others are for their front.
 _SHARE_OF_FORMULAS = 0.75
 
 
 class Begun(NamedTuple):
-    """A search, and what was made of its programs."""
+    """A search, and the formulas into which its programs have been finished."""
 
     search: Search
     fresh: dict[str, Any]  # its state when it was made, if there is a checkpoint
-    finished: dict[bytes, Expression]  # formulas by the programs that they were
+    finished: dict[bytes, Expression]  # formulas by the bytes of their programs
 
 
 class Ending:
-    """Makes fronts of what searches found.
+    """The way from the programs of searches to fronts.
 
     Parameters
     ----------
     library : Library
     constraints : Constraints
-        What every formula must have.
+        The constraints that every formula meets.
     feature_names : sequence of str or None
     selection : str
         The rule that chooses from a front; see `ParetoFront.select`.
@@ -70,8 +71,8 @@ class Ending:
     ) -> tuple[ParetoFront, Candidate] | None:
         """Return the front of a search and the formula that is chosen from it, None if no formula is finite.
 
-        What is not finished when the seconds are over, or Ctrl-C asks for the end, stays as the search left
-        it.
+        Formulas that are not finished when the time is over, or after Ctrl-C, remain as the search wrote
+        them.
 
         Parameters
         ----------
@@ -80,9 +81,9 @@ class Ending:
         rows : Prepared
             The rows, weighted for the loss.
         measured : DataSet
-            Those that constants are fitted on, with the weights of the measurements alone.
+            The rows on which constants are fitted, with the weights of the measurements alone.
         is_last : bool
-            Whether no search follows, which would need some of the seconds.
+            Whether no search follows. Otherwise some of the seconds are left to it.
         """
         formulas = self._finished(begun, rows, self._budget.finishing(_SHARE_OF_FORMULAS, is_last))
         is_over, nmse = self._budget.finishing(1.0, is_last), None
@@ -99,17 +100,17 @@ class Ending:
             partial(with_measured_digits, data=rows.fitted, tolerance=self._tolerance, is_over=is_over),
             nmse,
         )
-        if len(front) == 0:  # no program is finite on the rows that the search did not see
+        if len(front) == 0:  # no program is finite on the rows that were not in the search
             return None
-        # Too few rows leave none to hold out; the lowest loss then chooses.
+        # If the rows are too few to hold some out, the formula with the lowest loss is chosen.
         no_rows_held_out = self._selection == "holdout" and front.held_out is None
         return front, front[front.select("accuracy" if no_rows_held_out else self._selection)]
 
     def _finished(self, begun: Begun, rows: Prepared, is_over: Callable[[], bool]) -> list[Expression]:
-        """Return the formulas that a search ends with, as a person would write them.
+        """Return the formulas of a search, finished, in the user's units.
 
-        The archive comes first, its formulas of the shortest descriptions before the others, in case that the
-        seconds are over.
+        Those of the archive are finished first, in the order of their descriptions, since time may be over
+        before the others.
         """
         archive = begun.search.archive
         programs = archive.population()
@@ -119,7 +120,8 @@ class Ending:
         limits = self._constraints.limits
         nesting = Nesting.of(limits, self._library) if limits else None
         coordinates, fitted = rows.coordinates, rows.fitted
-        # Its constants are rounded where the columns are small numbers, not large ones that differ by little.
+        # Constants are rounded with columns measured from their origins, not with large numbers that differ
+        # by little.
         arguments = (
             coordinates.scales,
             fitted._replace(columns=coordinates.from_origins(fitted.columns)),
@@ -142,11 +144,12 @@ class Ending:
             finished += finished_of(found)
         if coordinates.origins.any():
             finished = [coordinates.with_origins(formula) for formula in finished]
-            # x1*x2 is a sum of products of the distances from two origins.
+            # The search writes x1*x2 as a sum of products of distances, which is short when multiplied out.
             finished += [multiplied_out(formula) for formula in finished]
         if not required:
             finished.append(mean_formula(rows.data, self._library))
-        # A required column that did nothing on the data is gone now, and with it the formula.
+        # A required column without effect on the data may have been simplified away; such a formula is
+        # dropped.
         return [
             formula
             for formula in finished
@@ -161,12 +164,12 @@ def _as_before(
     finish_all: Callable[[Population], list[Expression]],
     is_over: Callable[[], bool],
 ) -> list[Expression]:
-    """Return the formulas of programs, those of earlier passes of the search as they were."""
+    """Return the finished formulas of programs, without finishing again those of earlier passes."""
     keys = [programs.tokens[i].tobytes() + programs.constants[i].tobytes() for i in range(len(programs))]
     new = np.array([i for i, key in enumerate(keys) if key not in known], dtype=np.int64)
     made = dict(zip((keys[i] for i in new.tolist()), finish_all(programs[new])))
     formulas = [known[key] if key in known else made[key] for key in keys]
-    if not is_over():  # else some are as the search left them
+    if not is_over():  # otherwise some are not finished
         known.update(made)
     return formulas
 
@@ -174,7 +177,7 @@ def _as_before(
 def _uncertainty_of(
     expression: Expression, loss: str | Loss, rows: Prepared, measured: DataSet, is_over: Callable[[], bool]
 ) -> Uncertainty | None:
-    """Return what the rows of a pass, weighted for its loss, know of a formula; None where time is up."""
+    """Return the uncertainty of a formula by the rows of a pass, weighted for its loss; None if too late."""
     if is_over():
         return None
     n = rows.data.n_effective

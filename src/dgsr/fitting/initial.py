@@ -1,4 +1,4 @@
-"""Formulas that a person already has, as programs that a search begins with."""
+"""Initial formulas that a user gives, as programs with which a search begins."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from dgsr.kernels.grammar import are_valid
 
 
 class Initial(NamedTuple):
-    """Programs that a search begins with."""
+    """Programs with which a search begins."""
 
     programs: Population
-    is_allowed: np.ndarray  # (n_programs,) bool: whether they meet the constraints, and may be bred from
+    is_allowed: np.ndarray  # (n_programs,) bool: whether each meets the constraints, and so may breed
 
 
 def initial_programs(
@@ -40,27 +40,27 @@ def initial_programs(
     Parameters
     ----------
     formulas : sequence of str or Expression, or None
-        A name that is no column is a constant to fit.
+        A name that is no column is a constant that is fitted.
     library : Library
     feature_names : sequence of str or None
         Names of the columns; x1 .. xd by default.
     coordinates : Coordinates
-        Those of the search.
+        The coordinates of the search.
     constraints : Constraints
 
     Returns
     -------
     Initial or None
-        Without scales and offsets around the formulas, which a search fits to every program; None if there
-        are no formulas.
+        The formulas without scale and offset, which a search fits to every program of a library with
+        constants; None if there are no formulas.
     Constraints
 
     Raises
     ------
     ValueError
-        If a formula cannot be read, not be written in the library, has no column, divides by the number 0, is
-        too long, has what is forbidden, lacks what is required, breaks a limit of `nested` or a rule of
-        units; the message says which one, and where in the text.
+        If a formula cannot be read or cannot be written in the library, has no column, divides by the number
+        0, is too long, has a forbidden column, lacks a required token, breaks a limit of `nested` or a rule
+        of units. The message names the formula and the place in its text.
     """
     names = [f"x{i + 1}" for i in range(library.n_variables)] if feature_names is None else feature_names
     found = []
@@ -90,7 +90,7 @@ def initial_programs(
 
 
 def _check_demands(program: Expression, constraints: Constraints, names: list[str]) -> None:
-    """Raise ValueError if a program has what is forbidden, lacks what is required or breaks a limit."""
+    """Raise ValueError if a program has a forbidden column, lacks a required token or breaks a limit."""
     library, tokens = program.library, set(program.tokens.tolist())
     for column in constraints.forbidden_columns:
         if library.first_variable + column in tokens:
@@ -110,7 +110,7 @@ def _check_demands(program: Expression, constraints: Constraints, names: list[st
     units = constraints.units
     if units is not None and units.penalty is None:
         arrays = Population.from_expressions([program]).arrays
-        of_whole = units.unitless_constants or not library.has_constants  # else its scale carries a unit
+        of_whole = units.unitless_constants or not library.has_constants  # otherwise its scale has any unit
         if units.violations(*arrays, library, of_whole=of_whole)[0]:
             raise ValueError(
                 "it is not consistent with the units; correct one of the two, or set a penalty in Units."
@@ -145,7 +145,7 @@ def _read(text: str, library: Library, names: list[str]) -> Tree:
                 f"{leaf!r} is no column, and a library without constants has none to fit in its place; "
                 "choose another library or write a column."
             )
-        return 1.0  # where its fit begins
+        return 1.0  # the starting point of its fit
 
     tree = syntax.parse(text, None, library.functions)
     over_columns = map_leaves(tree, replaced)
@@ -162,7 +162,7 @@ def _divides_by_zero(tree: Tree) -> bool:
 
 
 def _without_scale(tree: Tree, library: Library) -> Tree:
-    """Return a tree without the numbers that are added to it or that it is multiplied with as a whole."""
+    """Return a tree without the numbers that are added to the whole of it or multiply it."""
     while isinstance(tree, tuple) and len(tree) == 3:
         name, left, right = tree
         if name in ("add", "sub", "mul", "div") and is_number(right):

@@ -10,10 +10,10 @@ from dgsr.expressions.trees.evaluation import evaluate
 from dgsr.expressions.trees.syntax import parse
 from dgsr.expressions.trees.trees import Tree, leaves
 
-#: The losses with a name, which no formula is.
+#: The losses that have a name and are not written as a formula.
 LOSSES = ("auto", "squared", "relative", "absolute", "huber")
 
-#: Names that the formula of a loss is over, both of which it must have.
+#: Names of the variables in the formula of a loss, which must have both.
 NAMES = ("target", "prediction")
 
 

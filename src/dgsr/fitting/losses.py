@@ -1,13 +1,13 @@
-"""What a formula is judged by: losses other than the square, as weights of the rows.
+"""Losses other than the square, as weights of the rows.
 
 A loss rho(y, f) of one row is the square of its residual times the weight rho / (y - f)**2. So a search for
 the lowest loss is a search for the lowest weighted square, whose weights follow from the best formula so far
-(iteratively reweighted least squares; Beaton and Tukey, 1974). Relative errors need one pass, since their
-weights do not depend on the formula. The others take three. If they forgive outliers, they begin with weights
-that leave out what lies far from its neighbours, because formulas that are searched for by plain squares bend
-towards outliers. ``"auto"`` judges squares, too, until the formulas found so far show outliers
-(`dgsr.fitting.outliers`). Where errors may grow with the targets it tries relative errors, too, and goes on
-with what describes the table in fewer bits.
+(iteratively reweighted least squares; Beaton and Tukey, 1974). Each search of a fit is a pass. Relative
+errors need one pass, since their weights do not depend on the formula; the other losses take three. If a loss
+is robust to outliers, its first pass has low weights for rows far from their neighbours, because formulas
+that are fitted by plain squares bend towards outliers. ``"auto"`` means squares until the formulas found so
+far show outliers (`dgsr.fitting.outliers`). Where errors may grow with the targets, it has a pass with
+relative errors, too, and continues with the loss that gives the shorter description of the table.
 """
 
 from __future__ import annotations
@@ -22,51 +22,57 @@ from dgsr.constants.uncertainty import DEVIATIONS, HUBER
 from dgsr.data.dataset import DataSet, weighted_median
 from dgsr.fitting.loss_formulas import LOSSES, values_of
 
-#: The loss of `"auto"` where some rows are outliers, which weigh next to nothing.
+#: The loss of `"auto"` where some rows are outliers, whose weights are almost 0.
 WITHOUT_OUTLIERS = "squared without outliers"
 #: A function of the targets and the values of a formula, both of shape (n_rows,), that returns the loss of
 #: every row, not negative.
 Loss = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
-# Residuals below this share of the median one are taken for it, so that no weight is infinite.
+# Smallest residual in the formulas of weights, as a share of the median one, so that no weight is infinite.
 _SMALLEST = 0.01
-# Residuals that a loss is tried at, in standard deviations of the targets.
+# Residuals at which a user's loss is checked, in standard deviations of the targets.
 _TRIED = (1.0, 1e-3, 0.1, 10.0)
-# Share of the usual loss of a row that is far off below which a loss is 0 up to rounding.
+# Size below which a user's loss counts as 0 up to rounding, as a share of its median at a residual of one
+# standard deviation.
 _ROUNDING = 1e-6
-# How often the residual of a row is halved until the loss has a value there.
+# Most times that the residual of a row is halved until a user's loss has a value there.
 _HALVINGS = 60
-# Least precision, so that its logarithm is finite.
+# Smallest precision, so that its logarithm is finite.
 _LEAST = 1e-250
-# Neighbours of a row, and the robust standard deviations beyond which its target is far from theirs.
-_N_NEIGHBOURS, _FAR = 6, 3.0
-# Most rows whose neighbours are looked for, which takes a tenth of a second.
+# Number of nearest rows with whose targets the target of a row is compared.
+_N_NEIGHBOURS = 6
+# Distance from the median of these targets above which the weight of a row falls, in robust standard
+# deviations.
+_FAR = 3.0
+# Most rows whose neighbours are determined, in a tenth of a second.
 _MOST_ROWS = 5_000
-# Whether errors grow with the target can be told from where its largest value is so many times its smallest.
+# Smallest ratio of the largest target to the smallest at which errors in proportion to the target can be
+# distinguished from equal ones.
 _DECADE = 10.0
 
 
-# Shares of the rest of the budget at which the first searches without outliers end.
+# Shares of the remaining budget at which the first and the second search without outliers end.
 _ENDS = (0.4, 0.65)
-# Shares of the budget at which the searches by squares and by relative errors end where errors may grow. That
-# is before outliers are looked for, because large rows with large errors look like some.
+# Shares of the budget at which the search by squares ends, and the one by relative errors after it, where
+# errors may grow with the targets. Outliers are tested later, because large errors of large targets resemble
+# them.
 _ENDS_OF_BOTH = (0.3, 0.5)
 
 
 class Pass(NamedTuple):
-    """One search of a fit: the loss that its rows are weighted by, and the share of the budget it ends at."""
+    """One search of a fit, with the loss that weights its rows and the share of the budget where it ends."""
 
     loss: str | Loss
     until: float
-    goes_on: bool  # whether it begins with what the last pass found
+    goes_on: bool  # whether it begins with the programs of the last pass
 
     def after(self, planned: float, spent: float) -> Pass:
-        """Return the pass with its part of the rest, where the one before took more than was planned."""
+        """Return the pass with its part of the remaining budget, where the one before exceeded its plan."""
         return self._replace(until=spent + (self.until - planned) / (1.0 - planned) * (1.0 - spent))
 
 
 def passes(loss: str | Loss, y: np.ndarray) -> list[Pass]:
-    """Return the searches of a fit with some loss on the targets `y`, shape (n_rows,)."""
+    """Return the searches of a fit with a loss on the targets `y`, shape (n_rows,)."""
     if loss == "auto" and may_grow(y):
         ends = _ENDS_OF_BOTH
         return [Pass("squared", ends[0], False), Pass("relative", ends[1], False), Pass("best", 1.0, True)]
@@ -77,9 +83,9 @@ def passes(loss: str | Loss, y: np.ndarray) -> list[Pass]:
 
 
 def passes_without_outliers(spent: float) -> list[Pass]:
-    """Return the searches that follow where a table shows outliers, once a share of the budget is spent.
+    """Return the searches after outliers have been found, with the share `spent` of the budget over.
 
-    The last goes on with what describes the table best: the formulas of these searches or of those before.
+    The last one has the loss of the outcome with the shortest description of the table so far.
     """
     ends = [spent + share * (1.0 - spent) for share in _ENDS]
     first, second = (Pass(WITHOUT_OUTLIERS, end, number > 0) for number, end in enumerate(ends))
@@ -87,23 +93,23 @@ def passes_without_outliers(spent: float) -> list[Pass]:
 
 
 def _forgives(loss: str | Loss, y: np.ndarray) -> bool:
-    """Return whether large residuals count less under a loss than their squares do."""
+    """Return whether a loss, other than squared errors, grows more slowly than the square of a residual."""
     if loss in LOSSES:
         return True
     with np.errstate(all="ignore"):
         small, large = (np.mean(_rows_of(loss, y, y + size * y.std())) for size in (1.0, 10.0))
-    return bool(large < 10.0**1.5 * small)  # not where it has no value for such predictions
+    return bool(large < 10.0**1.5 * small)  # False if it has no value at such predictions
 
 
 def may_grow(y: np.ndarray) -> bool:
-    """Return whether targets of shape (n_rows,) have one sign and vary by a decade, as errors may, too."""
+    """Return whether errors may grow with the targets, which have one sign and vary by a factor of ten."""
     sizes = np.abs(y)
     has_one_sign = y.min() > 0.0 or y.max() < 0.0
     return bool(has_one_sign and sizes.max() >= _DECADE * sizes.min())
 
 
 def check_loss(loss: str | Loss, y: np.ndarray) -> None:
-    """Raise ValueError if a loss has no meaning for some targets."""
+    """Raise ValueError if a loss cannot be used with some targets."""
     if loss == "relative" and not np.all(y):
         n = int(np.sum(y == 0.0))
         raise ValueError(
@@ -118,8 +124,8 @@ def check_loss(loss: str | Loss, y: np.ndarray) -> None:
 def _check_tried(loss: str | Loss, y: np.ndarray) -> None:
     """Raise ValueError if a formula or a callable is no loss on targets of shape (n_rows,), which vary.
 
-    A loss is 0 where the prediction is the target, and not negative elsewhere. It is tried at residuals of
-    several sizes, where it may have no value, and at the mean of the targets.
+    A loss is 0 where the prediction equals the target, and not negative elsewhere. It is evaluated at
+    residuals of several sizes, where it may have no value, and at the mean of the targets.
     """
     named = f"loss={loss!r}" if isinstance(loss, str) else "loss"
     try:
@@ -159,13 +165,13 @@ def _check_tried(loss: str | Loss, y: np.ndarray) -> None:
 
 
 def precisions(loss: str | Loss, data: DataSet, predicted: np.ndarray) -> np.ndarray:
-    """Return the weights of rows with which squared residuals are a loss.
+    """Return the weights of rows with which squared residuals equal a loss, up to a factor.
 
     Parameters
     ----------
     loss : str or callable
-        The loss of a `Pass`. A row in which a callable or a formula has no value, as the logarithm of a
-        negative prediction has none, weighs as with a prediction nearer to the target, where it has one.
+        The loss of a `Pass`. If a callable or a formula has no value in a row, such as the logarithm of a
+        negative prediction, the weight is that of a prediction nearer to the target that has a value.
     data : DataSet
         The rows, with the weights of the measurements.
     predicted : ndarray of shape (n_rows,)
@@ -174,7 +180,7 @@ def precisions(loss: str | Loss, data: DataSet, predicted: np.ndarray) -> np.nda
     Returns
     -------
     ndarray of shape (n_rows,)
-        At most 1, the largest.
+        All are at most 1.
 
     Raises
     ------
@@ -201,15 +207,15 @@ def precisions(loss: str | Loss, data: DataSet, predicted: np.ndarray) -> np.nda
     else:
         values, sizes = _with_values(loss, y, np.copysign(sizes, residuals))
         found = values / sizes**2
-    if found.max() == 0.0:  # the loss forgives all residuals
+    if found.max() == 0.0:  # the loss is 0 for all residuals
         return np.ones(len(y))
     return np.maximum(found / found.max(), _LEAST)
 
 
 def ranks_of(columns: np.ndarray) -> np.ndarray:
-    """Return the ranks of values in their columns, by which no column outweighs another: (n_rows, n_columns).
+    """Return the rank of every value in its column, so that all columns have one scale: (n_rows, n_columns).
 
-    Equal values are ranked at random, since the rows of equal inputs are in the order of their targets.
+    Equal values are ranked at random, since rows of equal inputs are sorted by their targets.
 
     Parameters
     ----------
@@ -222,9 +228,9 @@ def ranks_of(columns: np.ndarray) -> np.ndarray:
 
 
 def near_neighbours(data: DataSet) -> np.ndarray:
-    """Return low weights for rows whose target is far from the median of their neighbours' targets.
+    """Return weights that are low for rows whose target is far from the median of their neighbours' targets.
 
-    Where rows are more than a search or a fit of constants sees, all weigh the same.
+    All are 1 in tables of more rows than a search or a fit of constants uses.
     """
     y = data.y
     if len(y) > _MOST_ROWS:
@@ -238,10 +244,10 @@ def near_neighbours(data: DataSet) -> np.ndarray:
 
 
 def _rows_of(loss: str | Loss, y: np.ndarray, predicted: np.ndarray) -> np.ndarray:
-    """Return what a formula or a callable computes for each row."""
+    """Return the values of a formula or of a callable for the rows, shape (n_rows,)."""
     if isinstance(loss, str):
         return values_of(loss, y, predicted)
-    # What it raises passes through: amid a search it may be the alarm of whoever limits the time of a fit.
+    # Its exceptions pass through: one may come from a timer by which the user limits the time of a fit.
     values = np.asarray(loss(y.copy(), predicted.copy())).astype(np.float64, casting="same_kind")
     if values.shape != y.shape:
         raise ValueError(
@@ -252,9 +258,9 @@ def _rows_of(loss: str | Loss, y: np.ndarray, predicted: np.ndarray) -> np.ndarr
 
 
 def _with_values(loss: str | Loss, y: np.ndarray, residuals: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the loss of each row, and the residuals it is of, halved where the loss had no value.
+    """Return the loss of each row, and its residual, which is halved until the loss has a value.
 
-    ValueError where the loss is negative, or has no value beside the target either.
+    Raises ValueError if the loss is negative, or has no value close to the target either.
     """
     values = _rows_of(loss, y, y - residuals)
     for _ in range(_HALVINGS):
@@ -272,14 +278,14 @@ def description(loss: str | Loss, data: DataSet, predicted: np.ndarray) -> float
     """Return the bits of the residuals of a formula under normal noise, so that losses can be compared.
 
     The standard deviation of the noise is the same in all rows, or for ``"relative"`` in proportion to the
-    formula. It must not be in proportion to the target, which would let a formula that is 0 everywhere be
-    one standard deviation off in every row, however small the target.
+    formula. If it were in proportion to the target, a formula that is 0 everywhere would miss every target,
+    however small, by one standard deviation.
 
     Parameters
     ----------
     loss : str or callable
     data : DataSet
-        The rows as given, not weighted by a precision.
+        The rows with the weights that were given, without a precision.
     predicted : ndarray of shape (n_rows,)
         Values of the formula.
     """

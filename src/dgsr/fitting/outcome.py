@@ -1,4 +1,4 @@
-"""What a pass found, and what a person should know about it."""
+"""The result of a pass, and the caveats that a user should know."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from dgsr.expressions.programs.constraints import Constraints
 from dgsr.fitting.losses import Loss
 from dgsr.pareto import Candidate, ParetoFront
 
-# NMSE on all rows below which a formula that is exact on the rows of the search is exact on the others, too.
+# NMSE on all rows below which a formula that is exact on the rows of the search counts as exact on all.
 _EXACT_ON_ALL_ROWS = 1e-10
 
 
 class Outcome(NamedTuple):
-    """The front of a pass, and what was chosen from it."""
+    """The front of a pass, and the formula that was chosen from it."""
 
     front: ParetoFront
     chosen: Candidate
@@ -27,13 +27,13 @@ class Outcome(NamedTuple):
     bits: float  # description length of the chosen formula and its residuals; -inf for an exact fit
 
     def caveats(self, constraints: Constraints, stop_reason: str) -> Iterator[str]:
-        """Yield what a person should know who takes the chosen formula for the law.
+        """Yield the reasons why the chosen formula may not be the law.
 
         Parameters
         ----------
         constraints : Constraints
         stop_reason : str
-            Why the search ended.
+            The reason why the search ended.
         """
         n_rows, n_searched = len(self.rows.data.y), len(self.rows.search.y)
         if n_rows < 3:
@@ -69,7 +69,7 @@ class Outcome(NamedTuple):
         fitted = self.rows.fitted
         usable = np.delete(fitted.columns, constraints.forbidden_columns, axis=0)
         linear = linear_leave_one_out(fitted._replace(columns=usable))
-        # A law that is linear loses as much by rounding its constants (`dgsr.finishing`).
+        # Rounding its constants may raise the error of a linear law by exp(rounding) (`dgsr.finishing`).
         rounding = SIGNIFICANT * (1 + len(self.chosen.expression.constants)) / fitted.n_effective
         if linear < min(self.chosen.leave_one_out * np.exp(-rounding), 1.0):
             yield (

@@ -1,9 +1,9 @@
-"""Whether a table has outliers, by the formulas that a search has found so far.
+"""The test whether a table has outliers, by the formulas that a search has found so far.
 
-It is taken to have some where a narrow and a wide normal distribution make the description of formula and
-residuals much shorter than a single one does (`dgsr.fitting.outliers`), and a few rows are far off. Rows of a
-law that the formula is not may be far off, too, but they stand together: where a column, or the formula, is
-the largest or the smallest, or beside rows that are off as well.
+It has some if the description of formula and residuals is much shorter with a narrow and a wide normal
+distribution than with a single one (`dgsr.fitting.outliers`), and a few rows have large residuals. A wrong
+formula has large residuals, too, but in rows that lie together: at an end of a column or of the values of the
+formula, or next to rows with residuals of the same sign.
 """
 
 from __future__ import annotations
@@ -23,22 +23,30 @@ from dgsr.fitting.outliers import LARGEST, MOST, Mixture, Usual, left_out_of_fit
 from dgsr.pareto import ParetoArchive
 from dgsr.search import Search
 
-# Shares of the budget at which a search looks for outliers, and the share from which it is too late.
-_LOOKS, _TOO_LATE = (0.3, 0.4, 0.5, 0.6, 0.7, 0.8), 0.9
-# Least size of the residuals of outliers, in standard deviations of the others, and bits by which the
-# description must be shorter at least.
-_OUTLYING, _LEAST_GAIN = 6.0, 40.0
-# Fewest rows in which outliers are seen.
+# Shares of the budget at which a search is tested for outliers.
+_LOOKS = (0.3, 0.4, 0.5, 0.6, 0.7, 0.8)
+# Share of the budget from which on no test is made, since too little would remain for searches without
+# outliers.
+_TOO_LATE = 0.9
+# Smallest residual of an outlier, in standard deviations of the other rows.
+_OUTLYING = 6.0
+# Bits by which two distributions must shorten the description. Outliers gain 90 and more; with 20 bits three
+# of 160 tables without outliers had some.
+_LEAST_GAIN = 40.0
+# Fewest rows of a table with outliers. With fewer, accepted laws gain 7 to 9 bits or none.
 _FEWEST_ROWS = 20
-# Probability at which rows that stand together are no outliers.
+# Probability that far rows lie at one end of a column by chance, below which they belong to the law.
 _TOGETHER = 0.1
-# Nearest rows, the standard deviations from which these are off, and the probability at which rows are no
-# outliers whose nearest ones are off.
-_NEAREST, _OFF, _COMPANY = 3, 1.5, 0.02
+# Number of nearest rows by which a far row is compared with its surroundings.
+_NEAREST = 3
+# Residual from which a nearest row counts as off in the same direction, in standard deviations.
+_OFF = 1.5
+# Probability that as many of the nearest rows are off by chance, below which the far rows belong to the law.
+_COMPANY = 0.02
 
 
 class Watch:
-    """Looks for outliers now and then, while a search of a fit judges by squares.
+    """Test for outliers at several times of a search by squares.
 
     Parameters
     ----------
@@ -47,9 +55,9 @@ class Watch:
     Attributes
     ----------
     usual : Usual or None
-        The other rows by the best formula so far that shows outliers; None if there are none.
+        The rows that are no outliers, by the best formula so far that shows outliers; None if there are none.
     program : Population or None
-        The program of the search that showed them first.
+        The first program of the search that showed outliers.
     """
 
     def __init__(self, rows: Prepared) -> None:
@@ -59,7 +67,7 @@ class Watch:
         self.program: Population | None = None
 
     def begin(self, search: Search, is_on: bool) -> None:
-        """Turn to a search, which may have been resumed, and look at it if `is_on` and none are known yet."""
+        """Begin to test a search, which may have been resumed, if `is_on` and no outliers are known yet."""
         self._is_on = is_on and self.usual is None
         self._plan(search)
 
@@ -67,24 +75,24 @@ class Watch:
         self._due = next((share for share in _LOOKS if share > search.budget.share), np.inf)
 
     def is_due(self, search: Search) -> bool:
-        """Return whether it is time for a look."""
+        """Return whether the next test is due."""
         return self._is_on and (search.budget.share >= self._due or self._suspected is not None)
 
     def suspect(self, search: Search) -> None:
-        """Look at a search by squares that ends before it is known whether errors grow.
+        """Test a search by squares that ends before it is known whether errors grow with the targets.
 
-        Later its formulas may bend towards the outliers, or have no more than a round.
+        When the search goes on, its formulas may bend towards the outliers, or it may have one round only.
         """
         self._suspected = with_outliers(search.archive, self._rows.measured)
 
     def sees_outliers(self, search: Search, is_over: bool = False) -> bool:
-        """Look, unless it is too late, and return whether there are outliers.
+        """Test for outliers, unless it is too late, and return whether there are any.
 
         Parameters
         ----------
         search : Search
         is_over : bool
-            Whether the search ended long ago, in time, since others followed it.
+            Whether the search ended earlier and others followed it, so that it was not too late.
         """
         self._plan(search)
         if not self._is_on or (search.budget.share >= _TOO_LATE and not is_over):
@@ -96,12 +104,12 @@ class Watch:
         return self.program is not None
 
     def take(self, formula: Expression) -> None:
-        """Tell outliers by another formula."""
+        """Determine the outliers by another formula."""
         self.usual = Usual(formula, self._rows.data)
 
 
 def with_outliers(archive: ParetoArchive, data: DataSet) -> Population | None:
-    """Return the program by which a table has outliers, alone, or None.
+    """Return the program by which a table has outliers, as a population of one, or None.
 
     Parameters
     ----------
@@ -139,7 +147,7 @@ def with_outliers(archive: ParetoArchive, data: DataSet) -> Population | None:
 
 
 def _stand_together(is_far: np.ndarray, columns: Sequence[np.ndarray]) -> bool:
-    """Return whether some rows are those with the largest, or the smallest, values of a column."""
+    """Return whether far rows lie at one end of a column, more than by chance."""
     varying = [column for column in columns if np.ptp(column) > 0.0]
     n, n_far, n_ends = len(is_far), int(is_far.sum()), 2 * len(varying)
     # Rows of equal values share a rank.
@@ -149,13 +157,13 @@ def _stand_together(is_far: np.ndarray, columns: Sequence[np.ndarray]) -> bool:
 
 
 def _have_company(is_far: np.ndarray, residuals: np.ndarray, data: DataSet) -> bool:
-    """Return whether the other rows nearest to some rows are off in the same direction, more than by chance.
+    """Return whether the rows next to far rows are off in the same direction, more than by chance.
 
     Parameters
     ----------
     is_far : ndarray of shape (n_rows,), bool
     residuals : ndarray of shape (n_rows,)
-        In standard deviations of the rows that are not far off.
+        Residuals in standard deviations of the rows that are not far.
     data : DataSet
     """
     ranks = ranks_of(data.columns)

@@ -1,8 +1,7 @@
-"""Rows that lie far from what fits all others, by the residuals of a formula.
+"""Outliers: rows that lie far from a formula that fits all others, by its residuals.
 
-The residuals come from a narrow normal distribution, but for a share of them, the outliers, from a wide one.
-They are those of rows left out of the fit, since a formula with a pole has none at the row that its constants
-serve.
+The residuals come from a narrow normal distribution or, for the outliers, from a wide one. Each residual is
+that of its row when the row is left out of the fit, since a formula with a pole may fit one row exactly.
 
 References
 ----------
@@ -20,34 +19,42 @@ from dgsr.data import are_counts
 from dgsr.data.dataset import DataSet, weighted_median
 from dgsr.expressions.formulas.expression import Expression
 
-# Steps of the fit of the two distributions, and the size of residuals, in robust standard deviations, beyond
-# which it begins with them as outliers.
-_STEPS, _FAR = 30, 4.0
-#: Largest share of outliers among rows.
+# Steps of expectation and maximisation in the fit of the two distributions.
+_STEPS = 30
+# Size of residuals above which the fit begins with them as outliers, in robust standard deviations.
+_FAR = 4.0
+#: Largest share of outliers among the rows. With more the formula is no law of the others.
 MOST = 0.15
-# Most rows that the distributions are fitted to.
+# Most rows to which the distributions are fitted.
 _MOST_ROWS = 5_000
-# Leverage from which the value of a formula is that of the row.
+# Leverage above which a single row determines the value of the formula there.
 _OWN = 0.5
-# Step beside a row that a narrow pole shows in, as a share of the distance to the row that is this share of
-# all rows further in a column; and how much values change in it, relative to their distance from the middle.
-_STEP, _NEIGHBOURHOOD, _CHANGED = 1e-3, 0.05, 0.5
-#: Largest residual that is squared.
+# Step to either side of a row that reveals a narrow pole, as a share of the distance to a neighbour.
+_STEP = 1e-3
+# Number of rows between a row and that neighbour in the order of a column, as a share of all rows.
+_NEIGHBOURHOOD = 0.05
+# Change of the values in such a step above which there is a narrow pole, relative to their distance from the
+# median.
+_CHANGED = 0.5
+#: Largest residual whose square is finite, with a margin.
 LARGEST = 1e150
-# Smallest standard deviation of residuals, in that of the target, smallest part of a residual that the
-# leverage leaves, and smallest precision.
-_SMALLEST, _LEAST_LEFT, _LEAST = 1e-12, 1e-6, 1e-250
+# Smallest standard deviation of residuals, as a share of the spread of the target.
+_SMALLEST = 1e-12
+# Smallest value of 1 - leverage, by which residuals are divided.
+_LEAST_LEFT = 1e-6
+# Smallest precision, so that its logarithm is finite.
+_LEAST = 1e-250
 
 
 class Mixture(NamedTuple):
-    """Two normal distributions that residuals come from, a narrow and a wide one.
+    """Mixture of two normal distributions of residuals with a mean of 0, a narrow and a wide one.
 
     Parameters
     ----------
     share : float
-        Of the narrow one, 1 where a single distribution describes the residuals.
+        Share of the narrow one; 1 if a single distribution describes the residuals.
     narrow, wide : float
-        Their variances.
+        Variances of the two.
     """
 
     share: float
@@ -84,16 +91,16 @@ class Mixture(NamedTuple):
         return float(np.sqrt(self.narrow))
 
     def of_narrow(self, residuals: np.ndarray) -> np.ndarray:
-        """Return the probability of each residual to be of the narrow one, shape (n_rows,)."""
+        """Return the probability of each residual to come from the narrow distribution, shape (n_rows,)."""
         own, other = self._logarithms(residuals)
         return np.exp(own - np.logaddexp(own, other))
 
     def bits(self, residuals: np.ndarray, data: DataSet) -> float:
-        """Return minus the logarithm of the density of all residuals, to the base 2."""
+        """Return the negative log-likelihood of all residuals, in bits."""
         return _bits(np.logaddexp(*self._logarithms(residuals)), data)
 
     def _logarithms(self, residuals: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the logarithms of the densities of both, times their shares."""
+        """Return the logarithms of the densities of both distributions, each times its share."""
         with np.errstate(divide="ignore"):
             shares = np.log(self.share), np.log1p(-self.share)
         own, other = (_logarithms(residuals, variance) for variance in (self.narrow, self.wide))
@@ -110,14 +117,14 @@ def _bits(logarithms: np.ndarray, data: DataSet) -> float:
 
 
 def _least_variance(data: DataSet) -> float:
-    """Return the variance of residuals that are rounding, by a spread of the target without outliers."""
+    """Return the smallest variance, which is due to rounding, by a robust spread of the target."""
     middle = weighted_median(data.y, data.weights)
     spread = DEVIATIONS * weighted_median(np.abs(data.y - middle), data.weights) or np.sqrt(data.variance)
     return float((_SMALLEST * spread) ** 2) or float(np.finfo(np.float64).tiny)
 
 
 class Usual:
-    """The rows of a table that are no outliers, by the residuals of a formula.
+    """The rows that are no outliers, by the residuals of a formula.
 
     Parameters
     ----------
@@ -132,25 +139,25 @@ class Usual:
         residuals = self._residuals(sample, fitted=True)
         self._mixture = Mixture.of(np.nan_to_num(residuals), sample)
         is_usual = self._of_narrow(residuals) >= 0.5
-        # A formula by which many rows are outliers, or all that vary, is no law of the others.
+        # A formula is no law if by it many rows are outliers, or all others have the same target.
         is_law = np.average(~is_usual, weights=sample.weights) <= MOST and np.ptp(sample.y[is_usual]) > 0.0
         if not is_law:
             self._mixture = self._mixture._replace(share=1.0)
 
     def precision(self, data: DataSet, fitted: bool = True) -> np.ndarray:
-        """Return the probability of each row to be none of the outliers.
+        """Return the probability of each row to be no outlier.
 
         Parameters
         ----------
         data : DataSet
             Rows of the table.
         fitted : bool
-            Whether the constants of the formula were fitted to them.
+            Whether the constants of the formula were fitted to these rows.
 
         Returns
         -------
         ndarray of shape (n_rows,)
-            At least 1e-250, and 0.5 where the formula is undefined.
+            At least 1e-250; 0.5 where the formula is undefined.
         """
         return np.maximum(self._of_narrow(self._residuals(data, fitted)), _LEAST)
 
@@ -158,7 +165,7 @@ class Usual:
         return np.where(np.isnan(residuals), 0.5, self._mixture.of_narrow(np.nan_to_num(residuals)))
 
     def _residuals(self, data: DataSet, fitted: bool) -> np.ndarray:
-        """Return the residuals of rows left out of the fit, nan where the formula is undefined."""
+        """Return the residual of each row when left out of the fit, nan where the formula is undefined."""
         with np.errstate(all="ignore"):
             values = self._formula(data.columns.T)
             residuals = data.y - values
@@ -170,14 +177,14 @@ class Usual:
 def outlying_rows(
     formula: Expression, X: np.ndarray, y: np.ndarray, sample_weight: np.ndarray | None = None
 ) -> np.ndarray:
-    """Return the numbers of the rows that are more probably outliers than not.
+    """Return the indices of the rows that are more probably outliers than not.
 
     Parameters
     ----------
     formula : Expression
     X, y : ndarray of shape (n_rows, n_features) and (n_rows,)
     sample_weight : ndarray of shape (n_rows,), optional
-        Rows with the weight 0 took no part in the fit. Whole numbers of an integer type are counts.
+        Rows with the weight 0 were not in the fit. Whole numbers of an integer type are counts.
 
     Returns
     -------
@@ -196,7 +203,7 @@ def description_with_outliers(data: DataSet, predicted: np.ndarray) -> float:
     Parameters
     ----------
     data : DataSet
-        The rows as given.
+        The rows with the weights that were given.
     predicted : ndarray of shape (n_rows,)
         Values of the formula.
     """
@@ -209,24 +216,25 @@ def description_with_outliers(data: DataSet, predicted: np.ndarray) -> float:
 def left_out_of_fit(
     formula: Expression, values: np.ndarray, data: DataSet, steps: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the residuals of rows that are left out of the fit, and which values are those of the row.
+    """Return the residual of each row when left out of the fit, and where a row alone determines the value.
 
-    Leverages tell how far the constants give way to a row, to first order. A pole or a peak may be so narrow
-    that it is that of a row; its value there is the one beside it then.
+    The leverage of a row is, to first order, the share of its target in the fitted value. At a pole or peak
+    so narrow that it serves one row alone, the larger of the residuals to either side is returned.
 
     Parameters
     ----------
     formula : Expression
     values : ndarray of shape (n_rows,)
-        Its values on the data.
+        The values of the formula on the data.
     data : DataSet
     steps : ndarray of shape (n_features, n_rows)
-        What `small_steps` returns for the columns of the data.
+        The result of `small_steps` for the columns of the data.
 
     Returns
     -------
     residuals : ndarray of shape (n_rows,)
     are_own : ndarray of shape (n_rows,), bool
+        Whether the row has a narrow pole or a high leverage.
     """
     constants = np.asarray(formula.constants)
     groups = list(np.arange(len(constants))[:, None])
@@ -235,7 +243,7 @@ def left_out_of_fit(
     leverages = (rows**2).sum(axis=1) / data.counts
     residuals = (data.y - values) / np.maximum(1.0 - leverages, _LEAST_LEFT)
     beside = np.array([formula((data.columns + sign * steps).T) for sign in (1.0, -1.0)])
-    changes = np.nan_to_num(np.abs(beside - values), nan=0.0)  # beside the end of a domain
+    changes = np.nan_to_num(np.abs(beside - values), nan=0.0)  # nan beyond the end of a domain
     distances = np.abs(values - np.nanmedian(values))
     is_narrow = changes.max(axis=0) > _CHANGED * np.maximum(distances, DEVIATIONS * np.nanmedian(distances))
     others = np.where(np.isfinite(beside), data.y - beside, 0.0)
@@ -244,7 +252,7 @@ def left_out_of_fit(
 
 
 def small_steps(columns: np.ndarray) -> np.ndarray:
-    """Return a small distance from each value of columns, by those near it: (n_columns, n_rows)."""
+    """Return a small share of the distance of each value to another in its column: (n_columns, n_rows)."""
     n = columns.shape[1]
     n_apart = min(max(int(_NEIGHBOURHOOD * n), 1), n - 1)
     order = np.argsort(columns, axis=1, kind="stable")

@@ -28,7 +28,7 @@ from dgsr.search.evolution import EvolutionConfig
 if TYPE_CHECKING:
     from dgsr.generator.generator import Generator
 
-# Share of the rows that selection="holdout" chooses by.
+# Share of the rows that are held out for selection="holdout".
 _HELD_OUT = 0.25
 
 
@@ -41,20 +41,20 @@ def planned(
     budget: Budget,
     choose_generator: Callable[[Constraints, int], Generator | None],
 ) -> Passes:
-    """Return the searches of a fit; its kernels are compiled, and its checkpoint is claimed.
+    """Return the searches of a fit, after compiling its kernels and claiming its checkpoint.
 
     Parameters
     ----------
     parameters : mapping of str to object
-        Those of the estimator.
+        The parameters of the estimator.
     data : tuple of (X, y, sample_weight)
         Arrays of shapes (n_samples, n_features) and (n_samples,); the weights may be None.
     feature_names : sequence of str or None
     demands : Demands
-        What the formulas must have and must not, with the library.
+        The user's demands on formulas, with the library.
     begin : Beginning
     budget : Budget
-        The budget of the fit, whose clock stands still while libraries are loaded and kernels compiled.
+        The budget of the fit, whose clock is stopped while packages are loaded and kernels compiled.
     choose_generator : callable
         A function that returns the generator for constraints and a seed.
 
@@ -88,7 +88,7 @@ def planned(
         coordinates=begin.coordinates,
         seed=begin.seed,
     )
-    with budget.stopped_clock():  # which loads what reads units
+    with budget.stopped_clock():  # reading units loads pint
         units = _units(parameters, feature_names, library.n_variables)
     constraints = Constraints(
         min_length=parameters["min_length"],
@@ -101,7 +101,7 @@ def planned(
     initial, constraints = initial_programs(
         parameters["initial_formulas"], library, feature_names, prepared.coordinates, constraints
     )
-    if constraints.units is None:  # with units a column may be there for its unit
+    if constraints.units is None:  # with units an idle column may be needed for its unit
         constraints = _without_idle_columns(constraints, library, prepared.data, initial)
     with budget.stopped_clock():
         generator = choose_generator(constraints, begin.seed)
@@ -123,7 +123,7 @@ def planned(
         engine=parameters["gp"],
         seed=begin.seed,
     )
-    # A fit that goes on has had this time before it was written.
+    # A fit that continues from a checkpoint had this time before the file was written.
     if begin.checkpoint is None or not begin.checkpoint.states:
         budget.leave_time()
     return Passes(
@@ -142,7 +142,7 @@ def planned(
 
 
 def _can_have_origins(parameters: Mapping[str, Any], demands: Demands) -> bool:
-    """Return whether every formula may have x - 1990 in place of a column x."""
+    """Return whether constraints and units allow x - 1990 in place of a column x."""
     has_units = parameters["units"] is not None and parameters["unitless_constants"]
     return can_have_origins(demands.library) and not has_units and not _is_limited("sub", demands)
 
@@ -150,13 +150,13 @@ def _can_have_origins(parameters: Mapping[str, Any], demands: Demands) -> bool:
 def _without_idle_columns(
     constraints: Constraints, library: Library, data: DataSet, initial: Initial | None
 ) -> Constraints:
-    """Return constraints that also forbid idle columns, but those that are required or given in a formula."""
+    """Return constraints that also forbid idle columns, unless required or in an initial formula."""
     first = library.first_variable
     wanted = {library.index[name] for name in constraints.required}
     wanted |= set() if initial is None else set(initial.programs.tokens.ravel().tolist())
     forbidden = constraints.forbidden_columns
     candidates = [i for i in range(library.n_variables) if i not in forbidden]
-    # Those that are wanted come first, so that another column is the copy.
+    # Wanted columns come first, so that of equal columns another one counts as the copy.
     candidates.sort(key=lambda i: first + i not in wanted)
     idle = idle_columns(data.columns, candidates, library.has_constants)
     unwanted = {i for i in idle if first + i not in wanted}
@@ -164,14 +164,14 @@ def _without_idle_columns(
 
 
 def _is_limited(operator: str, demands: Demands) -> bool:
-    """Return whether there are operators that must not stand above an operator as often as one likes."""
+    """Return whether a limit of `nested` restricts how often an operator may occur below another one."""
     return any(inner == operator and most is not None for _, inner, most in demands.nested)
 
 
 def _units(
     parameters: Mapping[str, Any], feature_names: Sequence[str] | None, n_columns: int
 ) -> Units | None:
-    """Return what the units of columns and target mean, None if none are given."""
+    """Return the units of columns and target, None if none are given."""
     for name in ("unitless_constants", "unit_penalty"):
         if not parameters["units"] and parameters[name] not in (False, None):
             raise ValueError(
@@ -191,8 +191,8 @@ def _units(
 def _search_config(parameters: Mapping[str, Any], tolerance: float) -> SearchConfig:
     """Return the settings of the search.
 
-    Without evolution every program is sampled, since nothing breeds from random ones or survivors, and the
-    decoder is trained without restarts, as in Petersen et al., ICLR 2021.
+    Without evolution every program is sampled, since random programs and survivors serve breeding alone, and
+    the decoder is trained without restarts, as in Petersen et al., ICLR 2021.
     """
     names = ("max_time", "objective", "refine", "look_up")
     n_generations = int(parameters["gp_generations"])

@@ -1,4 +1,4 @@
-"""Run the searches of a fit, and finish what they find."""
+"""The passes of a fit: its searches, one after the other, and their results."""
 
 from __future__ import annotations
 
@@ -35,27 +35,27 @@ from dgsr.reporting.progress import SearchCallback, SearchProgress
 from dgsr.search import Search, begin_with_programs, begin_with_search, one_thread
 from dgsr.search import run as run_search
 
-# Reasons to stop that leave something to the next pass; the last is never shown.
+# Reasons to stop after which the next pass follows; users never see the last one.
 _OUTLIERS = "outliers"
 _SPENT = ("max_evaluations", "max_time", _OUTLIERS)
-# Rows of which a quarter, two or more, can be held out.
+# Fewest rows of which a quarter is two or more, so that rows can be held out.
 _FEWEST_TO_HOLD_OUT = 8
-# NMSE below which data are taken to have no noise that matters.
+# NMSE below which the kind of the noise is not tested, since hardly any is left.
 _NEARLY_EXACT = 1e-5
-# Share of the budget from which on another search would come to nothing.
+# Share of the budget from which on no pass with relative errors begins, since it would be too short.
 _TOO_LATE = 0.8
 
 
 class _Ended(Exception):
-    """What ends a search whose callback wants no more."""
+    """Raised to end a search whose callback asks for the end."""
 
 
 class _Outliers(Exception):
-    """What ends a search of rows some of which are outliers."""
+    """Raised to end a search when outliers are found."""
 
 
 class Passes:
-    """The searches of one fit, and the best of what they find.
+    """The searches of one fit, and the best of their results.
 
     Parameters
     ----------
@@ -65,27 +65,27 @@ class Passes:
     make_search : callable
         A function that returns a `Search` of `data`, a `DataSet`, and `budget`.
     budget : Budget
-        What all searches share.
+        The budget that all searches share.
     library : Library
     constraints : Constraints
-        What every formula must have.
+        The constraints that every formula meets.
     feature_names : sequence of str or None
     selection : str
         The rule that chooses from a front; see `ParetoFront.select`.
     tolerance : float
         NMSE that counts as exact.
     initial : Initial or None
-        Programs that a search which begins afresh begins with.
+        Programs with which every search that begins afresh starts.
     checkpoint : Checkpoint or None
-        The file that the searches are written to, and go on from.
+        The file to which the searches are written, and from which they continue.
 
     Attributes
     ----------
     prepared : Prepared
     outcome : Outcome or None
-        The best so far; None before a pass has ended, or without a formula that is finite on all rows.
+        The best result so far; None before a pass has ended, or without a formula that is finite on all rows.
     stop_reason : str
-        Why it ended.
+        The reason why the last search ended.
     """
 
     def __init__(
@@ -112,19 +112,19 @@ class Passes:
         self.outcome: Outcome | None = None
         self._watch = Watch(prepared)
         self.stop_reason = "error"
-        self._passes: list[Begun] = []  # one for each, of which some share a search
+        self._passes: list[Begun] = []  # one for each pass; some passes share a search
         self._is_weighed = False
 
     def run(self, state: dict[str, Any] | None, callback: SearchCallback | None) -> Outcome:
-        """Run all passes, and keep the best formulas however they end.
+        """Run all passes, and return the best result, also after an interruption.
 
         Parameters
         ----------
         state : dict or None
-            The `Search.state_dict` of a fit that the first pass goes on from.
+            The state by `Search.state_dict` with whose programs the first pass begins.
         callback : callable or None
             A function that is called after each round, once there is a formula with finite values on all
-            rows. Where it returns True or raises StopIteration the search ends.
+            rows. The search ends if it returns True or raises StopIteration.
 
         Returns
         -------
@@ -144,7 +144,7 @@ class Passes:
                 step, rows, self.stop_reason = steps[number], self.prepared, "error"
                 if step.loss != "squared":
                     rows = rows.with_precision(partial(self._precisions, step.loss))
-                self._shown = Shown(rows)  # of one pass at a time, since it has a copy of the table
+                self._shown = Shown(rows)  # of one pass only, since it has a copy of the table
                 if goes_on_with is not None:
                     self._begun = self._passes[goes_on_with]
                 else:
@@ -158,7 +158,7 @@ class Passes:
                 self.budget.end_at(step.until)
                 is_last_by_squares = step.loss == "squared" and number + 1 == len(steps)
                 self._watch.begin(self.search, self._loss == "auto" and is_last_by_squares)
-                if number + 1 < len(saved):  # it was over when the file was written
+                if number + 1 < len(saved):  # the pass was over when the file was written
                     has_outliers = self._watch.sees_outliers(self.search, is_over=True)
                     self.stop_reason = _OUTLIERS if has_outliers else _SPENT[0]
                     self._finish(step, rows)
@@ -177,16 +177,16 @@ class Passes:
         return self.outcome
 
     def _next(self, steps: list[Pass], number: int) -> tuple[list[Pass], int | None]:
-        """Return the passes, the next one decided, and the number of the pass whose search goes on in it.
+        """Return the passes with the next one settled, and the number of the pass whose search it continues.
 
-        The last pass goes on with the loss that describes the data best. Relative errors have no pass of
-        their own where there is no noise whose size could matter, or no time.
+        The last pass has the loss with the shortest description of the data. Relative errors get no pass if
+        there is too little noise or time.
         """
         step, goes_on_with = steps[number], None
-        if step.loss == "best":  # the last one where there may be outliers, or errors that grow
+        if step.loss == "best":  # the last pass where there may be outliers, or errors that grow
             by_squares = self.outcome is not None and self.outcome.loss == "squared"
             step = step._replace(loss="squared" if by_squares else steps[number - 1].loss)
-            if step.loss != WITHOUT_OUTLIERS:  # by other formulas other rows are
+            if step.loss != WITHOUT_OUTLIERS:  # its weights depend on the formula, so a new search is needed
                 goes_on_with = max(i for i in range(number) if steps[i].loss == step.loss)
         elif step.loss == "relative" and number == 1:
             if not self._can_tell_noise():
@@ -195,7 +195,7 @@ class Passes:
         return [*steps[:number], step, *steps[number + 1 :]], goes_on_with
 
     def caveats(self, outcome: Outcome) -> Iterator[str]:
-        """Yield what a person should know about the outcome."""
+        """Yield the caveats about the outcome that a user should know."""
         if self._selection == "holdout" and outcome.front.held_out is None:
             n = len(self.prepared.data.y)
             are_few, mend = "There are too few different rows", "give 8 or more"
@@ -210,7 +210,7 @@ class Passes:
         yield from found
 
     def _reason_for_nothing(self) -> str:
-        """Return why there is no formula, and what helps."""
+        """Return the message that says why there is no formula, and what to change."""
         n = self.search.n_evaluations
         if required := list(self._constraints.required):
             return (
@@ -230,7 +230,7 @@ class Passes:
         )
 
     def _show(self, callback: SearchCallback, search: Search) -> None:
-        """Call a callback, once the search has a formula with finite values; raise if it ends the search."""
+        """Call a callback once the search has a formula with finite values; raise `_Ended` at its request."""
         program, nmse = self._shown.best(search.archive)
         if np.isfinite(nmse):
             best = self.prepared.coordinates.written(program[0])
@@ -252,7 +252,7 @@ class Passes:
 
     @property
     def history(self) -> list[dict[str, float]]:
-        """What all searches recorded, one of which may have gone on after another."""
+        """The entries of all searches by evaluations, since a search may continue after another one."""
         searches = dict.fromkeys(begun.search for begun in self._passes)
         entries = (entry for search in searches for entry in search.history)
         return sorted(entries, key=operator.itemgetter("evaluations"))
@@ -261,13 +261,13 @@ class Passes:
         """Make the search of a pass."""
         search = self._make_search(data=rows.search, budget=self.budget)
         self._begun = Begun(search, {} if self._checkpoint is None else search.state_dict(), {})
-        search.nmse_shown = lambda archive: self._shown.nmse(archive)  # the pass may be another then
-        self.budget.end_at(step.until)  # what it begins with is evaluated at once
+        search.nmse_shown = lambda archive: self._shown.nmse(archive)  # `_shown` changes with the pass
+        self.budget.end_at(step.until)  # before its first programs are evaluated
 
     def _give(self, state: dict[str, Any] | None, with_initial: bool) -> None:
-        """Let a search begin with what another one found, if its state is given, and with given programs.
+        """Let a search begin with the programs of a state, if one is given, and with initial formulas.
 
-        A search without outliers begins with the formula that showed these.
+        A search without outliers also begins with the formula that showed the outliers.
         """
         if state is not None:
             begin_with_search(self.search, state)
@@ -277,7 +277,7 @@ class Passes:
             self.search.enter(self._watch.program)
 
     def _load(self, state: dict[str, Any]) -> None:
-        """Go on from a state in the checkpoint."""
+        """Continue from a state in the checkpoint."""
         assert self._checkpoint is not None
         self._checkpoint.check(state, self._begun.fresh, self._library)
         self.search.load_state_dict(state)
@@ -288,14 +288,14 @@ class Passes:
             self._checkpoint.write(lambda: [*self._ended, search.state_dict()], at_once)
 
     def _run(self, step: Pass, rows: Prepared, callback: SearchCallback | None) -> None:
-        """Run one pass; Ctrl-C ends it with the best so far, but is an exception if there is none."""
+        """Run one pass; Ctrl-C ends it with the best formula so far, and is raised if there is none."""
 
         def look(search: Search) -> None:
             if self._watch.is_due(search) and self._watch.sees_outliers(search):
                 raise _Outliers
 
         def after_round(search: Search) -> None:
-            look(search)  # first, so that a fit that ends here and is resumed has looked as often
+            look(search)  # before writing, so that a fit that is resumed here has made the same tests
             self._write(search)
             if callback is not None:
                 self._show(callback, search)
@@ -319,18 +319,18 @@ class Passes:
             raise KeyboardInterrupt
 
     def _can_tell_noise(self) -> bool:
-        """Return whether there is a formula so far, noise whose size could matter, and time for a pass."""
+        """Return whether there is a formula so far, enough noise to test its kind, and time for a pass."""
         if self.outcome is None:
             return False
-        # The search leaves none of few rows, and what extends its formulas none of a few large ones.
+        # Both errors count: a search may fit few rows exactly, and an extended formula a few large targets.
         least = max(self.search.best_nmse, self.outcome.chosen.loss)
         return least >= _NEARLY_EXACT and self.budget.share < _TOO_LATE
 
     def _finish(self, step: Pass, rows: Prepared) -> None:
-        """Choose from what a pass found, if a program has finite values.
+        """Choose a formula of a pass, if a program has finite values, and update the outcome.
 
-        A pass that began afresh, and every pass once there are outliers, takes the place of the one before if
-        it describes the data more shortly.
+        The result of a pass that began afresh, and of every pass once there are outliers, replaces the one
+        before only if its description of the data is shorter.
         """
         if not np.isfinite(self.search.best_nmse):
             return
@@ -347,7 +347,7 @@ class Passes:
             predicted = chosen.expression(data.columns.T)
             bits = chosen.description_length + self._description(step.loss, data, predicted)
         best = np.inf if self.outcome is None else self.outcome.bits
-        # The same formula of fewer rows has the better errors of its constants.
+        # For the same formula, the pass without outliers has the better standard errors of constants.
         is_better = bits <= best if step.loss == WITHOUT_OUTLIERS else bits < best
         is_refined = step.goes_on and self._watch.usual is None
         if self.outcome is None or is_refined or is_better:
@@ -359,7 +359,7 @@ class Passes:
             self.stop_reason = "interrupted"
 
     def _weighed(self, rows: Prepared) -> Prepared:
-        """Return rows with their effective numbers, which the first search that ends decides for all."""
+        """Return rows with their effective numbers, which the first search that ends determines for all."""
         if not self._is_weighed:
             data, fitted = self.prepared.data, self.prepared.fitted
             precision = rows.data.weights / data.weights
@@ -377,7 +377,10 @@ class Passes:
         return description(loss, data, predicted)
 
     def _precisions(self, loss: str | Loss, data: DataSet) -> np.ndarray:
-        """Return the precision of rows by the formula so far, or by the mean of y where it is undefined."""
+        """Return the precision of rows by the formula so far, or by the mean of y where it is undefined.
+
+        Before there is a formula, the targets themselves serve as predictions.
+        """
         if loss == WITHOUT_OUTLIERS and self._watch.usual is not None:
             return self._watch.usual.precision(data, fitted=data is not self.prepared.held_out)
         predicted = data.y if self.outcome is None else self.outcome.chosen.expression(data.columns.T)

@@ -1,4 +1,4 @@
-"""Whether what a checkpoint holds can be the state of a search, which is asked before it is loaded."""
+"""The check, before loading, that the content of a checkpoint can be the state of a search."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ import numpy as np
 
 from dgsr.expressions.programs.library import Library
 
-# Names of the sets of programs of a search, and of what an entry of its history says.
+# Names of the sets of programs in the state of a search.
 _PROGRAMS = ("archive", "queue", "generation", "evolved", "long")
+# Names of the numbers in an entry of the history.
 _ENTRY = {"evaluations", "seconds", "best_nmse", "mean_reward", "best_reward", "invalid", "restarts"}
-# Largest whole number, which kernels count to.
+# Largest integer of 64 bits, the type of the kernels.
 _LARGEST = 2**63 - 1
 
 
@@ -26,7 +27,7 @@ def check_state(state: Any, fresh: dict[str, Any], library: Library, n_islands: 
     fresh : dict
     library : Library
     n_islands : int
-        Islands of the search, where it has any.
+        Number of islands of the search, if it has any.
     """
     alone = {name: value for name, value in fresh.items() if name != "islands"}
     islands: Any = state.get("islands", {})
@@ -44,7 +45,7 @@ def check_state(state: Any, fresh: dict[str, Any], library: Library, n_islands: 
 
 
 def _check_like(state: Any, fresh: Any, path: str) -> None:
-    """Raise ValueError where a state has other names, types, shapes or ranges than a fresh one."""
+    """Raise ValueError if a state has other names, types, shapes or ranges than a fresh one."""
     if isinstance(fresh, dict):
         if not isinstance(state, dict) or set(state) != set(fresh):
             raise ValueError(f"it has other entries in {path or 'a state'}")
@@ -60,12 +61,12 @@ def _check_like(state: Any, fresh: Any, path: str) -> None:
             raise ValueError(f"{path} is of type {type(state).__name__}")
     elif not _is_number(state, fresh):
         raise ValueError(f"{path} is {state!r}"[:100])
-    elif path == "/tolerance" and state != fresh:  # a setting, and nothing that was found
+    elif path == "/tolerance" and state != fresh:  # a setting, which the search does not change
         raise ValueError(f"{path} is {state}, and not {fresh}")
 
 
 def _is_number(value: Any, fresh: float) -> bool:
-    """Return whether a value may be one of a count, or of a loss or seconds, that begins with another."""
+    """Return whether a value may follow a fresh one, which is a count, a loss or a number of seconds."""
     if type(fresh) is int:
         return type(value) is int and 0 <= value <= _LARGEST
     is_number = type(value) in (int, float) and value >= 0
@@ -73,9 +74,9 @@ def _is_number(value: Any, fresh: float) -> bool:
 
 
 def _check_array(state: Any, fresh: np.ndarray, path: str) -> None:
-    """Raise ValueError where an array is of another type or shape, or has values that none can have."""
+    """Raise ValueError if an array has another type or shape than a fresh one, or impossible values."""
     shape = tuple(getattr(state, "shape", ("none",)))
-    # The programs of other sets than the archive are more or fewer from round to round.
+    # In all sets but the archive the number of programs changes from round to round.
     is_set = path.split("/")[1] in _PROGRAMS[1:]
     if not isinstance(state, np.ndarray) or state.ndim != fresh.ndim:
         raise ValueError(f"{path} is of shape {shape}")
@@ -103,7 +104,7 @@ def _check_programs(arrays: Mapping[str, np.ndarray], library: Library, has_free
         raise ValueError("it has programs without tokens")
     if not (nmse >= 0.0).all():
         raise ValueError("it has losses that are negative or no numbers")
-    # How many subprograms are still to come after each token of a program.
+    # Number of subprograms that are still missing after each token of a program.
     open_nodes = 1 + np.cumsum(arity[tokens] - 1, axis=1)
     inside = np.arange(width) < lengths[:, None] - 1
     ends = np.take_along_axis(open_nodes, np.maximum(lengths - 1, 0)[:, None], axis=1)[:, 0]

@@ -1,4 +1,4 @@
-"""What is shown of a search while it goes: its best formula, judged by the rows that judge the front."""
+"""The best formula that is shown during a search, with its NMSE on the rows of the front."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from dgsr.data import Prepared
 from dgsr.data.population import Population
 from dgsr.pareto import ParetoArchive
 
-# Most rows that the formula is judged by, evenly spaced ones of a larger table, so that the search, which
-# looks at no more than 2,000 of them, loses no time.
+# Most rows of this NMSE, evenly spaced in a larger table. The search itself uses 2,000 at most, so more rows
+# would take a noticeable part of its time.
 _MOST_ROWS = 100_000
 
 
 class Shown:
-    """The best formula of an archive and its NMSE on all rows, of which the search sees a sample.
+    """The best formula of an archive and its NMSE on all rows, of which the search uses a sample.
 
     Parameters
     ----------
@@ -29,12 +29,12 @@ class Shown:
     def best(self, archive: ParetoArchive) -> tuple[Population, float]:
         """Return the program that fits the rows of the search best, and its NMSE on all rows.
 
-        Programs that are not finite on all rows are passed over.
+        Programs that are not finite on all rows are skipped.
 
         Returns
         -------
         Population
-            One program of the variables of the search, or none.
+            One program in the coordinates of the search, or none.
         float
             Its NMSE, inf if there is none.
         """

@@ -1,4 +1,4 @@
-"""What the weights of rows say of their noise, judged by the residuals of what a search has found."""
+"""The meaning of the weights of rows, as precisions or as shares, by the residuals of a front."""
 
 from __future__ import annotations
 
@@ -8,30 +8,30 @@ from dgsr.data import Prepared
 from dgsr.data.population import Population
 from dgsr.expressions.formulas.description_length import structure_bits
 
-# Exponents p that are tried: the noise of a measurement of weight w has a variance in proportion to w**-p.
+# Exponents p that are compared: the noise of a measurement of weight w has a variance in proportion to w**-p.
 _EXPONENTS = np.linspace(0.0, 1.0, 11)
-# Rows that are looked at: the heaviest, and as many of the others.
+# Number of the heaviest rows that are used, and largest number of others.
 _N_ROWS = 1_000
-# Relative differences between weights that are rounding.
+# Relative difference between weights up to which they count as equal.
 _ROUNDING = 1e-12
 
 
 def noise_exponent(rows: Prepared, programs: Population, precision: np.ndarray | None = None) -> float:
     """Return the exponent p of a noise whose variance is in proportion to w**-p.
 
-    It is 1 where the weights are one over the variance of the noise, and 0 where the noise is the same in all
-    rows, for which the weights are shares. Among these it is that of the shortest description of formula and
-    residuals together, over all programs. See `DataSet.with_noise_exponent` for what follows from it.
+    It is 1 where the weights are inverse variances of the noise, and 0 where the noise is the same in all
+    rows, so that the weights are shares. The exponent with the shortest description of formula and residuals,
+    over all programs, is returned. `DataSet.with_noise_exponent` applies it.
 
     Parameters
     ----------
     rows : Prepared
         The rows with the weights that were given.
     programs : Population
-        The front of a search, in its coordinates. Its best formula may be closer to heavy rows by overfitting
-        them, so it does not decide alone.
+        The front of a search, in its coordinates. The formula of the lowest loss does not decide alone, since
+        it may overfit heavy rows.
     precision : ndarray of shape (n_rows,), optional
-        What the loss of the search multiplies the squares of the residuals by.
+        Factors of the squared residuals by the loss of the search.
 
     Returns
     -------
@@ -52,13 +52,13 @@ def noise_exponent(rows: Prepared, programs: Population, precision: np.ndarray |
     some = np.concatenate([order[:_N_ROWS], others[spread]])
     counts, own, n = data.counts[some], of_each[some], data.counts[some].sum()
     columns = rows.coordinates.measured(data.columns[:, some])
-    # A formula with a constant for every row leaves rounding, which says nothing of the noise.
+    # The residuals of a formula with a constant for every row are rounding, and no measure of the noise.
     floor = n * data.rounding_nmse * data.variance
     bits = structure_bits(programs.library, programs.tokens, programs.lengths)
     with np.errstate(all="ignore"):
         squares = (programs.predict(columns.T) - data.y[some]) ** 2
         squares *= 1.0 if precision is None else precision[some]
-        # Of normal residuals; sizes that all programs and exponents share are left out.
+        # Bits of normal residuals, without terms that are the same for all programs and exponents.
         sums = np.maximum(squares @ (counts * own ** _EXPONENTS[:, None]).T, floor)
         lengths = bits[:, None] + 0.5 * n * np.log2(sums / n)
         lengths -= 0.5 * _EXPONENTS * (counts @ np.log2(own))

@@ -1,6 +1,6 @@
-"""The Pareto front of description length and loss: an archive in the search, formulas after it.
+"""The Pareto front of description length and loss: an archive in the search, a front of formulas after it.
 
-The plot of a front (`display`) is not imported before it is asked for, since it imports scikit-learn.
+The plot of a front (`display`) is imported at its first use only, since it imports scikit-learn.
 """
 
 from dgsr.pareto.archive import NOTICEABLE, ParetoArchive

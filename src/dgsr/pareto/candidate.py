@@ -1,4 +1,4 @@
-"""A formula of a front, with what the data say of it."""
+"""A formula of a front, with its loss, its uncertainty and its description length."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ class Candidate(NamedTuple):
         NMSE on the data of the fit.
     expression : Expression
     uncertainty : Uncertainty, optional
-        None in a fit that a version without uncertainties saved; `leave_one_out` and `standard_errors` are
-        nan then.
+        None in a fit saved by a version without uncertainties; `leave_one_out` and `standard_errors` are then
+        nan.
     units : tuple of str
         Units of the constants (`dgsr.expressions.formulas.units_of_constants`); empty in a fit without units.
     handicap : float
-        What the loss is multiplied by where formulas are compared, for violations of units.
+        Factor of the loss in comparisons of formulas, for violations of units.
     bits : float, optional
-        Description length by which the formula was compared, where it is not that of `expression`: without
-        the numbers that columns are measured from, and with constants of fewer digits.
+        Description length by which the formula was compared, if it differs from the length of `expression`:
+        it excludes the origins of columns and may be that of constants with fewer digits.
     """
 
     complexity: int
@@ -48,7 +48,7 @@ class Candidate(NamedTuple):
 
     @property
     def leave_one_out(self) -> float:
-        """NMSE of every row predicted by the formula with constants fitted to the others; nan if unknown."""
+        """NMSE when each row is predicted with constants fitted to the others; nan if unknown."""
         return np.nan if self.uncertainty is None else self.uncertainty.leave_one_out
 
     @property
@@ -60,10 +60,11 @@ class Candidate(NamedTuple):
 
     @property
     def is_determined(self) -> bool:
-        """Whether the data determine its constants, as far as their errors are known.
+        """Whether the data determine the constants, as far as their errors are known.
 
-        The standard error of each is smaller than it, or than it times its natural logarithm: Arrhenius's
-        factor is often known by its order of magnitude alone. A number alone may be 0.
+        The standard error of each must be smaller than the constant, or than it times its natural logarithm,
+        since of a factor such as Arrhenius's only the order of magnitude may be known. A formula that is a
+        mere number is always determined, since it may be 0.
         """
         sizes = np.abs(self.expression.constants)
         with np.errstate(all="ignore"):
@@ -81,6 +82,6 @@ class Candidate(NamedTuple):
         )
 
     def units_text(self) -> str:
-        """Return the constants of the formula in short with their units, or the empty string."""
+        """Return the constants with five digits and their units, or the empty string without units."""
         each = zip(self.expression.constants.tolist(), self.units)
         return ", ".join(f"{value:.5g} {unit}".rstrip() for value, unit in each)

@@ -11,11 +11,12 @@ from dgsr.pareto.candidate import Candidate
 #: Rules that choose a candidate of a front; see `ParetoFront.select`.
 SELECTIONS = ("mdl", "bic", "score", "accuracy", "holdout")
 
-# Bits by which descriptions may differ that are a tie: odds of eight to one.
+# Largest difference in bits between descriptions that tie, which is odds of eight to one.
 _BITS_OF_RIVALS = 3.0
-# Nodes from which on a formula is long, and must predict rows left out better than the short ones do.
+# Tokens above which a formula is long, and is chosen only if its leave-one-out error is clearly lower than
+# that of the best short one.
 _LONG = 40
-# Largest loss of a candidate that PySR's rule may choose, in units of the lowest one.
+# Largest loss of a candidate that PySR's rule may choose, as a multiple of the lowest one.
 _MOST_OF_LOWEST = 1.5
 
 
@@ -25,20 +26,20 @@ def losses_of(candidates: Sequence[Candidate]) -> np.ndarray:
 
 
 def errors_left_out(candidates: Sequence[Candidate]) -> np.ndarray:
-    """Return the errors of rows left out, or the losses where these are unknown, (n_candidates,)."""
+    """Return the larger of loss and leave-one-out error, or the loss if that is unknown, (n_candidates,)."""
     left_out = [candidate.leave_one_out * candidate.handicap for candidate in candidates]
     return np.fmax(losses_of(candidates), left_out)
 
 
 def total_bits(candidates: Sequence[Candidate], n: float) -> np.ndarray:
-    """Return the bits of formula and residuals of n rows, up to a number that all have, (n_candidates,)."""
+    """Return the bits of formula and residuals of n rows, up to a common constant, (n_candidates,)."""
     lengths = [candidate.description_length for candidate in candidates]
     with np.errstate(divide="ignore"):
         return 0.5 * n * np.log2(errors_left_out(candidates)) + lengths
 
 
 def rivals(candidates: Sequence[Candidate], index: int, n: float) -> list[int]:
-    """Return the candidates of another form whose descriptions are about as short as that of one."""
+    """Return the candidates of another form whose descriptions tie with the description of one."""
     totals, tokens = total_bits(candidates, n), candidates[index].expression.tokens
     near = np.flatnonzero(np.abs(totals - totals[index]) <= _BITS_OF_RIVALS).tolist()
     return [i for i in near if not np.array_equal(candidates[i].expression.tokens, tokens)]
@@ -47,7 +48,7 @@ def rivals(candidates: Sequence[Candidate], index: int, n: float) -> list[int]:
 def shortest(candidates: Sequence[Candidate], n: float) -> int:
     """Return the candidate with the shortest description of formula and residuals (Rissanen, 1978).
 
-    A long formula is taken only if it predicts rows left out better than the best short one does, by more
+    A long formula is chosen only if its leave-one-out error is lower than that of the best short one, by more
     than the standard error of a mean square.
     """
     totals, errors = total_bits(candidates, n), errors_left_out(candidates)
@@ -58,16 +59,16 @@ def shortest(candidates: Sequence[Candidate], n: float) -> int:
 
 
 def least_bic(candidates: Sequence[Candidate], n: float) -> int:
-    """Return the candidate with the least criterion n log(loss) + k log(n) of k constants (Schwarz, 1978)."""
-    # Numbers that columns are measured from are not fitted, and have no error.
+    """Return the candidate with the lowest n log(loss) + k log(n), for k constants (Schwarz, 1978)."""
+    # Origins of columns are not fitted, so their standard error is 0.
     n_constants = np.array([np.count_nonzero(candidate.standard_errors) for candidate in candidates])
     return int(np.argmin(n * np.log(losses_of(candidates)) + np.log(n) * n_constants))
 
 
 def steepest(candidates: Sequence[Candidate]) -> int:
-    """Return the candidate whose loss falls the most for its complexity, as PySR chooses."""
+    """Return the candidate with the steepest fall of the loss by complexity, the rule of PySR."""
     losses = losses_of(candidates)
-    order: list[int] = []  # the candidates that no less complex one fits as well as
+    order: list[int] = []  # the candidates that fit better than all less complex ones
     for i in sorted(range(len(candidates)), key=lambda i: (candidates[i].complexity, losses[i])):
         if not order or losses[i] < losses[order[-1]]:
             order.append(i)

@@ -1,4 +1,4 @@
-"""The plot of a front with matplotlib, as a display in the manner of scikit-learn, and what plots share."""
+"""The plot of a front with matplotlib, as a scikit-learn display, and functions that other plots share."""
 
 from __future__ import annotations
 
@@ -18,13 +18,16 @@ if TYPE_CHECKING:
 
     from dgsr.pareto.candidate import Candidate
 
-# Most formulas written beside the front, and most characters of each.
-_N_LABELS, _LABEL_LENGTH = 5, 44
+# Most formulas that are written beside the front.
+_N_LABELS = 5
+# Most characters of each of these.
+_LABEL_LENGTH = 44
 
-# Place of losses on a logarithmic axis when all of them are 0.
+# Position of losses on a logarithmic axis when all of them are 0.
 _FLOOR_OF_ZEROS = 1e-16
 
-# Offsets of a label from its point, in typographic points, and its alignment; the first free place is taken.
+# Positions of a label, of which the first free one is used: its offset from the point, right and up, in
+# typographic points, and its horizontal and vertical alignment.
 _LABEL_PLACES = (
     (8, 6, "left", "bottom"),
     (8, -6, "left", "top"),
@@ -36,14 +39,14 @@ _LABEL_PLACES = (
 
 
 class LogLosses(NamedTuple):
-    """Losses as they are drawn on a logarithmic axis, which has no place for 0."""
+    """Losses for a logarithmic axis, on which 0 has no position."""
 
     values: np.ndarray  # (n,), all positive
     floor: float | None  # where losses of 0 are drawn; None if no loss is 0
 
 
 def log_losses(losses: Sequence[float] | np.ndarray) -> LogLosses:
-    """Return losses for a logarithmic axis: those of exactly 0 a decade below the smallest other one.
+    """Return losses for a logarithmic axis, in which 0 becomes a tenth of the smallest other loss.
 
     Parameters
     ----------
@@ -70,7 +73,7 @@ class ParetoFrontDisplay:
         NMSE of each candidate.
     formulas : sequence of str, of length n_candidates
     chosen : int or None, default=None
-        Index of the candidate that predicts; None marks none.
+        Index of the chosen candidate, which is marked; None marks none.
 
     Attributes
     ----------
@@ -82,8 +85,8 @@ class ParetoFrontDisplay:
     chosen_ : matplotlib Line2D or None
         The mark of the chosen candidate.
     labels_ : list of matplotlib Annotation
-        The formulas that have room, first of the chosen candidate, then of those at which the loss falls the
-        most.
+        The formulas for which there is room: first that of the chosen candidate, then those of the steepest
+        falls of the loss.
 
     Examples
     --------
@@ -204,7 +207,7 @@ class ParetoFrontDisplay:
         taken = [] if legend is None else [legend.get_window_extent()]
         inside = self.ax_.get_window_extent()
         labels: list[Annotation] = []
-        told: dict[str, warnings.WarningMessage] = {}  # once each: of characters that the font lacks
+        told: dict[str, warnings.WarningMessage] = {}  # warnings of characters that the font lacks, by text
         for i in others if self.chosen is None else [self.chosen, *others]:
             if len(labels) == _N_LABELS:
                 break
@@ -219,7 +222,7 @@ class ParetoFrontDisplay:
                     fontsize="small",
                     color="C1" if i == self.chosen else None,
                 )
-                label.set_parse_math(False)  # a dollar in a column's name is a dollar
+                label.set_parse_math(False)  # so that a dollar sign in a column's name is shown
                 with warnings.catch_warnings(record=True) as found:
                     warnings.simplefilter("always")
                     box = label.get_window_extent()
@@ -253,7 +256,7 @@ def _shortened(formula: str) -> str:
 
 
 def scale_losses(ax: Axes, losses: LogLosses) -> None:
-    """Make the vertical axis logarithmic, with a tick "0" where losses of 0 are drawn."""
+    """Make the vertical axis logarithmic, with a tick "0" at the position of losses of 0."""
     ax.set_yscale("log")
     if losses.floor is None:
         return
@@ -265,7 +268,7 @@ def scale_losses(ax: Axes, losses: LogLosses) -> None:
 
 
 def check_one_output(estimator: Any) -> None:
-    """Raise an error if an estimator is not fitted, or to several outputs."""
+    """Raise an error if an estimator is not fitted, or is fitted to several outputs."""
     check_is_fitted(estimator)
     if hasattr(estimator, "estimators_"):
         n_outputs = len(estimator.estimators_)

@@ -38,8 +38,7 @@ class ParetoFront(Sequence[Candidate]):
     held_out : ndarray of shape (n_candidates,), optional
         Losses on rows that were held out of the fit, for `select`.
     n_left_off : int
-        Number of formulas that are not on the front because of what they do between the rows; see
-        `from_expressions`.
+        Number of formulas that were excluded for their behaviour between the rows; see `from_expressions`.
 
     Examples
     --------
@@ -79,9 +78,10 @@ class ParetoFront(Sequence[Candidate]):
         """Return the front of some expressions, whose losses are computed on `data`.
 
         A formula with weak points (`dgsr.expressions.formulas.soundness`), such as a pole between the rows,
-        is left off, unless it fits exactly or describes the data more shortly than those without, by 20 bits
-        a point. So are formulas that predict worse than the mean of the targets, and those with constants
-        that the data do not determine (`Candidate.is_determined`), unless all do.
+        is excluded, unless it fits exactly or its description of the data is shorter than all without such
+        points, by 20 bits for each point. Formulas that predict worse than the mean of the targets are
+        excluded, too, and those with constants that the data do not determine (`Candidate.is_determined`),
+        unless this holds for all formulas.
 
         Parameters
         ----------
@@ -95,14 +95,14 @@ class ParetoFront(Sequence[Candidate]):
         held_out : DataSet, optional
             Rows that were held out of the fit.
         assess : callable, optional
-            A function that returns the `Uncertainty` of an expression, None where it is left out; by default
-            that of least squares on `data`.
+            A function that returns the `Uncertainty` of an expression, or None to omit it; by default the
+            uncertainty of least squares on `data`.
         units : Units, optional
             Units of columns and target. Formulas are compared by their losses times their handicaps, and
-            those that the rule forbids are left out.
+            those that break the rule are excluded.
         with_digits : callable, optional
-            A function that returns a formula of the front with the digits to predict with. Its length stays
-            that of the formula that it is given.
+            A function that returns a formula of the front with the digits for predictions. The formula is
+            compared by its length before.
         nmse : ndarray of shape (n_expressions,), optional
             The NMSE of the expressions on `data`; by default it is computed.
         """
@@ -235,16 +235,16 @@ class ParetoFront(Sequence[Candidate]):
     def select(self, selection: str) -> int:
         """Return the index of the candidate that a rule chooses.
 
-        The simplest exact fit, with a loss of at most `tolerance`, is chosen by every rule.
+        Every rule chooses the shortest exact fit, with a loss of at most `tolerance`, if there is one.
 
         Parameters
         ----------
         selection : {"mdl", "bic", "score", "accuracy", "holdout"}
             ``mdl``: the shortest description of formula and residuals together, in bits:
-            n/2 log2(error) + `description_length`, where the error is that of rows left out. ``bic``: Bayes'
-            information criterion over the fitted constants, n log(loss) + k log(n). ``score``: of the
-            candidates that no less complex one fits as well as, and within 1.5 times the lowest loss, the one
-            whose loss falls the most for its complexity, -d log(loss) / d complexity, as in PySR.
+            n/2 log2(error) + `description_length`, where the error is the leave-one-out error. ``bic``: the
+            Bayesian information criterion over k fitted constants, n log(loss) + k log(n). ``score``: the
+            steepest fall of the loss by complexity, -d log(loss) / d complexity, among the candidates within
+            1.5 times the lowest loss that fit better than all less complex ones, as in PySR.
             ``accuracy``: the lowest loss.
             ``holdout``: the lowest loss on the rows held out.
 
@@ -276,9 +276,9 @@ class ParetoFront(Sequence[Candidate]):
         return least_bic(self, self.n_samples) if selection == "bic" else steepest(self)
 
     def rivals(self, index: int) -> list[int]:
-        """Return the candidates of another form that describe the data about as shortly as one does.
+        """Return the candidates of another form whose descriptions of the data tie with that of a candidate.
 
-        Formula and residuals take at most 3 bits more or less, which are odds of eight to one. An exact fit
-        has no rivals.
+        The bits of formula and residuals differ by at most 3, which is odds of eight to one. An exact fit has
+        no rivals.
         """
         return [] if self[index].loss <= self.tolerance else rivals(self, index, self.n_samples)

@@ -1,4 +1,4 @@
-"""What decides which formulas are on the front: losses, lengths, and what they do between rows."""
+"""The criteria for the formulas of a front: losses, lengths in bits, and behaviour between rows."""
 
 from __future__ import annotations
 
@@ -15,15 +15,17 @@ from dgsr.expressions.formulas.soundness import pure_columns, unseen_waves, weak
 from dgsr.expressions.programs.units import Units
 from dgsr.pareto.archive import NOTICEABLE
 
-# Largest loss on a sample of rows, in that of a shorter formula, at which all rows may say otherwise: several
-# standard errors of the ratio of two losses on 2,000 rows.
+# Largest loss on a sample of rows, as a multiple of that of a shorter formula, that may be the lower one on
+# all rows: it is several standard errors of the ratio of two losses on 2,000 rows.
 _MOST_ABOVE = 1.2
-# Bits that a weak point of a formula takes when it is compared with formulas that have none.
+# Bits that a formula pays for each weak point in comparison with formulas that have none. A front of 14
+# measurements had formulas with five such points, and has none with it.
 _BITS_OF_WEAK_POINT = 20.0
-# Bits that a stretch of a wave takes, which is a curve among others until the rows show half a period.
+# Bits that a formula pays for a sine or cosine of which the rows show less than half a period. Prices from 0
+# to 20 do as well.
 _BITS_OF_UNSEEN_WAVE = 6.0
-# Bits of a claim about the table itself, about those of naming a common form: that there is no relation, or
-# that a column is a pure number.
+# Bits that a formula pays for the claim that there is no relation, where 2 to 6 do as well, and for the claim
+# that a column is a pure number, where 3 to 10 do. To name a common form takes about as many.
 _BITS_OF_CLAIM = 4.0
 
 
@@ -45,11 +47,11 @@ def promising(
     units: Units | None = None,
     is_over: Callable[[], bool] = lambda: False,
 ) -> tuple[list[Expression], np.ndarray]:
-    """Return the formulas that may be on the front of all rows, by a sample of them, and their NMSE by all.
+    """Return the formulas that may be on the front of all rows, and their NMSE on all rows.
 
-    The others fit the sample clearly worse than a shorter formula does that has no weak point and is defined
-    on all rows, or have longer descriptions than those for which there was time. To judge all of a hundred
-    formulas by a million rows would take seconds.
+    A formula is excluded if it fits the sample clearly worse than a shorter one without weak points that is
+    finite on all rows. Formulas are evaluated in the order of their descriptions until time is over, since
+    evaluating a hundred formulas on a million rows would take seconds.
     """
     losses, _ = judged(expressions, sample, units)
     bits = np.array([length_on(e, sample) for e in expressions])
@@ -68,9 +70,10 @@ def promising(
 
 
 def length_on(expression: Expression, data: DataSet) -> float:
-    """Return the bits by which a formula is compared: those of its description, and what it has to pay.
+    """Return the bits by which a formula is compared: its description length without origins, and its claims.
 
-    A wave must be seen, and what is claimed about the table itself is one claim among others.
+    It claims a wave of which the rows show less than half a period, that there is no relation, or that a
+    column is a pure number.
     """
     is_number = len(expression.tokens) == len(expression.constants)
     from_zero = without_origins(expression, data.columns)
@@ -82,9 +85,9 @@ def length_on(expression: Expression, data: DataSet) -> float:
 def judged(
     expressions: Sequence[Expression], data: DataSet, units: Units | None, nmse: np.ndarray | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the losses by which formulas are compared, and the handicaps in them, shape (n_expressions,).
+    """Return the losses by which formulas are compared, and their factors for units, shape (n_expressions,).
 
-    `nmse` is that of the formulas on `data`, if it is known.
+    `nmse` is the NMSE of the formulas on `data`, if it is known.
     """
     programs = Population.from_expressions(expressions)
     losses, handicaps = programs.nmse(data) if nmse is None else nmse, np.ones(len(programs))
@@ -98,9 +101,9 @@ def judged(
 def without_long_exact_fits(
     losses: np.ndarray, bits: np.ndarray, data: DataSet, tolerance: float
 ) -> np.ndarray:
-    """Return losses, above the tolerance where a fit is exact by its length, shape (n_expressions,).
+    """Return losses, raised above the tolerance for exact fits that are too long, shape (n_expressions,).
 
-    What takes more bits than it explains says of the targets no more than they do themselves.
+    A formula with more bits than it explains of the targets is no shorter than a list of them.
     """
     is_long = (losses <= tolerance) & (bits > data.bits_explained(losses))
     return np.where(is_long, max(data.digits_nmse, np.nextafter(tolerance, np.inf)), losses)
@@ -114,7 +117,7 @@ def is_as_sound(finer: Expression, coarse: Expression, data: DataSet) -> bool:
 def are_supported(
     expressions: Sequence[Expression], losses: np.ndarray, bits: np.ndarray, data: DataSet, tolerance: float
 ) -> np.ndarray:
-    """Return which formulas the rows support, also in what they do between rows, shape (n_expressions,)."""
+    """Return which formulas the rows support, also by their behaviour between rows, (n_expressions,)."""
     n_weak = np.zeros(len(losses))
     finite = np.flatnonzero(np.isfinite(losses)).tolist()
     n_weak[finite] = [len(weak_points(expressions[i], data.columns)) for i in finite]

@@ -1,4 +1,4 @@
-"""Which formulas are on a front, with which digits."""
+"""The making of a front: which formulas it has, and with how many digits."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def candidates_of(
     with_digits: Callable[[Expression], Expression] | None,
     nmse: np.ndarray | None,
 ) -> tuple[list[Candidate], int]:
-    """Return the candidates of the front of some expressions, and how many were left off for weak points.
+    """Return the candidates of the front of some expressions, and how many were excluded for weak points.
 
     The parameters are those of `ParetoFront.from_expressions`.
     """
@@ -87,8 +87,8 @@ def _largest_losses(
 ) -> np.ndarray:
     """Return the loss up to which each formula may be on the front, shape (n_expressions,).
 
-    That is the loss of the mean, and of a number that of one within two of its standard errors; any finite
-    loss where all formulas are worse.
+    It is the loss of the mean of the targets, and for a formula that is a mere number the loss of a number
+    within two standard errors of the mean. If all formulas are worse, any finite loss is allowed.
     """
     is_number = np.array([len(e.tokens) == len(e.constants) for e in expressions])
     of_numbers = max(1.01 * SIGNIFICANT / data.n_effective, NOTICEABLE, tolerance)

@@ -14,12 +14,12 @@ from dgsr.expressions.trees.evaluation import evaluate
 from dgsr.expressions.trees.syntax import parse
 from dgsr.expressions.trees.trees import Tree
 
-# A positive interval that spans more than this factor is drawn from log-uniformly.
+# Ratio of the ends of a positive interval above which values are drawn from it log-uniformly.
 _WIDE = 3.0
 
 
 class Variable(NamedTuple):
-    """An input variable and the interval that its values are drawn from."""
+    """An input variable and the interval from which its values are drawn."""
 
     name: str
     low: float
@@ -52,12 +52,12 @@ class Problem:
         Number of rows of the training set, and of the test set; for ``split`` and ``table`` the number of
         rows before the split.
     sampling : {"uniform", "log-uniform", "even", "split", "table"}
-        ``uniform``: training and test rows are drawn independently; ``log-uniform``: so are these, but the
+        ``uniform``: training and test rows are drawn independently; ``log-uniform``: the same, but the
         logarithm is uniform for a variable whose interval is positive and spans more than a factor of 3;
         ``even``: both are the same evenly spaced points; ``split``: uniform rows, split 75/25; ``table``: the
         rows of `data_file`, split 75/25.
     library : str
-        Preset that the problem is to be solved with.
+        Preset of the library for the problem.
     max_length : int
         Most tokens of an equation.
     paper_recovery : mapping of str to float
@@ -99,12 +99,12 @@ class Problem:
         return np.array(np.broadcast_to(values, len(X)), dtype=np.float64)
 
     def with_rows(self, n_rows: int) -> Problem:
-        """Return the problem with another number of rows to fit, and as many to judge by as before.
+        """Return the problem with another number of training rows, and the same number of test rows.
 
         Raises
         ------
         ValueError
-            If the rows are split from a table, whose size is the set's.
+            If the rows are split from a table, whose size is fixed.
         """
         if self.sampling in ("split", "table"):
             raise ValueError(
@@ -126,7 +126,7 @@ class Problem:
         """
         if not isinstance(random_state, np.random.SeedSequence):
             random_state = np.random.SeedSequence(random_state)
-        # A new sequence of the same identity, since spawning depends on what was spawned before.
+        # A new sequence of the same entropy and key, since spawning depends on earlier spawns.
         fresh = np.random.SeedSequence(random_state.entropy, spawn_key=random_state.spawn_key)
         train, test, noisy = map(np.random.default_rng, fresh.spawn(3))
         if self.sampling in ("uniform", "log-uniform"):

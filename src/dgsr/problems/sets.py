@@ -17,8 +17,11 @@ _SRBENCH_SETS = ("srbench_feynman", "strogatz")
 _LAWS = "laws"
 _PRESETS = {"koza": "koza", "koza+const": "koza-const", "synth": "synth"}
 _SAMPLINGS = {"U": "uniform", "E": "even"}
+# Rows of a problem of SRBench's Feynman set, before the split.
 _SRBENCH_ROWS = 10_000
+# Training rows of a law.
 _LAW_ROWS = 200
+# Test rows of a law.
 _LAW_TEST_ROWS = 1000
 
 

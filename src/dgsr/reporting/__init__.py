@@ -1,8 +1,8 @@
-"""A report of a fit: one HTML file that needs nothing else.
+"""A report of a fit: one HTML file that needs no other file.
 
-`page` puts the report together from the facts of a fit (`facts`), its plots (`charts`) and numbers
-(`numbers`); the template, style and script of the page are in `assets`. `displays` has plots with matplotlib,
-and `progress` shows a search while it runs.
+`page` writes the report from the facts of a fit (`facts`), its plots (`charts`) and numbers (`numbers`); the
+template, style and script of the page are in `assets`. `displays` has plots with matplotlib, `progress` shows
+a search while it runs, and `warning` gives warnings at the line of the caller.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ __all__ = ["write_report"]
 
 
 def __getattr__(name: str) -> Any:
-    # The page imports scikit-learn, which takes a second; `dgsr --help` uses this room and needs none of it.
+    # The page imports scikit-learn, which takes a second; `dgsr --help` imports this package and does not
+    # need it.
     if name != "write_report":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from dgsr.reporting.page import write_report

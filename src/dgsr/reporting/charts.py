@@ -13,10 +13,20 @@ from dgsr.pareto import ParetoFront
 from dgsr.pareto.display import log_losses
 from dgsr.reporting.numbers import counted, number
 
-#: Size of every plot, and the part of it inside the axes, in units of the SVG; report.js has the same.
-WIDTH, HEIGHT = 480, 330
-LEFT, RIGHT, TOP, BOTTOM = 66, 466, 14, 278
+#: Width of every plot, in units of the SVG. `report.js` has the same value of this and of the next five.
+WIDTH = 480
+#: Height of every plot, in units of the SVG.
+HEIGHT = 330
+#: Left end of the horizontal axis.
+LEFT = 66
+#: Right end of the horizontal axis.
+RIGHT = 466
+#: Upper end of the vertical axis.
+TOP = 14
+#: Lower end of the vertical axis.
+BOTTOM = 278
 
+# Most ticks of an axis, without one for losses of 0.
 _MAX_TICKS = 6
 
 
@@ -46,7 +56,7 @@ def front_chart(front: ParetoFront, chosen: int) -> str:
     points = []
     for i, (candidate, (right, down)) in enumerate(zip(front, at)):
         what = f"{bits[i]:.1f} bits, NMSE {number(candidate.loss)}: {candidate.expression.text}"
-        # A diamond marks the candidate that predicts, since colour alone cannot be seen by all.
+        # A diamond marks the candidate that predicts, since not all readers distinguish colours.
         mark = f'<path class="ring" d="M{right} {down - 11}l11 11-11 11-11-11z"/>' if i == chosen else ""
         points.append(
             f'<g class="point" data-candidate="{i}" data-x="{right}" data-y="{down}">'
@@ -93,7 +103,7 @@ def _plot(label: str, name: str, inside: str, role: str = "img") -> str:
 
 
 def _steps(points: Sequence[tuple[float, float]]) -> str:
-    """Return an SVG path of steps, since a loss holds until a better one comes."""
+    """Return an SVG path of steps, since the lowest loss changes only at a point."""
     (right, down), *rest = points
     return f"M{right} {down}" + "".join(f"H{right}V{down}" for right, down in rest)
 
@@ -129,7 +139,7 @@ def _linear_axis(low: float, high: float, start: float, end: float) -> Axis:
 
 def _log_axis(values: np.ndarray, floor: float | None, start: float, end: float) -> Axis:
     """Return an axis for positive `values`; losses of 0 are drawn at `floor`, which has the tick 0."""
-    # Between these bounds the ends of the axis and their ratio are finite.
+    # With these bounds the ends of the axis and their ratio are finite.
     low, high = max(float(values.min()), 1e-150), min(float(values.max()), 1e150)
     margin = max((high / low) ** 0.06, 1.15)
     low, high = low / margin, high * margin
@@ -141,7 +151,7 @@ def _log_axis(values: np.ndarray, floor: float | None, start: float, end: float)
 
 
 def _log_ticks(low: float, high: float) -> list[float]:
-    """Return powers of ten as ticks; if there are fewer than two, their multiples or other round numbers."""
+    """Return powers of ten as ticks or, if there are fewer than two, multiples of them or round numbers."""
     if high <= low:
         return []
     exponents = range(math.ceil(math.log10(low)), math.floor(math.log10(high)) + 1)

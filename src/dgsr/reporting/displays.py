@@ -1,4 +1,4 @@
-"""Plots of a fit with matplotlib, as displays in the manner of scikit-learn."""
+"""Plots of a fit with matplotlib, as scikit-learn displays."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ class SearchHistoryDisplay:
     Parameters
     ----------
     best_nmse : array-like of shape (n_rounds,)
-        NMSE of the best formula after each round; not finite before there is one.
+        NMSE of the best formula after each round; not finite before there is a formula.
     progress : array-like of shape (n_rounds,)
         Seconds or evaluations after each round.
     x : {"seconds", "evaluations"}
-        Which of the two `progress` holds.
+        The quantity in `progress`.
 
     Attributes
     ----------
@@ -63,7 +63,7 @@ class SearchHistoryDisplay:
         ax : matplotlib Axes, optional
             Where to plot; by default on a new figure.
         x : {"seconds", "evaluations"}, default="seconds"
-            What the horizontal axis shows.
+            The quantity on the horizontal axis.
 
         Raises
         ------
@@ -89,7 +89,7 @@ class SearchHistoryDisplay:
         drawn = np.isfinite(nmse)
         losses = log_losses(nmse[drawn])
         progress = np.asarray(self.progress, dtype=np.float64)[drawn]
-        marker = "o" if len(progress) == 1 else None  # a line through one point cannot be seen
+        marker = "o" if len(progress) == 1 else None  # a line through one point is invisible
         self.line_: Line2D
         (self.line_,) = ax.step(progress, losses.values, where="post", marker=marker, markersize=4)
         if len(progress):
@@ -103,12 +103,12 @@ class SearchHistoryDisplay:
 def plot_predictions(
     y: np.ndarray, predicted: np.ndarray, *, ax: Axes | None = None
 ) -> PredictionErrorDisplay:
-    """Plot measured against predicted values, of 1,000 rows at most.
+    """Plot measured against predicted values of at most 1,000 rows.
 
     Parameters
     ----------
     y, predicted : ndarray of shape (n_samples,)
-        Rows whose prediction is not finite are left out.
+        Rows whose prediction is not finite are not drawn.
     ax : matplotlib Axes, optional
         Where to plot; by default on a new figure.
 

@@ -1,4 +1,4 @@
-"""The facts in a report: how the candidates fit the rows shown, and the settings that repeat the fit."""
+"""The facts of a report: how well the candidates fit its rows, and the settings that repeat the fit."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from dgsr.files.version import __version__
 from dgsr.pareto import Candidate
 from dgsr.reporting.numbers import counted
 
-#: Most rows whose values are written into a report, or that an estimator keeps for one.
+#: Most rows whose values are written into a report, and that an estimator stores for it.
 MAX_ROWS = 1_000
 
-# Largest value that is placed on an axis; the width of a larger one would overflow.
+# Largest value on an axis. The range of larger ones would overflow.
 _LARGEST = 1e300
 
 _PACKAGES = ("numpy", "torch", "scikit-learn")
 
-# Parameters that change the display of a fit and not its result.
+# Parameters that change what a fit displays and not its result.
 _WITHOUT_EFFECT = ("verbose", "callback")
 
 
 class Judged(NamedTuple):
-    """A candidate and how well it fits the rows of the report."""
+    """A candidate with its fit to the rows of the report."""
 
     candidate: Candidate
     r2: float | None  # None where it is not defined
@@ -68,10 +68,10 @@ def judged(candidate: Candidate, X: np.ndarray, y: np.ndarray, weights: np.ndarr
 
 
 def sampled_rows(n_rows: int) -> np.ndarray:
-    """Return the indices of the rows that an estimator keeps for its report, and of those that the page has.
+    """Return the indices of the rows that an estimator stores for its report, and that the page shows.
 
-    They are all, or always the same random `MAX_ROWS`, in order. Evenly spaced rows of a grid may have the
-    same value of a column everywhere.
+    They are all rows, or always the same random `MAX_ROWS` in order. They are not evenly spaced, since such
+    rows of a grid may all have the same value of a column.
     """
     if n_rows <= MAX_ROWS:
         return np.arange(n_rows)
@@ -93,7 +93,7 @@ def snippet(estimator: Any, *, weighted: bool) -> str:
     for parameter, value in estimator.get_params(deep=False).items():
         default = defaults.get(parameter, inspect.Parameter.empty)
         if parameter == "random_state":
-            # The integer that repeats a fit, whose parameter may be None or a RandomState.
+            # The integer that repeats the fit; the parameter itself may be None or a RandomState.
             value = getattr(estimator, "random_state_", value)
         if parameter in _WITHOUT_EFFECT or value is default or _equal(value, default):
             continue
@@ -130,7 +130,7 @@ def rivals_text(estimator: Any) -> str:
 
 
 def rule_of_choice(estimator: Any) -> str | None:
-    """Return the rule that chooses the formula of a fit; None if `selection` now chooses another one."""
+    """Return the rule that chose the formula of a fit; None if `selection` now chooses another formula."""
     front, rule = estimator.pareto_front_, estimator.selection
     if rule == "holdout" and front.held_out is None:
         rule = "accuracy"
@@ -168,7 +168,7 @@ def _equal(value: Any, default: Any) -> bool:
 
 
 def _is_plain(value: Any) -> bool:
-    """Return whether the representation of a value is Python code that makes it."""
+    """Return whether the representation of a value is Python code for the same value."""
     if isinstance(value, dict):
         return all(map(_is_plain, [*value, *value.values()]))
     if isinstance(value, list | tuple):
@@ -179,13 +179,13 @@ def _is_plain(value: Any) -> bool:
 
 
 def _source(value: Any) -> str:
-    """Return a parameter as Python code, with the comma after it."""
+    """Return a parameter as Python code, with a comma."""
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, Path):
         value = str(value)
     if _is_plain(value):
         return f"{value!r},"
-    what = " ".join(repr(value).split())  # a comment ends with its line
+    what = " ".join(repr(value).split())  # without line breaks, since it becomes a comment
     what = what if len(what) <= 60 else f"{what[:59]}…"
     return f"...,  # {what}"

@@ -35,7 +35,7 @@ def number(value: float | None, digits: int = 3, *, keep_zeros: bool = False) ->
 
 
 def share_explained(r2: float | None) -> str:
-    """Return an R² as text in which an almost exact fit does not read as an exact one, such as 1 − 3×10⁻⁹."""
+    """Return an R² as text that distinguishes an almost exact fit from an exact one, such as 1 − 3×10⁻⁹."""
     if r2 is not None and 0 < 1 - r2 < 5e-5:
         return f"1 {_MINUS} {number(1 - r2, 2)}"
     if r2 is None or not math.isfinite(r2):

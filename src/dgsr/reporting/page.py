@@ -1,4 +1,4 @@
-"""Write a fit as one HTML file that shows formula, front, predictions, search and settings."""
+"""The HTML report of a fit, which shows formula, front, predictions, search and settings."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from dgsr.reporting.facts import (
 )
 from dgsr.reporting.numbers import counted, number, share_explained
 
-# The formula that each rule of selection chooses, in words.
+# Descriptions of the formula that each rule of selection chooses.
 _REASONS = {
     "mdl": "the shortest description of formula and residuals together",
     "bic": "the lowest Bayes information criterion",
@@ -59,7 +59,7 @@ def write_report(
     path : str or Path
         The file to write; an existing file is replaced in one step.
     X : array-like of shape (n_samples, n_features)
-        Rows to show the candidates on, those of the fit or others.
+        Rows on which the candidates are shown, those of the fit or others.
     y : array-like of shape (n_samples,)
         Target of these rows.
     sample_weight : array-like of shape (n_samples,), optional
@@ -72,7 +72,7 @@ def write_report(
     Returns
     -------
     Path
-        Path of the file. The same fit and data write the same bytes.
+        Path of the file. The same fit and data always give the same bytes.
 
     Raises
     ------
@@ -98,7 +98,7 @@ def write_report(
         raise ValueError("sample_weight is 0 in every row; give some row a weight above 0.")
     path = Path(path)
     page = _page(estimator, X, y, weights, sample_weight is not None, target, title)
-    # A lone surrogate in a name, which UTF-8 cannot encode, is shown by its number.
+    # A lone surrogate in a name, which UTF-8 cannot encode, is written as its number.
     write_atomically(path, page.encode(errors="backslashreplace"))
     return path
 
@@ -218,7 +218,7 @@ def _lead(estimator: Any, n_rows: int, target: str) -> str:
 
 
 def _about_errors(estimator: Any) -> str:
-    """Return what a reader should know of how errors counted, and of outliers that were left out."""
+    """Return a sentence on relative errors or on outliers that were left out, or the empty string."""
     if estimator.loss_ == "relative":
         return " Errors count in proportion to the target."
     if not estimator.loss_.endswith("without outliers"):
@@ -229,7 +229,7 @@ def _about_errors(estimator: Any) -> str:
 
 
 def _reason(estimator: Any) -> str:
-    """Return why the chosen formula is the one that predicts."""
+    """Return the reason for the choice of the formula that predicts."""
     if estimator.stop_reason_ == "constant target":
         return "The target is the same in every row of the fit, so the formula is that number."
     front = estimator.pareto_front_
@@ -276,7 +276,7 @@ def _sample_note(n_shown: int, n_rows: int) -> str:
 
 
 def _symmetries(statements: list[str]) -> str:
-    """Return the section on what the rows show without a formula, nothing if they show none."""
+    """Return the section on the symmetries of the rows, or the empty string if there are none."""
     if not statements:
         return ""
     shown = "".join(f"<li><code>{_breakable(statement)}</code></li>" for statement in statements)
@@ -302,7 +302,7 @@ def _history(estimator: Any) -> str:
 
 
 def _digits_of(values: np.ndarray) -> int:
-    """Return the digits by which values differ: nine, and those that all of them share."""
+    """Return how many digits show values: nine more than all of them share, at most 17."""
     spread = float(np.ptp(values))
     shared = math.log10(np.abs(values).max() / spread) if spread > 0.0 else 0.0
     return min(9 + max(0, math.ceil(shared)), 17)
@@ -314,13 +314,13 @@ def _values(values: np.ndarray, digits: int) -> list[float | None]:
 
 
 def _json(content: Any) -> str:
-    """Return JSON that an HTML parser cannot take for the end of a script or for a comment."""
+    """Return JSON in which an HTML parser finds neither the end of a script nor a comment."""
     text = json.dumps(content, allow_nan=False, separators=(",", ":"))
     return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
 
 
 def _breakable(formula: str) -> str:
-    """Return a formula as HTML whose lines may break after an operator or bracket, not within a name."""
+    """Return a formula as HTML with line breaks allowed after `*`, `/` and brackets, not within a name."""
     return re.sub(r"(?<=[*/(])(?!\*)", "<wbr>", html.escape(formula))
 
 
@@ -329,7 +329,7 @@ def _asset(name: str) -> str:
 
 
 def _hash(text: str) -> str:
-    """Return the source expression with which a content security policy allows this text alone."""
+    """Return the source expression of a content security policy that allows this text alone."""
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 
 

@@ -1,4 +1,4 @@
-"""The progress of a search or a training: a live line on a terminal, a bar in a notebook, else log lines."""
+"""The progress of a search or training: a live line on a terminal, a bar in a notebook, or else log lines."""
 
 from __future__ import annotations
 
@@ -18,8 +18,10 @@ from rich.text import Text
 if TYPE_CHECKING:
     from dgsr.expressions.formulas.expression import Expression
 
-# Seconds between two lines of a log, and between two changes of a live line or a bar.
-_LOG, _LIVE = 2.0, 0.1
+# Seconds between two lines of a log.
+_LOG = 2.0
+# Seconds between two changes of a live line or a bar.
+_LIVE = 0.1
 
 
 @dataclass(frozen=True)
@@ -33,13 +35,13 @@ class SearchProgress:
     seconds : float
         Seconds since the search began, without compiling.
     best_nmse : float
-        NMSE of the best formula so far, on the rows that the losses of the front are computed on, all of the
-        fit, or on 100,000 of them if there are more. The search itself chooses by a sample of them, at most
-        `max_rows`, so that it may rise now and then.
+        NMSE of the best formula so far, on the rows of the front: all rows of the fit, or 100,000 of them if
+        there are more. It may rise sometimes, since the search chooses by a sample of at most `max_rows`
+        rows.
     best_expression : Expression
         That formula, before it is finished: the best on the rows of the search.
     share : float
-        Share of the budget that is spent, 0 to 1: of evaluations or of seconds, whichever is more.
+        Share of the budget that is spent, 0 to 1: of evaluations or of seconds, whichever is larger.
     """
 
     evaluations: int
@@ -49,7 +51,7 @@ class SearchProgress:
     share: float = 0.0
 
 
-#: A function that is told the progress of a search, and may return True to end it.
+#: A function that is called with the progress of a search, and may return True to end it.
 SearchCallback = Callable[[SearchProgress], bool | None]
 
 
@@ -57,22 +59,22 @@ SearchCallback = Callable[[SearchProgress], bool | None]
 def shown(
     line: Callable[[Any], str], console: Console, share: Callable[[Any], float] | None = None
 ) -> Iterator[Callable[[Any], None]]:
-    """Yield a callback that shows the progress it is given.
+    """Yield a callback that shows the progress with which it is called.
 
     Parameters
     ----------
     line : callable
-        Writes progress as one line.
+        Returns the progress as one line of text.
     console : rich.console.Console
-        Where progress is shown: on a terminal as one line that changes and is erased at the end; else as a
-        line every two seconds, the first at once. A notebook shows a bar instead.
+        Where progress is shown: on a terminal as one line that changes and is erased at the end, otherwise as
+        a line every two seconds, the first at once. A notebook shows a bar instead.
     share : callable, optional
         Returns the share of the work that is done, 0 to 1, for the bar.
 
     Yields
     ------
     callable
-        Takes progress, as `line` and `share` do.
+        A function of the same argument as `line` and `share`.
     """
     if _in_notebook():
         with _notebook_bar(line, share) as show:
@@ -88,14 +90,14 @@ def shown(
 
 @contextmanager
 def search_shown(verbose: bool, callback: SearchCallback | None) -> Iterator[SearchCallback | None]:
-    """Yield what to call with the progress after every round of a search, or None if there is nothing.
+    """Yield the function that a search calls with its progress after every round, or None if there is none.
 
     Parameters
     ----------
     verbose : bool
         Whether progress is shown on standard output.
     callback : callable or None
-        The user's own, called after that; what it returns is returned.
+        The user's callback, which is called after that and whose result is returned.
     """
     if not verbose:
         yield callback
@@ -115,7 +117,7 @@ def print_line(line: str) -> None:
 
 
 def print_result(estimator: Any) -> None:
-    """Print in a line what the fit of a `DGSRRegressor` to one target has found."""
+    """Print a line on the result of a `DGSRRegressor` with one target."""
     loss = min(candidate.loss for candidate in estimator.pareto_front_)
     line = (
         f"{estimator.n_evaluations_:,} evaluations, best NMSE {loss:.3g}, stopped: {estimator.stop_reason_}; "
@@ -125,7 +127,7 @@ def print_result(estimator: Any) -> None:
 
 
 def printable(text: str) -> str:
-    """Return `text` in one line, with escapes for what would command a terminal or deceive its reader."""
+    """Return `text` in one line, with escapes for control and other characters that are not printable."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
@@ -139,7 +141,7 @@ def search_line(progress: SearchProgress) -> str:
 
 
 def _every(seconds: float, show: Callable[[Any], None]) -> Callable[[Any], None]:
-    """Return a callback that passes the first call on to `show`, and later ones at most every `seconds`."""
+    """Return a callback that passes its first call to `show`, and later ones at most every `seconds`."""
     due = -math.inf
 
     def callback(progress: Any) -> None:
@@ -157,7 +159,7 @@ def _one_line(text: str) -> Text:
 
 
 def _in_notebook() -> bool:
-    """Return whether this runs in a kernel that shows HTML, such as Jupyter's."""
+    """Return whether this process is a kernel that shows HTML, such as Jupyter's."""
     ipython = sys.modules.get("IPython")
     shell = ipython.get_ipython() if ipython is not None else None
     return shell is not None and shell.has_trait("kernel")

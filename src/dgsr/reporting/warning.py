@@ -1,4 +1,4 @@
-"""Warnings that point at the line of the user that called for a fit."""
+"""Warnings that point at the user's line that called a fit."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
-# What the warnings are about, where a fit has several targets.
+# The sentence that warnings end with in a fit of several targets.
 _SUBJECT: ContextVar[str] = ContextVar("subject", default="")
-# Warnings that wait for the end of a search.
+# Warnings that are given after the end of a search.
 _WAITING: ContextVar[list[str] | None] = ContextVar("waiting", default=None)
 
 
 @contextmanager
 def warnings_about(subject: str) -> Iterator[None]:
-    """Let every warning end with what it is about; filters look at how a message begins."""
+    """Let every warning end with its subject, since filters match the beginning of a message."""
     token = _SUBJECT.set(f" This is about {subject}.")
     try:
         yield
@@ -25,7 +25,7 @@ def warnings_about(subject: str) -> Iterator[None]:
 
 
 def warn_caller(message: str) -> None:
-    """Give a UserWarning at the nearest caller that belongs to no package below this one, nor to it."""
+    """Give a UserWarning at the nearest caller outside of this package, numpy and scikit-learn."""
     frame, level = sys._getframe(1), 2
     while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] in (
         "dgsr",
@@ -37,7 +37,7 @@ def warn_caller(message: str) -> None:
 
 
 def warn_in_search(message: str) -> None:
-    """Give a UserWarning that ends no search: where the caller makes it an error, it waits for the end."""
+    """Give a UserWarning that ends no search: if filters make it an error, it is given after the search."""
     try:
         warn_caller(message)
     except UserWarning:
@@ -49,7 +49,7 @@ def warn_in_search(message: str) -> None:
 
 @contextmanager
 def warnings_wait() -> Iterator[None]:
-    """Let warnings that would end a search follow it, but for the search of a fit that fails."""
+    """Let warnings that would end a search be given after it, unless the search raises an exception."""
     waiting = list[str]()
     token = _WAITING.set(waiting)
     try:

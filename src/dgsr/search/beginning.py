@@ -1,4 +1,4 @@
-"""What a search may begin with: programs that are given, or those of another search."""
+"""The beginning of a search with given programs, or with those of another search."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def begin_with_programs(search: Search, programs: Population, is_allowed: np.nda
     search : Search
     programs : Population
     is_allowed : ndarray of shape (n_programs,), bool
-        Whether they meet the constraints. The others are evaluated, too, but not bred from.
+        Whether each meets the constraints. The others are evaluated, too, but do not breed.
     """
     programs = programs.of_width(*search.widths)
     nmse = search.evaluate(programs, len(programs))
@@ -36,9 +36,9 @@ def begin_with_search(search: Search, saved: dict[str, Any]) -> None:
     ----------
     search : Search
     saved : dict
-        The state of a search whose data and settings may have been others: its programs are evaluated again,
-        those that are forbidden now are left out, those that are too long are kept where constants are
-        fitted, and a decoder of another size is not taken over.
+        The state of a search, whose data and settings may differ from those of this one. Its programs are
+        evaluated again, without those that are now forbidden. Programs that are too long for the archive stay
+        available where constants are fitted. A decoder of another size is not taken over.
     """
     archive = ParetoArchive.from_state_dict(search.library, saved["archive"], saved["tolerance"])
     search.enter(archive.population())

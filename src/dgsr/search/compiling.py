@@ -1,4 +1,4 @@
-"""Compiling all kernels of a fit before its clock starts, once after an installation; later, loading them."""
+"""Compile all kernels of a fit before its clock starts, once after an installation; later fits load them."""
 
 from __future__ import annotations
 
@@ -25,26 +25,27 @@ from dgsr.kernels.compilation import Kernel, folder, name_of_processor
 from dgsr.kernels.random import new_state
 from dgsr.search.evolution import EvolutionConfig, get_engine, random_population
 
-# The kinds of fits whose kernels are loaded in this process: True stands for libraries with constants, False
-# for those without.
+# Kinds of fits whose kernels this process has loaded: True for libraries with constants, False for those
+# without.
 _loaded: set[bool] = set()
 
-# Beginning of the names of kernels that a process may have compiled and no fit needs.
+# Prefix of the names of kernels that only pre-training needs.
 _OF_PRETRAINING = "dgsr.pretraining."
 
-# Seconds that the first process, when it has done its half, waits for the second.
+# Seconds that the first process, after its half, waits for the second one, before it compiles the rest
+# itself.
 _PATIENCE = 60.0
 
 
 def compile_kernels(has_constants: bool, announce: Callable[[str], None] | None = None) -> None:
-    """Compile all kernels of a fit, or load them where their machine code is kept from before.
+    """Compile all kernels of a fit, or load their machine code where it is cached.
 
     Parameters
     ----------
     has_constants : bool
         Whether the fit to come has constants.
     announce : callable, optional
-        A function that is called with a line that says that compiling begins and how long it may take.
+        A function that receives one line of text when compiling begins, about how long it may take.
     """
     if has_constants in _loaded:
         return
@@ -54,7 +55,7 @@ def compile_kernels(has_constants: bool, announce: Callable[[str], None] | None 
             announce("compiling for this processor, once after an installation: 10 to 40 seconds")
         with _second_process(has_constants):
             _run_sampler(has_constants)
-        # This run loads the kernels that the other process has compiled, and compiles the rest.
+        # This search loads the kernels that the other process has compiled, and compiles all others.
         _run_search(has_constants)
         if names is not None:
             _keep_names(names)
@@ -62,7 +63,7 @@ def compile_kernels(has_constants: bool, announce: Callable[[str], None] | None 
 
 
 def _names_path(has_constants: bool) -> Path | None:
-    """Return the path of the names of a fit's kernels, which is written when all are compiled."""
+    """Return the path of the file with the names of a fit's kernels, written when all are compiled."""
     place = folder()
     kind = "constants" if has_constants else "exact"
     return None if place is None else place / f"{kind}-{name_of_processor()}.json"
@@ -79,11 +80,11 @@ def _keep_names(path: Path) -> None:
         partial.write_text(json.dumps(names), encoding="utf-8")
         partial.replace(path)
     except OSError:
-        pass  # the names are not kept, so the next process runs the small search again
+        pass  # without the file the next process runs the small search again
 
 
 def _load(path: Path) -> bool:
-    """Load the kernels whose names are kept; return False if there are no names of these sources."""
+    """Load the kernels that the file names; return False if there is no file that fits these sources."""
     try:
         names = json.loads(path.read_text(encoding="utf-8"))
         for name in names:
@@ -98,7 +99,7 @@ def _load(path: Path) -> bool:
 
 @contextmanager
 def _second_process(has_constants: bool) -> Iterator[None]:
-    """Compile the half that needs no network in a second process meanwhile, if one can be started."""
+    """Compile the kernels that need no network in a second process meanwhile, if one can be started."""
     if folder() is None or not Path(sys.executable or "").stem.lower().startswith(("python", "pypy")):
         yield
         return
@@ -132,13 +133,13 @@ def _small_problem(has_constants: bool) -> tuple[Library, Constraints, DataSet]:
 
 
 def _run_searchers(has_constants: bool) -> None:
-    """Run all that evaluates, fits and finds programs without a network, on a small problem."""
+    """Evaluate programs, fit their constants and run exact search on a small problem, without a network."""
     library, constraints, data = _small_problem(has_constants)
     grammar = constraints.grammar(library, 1)
     state = new_state(0)
     population = random_population(4, library, grammar, state)
     population.nmse(data)
-    Expression(library, [library.index["x1"]])(data.columns.T)  # this is what `predict` calls
+    Expression(library, [library.index["x1"]])(data.columns.T)  # `predict` calls the same kernel
     if has_constants:
         fit_constants(population, data)
     else:
@@ -146,7 +147,7 @@ def _run_searchers(has_constants: bool) -> None:
 
 
 def _small_solver(library: Library, data: DataSet, grammar: Grammar) -> ExactSolver:
-    """Return a solver that has solved at every stage, with hundreds of subprograms instead of a million."""
+    """Return a solver that has run all its stages, with hundreds of subprograms instead of a million."""
     solver = ExactSolver(library, data, grammar, size=256)
     for stage in range(solver.n_stages):
         solver.solve(stage)
@@ -173,7 +174,7 @@ def _run_sampler(has_constants: bool) -> None:
     library, constraints, _ = _small_problem(has_constants)
     generator = _small_generator(library, constraints)
     grammar, state = constraints.grammar(library, 1), new_state(0)
-    encoding = Encoding(torch.zeros(1, 2, generator.config.encoder_width))  # of a table and its column
+    encoding = Encoding(torch.zeros(1, 2, generator.config.encoder_width))  # one table, one column
     samples = generator.sample_encoded(encoding, 4, grammar, state)
     generator.log_probs(encoding, samples.tokens, samples.lengths, grammar)
     constants = np.ones((4, constraints.max_constants if has_constants else 0))

@@ -20,21 +20,24 @@ if TYPE_CHECKING:
 
     from dgsr.generator.generator import Generator
 
-# Programs that one compiled call samples before the clock is read again.
+# Programs that one call samples. The clock is read between calls, so a larger number reacts later to a limit.
 _SAMPLED_AT_ONCE = 64
 
-# Programs that the decoder is refined on before the clock is read again, for data of few columns. With more
-# columns they are fewer, because the decoder attends to all columns.
-_REFINED_AT_ONCE, _FEW_COLUMNS = 256, 12
+# Programs of one part of a refinement step on a table of few columns. The clock is read between parts.
+_REFINED_AT_ONCE = 256
+
+# Columns up to which parts have that size. The decoder attends to all columns, so with more of them parts are
+# smaller in proportion.
+_FEW_COLUMNS = 12
 
 
 class ConditionedGenerator:
-    """The conditional generator p_theta(f|D) of one data set D: a copy whose decoder can be refined.
+    """The conditional generator p_theta(f|D) of one data set D, whose decoder can be refined.
 
     Parameters
     ----------
     generator : Generator
-        It is left as it is: its decoder is copied before it is first trained.
+        It is not changed: its decoder is copied before it is first trained.
     data : DataSet
         The data set, which the encoder reads once.
     library : Library
@@ -43,7 +46,7 @@ class ConditionedGenerator:
         The constraints, as a table over the generator's tokens.
     config : SearchConfig
     seed : int
-        Chooses the rows the encoder reads.
+        Seed of the choice of rows that the encoder reads.
     """
 
     def __init__(
@@ -56,7 +59,7 @@ class ConditionedGenerator:
         seed: int,
     ) -> None:
         self.generator = generator
-        # A copy, because what was computed in inference mode can't be refined through.
+        # A detached copy, because gradients do not pass through tensors of the inference mode.
         self.encoding = generator.encode_dataset(data.columns.T, data.y, seed).detached()
         self._library, self._grammar, self._config = library, grammar, config
         self._pretrained = generator.decoder
@@ -70,13 +73,13 @@ class ConditionedGenerator:
 
     @cached_property
     def optimizer(self) -> torch.optim.Adam:
-        """Adam on the decoder's parameters phi, made when first used: torch takes a second to import it."""
+        """The Adam optimiser of the decoder's parameters phi, made at first use, since it imports torch."""
         import torch
 
         return torch.optim.Adam(self.generator.decoder.parameters(), lr=self._config.learning_rate)
 
     def _own_decoder(self) -> None:
-        """Copy the pre-trained decoder, which takes a tenth of a second, unless that is done."""
+        """Copy the pre-trained decoder, in a tenth of a second, unless it has been copied already."""
         if self.generator.decoder is self._pretrained:
             self.generator = self.generator.refinable_copy()
 
@@ -89,14 +92,14 @@ class ConditionedGenerator:
     def sample(
         self, n: int, n_constants: int, state: np.ndarray, should_stop: Callable[[], bool]
     ) -> Population:
-        """Return programs sampled for the data, fewer than `n` where time is up; their constants are 1.
+        """Return programs sampled from p_theta(f|D), with constants of 1; fewer than `n` if time is up.
 
         Parameters
         ----------
         n : int
             Number of programs.
         n_constants : int
-            Constants that a program has room for.
+            Most constants of a program.
         state : ndarray of 4 uint64
             State of the random generator; advanced.
         should_stop : callable
@@ -115,12 +118,12 @@ class ConditionedGenerator:
     def refine(
         self, queue: Population, train: Population, nmse: np.ndarray, should_stop: Callable[[], bool]
     ) -> None:
-        """Take one step of Adam on the decoder's parameters phi, unless time is up before it is computed.
+        """Take one step of Adam on the decoder's parameters phi, unless time is up during its gradient.
 
         Parameters
         ----------
         queue : Population
-            The best programs seen, which ``pqt`` trains on.
+            The best programs so far, which ``pqt`` trains on.
         train : Population
             The programs of this round, which the policy gradients train on.
         nmse : ndarray of shape (n_programs,)
@@ -142,7 +145,7 @@ class ConditionedGenerator:
             train, of_programs = train[kept], of_programs[kept]
         rewards = torch.from_numpy(of_programs[None]).float().to(self.generator.device)
         if config.objective == "risk-seeking":
-            baseline = float(rewards.min())  # the quantile, because the lower rewards are left out
+            baseline = float(rewards.min())  # the quantile, because lower rewards have been removed
         elif config.objective == "vpg":
             baseline = self.baseline.update(rewards)
         self.optimizer.zero_grad(set_to_none=True)
@@ -159,8 +162,8 @@ class ConditionedGenerator:
             else:
                 loss = objectives.vanilla_policy_gradient(log_probs.programs, rewards[:, part], baseline)
             entropy = objectives.hierarchical_entropy(log_probs.entropies, config.entropy_decay)
-            # Losses are means over programs; the loss of all is the sum of those of the parts times their
-            # shares.
+            # Losses are means over programs, so the loss of all is the sum of the parts' losses, each times
+            # the share of its programs.
             share = len(lengths) / len(train)
             (share * (loss - config.entropy_weight * entropy)).backward()
         self.optimizer.step()
@@ -181,7 +184,7 @@ class ConditionedGenerator:
         self._own_decoder()
         moments: dict[str, dict[str, np.ndarray]] = {}
         for i, weight in enumerate(self.generator.decoder.parameters()):
-            # Before its first step Adam has none, which is as good as 0.
+            # Before its first step Adam has no moments; zeros are equivalent.
             zeros = torch.zeros_like(weight)
             none = {"step": torch.tensor(0.0), "exp_avg": zeros, "exp_avg_sq": zeros}
             moments[str(i)] = _arrays(self.optimizer.state.get(weight) or none)
@@ -192,7 +195,7 @@ class ConditionedGenerator:
         }
 
     def load_state_dict(self, saved: dict[str, Any]) -> None:
-        """Go on training from what was saved."""
+        """Continue training from a saved state."""
         self._own_decoder()
         self.generator.decoder.load_state_dict(_tensors(saved["decoder"]))
         groups = self.optimizer.state_dict()["param_groups"]
@@ -207,7 +210,7 @@ def _arrays(tensors: dict[str, torch.Tensor]) -> dict[str, np.ndarray]:
 
 
 def _tensors(arrays: dict[str, np.ndarray]) -> dict[str, torch.Tensor]:
-    """Return copies of arrays as tensors, which Adam may go on writing into."""
+    """Return copies of arrays as tensors, into which Adam may write."""
     import torch
 
     return {name: torch.tensor(array) for name, array in arrays.items()}

@@ -18,19 +18,19 @@ class SearchConfig:
     max_evaluations : int
         Most equations to evaluate on the data set.
     max_time : float or None
-        Most seconds to search; None stands for no limit.
+        Most seconds to search; None means no limit.
     tolerance : float
         NMSE of an exact fit, at which the search stops.
     batch_size : int
         Programs that a round begins with: k of the paper.
     objective : {"pqt", "risk-seeking", "vpg"}
-        Objective that the decoder is refined on: priority queue training, risk-seeking or vanilla policy
+        Objective by which the decoder is refined: priority queue training, risk-seeking or vanilla policy
         gradient.
     refine : bool or "auto"
-        Whether the decoder is refined. ``"auto"``: unless a guide of the generator drives evolution, where
-        refinement took time and found no more.
+        Whether the decoder is refined. ``"auto"`` refines it unless a guide of the generator drives
+        evolution, where refinement took time and found no more laws.
     queue_size : int
-        Number of the best programs seen that ``pqt`` trains on: q of the paper.
+        Number of the best programs so far that ``pqt`` trains on: q of the paper.
     epsilon : float
         Share of the programs of a round, the best ones, that ``risk-seeking`` trains on.
     learning_rate : float
@@ -38,31 +38,31 @@ class SearchConfig:
     entropy_weight, entropy_decay : float
         Weight of the hierarchical entropy term, and its decay from token to token.
     patience : int
-        Rounds without a better program after which the search begins again, with the pre-trained weights of
-        the decoder and no queue and population, but with its Pareto front. 0 stands for never. One is enough
-        because newcomers join every round; with three there were fewer searches, which found fewer laws.
+        Rounds without a better program after which the search restarts, with the pre-trained weights of the
+        decoder and without queue and population; the Pareto front remains. 0 means never. One is enough
+        because newcomers join every round; with three there were fewer restarts and fewer laws were found.
     gain : float
         Share by which a round must lower the NMSE to count as better, in libraries with constants.
     n_joined : int
-        Number of the best programs of the genetic programming that join the sampled ones.
+        Number of the best programs of genetic programming that join the sampled ones.
     fit_share : float
-        Share of the programs with constants whose constants are fitted: those that fit best without.
+        Share of the programs with constants whose constants are fitted: those with the lowest NMSE before.
     fit_iterations : int
-        Steps of a fit, from the constants that a program has.
+        Steps of a fit, which starts from the constants of the program.
     survivors : float
-        Share of the programs that a round begins with that are the best of the last round. Their fitted
+        Share of the first programs of a round that are the best ones of the last round. Their fitted
         constants cannot be sampled, and a long law takes more generations than a round has.
     look_up : bool
-        Whether exact search looks for the law and repairs near misses, in libraries without fitted constants,
-        and whether laws of two simple terms are compared exhaustively, and common forms and quotients of
-        polynomials fitted, in those with constants.
+        Whether finders are called. In libraries without constants exact search finds laws and repairs near
+        misses. In libraries with constants laws of two simple terms are compared exhaustively, and common
+        forms and quotients of polynomials are fitted.
     symmetries : bool
         Whether, with `look_up` and in libraries with constants, the law is searched among the fewer columns
-        that symmetries of the table leave.
+        to which symmetries reduce the table.
     random_share : float or None
-        Share of the other programs that are random; the rest are sampled. Random programs reach what has a
-        low probability under the generator, and take no time. None stands for 0.8, and in libraries with
-        constants for 0.5, or 0.9 once the search has begun again.
+        Share of the new programs of a round that are random; the others are sampled. Random programs reach
+        laws of low probability under the generator, and take no time. None means 0.8, and in libraries with
+        constants 0.5 before and 0.9 after the first restart.
     evolution : EvolutionConfig
         Settings of the genetic programming component.
     """

@@ -1,6 +1,6 @@
-"""The evaluation of programs, as they stand or with their constants fitted.
+"""The evaluation of programs, with or without a fit of their constants.
 
-This is the only place of the search that asks whether a library has constants.
+Only here does a search check whether its library has constants.
 """
 
 from __future__ import annotations
@@ -24,19 +24,23 @@ from dgsr.kernels.random import new_state
 from dgsr.pareto import ParetoArchive
 from dgsr.search.config import SearchConfig
 
-# Evaluations that take about as long as fitting the constants of one program.
+# Time of one fit of a program's constants, in evaluations of a program. The clock is read after each part of
+# a population, and parts are smaller where a program takes longer.
 _FIT_COST = 10
 
-# Evaluations that take about as long as fitting the four scaled variants of a program.
+# Time of the fits of the four scaled variants of a program, in evaluations.
 _WRITTEN_COST = 4 * _FIT_COST
 
-# Steps that fit the constants of a program that enters the archive, and evaluations that take about as long.
-_THOROUGH, _THOROUGH_COST = 30, 60
+# Most steps of the fit of a program that enters the archive, whose constants a user may see.
+_THOROUGH = 30
+
+# Time of such a fit, in evaluations.
+_THOROUGH_COST = 60
 
 
 @dataclass
 class Evaluation(ABC):
-    """Evaluates programs on a data set, counts them, and adds the best ones to an archive.
+    """Evaluation of programs on a data set, which counts them and enters the best ones into an archive.
 
     Parameters
     ----------
@@ -49,17 +53,16 @@ class Evaluation(ABC):
     Attributes
     ----------
     archive : ParetoArchive
-        The best program seen of every length in bits.
+        The best program of every length in bits so far.
     n_constants : int
-        Constants that a program has room for.
+        Most constants of a program in the rounds.
     fits_constants : bool
         Whether constants are fitted. A round then does not end at its first exact fit, which is seldom the
         simplest.
     random_shares : tuple of two floats
-        Share of the new programs of a round that are random, where the configuration gives none, before and
-        after the search first begins again.
+        Default shares of random programs among the new ones of a round, before and after the first restart.
     valid : Validity
-        Says which programs may be used, and what their NMSE is multiplied by.
+        The filter of programs, with the factors of the NMSE for violations of units.
     gain : float
         Share by which a round must lower the NMSE to count as better.
     """
@@ -85,24 +88,28 @@ class Evaluation(ABC):
 
     @abstractmethod
     def score(self, population: Population, n_new: int) -> np.ndarray:
-        """Return the NMSE of programs, all of which the budget of evaluations allows."""
+        """Return the NMSE of programs, times the factors for breeding; count them and enter the best ones.
+
+        The budget of evaluations must suffice for all of them.
+        """
 
     def __call__(self, population: Population, n_new: int = 0) -> np.ndarray:
-        """Return the NMSE of every program, count the programs, and add the best ones to the archive.
+        """Return the NMSE of every program, count the programs, and enter the best ones into the archive.
 
-        Programs that the budget of evaluations or of time leaves out are not evaluated and get `inf`, and so
-        do those that may not be kept. Constants are fitted, and written into `population`.
+        It is `inf` for programs that the budget of evaluations or of time excludes, and for those that lack
+        something required. Fitted constants are written into `population`.
 
         Parameters
         ----------
         population : Population
         n_new : int
-            How many of the first programs are newcomers among programs whose constants are fitted: theirs
-            are all fitted too, from two starts, and those of the best of them further.
+            Number of newcomers, which stand first in `population`; the constants of the others have been
+            fitted before. The constants of all newcomers are fitted from two starts, those of the best ones
+            by further steps.
         """
         nmse = np.full(len(population), np.inf)
         n = min(len(population), self.budget.n_left)
-        if not self.constraints.required:  # the grammar keeps forbidden columns out
+        if not self.constraints.required:  # the grammar excludes forbidden columns
             nmse[:n] = self.score(population[:n], n_new)
             return nmse
         is_valid = self.valid.tried(population[:n])
@@ -115,11 +122,11 @@ class Evaluation(ABC):
 
     @abstractmethod
     def enter(self, programs: Population) -> None:
-        """Add formulas as they are, their constants fitted already; they are not counted."""
+        """Enter whole formulas into the archive, without a further scale and offset; they are not counted."""
 
 
 class Plain(Evaluation):
-    """Evaluates programs as they stand."""
+    """Evaluation in libraries without constants."""
 
     fits_constants, random_shares = False, (0.8, 0.8)
 
@@ -137,17 +144,17 @@ class Plain(Evaluation):
 
 
 class Fitted(Evaluation):
-    """Evaluates programs with a fitted slope and intercept, and fits the constants of the best ones."""
+    """Evaluation with a fitted slope and intercept for every program, and fitted constants for the best."""
 
-    # The share of random programs rises at the first restart, because restarts are frequent and most samples
-    # of the pre-trained decoder are then programs that the search has evaluated before.
+    # The share of random programs rises at the first restart: restarts are frequent, and afterwards most
+    # samples of the pre-trained decoder repeat programs that have been evaluated.
     fits_constants, random_shares = True, (0.5, 0.9)
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.constraints.required:
             return
-        # Every formula must fit better than the mean of y.
+        # The archive begins with the mean of y, so that every other formula must fit better.
         constant = Expression(self.library, [self.library.index["const"]], [self.data.mean])
         mean = Population.from_expressions([constant])
         self.archive.update(mean, _times(mean.nmse(self.data), self.valid.factors(mean)))
@@ -160,7 +167,7 @@ class Fitted(Evaluation):
                 array[part] = values
             n = part.stop
         to_keep, to_breed = self.valid.factors_in_rounds(population)
-        # Constants of programs that are not kept need not be fitted, which takes most of the time.
+        # Fits take most of the time, so programs that cannot enter the archive get none.
         is_fitted = population.is_constant.any(axis=1) & np.isfinite(to_keep)
         with_constants = np.flatnonzero(is_fitted[:n])
         newcomers, others = with_constants[with_constants < n_new], with_constants[with_constants >= n_new]
@@ -171,17 +178,17 @@ class Fitted(Evaluation):
         budget.count(fit.nmse[:n])
         counted = fit._replace(nmse=_times(fit.nmse, to_keep))
         self.archive.update(*self._entries(population, counted))
-        # Exact programs get the same NMSE, so that the shorter one wins and not the smaller rounding error.
+        # All exact programs get the same NMSE, so that the shortest wins and not the smallest rounding error.
         return np.maximum(fit.nmse, self.config.tolerance) * to_breed
 
     def _best(self, chosen: np.ndarray, fit: Fit) -> np.ndarray:
-        """Return the best of the chosen programs, in the share whose constants are to be fitted."""
+        """Return the best of the chosen programs, as many as the share `fit_share` of them."""
         order = chosen[np.argsort(fit.nmse[chosen], kind="stable")]
         return order[: int(np.ceil(self.config.fit_share * len(chosen)))]
 
     def _fit(self, population: Population, chosen: np.ndarray, fit: Fit, second_start: bool = False) -> None:
-        """Fit the constants of the chosen programs, and write them and how well they fit."""
-        # All parts share one state, so that second starts do not depend on where a part ends.
+        """Fit the constants of the chosen programs; write them into `population`, the results into `fit`."""
+        # All parts share one random state, so that second starts do not depend on the size of the parts.
         state = new_state(0)
         for part in self.budget.parts(len(chosen), self.data, (1 + second_start) * _FIT_COST):
             at = chosen[part]
@@ -198,7 +205,7 @@ class Fitted(Evaluation):
                 array[at] = values
 
     def _entries(self, population: Population, fit: Fit) -> tuple[Population, np.ndarray]:
-        """Return the scaled variants that lower the loss at their length, and their NMSE times handicaps."""
+        """Return the scaled variants that fit better than all shorter programs, and NMSE times handicaps."""
         best = np.minimum.accumulate(self.archive.nmse)
         able = np.flatnonzero(fit.nmse < best[self.archive.places(population)])
         parts = []
@@ -216,7 +223,7 @@ class Fitted(Evaluation):
         return entries, _times(entry_nmse, self.valid.factors(entries))
 
     def _fit_thoroughly(self, programs: Population, nmse: np.ndarray) -> None:
-        """Fit all constants until nothing improves, for programs that are few and that people see."""
+        """Fit all constants to convergence: these programs are few, and users see them."""
         for part in self.budget.parts(len(programs), self.data, _THOROUGH_COST):
             found = fit_constants(
                 programs[part], self.data, scaled=False, n_iterations=_THOROUGH, precision=1e-9
@@ -230,13 +237,13 @@ class Fitted(Evaluation):
 
 
 def _times(nmse: np.ndarray, handicaps: np.ndarray) -> np.ndarray:
-    """Return an NMSE times its handicap, infinite where that is."""
+    """Return an NMSE times its handicap, infinite where the handicap is, even for an NMSE of 0."""
     return np.where(np.isfinite(handicaps), nmse, np.inf) * np.where(np.isfinite(handicaps), handicaps, 1.0)
 
 
 def evaluation_of(
     data: DataSet, library: Library, constraints: Constraints, config: SearchConfig, budget: Budget
 ) -> Evaluation:
-    """Return the evaluation for a library."""
+    """Return the kind of evaluation that a library needs."""
     kind = Fitted if library.has_constants else Plain
     return kind(data, library, constraints, config, budget)

@@ -1,4 +1,4 @@
-"""What finders do for a search: before its rounds, between them and at the end."""
+"""The part of a search that calls finders: before its rounds, between them and at the end."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from dgsr.search.record import SearchRecord
 
 
 class FindingSearch(SearchRecord):
-    """A search without rounds: it evaluates what finders return.
+    """A search without rounds, which evaluates the programs that finders return.
 
     Parameters
     ----------
     search_in : callable or None
-        Searches in a table of fewer columns; None where no symmetries are looked for.
+        Searches in a table of fewer columns; None if symmetries are not tested.
     *record
-        What a `SearchRecord` is made of.
+        The arguments of `SearchRecord`.
     """
 
     def __init__(self, search_in: SearchIn | None, *record: Any) -> None:
@@ -34,7 +34,7 @@ class FindingSearch(SearchRecord):
         self.scheduler = Scheduler(problem, self.budget, self.config.look_up, search_in)
 
     def find(self, finder: Finder) -> None:
-        """Ask a finder, if there is time, and evaluate what it finds."""
+        """Call a finder, if there is time, and evaluate the programs that it finds."""
         before = self.n_evaluations
         found = self.scheduler.before_rounds(finder, self.best_nmse <= self.config.tolerance)
         if found is None:
@@ -44,9 +44,9 @@ class FindingSearch(SearchRecord):
             self.record(nmse)
 
     def _take_whole(self, programs: Population) -> np.ndarray:
-        """Enter formulas, and count them; return the lowest NMSE of the search."""
+        """Enter whole formulas and count them; return the lowest NMSE of the search, shape (1,)."""
         programs = programs[: self.budget.n_left]
-        # Their errors follow when they enter; to compute these here would compile another kernel.
+        # `enter` computes their NMSE; to compute it here would compile another kernel.
         are_finite = np.isfinite(programs.predict(self.data.columns.T)).all(axis=1)
         self.budget.count(np.where(are_finite, 0.0, np.inf))
         self.enter(programs)
@@ -55,26 +55,29 @@ class FindingSearch(SearchRecord):
     def _take_scaled(self, programs: Population) -> np.ndarray:
         """Return the NMSE of programs with a scale and an offset, both of which are fitted."""
         programs = programs.of_width(*self.widths)
-        # The rest of the grammar is not asked, for which a kernel would have to be compiled: evolution does
-        # not begin with these programs.
+        # Other constraints of the grammar are not checked, since evolution does not begin with these programs
+        # and the check would compile another kernel.
         is_able = (programs.lengths >= self.grammar.min_length) & self.evaluation.valid.scaled(programs)
         programs = programs[np.flatnonzero(is_able)]
         return self.evaluate(programs, len(programs))
 
     def solve_further(self) -> None:
-        """Solve for the law at the next stage of exact search, if there is one and time for it."""
+        """Run the next stage of exact search, if there is one and time for it, and evaluate its programs."""
         found = self.scheduler.next_stage(self.should_stop)
         if len(found):
             self.record(self.evaluate(found))
 
     def repair(self, near_misses: Population) -> None:
-        """Let exact search make near misses exact, and evaluate the programs that it returns."""
+        """Repair near misses by exact search, and evaluate the programs that it returns."""
         found = self.scheduler.repaired(near_misses, self.should_stop)
         if len(found):
             self.evaluate(found)
 
     def at_the_end(self, data: DataSet, deadline: Deadline) -> Iterator[Population]:
-        """Yield what finders find in data that may be more than those of the search, in the same units."""
+        """Yield the programs that finders find at the end, in the coordinates of the search.
+
+        The rows of `data` may be more than those of the search.
+        """
         problem = self.scheduler.problem._replace(data=data)
         longer = Longer(self.archive, self.evolved, self.long.programs)
         is_exact = self.archive.best_nmse() <= self.archive.tolerance

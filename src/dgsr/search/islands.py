@@ -1,10 +1,10 @@
 """Several searches look for one law at the same time, in processes: the islands of a fit with ``n_jobs``.
 
-Every island is a `Search` with its own random numbers and its own shares of the generator and of the exact
-stages, and every second one gives rows other weights. A few rounds at a time, each island's state goes to a
-process and comes back advanced; between these the best formulas of all enter one archive and a few of them
-migrate, both judged by the weights of where they arrive. So a process holds nothing that another
-one cannot make anew: where one is killed, these few rounds are done again.
+Every island is a `Search` with its own random numbers and its own shares of the generator and of the stages
+of exact search, and every second one gives the rows other weights. Each island's state is sent to a process,
+which advances it by a few rounds and returns it. Between these calls the best formulas of all islands enter
+one archive and a few of them migrate; each is evaluated with the weights of its destination. A process holds
+nothing that another one cannot compute anew: if one is killed, these few rounds are repeated.
 """
 
 from __future__ import annotations
@@ -38,34 +38,43 @@ from dgsr.search.evaluation import Evaluation, evaluation_of
 from dgsr.search.search import Search
 from dgsr.search.threads import one_thread
 
-# Values of programs that an island computes before the islands meet, in about a second, and the most rounds,
-# where the budget is one of evaluations alone and the same seed must give the same result.
-_VALUES, _MOST_ROUNDS = 20_000_000, 8
-# Where seconds are the budget, islands meet after this share of those that have passed, within these bounds:
-# rounds take unequal times, and after equal numbers of them one island would wait for the other.
-_SHARE_OF_SECONDS, _FEWEST_SECONDS, _MOST_SECONDS = 0.1, 1.0, 2.0
-# Programs that migrate from each island to the next when they meet.
+# Where only evaluations are limited, islands meet after a number of rounds, so that the same seed gives the
+# same result. It is the number of rounds in which an island computes this many values of programs, in about a
+# second.
+_VALUES = 20_000_000
+# Most rounds between two meetings in this case.
+_MOST_ROUNDS = 8
+# Where seconds are limited, islands meet after this share of the seconds since the search began. After equal
+# numbers of rounds, 6.5% of the time was waiting.
+_SHARE_OF_SECONDS = 0.1
+# Fewest seconds between two meetings in this case.
+_FEWEST_SECONDS = 1.0
+# Most seconds between two meetings in this case.
+_MOST_SECONDS = 2.0
+# Programs that migrate from each island to the next when they meet. With them 20 of 22 laws were found,
+# without 18, a difference within chance.
 _N_MIGRANTS = 5
-# Bytes by which a process may grow beyond what it took after its first call.
+# Bytes by which the memory of a process may exceed that after its first call before loky ends the process.
 _MOST_GROWTH = 2 * 10**9
-# Times in a row that processes may die before the fit goes on without any.
+# Failures in a row of calls in which a process was killed; after these the search goes on in its own process.
 _MOST_DEATHS = 3
 
-# Seconds in which joblib's thread is sure to have taken the calls that it was given.
+# Seconds within which joblib's thread takes up the calls that were submitted.
 _TIME_TO_TAKE = 0.05
 
-# Seconds after which a cluster counts as one that does not answer: at most, and beyond those that the search
-# has left.
-_LONGEST_CALL, _PATIENCE = 600.0, 120.0
+# Most seconds to wait for an answer of a cluster.
+_LONGEST_CALL = 600.0
+# Seconds to wait for an answer of a cluster after the time of the search has passed.
+_PATIENCE = 120.0
 
 State = dict[str, Any]
 
 
 def number_of_islands(n_jobs: int | None) -> int:
-    """Return how many islands `n_jobs` stands for, in joblib's terms.
+    """Return the number of islands for `n_jobs`, which has joblib's meaning.
 
     A positive number of jobs is the number of islands wherever they run, so that a fit inside a parallel
-    cross-validation, which has one process, finds the same.
+    cross-validation, which has one process, has the same result.
     """
     if n_jobs is not None and n_jobs > 0:
         return n_jobs
@@ -73,52 +82,53 @@ def number_of_islands(n_jobs: int | None) -> int:
 
 
 def _is_nested() -> bool:
-    """Return whether this is inside a parallel loop, as of a cross-validation, which has all cores."""
+    """Return whether this runs inside a parallel loop, such as a cross-validation, that uses all cores."""
     if (get_active_backend()[0].nesting_level or 0) > 0:
         return True
     distributed = sys.modules.get("distributed")
     if distributed is None:
         return False
     try:
-        distributed.get_worker()  # a task of dask is on none of joblib's levels
+        distributed.get_worker()  # joblib's nesting level does not count tasks of dask
     except ValueError:
         return False
     return True
 
 
 class _Parallel(Parallel):
-    """joblib's, but an interrupt while calls are handed over leaves no traceback."""
+    """joblib's `Parallel`, in which an interrupt during the submission of calls leaves no traceback."""
 
     def _abort(self) -> None:
-        # The thread that hands calls to loky's processes fails on those that are taken back before it looks.
+        # The thread that passes calls to loky's processes fails on calls that are cancelled before it has
+        # them.
         time.sleep(_TIME_TO_TAKE)
         super()._abort()
 
 
 class _Judge(NamedTuple):
-    """What the islands that weigh rows alike have in common."""
+    """What islands with the same weights of rows share."""
 
-    evaluation: Evaluation  # of programs of other islands, which have been counted there
+    evaluation: Evaluation  # evaluates programs of other islands, which have counted them
     arguments: dict[str, Any]  # of their `Search`
-    key: str  # what a process keeps their searches by
+    key: str  # the key of their searches in the cache of a process
 
 
 class Islands(Search):
-    """A search whose rounds are those of several searches, in processes of joblib's active backend.
+    """A search whose rounds are done by several searches, in processes of joblib's active backend.
 
-    What comes before the rounds, it does itself. Its archive holds the best programs of all islands, and its
-    budget counts them together.
+    The steps before the rounds are done once, in this process. The archive holds the best programs of all
+    islands, and the budget counts the evaluations of all.
 
     Parameters
     ----------
     n_islands : int
         Number of searches.
     precision_of : callable, optional
-        A function of the data that returns the precision by which every second island weighs the rows,
-        too; see `DataSet.with_precision`. It is not asked for in libraries without constants, where a
+        A function of the data that returns the precision by which every second island multiplies the weights
+        of the rows; see `DataSet.with_precision`. It is ignored in libraries without constants, where a
         process would fill the bank of exact search twice.
     **arguments
-        Those of `Search`.
+        The arguments of `Search`.
     """
 
     def __init__(
@@ -146,34 +156,34 @@ class Islands(Search):
         self._n_rounds = int(np.clip(_VALUES // n_values, 1, _MOST_ROUNDS))
         self._cluster, self._parallel = None, Parallel(backend="sequential")
         if not _is_nested():
-            self._cluster = getattr(get_active_backend()[0], "client", None)  # of dask, else None
+            self._cluster = getattr(get_active_backend()[0], "client", None)  # dask's client, or None
             self._parallel = _Parallel(
                 n_islands, prefer="processes", batch_size=1, pre_dispatch=n_islands, max_nbytes=None
             )
 
     @contextmanager
     def running(self) -> Iterator[None]:
-        """Keep the processes from one call of `advance` to the next."""
+        """Return the context in which processes live from one call of `advance` to the next."""
         try:
             with self._parallel:
                 yield
         finally:
             for judge in self._judges:
-                _kept.pop(judge.key, None)  # of islands that took turns in this process
+                _kept.pop(judge.key, None)  # where islands took turns in this process
 
     def _judge_of(self, data: DataSet, arguments: dict[str, Any]) -> _Judge:
-        """Return what islands have in common that weigh rows as `data` does."""
+        """Return what islands with the weights of `data` share."""
         unlimited = Budget(np.iinfo(np.int64).max, None)
         settings = arguments["library"], arguments["constraints"], self.config
         own = {name: value for name, value in arguments.items() if name != "budget"} | {"data": data}
         return _Judge(evaluation_of(data, *settings, unlimited), own, uuid.uuid4().hex)
 
     def _judge(self, number: int) -> _Judge:
-        """Return what judges on an island; the first judge weighs rows as the fit does."""
+        """Return what an island shares with others; the first such group has the weights of the fit."""
         return self._judges[number % len(self._judges)]
 
     def advance(self) -> None:
-        """Let every island do a few rounds, and take in what they found."""
+        """Advance every island by a few rounds, and gather what they found."""
         if not self._states:
             self._states = [self._new_island(i) for i in range(self.n_islands)]
         everyone = range(self.n_islands)
@@ -182,7 +192,7 @@ class Islands(Search):
                 self._in_processes(everyone, 0, send_search=True)
             self._has_begun = True
         found = self._in_processes(everyone, self._n_rounds)
-        # A process that took no part so far, or took the place of another, does not have the search yet.
+        # A process that is new, or that had no island before, does not have the search yet.
         missing = [i for i in everyone if found[i] is None]
         if missing:
             for i, state in zip(missing, self._in_processes(missing, self._n_rounds, send_search=True)):
@@ -192,13 +202,13 @@ class Islands(Search):
         self._states = self._with_migrants(states)
 
     def _new_island(self, number: int) -> State:
-        """Return what an island begins with: the state of this search, but for what tells islands apart."""
+        """Return the first state of an island: that of this search, with what distinguishes the island."""
         state = super().state_dict()
         state["history"] = []
         if number > 0:
             seed = np.random.SeedSequence([self._seed, number]).generate_state(1)[0]
             state["random_state"] = new_state(int(seed))
-            # The number of restarts decides on the shares of the generator among samples and mutations.
+            # The number of restarts determines the shares of the generator among samples and in mutations.
             state["restarts"]["n"] = number
         if state["solving"] is not None:
             state["solving"]["stage"] += number
@@ -214,7 +224,7 @@ class Islands(Search):
     def _in_processes(
         self, numbers: Sequence[int], n_rounds: int, send_search: bool = False
     ) -> list[State | None]:
-        """Return some islands after some rounds, None for one whose process does not have the search."""
+        """Return the states of some islands after some rounds, None where a process lacked the search."""
         shares = np.full(self.n_islands, self.budget.n_left // self.n_islands)
         shares[: self.budget.n_left % self.n_islands] += 1
         meeting = np.inf
@@ -231,7 +241,7 @@ class Islands(Search):
 
         workers = self._workers()
         if self._cluster is not None:
-            # joblib waits without end for a task of dask that killed its worker again and again.
+            # joblib would wait for ever for a task of dask that kills its worker repeatedly.
             self._parallel.timeout = min(_LONGEST_CALL, _PATIENCE + self.budget.max_time - self.seconds)
         for n_deaths in count(1):
             try:
@@ -256,7 +266,7 @@ class Islands(Search):
         return set() if self._cluster is None else set(self._cluster.ncores())
 
     def _gather(self, states: list[State]) -> None:
-        """Count what the islands evaluated, and take in what they found."""
+        """Add up the counts of the islands, and gather their programs, archives and history."""
         for before, after in zip(self._states, states, strict=True):
             for name in COUNTS:
                 n_new = after["budget"][name] - before["budget"][name]
@@ -269,7 +279,9 @@ class Islands(Search):
                 archive = ParetoArchive.from_state_dict(self.library, states[i]["archive"])
                 self._judges[0].evaluation.enter(archive.population())
         self.restarts.n = sum(state["restarts"]["n"] - i for i, state in enumerate(states))
-        alike = states[:: len(self._judges)]  # whose errors can be compared with those of this search
+        alike = states[
+            :: len(self._judges)
+        ]  # islands with the weights of the fit: their errors are comparable
         for name, n in (("queue", self.config.queue_size), ("generation", self.config.batch_size)):
             setattr(self, name, _together(self._of_all(alike, name)).best(n))
         self.evolved = _together(self._of_all(alike, "evolved"))
@@ -279,11 +291,15 @@ class Islands(Search):
             self.add_to_history(mean_reward, max(entry["best_reward"] for entry in entries))
 
     def _of_all(self, states: list[State], name: str) -> list[Scored]:
-        """Return the programs of a name in the states of all islands."""
+        """Return the programs under a name in the state of every island."""
         return [Scored.from_state_dict(self.library, state[name]) for state in states]
 
     def _with_migrants(self, states: list[State]) -> list[State]:
-        """Give every island the best programs of the island before it, and the archive if it judges alike."""
+        """Return the states of the islands after migration.
+
+        Every island gets the best programs of the one before it, and the shared archive if its rows have the
+        weights of the fit.
+        """
         shared = self.archive.state_dict()
         generations = self._of_all(states, "generation")
         found = []
@@ -292,7 +308,7 @@ class Islands(Search):
             changed: State = {"history": []}
             if judge is self._judges[0]:
                 changed["archive"] = shared
-            if len(own.nmse):  # one that has just begun again stays by itself
+            if len(own.nmse):  # an island that has just restarted gets none
                 migrants = generations[i - 1].best(_N_MIGRANTS)
                 if judge is not self._judge(i - 1 if i else self.n_islands - 1):
                     migrants = _judged(migrants, judge)
@@ -303,7 +319,7 @@ class Islands(Search):
     def state_dict(self) -> State:
         """Return all that `load_state_dict` needs to go on exactly as this search would.
 
-        The decoder is that of the island with the best program, for a search that begins with this state.
+        It has the decoder of the island with the best program, for a search that begins with this state.
         """
         state = super().state_dict()
         if self._states:
@@ -319,7 +335,7 @@ class Islands(Search):
 
 
 def _judged(found: Scored, judge: _Judge) -> Scored:
-    """Return programs with their constants and NMSE by the weights of another island."""
+    """Return programs with constants and NMSE that are fitted with the weights of another island."""
     programs = found.programs[np.arange(len(found.nmse))]  # a copy
     return Scored(programs, judge.evaluation(programs, len(programs)))
 
@@ -329,20 +345,21 @@ def _together(parts: list[Scored]) -> Scored:
     return reduce(Scored.and_also, parts)
 
 
-# Searches that this process advanced, by key, because making one anew takes time: several where islands run
-# in threads of one process. Those of the last two keys, and so of a fit, are kept.
+# Cache of the searches that this process has advanced, by key, since making one takes time. There are several
+# of a key where islands run in threads of one process. It holds the last two keys, which are those of one
+# fit.
 _kept: dict[str, list[Search]] = {}
 _lock = threading.Lock()
 
 
 def _taken(key: str) -> Search | None:
-    """Return a search of a key that nobody else uses, if this process has one."""
+    """Remove a search of a key from the cache and return it; None if there is none."""
     with _lock:
         return _kept[key].pop() if _kept.get(key) else None
 
 
 def _keep(key: str, search: Search) -> None:
-    """Keep a search for the next rounds."""
+    """Put a search into the cache for the next rounds."""
     with _lock:
         _kept[key] = [*_kept.pop(key, []), search]
         for other in [*_kept][:-2]:
@@ -364,23 +381,23 @@ def _advanced(
     Parameters
     ----------
     key : str
-        What the process keeps the search by.
+        The key of the search in the cache of the process.
     arguments : dict or None
-        Those of the `Search`.
+        The arguments of `Search`.
     pid : int
-        The process of the fit.
+        Id of the process of the fit.
     state : dict
     n_rounds : int
         Most rounds.
     n_evaluations, seconds : int, float
-        Evaluations and seconds that are left to the island.
+        Evaluations and seconds that the island may still spend.
     meeting : float
-        Seconds after which the islands meet: the island ends with the round whose end is nearest.
+        Seconds after which the islands meet: the island stops after the round whose end is nearest.
 
     Returns
     -------
     dict or None
-        None if this process does not have the search, and is not given the arguments either.
+        None if this process neither has the search nor is given its arguments.
     """
     search = _taken(key)
     with one_thread(), np.errstate(all="ignore"):
@@ -390,11 +407,12 @@ def _advanced(
             compile_kernels(arguments["library"].has_constants)
             search = Search(**arguments)
             if os.getpid() != pid and multiprocessing.current_process().name.startswith("Loky"):
-                # loky ends a process that has grown by 300 MB since its first call, and a search with its
-                # kernels takes as much: one that takes another's place would be ended again and again.
+                # loky ends a process that has grown by 300 MB since its first call. A search with its kernels
+                # takes as much, so that a process started in place of another would be ended repeatedly.
                 loky = sys.modules["joblib.externals.loky.process_executor"]
                 loky._MAX_MEMORY_LEAK_SIZE = _MOST_GROWTH  # type: ignore[attr-defined]
-                # loky collects garbage every second, which would take a tenth of it with all these modules.
+                # loky collects garbage every second, which with all these modules would take a tenth of a
+                # second.
                 gc.unfreeze()
                 gc.collect()
                 gc.freeze()

@@ -1,4 +1,4 @@
-"""Where the new programs of a round come from: the generator, and chance that the guide weights."""
+"""The new programs of a round: samples of the generator, and random programs drawn by the guide's weights."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ from dgsr.search.restarts import Restarts
 if TYPE_CHECKING:
     from dgsr.generator.generator import Generator
 
-# Random programs that are drawn for each that is tried, where units tell which are consistent.
+# Random programs that are drawn for each that is evaluated, where units are given: the most consistent are
+# chosen. On nine laws of SRBench 6 were found with five and 4 with one, a difference within chance.
 _DRAWN_FOR_ONE = 5
 
 
@@ -30,17 +31,17 @@ class Proposals:
     Parameters
     ----------
     generator : Generator or None
-        None stands for random programs alone.
+        None means random programs alone.
     data : DataSet
     grammar : Grammar
     evaluation : Evaluation
     config : SearchConfig
     restarts : Restarts
-        How often the search has begun again, by which shares change.
-    state : ndarray
-        The random state.
+        The number of restarts, with which the shares change.
+    state : ndarray of 4 uint64
+        State of the random generator; advanced.
     seed : int
-        Chooses the rows that the encoder reads.
+        Seed of the choice of rows that the encoder reads.
     """
 
     def __init__(
@@ -65,22 +66,25 @@ class Proposals:
 
     @property
     def grammar(self) -> Grammar:
-        """The grammar that programs are grown and mutated by in this round."""
+        """The grammar by whose weights programs are grown and mutated in this round."""
         return self.guidance.grammar(self._restarts.n)
 
     def new(self, n: int, should_stop: Callable[[], bool]) -> list[Population]:
-        """Return n new programs, some of them samples of the generator and the others random."""
+        """Return new programs, samples of the generator first and then random ones.
+
+        There are `n` of them, fewer if the search should stop during sampling.
+        """
         n_random = int(self._random_share * n)
         sampled = [] if n_random == n else [self.sampled(n - n_random, should_stop)]
         return [*sampled, self._random(n_random)]
 
     def sampled(self, n: int, should_stop: Callable[[], bool]) -> Population:
-        """Return samples of p_theta(f|D), of which there may be fewer if the search should stop."""
+        """Return n samples of p_theta(f|D), fewer if the search should stop."""
         assert self.conditioned is not None
         return self.conditioned.sample(n, self._evaluation.n_constants, self._state, should_stop)
 
     def _random(self, n: int) -> Population:
-        """Return random programs; with units they are those of many that break the fewest rules."""
+        """Return n random programs; with units, those of several times as many with the fewest violations."""
         if self._evaluation.constraints.units is None:
             return random_population(n, self._library, self.grammar, self._state)
         many = random_population(_DRAWN_FOR_ONE * n, self._library, self.grammar, self._state)
@@ -96,9 +100,9 @@ class Proposals:
 
     @property
     def has_refinement(self) -> bool:
-        """Whether the decoder may be trained on what the search finds.
+        """Whether the decoder may be trained on the programs of the search.
 
-        Where a guide drives evolution it is not by default: that took time and found no more
+        By default it is not where a guide drives evolution: training took time and found no more laws
         (docs/decisions.md, "The decoder writes part of the new programs").
         """
         if self.conditioned is None:
@@ -109,5 +113,5 @@ class Proposals:
 
     @property
     def are_refined(self) -> bool:
-        """Whether the decoder is trained in this round, in which it has sampled."""
+        """Whether the decoder is trained in this round, which requires that it wrote some of the programs."""
         return self.has_refinement and self._random_share < 1.0

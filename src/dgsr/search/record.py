@@ -1,4 +1,4 @@
-"""What a search has found and spent so far."""
+"""The results of a search so far, with its budget and history."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from dgsr.search.config import SearchConfig
 from dgsr.search.evaluation import evaluation_of
 from dgsr.search.restarts import Restarts
 
-# Most entries of the history, of which every second one is then left out: files hold it, as does memory.
+# Most entries of the history. Beyond it every second entry is removed, to limit memory and the size of files.
 _MOST_ENTRIES = 20_000
 
 
 class SearchRecord:
-    """The archive, the formulas that it has no room for, the budget and the history of a search.
+    """The archive of a search, the formulas that are too long for it, the budget and the history.
 
     Parameters
     ----------
@@ -50,12 +50,12 @@ class SearchRecord:
         self.evaluation = evaluation_of(data, library, constraints, config, budget)
         #: Most tokens and constants of a program in the rounds.
         self.widths = constraints.max_length, self.evaluation.n_constants
-        #: The programs of the last round, which a restart leaves as they are.
+        #: The programs of the last round, also after a restart.
         self.evolved = Scored.none(library, *self.widths)
         self.long = too_long(self.evolved.programs, self.archive, data, grammar)
         self.history: list[dict[str, float]] = []
         self.restarts = Restarts(config.patience, self.evaluation.gain)
-        #: What the history says of the archive: its lowest NMSE, on the rows of the search or on others.
+        #: The NMSE of the archive in the history: its lowest one, on the rows of the search or on others.
         self.nmse_shown: Callable[[ParetoArchive], float] = ParetoArchive.best_nmse
 
     @property
@@ -79,24 +79,24 @@ class SearchRecord:
         return self.budget.seconds
 
     def stop_reason(self) -> str | None:
-        """Return why the search should end now, or None while it should go on."""
+        """Return the reason why the search should end now, or None if it should go on."""
         if self.best_nmse <= self.config.tolerance:
             return "exact fit"
         return self.budget.spent()
 
     def should_stop(self) -> bool:
-        """Return whether a round should end before its last generation."""
+        """Return whether a round should end early; where constants are fitted an exact fit is no reason."""
         reason = self.stop_reason()
         return reason is not None and not (reason == "exact fit" and self.evaluation.fits_constants)
 
     def evaluate(self, population: Population, n_new: int = 0) -> np.ndarray:
-        """Return the NMSE of every program, and count and archive the programs; see `Evaluation`."""
+        """Return the NMSE of every program, count the programs, and archive the best; see `Evaluation`."""
         return self.evaluation(population, n_new)
 
     def enter(self, programs: Population) -> None:
-        """Enter whole formulas into the archive, with their constants fitted.
+        """Enter whole formulas that are valid into the archive.
 
-        In libraries with constants the best of those that it has no room for are kept, for the end.
+        In libraries with constants the best of those that are too long for it are stored for the end.
         """
         is_long_enough = programs.lengths >= self.grammar.min_length
         programs = programs[np.flatnonzero(self.evaluation.valid.whole(programs) & is_long_enough)]
@@ -107,14 +107,14 @@ class SearchRecord:
             self.long = too_long(programs, self.archive, self.data, self.grammar, self.long)
 
     def record(self, nmse: np.ndarray) -> None:
-        """Add an entry to the history; `nmse` is that of new programs, at least one."""
+        """Add an entry to the history, by the NMSE of new programs, of which there is at least one."""
         rewards = rewards_of(nmse)
         self.add_to_history(float(rewards.mean()), float(rewards.max()))
 
     def add_to_history(self, mean_reward: float, best_reward: float) -> None:
         """Add an entry to the history, of the mean and best reward of new programs."""
         shown = self.nmse_shown(self.archive)
-        if self.long.lowest <= self.config.tolerance:  # an exact fit that the archive has no room for
+        if self.long.lowest <= self.config.tolerance:  # an exact fit that is too long for the archive
             shown = min(shown, self.long.lowest)
         self.history.append(
             {
@@ -143,7 +143,7 @@ class SearchRecord:
         }
 
     def load_state_dict(self, saved: dict[str, Any]) -> None:
-        """Go on where a search of the same data with the same settings was saved."""
+        """Continue from the saved state of a search of the same data with the same settings."""
         self.history = [dict(entry) for entry in saved["history"]]
         self.budget.load_state_dict(saved["budget"])
         self.restarts.load_state_dict(saved["restarts"])

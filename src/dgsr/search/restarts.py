@@ -1,7 +1,7 @@
-"""When a search begins again.
+"""The rule of restarts.
 
-Rounds that breed and train on near misses find only more of them, so that a stuck search does better from the
-start.
+Rounds that breed and train on near misses find only more near misses, so that a search that no longer
+improves does better from the start.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ import numpy as np
 
 
 class Restarts:
-    """Counts the rounds without a better program.
+    """Counter of the rounds without a better program.
 
     Parameters
     ----------
     patience : int
-        Rounds without a better program after which the search begins again; 0 stands for never.
+        Rounds without a better program after which the search restarts; 0 means never.
     gain : float
         Share by which a round must lower the best NMSE to count as better.
 
@@ -34,7 +34,7 @@ class Restarts:
         self.n, self.n_stale, self.best = 0, 0, np.inf
 
     def is_due(self, best: float) -> bool:
-        """Take in the lowest NMSE of a round; return whether to begin again."""
+        """Count a round by its lowest NMSE, and return whether the search should restart."""
         self.n_stale = 0 if best < (1.0 - self.gain) * self.best else self.n_stale + 1
         self.best = min(best, self.best)
         if self.n_stale != self.patience or self.patience == 0:
@@ -43,9 +43,9 @@ class Restarts:
         return True
 
     def state_dict(self) -> dict[str, Any]:
-        """Return what `load_state_dict` needs to go on counting."""
+        """Return the counts, for `load_state_dict`."""
         return {"n": self.n, "n_stale": self.n_stale, "best": self.best}
 
     def load_state_dict(self, saved: dict[str, Any]) -> None:
-        """Go on counting from what was saved."""
+        """Continue from saved counts."""
         self.n, self.n_stale, self.best = saved["n"], saved["n_stale"], saved["best"]

@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 
-import scipy.linalg  # noqa: F401  # its linear algebra is a library of its own
+import scipy.linalg  # noqa: F401  # loads a linear algebra library of its own, which must be limited, too
 from threadpoolctl import ThreadpoolController
 
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Let torch and numpy use one thread: sums have one order, and parallel fits do not compete for cores."""
+    """Limit torch and numpy to one thread, so that sums have one order and parallel fits share no cores."""
     import torch
 
     before = torch.get_num_threads()
@@ -26,5 +26,5 @@ def one_thread() -> Iterator[None]:
 
 @cache
 def _libraries() -> ThreadpoolController:
-    """Return the numerical libraries of this process, all of which are loaded; finding them takes time."""
+    """Return the controller of the loaded numerical libraries, cached because finding them takes time."""
     return ThreadpoolController()

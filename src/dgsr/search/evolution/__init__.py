@@ -39,7 +39,7 @@ def get_engine(engine: str | Engine, config: EvolutionConfig | None = None) -> E
     Parameters
     ----------
     engine : {"compiled", "deap"} or object
-        An object with the method `evolve` is returned as it is; it has its own config.
+        An object with the method `evolve` is returned itself; it has its own config.
     config : EvolutionConfig, optional
 
     Raises

@@ -1,4 +1,4 @@
-"""The interface of engines of genetic programming, their settings, and what they share."""
+"""The interface of engines of genetic programming, their settings, and functions that they share."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class EvolutionConfig:
     Parameters
     ----------
     generations : int
-        Generations from the given population on; 0 leaves it as it is.
+        Number of generations that are bred from the given population.
     crossover, mutation : float
         Probability that two neighbours are crossed over, and that a child is mutated.
     tournament : int
@@ -31,10 +31,10 @@ class EvolutionConfig:
     mutate_max_depth : int
         Greatest height of the subtree that the uniform mutation grows.
     parsimony : float
-        Share of its NMSE that a tournament adds for every token of a program. Without it programs grow to the
-        greatest length allowed, while laws are short.
+        Share of its NMSE by which a tournament raises the NMSE of a program for each of its tokens. Without
+        it programs grow to the greatest length allowed, while laws are short.
     elites : int
-        Number of best programs of a generation that take the places of the worst of the next one.
+        Number of best programs of a generation that replace the worst of the next one.
 
     Raises
     ------
@@ -93,11 +93,11 @@ class Engine(Protocol):
             Its NMSE; `inf` for programs without a finite value.
         evaluate : callable
             Returns the NMSE of a population. It is called once a generation, with the programs that differ
-            from their parent, and may write fitted values into `constants`, which the programs keep.
+            from their parent, and may write fitted values into their `constants`.
         grammar : Grammar
             Constraints that every child meets.
         state : ndarray of 4 uint64
-            State of the random generator (`dgsr.kernels.random`), the only source of chance; advanced.
+            State of the random generator (`dgsr.kernels.random`), the only source of randomness; advanced.
         should_stop : callable
             A function that is called after every generation and returns whether to end.
         """
@@ -107,7 +107,7 @@ class Engine(Protocol):
 def evaluate_changed(
     evaluate: Evaluate, children: Population, child_nmse: np.ndarray, changed: np.ndarray
 ) -> None:
-    """Write the NMSE of changed children into `child_nmse`, and the constants that were fitted into them."""
+    """Write the NMSE of changed children into `child_nmse`, and their fitted constants into `children`."""
     if changed.any():
         fresh = children[changed]
         child_nmse[changed] = evaluate(fresh)
@@ -117,7 +117,7 @@ def evaluate_changed(
 def keep_elites(
     n_elites: int, population: Population, nmse: np.ndarray, children: Population, child_nmse: np.ndarray
 ) -> None:
-    """Let the best of `population` take the places of the worst of `children`."""
+    """Replace the worst of `children` by the best of `population`."""
     if n_elites == 0:
         return
     best = np.lexsort((population.lengths, nmse))[:n_elites]

@@ -31,7 +31,7 @@ from dgsr.search.evolution.engine import Evaluate, EvolutionConfig, ShouldStop, 
 if TYPE_CHECKING:
     from deap import base, gp
 
-# Held while Python's global generator is seeded.
+# Lock that is held while Python's global generator is seeded.
 _DRAWING = Lock()
 
 
@@ -43,7 +43,7 @@ class DeapEvolution:
     config : EvolutionConfig, optional
     configure : callable, optional
         A function that is called with the toolbox and the primitive set before the evolution, to register the
-        user's own operators: ``select``, ``mate``, ``mutate`` and ``clone``; ``grow``, which makes the
+        user's own operators: ``select``, ``mate``, ``mutate`` and ``clone``; ``grow``, which writes the
         subtrees of the uniform mutation; or one of ``mutate_uniform``, ``mutate_replacement``,
         ``mutate_insertion``, ``mutate_shrink`` and, for trees with constants, ``mutate_constant``, of which
         ``mutate`` calls one.
@@ -54,8 +54,8 @@ class DeapEvolution:
     DEAP draws from the global generator of Python's `random`. It is seeded from `state` for the
     duration of every generation, and its own state is restored afterwards.
 
-    The results differ from those of the compiled engine in two ways, which come with DEAP's operators: node
-    replacement and shrink leave the root alone, and node replacement may draw the token that was there.
+    The results differ from those of the compiled engine in two ways, which are due to DEAP's operators: node
+    replacement and shrink never change the root, and node replacement may draw the token that it replaces.
     """
 
     def __init__(
@@ -106,7 +106,7 @@ class DeapEvolution:
         toolbox.register("select", tools.selTournament, tournsize=self.config.tournament)
         toolbox.register("mate", gp.cxOnePoint)
         toolbox.register("grow", gp.genFull, min_=0, max_=self.config.mutate_max_depth)
-        # `toolbox.grow` is looked up at each call, because `configure` may register another.
+        # `toolbox.grow` is resolved at each call, because `configure` may register another.
         toolbox.register("mutate_uniform", gp.mutUniform, expr=lambda **kw: toolbox.grow(**kw), pset=pset)
         toolbox.register("mutate_replacement", gp.mutNodeReplacement, pset=pset)
         toolbox.register("mutate_insertion", gp.mutInsert, pset=pset)
@@ -131,7 +131,7 @@ class DeapEvolution:
 class _Trees:
     """The conversion of programs to DEAP's trees and back.
 
-    The classes of DEAP's individuals are made for each call: `deap.creator` would keep them under global
+    The classes of DEAP's individuals are made for each call: `deap.creator` would store them under global
     names, where two fits of one process would collide.
     """
 
@@ -189,7 +189,7 @@ class _Trees:
         for b, individual in enumerate(individuals):
             program, values = self._program(individual)
             tokens[b, : len(program)] = program
-            kept = values[: self._n_constants]  # a child that is yet to be checked may have too many
+            kept = values[: self._n_constants]  # a child that is not yet checked may have too many
             constants[b, : len(kept)] = kept
         return Population(self._library, tokens, lengths, constants)
 
@@ -213,7 +213,7 @@ class _Trees:
     def constrained(self, operator):
         """Return an operator whose children meet the constraints.
 
-        A child that breaks them is tried again a few times, and then replaced by its parent.
+        After a few failed attempts the parent takes the place of a child.
         """
 
         @wraps(operator)
@@ -233,7 +233,7 @@ class _Trees:
         return attempt
 
     def _program(self, individual) -> tuple[list[int], list[float]]:
-        """Return tokens and constants of a tree; a number that is no token of the library is a constant."""
+        """Return the tokens and constants of a tree, whose numeric terminals are constants."""
         tokens: list[int] = []
         values: list[float] = []
         for node in individual:
@@ -259,8 +259,8 @@ class _Trees:
 def primitive_set(library: Library, grammar: Grammar) -> gp.PrimitiveSet:
     """Return DEAP's primitive set of a library: its operators, and the leaves that `grammar` allows.
 
-    Primitives have the names of the tokens. Their functions take arrays and are for `deap.gp.compile`; the
-    evolution itself does not call them.
+    Primitives have the names of the tokens. Their functions of arrays serve `deap.gp.compile`; evolution
+    itself does not call them.
     """
     from deap import gp
 
@@ -297,7 +297,7 @@ def _differ(population: Population, other: Population) -> np.ndarray:
 def _seeded(state: np.ndarray) -> Iterator[None]:
     """Seed Python's global generator from `state`, and restore its own state afterwards.
 
-    Other threads wait meanwhile, or they would draw from it, too.
+    Other evolutions wait for the lock, since they draw from the same generator.
     """
     with _DRAWING:
         before = random.getstate()
