@@ -1,10 +1,12 @@
 """What each finder is worth: laws that are found with all of them, and with one left out.
 
-    python benchmarks/finders.py [--drawn 200] [--seed 9601] [--noise 0 0.01] [--max-evaluations 40000]
+    python benchmarks/finders.py worth [--drawn 200] [--seed 9601] [--noise 0 0.01] [--max-evaluations 40000]
         [--sets drawn textbook measured] --out FILE.jsonl
-    python benchmarks/finders.py --summary FILE.jsonl
+    python benchmarks/finders.py worth --summary FILE.jsonl ...
+    python benchmarks/finders.py symmetries [--seed 0] --out FILE.json
 
-The sets are laws of `drawn:laws` of a seed, the sixty laws of textbooks, and the measured tables of
+``symmetries`` measures which symmetries are found in tables of SRBench's laws (module ``_symmetries``). For
+``worth`` the sets are laws of `drawn:laws` of a seed, the sixty laws of textbooks, and the measured tables of
 `measured_laws.py` but those held out, to which no noise is added. A drawn or textbook law is found if the
 chosen formula has its form (`dgsr.benchmarking.recovery.has_the_form`, on clean rows), a measured one if the
 chosen formula follows it by the rule of that program.
@@ -33,6 +35,7 @@ from unittest.mock import patch
 
 import measured_laws
 import numpy as np
+from _symmetries import measure
 
 from dgsr import DGSRRegressor
 from dgsr.benchmarking import read_records, wilson_interval
@@ -247,19 +250,23 @@ def summary(records: Sequence[dict[str, Any]]) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("what", choices=["worth", "symmetries"])
     parser.add_argument("--sets", nargs="+", default=["drawn", "textbook", "measured"])
     parser.add_argument("--drawn", type=int, default=200)
-    parser.add_argument("--seed", type=int, default=9601)
+    parser.add_argument("--seed", type=int, help="by default 9601, and 0 for symmetries")
     parser.add_argument("--noise", type=float, nargs="+", default=[0.0, 0.01])
     parser.add_argument("--max-evaluations", type=int, default=40_000)
     parser.add_argument("--out", type=Path)
     parser.add_argument("--summary", type=Path, nargs="+")
     arguments = parser.parse_args()
+    if arguments.what == "symmetries":
+        measure(arguments.seed or 0, arguments.out)
+        return
     if arguments.summary:
         summary([record for path in arguments.summary for record in read_records(path)])
         return
     made = {
-        "drawn": lambda: drawn(arguments.drawn, arguments.seed),
+        "drawn": lambda: drawn(arguments.drawn, 9601 if arguments.seed is None else arguments.seed),
         "textbook": textbook,
         "measured": measured,
     }

@@ -1,6 +1,4 @@
-"""Measure which symmetries are found in tables of SRBench's laws, and how many of them hold.
-
-    python benchmarks/symmetries.py --out benchmarks/results/symmetries.json
+"""Which symmetries are found in tables of SRBench's laws, and how many of them hold.
 
 Every law of the Feynman and Strogatz sets with at least two columns has a table of 200 rows without noise,
 and the same with noise of 0.1, 1 and 5% of the standard deviation of y. What is said, that y/f is a function
@@ -12,7 +10,6 @@ in different functions, times the standard deviations of both, are below a hundr
 
 from __future__ import annotations
 
-import argparse
 import json
 import time
 from collections.abc import Callable
@@ -94,11 +91,8 @@ def separates(separation: Separation, problem: Problem, points: np.ndarray) -> b
     return True
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--out", type=Path, required=True)
-    arguments = parser.parse_args()
+def measure(seed: int, out: Path) -> None:
+    """Look for the symmetries of every law at every noise, and write the counts of those that hold."""
     problems = [
         p for name in ("srbench_feynman", "strogatz") for p in load_set(name) if len(p.variable_names) > 1
     ]
@@ -108,8 +102,8 @@ def main() -> None:
         counts |= {"separate": 0, "separate wrongly": 0}
         wrong, wrongly, seconds = [], [], 0.0
         for problem in problems:
-            data = problem.sample(arguments.seed)
-            random = np.random.default_rng(arguments.seed)
+            data = problem.sample(seed)
+            random = np.random.default_rng(seed)
             at = random.permutation(len(data.y_train))[:N_ROWS]
             X, y = data.X_train[at], data.y_train[at]
             y = y + noise * y.std() * random.normal(size=len(y))
@@ -134,8 +128,4 @@ def main() -> None:
         more = {"wrong of": wrong, "separate wrongly of": wrongly}
         rows.append({"noise": noise, **counts, "seconds": round(seconds, 1), **more})
         print(rows[-1], flush=True)
-    arguments.out.write_text(json.dumps({"seed": arguments.seed, "rows": rows}, indent=1) + "\n", "utf-8")
-
-
-if __name__ == "__main__":
-    main()
+    out.write_text(json.dumps({"seed": seed, "rows": rows}, indent=1) + "\n", "utf-8")
