@@ -54,7 +54,7 @@ def to_c(tree: Tree, names: Sequence[str], functions: Functions, name: str) -> s
     Raises
     ------
     ValueError
-        If `name` cannot be a function's name, or an operator of the user's own has no form to export.
+        If `name` cannot be a function's name, or a user-defined operator has no form to export.
     """
     is_word = isinstance(name, str) and re.fullmatch(r"[A-Za-z]\w*", name, re.ASCII)
     if not is_word or name in _C.reserved or C_MACROS.fullmatch(name):

@@ -63,7 +63,7 @@ def to_jax(tree: Tree, names: Sequence[str], functions: Functions, name: str) ->
     Raises
     ------
     ValueError
-        If `name` cannot be a function's name, or an operator of the user's own has no form to export.
+        If `name` cannot be a function's name, or a user-defined operator has no form to export.
     """
     function = _function(tree, names, functions, name, _JAX, "jnp", "float")
     return f"import jax.numpy as jnp\n\n\n{function}\n"

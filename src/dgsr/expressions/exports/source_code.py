@@ -54,7 +54,7 @@ def write_source(
     Raises
     ------
     ValueError
-        If an operator of the user's own has no form to export.
+        If a user-defined operator has no form to export.
     """
     taken = {*language.reserved, name}
     arguments = identifiers(names, taken, language.is_c)
@@ -109,7 +109,7 @@ class _Writer:
         self.checked: list[str] = []
 
     def text(self, tree: Tree, checks: bool) -> tuple[str, int]:
-        """Return the text and its precedence; `checks` is false in an operator of the user's own."""
+        """Return the text and its precedence; `checks` is false in a user-defined operator."""
         if isinstance(tree, str):
             return tree, ATOM
         if not isinstance(tree, tuple):

@@ -29,7 +29,7 @@ def to_sympy(
     symbols : mapping of str to sympy.Symbol, optional
         Plain symbols of the variables' names by default.
     functions : mapping of str to UserOperator, optional
-        Operators of the user's own; others than these become undefined functions.
+        User-defined operators; others than these become undefined functions.
 
     Returns
     -------
@@ -286,7 +286,7 @@ def from_sympy(expression: sympy.Expr) -> Tree:
 
 
 def form_of(operator: UserOperator) -> Tree:
-    """Return the tree of an operator of the user's own, its variables named as in `OPERANDS`.
+    """Return the tree of a user-defined operator, its variables named as in `OPERANDS`.
 
     Raises
     ------

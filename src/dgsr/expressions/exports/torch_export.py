@@ -52,7 +52,7 @@ class FormulaModule(nn.Module):
     Raises
     ------
     ValueError
-        If an operator of the user's own has no sympy form.
+        If a user-defined operator has no sympy form.
 
     Notes
     -----
@@ -131,7 +131,7 @@ class FormulaModule(nn.Module):
 
 
 def _forms(library: Library, tokens: np.ndarray) -> dict[str, Tree]:
-    """Return the trees of the operators of the user's own that a program uses."""
+    """Return the trees of the user-defined operators that a program uses."""
     used = {library.tokens[token].name for token in tokens} & set(library.functions)
     if not used:
         return {}

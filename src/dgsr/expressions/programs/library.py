@@ -135,7 +135,7 @@ class Library:
     n_variables : int
         Number of input variables d.
     user_operators : tuple of UserOperator
-        Operators of the user's own, which `with_operator` appends.
+        User-defined operators, which `with_operator` appends.
     complexities : tuple of (str, int)
         Complexities that differ from the usual ones, by the name of the token; see `with_complexities`.
 
@@ -174,7 +174,7 @@ class Library:
 
     @cached_property
     def functions(self) -> dict[str, UserOperator]:
-        """Operators of the user's own by name."""
+        """User-defined operators by name."""
         return {operator.name: operator for operator in self.user_operators}
 
     @cached_property
@@ -320,7 +320,7 @@ class Library:
         Raises
         ------
         ValueError
-            If the library has operators of the user's own, which are code.
+            If the library has user-defined operators, which are code.
         """
         if self.user_operators:
             names = ", ".join(self.functions)

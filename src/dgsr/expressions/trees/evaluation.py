@@ -64,7 +64,7 @@ def evaluate(
         `numpy`, for arrays of float64 (undefined is NaN or inf, silently), or an mpmath context such
         as ``mpmath.mp``, for scalars at its precision.
     functions : mapping of str to UserOperator, optional
-        Operators of the user's own, for arrays.
+        User-defined operators, for arrays.
 
     Returns
     -------
@@ -75,7 +75,7 @@ def evaluate(
     ------
     ArithmeticError
         In an mpmath context, where a part is undefined, not real, or beyond 1e400, and where it is an
-        operator of the user's own, which float64 alone has values for.
+        user-defined operator, which float64 alone has values for.
     ValueError
         If a variable or a function has no value.
     """

@@ -59,7 +59,7 @@ def parse(
         Names that may occur; any name that is not a function's when not given. ``pi`` is the constant, and a
         variable of this name stands in backticks.
     functions : mapping of str to UserOperator, optional
-        Operators of the user's own, `Library.functions`.
+        User-defined operators, `Library.functions`.
 
     Returns
     -------

@@ -1,7 +1,7 @@
 """Syntax trees, the form of a formula between text and program, and functions that walk over them.
 
 A syntax tree is a nested tuple ``(name, child, ...)``: the binary ``add sub mul div pow``, the unary ``neg``
-and the functions below, operators of the user's own, and ``("pi",)``. A leaf is the name of a variable (str)
+and the functions below, user-defined operators, and ``("pi",)``. A leaf is the name of a variable (str)
 or a number: int, Fraction (a decimal of a text, exactly) or float (a fitted constant).
 """
 
@@ -36,7 +36,7 @@ SUMS = ("add", "sub", "neg")
 WHOLE_POWERS = {"square": 2, "cube": 3}
 #: Tokens of a library that are powers, by their exponents.
 POWER_TOKENS = {2: "square", 3: "cube", Fraction(1, 2): "sqrt", -1: "inv"}
-#: Names that no operator of the user's own can have, in small letters.
+#: Names that no user-defined operator can have, in small letters.
 RESERVED = frozenset(
     ("add", "sub", "mul", "div", "pow", "neg", "inv", "const", "pi", *FUNCTIONS, *ALIASES, *keyword.kwlist)
 )

@@ -1,4 +1,4 @@
-"""Operators of the user's own: scalar Python functions that are used wherever a built-in operator is."""
+"""User-defined operators: scalar Python functions that are used wherever a built-in operator is."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _VARIABLE = re.compile(r"x\d+")
 
 @dataclass(frozen=True, eq=False)
 class UserOperator:
-    """One operator of the user's own, which `Library.with_operator` makes and explains.
+    """One user-defined operator, which `Library.with_operator` makes and explains.
 
     It can be called with arrays: ``operator(a)`` or ``operator(a, b)`` gives what the compiled evaluator
     computes. Two operators are equal if their names, complexities and functions are. Functions that were
