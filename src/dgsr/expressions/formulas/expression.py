@@ -226,8 +226,8 @@ class Expression:
         Raises
         ------
         ValueError
-            If `name` is no identifier of Python or a reserved one, or the formula has an operator of the
-            user's own without sympy form.
+            If `name` is no identifier of Python or a reserved one, or the formula has a user-defined operator
+            without sympy form.
         """
         return to_python(self._tree, self.feature_names, self.library.functions, name)
 
@@ -243,8 +243,8 @@ class Expression:
         Raises
         ------
         ValueError
-            If `name` is no identifier of Python or a reserved one, or the formula has an operator of the
-            user's own without sympy form.
+            If `name` is no identifier of Python or a reserved one, or the formula has a user-defined operator
+            without sympy form.
         """
         return to_jax(self._tree, self.feature_names, self.library.functions, name)
 
@@ -259,8 +259,8 @@ class Expression:
         Raises
         ------
         ValueError
-            If `name` is no identifier of C or a reserved one, or the formula has an operator of the user's
-            own without sympy form.
+            If `name` is no identifier of C or a reserved one, or the formula has a user-defined operator
+            without sympy form.
         """
         return to_c(self._tree, self.feature_names, self.library.functions, name)
 
