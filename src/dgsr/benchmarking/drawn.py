@@ -23,7 +23,7 @@ from dgsr.problems.problem import Sample
 PREFIX = "drawn:"
 #: Fewest and most rows of a fit; the logarithm of their number is uniform.
 ROWS = 20, 200
-#: Rows without noise by which a formula is tested.
+#: Number of noise-free rows of the test.
 N_TEST = 1_000
 # Numbers of columns of all but the last of 21 consecutive problems, in turn.
 _USUAL_COLUMNS = (1, 2, 3, 4, 5)

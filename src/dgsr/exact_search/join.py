@@ -57,7 +57,7 @@ class Query(NamedTuple):
 
 @_compiled
 def new_query():
-    """Return a query whose values are still to be written."""
+    """Return a query without values."""
     row = np.empty(N_POINTS)
     candidates = np.empty((MOST_CANDIDATES, 3), dtype=np.int64)
     looks = np.zeros(1, dtype=np.int64)
@@ -111,7 +111,7 @@ def second_of(kind, value, first):
 
 @_inlined
 def binary_of(kind):
-    """Return which of add, sub, mul, div, as 0 to 3, combines two subprograms in this way."""
+    """Return the operator of a way of combining: 0 to 3 for add, sub, mul and div."""
     if kind < MULTIPLIED:
         return 0 if kind == ADDED else 1
     return 2 if kind == MULTIPLIED else 3

@@ -89,7 +89,7 @@ class ExactSolver:
             self._points = np.ascontiguousarray(self._columns[:, points])
             self._target = self._y[points]
             self._bank = self._filled_bank(SMALL)
-            self._largest = self._bank  # the largest bank that has been searched so far
+            self._largest = self._bank  # the largest bank that has been searched
 
     def solve(self, stage: int, should_stop: Callable[[], bool] = lambda: False) -> Population:
         """Search for the whole law at one stage; return the program, or an empty population.

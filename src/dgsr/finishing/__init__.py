@@ -201,6 +201,6 @@ def _expression(form: FittedProgram, library: Library) -> Expression:
 
 
 def _violations(forms: list[FittedProgram], units: Units, library: Library) -> np.ndarray:
-    """Return how often each form breaks the rules of units, shape (n_forms,)."""
+    """Return the number of violations of the rules of units in each form, shape (n_forms,)."""
     programs = [_expression(form, library) for form in forms]
     return units.violations(*Population.from_expressions(programs).arrays, library, by_value=True)

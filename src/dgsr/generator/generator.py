@@ -74,7 +74,7 @@ class Generator(nn.Module):
     def untrained(
         cls, library: Library, config: GeneratorConfig, constraints: Constraints, seed: int
     ) -> Generator:
-        """Return a generator with random weights that depend on `seed` alone."""
+        """Return a generator with random weights that depend only on `seed`."""
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             return cls(library, config, constraints)

@@ -205,7 +205,7 @@ def _join(tokens, length, constants, arity, rewriting, ends):
         at = b + 1 if tokens[b] == inverse else b  # the rule holds for c + (d - f) and c*(d/f), too
         if tokens[a] == constant and tokens[at] == constant:
             if at == b and not in_chain:
-                continue  # the grammar refuses an operator of constants alone
+                continue  # the grammar forbids an operator whose operands are all constants
             k = _count(tokens, 0, a, constant)
             if operator == rewriting.add:
                 constants[k + 1] += constants[k]

@@ -259,8 +259,8 @@ def compile_loop(function, arity, derivatives):
     Returns
     -------
     object with the attribute `address`
-        The address of a C function ``(side, left, right, adjoint, result, n)``. The object must be kept alive
-        as long as the address is used.
+        The address of a C function ``(side, left, right, adjoint, result, n)``. The object must exist as long
+        as the address is used.
 
     Raises
     ------

@@ -19,9 +19,9 @@ from dgsr.pretraining.prior_trees import INTEGER, MAX_NODES, NUMBER, VARIABLE, t
 _WHOLE_SHARE = 0.3
 # Fraction of negative numbers among them.
 _NEGATIVE_SHARE = 0.3
-# Smallest absolute value of those that are no integers.
+# Smallest absolute value of the constants that are not integers.
 _LEAST = 0.1
-# Largest absolute value of those that are no integers.
+# Largest absolute value of the constants that are not integers.
 _MOST = 10.0
 
 

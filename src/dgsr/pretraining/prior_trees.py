@@ -29,7 +29,7 @@ MAX_NODES = 64
 
 
 class PriorTable(NamedTuple):
-    """The prior as arrays. Its operators are those of the library, then the powers 2 to 5."""
+    """The prior as arrays. Its operators are the library's, then the powers 2 to 5."""
 
     weights: np.ndarray  # (n_operators + 4,) float64
     n_operators: int

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from dgsr.expressions.exports.torch_export import FormulaModule
 
-# Digits beyond those asked for that a number may have and still be printed in full.
+# Digits beyond the requested ones that a number may have and still be printed in full.
 _FEW_MORE = 3
 # Absolute value from which a number is not printed with all digits before its decimal point.
 _LARGEST_WHOLE = 1e12
@@ -215,7 +215,7 @@ class Expression:
         return to_mathml(recognised(self.tree), self.library.functions)
 
     def to_python(self, name: str = "formula") -> str:
-        """Return the source text of a Python module that needs numpy alone; numba can compile its function.
+        """Return the source text of a Python module that needs only numpy; numba can compile its function.
 
         Parameters
         ----------
@@ -232,13 +232,13 @@ class Expression:
         return to_python(self._tree, self.feature_names, self.library.functions, name)
 
     def to_jax(self, name: str = "formula") -> str:
-        """Return the source text of a Python module that needs jax alone, for ``jax.jit`` and ``jax.grad``.
+        """Return the source text of a Python module that needs only jax, for ``jax.jit`` and ``jax.grad``.
 
         Parameters
         ----------
         name : str
-            Name of the module's one function, which takes the same arguments as that of `to_python`. It
-            computes with jax floats, which have 32 bits unless ``jax_enable_x64`` is set.
+            Name of the module's one function, whose arguments are the same as in `to_python`. It computes
+            with jax floats, which have 32 bits unless ``jax_enable_x64`` is set.
 
         Raises
         ------
@@ -278,7 +278,7 @@ class Expression:
         return FormulaModule(self.library, self.tokens, self.constants, self.with_constants)
 
     def numpy_function(self) -> Callable[..., np.ndarray]:
-        """Return the equation as a function of one array per variable that needs numpy alone.
+        """Return the equation as a function of one array per variable that needs only numpy.
 
         The arrays broadcast against each other. The function can be pickled if the user's operators in it
         can.

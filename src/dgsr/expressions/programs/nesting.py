@@ -28,7 +28,7 @@ _N_BITS = 63
 
 
 class Nesting(NamedTuple):
-    """The limits as bits, one entry for each token; see the head of this file."""
+    """The limits as bits, with one entry for each token; see the docstring of this module."""
 
     opens: np.ndarray  # (n_tokens,) int64: bits that a token sets for the nodes below it
     advances: np.ndarray  # (n_tokens,) int64: bits that a token moves to the next place

@@ -146,7 +146,7 @@ def _written(polynomial: Polynomial, write: Callable[[tuple[Term, ...]], _Signed
     """Return a polynomial whose parts that share no column are written one by one."""
     common, left = _without_common_factor(tuple(sorted(polynomial.items())))
     parts, write_once = list(_unconnected(left)), cache(write)
-    # A number shares no column with anything, but (a + 1)**2 has one.
+    # A number shares no column with other terms, but may belong to one of the parts, as in (a + 1)**2.
     number = next((part for part in parts if not any(part[0][0])), ())
     others = [part for part in parts if part != number]
     ways = [parts, *([*others[:i], (*number, *others[i]), *others[i + 1 :]] for i in range(len(others)))]

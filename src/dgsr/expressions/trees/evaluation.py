@@ -19,7 +19,7 @@ Functions = Mapping[str, UserOperator]
 #: Positions of the operands that an operator may hide, because its value is finite where they are infinite.
 HIDDEN_OPERANDS = {"div": (1,), "pow": (0, 1), "exp": (0,), "tanh": (0,)}
 
-#: Operators that Python computes alike for sympy expressions, numbers of many digits and tensors.
+#: Operators that Python applies in the same way to sympy expressions, mpmath numbers and tensors.
 ARITHMETIC: dict[str, Callable[..., Any]] = {
     "add": operator.add,
     "sub": operator.sub,
@@ -35,7 +35,7 @@ _ON_ARRAYS: dict[str, Callable[..., Any]] = {
     "sub": np.subtract,
     "mul": np.multiply,
     "div": np.true_divide,
-    # np.float_power would round squares otherwise than x * x.
+    # np.float_power would round squares differently from x * x.
     "pow": np.power,
     "neg": np.negative,
     "cot": lambda a: 1.0 / np.tan(a),

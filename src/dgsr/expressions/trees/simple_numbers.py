@@ -125,7 +125,7 @@ def cost(value: float | int | Fraction) -> float:
     return _cost(float(value))
 
 
-@lru_cache(maxsize=1 << 14)  # finishing a formula asks for the same numbers again and again
+@lru_cache(maxsize=1 << 14)  # finishing a formula needs the same numbers repeatedly
 def _cost(value: float) -> float:
     if value in (0.0, 1.0, -1.0):
         return 0.0 if value != 0 else -1.0
@@ -173,7 +173,8 @@ def expected_by_chance(number: float, half_width: float) -> float:
     """Return how many numbers as simple as a given one an interval near it holds on average.
 
     Decimals of d digits, which cost d, are evenly spaced between two powers of ten, and the cost of others
-    determines their spacing in the same way. Named numbers count as ten times rarer than their cost says.
+    determines their spacing in the same way. Named numbers are ten times less dense than decimals of their
+    cost, since they also cost the name.
 
     Parameters
     ----------

@@ -20,7 +20,7 @@ Tree = Any
 #: level, and 200 are left to the caller.
 MAX_LEVELS = 130
 
-#: Functions of one argument a formula may use.
+#: Functions of one argument that a formula may have.
 FUNCTIONS = (
     "exp", "log", "sin", "cos", "tan", "cot", "sinh", "cosh", "tanh", "arcsin", "arccos", "arctan",
     "sqrt", "abs", "square", "cube",

@@ -91,9 +91,9 @@ class UserOperator:
 
     @property
     def address(self) -> int:
-        """The address of the compiled operator in this process; it is compiled when first asked for.
+        """The address of the compiled operator in this process; the first access compiles it.
 
-        The operator must be kept alive as long as the address is used.
+        The operator must exist as long as the address is used.
 
         Raises
         ------

@@ -13,7 +13,7 @@ _ROUNDING = 1e-9
 # The same for values in single precision.
 _ROUNDING_SINGLE = 1e-5
 
-#: Names of the functions of y; below, those of one column x and of two columns x and z.
+#: Names of the functions of y; below, of the functions of one column x and of two columns x and z.
 TARGETS = ("y", "log|y|", "1/y", "y^2", "sqrt|y|", "rank y")
 FUNCTIONS = (
     *("x", "x^2", "x^3", "1/x", "1/x^2", "sqrt|x|", "log|x|", "exp x", "exp -x", "sin x", "cos x"),
