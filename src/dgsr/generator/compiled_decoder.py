@@ -2,8 +2,8 @@
 
 One position of a small network takes a hundred calls in torch, whose overhead is most of the time. Here a
 block of programs is completed in one call, with matrix products by the BLAS library and loops over arrays
-that stay in the processor's caches. A test compares the results with the reference, `Decoder`. All weights
-are float32.
+that stay in the processor's caches: 25 programs take 8 ms instead of 42. A test compares the results with the
+reference, `Decoder`. All weights are float32.
 """
 
 from __future__ import annotations
@@ -17,8 +17,7 @@ from dgsr.kernels.compilation import compiled
 from dgsr.kernels.elementary import exp
 from dgsr.kernels.sampling import draw_tokens
 
-#: Programs that are decoded together, so few that their keys and values stay in the processor's cache. With
-#: blocks, 25 programs take 8 ms instead of 42.
+#: Programs that are decoded together, so few that their keys and values stay in the processor's cache.
 BLOCK = 32
 
 # Number that is added to the variance, as in torch's layer norm.
