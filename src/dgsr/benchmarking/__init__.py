@@ -1,4 +1,4 @@
-"""Run methods on benchmark problems, judge recovery, and print tables."""
+"""Run methods on benchmark problems, test recovery, and print tables."""
 
 from dgsr.benchmarking.methods import METHODS
 from dgsr.benchmarking.record_files import read_records

@@ -1,4 +1,4 @@
-"""The child process of `dgsr.benchmarking.recovery`: proves one equality with sympy.
+"""The child process of `dgsr.benchmarking.recovery`, which proves one equality with sympy.
 
 Reads a request as JSON from standard input and writes True or False to standard output.
 """
@@ -33,7 +33,7 @@ def prove(relation: str, candidate: str, truth: str, variables: list[tuple[str, 
     }
     a, b = (to_sympy(parse(text, names), symbols) for text in (candidate, truth))
     left = a / b if relation == "ratio" else a - b
-    # `expand` first, since it is fast and enough for polynomials and rational functions.
+    # `expand` comes first, since it is fast and sufficient for polynomials and rational functions.
     for simplify in (sympy.expand, lambda e: sympy.expand(sympy.together(e)), _cancelled, sympy.simplify):
         simplified = simplify(left)
         if simplified == 0 if relation == "equal" else simplified.is_number:

@@ -1,7 +1,7 @@
-"""Fit the ``const`` tokens of programs to a data set as the paper does, by scipy's BFGS.
+"""Fit the ``const`` tokens of programs to a data set as in the paper, by scipy's BFGS.
 
-Each constant starts at 1.0, and BFGS minimises the NMSE with finite differences. It is slow, and the
-reference that the compiled fitting is tested against.
+Each constant starts at 1.0, and BFGS minimises the NMSE with finite differences. This is slow, and serves as
+the reference in tests of the compiled fits.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from scipy.optimize import minimize
 from dgsr.data.dataset import DataSet
 from dgsr.data.population import Population
 
-# Loss that the optimiser gets for a program without a finite value.
+# Loss of a program whose NMSE is not finite, for the optimiser.
 _INVALID = 1e100
 
 

@@ -1,12 +1,11 @@
-"""Summaries of the runs of a table as the field counts them, with the problem as the unit.
+"""Summaries of the runs of a table in the measures of the field, with the problem as the unit.
 
-Seconds and candidates are means over all runs, those included that found nothing. Runs of one problem with
-other seeds are no independent observations: ten seeds of seven problems are seven observations. So recovery
-is the mean over problems of the share of the seeds that found the law, its interval is Wilson's with as many
-trials as there are problems and the sum of these shares for successes, and methods are compared by McNemar's
-exact test over problems. Wilson's interval is used because it is right enough for a handful of problems and
-stays between 0 and 100% where all are found. A share of seeds varies no more than a success, so the interval
-is if anything too wide.
+Seconds and candidates are means over all runs, including those that found nothing. Runs of one problem with
+different seeds are not independent: ten seeds of seven problems are seven observations. So recovery is the
+mean over problems of the share of the seeds that found the law. Its interval is Wilson's, with the number of
+problems as trials and the sum of these shares as successes, and methods are compared by McNemar's exact test
+over problems. Wilson's interval has good coverage for few problems and stays between 0 and 100% where all are
+found. A share of seeds varies no more than a single success, so the interval is conservative.
 """
 
 from __future__ import annotations
@@ -22,36 +21,36 @@ from dgsr.benchmarking.tables import is_success, wilson_interval
 
 Record = Mapping[str, Any]
 
-# R2 is 1 - NMSE.
+# NMSE on test rows below which a run is accurate, R2 > 0.999.
 _NMSE_OF_ACCURATE = 1e-3
 
 
 class Summary(NamedTuple):
-    """What a method did on the problems of a table."""
+    """Results of a method on the problems of a table."""
 
     method: str
     n_problems: int
     n_runs: int
-    n_found: int  # problems whose law more than half of the seeds found
+    n_found: int  # number of problems whose law more than half of the seeds found
     recovery: float  # %, the mean over problems of the share of the seeds that found the law
     low: float  # %, the ends of its 95% interval
     high: float
-    seconds: float | None  # mean over all runs; None if no run came to its end
-    #: Mean over all runs of the candidates examined: evaluations, and looks of exact search; None where they
-    #: were not counted.
+    seconds: float | None  # mean over all runs; None if no run was completed
+    #: Mean over all runs of the candidates examined, by evaluation and by exact search; None where they were
+    #: not counted.
     candidates: float | None
-    #: Equations until the law is found, mean over problems: a run that does not find it counts the whole
-    #: budget. None where seconds alone limit the runs.
+    #: Mean over problems of the equations until the law is found; a run that does not find it counts with
+    #: its whole budget. None where only seconds limit the runs.
     evaluations: float | None
-    #: The same over the problems that some run solved, which is what the paper tabulates; None without any
-    #: such problem, too.
+    #: The same over the problems that some run solved, as in the paper's tables; None without such a problem,
+    #: too.
     evaluations_of_solved: float | None
     accuracy: float  # %, the mean over problems of the share of the seeds with R2 > 0.999 on test rows
     complexity: float | None  # median over all runs of the complexity C(f) of the formula
 
 
 class Comparison(NamedTuple):
-    """Two methods on the problems and seeds that both ran on."""
+    """Comparison of two methods on their common problems and seeds."""
 
     first: str
     second: str
@@ -62,7 +61,7 @@ class Comparison(NamedTuple):
 
 
 def is_accurate(record: Record) -> bool:
-    """Return whether R2 of a run is above 0.999 on test rows, as SRBench counts it."""
+    """Return whether R2 of a run is above 0.999 on test rows, the criterion of SRBench."""
     error = record.get("test_nmse")
     return error is not None and error < _NMSE_OF_ACCURATE
 
@@ -73,7 +72,7 @@ def evaluations_to_solution(record: Record) -> int:
 
 
 def summary(method: str, records: Iterable[Record]) -> Summary:
-    """Return the summary of one method's runs, of which there is at least one."""
+    """Return the summary of at least one run of one method."""
     problems = _by_problem(records)
     runs = [run for of_one in problems.values() for run in of_one]
     shares = [fmean(map(is_success, of_one)) for of_one in problems.values()]
@@ -100,7 +99,7 @@ def summary(method: str, records: Iterable[Record]) -> Summary:
 
 
 def comparisons(runs: Mapping[str, Sequence[Record]]) -> list[Comparison]:
-    """Return the comparison of every two methods that have runs of the same problem and seed.
+    """Return the comparison of every two methods with runs of the same problem and seed.
 
     Parameters
     ----------

@@ -1,11 +1,11 @@
-"""Controls of the generator, which show how much a search finds without the network's reading of the data.
+"""Controls of the generator, which show how much a search finds if the network does not read the data.
 
 ============  =================================================================================
 ``misled``    the encoder reads another data set
 ``blind``     nothing computed from the data reaches the network: the encoder's vectors are means
               over the data sets of other equations
-``features``  in place of what the network writes and of its guide: the functions of one and of
-              two columns that fit the data best, and the pairs of tokens in them
+``features``  the samples are replaced by the functions of one and of two columns that fit the
+              data best, and the guide by the pairs of tokens in them
 ============  =================================================================================
 
 Evaluation and refinement use the right data in all of them.
@@ -33,18 +33,20 @@ from dgsr.kernels.pair_counts import pair_counts
 from dgsr.kernels.random import new_state
 from dgsr.pretraining.prior import DrawnDataSets, Prior
 
-# Number of data sets whose mean encoding a blinded generator has, and of their rows.
-_N_OTHERS, _N_ROWS = 32, 30
-# Most columns by which the length of equations is chosen; longer ones hardly meet the constraints.
+# Number of data sets in the mean encoding of the control ``blind``.
+_N_OTHERS = 32
+# Number of rows of each data set.
+_N_ROWS = 30
+# Most columns for which the length of equations is chosen; longer ones rarely satisfy the constraints.
 _FEW_COLUMNS = 5
-# Number of simple functions, the best ones, that the control ``features`` writes.
+# Number of best simple functions in the control ``features``.
 _N_FEATURES = 25
 
 Control = Callable[[Generator, int, int], Generator]
 
 
 def _others(generator: Generator, n_variables: int, n: int, seed: int) -> DrawnDataSets:
-    """Return the data sets of `n` equations of the prior, none of whose columns is the first by rule."""
+    """Return the data sets of `n` equations of the prior, whose columns are in random order."""
     library = generator.library.with_variables(n_variables)
     prior = Prior.default_for(library, min(n_variables, _FEW_COLUMNS))
     arguments = n, _N_ROWS, n_variables, library, generator.constraints, new_state(seed)
@@ -52,7 +54,7 @@ def _others(generator: Generator, n_variables: int, n: int, seed: int) -> DrawnD
 
 
 def misled(generator: Generator, n_variables: int, seed: int) -> Generator:
-    """Return a copy of a generator, with the same weights, that always reads one other data set.
+    """Return a copy of a generator, with the same weights, that always reads the same other data set.
 
     Parameters
     ----------
@@ -81,7 +83,7 @@ def blind(generator: Generator, n_variables: int, seed: int) -> Generator:
 
 
 def features(generator: Generator, n_variables: int, seed: int) -> Generator:
-    """Return a copy that writes the simple functions which fit best, without learned weights."""
+    """Return a copy that samples the simple functions which fit best, without learned weights."""
     grammar = generator.grammar(n_variables)
     candidates = _simple_programs(generator.library, n_variables, grammar)
     twin = copy.copy(generator)
@@ -108,7 +110,7 @@ def features(generator: Generator, n_variables: int, seed: int) -> Generator:
 
 
 def _simple_programs(library: Library, n_variables: int, grammar: Grammar) -> Population:
-    """Return all programs x, f(x), g(x, z), f(g(x, z)) and g(x, f(z)) that meet the constraints."""
+    """Return all valid programs x, f(x), g(x, z), f(g(x, z)) and g(x, f(z))."""
     columns = range(library.first_variable, library.first_variable + n_variables)
     unary, binary = (
         [i for i, token in enumerate(library.tokens) if token.arity == arity] for arity in (1, 2)
@@ -137,7 +139,7 @@ CONTROLS: dict[str, Control] = {
 
 
 class ControlRegressor(DGSRRegressor):
-    """`DGSRRegressor` with a control in place of its generator, which `_control` names."""
+    """`DGSRRegressor` whose generator is replaced by the control with the name `_control`."""
 
     _control: str
 

@@ -1,6 +1,6 @@
-"""Sets of problems that are drawn from a prior of equations, as many and as fresh as one likes.
+"""Sets of problems that are drawn from a prior of equations, of any number and with any seed.
 
-Problem i of a set follows from the seed and i alone, so that a larger set begins with the smaller one.
+Problem i of a set depends only on the seed and i, so that a larger set begins with the smaller one.
 """
 
 from __future__ import annotations
@@ -19,28 +19,33 @@ from dgsr.kernels.random import new_state
 from dgsr.pretraining.prior import Prior
 from dgsr.problems.problem import Sample
 
-#: The prefix of the names of drawn sets.
+#: Prefix of the names of drawn sets.
 PREFIX = "drawn:"
-#: Fewest and most rows to fit; their logarithm is uniform.
+#: Fewest and most rows of a fit; the logarithm of their number is uniform.
 ROWS = 20, 200
-#: Rows without noise to judge a formula by.
+#: Number of noise-free rows of the test.
 N_TEST = 1_000
-# Number of columns of problem i: of each 21 problems 20 have 1 to 5 in turn, the last one 6, 7 or 8.
-_USUAL_COLUMNS, _N_USUAL, _MANY_COLUMNS = (1, 2, 3, 4, 5), 20, (6, 7, 8)
-# Smallest variance of y on the rows to fit, relative to that on all rows; with less they do not show the law.
+# Numbers of columns of all but the last of 21 consecutive problems, in turn.
+_USUAL_COLUMNS = (1, 2, 3, 4, 5)
+# Number of these problems.
+_N_USUAL = 20
+# Numbers of columns of the last of 21 problems, in turn.
+_MANY_COLUMNS = (6, 7, 8)
+# Smallest variance of y on the rows of the fit, relative to all rows. With less, the rows do not determine
+# the law.
 _LEAST_VARIANCE = 1e-6
-# Numbers that join the seed of the set and the number of the problem in the seeds of the noise and of the
-# order of the columns.
+# Parts of the seeds of the noise and of the order of the columns, besides the seed of the set and the number
+# of the problem.
 _NOISE, _ORDER = (int.from_bytes(word, "big") for word in (b"noise", b"order"))
 
 
 class DrawnSet(NamedTuple):
-    """Where the equations of a set come from."""
+    """The distribution of the equations of a set."""
 
     library: str
     prior: Callable[[Library], Prior]
     constraints: Constraints
-    n_columns: int | None = None  # columns of every problem; None for those that `_n_columns` gives
+    n_columns: int | None = None  # columns of every problem; None for the numbers of `_n_columns`
 
 
 def _default(library: Library) -> Prior:
@@ -55,7 +60,7 @@ def _transformed(library: Library) -> Prior:
     return replace(Prior.varied_for(library, library.n_variables), transformed=1.0)
 
 
-#: The sets by the name of their prior. The data are drawn without the noise of a prior.
+#: The sets by the names of their priors. The data are drawn without the noise of the prior.
 DRAWN_SETS: dict[str, DrawnSet] = {
     "koza": DrawnSet("koza", _default, Constraints()),
     "koza-d2": DrawnSet("koza", _default, Constraints(), n_columns=2),
@@ -76,12 +81,12 @@ class DrawnProblem:
     set : str
         ``"drawn:"`` and a key of `DRAWN_SETS`.
     seed, number : int
-        What the problem follows from.
+        Seed of the set and number of the problem, which determine it.
     truth : Expression
-        The equation; it need not have all columns of X. Those of ``"transformed"`` lack the scale and the
-        offset that y has, and some laws the factor of other units.
+        The equation; it need not depend on all columns of X. In ``"transformed"`` it lacks the scale and the
+        offset of y, and in some laws the factor of a change of units.
     X, y : ndarray of shape (n_rows + 1,000, n_columns) and (n_rows + 1,000,)
-        The rows to fit and those to judge by, of one distribution and without noise.
+        The rows of the fit and of the test, from one distribution and without noise.
     max_length : int
         Most tokens of an equation of the prior.
     """
@@ -108,7 +113,7 @@ class DrawnProblem:
 
     @cached_property
     def n_variables(self) -> int:
-        """Number of columns that the equation has."""
+        """Number of columns on which the equation depends."""
         return len(np.unique(self.truth.tokens[self.truth.tokens >= self.truth.library.first_variable]))
 
     def sample(self, noise: float = 0.0) -> Sample:
@@ -117,9 +122,9 @@ class DrawnProblem:
         Parameters
         ----------
         noise : float
-            Standard deviation of the Gaussian noise on `y_train`, as a multiple of that of `y_train`. Every
-            level has the same draws, which follow from the seed of the set, the number of the problem and
-            the word noise. The test data have no noise.
+            Standard deviation of the Gaussian noise on `y_train`, in standard deviations of `y_train`. All
+            levels have the same draws, which depend on the seed of the set and the number of the problem. The
+            test data have no noise.
         """
         n = self.n_rows
         y_train = self.y[:n]
@@ -151,10 +156,10 @@ def draw_problems(
 
     Notes
     -----
-    Of each 21 problems in a row, 20 have 1, 2, 3, 4, 5, 1, ... columns, and the last has 6, 7 or 8; those of
-    ``"koza-d2"``, ``"koza-d5"`` and ``"wide"`` have 2, 5 and 30, of which an equation may have a few. The
-    logarithm of the number of rows is uniform between those of 20 and 200. Equations are drawn again whose y
-    varies too little, on all rows (as the prior has it) or on those to fit.
+    Of each 21 consecutive problems, 20 have 1, 2, 3, 4, 5, 1, ... columns, and the last has 6, 7 or 8;
+    problems of ``"koza-d2"``, ``"koza-d5"`` and ``"wide"`` have 2, 5 and 30, of which an equation may have
+    only a few. The logarithm of the number of rows is uniform between log(20) and log(200). An equation is
+    drawn again if its y varies too little on all rows (by the rule of the prior) or on the rows of the fit.
     """
     if prior_name not in DRAWN_SETS:
         raise ValueError(
@@ -197,7 +202,7 @@ def _draw(prior_name: str, seed: int, number: int) -> DrawnProblem:
         y = drawn.y[0]
         if np.var(y[:n_rows]) > _LEAST_VARIANCE * np.var(y):
             break
-    # The prior's equations have the first columns, so the columns are put into a random order.
+    # Equations of the prior depend on the first columns, so the columns are put into a random order.
     order = np.random.default_rng((seed, number, _ORDER)).permutation(library.n_variables)
     drawn = drawn.reordered(order[None])
     truth, X, y = drawn.programs[0], drawn.X[0], drawn.y[0]

@@ -1,4 +1,4 @@
-"""Run methods on drawn problems, and judge whether they find the equations."""
+"""Run methods on drawn problems, and test whether they find the equations."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dgsr.benchmarking.methods import METHODS, check_methods
 from dgsr.benchmarking.recording import nmse, record_all
 from dgsr.benchmarking.recovery import has_the_form, is_found
 
-#: Most equations of a run that a time limit ends.
+#: Most equations of a run that only a time limit ends.
 UNBOUNDED = 10**9
 # The entries of a record that identify a run.
 _KEY = ("set", "draw_seed", "problem", "method", "seed", "noise", "max_time", "budget")
@@ -99,7 +99,7 @@ def run_drawn(
     callback: Callable[[dict[str, Any]], None] | None = None,
     **settings: Any,
 ) -> list[dict[str, Any]]:
-    """Run every method on drawn problems: all methods on the first, then on the next.
+    """Run every method on drawn problems, problem by problem.
 
     Parameters
     ----------
@@ -116,20 +116,21 @@ def run_drawn(
     budget : int, optional
         Most equations that a run evaluates; 2,000,000 by default, or 1,000,000,000 with a `max_time`.
     n_jobs, out, callback
-        As in `run_set`. Every process makes one short fit of a method, which is not recorded, before it times
-        one, so that no run has the compiling in its time.
+        As in `run_set`. Every process makes one short fit of a method, which is not recorded, before the
+        first timed one, so that no time includes compilation.
     **settings
         `until` and `any_commit`, as in `run_set`.
 
     Returns
     -------
     list of dict
-        The records of all these runs, those read from `out` included: set, draw_seed, problem, method, seed,
-        noise, max_time, budget, library, rows, columns, variables (that the equation has), constants, truth,
-        truth_length, found (the chosen formula, see `dgsr.benchmarking.recovery.is_found`), on_front (any
-        formula of the front), form (the chosen formula has the form of the equation, see
-        `dgsr.benchmarking.recovery.has_the_form`), seconds, formula, complexity, train_nmse, test_nmse, what
-        `dgsr.benchmarking.fits.described` says of the fit, and its `environment`.
+        The records of all these runs, including those read from `out`: set, draw_seed, problem, method, seed,
+        noise, max_time, budget, library, rows, columns, variables (of the equation), constants, truth,
+        truth_length, found (whether the chosen formula is the equation, see
+        `dgsr.benchmarking.recovery.is_found`), on_front (whether any formula of the front is), form (whether
+        the chosen formula has the form of the equation, see `dgsr.benchmarking.recovery.has_the_form`),
+        seconds, formula, complexity, train_nmse, test_nmse, the entries of
+        `dgsr.benchmarking.fits.described`, and the `environment`.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""The environment that the figures of a run depend on: versions, the commit and the processor."""
+"""The environment on which the figures of a run depend: versions, the commit and the processor."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from pathlib import Path
 from dgsr.benchmarking.methods import PACKAGES
 from dgsr.files.version import __version__
 
-#: What follows the commit where the package or its weights were changed after it.
+#: Suffix of the commit where the package or its weights were changed after it.
 CHANGED = "-dirty"
-# The folders of a checkout that runs depend on.
+# The folders of a checkout on which runs depend.
 _SOURCES = ("src", "pretrained")
 
 
 @cache
 def environment() -> dict[str, str]:
-    """Return version and commit of dgsr, the versions of what it computes with, and the processor's name.
+    """Return version and commit of dgsr, the versions of its dependencies, and the processor's name.
 
-    The versions of the peers are among them where they are installed.
+    The versions of installed peers are included.
 
     The commit is the last one that changed the package or its weights, so that a commit of results or of
-    pages is the same state of the search. It is ``"unknown"`` outside of a checkout, and ends in ``-dirty``
-    where the package or its weights were changed since.
+    pages counts as the same state of the search. It is ``"unknown"`` outside of a checkout, and ends in
+    ``-dirty`` where the package or its weights have changed since.
     """
     return {
         "version": __version__,
@@ -45,7 +45,7 @@ def _version(package: str) -> str:
 
 
 def _commit(folder: Path) -> str:
-    """Return the commit of the sources in a folder, if they are a checkout's and not merely inside of one."""
+    """Return the commit of the sources in a folder, if they are tracked and not merely inside a checkout."""
     tracked = _git(folder, "ls-files", "--error-unmatch", "runner.py")
     sources = [f":(top){name}" for name in _SOURCES]
     last = _git(folder, "log", "-1", "--format=%H", "--", *sources)

@@ -1,4 +1,4 @@
-"""What all runners share: the small fit before the first timed one, and what a record says of a fit."""
+"""Common parts of all runners: the small fit before the first timed one, and the description of a fit."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ import numpy as np
 
 from dgsr.benchmarking.recording import plain
 
-# Equations that the fit before the first timed one evaluates.
+# Most equations that the fit before the first timed one evaluates.
 _WARM_UP = 2_000
 
-# Methods and libraries that have had their first fit in this process.
+# Pairs of a method and a library with which this process has made such a fit.
 _warm: set[tuple[str, str]] = set()
 
 
 def warm_up(method: str, library: str, budget: int, regressor: Callable[[int], Any]) -> None:
-    """Make a small fit, so that the first timed fit of this process has no compiling in its time.
+    """Make a small fit, so that the time of the first timed fit of this process excludes compilation.
 
     Parameters
     ----------
     method, library : str
-        What is fitted once in a process.
+        The small fit is made once in a process for each pair of these.
     budget : int
         Most equations of the timed fit.
     regressor : callable
-        A function of the most equations to evaluate that returns an unfitted regressor.
+        Returns an unfitted regressor, given the most equations to evaluate.
     """
     if (method, library) in _warm:
         return
@@ -43,16 +43,15 @@ def warm_up(method: str, library: str, budget: int, regressor: Callable[[int], A
 
 
 def described(regressor: Any) -> dict[str, Any]:
-    """Return what a record says of a fitted regressor beside its result.
+    """Return the entries of a record that describe a fitted regressor besides its result.
 
     Returns
     -------
     dict
-        evaluations; looks (candidates that exact search examined, None for a regressor that does not say);
-        stop_reason; generator (the name of the one that was used, ``"untrained"`` or None; of a folder its
-        last part, since records are shared and say nothing of the machine); weights (the SHA-256 of its
-        weights file, None without a file); and parameters (those of the regressor that differ from the
-        default).
+        evaluations; looks (candidates that exact search examined, None if the regressor does not count them);
+        stop_reason; generator (its name, ``"untrained"`` or None; only the last part of a folder, since
+        shared records must not describe the machine); weights (the SHA-256 of its weights file, None without
+        a file); and parameters (those that differ from the default).
     """
     generator = getattr(regressor, "generator_", "none")
     looks = getattr(regressor, "n_looks_", None)

@@ -32,18 +32,18 @@ def _gplearn_regressor(**parameters):
     return GplearnRegressor(**parameters)
 
 
-# Of the method `generator`, which the ablations change.
+# Parameters of the method `generator`, which the ablations change.
 _GENERATOR: dict[str, Any] = {"generator": "auto", "look_up": False}
 
 #: The methods by name: functions that make an unfitted regressor from `library`, `max_evaluations`,
-#: `max_length`, `random_state` and the options of the run. The regressor has `fit` and `predict`, and once
-#: it is fitted `expression_`, `pareto_front_`, `n_evaluations_` and `stop_reason_`. In the pairs
-#: ``generator`` and ``gp``, without exact search, and ``dgsr`` and ``exact``, with it, the first has a
-#: generator and the second has none. The controls of ``generator`` are ``untrained``, the paper's network
-#: with random weights, which has no guide and is refined, and those of `dgsr.benchmarking.controls`. ``pqt``,
-#: ``vpg`` and ``risk-seeking`` are ``generator`` with its decoder refined by these objectives. Those that
-#: end in ``-alone`` have no evolution, and ``sampled`` has no refinement either. The peers ``operon`` and
-#: ``gplearn``, of `dgsr.benchmarking.peers`, need `PACKAGES`.
+#: `max_length`, `random_state` and the options of the run. The regressor has `fit` and `predict`, and after
+#: the fit `expression_`, `pareto_front_`, `n_evaluations_` and `stop_reason_`. In the pairs ``generator`` and
+#: ``gp``, without exact search, and ``dgsr`` and ``exact``, with it, only the first has a generator. The
+#: controls of ``generator`` are ``untrained``, the paper's network with random weights, which has no guide
+#: and is refined, and those of `dgsr.benchmarking.controls`. ``pqt``, ``vpg`` and ``risk-seeking`` are
+#: ``generator`` with a decoder refined by these objectives. Methods that end in ``-alone`` have no evolution,
+#: and ``sampled`` has neither evolution nor refinement. The peers ``operon`` and ``gplearn`` of
+#: `dgsr.benchmarking.peers` need `PACKAGES`.
 METHODS: dict[str, Callable[..., Any]] = {
     "dgsr": partial(_dgsr_regressor, generator="auto"),
     "generator": partial(_dgsr_regressor, **_GENERATOR),
@@ -65,7 +65,7 @@ METHODS: dict[str, Callable[..., Any]] = {
     "gplearn": _gplearn_regressor,
 }
 
-#: The package that a peer is in, by which pip installs it, too.
+#: The package of each peer, under the name by which pip installs it.
 PACKAGES = {"operon": "pyoperon", "gplearn": "gplearn"}
 
 

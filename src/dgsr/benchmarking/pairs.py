@@ -1,4 +1,4 @@
-"""Paired comparisons of methods on drawn problems: finds of one and not the other, and McNemar's test.
+"""Paired comparisons of methods on drawn problems: discordant pairs and McNemar's test.
 
 python -m dgsr.benchmarking.pairs FILE.jsonl ...
 """
@@ -17,11 +17,12 @@ from dgsr.benchmarking.record_files import read_records
 from dgsr.benchmarking.tables import wilson_interval
 from dgsr.reporting.numbers import cell
 
-# Entries of a record that two methods must share to be compared, and that two runs must share to be a pair.
+# Entries of a record that must agree for two methods to be compared.
 _SETTING = ("set", "draw_seed", "noise", "max_time", "budget")
+# Entries that must agree for two runs to be a pair.
 _PROBLEM = ("problem", "seed")
 
-# The runs of one setting, first by method, then by problem and seed.
+# The runs of one setting by method, then by problem and seed.
 _Runs = dict[str, dict[tuple[Any, ...], Mapping[str, Any]]]
 
 
@@ -31,7 +32,7 @@ def mcnemar(only_first: int, only_second: int) -> float:
     Parameters
     ----------
     only_first, only_second : int
-        Numbers of problems that only the first method found, and only the second.
+        Numbers of problems that only the first, and only the second method found.
 
     References
     ----------
@@ -73,16 +74,16 @@ def summarise_methods(records: Iterable[Mapping[str, Any]]) -> list[dict[str, An
 
 
 def compare(records: Iterable[Mapping[str, Any]], by_columns: bool = False) -> list[dict[str, Any]]:
-    """Return one row for each two methods and each setting.
+    """Return one row for each pair of methods and each setting.
 
-    If a run has several records, the last one counts. A run that failed counts as not found.
+    If a run has several records, the last one counts. A failed run counts as not found.
 
     Parameters
     ----------
     records : iterable of mapping
-        Records of runs, as `run_drawn` returns them.
+        Records of runs from `run_drawn`.
     by_columns : bool
-        Whether there is a row for each number of columns of the problems.
+        Whether to return a row for each number of columns of the problems.
 
     Returns
     -------
@@ -127,7 +128,7 @@ def _compared(pairs: Sequence[tuple[Mapping[str, Any], Mapping[str, Any]]]) -> d
 
 
 def _by_setting(records: Iterable[Mapping[str, Any]]) -> dict[tuple[Any, ...], _Runs]:
-    """Return the runs on drawn problems; the methods of every setting are in the order of the records."""
+    """Return the runs on drawn problems by setting, with methods in the order of the records."""
     drawn = [record for record in records if "draw_seed" in record]
     methods = dict.fromkeys(record["method"] for record in drawn)
     settings: dict[tuple[Any, ...], _Runs] = {}
@@ -168,15 +169,15 @@ def _median(runs: Sequence[Mapping[str, Any]]) -> float | None:
 
 
 def tables(records: Iterable[Mapping[str, Any]]) -> tuple[str, list[list[dict[str, Any]]]]:
-    """Return a heading and tables of the records for a person to read.
+    """Return a heading and tables of the records for readers.
 
     Returns
     -------
     heading : str
-        The settings that all runs have in common, and a note where they are of several commits; empty if no
-        run is on a drawn problem.
+        The settings that all runs have in common, and a note if they are of several commits; empty if no run
+        is on a drawn problem.
     tables : list of list of dict
-        The rows of the methods, of the pairs, and of the pairs by number of columns, with the other settings.
+        The rows for methods, for pairs, and for pairs by number of columns, with the other settings.
     """
     records = [record for record in records if "draw_seed" in record]
     if not records:
@@ -195,7 +196,7 @@ def tables(records: Iterable[Mapping[str, Any]]) -> tuple[str, list[list[dict[st
 
 
 def to_markdown(records: Iterable[Mapping[str, Any]]) -> str:
-    """Write the `tables` as Markdown, below their heading."""
+    """Return the `tables` as Markdown, below their heading."""
     heading, parts = tables(records)
     return "\n\n".join([heading, *("\n".join(_lines(rows)) for rows in parts)]) + "\n"
 

@@ -1,7 +1,7 @@
 """Regressors of other packages, which are the methods ``operon`` and ``gplearn``.
 
-The packages are no dependencies: a fit imports the one that it needs. Formulas are read with the library
-``physics``, whatever that of the problem, since it has constants and every operator that a peer writes.
+The packages are not dependencies: a fit imports the one that it needs. Formulas are read with the library
+``physics`` for all problems, since it has constants and every operator of the peers.
 """
 
 from __future__ import annotations
@@ -19,18 +19,22 @@ from dgsr.expressions.formulas.expression import Expression
 from dgsr.expressions.programs.library import get_library
 from dgsr.pareto.candidate import Candidate
 
-# More generations than any run makes.
+# Number of generations that no run reaches.
 _UNBOUNDED = 10**9
-# Digits that tell a number in single precision from all others, and most digits of a number that are read.
-_SINGLE, _MOST_DIGITS = 9, 49
-# How functions of gplearn are written; its roots and logarithms are those of the absolute value.
+# Significant digits that identify a number in single precision.
+_SINGLE = 9
+# Most digits of a number that can be read.
+_MOST_DIGITS = 49
+# Formulas of the functions of gplearn, whose roots and logarithms take the absolute value.
 _GPLEARN_FORMS = {
     "add": "({} + {})", "sub": "({} - {})", "mul": "({} * {})", "div": "({} / {})", "neg": "(-{})",
     "inv": "(1 / {})", "abs": "abs({})", "sqrt": "sqrt(abs({}))", "log": "log(abs({}))", "sin": "sin({})",
     "cos": "cos({})",
 }  # fmt: skip
-# The value of functions of gplearn where their last operand is that near to 0.
-_PROTECTED, _NEAR_ZERO = {"div": "1", "inv": "0", "log": "0"}, 0.001
+# Values of protected functions of gplearn where their last operand is near 0.
+_PROTECTED = {"div": "1", "inv": "0", "log": "0"}
+# Largest absolute operand that is near 0.
+_NEAR_ZERO = 0.001
 
 
 def imported(module: str) -> Any:
@@ -52,9 +56,9 @@ def imported(module: str) -> Any:
 
 
 class _Peer(RegressorMixin, BaseEstimator):
-    """What the peers share: the parameters of all methods, and the result as an expression."""
+    """Base class of the peers, with the parameters of all methods and the result as an expression."""
 
-    #: Operators that the peer has, by its names for them.
+    #: The peer's names of the operators that it has, by our names.
     names: ClassVar[dict[str, str]]
     expression_: Expression
     pareto_front_: list[Candidate]
@@ -86,13 +90,13 @@ class OperonRegressor(_Peer):
     Notes
     -----
     The parameters are those of its entry in SRBench, two objectives (error and length) and one step of
-    Levenberg-Marquardt for the constants of each formula, without the tuning of operators and length there;
-    all others are the package's defaults. Of the front it takes the formula with the least Bayesian
-    information criterion, since its default, a description length, must be told the noise. It lacks ``cube``,
-    ``neg`` and ``inv``. Its formulas have coefficients of variables, a scale and an offset in every library,
-    and `max_length` bounds its nodes without these. It computes in single precision. `max_time` is rounded
-    down to whole seconds, at least one. Its evaluations are those of residuals or their derivatives on all
-    rows.
+    Levenberg-Marquardt for the constants of each formula, without the tuning of operators and length in
+    SRBench; all others are the package's defaults. The formula of the front with the smallest Bayesian
+    information criterion is chosen, since the default criterion, a description length, needs the noise as a
+    parameter. It lacks ``cube``, ``neg`` and ``inv``. Its formulas have coefficients of variables, a scale
+    and an offset in every library, and `max_length` bounds its nodes without these. It computes in single
+    precision. `max_time` is rounded down to whole seconds, at least one. One evaluation computes the
+    residuals or their derivatives on all rows.
     """
 
     names: ClassVar[dict[str, str]] = {
@@ -130,7 +134,7 @@ class OperonRegressor(_Peer):
         return self
 
     def predict(self, X: np.ndarray) -> np.ndarray:
-        """Return what pyoperon predicts, shape (n_samples,)."""
+        """Return the predictions of pyoperon, shape (n_samples,)."""
         return self._model.predict(X).astype(np.float64)
 
     def _expression(self, tree: Any) -> Expression:
@@ -140,7 +144,7 @@ class OperonRegressor(_Peer):
 
 
 def decimals_of(values: Sequence[float]) -> int:
-    """Return how many decimals show numbers in single precision exactly, or nearly if they differ much."""
+    """Return how many decimals identify numbers in single precision, within the limit of digits."""
     powers = [math.floor(math.log10(abs(value))) for value in values if value != 0.0 and math.isfinite(value)]
     return max(0, min(_SINGLE - min(powers, default=0), _MOST_DIGITS - 1 - max([0, *powers])))
 
@@ -151,12 +155,12 @@ class GplearnRegressor(_Peer):
     Notes
     -----
     The parameters are gplearn's defaults, as in SRBench before tuning. It lacks ``exp``, ``square``,
-    ``cube``, ``pow``, ``tanh``, ``arcsin`` and ``arccos``. It fits no constants but draws them between -1 and
-    1, and has none in a library without. Where the operand of a quotient, an inverse or a logarithm is within
-    0.001 of 0, its value is 1, 0 or 0; `expression_` has that value only if all rows of the fit have it. It
-    bounds neither seconds nor nodes, so generations are made one by one while there is time for one as long
-    as the last, and the result is the formula of at most `max_length` nodes with the least error of all
-    generations. There is no front but this formula.
+    ``cube``, ``pow``, ``tanh``, ``arcsin`` and ``arccos``. It does not fit constants but draws them between
+    -1 and 1, and has none in a library without constants. Where the last operand of a quotient, an inverse or
+    a logarithm is within 0.001 of 0, the value is 1, 0 or 0; `expression_` has that value only if all rows of
+    the fit have it. gplearn limits neither seconds nor nodes. So generations are made one by one while there
+    is time for one as long as the last, and the result is the formula of at most `max_length` nodes with the
+    smallest error of all generations. The front is this formula only.
     """
 
     names: ClassVar[dict[str, str]] = {name: name for name in _GPLEARN_FORMS}
@@ -205,7 +209,7 @@ class GplearnRegressor(_Peer):
         return self
 
     def predict(self, X: np.ndarray) -> np.ndarray:
-        """Return what gplearn predicts, shape (n_samples,)."""
+        """Return the predictions of gplearn, shape (n_samples,)."""
         with np.errstate(all="ignore"):
             return self._program.execute(np.asarray(X)).astype(np.float64)
 
@@ -218,7 +222,7 @@ def gplearn_text(program: Sequence[Any], X: np.ndarray) -> str:
     program : sequence
         In prefix order: functions, which have `name` and `arity`, columns as integers, and constants.
     X : ndarray of shape (n_samples, n_features)
-        Rows of the fit. A protected function that has the other value in all of them is written as that.
+        Rows of the fit. A function that has its protected value in all of them is written as that value.
     """
     stack: list[tuple[str, np.ndarray]] = []
     for node in reversed(program):

@@ -1,4 +1,4 @@
-"""The tables of the DGSR paper and of the field, as data: what is run for each, and what others published."""
+"""The tables of the DGSR paper and of the field as data: their runs, and figures that others published."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 from dgsr.benchmarking.drawn import PREFIX, problem_names
 from dgsr.problems import load_set
 
-#: The methods of every table, the whole search and what it is without its parts; see
+#: The default methods of a table: the whole search, and the search without some of its parts; see
 #: `dgsr.benchmarking.METHODS`.
 USUAL_METHODS = ("dgsr", "generator", "exact", "gp", "blind")
-#: The methods of the tables that take long: two pairs, in each of which the network alone differs.
+#: The methods of the tables that take long: two pairs that differ only in the network.
 PAIRED_METHODS = ("dgsr", "generator", "exact", "gp")
 #: The methods of the tables with all controls.
 CONTROL_METHODS = (*USUAL_METHODS, "misled", "features", "untrained")
@@ -34,17 +34,17 @@ class Published(NamedTuple):
     method: str
     recovery: float  # % of the runs
     source: str
-    interval: float | None = None  # half of the 95% interval that is given with it, in %
+    interval: float | None = None  # half-width of its 95% interval, in %
     evaluations: int | None = None  # equations until the law is found, see `dgsr.benchmarking.by_problem`
     noise: float = 0.0
     rows: int | None = None
 
 
 class Setting(NamedTuple):
-    """What the rows of one part of a table have in common."""
+    """Settings that all runs of one part of a table have in common."""
 
     noise: float = 0.0
-    rows: int | None = None  # to fit; None for the problem's own number
+    rows: int | None = None  # number of rows to fit; None for that of the problem
 
 
 @dataclass(frozen=True)
@@ -67,9 +67,9 @@ class Table:
         Keys of `dgsr.benchmarking.METHODS`.
     published : tuple of Published
     n_problems, draw_seed : int
-        Of a drawn set, the number of its problems and the seed that they are drawn from.
+        Number of problems of a drawn set, and the seed from which they are drawn.
     note : str
-        What differs from the runs that were published.
+        Differences from the published runs.
     """
 
     name: str
@@ -101,12 +101,12 @@ class Table:
         return len(self.problems) * len(self.methods) * self.seeds * len(self.settings)
 
     def with_methods(self, methods: Sequence[str]) -> Table:
-        """Return the table with some of its methods alone.
+        """Return the table with only some of its methods.
 
         Raises
         ------
         ValueError
-            If it lacks a method.
+            If it lacks one of the methods.
         """
         others = [method for method in methods if method not in self.methods]
         if others:
@@ -117,12 +117,12 @@ class Table:
 
     @property
     def core_hours(self) -> float:
-        """Hours on one core if every run took all of its seconds."""
+        """Hours on one core if every run took its most seconds."""
         return self.n_runs * self.max_time / 3600.0
 
 
 def _paper(dgsr, nggp, gp=None, *, source: str) -> tuple[Published, ...]:
-    """Return the figures of a table of the paper: recovery, half of its interval, and evaluations."""
+    """Return figures of the paper, given as recovery, half-width of its interval, and evaluations."""
     methods = {"DGSR": dgsr, "NGGP": nggp, "GP": gp}
     return tuple(
         Published(method, figures[0], source, *figures[1:])
@@ -153,25 +153,26 @@ _PEERS_NOTE = (
     "count as an evaluation, are in the docstrings of `dgsr.benchmarking.peers`."
 )
 
-# Of a drawn set. Its seed is the first eight digits of the commit that froze the search, which is a later one
-# for libraries without constants.
+# Settings of tables of a drawn set. The seed is the first eight digits of the commit at which the search was
+# frozen, which is a later one for libraries without constants.
 _DRAWN: dict[str, Any] = {
     "max_time": 5.0, "budget": 10**9, "n_problems": 200, "draw_seed": 0xAA75311F,
 }  # fmt: skip
-# Of the present generators, with one seed. The set is drawn from the first digits of the commit before them.
+# Settings of tables for the present generators, with one seed per problem. The seed of the set is the first
+# digits of the commit before these generators.
 _NOW = _DRAWN | {"draw_seed": 0xAF58F7E9, "seeds": 1}
 _CONTROLS = _NOW | {"methods": CONTROL_METHODS}
 _NOISY = _NOW | {"settings": (Setting(0.01), Setting(0.05)), "note": _DRAWN_NOISE_NOTE}
 _LONGER = _NOISY | {"max_time": 15.0, "settings": (Setting(), Setting(0.01)), "methods": PAIRED_METHODS}
 _DRAWN_KOZA = _DRAWN | {"draw_seed": 0xF4D3B3A7}
-# Of the equations that the paper draws from its prior, as many as fit; ours have the same seed as above.
+# Settings of tables of equations that the paper draws from its prior, of which 200 are run.
 _EXTENDED = _DRAWN_KOZA | {
     "max_time": 30.0, "budget": 2_000_000,
     "note": "The paper draws 5,000 equations and counts symbolic recovery. Here an equation is found if the "
             "NMSE of the formula on 1,000 fresh rows is below 1e-8.",
 }  # fmt: skip
 
-#: The tables by name, those first whose figures say most for their time.
+#: The tables by name, in the order of what their figures show for the time that they take.
 TABLES: dict[str, Table] = {
     table.name: table
     for table in (
@@ -260,12 +261,12 @@ TABLES: dict[str, Table] = {
 
 
 def table_of(name: str) -> Table:
-    """Return the table of a name.
+    """Return the table with a name.
 
     Raises
     ------
     ValueError
-        If there is none.
+        If there is no such table.
     """
     if name not in TABLES:
         close = difflib.get_close_matches(name, TABLES, n=3) or list(TABLES)

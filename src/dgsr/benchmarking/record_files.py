@@ -1,4 +1,4 @@
-"""Files of records, a line of JSON for each; one whose name ends in .gz is compressed, to a twentieth."""
+"""Files of records with a line of JSON for each; names that end in .gz are compressed, to a twentieth."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ Record = Mapping[str, Any]
 
 
 def read_records(path: str | os.PathLike) -> list[dict[str, Any]]:
-    """Return the records in a file of JSON lines, without a line that was cut off by a kill.
+    """Return the records in a file of JSON lines, without a line that is incomplete after a kill.
 
     Parameters
     ----------
     path : path
-        The file is read as a compressed one if its name ends in ``.gz``.
+        The file is decompressed if its name ends in ``.gz``.
     """
     records = []
     for line in _lines(Path(path)):
@@ -36,22 +36,22 @@ def read_records(path: str | os.PathLike) -> list[dict[str, Any]]:
 
 
 def write_records(path: str | os.PathLike, records: Iterable[Record]) -> None:
-    """Replace a file by one of these records; the same records always give the same bytes."""
+    """Replace the contents of a file by records; the same records always give the same bytes."""
     content = b"".join(map(_line, records))
     write_atomically(Path(path), _compressed(content) if is_compressed(path) else content)
 
 
 @contextmanager
 def adding_to(path: str | os.PathLike, known: Sequence[Record]) -> Iterator[Callable[[Record], None]]:
-    """Yield a function that adds a record to a file, and returns when it is on the disk.
+    """Yield a function that appends a record to a file, and returns when it is on the disk.
 
     Parameters
     ----------
     path : path
-        A compressed file has a part of its own for each new record, of ten times the space of a line among
-        others, until the end of the block makes one part of all.
+        Within the block, each new record is a separate part of a compressed file, which takes ten times the
+        space; at the end of the block all parts are joined.
     known : sequence of dict
-        What `read_records` says of the file, which must exist.
+        The result of `read_records` for the file, which must exist.
     """
     if not is_compressed(path):
         yield lambda record: _append(path, _line(record))
@@ -60,7 +60,7 @@ def adding_to(path: str | os.PathLike, known: Sequence[Record]) -> Iterator[Call
 
     def add(record: Record) -> None:
         nonlocal n_added
-        if n_added == 0:  # a part that was cut off would hide those after it
+        if n_added == 0:  # an incomplete part would hide the parts after it
             write_records(path, known)
         _append(path, _compressed(_line(record)))
         n_added += 1
@@ -73,7 +73,7 @@ def adding_to(path: str | os.PathLike, known: Sequence[Record]) -> Iterator[Call
 
 
 def _append(path: str | os.PathLike, content: bytes) -> None:
-    """Add a line, or a part of a compressed file, to a file, and wait until it is on the disk."""
+    """Append a line, or a part of a compressed file, and wait until it is on the disk."""
     with open(path, "ab+") as file:
         if not is_compressed(path) and file.tell() > 0:
             file.seek(-1, os.SEEK_END)
@@ -85,7 +85,7 @@ def _append(path: str | os.PathLike, content: bytes) -> None:
 
 
 def is_compressed(path: str | os.PathLike) -> bool:
-    """Return whether a file of this name is a compressed one."""
+    """Return whether a file of this name is compressed."""
     return Path(path).suffix == ".gz"
 
 
@@ -97,7 +97,7 @@ def _lines(path: Path) -> Iterator[str]:
     with gzip.open(path, "rt", encoding="utf-8") as file:
         try:
             yield from file
-        except (EOFError, gzip.BadGzipFile, zlib.error):  # its last writer was killed in the middle of a part
+        except (EOFError, gzip.BadGzipFile, zlib.error):  # its last writer was killed while writing a part
             return
 
 

@@ -1,4 +1,4 @@
-"""Make runs and record each as one line of JSON, so that a set of runs that was killed goes on."""
+"""Make runs and record each as one line of JSON, so that an interrupted set of runs can be resumed."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from dgsr.benchmarking.record_files import adding_to, read_records
 
 
 class Run(Protocol):
-    """A run that can be made, in this process or another."""
+    """A run that can be made in this process or another."""
 
     def identity(self) -> dict[str, Any]:
         """Return the entries of the record that are known before the run."""
@@ -38,7 +38,7 @@ def record_all(
     until: float | None = None,
     any_commit: bool = False,
 ) -> list[dict[str, Any]]:
-    """Make the runs that a file does not have, and return the records of all that were made in time.
+    """Make the runs that a file lacks, and return the records of all runs that were made in time.
 
     Parameters
     ----------
@@ -48,21 +48,21 @@ def record_all(
     n_jobs : int
         Number of runs at a time, each in a process with one thread; 1 runs them in this process.
     out : path, optional
-        File that each record is added to as it comes; it is compressed if its name ends in ``.gz``. Runs in
-        the file are not run again unless they failed.
+        File to which each record is appended when its run ends; it is compressed if its name ends in
+        ``.gz``. Runs in the file are not run again unless they failed.
     callback : callable, optional
-        A function that is called with each new record.
+        Called with each new record.
     until : float, optional
-        The moment, in seconds of `time.monotonic`, after which no further run begins.
+        Time, in seconds of `time.monotonic`, after which no further run begins.
     any_commit : bool
         Whether runs may be added to a file with runs of another commit.
 
     Raises
     ------
     ValueError
-        If runs would be added to a file that has runs of another commit, or runs that do not name theirs.
+        If runs would be added to a file with runs of another or of an unknown commit.
     OSError
-        If `out` cannot be written; it is raised before anything is run.
+        If `out` cannot be written; this is raised before any run.
     """
 
     def name(record: Mapping[str, Any]) -> str:
@@ -76,9 +76,9 @@ def record_all(
     if missing and not any_commit:
         _refuse_other_commits(out, known)
     if out is not None:
-        open(out, "ab").close()  # a file that cannot be written is an error now, and not after a run
+        open(out, "ab").close()  # a file that cannot be written is an error before the first run
     in_time = takewhile(lambda _: until is None or time.monotonic() < until, missing)
-    # Asked for before the first run, so that a commit meanwhile is not taken for theirs.
+    # The environment is read before the first run, so that a later commit is not recorded.
     record_of = partial(_record_safely, its=environment() if missing else {})
     with nullcontext() if out is None else adding_to(out, known) as add:
         for record in _in_parallel(record_of, in_time, n_jobs):
@@ -91,14 +91,14 @@ def record_all(
 
 
 def commit_of(record: Mapping[str, Any]) -> str:
-    """Return the commit that a record is of, or the version where it was no checkout's."""
+    """Return the commit of a record, or its version if it was not made in a checkout."""
     its = record.get("environment") or {}
     commit = its.get("commit", "unknown")
     return f"unknown of version {its['version']}" if commit == "unknown" and "version" in its else commit
 
 
 def _refuse_other_commits(path: str | os.PathLike | None, records: Iterable[Mapping[str, Any]]) -> None:
-    """Raise ValueError if records in a file are of another commit than a run would be now."""
+    """Raise ValueError if records in a file are of another commit than the present one."""
     own = commit_of({"environment": environment()})
     others = sorted({commit_of(record) for record in records} - {own})
     if others:
@@ -123,7 +123,7 @@ def _record_safely(run: Run, its: Mapping[str, Any]) -> dict[str, Any]:
 def _in_parallel(
     record_of: Callable[[Run], dict[str, Any]], runs: Iterable[Run], n_jobs: int | None
 ) -> Iterable[dict[str, Any]]:
-    """Yield the records as runs finish; they begin in their order."""
+    """Yield the records in the order in which runs end; runs begin in the given order."""
     if n_jobs in (None, 1):
         return map(record_of, runs)
     import joblib
@@ -134,12 +134,12 @@ def _in_parallel(
 
 
 def plain(value: Any) -> Any:
-    """Return `value` as it is after a round trip through JSON, or as text if JSON cannot hold it."""
+    """Return `value` after a round trip through JSON, or as text if JSON cannot represent it."""
     return json.loads(json.dumps(value, default=str))
 
 
 def finite(value: float) -> float | None:
-    """Return a number, or None if it is not finite, which JSON cannot hold."""
+    """Return a number, or None if it is not finite, which JSON cannot represent."""
     value = float(value)
     return value if math.isfinite(value) else None
 

@@ -1,7 +1,7 @@
-"""Judge whether an expression is the true formula of a problem.
+"""Criteria of whether an expression is the true formula of a problem.
 
-`is_recovered` compares values of 50 digits, which sympy may confirm, and rounds constants by SRBench's rule.
-`is_found` asks for the NMSE alone, of rows without noise.
+`is_recovered` compares values with 50 digits, which sympy may confirm, and rounds constants by SRBench's
+rule. `is_found` depends only on the NMSE on rows without noise.
 """
 
 from __future__ import annotations
@@ -27,36 +27,47 @@ from dgsr.expressions.trees.syntax import parse, to_text
 from dgsr.expressions.trees.trees import Tree, leaves, map_leaves
 from dgsr.problems import Problem
 
-#: Points at which two formulas are compared, and how many of them must be left where both have a value.
-N_POINTS, MIN_COMPARABLE = 30, 10
-#: Decimal digits that values are computed with.
+#: Points at which two formulas are compared.
+N_POINTS = 30
+#: Fewest of these points at which both formulas must have a value.
+MIN_COMPARABLE = 10
+#: Decimal digits of the computed values.
 DIGITS = 50
-#: Largest relative difference of two values that count as equal. It leaves 30 of the 50 digits for
-#: cancellation, while errors of fitted constants (1e-16) are far larger.
+#: Largest relative difference of equal values. It reserves 30 of the 50 digits for cancellation, while errors
+#: of fitted constants (1e-16) are far larger.
 TOLERANCE = 1e-20
-#: SRBench rounds constants to this many decimals, and smaller constants than the second number to 0.
-DECIMALS, NEGLIGIBLE = 3, 1e-4
-# A formula has the form of the law below this NMSE on clean rows, if it is at most so many times as complex
-# and so much more, and if no fitted constant is smaller than this share of what it was before.
-_FORM_NMSE, _LONGER, _MORE, _VANISHED = 1e-9, 1.3, 4, 1e-6
-# Under SRBench's rule the R2 must be larger than this.
+#: Decimals to which SRBench rounds constants.
+DECIMALS = 3
+#: Absolute value below which SRBench rounds constants to 0.
+NEGLIGIBLE = 1e-4
+# NMSE on clean rows below which a formula with fitted constants has the form of the law.
+_FORM_NMSE = 1e-9
+# Largest complexity of a formula with the form of the law: this factor times that of the law, plus `_MORE`.
+_LONGER = 1.3
+# Complexity that is allowed in addition, for a scale and an offset.
+_MORE = 4
+# Share of its former value above which every fitted constant must stay; smaller ones have vanished.
+_VANISHED = 1e-6
+# R2 that must be exceeded under SRBench's rule.
 _MIN_R2 = 0.5
 
 
-# The NMSE of `is_found` must be below the larger of the first number, and the second times the squared noise.
-_EXACT_NMSE, _SHARE_OF_NOISE = 1e-8, 0.02
+# NMSE below which a formula is found on noise-free rows after a fit to data without noise.
+_EXACT_NMSE = 1e-8
+# The same after a fit to noisy data, as a share of the squared noise, if that is larger.
+_SHARE_OF_NOISE = 0.02
 
 
 class Recovery(NamedTuple):
-    """The verdict on one expression."""
+    """The result of the test of one expression."""
 
     recovered: bool
-    #: ``"sympy"``: equal at every point, and sympy proves it; ``"numeric"``: equal at every point, sympy
-    #: was not asked or found no proof in time; ``"difference"`` or ``"ratio"``: with its fitted constants
-    #: rounded, the difference from the truth or the ratio to it is a constant (SRBench's rule);
-    #: ``"different"``; ``"undefined"``: too few points where both have a value.
+    #: ``"sympy"``: equal at every point, and sympy proves it; ``"numeric"``: equal at every point, and sympy
+    #: was not used or found no proof in time; ``"difference"`` or ``"ratio"``: with its fitted constants
+    #: rounded, the difference from the truth or the ratio to it is constant (SRBench's rule);
+    #: ``"different"``; ``"undefined"``: too few points at which both have a value.
     how: str
-    #: Whether sympy proved it; `None` when it was not asked, or did not finish in time.
+    #: Whether sympy proved it; `None` if it was not used or did not finish in time.
     confirmed: bool | None
     #: Largest relative difference from the truth over the points, before any constant is rounded.
     error: float
@@ -68,27 +79,27 @@ def is_found(error: float | None, noise: float) -> bool:
     Parameters
     ----------
     error : float, optional
-        The NMSE on many rows that nothing was fitted to; None if it is not finite.
+        The NMSE on many rows that were not used in the fit; None if it is not finite.
     noise : float
-        Standard deviation of the noise on the rows that were fitted, in standard deviations of y.
+        Standard deviation of the noise on the rows of the fit, in standard deviations of y.
     """
     return error is not None and error < max(_EXACT_NMSE, _SHARE_OF_NOISE * noise**2)
 
 
 def has_the_form(expression: Expression, X: np.ndarray, y: np.ndarray, complexity: int) -> bool:
-    """Return whether an expression is the law but for the values of its constants.
+    """Return whether an expression is the law except for the values of its constants.
 
-    It is if its constants, fitted to clean rows from where they are, leave an NMSE below 1e-9 and none of
-    them vanishes, and if it is hardly more complex than the law.
+    It is if a fit of its constants to clean rows, which starts at their values, has an NMSE below 1e-9 and
+    none of them vanishes, and if it is hardly more complex than the law.
 
     Parameters
     ----------
     expression : Expression
-        What was found, perhaps on few rows with noise, so that its constants are not those of the law.
+        The result of a fit, perhaps to few noisy rows, so that its constants differ from those of the law.
     X, y : ndarray of shape (n_rows, n_columns) and (n_rows,)
         Rows without noise, many more than there are constants.
     complexity : int
-        Complexity of the law. A scale and an offset may come to it.
+        Complexity of the law, to which a scale and an offset may be added.
     """
     if expression.complexity > _LONGER * complexity + _MORE:
         return False
@@ -108,23 +119,23 @@ def is_recovered(
     confirm: bool = True,
     time_limit: float = 20.0,
 ) -> Recovery:
-    """Judge whether `expression` is symbolically equivalent to the truth of `problem`.
+    """Test whether `expression` is symbolically equivalent to the truth of `problem`.
 
-    Both are evaluated with 50 digits on 30 random points of the problem's domain; points where either is
+    Both are evaluated with 50 digits at 30 random points of the problem's domain; points where either is
     undefined, complex or too large are skipped, and 10 must remain. The expression is recovered if all
-    values are equal to a relative `TOLERANCE`. An expression with fitted constants is also recovered under
-    SRBench's rule: once its constants are rounded to 3 decimals (below 1e-4 to 0), the difference from the
-    truth or the ratio to it is constant to the same tolerance, while its R2 is above 0.5 and it is neither 0
-    nor undefined. Constants are rounded both as they stand in the program and as sympy merges them.
+    values are equal up to a relative `TOLERANCE`. An expression with fitted constants is also recovered under
+    SRBench's rule: with its constants rounded to 3 decimals (below 1e-4 to 0), the difference from the truth
+    or the ratio to it is constant up to the same tolerance, R2 is above 0.5, and it is neither 0 nor
+    undefined. Constants are rounded both in the program and after sympy has merged them.
 
     Parameters
     ----------
     expression : Expression or str
-        An expression has the problem's variables by position, a text has them by name. Every number of a
-        text that is not an integer counts as a fitted constant.
+        An expression refers to the problem's variables by position, a text by name. Every number of a text
+        that is not an integer counts as a fitted constant.
     problem : Problem
     confirm : bool
-        Whether sympy is asked to prove what the numbers say, in a process of its own.
+        Whether sympy should prove the numerical result, in a separate process.
     time_limit : float
         Most seconds for sympy.
 
@@ -178,7 +189,7 @@ def _points(problem: Problem) -> list[dict[str, Any]]:
     """Return fixed random points of the domain, as mpmath numbers of 50 digits by variable name."""
     from mpmath.ctx_mp import MPContext
 
-    context = MPContext()  # mpmath.mp is not used, because its precision belongs to the user
+    context = MPContext()  # mpmath.mp is not used, because users may set its precision
     context.dps = DIGITS
     rng = np.random.default_rng(0)
     low = [variable.low for variable in problem.variables]
@@ -218,7 +229,7 @@ def _r2(pairs: list[tuple[Any, Any]]) -> float:
 
 
 def _constant_relation(pairs: list[tuple[Any, Any]]) -> str | None:
-    """Return which of "difference" and "ratio" of candidate and truth is constant, None if neither is."""
+    """Return whether the "difference" or the "ratio" of candidate and truth is constant, else None."""
     if len(pairs) < MIN_COMPARABLE or all(a == 0 for a, _ in pairs):
         return None
     differences = [a - b for a, b in pairs]
@@ -258,7 +269,7 @@ def _rounded(leaf: Any) -> Any:
 def _prove(relation: str, candidate: Tree, problem: Problem, time_limit: float) -> bool | None:
     """Return whether sympy proves a relation in a child process; None if it does not finish in time.
 
-    An alarm signal could not end it as well, since the signal is the caller's, and multiprocessing would run
+    A child process is used since an alarm signal may be in use by the caller, and multiprocessing would run
     the caller's script again.
     """
     request = {

@@ -1,4 +1,4 @@
-"""Run methods on the problems of a set, and judge whether they recover the true formulas."""
+"""Run methods on the problems of a set, and test whether they recover the true formulas."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from dgsr.benchmarking.recording import finite, nmse, plain, record_all
 from dgsr.benchmarking.recovery import is_found, is_recovered
 from dgsr.problems import Problem, load_problem, load_set
 
-# Sets of laws with constants that the rule of `is_recovered` rounds to 0; `is_found` judges them.
+# Sets for which `is_found` is the criterion, since the rule of `is_recovered` rounds constants of laws to 0.
 _JUDGED_BY_VALUES = ("laws",)
 # The entries of a record that identify a run.
 _KEY = ("problem", "method", "seed", "budget", "noise", "options", "sampled_rows")
@@ -88,14 +88,14 @@ class _Run(NamedTuple):
 
 
 def is_found_for(problem: Problem, seed: int, noise: float, error: float | None) -> bool:
-    """Return whether a formula with an NMSE on the test rows is the law, as `is_found` decides.
+    """Return whether a formula is the law by `is_found`, given its NMSE on the test rows.
 
     Parameters
     ----------
     problem : Problem
     seed, noise
-        Those of `Problem.sample`; the noise is in root mean squares of y, and `is_found` takes it in standard
-        deviations.
+        The parameters of `Problem.sample`; the noise is in root mean squares of y, and is converted to
+        standard deviations for `is_found`.
     error : float, optional
         The NMSE; None if it is not finite.
     """
@@ -123,7 +123,7 @@ def run_set(
     Parameters
     ----------
     set_name : str
-        One of `dgsr.problems.list_sets()`.
+        A name from `dgsr.problems.list_sets()`.
     problems : iterable of str, optional
         Names of problems of the set; all by default.
     methods : sequence of str
@@ -134,16 +134,16 @@ def run_set(
         Most equations that a run evaluates.
     n_jobs : int
         Number of runs at a time, each in a process with one thread; 1 runs them in this process. Every
-        process makes one short fit of a method, which is not recorded, before it times one.
+        process makes one short fit of a method, which is not recorded, before the first timed one.
     out : path, optional
-        File that each record is added to as it comes. Runs in the file are not run again unless they
-        failed, so that the same call goes on after it was killed.
+        File to which each record is appended when its run ends. Runs in the file are not run again unless
+        they failed, so that the same call resumes after an interruption.
     options : mapping of str to mapping, optional
         Further parameters of the regressor, by method.
     callback : callable, optional
-        A function that is called with each new record.
+        Called with each new record.
     until : float, optional
-        The moment, in seconds of `time.monotonic`, after which no further run begins.
+        Time, in seconds of `time.monotonic`, after which no further run begins.
     any_commit : bool
         Whether runs may be added to a file with runs of another commit.
     **settings
@@ -154,19 +154,19 @@ def run_set(
     Returns
     -------
     list of dict
-        The records of all these runs, those read from `out` included, in the order of problem, method and
+        The records of all these runs, including those read from `out`, in the order of problem, method and
         seed: problem, set, method, seed, budget, noise, options, sampled_rows (the setting `rows`), library,
-        found (of the set `laws`, whose verdict it is; see `is_found_for`), recovered, how, confirmed,
-        error_vs_truth, rows, seconds, formula, complexity, train_nmse, test_nmse,
-        what `dgsr.benchmarking.fits.described` says of the fit, and its `environment`. Numbers that are not
-        finite are `None`, so that every record is plain JSON. The formula is in the problem's variables.
+        found (only for the set `laws`, whose criterion it is; see `is_found_for`), recovered, how, confirmed,
+        error_vs_truth, rows, seconds, formula, complexity, train_nmse, test_nmse, the entries of
+        `dgsr.benchmarking.fits.described`, and the `environment`. Numbers that are not finite are `None`, so
+        that every record is plain JSON. The formula is in the problem's variables.
 
     Raises
     ------
     ValueError
         If a set, problem or method is unknown, or runs would be added to a file with runs of another commit.
     OSError
-        If `out` cannot be written; it is raised before anything is run.
+        If `out` cannot be written; this is raised before any run.
     """
     check_methods(methods)
     chosen = _chosen_problems(set_name, problems)

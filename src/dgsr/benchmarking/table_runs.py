@@ -1,4 +1,4 @@
-"""Run a table of `dgsr.benchmarking.published`, part by part, and tell which of its runs a file has."""
+"""Run a table of `dgsr.benchmarking.published`, part by part, and find its runs in a file."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Cells = dict[tuple[Setting, str], dict[tuple[str, int], Mapping[str, Any]]]
 
 
 def file_of(table: Table, folder: str | os.PathLike) -> Path:
-    """Return the file of a table's records in a folder, a compressed one."""
+    """Return the path of the compressed file of a table's records in a folder."""
     return Path(folder) / f"{table.name}.jsonl.gz"
 
 
@@ -32,20 +32,20 @@ def run_table(
     any_commit: bool = False,
     callback: Callable[[dict[str, Any]], None] | None = None,
 ) -> list[dict[str, Any]]:
-    """Make the runs of a table that its file does not have, first those of all problems with the first seed.
+    """Make the runs of a table that its file lacks, first those of all problems with the first seed.
 
     Parameters
     ----------
     table : Table
     folder : path
-        Where the file of the table is; see `file_of`. The same call goes on where the file ends.
+        Folder of the table's file; see `file_of`. The same call continues where the file ends.
     n_jobs, until, any_commit, callback
         As in `dgsr.benchmarking.run_set`.
 
     Returns
     -------
     list of dict
-        The records of all runs that were made in time, those in the file included.
+        The records of all runs that were made in time, including those in the file.
 
     Raises
     ------
@@ -80,7 +80,7 @@ def run_table(
 
 
 def cells(table: Table, records: Iterable[Mapping[str, Any]]) -> Cells:
-    """Return the runs of a table among records, those that failed and those of anything else left out."""
+    """Return the runs of a table among records, without failed ones and runs of anything else."""
     found: Cells = {cell: {} for cell in product(table.settings, table.methods)}
     problems = set(table.problems)
     for record in records:
@@ -94,6 +94,6 @@ def cells(table: Table, records: Iterable[Mapping[str, Any]]) -> Cells:
 
 
 def n_missing(table: Table, found: Cells) -> dict[tuple[Setting, str], int]:
-    """Return how many runs of each cell are missing, of the cells that miss some."""
+    """Return how many runs are missing in each incomplete cell."""
     n_runs = len(table.problems) * table.seeds
     return {cell: n_runs - len(runs) for cell, runs in found.items() if len(runs) < n_runs}

@@ -15,7 +15,7 @@ ALL = "all"
 
 
 def is_success(record: Mapping[str, Any]) -> bool:
-    """Return whether a run found the law; one that failed did not."""
+    """Return whether a run found the law; a failed run did not."""
     return bool(record.get("found", record.get("recovered", False)))
 
 
@@ -25,7 +25,7 @@ def wilson_interval(successes: float, n: int) -> tuple[float, float]:
     Parameters
     ----------
     successes : float
-        Number of successes; a sum of shares of successes where trials have one each.
+        Number of successes, or a sum of shares of successes with one share for each trial.
     n : int
         Number of trials, at least 1.
 
@@ -48,19 +48,19 @@ def wilson_interval(successes: float, n: int) -> tuple[float, float]:
 def summarise(records: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Return one row for each problem and method, and one for each set and method over all its problems.
 
-    If a run has several records, the last one counts. A run that failed counts as not recovered.
+    If a run has several records, the last one counts. A failed run counts as not recovered.
 
     Returns
     -------
     list of dict
         set, problem (``"all"`` over a whole set), method, runs, recovery (%), low, high (its 95%
-        interval), evaluations and seconds (means). The recovery of a set is that of all its runs together,
-        and its interval has the problem as the unit: seeds of one problem are no independent observations.
+        interval), evaluations and seconds (means). The recovery of a set is the share of all its runs, and
+        its interval has the problem as the unit, since seeds of one problem are not independent.
 
     Raises
     ------
     ValueError
-        If a run is on a drawn problem; `dgsr.benchmarking.pairs` has the tables of these.
+        If a run is on a drawn problem; see `dgsr.benchmarking.pairs` for the tables of these.
     """
     runs = {}
     for record in records:
@@ -92,7 +92,7 @@ def _variant(record: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _labels(records: Iterable[Mapping[str, Any]]) -> dict[tuple[str, ...], str]:
-    """Return a name for every variant of a method, with the settings in which the variants differ."""
+    """Return a label for every variant of a method, with the settings in which variants differ."""
     variants = {_variant(record): record for record in records}
     varies = [
         key for i, key in enumerate(_VARIANT) if i > 0 and len({variant[i] for variant in variants}) > 1
@@ -131,7 +131,7 @@ def _mean(values: list[float]) -> float | None:
 
 
 def to_markdown(records: Iterable[Mapping[str, Any]]) -> str:
-    """Write the summary as Markdown, a table per set."""
+    """Return the summary as Markdown, with a table for each set."""
     rows = summarise(records)
     parts = []
     for set_name in dict.fromkeys(row["set"] for row in rows):

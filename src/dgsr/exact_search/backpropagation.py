@@ -1,7 +1,7 @@
-"""Semantic backpropagation: a near miss is repaired by exchanging one subtree, in compiled code.
+"""Semantic backpropagation: a near miss is repaired by replacing one subtree, in compiled code.
 
 The rest of a program determines the values that one subtree must have, and a join with these values is
-searched for. The inverse of a sine, cosine or square is the one nearest to the present operand.
+searched for. Of the inverses of a sine, cosine or square, the one nearest to the present operand is used.
 
 References
 ----------
@@ -36,7 +36,7 @@ _compiled = compiled()
 
 @_compiled
 def _nearest(op, value, now):
-    """Return the operand of a sine, cosine or square that gives a value and is nearest to the present one."""
+    """Return the operand of a sine, cosine or square with a given value, nearest to the present one."""
     if op == SQUARE:
         return math.copysign(math.sqrt(value), now)
     if not abs(value) <= 1.0:
@@ -51,7 +51,10 @@ def _nearest(op, value, now):
 
 @_compiled
 def _operand(op, is_first, values, other, out):
-    """Write an operand of a binary operator, given its values and the other one; return False if unknown."""
+    """Write an operand of a binary operator, given its values and the other operand; return False if unknown.
+
+    Of powers and user-defined operators it is unknown.
+    """
     if op == ADD:
         kind = ADDED
     elif op == SUB:
@@ -69,7 +72,7 @@ def _operand(op, is_first, values, other, out):
 
 @_compiled
 def repair(tokens, length, table, points, target, bank, looks, repaired, lengths):
-    """Write programs that have the target's values and differ from a given one in a subtree, not the whole.
+    """Write programs that have the target's values and differ from a given one in one proper subtree.
 
     Parameters
     ----------
@@ -82,9 +85,9 @@ def repair(tokens, length, table, points, target, bank, looks, repaired, lengths
     bank : Bank
         The bank of subprograms, filled with their values at the points (`Bank.at`).
     looks : ndarray of shape (1,), int64
-        The looks that are left; see `dgsr.exact_search.join.join`.
+        The remaining budget of candidates examined; see `dgsr.exact_search.join.join`.
     repaired : ndarray of shape (most, max_length), int64
-        Receives the programs, which need not meet a grammar.
+        Receives the programs, which need not be valid by a grammar.
     lengths : ndarray of shape (most,), int64
         Receives their lengths.
 

@@ -1,7 +1,7 @@
-"""A bank of subprograms, found by their values at a data set's points, in compiled code.
+"""A bank of subprograms that are looked up by their values at a data set's points, in compiled code.
 
-The simplest functions over some columns are enumerated once. For every data set their semantics, which are
-their values at a few rows, are computed and hashed by the value at the first of these points.
+The simplest functions of the columns are enumerated once. For every data set their semantics, which are their
+values at a few rows, are computed and hashed by the value at the first of these points.
 """
 
 from __future__ import annotations
@@ -40,16 +40,16 @@ class Semantics(NamedTuple):
     """Values of a bank's subprograms on a data set."""
 
     values: np.ndarray  # (n_kept, N_POINTS), float64: values of the n_kept simplest subprograms
-    at_first: np.ndarray  # (S,), float64: values of all at the first point; NaN where one is not to be found
-    slots: np.ndarray  # (more than 2 S,) int32: hash table by `at_first` of subprograms' numbers; -1 is empty
+    at_first: np.ndarray  # (S,), float64: values at the first point; NaN for subprograms that are not hashed
+    slots: np.ndarray  # (more than 2 S,) int32: hash table of subprogram indices by `at_first`; -1 is empty
     bloom: np.ndarray  # (more than S/8,) uint64: Bloom filter of the keys in `slots`
 
 
 class Bank(NamedTuple):
     """The S simplest subprograms of a library over some columns, the simplest first, and their values.
 
-    A subprogram is stored as its first token and the numbers of its operands. The subprograms are the same
-    for all data sets with these columns; their values on one data set are its `semantics`.
+    A subprogram is stored as its first token and the indices of its operands. The subprograms are the same
+    for all data sets with these columns; `semantics` holds their values on one data set.
     """
 
     unary: np.ndarray  # (n_unary,) int64: opcodes with an inverse, from `invertible_operators`
@@ -58,13 +58,13 @@ class Bank(NamedTuple):
     token: np.ndarray  # (S,) int64
     opcode: np.ndarray  # (S,) int64
     address: np.ndarray  # (S,) int64: entry of the token in `TokenTable.argument`
-    first: np.ndarray  # (S,) int64: number of the first operand; a column has its own number here
-    second: np.ndarray  # (S,) int64: number of the second operand; 0 where there is none
+    first: np.ndarray  # (S,) int64: index of the first operand; for a column, the index of the column
+    second: np.ndarray  # (S,) int64: index of the second operand; 0 where there is none
     length: np.ndarray  # (S,) int64: number of tokens
     nodes: np.ndarray  # (S,) int64: number of nodes, in rising order
     trigonometric: np.ndarray  # (S,) bool: whether a subprogram has a sine or cosine
     n_up_to: np.ndarray  # (5,) int64: numbers of subprograms of at most 0, 1, ... 4 nodes
-    n_kept: int  # number of subprograms of which all values are kept
+    n_kept: int  # number of subprograms whose values at all points are stored
     near: float  # relative distance at the first point within which a subprogram is a candidate
     semantics: Semantics  # empty arrays before `at`
 
@@ -89,7 +89,7 @@ def bank_of(library, n_variables, size=SMALL):
     Returns
     -------
     Bank
-        A bank is enumerated once: the process keeps every small bank, and the two large ones used last.
+        Banks are cached: every small one, and the two large ones that were used last.
     """
     keep = _kept if size <= SMALL else _kept_for_a_while
     return keep(library.with_variables(n_variables), size)
@@ -127,7 +127,7 @@ _kept, _kept_for_a_while = cache(new_bank), lru_cache(maxsize=2)(new_bank)
 
 
 def room_for_semantics(bank):
-    """Return arrays for the values of a bank's subprograms on a data set."""
+    """Return empty arrays for the values of a bank's subprograms on a data set."""
     n = len(bank.token)
     size = 1 << (n + LARGEST_POWER).bit_length() - 1
     return Semantics(
@@ -147,7 +147,7 @@ _NO_SEMANTICS = Semantics(
 
 
 def spread_rows(n):
-    """Return at most `MOST_ROWS` of n rows, evenly spread, because a table may be sorted."""
+    """Return at most `MOST_ROWS` of n rows, evenly spread since a table may be sorted."""
     most = min(n, MOST_ROWS)
     return np.arange(most) * n // most
 
@@ -156,18 +156,18 @@ def spread_rows(n):
 def choose_points(columns):
     """Return the points of a data set: evenly spread rows, with the most informative row of all first.
 
-    A row is informative where its values are about 1.4 or 0.7: there subprograms have different values, and
-    sines are in their first period.
+    A row is informative where its absolute values are near 1.4 or 0.7, since subprograms then have different
+    values and sines are in their first period.
 
     Parameters
     ----------
     columns : ndarray of shape (C, n), float64
-        The columns of a data set, whose rows n are at least N_POINTS.
+        The columns of a data set with n >= N_POINTS rows.
 
     Returns
     -------
     ndarray of shape (N_POINTS,), int64
-        Numbers of different rows.
+        Indices of different rows.
     """
     n = columns.shape[1]
     rows = np.empty(N_POINTS, dtype=np.int64)
@@ -192,7 +192,7 @@ def choose_points(columns):
 
 @_compiled
 def fill(points, bank):
-    """Compute the values of the subprograms of a bank, and hash them by those at the first point.
+    """Compute the values of the subprograms of a bank, and hash these by their values at the first point.
 
     Parameters
     ----------
@@ -231,7 +231,7 @@ def fill(points, bank):
 
 @allocation_free
 def _fill_first(start, opcode, address, operands, at_first):
-    """Write the values of subprograms from number `start` on at the first point, faster than `apply` does."""
+    """Write the values at the first point of the subprograms from `start` on, faster than `apply` would."""
     first, second = operands
     for i in range(start, len(opcode)):
         op, f, s = opcode[i], at_first[first[i]], at_first[second[i]]
@@ -269,7 +269,7 @@ def values_of(i, bank, out):
 
 @_compiled
 def write_subprogram(number, bank, program, at):
-    """Write the tokens of a subprogram from position `at` on; return where they end."""
+    """Write the tokens of a subprogram from position `at` on; return the position after them."""
     stack = np.empty(len(program) - at + 1, dtype=np.int64)
     stack[0] = number
     n = 1
@@ -315,20 +315,20 @@ def _bit(mixed):
 
 @_inlined
 def probe(value, f, kind, near, at_first, slots, bloom, candidates, n, looks):
-    """Add (f, kind, number) of every subprogram with this first value to the candidates.
+    """Add (f, kind, index) of every subprogram with this value at the first point to the candidates.
 
     Parameters
     ----------
     value : float
     f, kind : int
-        The subprogram that is joined with those found, and how; both are written beside their numbers.
+        The subprogram that is joined with those found, and the way of joining, which are stored with them.
     near, at_first, slots, bloom : float and ndarray
         The bank's `near`, and these fields of its semantics.
     candidates : ndarray of shape (MOST_CANDIDATES, 3), int64
         The candidates, of which the first `n` are filled.
     n : int
     looks : ndarray of shape (1,), int64
-        The looks that are left.
+        The remaining budget of candidates examined.
 
     Returns
     -------
@@ -349,7 +349,7 @@ def probe(value, f, kind, near, at_first, slots, bloom, candidates, n, looks):
 
 @allocation_free
 def _probe_slots(value, mixed, f, kind, near, at_first, slots, candidates, n, looks):
-    """Go through the slots from that of a key to the next empty one; see `probe`."""
+    """Examine the slots from that of a key to the next empty one; see `probe`."""
     at = start = _slot(mixed, slots)
     while slots[at] >= 0:
         if abs(at_first[slots[at]] - value) <= near * abs(value) and n < len(candidates):

@@ -1,12 +1,12 @@
 """One-hole contexts: programs with a hole, filled and inverted, in compiled code.
 
 A context is a unary operator or a power of the hole, or the hole on one side of a binary operator with a
-subprogram on the other. Given the values of the whole, those of the hole are known. A context is one number:
-first come the unary operators, then the powers, then the pairs of a subprogram and the way it is combined.
+subprogram on the other. The values of the whole determine those of the hole. A context is encoded as one
+number: first come the unary operators, then the powers, then the pairs of a subprogram and the way it is
+combined.
 
-In this file `context` is such a number, `bank` a `dgsr.exact_search.bank.Bank` whose values are filled, and
-`out` and the values given are ndarrays of shape (N_POINTS,), float64. A program is an ndarray of tokens,
-int64.
+In this file `context` is such a number, `bank` is a `dgsr.exact_search.bank.Bank` with values, and `out` and
+the given values are ndarrays of shape (N_POINTS,), float64. A program is an ndarray of tokens, int64.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def n_contexts(n_programs, bank):
 
 @_compiled
 def parts(context, bank):
-    """Return the unary operator's number or -1, the power, the way of combining, and the subprogram's number.
+    """Return the unary operator's index or -1, the power, the way of combining, and the subprogram's index.
 
     The way of combining is ALONE where the context has no subprogram.
     """
@@ -60,7 +60,7 @@ def parts(context, bank):
 
 @_compiled
 def nodes_of(contexts, bank):
-    """Return the total nodes of a tuple of contexts, in which -1 stands for no context."""
+    """Return the total number of nodes of a tuple of contexts, in which -1 means no context."""
     n = 0
     for context in contexts:
         if context >= 0:
@@ -71,7 +71,7 @@ def nodes_of(contexts, bank):
 
 @_compiled
 def has_sine(context, bank):
-    """Return whether a context has a subprogram with a sine or cosine; -1 stands for no context."""
+    """Return whether a context has a subprogram with a sine or cosine; -1 means no context."""
     if context < 0:
         return False
     _, _, kind, f = parts(context, bank)
@@ -80,7 +80,7 @@ def has_sine(context, bank):
 
 @_compiled
 def commute(outer, inner, bank):
-    """Return whether two contexts make the same function in either order."""
+    """Return whether two contexts give the same function in either order."""
     first, second = parts(outer, bank)[2], parts(inner, bank)[2]
     sums = (first == ADDED or first == LESS_FIRST) and (second == ADDED or second == LESS_FIRST)
     products = first == MULTIPLIED or first == BY_FIRST
@@ -100,9 +100,9 @@ def fill_hole(context, bank, inside, out):
 
 @_compiled
 def invert(context, bank, target, out):
-    """Write the values that the hole must have; return False unless there is one set of them.
+    """Write the values that the hole must have; return False if they do not exist or are not unique.
 
-    Squares and other even powers have two, of which the one without negative values is written.
+    For squares and other even powers the non-negative values are written, and the result is True.
 
     Parameters
     ----------
@@ -149,7 +149,7 @@ def length_in(join, contexts, bank):
 @_compiled
 def write_in(join, contexts, bank, program):
     """Write the tokens of a join in contexts, the outermost first; return how many there are."""
-    # Contexts are written from the innermost out; the tokens so far move on to make room for each.
+    # Contexts are written from the innermost to the outermost; each shifts the tokens written so far.
     n = write_join(join, bank, program)
     inside = np.empty(len(program), dtype=np.int64)
     for i in range(len(contexts) - 1, -1, -1):

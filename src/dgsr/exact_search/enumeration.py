@@ -1,7 +1,7 @@
 """Bottom-up enumeration of a library's simplest functions, in compiled code.
 
-Programs are made node by node from those that are there already. Programs with the same values at a few
-reference points are observationally equivalent; only the first of them is kept.
+Programs are built node by node from smaller ones. Programs with the same values at a few reference points are
+observationally equivalent; only the first of them is retained.
 
 References
 ----------
@@ -42,18 +42,18 @@ _compiled = compiled()
 
 
 class Enumeration(NamedTuple):
-    """Programs, the simplest first, as their first token and the numbers of their operands."""
+    """Programs, the simplest first, as their first token and the indices of their operands."""
 
-    total: np.ndarray  # (1,) int64: number of programs enumerated so far, which fill the first entries below
+    total: np.ndarray  # (1,) int64: number of programs enumerated so far, the first entries of these arrays
     token: np.ndarray  # (S,) int64
-    first: np.ndarray  # (S,) int64: number of the first operand; a column has its own number here
-    second: np.ndarray  # (S,) int64: number of the second operand; 0 where there is none
+    first: np.ndarray  # (S,) int64: index of the first operand; for a column, the index of the column
+    second: np.ndarray  # (S,) int64: index of the second operand; 0 where there is none
     length: np.ndarray  # (S,) int64: number of tokens
     nodes: np.ndarray  # (S,) int64: number of nodes
     trigonometric: np.ndarray  # (S,) bool: whether a program has a sine or cosine
     constant: np.ndarray  # (S,) bool: whether all values of a program are the same
     values: np.ndarray  # (S, N_REFERENCE), float64: values at the reference points
-    slots: np.ndarray  # int32: hash table of programs' numbers by their values; -1 is empty
+    slots: np.ndarray  # int32: hash table of program indices by their values; -1 is empty
 
 
 def enumerate_programs(opcode, argument, n_columns, size, of_one=False):
@@ -67,7 +67,7 @@ def enumerate_programs(opcode, argument, n_columns, size, of_one=False):
         Number of columns, at most half of `size`.
     size : int
     of_one : bool
-        Whether functions of the number 1, such as exp(1), are enumerated too, beside integers.
+        Whether functions of the number 1, such as exp(1), are enumerated in addition to integers.
 
     Returns
     -------
@@ -98,7 +98,7 @@ def enumerate_programs(opcode, argument, n_columns, size, of_one=False):
 
 @_compiled
 def _add_columns_and_integers(columns, first_variable, add, div, opcode, argument, programs):
-    """Add the columns, and integers as multiples of x1 over x1; `add` and `div` are -1 without the token."""
+    """Add the columns, and integers as multiples of x1 over x1; missing `add` and `div` are -1."""
     for c in range(len(columns)):
         _keep(first_variable + c, c, 0, 1, 1, False, columns[c], programs)
     if add >= 0 and div >= 0:
@@ -110,9 +110,9 @@ def _add_columns_and_integers(columns, first_variable, add, div, opcode, argumen
 
 
 def _kinds_of_level(opcode, operators, tokens_of, starts):
-    """Return the kinds of the programs of one more node than those enumerated so far.
+    """Return the kinds of the programs with one more node than those enumerated so far.
 
-    A kind is a token (-1 for a power) and, for each operand, the number of the first program that it can be
+    A kind is a token (-1 for a power) and, for each operand, the index of the first program that it can be
     and the number of such programs, which is 1 for a missing second operand.
     """
     nodes = len(starts) - 1
@@ -129,9 +129,9 @@ def _kinds_of_level(opcode, operators, tokens_of, starts):
 
 
 def _add_level(kinds, nodes, of_one, opcode, argument, programs):
-    """Add programs of `nodes` nodes, in an order that jumps over all kinds, because not all may have room.
+    """Add programs of `nodes` nodes in an order that alternates between kinds, since not all may fit.
 
-    This function is not compiled, so that Ctrl-C is heard ten times a second or so.
+    This function is not compiled, so that Ctrl-C takes effect within about a tenth of a second.
     """
     total = int((kinds[:, 2] * kinds[:, 4]).sum())
     step = max(1, int(0.6180339887 * total))
@@ -146,7 +146,7 @@ def _add_level(kinds, nodes, of_one, opcode, argument, programs):
 
 @_compiled
 def _add_some(kinds, at, step, total, n, nodes, of_one, opcode, argument, programs):
-    """Add n of the `total` programs of a kind, from a step after number `at` on, while there is room."""
+    """Add n of the `total` programs of all kinds, starting one step after index `at`, while there is room."""
     for _ in range(n):
         if programs.total[0] > len(programs.token) - LARGEST_POWER:
             return
@@ -175,7 +175,7 @@ def _add_some(kinds, at, step, total, n, nodes, of_one, opcode, argument, progra
 
 @_compiled
 def _add(token, f, s, nodes, opcode, argument, programs):
-    """Add a program if it is new; return its number or its equivalent's, or -1 if it is of no use."""
+    """Add a program if it is new; return its index or that of its equivalent, or -1 if it is useless."""
     op, own = opcode[token], opcode[token] == SIN or opcode[token] == COS
     trigonometric, length, constant = programs.trigonometric[f], 1 + programs.length[f], programs.constant[f]
     if is_binary(op):
@@ -191,7 +191,7 @@ def _add(token, f, s, nodes, opcode, argument, programs):
 
 @_compiled
 def _keep(token, f, s, length, nodes, trigonometric, values, programs):
-    """Add a program if no other has its values; return the number of the one that has them, or -1."""
+    """Add a program if no other has its values; return the index of the program with them, or -1."""
     n_finite, largest, mixed, alike = 0, 0.0, np.uint64(0), True
     key = np.zeros(N_REFERENCE, dtype=np.float32)
     for j in range(N_REFERENCE):

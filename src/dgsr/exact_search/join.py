@@ -2,11 +2,11 @@
 
 A join is one subprogram, or two under +, -, * or /, or either of these under one more unary operator or in a
 power. Given the target's values, every first subprogram determines the values of the second, and these are
-searched for in the bank.
+looked up in the bank.
 
-In this file `bank` is a `dgsr.exact_search.bank.Bank`, a subprogram an int, its number in the bank, and
-`program` an ndarray of tokens, int64. Arrays of values, among them `target`, `tolerance`, `work` and `out`,
-have the shape (N_POINTS,), float64.
+In this file `bank` is a `dgsr.exact_search.bank.Bank`, a subprogram is an int, its index in the bank, and
+`program` is an ndarray of tokens, int64. Arrays of values, among them `target`, `tolerance`, `work` and
+`out`, have the shape (N_POINTS,), float64.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from dgsr.kernels.operators import COS, EXP, SIN, SQUARE, apply
 
 # Ways of combining two subprograms f and g: f + g, f - g, g - f, f g, f/g, g/f, and g alone.
 ADDED, LESS_SECOND, LESS_FIRST, MULTIPLIED, BY_SECOND, BY_FIRST, ALONE = range(7)
-#: Number of nodes that stands for no join.
+#: Number of nodes that means that there is no join.
 NONE = 1 << 30
 
 _compiled = compiled()
@@ -44,7 +44,7 @@ _inlined = compiled(_nrt=False, forceinline=True)
 
 
 class Query(NamedTuple):
-    """The values that a join is searched for, and scratch arrays."""
+    """The values that a join must have, and scratch arrays."""
 
     values: np.ndarray  # (N_POINTS,)
     tolerance: np.ndarray  # (N_POINTS,): largest distance of a join from the values
@@ -52,12 +52,12 @@ class Query(NamedTuple):
     made: np.ndarray  # (N_POINTS,)
     operands: np.ndarray  # (64,)
     candidates: np.ndarray  # (MOST_CANDIDATES, 3) int64
-    looks: np.ndarray  # (1,) int64: the looks that are left; below 0 the search ends
+    looks: np.ndarray  # (1,) int64: remaining budget of candidates examined; below 0 the search ends
 
 
 @_compiled
 def new_query():
-    """Return a query whose values are still to be written."""
+    """Return a query without values."""
     row = np.empty(N_POINTS)
     candidates = np.empty((MOST_CANDIDATES, 3), dtype=np.int64)
     looks = np.zeros(1, dtype=np.int64)
@@ -68,16 +68,16 @@ class Join(NamedTuple):
     """A join: f and g, combined, in a power or under a unary operator."""
 
     nodes: int  # NONE if there is no join
-    unary: int  # number of the operator among the bank's, or -1
+    unary: int  # index of the operator among the bank's, or -1
     power: int
     kind: int  # how f and g are combined
-    first: int  # number of f
-    second: int  # number of g
+    first: int  # index of f
+    second: int  # index of g
 
 
 @_inlined
 def combined(kind, f, g):
-    """Return the value that f and g make."""
+    """Return the value of the combination of f and g."""
     if kind == ADDED:
         return f + g
     if kind == LESS_SECOND:
@@ -95,7 +95,7 @@ def combined(kind, f, g):
 
 @_inlined
 def second_of(kind, value, first):
-    """Return the second value g, given the first one f and the value that `combined` makes of both."""
+    """Return the second value g, given the first value f and the result of `combined` for both."""
     if kind == ADDED:
         return value - first
     if kind == LESS_SECOND:
@@ -111,7 +111,7 @@ def second_of(kind, value, first):
 
 @_inlined
 def binary_of(kind):
-    """Return which of add, sub, mul, div, as 0 to 3, combines two subprograms in this way."""
+    """Return the operator of a way of combining: 0 to 3 for add, sub, mul and div."""
     if kind < MULTIPLIED:
         return 0 if kind == ADDED else 1
     return 2 if kind == MULTIPLIED else 3
@@ -125,15 +125,15 @@ def find_candidates(r, start, stop, near, at_first, slots, bloom, candidates, lo
     ----------
     r : float
     start, stop : int
-        Numbers of the subprograms that are tried as the first of two. Together with the very first one, those
-        that make the value alone are candidates too.
+        Range of the subprograms that are tried as the first of two. If `start` is 0, single subprograms with
+        the value are candidates, too.
     near, at_first, slots, bloom, candidates, looks
         The same as in `dgsr.exact_search.bank.probe`. A candidate is f, how it is combined with g, and g.
 
     Returns
     -------
     int
-        Number of candidates; those that make the value alone come first.
+        Number of candidates; single subprograms come first.
     """
     n = probe(r, 0, ALONE, near, at_first, slots, bloom, candidates, 0, looks) if start == 0 else 0
     for f in range(start, stop):
@@ -207,18 +207,18 @@ def simplest_join(query, bank, without, outer, n_firsts, most, most_nodes):
     Parameters
     ----------
     query : Query
-        Its `values` are the target; the search ends when it has no `looks` left.
+        Its `values` are the target; the search ends when its budget `looks` is spent.
     bank : Bank
     without : bool
         Whether sines and cosines are not allowed.
     outer : tuple of int
-        First number, and end, of what may be outermost: 0 is nothing, then come the unary operators of the
-        bank, then the powers; see `n_outer`.
+        Range of the outermost operators that are tried: 0 is none, then come the unary operators of the bank,
+        then the powers; see `n_outer`.
     n_firsts : tuple of int
-        Subprograms tried as the first of two: where what is outermost has one operand that gives a value, and
-        where it has many.
+        Numbers of subprograms tried as the first of two: where the outermost operator determines its operand,
+        and in powers and where there are several operands.
     most, most_nodes : int
-        Tokens, and nodes, that the join may have.
+        Most tokens, and most nodes, of the join.
 
     Returns
     -------
@@ -295,8 +295,8 @@ def join(target, bank, without, most_first, looks, program):
     most_first : int
         Most subprograms tried as the first of two.
     looks : ndarray of shape (1,), int64
-        The looks that are left to many joins, from which those of this one are subtracted. If none are left,
-        nothing is found.
+        The remaining budget of candidates examined, shared by many joins; this join subtracts its own. If it
+        is spent, nothing is found.
     program : ndarray of shape (most,), int64
         Receives the tokens.
 
@@ -319,7 +319,7 @@ def join(target, bank, without, most_first, looks, program):
 
 @_compiled
 def operands_of(op, value, largest, out):
-    """Write the operands that give a unary operator a value; return how many there are.
+    """Write the operands for which a unary operator has a value; return how many there are.
 
     Parameters
     ----------

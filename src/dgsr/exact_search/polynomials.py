@@ -1,8 +1,8 @@
 """Polynomials of several columns with whole coefficients, found on exact data by linear algebra.
 
-The values of a polynomial are a sum of few of the monomials of the columns. Where there are more rows than
-monomials, least squares says which; where there are fewer, orthogonal matching pursuit does, which on exact
-data ends with a residual of nothing but rounding.
+The values of a polynomial are a linear combination of few monomials of the columns. Where there are more rows
+than monomials, least squares finds it; where there are fewer, orthogonal matching pursuit does, which on
+exact data ends with a residual of rounding errors.
 """
 
 from __future__ import annotations
@@ -13,19 +13,27 @@ import numpy as np
 
 from dgsr.expressions.rewriting.polynomials import Polynomial, exponents_of, products_of
 
-#: Largest degree, most monomials, and rows that must be left to check least squares by.
-_LARGEST_DEGREE, MOST_MONOMIALS, SPARE_ROWS = 3, 2_000, 4
-# Most terms that are pursued, and rows for each of them. Many are wrong: what is right is that their
-# coefficients vanish once all that belong to the law are there, and that the others are whole.
-_MOST_TERMS, _ROWS_PER_TERM = 40, 2
-#: Largest residual, in units of the target, that is rounding.
+# Largest total degree of a polynomial.
+_LARGEST_DEGREE = 3
+#: Most monomials of all columns up to the degree.
+MOST_MONOMIALS = 2_000
+#: Rows beyond the number of unknown coefficients that a fit needs, so that they can refute it.
+SPARE_ROWS = 4
+# Most terms that matching pursuit selects. Many are wrong, but once all terms of the law are selected, the
+# coefficients of the wrong ones vanish and the others are whole.
+_MOST_TERMS = 40
+# Fewest rows for each selected term.
+_ROWS_PER_TERM = 2
+#: Largest residual, as a share of the largest absolute target, that counts as rounding.
 ERROR = 1e-9
-# Largest coefficient, and largest distance of a coefficient from a whole number.
-_LARGEST_COEFFICIENT, _NOT_WHOLE = 24, 1e-4
+# Largest whole coefficient, and largest factor by which coefficients become whole.
+_LARGEST_COEFFICIENT = 24
+# Largest distance of a whole coefficient from a whole number.
+_NOT_WHOLE = 1e-4
 
 
 def as_polynomial(columns: np.ndarray, y: np.ndarray) -> tuple[Polynomial, int] | None:
-    """Return a polynomial with whole coefficients and a whole number, whose quotient is y, or None.
+    """Return a polynomial with whole coefficients and a whole divisor, whose quotient is y, or None.
 
     Parameters
     ----------
@@ -48,7 +56,7 @@ def as_polynomial(columns: np.ndarray, y: np.ndarray) -> tuple[Polynomial, int] 
 
 
 def _of_degree(columns: np.ndarray, y: np.ndarray, degree: int) -> tuple[Polynomial, int] | None:
-    """Return what `as_polynomial` does, with the monomials up to a degree."""
+    """Return the result of `as_polynomial` for monomials up to one degree."""
     factors = products_of(len(columns), degree)
     values = np.array([np.prod(columns[list(of)], axis=0) for of in factors])
     norms = np.sqrt((values**2).sum(axis=1))
@@ -71,7 +79,7 @@ def _of_degree(columns: np.ndarray, y: np.ndarray, degree: int) -> tuple[Polynom
 
 
 def _pursued(values: np.ndarray, y: np.ndarray, most: int) -> np.ndarray:
-    """Return the numbers of the rows of `values` that orthogonal matching pursuit takes one by one."""
+    """Return the indices of the rows of `values` that orthogonal matching pursuit selects."""
     chosen: list[int] = []
     residual = y
     while len(chosen) < most and np.abs(residual).max() > ERROR * np.abs(y).max():
@@ -82,7 +90,7 @@ def _pursued(values: np.ndarray, y: np.ndarray, most: int) -> np.ndarray:
 
 
 def whole(numbers: np.ndarray) -> tuple[np.ndarray | None, int]:
-    """Return the smallest multiples of some numbers that are whole, and the factor; None if there are none.
+    """Return the smallest whole multiples of numbers, and the factor; None and 1 if there are none.
 
     Numbers below a millionth of the largest count as 0.
     """

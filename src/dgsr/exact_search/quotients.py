@@ -1,8 +1,8 @@
-"""Quotients of polynomials: exact data say which two, and those of one column are written with few tokens.
+"""Quotients of polynomials, which exact data determine; those of one column are written with few tokens.
 
 A quotient of two polynomials with whole coefficients, such as (x**5 - 3*x**3 + 1)/(x**2 + 1), has too many
-tokens to be looked for among subprograms. But y*q - p = 0 is linear in the coefficients of p and q: on exact
-data they are the one vector that a matrix of powers of x maps to 0.
+tokens to be found among subprograms. But y*q - p = 0 is linear in the coefficients of p and q, which on exact
+data are the null vector of a matrix of powers of x.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from dgsr.expressions.trees.trees import Tree
 
 # Largest degree of numerator and denominator.
 _LARGEST_DEGREE = 6
-# Polynomials, by their coefficients, that both are multiplied with for the sake of fewer tokens:
-# x**4 + x**3 + x**2 + x + 1 times x - 1 is x**5 - 1.
+# Coefficients of polynomials by which numerator and denominator are multiplied in search of fewer tokens:
+# (x**4 + x**3 + x**2 + x + 1)*(x - 1) is x**5 - 1.
 _FACTORS = ((1,), (-1, 1), (1, 1), (-1, 0, 1))
-# Powers of x that both are multiplied with: x**5 - 1 divided by x**4 is x - 1/x**4.
+# Largest power of x by which both are divided: (x**5 - 1)/x**4 is x - 1/x**4.
 _LARGEST_SHIFT = 7
 
 
 def rational_trees(columns: np.ndarray, y: np.ndarray) -> Iterator[Tree]:
-    """Yield trees of a polynomial, or of a quotient of two, that has some values.
+    """Yield trees of the polynomial, or of the quotient of two, that has the given values.
 
     Parameters
     ----------
@@ -60,7 +60,7 @@ def as_quotient(x: np.ndarray, y: np.ndarray) -> tuple[tuple[int, ...], tuple[in
     Returns
     -------
     tuple of (p, q) or None
-        Whole coefficients, that of the constant term first. Both polynomials have a degree of at least 1.
+        Whole coefficients in order of rising powers. Both polynomials are sought with degrees of at least 1.
     """
     size = np.abs(x).max()
     if not (np.isfinite(y).all() and np.isfinite(size) and size > 0.0):
@@ -81,7 +81,7 @@ def as_quotient(x: np.ndarray, y: np.ndarray) -> tuple[tuple[int, ...], tuple[in
         if coefficients is None:
             continue
         p, q = coefficients[: above + 1], coefficients[above + 1 :]
-        if not (p.any() and q.any()):  # a polynomial of a column of few values may be 0 on all rows
+        if not (p.any() and q.any()):  # where x has few values, a polynomial may be 0 on all rows
             continue
         values = np.polynomial.polynomial.polyval(x, p)
         errors = np.abs(y * np.polynomial.polynomial.polyval(x, q) - values)
@@ -91,12 +91,12 @@ def as_quotient(x: np.ndarray, y: np.ndarray) -> tuple[tuple[int, ...], tuple[in
 
 
 def written(p: tuple[int, ...], q: tuple[int, ...], variable: str) -> Iterator[Tree]:
-    """Yield trees of p(x)/q(x) without numbers but whole ones, the shortest first.
+    """Yield trees of p(x)/q(x) with whole numbers only, the shortest first.
 
     Parameters
     ----------
     p, q : tuple of int
-        Coefficients, that of the constant term first.
+        Coefficients in order of rising powers.
     variable : str
         Name of x.
     """
@@ -119,7 +119,7 @@ class _Product:
         each = [
             np.array(factor.all_coeffs()[::-1], dtype=int) for factor, power in factors for _ in range(power)
         ]
-        each = [factor for factor in each if factor[0] != 0]  # all but powers of x, which are a shift
+        each = [factor for factor in each if factor[0] != 0]  # the power of x is a shift
         self._n_powers = len(np.trim_zeros(coefficients, "b")) - 1 - sum(len(factor) - 1 for factor in each)
         if each:
             each[0] = each[0] * int(content)
@@ -137,9 +137,9 @@ class _Product:
 
 
 class _Sum:
-    """Writes a polynomial, and quotients of it by powers of x, with the fewest tokens there are.
+    """Writes a polynomial, and its quotients by powers of x, with the fewest tokens.
 
-    A sum is split in two, and each half may be taken out of a power of x: x + 1 + (x + (x + 1)/x)/x**2. A
+    A sum is split in two, and a power of x may be factored out of each half: x + 1 + (x + (x + 1)/x)/x**2. A
     library without constants writes 1 as x/x and 3*x as x + x + x.
     """
 
@@ -154,7 +154,7 @@ class _Sum:
         return self._best(0, len(self._terms), shift, 1)
 
     def _shortest(self, first: int, last: int, shift: int, sign: int) -> tuple[int, Tree]:
-        """Return the shortest tree of sign times the terms from `first` to before `last` over x**shift."""
+        """Return the shortest tree of sign * (terms from `first` to before `last`) / x**shift."""
         if last - first == 1:
             power, coefficient = self._terms[first]
             return self._monomial(sign * coefficient, power - shift)
@@ -169,7 +169,7 @@ class _Sum:
         return min(found, key=lambda each: each[0])
 
     def _shortest_sum(self, first: int, last: int, shift: int, sign: int) -> tuple[int, Tree]:
-        """Return the shortest sum or difference of two trees for the same."""
+        """Return the shortest sum or difference of two trees for the same terms."""
         found = []
         for middle in range(first + 1, last):
             left = {s: self._best(first, middle, shift, s) for s in (sign, -sign)}

@@ -1,7 +1,7 @@
 """Quotients of polynomials of several columns with whole coefficients, found on exact data by linear algebra.
 
-p - y*q = 0 is linear in the coefficients of p and q, so that those of a law are the one vector that a matrix
-of products of columns, and of the same times y, maps to 0.
+p - y*q = 0 is linear in the coefficients of p and q. So the coefficients of a law are the null vector of a
+matrix of products of columns, and of such products times y.
 """
 
 from __future__ import annotations
@@ -14,22 +14,27 @@ import numpy as np
 from dgsr.exact_search.polynomials import ERROR, MOST_MONOMIALS, SPARE_ROWS, whole
 from dgsr.expressions.rewriting.polynomials import Polynomial, exponents_of, products_of
 
-# Degrees of numerator and denominator, degrees of the polynomials beside a single product of columns, and the
-# highest degree of that product.
-_DEGREES, _BESIDE_PRODUCT, _OF_PRODUCT = ((1, 1), (1, 2), (2, 1), (2, 2)), (1, 2), 3
-# Most terms of a kind.
+# Pairs of degrees of numerator and denominator that are tried.
+_DEGREES = ((1, 1), (1, 2), (2, 1), (2, 2))
+# Degrees of the polynomial where the other one is a single product of columns.
+_BESIDE_PRODUCT = (1, 2)
+# Highest degree of that product.
+_OF_PRODUCT = 3
+# Most terms of numerator and denominator together.
 _MOST_TERMS = 120
-# Singular values, relative to the largest, up to which one counts as 0, and above which the next must be: two
-# that are 0 are a quotient of lower degrees, with factors that cancel.
-_ZERO, _NOT_ZERO = 1e-12, 1e-10
-# Share of a product that combinations of other terms may leave over if it belongs to a quotient with them.
+# Largest singular value, relative to the largest of the matrix, that counts as 0.
+_ZERO = 1e-12
+# Relative size above which the second smallest singular value must be. Two that are 0 mean a quotient of
+# lower degrees, with factors that cancel.
+_NOT_ZERO = 1e-10
+# Largest squared residual of a product, as a share of its squares, that is a combination of other terms.
 _LEFT_OVER = 1e-18
-# Share of a term that earlier ones leave over if it is a combination of them.
+# Largest norm of a term's residual, relative to the term, at which it is a combination of earlier terms.
 _SAME = 1e-10
 
 
 def relation(matrix: np.ndarray) -> np.ndarray | None:
-    """Return the one vector that a matrix (n_rows, n_terms) maps to 0 but for rounding, or None."""
+    """Return the null vector of a matrix (n_rows, n_terms) up to rounding, or None if it is not unique."""
     norms = np.sqrt((matrix**2).sum(axis=0))
     if not norms.all() or not np.isfinite(norms).all():
         return None
@@ -45,7 +50,7 @@ def as_rational(columns: np.ndarray, y: np.ndarray) -> tuple[Polynomial, Polynom
     Parameters
     ----------
     columns : ndarray of shape (n_columns, n_rows)
-        Tables with more than 2,000 products of up to three columns are left alone.
+        The result is None if they have more than 2,000 products of up to three factors.
     y : ndarray of shape (n_rows,)
     """
     n = len(columns)
@@ -76,7 +81,7 @@ def as_rational(columns: np.ndarray, y: np.ndarray) -> tuple[Polynomial, Polynom
 
 
 def _kinds(degrees: np.ndarray, values: np.ndarray, y: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Yield the terms that numerator and denominator may have, the kinds with the fewest terms first."""
+    """Yield pairs of the terms of numerator and denominator, those with the fewest terms first."""
     independent = _independent(values[degrees <= max(_BESIDE_PRODUCT)])
     up_to = [independent[degrees[independent] <= degree] for degree in range(max(_BESIDE_PRODUCT) + 1)]
     kinds = [(up_to[above], up_to[below]) for above, below in _DEGREES]
@@ -93,14 +98,15 @@ def _kinds(degrees: np.ndarray, values: np.ndarray, y: np.ndarray) -> Iterator[t
 
 
 def _independent(values: np.ndarray) -> np.ndarray:
-    """Return the numbers of those terms, of (n_terms, n_rows), that are no combinations of earlier ones.
+    """Return the indices of the terms, of (n_terms, n_rows), that are linearly independent of earlier ones.
 
-    The square of a column of zeros and ones is the column, and the sum of two columns may be a third.
+    Terms may depend on each other: the square of a column of zeros and ones is the column itself, and the sum
+    of two columns may be a third.
     """
     kept, directions = [], np.zeros((0, values.shape[1]))
     for number, term in enumerate(values):
         left = term - (directions @ term) @ directions
-        left -= (directions @ left) @ directions  # again, for what rounding left of the first time
+        left -= (directions @ left) @ directions  # repeated, since the first projection is rounded
         norm = np.linalg.norm(left)
         if norm > _SAME * np.linalg.norm(term):
             kept.append(number)
@@ -109,7 +115,7 @@ def _independent(values: np.ndarray) -> np.ndarray:
 
 
 def _are_combinations(vectors: np.ndarray, basis: np.ndarray) -> np.ndarray:
-    """Return which of some vectors, (n_vectors, n_rows), are combinations of others, shape (n_vectors,)."""
+    """Return which vectors, (n_vectors, n_rows), are linear combinations of a basis, shape (n_vectors,)."""
     inside = np.linalg.qr(basis.T)[0]
     left = vectors - (vectors @ inside) @ inside.T
     return (left**2).sum(axis=1) <= _LEFT_OVER * (vectors**2).sum(axis=1)

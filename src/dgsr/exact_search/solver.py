@@ -1,4 +1,4 @@
-"""The door of the exact search: it solves for the whole law, stage by stage, and repairs near misses."""
+"""The interface of the exact search: it solves for the whole law, stage by stage, and repairs near misses."""
 
 from __future__ import annotations
 
@@ -30,39 +30,38 @@ from dgsr.kernels.evaluate import predictions
 from dgsr.kernels.grammar import are_valid
 from dgsr.kernels.programs import Programs
 
-# Number of stages of the table that are searched at the solver's stage 1, in the large bank. At stage 0 the
-# first of them is searched in the small bank; each later one is a stage of its own.
+# Number of stages of the table that form the solver's stage 1, which searches the large bank. Stage 0 is the
+# first of them in the small bank, and each later one is a stage of the solver.
 _N_FIRST = 9
 
 
 def _stages_of(stage: int) -> tuple[Stage, ...]:
-    """Return the stages of the table that one stage of the solver goes through."""
+    """Return the stages of the table that form one stage of the solver."""
     if stage == 0:
         return STAGES[:1]
     return STAGES[:_N_FIRST] if stage == 1 else STAGES[_N_FIRST + stage - 2 :][:1]
 
 
 class ExactSolver:
-    """Finds programs that have the values of the target, without constants to fit.
+    """Finds programs without fitted constants that have the values of the target.
 
     Parameters
     ----------
     library : Library
-        Fitted constants are left out of it.
+        Its fitted constants are not used.
     data : DataSet
     grammar : Grammar
-        Programs that do not meet it are not found. Columns that it forbids change nothing that is found.
+        Only programs that are valid by it are found. Columns that it forbids have no influence.
     size : int
         Number of subprograms in the large bank, in which all stages but the first search.
     count_looks : callable
-        A function that is called with the looks of each stage and of each repair; see
-        `dgsr.exact_search.limits`.
+        Called with numbers of candidates examined; see `dgsr.exact_search.limits` for this unit of work.
 
     Attributes
     ----------
     n_stages : int
-        Stages of the search for the whole law. The first takes milliseconds, the second a second or two, each
-        of the others up to one.
+        Stages of the search for the whole law. The first takes milliseconds, the second one or two seconds,
+        and each of the others up to one second.
     """
 
     n_stages = 2 + len(STAGES) - _N_FIRST
@@ -90,18 +89,18 @@ class ExactSolver:
             self._points = np.ascontiguousarray(self._columns[:, points])
             self._target = self._y[points]
             self._bank = self._filled_bank(SMALL)
-            self._largest = self._bank  # the largest bank that has been searched so far
+            self._largest = self._bank  # the largest bank that has been searched
 
     def solve(self, stage: int, should_stop: Callable[[], bool] = lambda: False) -> Population:
-        """Search for the whole law at one stage; return the program, or none.
+        """Search for the whole law at one stage; return the program, or an empty population.
 
         Parameters
         ----------
         stage : int
             Number of the stage, from 0, which searches the small bank, to ``n_stages - 1``.
         should_stop : callable
-            A function that returns whether to end the search without a result. It is called about ten times
-            a second, but not at stage 0.
+            Returns whether to end the search without a result. It is called about ten times a second, but
+            not at stage 0.
         """
         tokens = np.zeros((1, self.grammar.max_length), dtype=np.int64)
         n = 0
@@ -128,7 +127,7 @@ class ExactSolver:
         for tree in trees:
             try:
                 tokens = self._over_usable(to_program(tree, self.library)[0])
-            except ValueError:  # a number of it, or all of it, is too large for a library without constants
+            except ValueError:  # a number or the whole tree is too large for a library without constants
                 continue
             n = len(tokens)
             if n <= len(program) and self._is_law(tokens, n):
@@ -137,7 +136,7 @@ class ExactSolver:
         return 0
 
     def go_on(self, stage: int) -> None:
-        """Be as if all stages before one had been searched, and no others."""
+        """Restore the state in which exactly the stages before the given one have been searched."""
         if self._has_points:
             self._largest = self._large_bank if stage > 1 else self._bank
 
@@ -153,12 +152,12 @@ class ExactSolver:
         return bank._replace(token=self._over_usable(bank.token))
 
     def _over_usable(self, tokens: np.ndarray) -> np.ndarray:
-        """Return tokens in which the k-th usable column stands for the k-th column."""
+        """Return tokens in which the k-th column is replaced by the k-th usable column."""
         first_variable = self.library.first_variable
         return np.append(np.arange(first_variable), first_variable + self._usable)[tokens]
 
     def _is_law(self, program: np.ndarray, n: int) -> bool:
-        """Return whether the first n tokens meet the grammar and have the target's values at all rows."""
+        """Return whether the first n tokens are a valid program with the target's values at all rows."""
         tokens, lengths = program[None, :n], np.array([n])
         if not are_valid(tokens, lengths, self.grammar)[0]:
             return False
@@ -172,15 +171,15 @@ class ExactSolver:
         should_stop: Callable[[], bool] = lambda: False,
         most_looks: int = LOOKS_OF_REPAIR,
     ) -> Population:
-        """Return copies of near misses in which another subtree makes the program exact at the points.
+        """Return copies of near misses with one subtree replaced so that they are exact at the points.
 
         Parameters
         ----------
         near_misses : Population
         should_stop : callable
-            A function that is called before each near miss and returns whether to leave out it and the rest.
+            Called before each near miss; returns whether to leave out this one and the remaining ones.
         most_looks : int
-            Looks after which the repairs end.
+            Number of candidates examined after which the repairs end.
         """
         width = self.grammar.max_length
         tokens = np.zeros((MOST_REPAIRED, width), dtype=np.int64)

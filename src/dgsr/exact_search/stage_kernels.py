@@ -1,7 +1,7 @@
 """The three kinds of stages, in compiled code: wide joins, joins in contexts, and joins in a sine or cosine.
 
-The operand of a sine is known up to its period, which differs from row to row. A join in a sine is therefore
-searched for by the first point alone, in every period, and what is found is evaluated at all points.
+The operand of a sine is known up to multiples of the period, which differ from row to row. A join in a sine
+is therefore searched for by its value at the first point, in every period, and then evaluated at all points.
 """
 
 from __future__ import annotations
@@ -50,24 +50,24 @@ from dgsr.kernels.arrays import copy_to, extremes
 from dgsr.kernels.compilation import compiled
 from dgsr.kernels.operators import COS, SIN
 
-# Kinds of stages. WHOLE is `dgsr.exact_search.join.join`, which is no stage of this module.
+# Kinds of stages. The kind WHOLE is `dgsr.exact_search.join.join`, which this module does not run.
 WHOLE, WIDE, IN_CONTEXTS, IN_SINE = range(4)
 
-# Fields of a stage's progress: the place to continue at, the joins that may still be searched for (-1 before
-# the first), the looks that are left, and nodes and tokens of the program found.
+# Fields of a stage's progress: the position at which to continue, the remaining joins (-1 before the first),
+# the remaining budget of candidates examined, and the nodes and tokens of the program found.
 _AT, _JOINS, LOOKS, _NODES, LENGTH = range(5)
-# Ways to read the first value: as a sine, a cosine, and under an even power as minus either of them.
+# Number of interpretations of the first value: as sine, cosine, and under an even power minus either of them.
 _SIGNS = 4
 
 _compiled = compiled()
 
 
 class StageTask(NamedTuple):
-    """A stage in numbers, for one bank. A kind of stage ignores the fields that it has no use for."""
+    """A stage in numbers, for one bank. Each kind of stage ignores some of the fields."""
 
     kind: int
-    n_outer: int  # number of outermost contexts, the first ones; stages in a sine also try none
-    inner: tuple[int, int]  # first and end of the contexts inside; -1 stands for no context
+    n_outer: int  # number of outermost contexts, from context 0 on; stages in a sine also try none
+    inner: tuple[int, int]  # first and end of the contexts inside; -1 means no context
     innermost: tuple[int, int]
     plain: bool  # whether the join has no unary operator or power
     n_firsts: int  # number of subprograms tried as the first of two in a sine
@@ -75,7 +75,7 @@ class StageTask(NamedTuple):
 
 
 def new_progress():
-    """Return the progress of a stage that begins."""
+    """Return the progress at the beginning of a stage."""
     return np.array([0, -1, MOST_LOOKS_OF_STAGE, NONE, 0])
 
 
@@ -83,8 +83,8 @@ def new_progress():
 def go_on(task, progress, target, bank, program):
     """Continue a stage for about a tenth of a second.
 
-    All kinds are one function, so that what they call is compiled once. It returns no named tuple: Ctrl-C
-    while Python makes one for compiled code would end the process.
+    All kinds share one function, so that the functions it calls are compiled once. It does not return a named
+    tuple, since Ctrl-C during the conversion of one from compiled code would end the process.
 
     Parameters
     ----------
@@ -101,7 +101,7 @@ def go_on(task, progress, target, bank, program):
     Returns
     -------
     bool
-        Whether there is more to search.
+        Whether the stage is not finished.
     """
     if task.kind == WIDE:
         return _search_wide(progress, target, bank, program)
@@ -112,7 +112,7 @@ def go_on(task, progress, target, bank, program):
 
 @_compiled
 def _search_wide(progress, target, bank, program):
-    """Search for the simplest join whose first may be any subprogram of the bank; see `go_on`."""
+    """Search for the simplest join whose first subprogram may be any of the bank; see `go_on`."""
     query = new_query()
     copy_to(query.values, target)
     query.looks[0] = LOOKS_OF_JOIN_IN_STAGE
@@ -127,7 +127,7 @@ def _search_wide(progress, target, bank, program):
 
 @_compiled
 def _has_values(join, contexts, target, tolerance, bank, work):
-    """Return whether a join in contexts has the target's values, which rounding in inversions may lose."""
+    """Return whether a join in contexts has the target's values, in spite of the rounding of inversions."""
     values_of_join(join, bank, work[0], work[1])
     for i in range(len(contexts) - 1, -1, -1):
         if contexts[i] >= 0:
@@ -140,7 +140,7 @@ def _has_values(join, contexts, target, tolerance, bank, work):
 def _search_in_contexts(task, progress, target, bank, program):
     """Search for the simplest join in one of the outer contexts and one of the inner ones; see `go_on`.
 
-    The looks of a stage decide how many subprograms are tried as the first of two.
+    The budget of a stage determines how many subprograms are tried as the first of two.
     """
     tolerance, query = np.empty(N_POINTS), new_query()
     if not fill_tolerance(target, tolerance):
@@ -193,7 +193,8 @@ def _search_in_contexts(task, progress, target, bank, program):
 def _search_in_sine(task, progress, target, bank, program):
     """Search for the simplest join in a sine or cosine with contexts around and inside it; see `go_on`.
 
-    Around it is one of the outer contexts, none being the first; inside are an inner and an innermost one.
+    Around the sine is one of the outer contexts, of which the first is no context; inside are an inner and an
+    innermost one.
     """
     tolerance, query = np.empty(N_POINTS), new_query()
     if not fill_tolerance(target, tolerance):
@@ -253,7 +254,7 @@ def _search_in_sine(task, progress, target, bank, program):
 
 @_compiled
 def _number_of(op, bank):
-    """Return the number of an operator among the bank's unary ones; -1 if the library lacks it."""
+    """Return the index of an operator among the bank's unary operators; -1 if the library lacks it."""
     for i in range(len(bank.unary)):
         if bank.unary[i] == op and bank.unary_tokens[i] >= 0:
             return i
@@ -268,16 +269,16 @@ def _join_in_sine(operand, contexts, n_firsts, target, tolerance, bank, most, mo
     ----------
     operand : float
     contexts : tuple of int
-        The one around the sine, the sine, and two inside.
+        The context around the sine, the sine, and two contexts inside.
     n_firsts : int
-        Subprograms tried as the first of two.
+        Number of subprograms tried as the first of two.
     target, tolerance : ndarray of shape (N_POINTS,), float64
         Values of the whole.
     bank : Bank
     most, most_nodes : int
-        Most tokens of the whole program, and a bound that the nodes of the join stay below.
+        Most tokens of the whole program, and a strict upper bound for the nodes of the join.
     query : Query
-        Room to work in, and the looks that are left.
+        Scratch arrays, and the remaining budget of candidates examined.
 
     Returns
     -------

@@ -34,17 +34,17 @@ from dgsr.exact_search.stage_kernels import (
 class Contexts(NamedTuple):
     """A range of one-hole contexts, by the nodes of the subprogram beside the hole."""
 
-    most: int  # 0 stands for unary operators and powers alone
+    most: int  # with 0, only unary operators and powers
     more_than: int | None = None  # None includes unary operators and powers
-    or_none: bool = False  # whether there may be no context at all
+    or_none: bool = False  # whether the context may be missing
 
 
 class Stage(NamedTuple):
-    """One stage: the programs that it searches, an example, and its cost."""
+    """One stage: the programs among which it searches, an example, and its cost."""
 
     name: str
     example: str  # a law over two columns that the stage finds and the first stage does not
-    share: float  # share of the looks of all stages, measured on two columns without a law
+    share: float  # share of the candidates examined in all stages, measured on two columns without a law
     kind: int
     outer: int | None = None  # most nodes beside the hole of the outermost context; None for no context
     inner: Contexts | None = None
@@ -107,7 +107,7 @@ STAGES = (
 
 
 def task_of(stage, bank):
-    """Return a stage as the numbers that compiled code reads, for one bank."""
+    """Return a stage for one bank as the numbers that compiled code reads."""
     counts = [int(n_contexts(min(n, bank.n_kept), bank)) for n in bank.n_up_to]
 
     def ends(contexts):
@@ -129,7 +129,7 @@ def task_of(stage, bank):
 
 
 def ignore(n_looks: int) -> None:
-    """Count no looks."""
+    """Do nothing with a count of candidates."""
 
 
 def find_law(
@@ -143,7 +143,7 @@ def find_law(
 ):
     """Search stage by stage for a program that has the values of a target.
 
-    This function is not compiled, so that Ctrl-C is heard ten times a second or so.
+    This function is not compiled, so that Ctrl-C takes effect within about a tenth of a second.
 
     Parameters
     ----------
@@ -153,14 +153,14 @@ def find_law(
     bank : Bank
         The bank of subprograms, filled with their values at the points (`Bank.at`).
     accepts : callable
-        A function of `program` and its length; the search goes on where it returns False.
+        A function of `program` and its length; the search continues if it returns False.
     program : ndarray of shape (most,), int64
         Receives the tokens.
     should_stop : callable
-        A function that returns whether the search should end without a result. It is called about ten times
-        a second, but not in the stage "join", which takes a millisecond.
+        Returns whether the search should end without a result. It is called about ten times a second, but
+        not in the stage "join", which takes a millisecond.
     count_looks : callable
-        A function that is called with the looks so far, before each question whether to stop.
+        Called about ten times a second with the number of candidates examined since the last call.
 
     Returns
     -------

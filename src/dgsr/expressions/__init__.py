@@ -1,4 +1,4 @@
-"""Equations: token libraries, constraints, and the formula that a person sees of a program."""
+"""Equations: token libraries, constraints, and programs as formulas that people read."""
 
 from dgsr.expressions.formulas.expression import Expression
 from dgsr.expressions.programs.constraints import Constraints, Grammar

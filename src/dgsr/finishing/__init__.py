@@ -1,9 +1,9 @@
-"""Turn the programs a search ends with into formulas a person would write.
+"""Turn the programs at the end of a search into formulas that a person would write.
 
-Each program is first rewritten in the raw variables. Functions that are idle on the data, such as the abs of
-positive values, are left out, and redundant constants are merged (`forms`). The constants that are left
-become simple numbers (`snapping`) as far as the data allow (`fits`). In the end forms that have names are
-written in their usual way (`conventions`), and sums as products where that is shorter (`factoring`).
+Each program is first rewritten in the raw variables. Functions that have no effect on the data, such as the
+abs of positive values, are left out, and redundant constants are merged (`forms`). The remaining constants
+become simple numbers (`snapping`) as far as the data allow (`fits`). Finally, formulas that have a name are
+written in their customary form (`conventions`), and sums as products where that is shorter (`factoring`).
 """
 
 from __future__ import annotations
@@ -60,20 +60,20 @@ def finish(
     tolerance : float
         NMSE that counts as exact.
     required : frozenset of int
-        Tokens that a formula keeps if its program has them, but for a column that has no effect on the data.
+        Tokens that a formula retains if its program has them; a column without effect on the data may go.
     nesting : Nesting or None
-        Limits that a formula keeps if its program does.
+        Limits on nesting that a formula respects if its program does.
     units : Units, optional
-        Units whose rules the form of a formula that is returned breaks the least often.
+        Units of the columns and the target; of several forms, one with the fewest violations is returned.
     is_over : callable, optional
-        A function that says whether the seconds are over; programs that are not finished then are returned
-        in the raw variables, and otherwise as they are.
+        Returns True once the time is over. The remaining programs are then only rewritten in the raw
+        variables.
 
     Returns
     -------
     list of Expression
-        One for each program, in their order. Each fits as well as its program, up to what chance explains:
-        n log(NMSE) grows by less than 4 for each constant that is made simpler.
+        One formula for each program, in their order. Each fits as well as its program, up to what chance
+        explains: n log(NMSE) grows by less than 4 for each constant that is made simpler.
 
     Raises
     ------
@@ -97,8 +97,8 @@ def finish(
 def mean_formula(data: DataSet, library: Library) -> Expression:
     """Return the mean of the targets as a formula of a library with constants.
 
-    It is the simplest number within two standard errors of the mean, as other constants are of theirs: more
-    digits would make any other formula look short beside it.
+    The constant is the simplest number within two standard errors of the mean, as in other formulas. With
+    more digits, any other formula would be short in comparison.
     """
     near = math.sqrt(max(SIGNIFICANT / data.n_effective, data.rounding_nmse) * data.variance)
     return Expression(library, [library.index["const"]], [simplest(data.mean, near)])
@@ -108,7 +108,7 @@ def multiplied_out(expression: Expression) -> Expression:
     """Return an expression with its products of sums multiplied out and like terms collected."""
     try:
         tokens, constants = to_program(tidy(expanded(expression.tree)), expression.library)
-    except (ValueError, ArithmeticError):  # it is too long, or a number in it too large
+    except (ValueError, ArithmeticError):  # the result is too long, or one of its numbers too large
         return expression
     return Expression(expression.library, tokens, constants)
 
@@ -130,7 +130,7 @@ def _finished(
     simplest = _simplest(finished, library)
     lost = required.difference(simplest.program.tokens)
     if (lost and max(lost) < library.first_variable) or not is_nested_well(simplest):
-        # Operators may be written otherwise, an inverse as a quotient: then the program's own form stands.
+        # The rewriting may replace operators, an inverse by a quotient. The program's own form has them all.
         own = fits.refitted(written(tree, library))
         finished += [own, snapped(own, own.nmse, fits)]
         kept = [form for form in finished if required <= set(form.program.tokens) and is_nested_well(form)]
@@ -138,7 +138,7 @@ def _finished(
     if units is not None:
         violations = _violations(finished, units, library)
         if violations.min() > 0:
-            # A constant with a unit whose value is 1 was left out: then the program's own form stands.
+            # A constant of value 1 that carries a unit was left out. The program's own form has it.
             own = fits.refitted(written(tree, library))
             finished += [own, with_simple_numbers(own, own.nmse, fits), snapped(own, own.nmse, fits)]
             violations = _violations(finished, units, library)
@@ -164,9 +164,10 @@ def _finished(
 
 
 def _collected(formula: Expression) -> Expression:
-    """Return 1.5*x1 + 2.5*x2 for x2 + 1.5*(x1 + x2): multiplied out if variables then stand in it less often.
+    """Return a formula multiplied out if variables then occur less often in it, and tokens no more often.
 
-    The shorter numbers of the second form are what chance made of its constants, and nobody would write it.
+    Thus x2 + 1.5*(x1 + x2) becomes 1.5*x1 + 2.5*x2. Numbers of the first form are shorter by chance only, and
+    nobody would write it.
     """
     flat, first = multiplied_out(formula), formula.library.first_variable
     if len(flat.tokens) > len(formula.tokens) or sum(flat.tokens >= first) >= sum(formula.tokens >= first):
@@ -186,12 +187,12 @@ def _rooted(formula: Expression) -> Expression:
 
 
 def _simplest(forms: list[FittedProgram], library: Library) -> FittedProgram:
-    """Return the simplest form, and of equally simple ones the one that fits best."""
+    """Return the simplest form; of several equally simple forms, the one with the best fit."""
     return min(forms, key=lambda form: (round(score(form.program, library), 6), form.nmse))
 
 
 def _program(formula: Expression) -> FreeProgram:
-    # A copy, since the kernels would be compiled once more for constants that cannot be written to.
+    # The constants are copied, since the kernels would be compiled again for a read-only array.
     return FreeProgram(formula.tokens, formula.constants.copy(), np.zeros(len(formula.constants), dtype=bool))
 
 
@@ -200,6 +201,6 @@ def _expression(form: FittedProgram, library: Library) -> Expression:
 
 
 def _violations(forms: list[FittedProgram], units: Units, library: Library) -> np.ndarray:
-    """Return how often each form breaks the rules of units, shape (n_forms,)."""
+    """Return the number of violations of the rules of units in each form, shape (n_forms,)."""
     programs = [_expression(form, library) for form in forms]
     return units.violations(*Population.from_expressions(programs).arrays, library, by_value=True)

@@ -1,11 +1,11 @@
-"""The digits that a formula predicts with, which are finer than those that its length counts.
+"""The digits of the constants by which a formula predicts; its description length counts fewer of them.
 
 Snapping makes each constant the simplest number in its interval, which may be two standard errors from the
 fit. That is right where formulas are compared by their descriptions, since digits below a standard error
-describe the noise. It is wrong for predictions: in an interval from 0.38 to 0.4 there is always some number
-of two digits, and the formula predicts the worse the farther it is from the fit. So once a formula is on the
-front, only the numbers that are there by more than chance stay. The others are fitted again and rounded by
-half a standard error at most.
+describe the noise. It is wrong for predictions: an interval from 0.38 to 0.4 always contains some number of
+two digits, and predictions get worse with its distance from the fit. So once a formula is on the front, only
+numbers that chance does not explain remain. The others are fitted again and rounded by at most half a
+standard error.
 """
 
 from __future__ import annotations
@@ -24,11 +24,12 @@ from dgsr.finishing.fits import Fits, OutOfTime, are_exponents, are_phases
 from dgsr.finishing.programs import QUARTER_TURN, groups_of, with_value
 from dgsr.finishing.snapping import rounded
 
-# Exponents that are multiples of 1/3 or 1/4, up to rounding, stay.
+# Largest difference of 12 times an exponent from a whole number at which the exponent is a multiple of 1/12
+# (so of 1/3 or 1/4) up to rounding, and is not changed.
 _ROUNDING = 1e-12
-# Standard errors from the fit beyond which a number of one digit was never fitted.
+# Distance from the fit, in standard errors, beyond which a number of one digit does not come from a fit.
 _FARTHEST = 4.0
-# Shares of two standard errors that a constant may be rounded by, tried one after the other.
+# Roundings that are tried one after the other, as shares of two standard errors.
 _SHARES = (0.25, 0.05, 0.005, 5e-4, 5e-5)
 
 
@@ -40,23 +41,23 @@ def with_measured_digits(
 ) -> Expression:
     """Return a finished formula with the digits that the data determine.
 
-    A number other than 1 stays if it is rather meant than one of the many near the fit: with as many
-    constants of its cost as of any value, the odds are those of a normal distribution of the width of the
-    interval to the density of such numbers, exp(-z**2/2) to the number of them that an interval of two
-    standard errors to both sides holds (`dgsr.expressions.trees.simple_numbers.expected_by_chance`), where z
-    is its distance from the fit in standard errors. So does one of one digit that is farther than four: it
-    was never fitted, as 2 in 2*x1 for x1 + x1. The others are fitted and rounded.
+    A simple number stays if it is more probably the true value than a result of chance. The odds are
+    exp(-z**2/2) to m, where z is its distance from the fit in standard errors, and m is how many equally
+    simple numbers an interval of two standard errors to both sides holds on average
+    (`dgsr.expressions.trees.simple_numbers.expected_by_chance`). A number of one digit more than four
+    standard errors from the fit stays, too: it never was a fitted constant, like the 2 of 2*x1 for x1 + x1.
+    The other constants are fitted and rounded.
 
     Parameters
     ----------
     expression : Expression
         A formula whose constants are simple numbers.
     data : DataSet
-        The rows that these were fitted to.
+        The rows to which these were fitted.
     tolerance : float
         NMSE that counts as exact; the constants of an exact formula stay.
     is_over : callable, optional
-        A function that says whether the seconds are over, after which formulas stay as they are.
+        Returns True once the time is over; the formula is then returned unchanged.
 
     Returns
     -------
@@ -92,7 +93,7 @@ def _with_measured_digits(expression: Expression, data: DataSet, fits: Fits) -> 
 
 
 def _may_move(expression: Expression, data: DataSet) -> np.ndarray:
-    """Return which constants may get other digits, shape (n_constants,), bool."""
+    """Return a mask of the constants whose digits may change, shape (n_constants,), bool."""
     tokens, constants = np.asarray(expression.tokens), expression.constants
     is_phase, is_exponent = (of(tokens, expression.library) for of in (are_phases, are_exponents))
     turns = is_phase & (constants == QUARTER_TURN * np.round(constants / QUARTER_TURN))
@@ -103,9 +104,9 @@ def _may_move(expression: Expression, data: DataSet) -> np.ndarray:
 
 
 def _log_odds(number: float, fitted: float, half: float) -> float:
-    """Return the logarithm of the odds that a number is meant, where two standard errors are `half`."""
+    """Return the log odds that a number is the true value; `half` is two standard errors of the fit."""
     if not math.isfinite(half):
-        return math.inf  # the rows do not determine it
+        return math.inf  # the rows do not determine the constant
     z = 2.0 * (number - fitted) / half
     if cost(number) <= 1.0 and abs(z) > _FARTHEST:
         return math.inf

@@ -1,4 +1,4 @@
-"""Sums of products written as products of sums: (1 + 0.7*a + 0.3*b)**2 and not its six terms."""
+"""Sums of products written as products of sums: (1 + 0.7*a + 0.3*b)**2 instead of its six terms."""
 
 from __future__ import annotations
 
@@ -17,28 +17,34 @@ from dgsr.expressions.rewriting.tidy import tidy
 from dgsr.expressions.trees.simple_numbers import cost, exact
 from dgsr.expressions.trees.trees import WHOLE_POWERS, Tree, is_number, map_leaves
 
-# Largest whole power; most terms of a sum that is multiplied out, and most factors of one of these, numbers
-# included; most terms of a sum that is brought into factors.
-_LARGEST_POWER, _MOST_MULTIPLIED, _MOST_FACTORS, _MOST_TERMS = 6, 100, 40, 12
-# Highest degree of a polynomial that is brought into factors, and its smallest coefficient, relative to the
-# largest.
-_HIGHEST_DEGREE, _SMALLEST_COEFFICIENT = 12, 1e-15
-# Least complexity and digits, in sum, that factors must save.
+# Largest whole power that is treated as a part of a polynomial.
+_LARGEST_POWER = 6
+# Most terms of a polynomial that is multiplied out.
+_MOST_MULTIPLIED = 100
+# Most factors of one of its terms, numbers included.
+_MOST_FACTORS = 40
+# Most terms, after like ones are collected, of a polynomial that is factored.
+_MOST_TERMS = 12
+# Highest total degree of a polynomial that is factored.
+_HIGHEST_DEGREE = 12
+# Smallest coefficient of a polynomial that is factored, as a share of its largest.
+_SMALLEST_COEFFICIENT = 1e-15
+# Smallest reduction of complexity plus digits for which factors are accepted: one token or one digit.
 _LEAST_SAVED = 1.0
 
 
 def factored(formula: Expression) -> Expression:
-    """Return a formula with its polynomials in factors, if it is easier to read so.
+    """Return a formula with its polynomials factored, if that is easier to read.
 
-    Numbers are taken for the decimals that they are written as, so that the function stays the same. The
-    formula keeps the names that it has.
+    Numbers count as the exact decimals of their text, so that the function stays the same. A form that loses
+    the name of a part of the formula is not accepted.
     """
     try:
         tree = _factored(formula.tree)
         if tree == formula.tree:
             return formula
         tokens, constants = to_program(tidy(tree), formula.library)
-    except (ValueError, ArithmeticError):  # it is too long, or a number in it beyond a float
+    except (ValueError, ArithmeticError):  # the result is too long, or one of its numbers beyond a float
         return formula
     other = Expression(formula.library, tokens, constants)
     keeps_names = set(formula.common_forms) <= set(other.common_forms)
@@ -47,12 +53,12 @@ def factored(formula: Expression) -> Expression:
 
 
 def _difficulty(formula: Expression) -> float:
-    """Return how hard a formula is to read: its complexity and the cost of each number."""
+    """Return how hard a formula is to read: its complexity plus the cost of each number, in digits."""
     return formula.complexity + sum(map(cost, formula.constants.tolist()))
 
 
 def _factored(tree: Tree) -> Tree:
-    """Return a tree with every polynomial in it in factors, whatever its variables are."""
+    """Return a tree with every polynomial in it factored; its variables may be any subtrees."""
     if not isinstance(tree, tuple):
         return tree
     atoms = _Atoms()
@@ -72,7 +78,7 @@ def _factored(tree: Tree) -> Tree:
 
 
 def _is_usual(terms: list[tuple[tuple[int, ...], sympy.Rational]]) -> bool:
-    """Return whether degrees are low and coefficients of like sizes, so that factors are found soon."""
+    """Return whether degrees are low and coefficients of similar size, so that factoring is fast."""
     sizes = [abs(float(c)) for _, c in terms]
     is_sized = 0.0 < max(sizes) < np.inf and min(sizes) > _SMALLEST_COEFFICIENT * max(sizes)
     return is_sized and max(sum(powers) for powers, _ in terms) <= _HIGHEST_DEGREE
@@ -83,7 +89,7 @@ def _decimal(number: Fraction) -> int | float:
 
 
 class _Bounded(NamedTuple):
-    """A polynomial, with how many terms it has, multiplied out, and factors in one of them, at the most."""
+    """A polynomial with upper bounds of its terms when multiplied out and of the factors of one term."""
 
     value: sympy.Expr
     n_terms: int
@@ -91,13 +97,13 @@ class _Bounded(NamedTuple):
 
 
 class _Atoms:
-    """The parts of a tree that are variables of the polynomial that it is.
+    """The subtrees that are the variables when a tree is read as a polynomial.
 
     Attributes
     ----------
     symbols : dict of tree to sympy.Symbol
     uses : Counter of tree
-        How often each part stands in the polynomial, at least twice if it does in a power.
+        How often each subtree occurs in the polynomial; an occurrence in a power counts at least twice.
     """
 
     def __init__(self) -> None:
@@ -128,7 +134,7 @@ class _Atoms:
         return _Bounded(self.symbols.setdefault(tree, sympy.Symbol(f"atom{len(self.symbols)}")), 1, 1)
 
     def replaced(self, tree: Tree, inner: dict[str, Tree]) -> Tree:
-        """Return a tree with other trees in the place of its parts, by the names of their symbols."""
+        """Return a tree with its variables replaced by other trees, given by the names of their symbols."""
         if tree in self.symbols:
             return inner[self.symbols[tree].name]
         if not isinstance(tree, tuple):
@@ -137,7 +143,10 @@ class _Atoms:
 
 
 def _joined(name: str, parts: list[_Bounded]) -> _Bounded | None:
-    """Return polynomials joined by an operator, those of a power multiplied, or None if that is too much."""
+    """Return polynomials joined by an operator, or None if the result is too large.
+
+    The parts of a power are multiplied.
+    """
     values, numbers, sizes = zip(*parts)
     if name == "neg":
         return _Bounded(-values[0], *parts[0][1:])
@@ -152,7 +161,7 @@ def _joined(name: str, parts: list[_Bounded]) -> _Bounded | None:
 
 
 def _whole_power(name: str, exponent: list[Tree]) -> int | None:
-    """Return the exponent of a node that is a small whole power, else None."""
+    """Return the exponent of a node that is a power with a small whole exponent, else None."""
     power: Tree = exponent[0] if name == "pow" and exponent else WHOLE_POWERS.get(name, 0)
     is_whole = is_number(power) and 2 <= power <= _LARGEST_POWER and power == int(power)
     return int(power) if is_whole else None

@@ -1,4 +1,4 @@
-"""How well a program fits the data, and how exactly the data determine its constants."""
+"""How well a program fits the data, and how precisely the data determine its constants."""
 
 from __future__ import annotations
 
@@ -18,17 +18,20 @@ from dgsr.expressions.programs.translation import FreeProgram, flags_of_constant
 from dgsr.expressions.trees.trees import SUMS
 from dgsr.finishing.programs import groups_of
 
-# Fits with an NMSE below this are equally good, whatever the data: it is the noise of rounding on the way.
+# NMSE below which all fits are equally good, since rounding in the evaluation causes as much.
 _ROUNDING_NMSE = 1e-20
-# A change of the predictions by less than this share of the standard deviation of y does not count.
+# Change of the predictions, as a share of the standard deviation of y, by which any constant may move.
 _NEGLIGIBLE_EFFECT = 1e-11
-# Most steps of a fit whose equal constants stay equal, the shares of a step that are tried, and the least
-# gain by one, as a share of the NMSE, after which there is another.
-_MOST_STEPS, _SHARES_OF_A_STEP, _LEAST_GAIN = 20, (1.0, 0.3, 0.1, 0.01), 1e-4
+# Most Gauss-Newton steps of a fit in which equal constants stay equal.
+_MOST_STEPS = 20
+# Step lengths that are tried in turn, as shares of a full Gauss-Newton step.
+_SHARES_OF_A_STEP = (1.0, 0.3, 0.1, 0.01)
+# Smallest reduction of the NMSE by a step, as a share of the NMSE, after which another step is made.
+_LEAST_GAIN = 1e-4
 
 
 class OutOfTime(Exception):
-    """What ends the finishing of a formula when its seconds are over."""
+    """Raised when the time for finishing formulas is over."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +53,7 @@ class Fits:
     tolerance : float
         NMSE that counts as exact.
     is_over : callable, optional
-        A function that is asked before each fit whether to raise `OutOfTime`.
+        Called before each fit; if it returns True, the fit raises `OutOfTime`.
     """
 
     def __init__(
@@ -67,10 +70,10 @@ class Fits:
         self.tolerance = tolerance
         self.n_rows = data.n_effective
         self.n_refits = 0
-        # Residuals times these are such that their squares add up to the NMSE.
+        # The squares of the residuals times these weights add up to the NMSE.
         self.row_weights = np.sqrt(data.weights / (len(data.y) * data.variance))
-        # What rounding leaves of an exact fit, that of the targets included. Positive, since its logarithm is
-        # taken.
+        # `rounding` is the NMSE that the rounding of the targets causes. `floor` is the NMSE below which fits
+        # are equally good; it is positive, since its logarithm is taken.
         self.rounding = data.rounding_nmse
         self.floor = max(min(_ROUNDING_NMSE, tolerance), self.rounding, np.finfo(np.float64).tiny)
 
@@ -81,7 +84,7 @@ class Fits:
         return frozenset(name for name, x in names if np.ptp(x) > 0.0 and np.all((x == 0.0) | (x == 1.0)))
 
     def predicted(self, tokens: np.ndarray, constants: np.ndarray) -> np.ndarray:
-        """Return the program's values, a row for each row of `constants`."""
+        """Return the predictions of a program, with a row for each row of `constants`."""
         n = len(constants)
         programs = Population(
             self.library, np.tile(tokens, (n, 1)), np.full(n, len(tokens), dtype=np.int64), constants
@@ -102,7 +105,7 @@ class Fits:
         return nmse if math.isfinite(nmse) else math.inf
 
     def least_squares(self, program: FreeProgram) -> np.ndarray:
-        """Return the constants fitted by least squares, from the program's on; exact ones stay."""
+        """Return the constants fitted by least squares from their present values; exact ones stay."""
         single = Population(
             self.library,
             np.asarray(program.tokens, dtype=np.int64)[None],
@@ -136,7 +139,7 @@ class Fits:
         return new if new.nmse < nmse else FittedProgram(program, nmse)
 
     def fitted(self, program: FreeProgram) -> FittedProgram:
-        """Return the program with its constants fitted; equal ones stay equal if it fits as well so."""
+        """Return the program with its constants fitted; equal ones stay equal if that fits as well."""
         apart = self.refitted(program)
         if len(groups_of(program)) == program.free.sum():
             return apart
@@ -144,7 +147,7 @@ class Fits:
         return equal if self.is_as_good(equal.nmse, apart.nmse) else apart
 
     def _improved(self, fit: FittedProgram, groups: list[np.ndarray]) -> FittedProgram:
-        """Return a fit after steps of Gauss and Newton in which the constants of each group stay equal."""
+        """Return a fit after Gauss-Newton steps in which the constants of each group stay equal."""
         tokens = fit.program.tokens
         for _ in range(_MOST_STEPS):
             constants, before = fit.program.constants, fit.nmse
@@ -179,9 +182,9 @@ class Fits:
     ) -> np.ndarray:
         """Return two standard errors of each group of constants; inf where the data do not determine it.
 
-        Directions of constants that have no effect on the fit are left out of the covariance, and constants
-        that have a part in one get inf. The widths are those of residuals as small as the rounding of the
-        targets at least; `with_early` they allow for a fit that stopped early, too.
+        Directions in the space of the constants without effect on the fit are left out of the covariance,
+        and constants involved in one get inf. The residuals count as at least as large as the rounding of
+        the targets. With `with_early`, the widths also allow for a fit that stopped early.
         """
         tokens, constants = fit.program.tokens, fit.program.constants
         slopes = derivatives(self.library, tokens, constants, groups, self.data.columns)
@@ -190,10 +193,10 @@ class Fits:
             n_rows, nmse = max(self.n_rows - len(groups), 1), max(fit.nmse, self.rounding)
             half = 2.0 * np.sqrt((apart.inverse**2).sum(axis=1) * nmse / n_rows)
             if with_early:
-                # Where it did, as at 1.0000000002*x, one constant may cause all of the residuals.
+                # Where the fit stopped early, as at 1.0000000002*x, one constant may cause all residuals.
                 early = 3.0 * math.sqrt(nmse) if nmse <= self.tolerance else 0.0
                 half = np.maximum(half, max(_NEGLIGIBLE_EFFECT, early) / apart.norms)
-        units = np.spacing([abs(constants[group[0]]) for group in groups])  # no float is nearer
+        units = np.spacing([abs(constants[group[0]]) for group in groups])  # the spacing of floats
         return np.where(apart.is_lost, np.inf, np.maximum(half, units))
 
 

@@ -1,4 +1,4 @@
-"""The ways to write one fitted program: without functions that are idle on the data, its constants merged."""
+"""The forms of one fitted program: functions without effect on the data go, and constants are merged."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ from dgsr.expressions.trees.trees import Tree, is_number, leaves, rewritten
 from dgsr.finishing.fits import Fits, FittedProgram
 from dgsr.finishing.programs import complexity, tree_of, written
 
-# A term that is less than this share of the other in every row is lost in its rounding, or nearly so, and a
-# function that varies by less than this share of its value is a number.
+# Relative size up to which a summand disappears in the rounding of the other in every row; also the relative
+# variation up to which a function is a constant.
 _LOST = 1e-13
-# Complexity of a way to write a program, in that of the simplest way, beyond which it is left out.
+# Largest complexity of a form of a program, as a multiple of the simplest form's.
 _MOST_COMPLEX = 1.5
 
 
 def plain(tree: Tree, fits: Fits) -> FreeProgram:
-    """Write a tree without the functions that are idle on the data, if it fits as well without them."""
+    """Write a tree without the functions that have no effect on the data, if it then fits as well."""
     return _plainer(written(tree, fits.library), tree, fits, lambda shorter: shorter)
 
 
 def _plainer(program: FreeProgram, tree: Tree, fits: Fits, rewrite: Callable[[Tree], Tree]) -> FreeProgram:
-    """Return the program of a tree, or that of the tree without idle functions if it fits as well."""
+    """Return the program of the tree without idle functions if it fits as well, else the program given."""
     plainer = _without_idle(tree, fits)
     if plainer == tree:
         return program
@@ -41,10 +41,11 @@ def _plainer(program: FreeProgram, tree: Tree, fits: Fits, rewrite: Callable[[Tr
 
 
 def _without_idle(tree: Tree, fits: Fits) -> Tree:
-    """Return the tree without functions that do nothing on the data.
+    """Return the tree without functions that have no effect on the data.
 
-    That is f or -f for abs(f) where f has one sign, exp(c*f) for b**f, f for f + 1e-20, and 1 for tanh(20*f)
-    where f is large. Every function of a column of 0 and 1 is a line: exp(0.4*d) is 1 + 0.49*d.
+    Thus f or -f replaces abs(f) where f has one sign, exp(c*f) replaces b**f, f replaces f + 1e-20, and 1
+    replaces tanh(20*f) where f is large. Every function of a column of 0 and 1 is linear: exp(0.4*d) is
+    1 + 0.49*d.
     """
     return rewritten(tree, partial(_without_idle_node, fits))
 
@@ -64,7 +65,7 @@ def _without_idle_node(fits: Fits, tree: Tree) -> Tree:
             return tree[1]
         if np.all(first <= _LOST * second):
             return tree[2] if tree[0] == "add" else ("neg", tree[2])
-    elif tree[0] not in ("mul", "div", "neg"):  # those do not level off
+    elif tree[0] not in ("mul", "div", "neg"):  # these three never saturate
         values = _values(tree, fits)
         with np.errstate(all="ignore"):
             levels_off = values.ndim == 1 and np.ptp(values) <= _LOST * np.abs(values[0])
@@ -74,7 +75,7 @@ def _without_idle_node(fits: Fits, tree: Tree) -> Tree:
 
 
 def _values(tree: Tree, fits: Fits) -> np.ndarray:
-    """Return the values of a tree on the data, a single one for a tree without variables."""
+    """Return the values of a tree on the data; a tree without variables has a single value."""
     return np.asarray(evaluate_strictly(tree, fits.variables, functions=fits.library.functions))
 
 
@@ -85,7 +86,7 @@ def _sign(tree: Tree, fits: Fits) -> int:
 
 
 def merged(tree: Tree, fits: Fits, placement: str = "simplest") -> FreeProgram:
-    """Write a tree with its constants merged, also those that only idle functions keep apart."""
+    """Write a tree with its constants merged, including those that only idle functions separate."""
     tree = merge(tree, placement)
     return _plainer(written(tree, fits.library), tree, fits, partial(merge, placement=placement))
 
@@ -95,14 +96,14 @@ def _rewritten(tree: Callable[[], Tree], fits: Fits, rewrite: Callable[[Tree], T
 
 
 def forms(start: FittedProgram, fits: Fits) -> list[FittedProgram]:
-    """Return the ways to write a program that fit as well, refitted; the program too if none is simpler.
+    """Return the forms of a program that fit as well, refitted; the program itself too if it is simpler.
 
-    Ways that are far longer than the simplest are left out: simpler numbers would not make up for it. The
-    program is as long as it is printed: (sqrt(x1)*x2)**2 is printed as sqrt(x1)**2*x2**2, and x1*x2**2 is
-    simpler.
+    Forms much longer than the simplest are left out, since simpler numbers would not make up for that. The
+    complexity of the program is that of its printed form: (sqrt(x1)*x2)**2 is printed as sqrt(x1)**2*x2**2,
+    and x1*x2**2 is simpler.
     """
     tree = tree_of(start.program, fits.library)
-    # A library without subtraction, say, cannot write all that is printed.
+    # Some libraries, such as one without subtraction, lack tokens for a printed form.
     with contextlib.suppress(ValueError, ArithmeticError):
         start = FittedProgram(written(tidy(tree), fits.library), start.nmse)
     found: dict[tuple, FittedProgram] = {}
@@ -145,9 +146,9 @@ def _completed(tree: Tree) -> Tree:
 
 
 def _doubled(tree: Tree) -> Tree:
-    """Return the tree with sines and cosines of twice the angle in place of their squares.
+    """Return the tree with the squares of sines and cosines written as cosines of twice the angle.
 
-    26 + 24*cos(2*x1)**2 is 38 + 12*cos(4*x1), a wave around its mean.
+    Thus 26 + 24*cos(2*x1)**2 becomes 38 + 12*cos(4*x1), a wave around its mean.
     """
 
     def of_square(node: Tree) -> Tree:
@@ -161,9 +162,9 @@ def _doubled(tree: Tree) -> Tree:
 
 
 def _distributed(tree: Tree) -> Tree:
-    """Return the tree with factors of sums multiplied into their terms, where no number is added by that.
+    """Return the tree with factors of sums multiplied into their terms, where that adds no number.
 
-    -3 - 0.02*(x1 + 40*log(x1)) is -3 - 0.02*x1 - 0.8*log(x1).
+    Thus -3 - 0.02*(x1 + 40*log(x1)) becomes -3 - 0.02*x1 - 0.8*log(x1).
     """
     return rewritten(tree, _with_own_factors)  # not merged, which would take the factor out again
 
@@ -176,7 +177,7 @@ def _with_own_factors(node: Tree) -> Tree:
 
 
 def _over_terms(term: Tree) -> SignedTerms:
-    """Return the signed terms of a number times a sum, all but one of which have numbers, or the term."""
+    """Return the terms of a number times a sum if at most one has no number of its own, else the term."""
     match term:
         case ("mul", float(factor), ("add" | "sub", _, _) as total):
             parts = signed_terms(total)
@@ -197,8 +198,8 @@ def _times(factor: float, term: Tree) -> Tree:
 
 
 def _shifted(tree: Tree) -> Tree:
-    """Return a line of a column written by where it is 0: 5*(x1 - 32)/9 for 5*x1/9 - 160/9."""
-    # It is not merged, which would multiply the factor in again.
+    """Return a linear function of a column in terms of its root: 5*(x1 - 32)/9 for 5*x1/9 - 160/9."""
+    # The result is not merged, since merging would multiply the factor in again.
     match tree:
         case ("add", float(offset), ("mul", float(factor), str(x))) if factor != 0.0:
             return ("mul", factor, ("add", x, offset / factor))
@@ -210,7 +211,7 @@ def _shifted(tree: Tree) -> Tree:
 
 
 def _line_of_indicator(tree: Tree, fits: Fits) -> Tree | None:
-    """Return the line that a function of one column of 0 and 1 is, or None."""
+    """Return a function of one column of 0 and 1 as a linear function, or None where that is not possible."""
     columns = {leaf for leaf in leaves(tree) if isinstance(leaf, str)}
     if len(columns) != 1 or not columns <= fits.indicators or _is_line(tree):
         return None
@@ -227,7 +228,7 @@ def _line_of_indicator(tree: Tree, fits: Fits) -> Tree | None:
 
 
 def _is_line(tree: Tree) -> bool:
-    """Return whether a tree of one column is a line as it is written."""
+    """Return whether a tree of one column is already written as a linear function."""
     match tree:
         case str():
             return True

@@ -1,4 +1,4 @@
-"""Programs of free and exact constants, and their trees, where only the free ones are floats."""
+"""Programs with free and exact constants, and their trees, in which only the free constants are floats."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ QUARTER_TURN = math.pi / 2
 
 
 def with_value(program: FreeProgram, group: np.ndarray, value: float) -> FreeProgram:
-    """Return the program with an exact value for the constants at the places of `group`."""
+    """Return the program with an exact value for the constants at the positions in `group`."""
     constants, free = program.constants.copy(), program.free.copy()
     constants[group], free[group] = value, False
     return program._replace(constants=constants, free=free)
 
 
 def groups_of(program: FreeProgram) -> list[np.ndarray]:
-    """Return the places of each free constant; equal numbers are copies of one constant."""
+    """Return the positions of each free constant; equal numbers are copies of one constant."""
     places: dict[float, list[int]] = {}
     for i in np.flatnonzero(program.free):
         places.setdefault(float(program.constants[i]), []).append(int(i))
@@ -39,7 +39,7 @@ def complexity(program: FreeProgram, library: Library) -> int:
 
 
 def score(program: FreeProgram, library: Library) -> float:
-    """Return how hard a program is to read: its complexity and the cost of each number."""
+    """Return how hard a program is to read: its complexity plus the cost of each number, in digits."""
     return complexity(program, library) + sum(map(cost, program.constants.tolist()))
 
 
@@ -53,14 +53,14 @@ def tree_of(program: FreeProgram, library: Library) -> Tree:
 
 
 def _with_exact_exponent(tree: Tree) -> Tree:
-    """Return a power with an exponent that is whole or a half as an exact number, other nodes as they are."""
+    """Make the exponent of a power exact if it is a multiple of 1/2; return other nodes unchanged."""
     if tree[0] == "pow" and isinstance(tree[2], float) and 2 * tree[2] == round(2 * tree[2]):
         return ("pow", tree[1], exact(tree[2]))
     return tree
 
 
 def written(tree: Tree, library: Library) -> FreeProgram:
-    """Write a tree as a program; the constants that are made of its floats are free."""
+    """Write a tree as a program, in which the constants computed from floats of the tree are free."""
     return write_program(rewritten(tree, partial(_in_terms_of, library)), library)
 
 
@@ -72,7 +72,7 @@ def _as_power(exponent: Tree) -> Tree:
     return ("pow", Fraction(math.e), exponent)
 
 
-# Functions that the normal form has, and what they are in terms of others.
+# Functions of the normal form, written in terms of other functions.
 _INSTEAD: dict[str, Callable[[Tree], Tree]] = {
     "abs": lambda f: ("sqrt", ("pow", f, 2)),
     "exp": _as_power,
@@ -82,6 +82,6 @@ _INSTEAD: dict[str, Callable[[Tree], Tree]] = {
 
 
 def _in_terms_of(library: Library, tree: Tree) -> Tree:
-    """Return a function that the library lacks in terms of others, any other node as it is."""
+    """Write a function that the library lacks in terms of others; return any other node unchanged."""
     is_missing = tree[0] in _INSTEAD and tree[0] not in library.index
     return _INSTEAD[tree[0]](tree[1]) if is_missing else tree

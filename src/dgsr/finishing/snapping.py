@@ -1,7 +1,8 @@
 """Snapping: each constant becomes the simplest number in its 95% interval, and the others are fitted again.
 
-A snap is refused if the fit becomes worse than chance explains. Constants that become 0 or 1 drop out of the
-formula, whose constants are then merged again. What is left is rounded to the digits that the data know.
+A snap is rejected if the fit becomes worse than chance explains. Constants that become 0 or 1 drop out of the
+formula, whose constants are then merged again. The remaining constants are rounded to the digits that the
+data determine.
 """
 
 from __future__ import annotations
@@ -18,33 +19,40 @@ from dgsr.finishing.fits import Fits, FittedProgram, are_exponents, are_phases
 from dgsr.finishing.forms import merged
 from dgsr.finishing.programs import QUARTER_TURN, groups_of, score, tree_of, with_value
 
-# Most digits of a decimal that a constant may become. Without noise, longer ones would be found by chance.
+# Most significant digits of a decimal that a constant may become. Without noise, longer decimals would be
+# found by chance.
 _MAX_DIGITS = 9
-# Cost of a third that is an exponent: more than that of decimals of one digit, less than that of 0.35.
+# Cost, in digits, of an exponent that is a multiple of a third: it is tried after decimals of one digit and
+# before 0.35. With it 14 of 16 formulas with such an exponent had the third, before 6.
 _COST_OF_THIRD = 1.1
-# Shares of the half-width of its interval that a constant may be rounded by, tried for all constants of a
-# formula together, and how much n log(NMSE) may grow by it.
-_SHARES, _ROUNDED = (0.5, 0.05, 0.005, 5e-4, 5e-5), 1.0
-# Numbers that are tried for one constant; rounds of snapping and merging; fits of one formula.
-_MAX_REFUSALS, _MAX_ROUNDS, _MAX_REFITS = 4, 10, 60
+# Roundings that are tried for all constants of a formula together, as shares of two standard errors.
+_SHARES = (0.5, 0.05, 0.005, 5e-4, 5e-5)
+# Increase of n log(NMSE) below which a rounding is accepted.
+_ROUNDED = 1.0
+# Most simple numbers that are tried for one constant.
+_MAX_REFUSALS = 4
+# Most rounds of snapping and merging for one formula.
+_MAX_ROUNDS = 10
+# Most fits for one formula; no further constant is snapped after them.
+_MAX_REFITS = 60
 
 
 class _Proposal(NamedTuple):
     """A simple number that a constant may become."""
 
-    group: np.ndarray  # the places of the constant
+    group: np.ndarray  # the positions of the constant and its copies
     value: float
     cost: float
 
 
 def snapped(fit: FittedProgram, limit: float, fits: Fits) -> FittedProgram:
-    """Return the fit with its constants snapped and merged, again and again until nothing changes.
+    """Return the fit with its constants snapped and merged repeatedly until nothing changes.
 
     Parameters
     ----------
     fit : FittedProgram
     limit : float
-        NMSE of the program that is finished; with each snap n log(NMSE) may be 4 above it.
+        NMSE of the original program; each snap may raise n log(NMSE) above it by 4 more.
     fits : Fits
     """
     n_snapped, library = 0, fits.library
@@ -57,7 +65,7 @@ def snapped(fit: FittedProgram, limit: float, fits: Fits) -> FittedProgram:
             break
         old = fit.program
         is_longer = score(program, library) > score(old, library)
-        # exp(0*x1) is left for the longer 2.718...: a column that does nothing is no part of a formula.
+        # exp(0*x1) becomes the longer 2.718..., since a column without effect is no part of a formula.
         if (is_longer and 0.0 not in old.constants) or (
             np.array_equal(program.tokens, old.tokens)
             and np.allclose(program.constants, old.constants, rtol=1e-14, atol=0)
@@ -71,15 +79,15 @@ def snapped(fit: FittedProgram, limit: float, fits: Fits) -> FittedProgram:
 
 
 def rounded(fit: FittedProgram, fits: Fits, shares: tuple[float, ...] = _SHARES) -> FittedProgram:
-    """Return the fit with its free constants rounded to the digits the data know.
+    """Return the fit with its free constants rounded to the digits that the data determine.
 
     Parameters
     ----------
     fit : FittedProgram
     fits : Fits
     shares : tuple of float
-        Shares of two standard errors that a constant may be rounded by. The first by which n log(NMSE) grows
-        by less than 1 is taken.
+        Largest roundings, as shares of two standard errors, which are tried in this order. The first is
+        taken that raises n log(NMSE) by less than 1; without one the fit is returned unchanged.
     """
     groups = groups_of(fit.program)
     if not groups:
@@ -98,7 +106,7 @@ def rounded(fit: FittedProgram, fits: Fits, shares: tuple[float, ...] = _SHARES)
 
 
 def with_simple_numbers(fit: FittedProgram, limit: float, fits: Fits) -> FittedProgram:
-    """Return the fit with its constants snapped and its form unchanged; the parameters are `snapped`'s."""
+    """Return the fit with its constants snapped and its form unchanged; `snapped` explains the parameters."""
     fits.n_refits = 0
     return _snap_constants(fit, limit, 0, fits)[0]
 
@@ -106,7 +114,7 @@ def with_simple_numbers(fit: FittedProgram, limit: float, fits: Fits) -> FittedP
 def _snap_constants(
     fit: FittedProgram, limit: float, n_snapped: int, fits: Fits
 ) -> tuple[FittedProgram, int]:
-    """Snap one constant after the other, the one with the simplest number in its interval first."""
+    """Snap the constants one by one, in each step the one with the simplest number in its interval."""
     refused: dict[int, set[float]] = {}
     while fits.n_refits < _MAX_REFITS:
         groups = [g for g in groups_of(fit.program) if len(refused.get(int(g[0]), ())) < _MAX_REFUSALS]
@@ -131,17 +139,17 @@ def _snap_constants(
             continue
         fit, n_snapped = accepted[0], n_snapped + 1
         if accepted[1] < 0:
-            break  # the constant is 0: a part of the formula drops out, maybe with other constants
+            break  # the constant is 0, so a part of the formula drops out, perhaps with other constants
     return fit, n_snapped
 
 
 def _proposals(
     fit: FittedProgram, groups: list[np.ndarray], refused: dict[int, set[float]], fits: Fits
 ) -> list[_Proposal]:
-    """Return, for each group that has one, the simplest number in its interval that was not refused.
+    """Return for each group the simplest number in its interval that was not rejected, where there is one.
 
-    Multiples of pi/2 that are added in a sine or cosine are as simple as 0, since sin(f + pi/2) is cos(f).
-    Where they are exponents, thirds are simpler than other numbers of two digits, such as 0.34.
+    A phase that is a multiple of pi/2 is as simple as 0, since sin(f + pi/2) is cos(f). As exponents, thirds
+    are simpler than other numbers of two digits, such as 0.34.
     """
     proposals = []
     is_phase, is_exponent = (of(fit.program.tokens, fits.library) for of in (are_phases, are_exponents))
@@ -170,14 +178,14 @@ def _all_at_once(
     n_snapped: int,
     fits: Fits,
 ) -> FittedProgram | None:
-    """Return the fit with all proposals accepted, or None if it is worse; without noise it seldom is."""
+    """Return the fit with all proposals accepted, or None if its NMSE rises by more than chance explains."""
     if len(proposals) < len(groups) or len(groups) < 2:
         return None
     program = fit.program
     for proposal in proposals:
         program = with_value(program, proposal.group, proposal.value)
     nmse, k = fits.nmse(program), len(groups)
-    # This is about the 95% quantile of the chi-squared distribution with k degrees of freedom.
+    # k + 2 sqrt(2 k) is about the 95% quantile of the chi-squared distribution with k degrees of freedom.
     is_good = fits.is_as_good(nmse, fit.nmse, k + 2 * math.sqrt(2 * k))
     is_good = is_good and fits.is_as_good(nmse, limit, SIGNIFICANT * (n_snapped + k))
     return FittedProgram(program, nmse) if is_good else None

@@ -1,4 +1,4 @@
-"""A generator for another library, or for longer programs, than those it was trained on."""
+"""Adaptation of a generator to another library, or to longer programs, than those of its training."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from dgsr.generator.decoder import Decoder
 from dgsr.generator.generator import Generator
 from dgsr.generator.guide.network import Guide
 
-# The logit of a token that is never written.
+# Logit of a token that is never sampled.
 _NEVER = -1e4
 
 
 def can_adapt(encoder: str, theirs: Library, library: Library) -> bool:
     """Return whether a generator with this encoder, trained on programs of `theirs`, can be `adapted`.
 
-    Other encoders than ``"descriptions"`` need the same operators.
+    With encoders other than ``"descriptions"`` both libraries must have the same operators.
     """
     if encoder == "descriptions":
         return not set(theirs.operators).isdisjoint(library.operators)
@@ -29,26 +29,26 @@ def can_adapt(encoder: str, theirs: Library, library: Library) -> bool:
 
 
 def adapted(generator: Generator, library: Library, max_length: int, for_training: bool = False) -> Generator:
-    """Return a generator for a library and a length; it shares with the given one what it can.
+    """Return a generator for a library and a length that shares weights with the given one where possible.
 
-    It writes no tokens that the given one does not know. Positions beyond the last one of the training count
-    as that one.
+    It samples no tokens that the given one does not know. Positions beyond those of the training are treated
+    as the last one.
 
     Parameters
     ----------
     generator : Generator
     library : Library
-        One that `can_adapt` allows.
+        A library for which `can_adapt` is True.
     max_length : int
         Most tokens of a program.
     for_training : bool
-        Whether the generator is to learn what it does not know: it then may write unknown tokens, and columns
-        beyond those of the training have places of their own.
+        Whether the generator will be trained further. It then may sample unknown tokens, and columns beyond
+        those of the training have their own positions.
 
     Raises
     ------
     ValueError
-        If the encoder has a place for every variable, and too few of them.
+        If the encoder is ``"rows"`` and has too few variables.
     """
     theirs = generator.library
     n_more = max(0, max_length - generator.config.max_length)
@@ -81,21 +81,21 @@ def adapted(generator: Generator, library: Library, max_length: int, for_trainin
 
 
 def _lengthen(embedding: nn.Embedding, n_more: int) -> None:
-    """Append the last row of an embedding to it, n_more times."""
+    """Append `n_more` copies of the last row of an embedding to it."""
     rows = embedding.weight.detach()
     embedding.weight = nn.Parameter(torch.cat([rows, rows[-1:].expand(max(0, n_more), -1)]))
     embedding.num_embeddings = len(embedding.weight)
 
 
 def _rows(tensor: Tensor, known: Sequence[int], otherwise: float = 0.0) -> Tensor:
-    """Return the rows `known` of a tensor; where that is -1, all `otherwise`."""
+    """Return the rows `known` of a tensor, with rows of the value `otherwise` for each -1."""
     at = torch.tensor(known, device=tensor.device)
     found = tensor.detach()[at.clamp_min(0)]
     return torch.where((at < 0).view(-1, *[1] * (tensor.ndim - 1)), otherwise, found)
 
 
 def _select_tokens(decoder: Decoder, known: list[int], unknown_logit: float) -> None:
-    """Give a decoder the tokens `known`, of which -1 are unknown ones."""
+    """Replace the tokens of a decoder by its tokens `known`, in which -1 is an unknown token."""
     start = decoder.tokens.num_embeddings - 1
     for embedding in (decoder.tokens, decoder.parents, decoder.siblings):
         embedding.weight = nn.Parameter(_rows(embedding.weight, [*known, start]))
@@ -106,8 +106,8 @@ def _select_tokens(decoder: Decoder, known: list[int], unknown_logit: float) -> 
 
 
 def _with_tokens(guide: Guide, known: list[int], n_operators: int, unknown_logit: float) -> Guide:
-    """Return a guide for the tokens `known`, of which -1 are unknown ones and the first ones operators."""
-    parents = [*known[:n_operators], guide.n_parents - 1]  # the last one is the root
+    """Return a guide for the tokens `known`, operators first, in which -1 is an unknown token."""
+    parents = [*known[:n_operators], guide.n_parents - 1]  # the last parent is the root
     twin = copy.deepcopy(guide)
     twin.n_parents, twin.n_fixed = len(parents), len(known)
     last = guide.of_column[-1]

@@ -1,7 +1,7 @@
-"""Weights in files: the only place that reads or writes them, as safetensors and JSON, never as a pickle.
+"""Weights in files, which only this module reads and writes, as safetensors and JSON and never as a pickle.
 
 A generator is a folder with ``weights.safetensors``, whose header holds everything needed to rebuild the
-network, and ``card.json``, which tells people how it was made and how good it is.
+network, and ``card.json``, which describes how it was made and how good it is.
 """
 
 from __future__ import annotations
@@ -26,20 +26,26 @@ from dgsr.files.writing import write_atomically
 from dgsr.generator.config import INPUT_LAYOUT, GeneratorConfig, current_fields, least_size
 from dgsr.generator.generator import Generator
 
-#: Number of the format, raised when an older version of dgsr cannot read what this one writes, or a newer one
-#: expects more: files have a digest from 2 on.
+#: Version of the file format. It is increased when older versions of dgsr cannot read new files, or newer
+#: versions require more. Files have a digest from version 2 on.
 FORMAT_VERSION = 2
 WEIGHTS, CARD, CURVES = "weights.safetensors", "card.json", "curves.svg"
-# Entry of a card with the digest of a file of format 1, by which records of measurements know it, too.
+# Entry of a card with the digest of a file of format 1, which also identifies it in records of measurements.
 _DIGEST = "sha256"
 
-# A generator has a few megabytes; a file, a header or a size beyond these was not written here.
-_MAX_WEIGHTS_BYTES, _MAX_HEADER = 1 << 30, 1 << 24
-_MAX_SIZE, _MAX_MODULES = 1_000_000, 1_000
-# Fields of `Constraints` that a fit has and a generator has not.
+# Generators have a few megabytes. Files with larger numbers than the next four were not written by dgsr.
+# Largest size of a file of weights, in bytes.
+_MAX_WEIGHTS_BYTES = 1 << 30
+# Largest size of its header, in bytes.
+_MAX_HEADER = 1 << 24
+# Largest absolute value of a number in the header.
+_MAX_SIZE = 1_000_000
+# Largest number of layers or variables.
+_MAX_MODULES = 1_000
+# Fields of `Constraints` that belong to a fit and not to a generator.
 _DEMANDS = ("forbidden_columns", "required", "nested", "units")
 
-# The JSON types of the fields that a header may have, by the annotation of the field.
+# JSON types of the fields in a header, by the annotation of the field.
 _JSON_TYPES: dict[Any, tuple[type, ...]] = {
     "str": (str,),
     "bool": (bool,),
@@ -58,7 +64,7 @@ class GeneratorInfo(NamedTuple):
 
 
 def refuse_user_operators(library: Library) -> None:
-    """Raise ValueError for a library whose operators a file cannot hold."""
+    """Raise ValueError for a library with operators that cannot be stored in a file."""
     if library.user_operators:
         raise ValueError(
             f"A generator's file knows the built-in operators only, not {', '.join(library.functions)}; "
@@ -81,7 +87,7 @@ def read_tensors(path: Path) -> tuple[dict[str, str], dict[str, Tensor], bool]:
 def header_of(generator: Generator) -> dict[str, str]:
     """Return the header of a weights file."""
     refuse_user_operators(generator.library)
-    library = replace(generator.library, complexities=())  # which no network knows of
+    library = replace(generator.library, complexities=())  # networks do not depend on them
     constraints = asdict(generator.constraints)
     for demand in _DEMANDS:
         del constraints[demand]
@@ -102,7 +108,7 @@ def save_generator(generator: Generator, folder: str | Path, card: Mapping[str, 
     generator : Generator
     folder : str or Path
     card : mapping
-        Anything JSON can hold.
+        An object that can be written as JSON.
     """
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
@@ -111,7 +117,7 @@ def save_generator(generator: Generator, folder: str | Path, card: Mapping[str, 
 
 
 class _Uninitialised(TorchFunctionMode):
-    """Skip the drawing of initial weights, which on tensors without memory imports modules for a second."""
+    """Skip the initialisation of weights, which on tensors without memory imports modules for a second."""
 
     def __torch_function__(self, func, types, args=(), kwargs=None):
         if getattr(func, "__module__", None) == "torch.nn.init":
@@ -150,7 +156,7 @@ def _refuse_other_names(written: Any, expected: Mapping[str, tuple[str, ...]]) -
 
 
 def _fields_in(header: Mapping[str, str], key: str, cls: type) -> dict[str, Any]:
-    """Return the fields of a dataclass in a header; raise ValueError for one that is unknown or absurd."""
+    """Return the fields of a dataclass in a header; raise ValueError for unknown or invalid fields."""
     given = from_json(header[key])
     if cls is GeneratorConfig:
         given = current_fields(given)
@@ -171,7 +177,7 @@ def _fields_in(header: Mapping[str, str], key: str, cls: type) -> dict[str, Any]
 def _build(
     path: Path, header: Mapping[str, str], shapes: Mapping[str, tuple[int, ...]], has_digest: bool
 ) -> Generator:
-    """Return an untrained generator of the sizes in a header, if tensors of `shapes` are its weights."""
+    """Return an untrained generator of the sizes in a header; raise ValueError if `shapes` do not match."""
     try:
         version = int(header["format_version"])
         if version > FORMAT_VERSION:
@@ -202,7 +208,7 @@ def _build(
 
 
 def _check_against_card(path: Path) -> None:
-    """Raise ValueError if weights from before files had digests are not those whose digest their card has."""
+    """Raise ValueError if the digest of a weights file of format 1 differs from the digest in its card."""
     card = path.with_name(CARD)
     entries = from_json(card.read_text(encoding="utf-8")) if card.is_file() else {}
     known = entries.get(_DIGEST) if isinstance(entries, dict) else None
@@ -213,8 +219,8 @@ def _check_against_card(path: Path) -> None:
 def folder_of(name_or_path: str | Path) -> Path:
     """Return the folder of a generator; raise ValueError where there is none.
 
-    A text is a name before it is a folder, which ``./name`` or a `Path` says: what a name stands for does not
-    depend on the working directory.
+    A text that is the name of a shipped generator means that one, so that names do not depend on the working
+    directory; ``./name`` or a `Path` means a folder.
     """
     known = {info.name: info.path for info in list_generators()}
     if isinstance(name_or_path, str) and name_or_path in known:
@@ -243,8 +249,8 @@ def load_generator(name_or_path: str | Path, device: str | torch.device = "cpu")
     Parameters
     ----------
     name_or_path : str or Path
-        A name `list_generators` knows, or a folder that `save_generator` or `pretrain` wrote; ``./name`` or a
-        `Path` for a folder that has such a name.
+        A name from `list_generators`, or a folder that `save_generator` or `pretrain` wrote; ``./name`` or a
+        `Path` for a folder with the name of a shipped generator.
     device : str or torch.device
 
     Returns

@@ -1,4 +1,4 @@
-"""The choice of the generator of a search: a shipped one, one of the user's own, or an untrained one."""
+"""The choice of the generator of a search: a shipped one, one that the user gives, or an untrained one."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from dgsr.reporting.warning import warn_caller
 
 
 def _loaded(name_or_path: str | Path) -> Generator:
-    """Return a generator from its files, or the one that was read from them before.
+    """Return a generator from its files, from a cache where they have not changed.
 
-    A search leaves it as it is: what is refined is a copy.
+    Searches do not change it, since they refine a copy.
     """
     folder = folder_of(name_or_path).resolve()
     file = folder / WEIGHTS
@@ -32,8 +32,8 @@ def _read(folder: Path, changed: int) -> Generator:
 def find_generator(library: Library) -> str | None:
     """Return the name of the shipped generator that suits a library best, or None.
 
-    It is the one that knows most of the operators. Ties are broken by the fewest other operators, then by the
-    fewest variables that are enough, or the most variables where no generator has enough.
+    It knows the most operators of the library. Ties are broken by the fewest other operators, then by the
+    smallest sufficient number of variables, or by the largest number where none is sufficient.
     """
     able = [info for info in list_generators() if _serves(info, library)]
     return max(able, key=lambda info: _suitability(_library_of(info), library)).name if able else None
@@ -66,19 +66,19 @@ def choose_generator(
     Parameters
     ----------
     chosen : str, Path or Generator
-        ``"auto"`` (the shipped generator that suits best, else an untrained one and a warning),
+        ``"auto"`` (the most suitable shipped generator, or an untrained one with a warning),
         ``"untrained"``, the name of a shipped generator, a folder, or a generator itself, whose name is then
         ``"given"``.
     library : Library
     constraints : Constraints
-        Limits of the programs of the search; an untrained generator is made for them.
+        Limits of the programs of the search, for which an untrained generator is made.
     seed : int
         Seed of the weights of an untrained generator.
 
     Raises
     ------
     ValueError
-        If the generator cannot be adapted to the library, or to as many columns as the search has.
+        If the generator cannot be adapted to the library or to the number of columns.
     """
     if chosen == "auto":
         found = find_generator(library)

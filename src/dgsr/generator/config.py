@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
-#: Version of the numbers that the network takes in: their names and order, which
+#: Version of the network's inputs: their names and order, which
 #: `dgsr.generator.generator.Generator.input_names` returns, the way each is computed, and the order of the
 #: tokens of a program. Weights of another version are refused. A change of the log-probabilities of the
 #: shipped weights (tests/generator/test_pretrained.py holds them) makes a new version and needs new weights.
@@ -17,7 +17,7 @@ TARGETS = ("raw", "standardised")
 
 
 def least_size(name: str) -> int:
-    """Return the least value of a size, which is 0 for numbers of layers and 1 for all others."""
+    """Return the smallest valid value of a size: 0 for numbers of layers and 1 for all others."""
     return 0 if name.endswith("_layers") else 1
 
 
@@ -33,8 +33,8 @@ class GeneratorConfig:
         scores a variable by the vector of its column, so that one generator serves any number of variables,
         and a guide for evolution reads the same vectors; see `dgsr.generator.guide`.
     target : {"raw", "standardised"}
-        Whether the encoder ``"rows"`` is given y itself, or y with mean 0 and standard deviation 1, which
-        suits programs whose scale and offset are fitted. Descriptions hardly depend on the scale.
+        Whether the encoder ``"rows"`` reads y itself, or y with mean 0 and standard deviation 1, which suits
+        programs whose scale and offset are fitted. Descriptions hardly depend on the scale.
     encoder_width, encoder_heads, encoder_layers : int
         Features, attention heads and number of blocks: of induced set attention for ``"rows"``, of
         attention among the columns for ``"descriptions"``.
@@ -44,7 +44,7 @@ class GeneratorConfig:
         Number of vectors that summarise a data set (seeds of the pooling attention); 1 for
         ``"descriptions"``.
     max_rows : int
-        Most rows given to the encoder; of a larger data set it gets a random sample of this size.
+        Most rows that the encoder reads; of larger data sets it reads a random sample of this size.
     tree_embedding, tree_heads, tree_layers : int
         Tree-state encoder: size of the embeddings of parent and of sibling, heads, layers. With 0 layers
         the tree state is the embeddings themselves.
@@ -103,7 +103,7 @@ class GeneratorConfig:
 
 
 def current_fields(written: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields of a `GeneratorConfig` in a file, without those that only older versions had.
+    """Return the fields of a `GeneratorConfig` in a file, without fields that only older versions had.
 
     Raises
     ------
@@ -121,8 +121,8 @@ def current_fields(written: Mapping[str, Any]) -> dict[str, Any]:
 
 _BASE = GeneratorConfig(encoder="descriptions", n_latents=1, encoder_width=128, decoder_width=128)
 
-#: Presets: the paper's sizes (appendix "Benchmark Algorithms"), ours for a training on a processor, and those
-#: of the shipped generators, which were trained on a GPU.
+#: Presets: ``"paper"`` has the paper's sizes (appendix "Benchmark Algorithms"), ``"base"`` has sizes for
+#: training on a processor, and ``"large"`` those of the shipped generators, which were trained on a GPU.
 CONFIGS = {
     "paper": GeneratorConfig(
         encoder_width=32,

@@ -1,14 +1,14 @@
-"""The decoder: writes a program token by token, given the data set and the state of the tree.
+"""The decoder, which generates a program token by token, given the data set and the state of the tree.
 
-`Decoder` is the reference. Its one pass serves training, where all tokens are known, and sampling, where one
-position at a time is added with a cache of keys and values. On a processor programs are sampled by
-`dgsr.generator.compiled_decoder`, which computes the same in loops; a test compares the two.
+`Decoder` is the reference. Its forward pass serves training, where all tokens are known, and sampling, where
+one position at a time is added with a cache of keys and values. On a processor programs are sampled by
+`dgsr.generator.compiled_decoder`, which computes the same function in loops; a test compares the two.
 
-The paper concatenates the encoder's latent vectors V with the tree state h_t to U_t and lets the decoder
-attend to it. Attention over the rows [V_s ; h_t], s = 1 .. S, splits: h_t adds the same number to every
-score, which the softmax ignores, and its share of the values is a linear map of h_t. So `DecoderLayer`
-attends to V, whose keys and values are computed once per data set, and adds that linear map: the same
-function with less work.
+The paper concatenates the encoder's latent vectors V with the tree state h_t to U_t, to which the decoder
+attends. Attention over the rows [V_s ; h_t], s = 1 .. S, can be separated: h_t adds the same number to every
+score, which the softmax ignores, and its part of the values is a linear map of h_t. So `DecoderLayer` attends
+to V, whose keys and values are computed once per data set, and adds that linear map. This is the same
+function with less computation.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from dgsr.generator.layers import Attention, CausalSelfAttention, feedforward
 
 
 class Memory(NamedTuple):
-    """The part of the decoder's computation that depends on the data sets alone, for D of them."""
+    """The part of the decoder's computation that depends on the D data sets alone."""
 
     keys_values: list[tuple[Tensor, Tensor]]  # of each layer, (D, H, S, width / H)
     tokens: Tensor  # (D, n_tokens + 1, width): embedding of the previous token
@@ -34,19 +34,19 @@ class Memory(NamedTuple):
     outputs: Tensor  # (D, n_tokens, width + 1): weights and bias of the logit of a token
 
     def of(self, rows: Tensor) -> Memory:
-        """Return the data sets `rows`, in their order, as often as they occur."""
+        """Return the memory of the data sets `rows`, in this order and with repetitions."""
         keys_values = [(k[rows], v[rows]) for k, v in self.keys_values]
         return Memory(keys_values, self.tokens[rows], self.siblings[rows], self.outputs[rows])
 
 
 @dataclass
 class Cache:
-    """Keys and values of all positions so far, with which a pass computes the next one alone.
+    """Keys and values of all earlier positions, so that a pass computes the next position only.
 
     Parameters
     ----------
     keys_values : list of Tensor of shape (2, D K, H, max_length, width / H)
-        Those of the tree layers, then those of the decoder's layers.
+        First for the tree layers, then for the decoder's layers.
     length : int
         Number of positions that are filled.
     """
@@ -55,7 +55,7 @@ class Cache:
     length: int = 0
 
     def keep(self, rows: Tensor) -> None:
-        """Keep the programs `rows` of the D K."""
+        """Retain the programs `rows` of the D K and remove the others."""
         for i, old in enumerate(self.keys_values):
             kept = old.new_empty(2, len(rows), *old.shape[2:])
             kept[:, :, :, : self.length] = old[:, rows, :, : self.length]
@@ -75,13 +75,13 @@ class DecoderLayer(nn.Module):
         self.feedforward = feedforward(width, config.feedforward)
 
     def attend(self, x: Tensor, tree: Tensor, memory: tuple[Tensor, Tensor]) -> Tensor:
-        """Apply all but the self-attention: x (D, N, width), tree (D, N, 2E), memory of D data sets."""
+        """Apply the steps after self-attention: x (D, N, width), tree (D, N, 2E), memory of D data sets."""
         x = x + self.attention(self.norm(x), *memory) + self.tree(tree)
         return x + self.feedforward(x)
 
 
 class TreeLayer(nn.Module):
-    """One layer of the tree-state encoder; causal, so that sampling computes what training did."""
+    """One layer of the tree-state encoder, which is causal so that sampling and training agree."""
 
     def __init__(self, config: GeneratorConfig) -> None:
         super().__init__()
@@ -93,10 +93,10 @@ class TreeLayer(nn.Module):
 class Decoder(nn.Module):
     """Logits of the next token given the tokens so far, their tree states and the data set.
 
-    Token ids are those of the library; one more, `n_tokens`, stands for the start and for "no parent" or "no
+    Token ids are those of the library; the additional id `n_tokens` represents the start, "no parent" and "no
     sibling". There is no stop token: a program ends when its tree is complete. With the encoder
-    ``"descriptions"``, variables have no weights of their own: embeddings and logits come from the vectors of
-    their columns.
+    ``"descriptions"``, variables have no weights of their own; their embeddings and logits are computed from
+    the vectors of their columns.
     """
 
     def __init__(self, config: GeneratorConfig, n_tokens: int, first_variable: int) -> None:
@@ -124,12 +124,12 @@ class Decoder(nn.Module):
             self.column_siblings = nn.Linear(config.encoder_width, config.tree_embedding)
             self.column_outputs = nn.Linear(config.encoder_width, width + 1)
             nn.init.normal_(self.column_outputs.weight, std=0.01)
-            # Programs name the first of two equal columns first, and the encoder does not know their order.
+            # In programs the first of two equal columns occurs first, and the encoder ignores their order.
             self.order = nn.Embedding(n_tokens - first_variable, config.encoder_width)
             nn.init.normal_(self.order.weight, std=0.1)
 
     def memory(self, latents: Tensor) -> Memory:
-        """Compute what all positions need of the data sets: latents (D, S, encoder_width)."""
+        """Compute the memory of data sets from their latents (D, S, encoder_width)."""
         if self.has_columns:
             # Columns beyond those of the training share the last position.
             at = torch.arange(latents.shape[1] - self.n_latents, device=latents.device)
@@ -151,7 +151,7 @@ class Decoder(nn.Module):
         return Memory(keys_values, *rows)
 
     def _with_columns(self, fixed: Tensor, columns: Tensor) -> Tensor:
-        """Insert the rows of the columns between those of the fixed tokens and that of the start."""
+        """Insert the rows of the columns between the rows of the fixed tokens and the row of the start."""
         n_fixed = self.out.out_features
         n_unused = self.n_tokens - n_fixed - columns.shape[1]
         unused = fixed.new_zeros(len(fixed), n_unused, fixed.shape[2])
@@ -181,10 +181,10 @@ class Decoder(nn.Module):
         Parameters
         ----------
         previous, parents, siblings : Tensor of shape (D, K, L), int64
-            Token before each position, and the tree state there.
+            Token before each position, and the tree state at it.
         memory : Memory
         cache : Cache, optional
-            Keys and values of the positions so far. If it is given, L is 1 and the position is the next one,
+            Keys and values of earlier positions. If it is given, L is 1 and the position is the next one,
             whose keys and values are added; otherwise the L positions are the first ones.
 
         Returns
@@ -215,6 +215,6 @@ class Decoder(nn.Module):
         return self._logits(x.view(d, k * length, -1), memory.outputs).view(d, k, length, -1)
 
     def _logits(self, x: Tensor, outputs: Tensor) -> Tensor:
-        """x (D, N, width), outputs (D, n_tokens, width + 1): (D, N, n_tokens)."""
+        """Map x (D, N, width) and outputs (D, n_tokens, width + 1) to logits (D, N, n_tokens)."""
         weight, bias = outputs[..., :-1], outputs[..., -1]
         return torch.baddbmm(bias.unsqueeze(1), self.norm(x), weight.transpose(1, 2))

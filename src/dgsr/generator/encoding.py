@@ -1,4 +1,4 @@
-"""The encoding of data sets: what is computed once and used at every token."""
+"""The encoding of data sets, which is computed once and used at every token."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Encoding:
     latents : Tensor of shape (D, S, encoder_width)
         Vectors of the encoder.
     unread : ndarray of int, optional
-        Columns that the encoder did not read, because there are too many; they share another column's vector.
+        Columns that the encoder did not read because there are too many; they have another column's vector.
     """
 
     latents: Tensor
@@ -27,7 +27,7 @@ class Encoding:
         return len(self.latents)
 
     def of(self, rows: np.ndarray) -> Encoding:
-        """Return the data sets `rows`, in their order, as often as they occur."""
+        """Return the encoding of the data sets `rows`, in this order and with repetitions."""
         return Encoding(self.latents[rows], self.unread)
 
     def blurred(self) -> Encoding:

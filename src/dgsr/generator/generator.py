@@ -35,11 +35,11 @@ class Generator(nn.Module):
     Parameters
     ----------
     library : Library
-        Its variables are the most that data may have; data with fewer use the first ones. `with_variables`
-        allows more, except with the encoder ``"rows"``.
+        Its number of variables is the largest that data may have; data with fewer use the first ones.
+        `with_variables` allows more, except with the encoder ``"rows"``.
     config : GeneratorConfig
     constraints : Constraints
-        Constraints of the sampled programs; they are part of the distribution.
+        Constraints on the sampled programs; they are part of the distribution.
 
     Raises
     ------
@@ -74,7 +74,7 @@ class Generator(nn.Module):
     def untrained(
         cls, library: Library, config: GeneratorConfig, constraints: Constraints, seed: int
     ) -> Generator:
-        """Return a generator with random weights that depend on `seed` alone."""
+        """Return a generator with random weights that depend only on `seed`."""
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             return cls(library, config, constraints)
@@ -91,7 +91,7 @@ class Generator(nn.Module):
     def input_names(self) -> dict[str, tuple[str, ...]]:
         """Return the names of the numbers in each input of the network, in their order.
 
-        Weights are valid only for the inputs they were trained on; see `dgsr.generator.config.INPUT_LAYOUT`.
+        Weights are valid only for the inputs of their training; see `dgsr.generator.config.INPUT_LAYOUT`.
         """
         n_tokens = self.decoder.tokens.num_embeddings - 1  # columns have no embeddings
         names = dict(self.encoder.input_names)
@@ -100,7 +100,7 @@ class Generator(nn.Module):
         return names
 
     def refinable_copy(self) -> Generator:
-        """Return a generator with this frozen encoder, shared, and its own copy of the decoder."""
+        """Return a generator that shares this frozen encoder and has its own copy of the decoder."""
         twin = copy.copy(self)
         twin._modules = dict(self._modules)
         twin.decoder = copy.deepcopy(self.decoder)
@@ -112,7 +112,7 @@ class Generator(nn.Module):
         Raises
         ------
         ValueError
-            If the encoder is ``"rows"``, which has a fixed number of variables, and that is too small.
+            If the encoder is ``"rows"``, whose number of variables is fixed, and that is too small.
         """
         if n_variables <= self.library.n_variables:
             return self
@@ -140,20 +140,20 @@ class Generator(nn.Module):
         X : ndarray of shape (D, N, C), float64
         y : ndarray of shape (D, N), float64
         n_variables : int
-            Columns of `X` that are read: the first ones.
+            Number of columns of `X` that are read, from the first on.
         """
         return Encoding(self.encoder(*self._on_device(X, y), n_variables))
 
     @torch.inference_mode()
     def encode_dataset(self, X: np.ndarray, y: np.ndarray, seed: int = 0) -> Encoding:
-        """Encode one data set of the user's.
+        """Encode one data set of a user.
 
         Parameters
         ----------
         X : ndarray of shape (n_samples, n_features)
         y : ndarray of shape (n_samples,)
         seed : int
-            Chooses the rows that are read, where there are more than `config.max_rows`.
+            Seed of the sample of rows that is read where there are more than `config.max_rows`.
 
         Returns
         -------
@@ -181,7 +181,7 @@ class Generator(nn.Module):
 
     @torch.inference_mode()
     def guide_probabilities(self, encoding: Encoding) -> np.ndarray | None:
-        """Return how likely each token stands under each parent in the law of a data set.
+        """Return the probabilities of tokens under each parent in the law of a data set.
 
         Parameters
         ----------
@@ -192,14 +192,14 @@ class Generator(nn.Module):
         -------
         ndarray of shape (n_operators + 1, n_tokens) or None
             The parents are the operators and, in the last row, the root. Operators that the generator does
-            not know and variables that the data do not have get 0. The result is None for a generator without
+            not know and variables that the data do not have are 0. The result is None for a generator without
             a guide.
         """
         if self.guide is None:
             return None
         found = self.guide(encoding.latents)[0].exp().double().cpu().numpy()
         found[self.guide.unknown_parents] = 0.0
-        if encoding.unread is not None:  # unread columns get less than any other
+        if encoding.unread is not None:  # unread columns are less probable than all others
             of_columns = found[:, self.library.first_variable :]
             of_columns[:, encoding.unread] = 0.1 * of_columns.min(axis=1, keepdims=True)
         probabilities = np.zeros((len(found), len(self.library)))
@@ -212,7 +212,7 @@ class Generator(nn.Module):
         return inputs.to(self.device), target.to(self.device)
 
     def _rows_to_read(self, X: np.ndarray, y: np.ndarray, seed: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return the rows of a data set, or `config.max_rows` random ones where it has more."""
+        """Return the rows of a data set, or a random sample of `config.max_rows` where it has more."""
         if len(y) <= self.config.max_rows:
             return X, y
         rows = np.random.default_rng(seed).choice(len(y), self.config.max_rows, replace=False)
@@ -221,14 +221,14 @@ class Generator(nn.Module):
     def log_probs(
         self, encoding: Encoding, tokens: np.ndarray, lengths: np.ndarray, grammar: Grammar
     ) -> LogProbs:
-        """Log-probabilities of K programs for each of D data sets, in one pass with gradients.
+        """Return the log-probabilities of K programs for each of D data sets, in one pass with gradients.
 
         Parameters
         ----------
         encoding : Encoding
             Encoding of the D data sets.
         tokens : ndarray of shape (D K, max_length), int64
-            Data set by data set, in the order `Samples` has.
+            Data set by data set, in the order of `Samples`.
         lengths : ndarray of shape (D K,), int64
         grammar : Grammar
 
@@ -254,7 +254,7 @@ class Generator(nn.Module):
         log_p = torch.log_softmax(logits + by_dataset(masks), dim=-1)  # (D, K, L, n_tokens)
         kept = by_dataset(inside)
         of_tokens = log_p.gather(-1, by_dataset(chosen).unsqueeze(-1)).squeeze(-1)
-        # A token that is not allowed has log_p of -inf; the bound makes its term 0, where 0 * -inf is NaN.
+        # A forbidden token has log_p = -inf. The bound makes its term 0, since 0 * -inf would be NaN.
         terms = log_p.exp() * log_p.clamp_min(-1e4)
         return LogProbs(torch.where(kept, of_tokens, 0.0).sum(-1), torch.where(kept, -terms.sum(-1), 0.0))
 

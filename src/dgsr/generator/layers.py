@@ -49,7 +49,7 @@ def feedforward(width: int, multiple: int) -> nn.Sequential:
 
 
 class CausalSelfAttention(nn.Module):
-    """Self-attention over the tokens so far, for all positions at once or for the next one with a cache."""
+    """Causal self-attention, for all positions at once or for the next position with a cache."""
 
     def __init__(self, width: int, heads: int) -> None:
         super().__init__()
@@ -59,10 +59,10 @@ class CausalSelfAttention(nn.Module):
         self.out = nn.Linear(width, width)
 
     def forward(self, x: Tensor, cache: Tensor | None = None, t: int = 0) -> Tensor:
-        """Attend from every position of x (B, L, width) to itself and to those before it.
+        """Attend from every position of x (B, L, width) to itself and to earlier positions.
 
-        With a cache, (2, B, H, max_length, width / H), L is 1: x is position `t`, whose keys and values are
-        written to the cache, which has those of the positions before.
+        With a cache (2, B, H, max_length, width / H), which has the keys and values of earlier positions, L
+        is 1 and x is position `t`, whose keys and values are written to the cache.
         """
         q, k, v = (split_heads(part, self.heads) for part in self.qkv(self.norm(x)).chunk(3, dim=-1))
         if cache is not None:
@@ -74,7 +74,7 @@ class CausalSelfAttention(nn.Module):
 
 
 def learned_vectors(n: int, width: int) -> nn.Parameter:
-    """Return n learned vectors, (1, n, width), whose length is about 1 at first."""
+    """Return n learned vectors, (1, n, width), whose initial length is about 1."""
     return nn.Parameter(nn.init.normal_(torch.empty(1, n, width), std=width**-0.5))
 
 

@@ -1,7 +1,7 @@
-"""Objectives of training: losses of log-probabilities and rewards.
+"""Objectives of training: losses as functions of log-probabilities and rewards.
 
-All return a number to minimise. Log-probabilities have shape (D, K): K programs for each of D data
-sets; at fit time D is 1.
+All return a scalar to be minimised. Log-probabilities have shape (D, K): K programs for each of D data
+sets; in a fit D is 1.
 
 References
 ----------
@@ -27,14 +27,14 @@ class Baseline:
     alpha : float
         Weight of the newest batch.
     value : float or None
-        The average so far; None before the first batch, which then sets it.
+        The present average; None before the first batch, whose mean becomes the average.
     """
 
     alpha: float = 0.5
     value: float | None = None
 
     def update(self, rewards: Tensor) -> float:
-        """Take in a batch of rewards and return the new average."""
+        """Update the average with a batch of rewards and return it."""
         mean = float(rewards.mean())
         self.value = mean if self.value is None else self.alpha * mean + (1.0 - self.alpha) * self.value
         return self.value
@@ -52,7 +52,7 @@ def vanilla_policy_gradient(log_probs: Tensor, rewards: Tensor, baseline: float 
 
 
 def risk_seeking_policy_gradient(log_probs: Tensor, rewards: Tensor, epsilon: float) -> Tensor:
-    """REINFORCE on the best share of each data set's programs.
+    """REINFORCE on the best fraction of each data set's programs.
 
     Minus (R - R_eps) log p over the programs whose reward is above the (1 - epsilon) quantile R_eps
     of their data set, divided by epsilon K and averaged over data sets.
@@ -61,7 +61,7 @@ def risk_seeking_policy_gradient(log_probs: Tensor, rewards: Tensor, epsilon: fl
     ----------
     log_probs, rewards : Tensor of shape (D, K)
     epsilon : float
-        Share of the programs trained on.
+        Fraction of the programs that contribute.
     """
     quantile = torch.quantile(rewards, 1.0 - epsilon, dim=1, keepdim=True)
     above = (rewards - quantile).clamp_min(0.0)
@@ -69,15 +69,15 @@ def risk_seeking_policy_gradient(log_probs: Tensor, rewards: Tensor, epsilon: fl
 
 
 def priority_queue_training(log_probs: Tensor) -> Tensor:
-    """Minus the mean log-probability of the programs in the priority queue: (D, q) to a scalar.
+    """Return minus the mean log-probability of the programs in the priority queue: (D, q) to a scalar.
 
-    Cross-entropy pre-training is the same loss, the queue being the one true program.
+    Cross-entropy pre-training has the same loss, with the true program as the queue.
     """
     return -log_probs.mean()
 
 
 def hierarchical_entropy(entropies: Tensor, decay: float) -> Tensor:
-    """Mean over programs of sum_t decay^t H_t, which keeps the entropy of early tokens high for longest.
+    """Return the mean over programs of sum_t decay^t H_t, in which early tokens have the largest weights.
 
     Parameters
     ----------

@@ -17,7 +17,7 @@ class Embeddings(NamedTuple):
 
     tokens: np.ndarray  # (n_tokens + 1, width): embeddings of the previous token
     positions: np.ndarray  # (max_length, width)
-    parents: np.ndarray  # (n_parents, E); a parent beyond them has the last row
+    parents: np.ndarray  # (n_parents, E); larger ids of parents use the last row
     siblings: np.ndarray  # (n_tokens + 1, E)
     tree_positions: np.ndarray  # (max_length, 2 E)
     norm: np.ndarray  # (2, width): weight and bias
@@ -93,7 +93,7 @@ def _norm(norm: nn.LayerNorm) -> Tensor:
 
 
 def _pack_layers(layers: nn.ModuleList, width: int) -> StackedLayers:
-    """Return the self-attention and feed-forward of layers; there may be no layers."""
+    """Return the self-attention and feed-forward of layers, of which there may be none."""
     own: list[Any] = list(layers)
     attentions = [layer.self_attention for layer in own]
     norms, widen, narrow = ([layer.feedforward[i] for layer in own] for i in (0, 1, 3))

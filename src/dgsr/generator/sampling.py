@@ -15,8 +15,8 @@ from dgsr.generator.packing import pack_decoder
 from dgsr.kernels.grammar import LENGTH, TreeState, new_tree_state
 from dgsr.kernels.sampling import Draws, draw_tokens
 
-# Complete programs leave the batch once they are more than this share of it: moving the cache of the others
-# costs about as much as a step.
+# Share of complete programs in a batch above which they are removed. Copying the cache of the others takes
+# about as long as one step.
 _COMPACT_SHARE = 0.15
 
 
@@ -71,7 +71,7 @@ def _draw_compiled(
     draws: Draws,
     state: np.ndarray,
 ) -> None:
-    """Draw the programs of one data set after the other with `dgsr.generator.compiled_decoder`."""
+    """Draw the programs data set by data set with `dgsr.generator.compiled_decoder`."""
     n = len(draws.tokens) // len(encoding)
     for j, weights in enumerate(pack_decoder(decoder, decoder.memory(encoding.latents))):
         own = slice(j * n, (j + 1) * n)
@@ -86,7 +86,7 @@ def _draw_with_torch(
     draws: Draws,
     state: np.ndarray,
 ) -> None:
-    """Draw all programs together, a token each at a time, with a cache of keys and values."""
+    """Draw all programs together, one token of each per step, with a cache of keys and values."""
     device, n_datasets = encoding.latents.device, len(encoding)
     n_programs, max_length = draws.tokens.shape
     dataset = np.arange(n_datasets).repeat(n_programs // n_datasets)
@@ -95,10 +95,10 @@ def _draw_with_torch(
         memory = memory.of(torch.from_numpy(dataset).to(device))
     cache = decoder.new_cache(n_programs, max_length)
     active = np.arange(n_programs)
-    inputs = np.full((3, n_programs), decoder.n_tokens)  # previous token, parent, sibling; at first none
+    inputs = np.full((3, n_programs), decoder.n_tokens)  # previous token, parent, sibling; initially none
     finished = np.zeros(n_programs, dtype=np.bool_)  # one entry for each program in the batch
     for t in range(max_length):
-        # With one data set all programs share the memory; with several each program has a row of its own.
+        # With one data set all programs share the memory; with several each program has its own row.
         shape = (1, len(active)) if n_datasets == 1 else (len(active), 1)
         previous, parents, siblings = torch.from_numpy(inputs).to(device).view(3, *shape, 1)
         logits = decoder(previous, parents, siblings, memory, cache)  # (*shape, 1, n_tokens)

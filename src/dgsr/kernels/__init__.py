@@ -1,8 +1,8 @@
 """Compiled functions: random numbers, constraints, sampling, evaluation, evolution and canonical forms.
 
 A compiled function that Python calls returns nothing, a number, or one array; it writes further results into
-arrays that its caller gives it. To return a tuple to Python, numba runs Python code on values that are not
-complete yet, and Ctrl-C at that moment crashes the process or ends in a `SystemError`. A function that must
-return a tuple is therefore a plain one that allocates arrays, around a compiled one whose name begins with an
+arrays of its caller. To return a tuple to Python, numba would run Python code on incomplete values, and
+Ctrl-C at that moment crashes the process or raises a `SystemError`. A function that must return a tuple is
+therefore a Python function that allocates arrays and calls a compiled one whose name begins with an
 underscore.
 """

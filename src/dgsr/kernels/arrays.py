@@ -1,7 +1,7 @@
 """Copies, extremes and zeros of rows of arrays.
 
-numba's own assignment of one array to another checks overlap and broadcasting, and takes two to five seconds
-to compile in every kernel that has one. Its minimum and maximum read arrays of any number of dimensions, and
+numba's assignment of one array to another checks overlap and broadcasting, and takes two to five seconds to
+compile in every kernel that has one. Its minimum and maximum support arrays of any number of dimensions, and
 take half a second each.
 """
 
@@ -14,14 +14,14 @@ from dgsr.kernels.compilation import allocation_free
 
 @allocation_free
 def copy_to(out, values):
-    """Write ``out[: len(values)] = values``, arrays of one dimension, from the first entry to the last."""
+    """Write ``out[: len(values)] = values`` for one-dimensional arrays, from the first entry to the last."""
     for j in range(len(values)):
         out[j] = values[j]
 
 
 @allocation_free
 def are_zero(values):
-    """Return whether all numbers of an array of one dimension are 0."""
+    """Return whether all entries of a one-dimensional array are 0."""
     for j in range(len(values)):
         if values[j] != 0:
             return False
@@ -30,7 +30,7 @@ def are_zero(values):
 
 @allocation_free
 def extremes(values):
-    """Return the least and the largest of some floats, or NaN twice if one of them is NaN."""
+    """Return the smallest and the largest value, or NaN twice if a value is NaN."""
     least, largest = values[0], values[0]
     for j in range(len(values)):
         if math.isnan(values[j]):

@@ -1,12 +1,12 @@
 """A canonical form of programs, in compiled code.
 
-The terms of sums and the factors of products are sorted. In a library with fitted constants, constants that
-others make redundant are removed too, among them the scale and the offset that the fit puts around every
-program. The *skeleton* of a program is its tokens without the values of its constants.
+The terms of sums and the factors of products are sorted. In a library with fitted constants, redundant
+constants are removed, too, such as a scale or an offset of the whole program, which the fit puts around it
+anyway. The *skeleton* of a program is its tokens without the values of its constants.
 
 In this file `tokens`, shape (at least length,), int64, and `constants`, shape (at least the constants of the
-program,), float64, are one program, which is changed in place; `arity`, shape (n_tokens,), int64, is of the
-library.
+program,), float64, are one program, which is changed in place; `arity`, shape (n_tokens,), int64, belongs to
+the library.
 """
 
 from __future__ import annotations
@@ -18,15 +18,17 @@ import numpy as np
 from dgsr.kernels.arrays import copy_to
 from dgsr.kernels.compilation import allocation_free, compiled
 
-#: Bits that say what is fitted around a subprogram, so that it needs none of its own.
-OFFSET, SCALE = 1, 2
+#: Bit of a subprogram around which an offset is fitted, so that its own would be redundant.
+OFFSET = 1
+#: Bit of a subprogram around which a scale is fitted.
+SCALE = 2
 
-# Most rounds of rewriting one program; a few suffice in all known libraries.
+# Most rounds of rewriting a program; a few suffice in all known libraries.
 _MAX_ROUNDS = 64
 
 
 class Rewriting(NamedTuple):
-    """The facts about a library that rewriting needs; the token id of an operator that it lacks is -1."""
+    """The properties of a library that rewriting needs; the token id of a missing operator is -1."""
 
     commutative: np.ndarray  # (n_tokens,) bool
     fitted: np.ndarray  # (n_tokens, 2, 4) int64: bits for each child, given those of the operator
@@ -44,7 +46,7 @@ class Rewriting(NamedTuple):
 
 @allocation_free
 def subtree_ends(tokens, length, arity, ends):
-    """Write into `ends`, int64, the position after the last token of the subtree at each position."""
+    """Write the position after the last token of the subtree at each position into `ends`, int64."""
     for i in range(length - 1, -1, -1):
         end = i + 1
         for _ in range(arity[tokens[i]]):
@@ -56,7 +58,8 @@ def subtree_ends(tokens, length, arity, ends):
 def _is_before(tokens, a, a_end, b, b_end):
     """Return whether the tokens from `a` to `a_end` sort before those from `b` to `b_end`.
 
-    The shorter span sorts first; of equally long ones, the one with the lower token at the first difference.
+    The shorter span sorts first; of two equally long spans, the one with the lower token at the first
+    difference.
     """
     if a_end - a != b_end - b:
         return a_end - a < b_end - b
@@ -68,7 +71,7 @@ def _is_before(tokens, a, a_end, b, b_end):
 
 @allocation_free
 def _count(tokens, start, stop, token):
-    """Return how often `token` stands from `start` to `stop`, exclusive."""
+    """Return how often `token` occurs from `start` to `stop`, exclusive."""
     count = 0
     for i in range(start, stop):
         if tokens[i] == token:
@@ -80,8 +83,8 @@ def _count(tokens, start, stop, token):
 def canonicalise(tokens, length, constants, arity, rewriting):
     """Sort the terms of every sum and the factors of every product into right-deep chains.
 
-    Programs that differ only in the order of operands become one. Constants move with the terms they belong
-    to, and their values do not matter for the order.
+    Programs that differ only in the order of operands become equal. Constants move with their terms, and
+    their values do not affect the order.
     """
     constant = rewriting.constant
     ends = np.empty(length + 1, dtype=np.int64)
@@ -202,7 +205,7 @@ def _join(tokens, length, constants, arity, rewriting, ends):
         at = b + 1 if tokens[b] == inverse else b  # the rule holds for c + (d - f) and c*(d/f), too
         if tokens[a] == constant and tokens[at] == constant:
             if at == b and not in_chain:
-                continue  # the grammar refuses an operator of constants alone
+                continue  # the grammar forbids an operator whose operands are all constants
             k = _count(tokens, 0, a, constant)
             if operator == rewriting.add:
                 constants[k + 1] += constants[k]
@@ -243,7 +246,7 @@ def _join(tokens, length, constants, arity, rewriting, ends):
 def _strip(tokens, length, constants, arity, rewriting, ends, fitted):
     """Remove one part of a program that the fit of scale and offset makes redundant; return the new length.
 
-    `fitted`, int64, is scratch: the bits OFFSET and SCALE for the subtree at each position.
+    `fitted`, int64, is a scratch array for the bits OFFSET and SCALE of the subtree at each position.
     """
     subtree_ends(tokens, length, arity, ends)
     constant = rewriting.constant

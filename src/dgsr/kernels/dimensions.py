@@ -1,7 +1,7 @@
-"""How often programs break the rules of dimensions, in compiled code.
+"""Counts of violations of the rules of dimensions in programs, in compiled code.
 
-A program is read from its last token to its first with a stack, as `dgsr.kernels.evaluate` reads it; the
-stack holds the dimensions of subprograms in place of their values.
+A program is read from its last token to its first with a stack, as in `dgsr.kernels.evaluate`; the stack
+holds the dimensions of subprograms instead of their values.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from dgsr.kernels.operators import (
     is_binary,
 )
 
-# Difference of two exponents that is rounding.
+# Largest difference of two exponents that counts as rounding.
 _ROUNDING = 1e-6
 
 
@@ -34,13 +34,13 @@ _ROUNDING = 1e-6
 def count_violations(
     programs, opcode, argument, exponents, is_known, carry_units, by_value, needed, stack, counts
 ):
-    """Write how often every program breaks the rules of dimensions.
+    """Count the violations of the rules of dimensions in every program.
 
-    The rules: only like dimensions are added or subtracted; exponents, and arguments of functions other than
-    roots, squares, cubes, inverses and sizes, have no dimension; what is raised to an exponent that is not a
-    number has none; and the whole has the dimension that is needed. A subprogram whose dimension is open,
-    because it is a column of unknown unit or has a constant that may carry any, breaks none of them: it takes
-    the dimension that its place asks for.
+    There are four rules: terms of a sum have one dimension; exponents, and arguments of functions other than
+    roots, squares, cubes, inverses and absolute values, are dimensionless; the base of a power whose exponent
+    is not a number is dimensionless; and the whole has the required dimension. A subprogram whose dimension
+    is open, because it is a column of unknown unit or has a constant that may carry any unit, violates no
+    rule, since it can have the required dimension.
 
     Parameters
     ----------
@@ -54,19 +54,19 @@ def count_violations(
     carry_units : bool
         Whether constants may carry units. Otherwise they have no dimension.
     by_value : bool
-        Whether the value of a constant that is an exponent counts: m**1.5 has the dimension of length**1.5.
-        Otherwise it is still to be fitted: m**c is open where constants may carry units, and else breaks a
+        Whether values of constants that are exponents are known: m**1.5 has the dimension of length**1.5.
+        Otherwise they are not fitted yet: m**c is open where constants may carry units, and else violates a
         rule.
     needed : ndarray of shape (n_dimensions,), float64, or of shape (0,)
-        Dimension of the whole; none is needed if the array is empty.
+        Required dimension of the whole; with an empty array any dimension is allowed.
     stack : ndarray of shape (at least max_length // 2 + 2, n_dimensions), float64
-        Room for the dimensions of subprograms.
+        Scratch array for the dimensions of subprograms.
     counts : ndarray of shape (n_programs,), int64
         Receives the numbers of violations.
     """
     tokens, lengths, constants = programs
     is_open = np.zeros(len(stack), dtype=np.bool_)
-    number = np.zeros(len(stack), dtype=np.int64)  # of the constant that a subprogram is, -1 for others
+    number = np.zeros(len(stack), dtype=np.int64)  # index of a subprogram that is a constant, else -1
     for b in range(len(lengths)):
         next_constant = 0
         for i in range(lengths[b]):

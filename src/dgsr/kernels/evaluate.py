@@ -1,10 +1,10 @@
 """Values and squared errors of programs on a data set, in blocks of samples that fit into the cache.
 
-A program is read from its last token to its first with a stack. The stack holds row numbers of a workspace
+A program is read from its last token to its first with a stack. The stack holds row indices of a workspace
 whose first rows are the variables, so that these are never copied.
 
 Where a subexpression is infinite, the value of the program is infinite or NaN: x/inf and exp(-inf) are NaN
-here and not 0. Otherwise a formula like 1/(2 + x/log(0)) would fit without having a meaning.
+here and not 0. Otherwise a meaningless formula such as 1/(2 + x/log(0)) would fit.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dgsr.kernels.arrays import copy_to
 from dgsr.kernels.compilation import compiled
 from dgsr.kernels.operators import CONSTANT, DIV, VARIABLE, apply, is_binary
 
-#: Samples that are evaluated together. All rows of the workspace then fit into the first-level cache.
+#: Samples that are evaluated together, so few that all rows of the workspace fit into the first-level cache.
 BLOCK = 128
 
 
@@ -35,9 +35,9 @@ def run_program(tokens, length, constants, opcode, argument, work, n_rows, stack
     n_rows : int
         Samples in the block.
     whole : bool
-        If False, -1 is returned as soon as one of three samples is seen not to be finite: the result is not
-        finite there either. This check finds most invalid programs, which are almost half of random ones, at
-        almost no cost.
+        If False, -1 is returned as soon as an intermediate value of one of three samples is not finite, since
+        the result is then not finite, either. This check finds most invalid programs, which are almost half
+        of random ones, at almost no cost.
     """
     n_variables = work.shape[0] - 2 * len(stack)
     next_constant = 0
@@ -80,10 +80,9 @@ def run_program(tokens, length, constants, opcode, argument, work, n_rows, stack
 
 @compiled()
 def new_workspace(n_variables, max_length):
-    """Return a stack, and rows for the variables and for two values of each place of the stack.
+    """Return a stack, and rows for the variables and for two values of each position of the stack.
 
-    A loop is vectorised only where its result does not overwrite an operand; therefore each place has two
-    rows.
+    A loop is vectorised only if its result does not overwrite an operand; so each position has two rows.
 
     Returns
     -------

@@ -1,7 +1,7 @@
 """Genetic operators on programs: one generation of tournament, crossover and mutation.
 
-A child is written token by token as a few slices of its parents (`dgsr.kernels.growth`, whose names hold here
-too).
+A child is written token by token as a few slices of its parents; see `dgsr.kernels.growth` for the names of
+parameters.
 
 References
 ----------
@@ -39,9 +39,9 @@ from dgsr.kernels.random import integer, normal, uniform
 #: Kinds of mutation.
 UNIFORM, REPLACEMENT, INSERTION, SHRINK, CONSTANT = range(5)
 
-#: The mutation of a constant: the probability that it changes its sign, and the standard deviation of the
-#: logarithm of its factor otherwise.
+#: Probability that the mutation of a constant changes its sign.
 NEGATION = 0.1
+#: Standard deviation of the logarithm of the factor by which a constant is otherwise multiplied.
 CONSTANT_SPREAD = 0.5
 
 
@@ -49,7 +49,7 @@ class Offspring(NamedTuple):
     """Result of `vary`, with one entry for each child."""
 
     programs: Programs
-    parents: np.ndarray  # (n_programs,) int64: index of the parent that the child began as
+    parents: np.ndarray  # (n_programs,) int64: index of the parent of which the child is a changed copy
     changed: np.ndarray  # (n_programs,) bool: False where the child equals that parent
     mutations: np.ndarray  # (n_programs,) int64: the mutation that changed the child, or -1
 
@@ -57,28 +57,28 @@ class Offspring(NamedTuple):
 def vary(parents, fitness, grammar, crossover, mutation, tournament, mutate_max_depth, state):
     """Return the next generation.
 
-    As many parents as there are programs win a tournament each. Neighbours are crossed over with
-    probability `crossover`: a subtree of one, but never the whole, changes places with one of the other.
-    Then every child is mutated with probability `mutation`, by one of the mutations with equal
-    shares: four, and that of constants for a program that has any. A child that breaks the
-    constraints is tried again a few times, then left as it was.
+    Each child begins as a copy of the winner of a tournament. Neighbours are crossed over with probability
+    `crossover`: a proper subtree of one is exchanged with one of the other. Then every child is mutated
+    with probability `mutation`, by one of four kinds of mutation, or five if it has constants, with equal
+    probabilities. If the result violates the constraints, the operation is repeated a few times and then
+    omitted.
 
     Parameters
     ----------
     parents : Programs
-        They meet the constraints; rows of tokens are at least `grammar.max_length` wide, and those of
-        constants at least `grammar.max_constants` where the library has ``const``.
+        Valid programs; rows of tokens are at least `grammar.max_length` wide, and rows of constants at least
+        `grammar.max_constants` if the library has ``const``.
     fitness : ndarray of shape (n_programs,), float64
         Lower is better; NaN counts as `inf`.
     grammar : Grammar
     crossover, mutation : float
         Probabilities.
     tournament : int
-        Programs in a tournament.
+        Number of programs in a tournament.
     mutate_max_depth : int
-        Greatest height of the subtree that the uniform mutation grows.
+        Largest height of the subtree that the uniform mutation grows.
     state : ndarray of 4 uint64
-        State of the random generator; advanced.
+        State of the random number generator; advanced.
 
     Returns
     -------
@@ -120,7 +120,7 @@ def _vary(parents, fitness, grammar, crossover, mutation, tournament, mutate_max
         if uniform(state) < mutation:
             has_constants = n_constants > 0 and _n_constants(children, b, grammar) > 0
             kind = integer(state, 5 if has_constants else 4)
-            for _ in range(ATTEMPTS):  # a mutation is tried again if its result breaks the constraints
+            for _ in range(ATTEMPTS):  # a mutation is repeated if its result violates the constraints
                 if mutate(kind, children, b, mutate_max_depth, draft, grammar, choices, state):
                     store(draft, b, children)
                     offspring.mutations[b], offspring.changed[b] = kind, True
@@ -137,7 +137,7 @@ def _vary(parents, fitness, grammar, crossover, mutation, tournament, mutate_max
 def select(fitness, lengths, tournament, state):
     """Return the index of the winner among `tournament` random programs.
 
-    The program of the lowest fitness wins; of equals, the shortest one. `fitness`, float64, and `lengths`,
+    The program with the lowest fitness wins; ties are broken by length. `fitness`, float64, and `lengths`,
     int64, have the shape (n_programs,).
     """
     winner = integer(state, len(fitness))
@@ -152,7 +152,7 @@ def select(fitness, lengths, tournament, state):
 
 @allocation_free
 def _cross_pair(parents, b, offspring, draft, grammar, state):
-    """Cross the parents of children `b` and ``b + 1`` over; try again where the constraints are broken."""
+    """Cross over the parents of children `b` and ``b + 1``; repeat where the constraints are violated."""
     changed = offspring.changed
     first, second = offspring.parents[b], offspring.parents[b + 1]
     if parents.lengths[first] < 2 or parents.lengths[second] < 2:
@@ -174,9 +174,9 @@ def _cross_pair(parents, b, offspring, draft, grammar, state):
 
 @allocation_free
 def _cross(programs, host, at, donor, donor_at, draft, grammar):
-    """Draft the host with its subtree at `at` replaced by the donor's at `donor_at`.
+    """Draft the host with its subtree at `at` replaced by the donor's subtree at `donor_at`.
 
-    Return False where the result breaks the constraints.
+    Return False where the result violates the constraints.
     """
     length = programs.lengths[host]
     end = subtree_end(programs.tokens[host], at, grammar.arity)
@@ -193,16 +193,16 @@ def _cross(programs, host, at, donor, donor_at, draft, grammar):
 
 @allocation_free
 def mutate(kind, programs, b, max_depth, draft, grammar, choices, state):
-    """Draft a mutated copy of program `b`; return False where it breaks the constraints.
+    """Draft a mutated copy of program `b`; return False where it violates the constraints.
 
     Parameters
     ----------
     kind : int
         UNIFORM (a random subtree is replaced by a random full one of height 0 to `max_depth`), REPLACEMENT (a
         random node gets another token of the same arity), INSERTION (a random operator is put above a random
-        subtree, with a random leaf as its other child); what is random in these is drawn by the weights of
-        the grammar, given its parent and its children; SHRINK (a random operator is replaced by one of its
-        children) or CONSTANT (a random constant is multiplied by a log-normal number, or negated).
+        subtree, with a random leaf as its other child), SHRINK (a random operator is replaced by one of its
+        children) or CONSTANT (a random constant is multiplied by a log-normal number, or negated). New tokens
+        are drawn by the weights of the grammar, given parent and children.
     programs : Programs
     b : int
     max_depth : int

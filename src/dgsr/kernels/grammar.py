@@ -1,10 +1,10 @@
 """The constraints on programs as compiled code.
 
 A partial program in prefix order is described by its *tree state* (Petersen et al., ICLR 2021): a few
-counters and a stack of the operators that still wait for children. `allowed` tells whether a token may come
-next, and `push` updates the tree state by a token. Sampler, prior and genetic operators all use these two, so
-they agree on what a valid program is. In this file `counters`, shape (5,), and `stack`, shape (4, max_length
-+ 1), both int64, are the tree state of one program, and `grammar` is a
+counters and a stack of the operators with missing children. `allowed` returns whether a token may come next,
+and `push` updates the tree state by a token. Sampler, prior and genetic operators all use these two, so they
+agree on which programs are valid. In this file `counters`, shape (5,), and `stack`, shape (4, max_length +
+1), both int64, are the tree state of one program, and `grammar` is a
 `dgsr.expressions.programs.constraints.Grammar`.
 """
 
@@ -18,7 +18,7 @@ from dgsr.kernels.compilation import allocation_free, compiled
 
 # Entries of the counters.
 DEPTH, DANGLING, LENGTH, N_CONSTANTS, N_VARIABLES = range(5)
-# Rows of the stack, which has a column for each operator that still waits for a child.
+# Rows of the stack, which has a column for each operator with a missing child.
 PARENT, REMAINING, FIRST_CHILD, NESTED = range(4)
 
 
@@ -109,7 +109,7 @@ def push(token, counters, stack, grammar):
         stack[PARENT, depth] = token
         stack[REMAINING, depth] = arity
         stack[FIRST_CHILD, depth] = -1
-        # As in dgsr.expressions.programs.nesting; a function of its own would be one more to compile.
+        # This is the rule of dgsr.expressions.programs.nesting; a function for it would take time to compile.
         stack[NESTED, depth] = above | (above & grammar.advances[token]) << 1 | grammar.opens[token]
         depth += 1
     else:
@@ -124,10 +124,10 @@ def push(token, counters, stack, grammar):
 
 @allocation_free
 def length_logit(token, counters, grammar):
-    """Return what the soft length prior adds to the logit of `token`.
+    """Return the term that the soft length prior adds to the logit of `token`.
 
-    It discourages the end of a program shorter than `length_loc`, and operators in a program longer than
-    that, both by a Gaussian of width `length_scale`.
+    It discourages ending a program before `length_loc`, and operators after it, both by a Gaussian of width
+    `length_scale`.
 
     References
     ----------
@@ -146,9 +146,9 @@ def length_logit(token, counters, grammar):
 
 @allocation_free
 def is_valid(tokens, length, grammar, counters, stack):
-    """Return whether the first `length` tokens are one whole program that meets the constraints.
+    """Return whether the first `length` tokens are one complete program that satisfies the constraints.
 
-    The tree state is scratch.
+    The tree state is used as scratch.
     """
     if length < 1 or length > grammar.max_length:
         return False
@@ -162,7 +162,7 @@ def is_valid(tokens, length, grammar, counters, stack):
 
 @compiled()
 def are_valid(tokens, lengths, grammar):
-    """Return which programs meet the constraints.
+    """Return which programs satisfy the constraints.
 
     Parameters
     ----------
@@ -183,7 +183,7 @@ def are_valid(tokens, lengths, grammar):
 
 
 def walk(tokens, lengths, grammar):
-    """Return the decoder's inputs for one teacher-forced pass over whole programs.
+    """Return the decoder's inputs for one teacher-forced pass over complete programs.
 
     Parameters
     ----------
@@ -194,10 +194,10 @@ def walk(tokens, lengths, grammar):
     Returns
     -------
     parents, siblings : ndarray of shape (n_programs, longest), int64
-        Parent and left sibling of each token; `n_tokens` stands for one that does not exist.
+        Parent and left sibling of each token; `n_tokens` where there is none.
     logits : ndarray of shape (n_programs, longest, n_tokens), float32
-        What is added to the decoder's logits: minus infinity where a token is not allowed, else the soft
-        length prior. Zero after the end of a program.
+        Terms that are added to the decoder's logits: minus infinity where a token is not allowed, else the
+        soft length prior. Zero after the end of a program.
     """
     n_tokens = len(grammar.arity)
     n_programs, longest = len(lengths), lengths.max()

@@ -1,10 +1,11 @@
 """Programs written token by token under the constraints, as slices of others or grown at random.
 
-Each token goes through `dgsr.kernels.grammar`: writing a program and checking it are one pass, which ends at
-the first token that breaks the constraints.
+Each token is checked by `dgsr.kernels.grammar`, so that a program is written and checked in one pass, which
+ends at the first token that violates the constraints.
 
-In this file `grammar` is a `dgsr.expressions.programs.constraints.Grammar`, `state` the state of the random
-generator (`dgsr.kernels.random`), which is advanced, and `programs` are `dgsr.kernels.programs.Programs`.
+In this file `grammar` is a `dgsr.expressions.programs.constraints.Grammar`, `state` is the state of the
+random number generator (`dgsr.kernels.random`), which advances, and `programs` are
+`dgsr.kernels.programs.Programs`.
 """
 
 from __future__ import annotations
@@ -26,16 +27,16 @@ from dgsr.kernels.grammar import (
 )
 from dgsr.kernels.random import integer, uniform
 
-#: How often a genetic operator may try to make a child that meets the constraints.
+#: Most attempts of a genetic operator to make a valid child.
 ATTEMPTS = 4
-# How often a random program is begun before the constraints are taken to leave none.
+# Attempts at a random program after which the constraints are assumed to allow none.
 _MOST_ATTEMPTS = 10_000
-#: Value of a constant that no parent had.
+#: Initial value of a constant that does not come from a parent.
 NEW_CONSTANT = 1.0
 
 
 class Draft(NamedTuple):
-    """A program that is being written, with its tree state."""
+    """A partly written program, with its tree state."""
 
     tokens: np.ndarray  # (max_length,) int64
     constants: np.ndarray  # (max_constants,) float64
@@ -47,7 +48,7 @@ class Choices(NamedTuple):
     """The tokens that a new node may have, by arity."""
 
     tokens: np.ndarray  # (3, n_tokens) int64: token ids of arity 0, 1 and 2
-    counts: np.ndarray  # (3,) int64: how many there are of each arity
+    counts: np.ndarray  # (3,) int64: numbers of tokens of each arity
 
 
 @compiled()
@@ -63,7 +64,7 @@ def new_draft(max_length, n_constants):
 
 @compiled()
 def choices_of(grammar, n_constants):
-    """Return the Choices of a grammar; constants are among them where programs have room for any."""
+    """Return the Choices of a grammar; constants are included where programs have room for any."""
     n_tokens = len(grammar.arity)
     tokens = np.zeros((3, n_tokens), dtype=np.int64)
     counts = np.zeros(3, dtype=np.int64)
@@ -81,7 +82,7 @@ def choices_of(grammar, n_constants):
 
 @allocation_free
 def fitting(token, parent, left, right, weight):
-    """Return the weight of a token between its parent and its children, -1 for none; see `random_token`."""
+    """Return the weight of a token given its parent and its children, -1 for none; see `random_token`."""
     result = weight[parent, token]
     if left >= 0:
         result *= weight[token, left]
@@ -97,12 +98,12 @@ def random_token(arities, but, around, choices, weight, state):
     Parameters
     ----------
     arities : tuple of int
-        Least and greatest arity of the token.
+        Smallest and largest arity of the token.
     but : int
         A token that must not be drawn.
     around : tuple of int
-        The token's parent, which is the number of tokens for the root, and its left and right child, -1 for
-        one that is not there yet.
+        The token's parent, which is the number of tokens for the root, and its left and right child, -1 where
+        it does not exist yet.
     choices : Choices
     weight : ndarray of shape (n_tokens + 1, n_tokens), float64
         See `Grammar`.
@@ -154,7 +155,7 @@ def append(token, value, draft, grammar):
 def append_slice(programs, b, start, stop, draft, grammar):
     """Append the tokens from `start` to `stop` of program `b`, with their constants, to a draft.
 
-    Return False where one of them is not allowed; the draft then ends before it.
+    Return False where a token is not allowed; the draft then ends before it.
     """
     tokens, constants = programs.tokens[b], programs.constants[b]
     counters, stack = draft.counters, draft.stack
@@ -181,9 +182,9 @@ def grow(height, full, draft, grammar, choices, state):
     Parameters
     ----------
     height : int
-        Greatest depth of a leaf below the root of the subtree.
+        Largest depth of a leaf below the root of the subtree.
     full : bool
-        Whether all leaves have that depth, as far as the constraints allow; otherwise a node at any depth may
+        Whether all leaves have this depth, as far as the constraints allow; otherwise a node at any depth may
         be a leaf.
     draft : Draft
     grammar : Grammar
@@ -204,7 +205,7 @@ def grow(height, full, draft, grammar, choices, state):
             if append(token, NEW_CONSTANT, draft, grammar):
                 appended = True
                 break
-        if not appended:  # take any token that is allowed, leaves first, from a random one on
+        if not appended:  # any allowed token is taken, leaves first, starting at a random one
             for arity in range(3):
                 first = integer(state, max(counts[arity], 1))
                 for i in range(counts[arity]):
@@ -232,20 +233,21 @@ def store(draft, b, programs):
 
 @compiled(nogil=True)
 def fill_with_random_programs(programs, grammar, min_height, max_height, full_share, state):
-    """Write random programs that meet the constraints, ramped, full or grown; return False if there are none.
+    """Write random valid programs, ramped, full or grown; return False if none is found.
 
     Parameters
     ----------
     programs : Programs
-        Receives them. Its tokens and lengths must be 0; rows of tokens are at least `grammar.max_length`
-        wide, and those of constants at least `grammar.max_constants` where the library has ``const``.
+        Receives the programs. Its tokens and lengths must be 0; rows of tokens are at least
+        `grammar.max_length` wide, and rows of constants at least `grammar.max_constants` if the library has
+        ``const``.
     grammar : Grammar
     min_height, max_height : int
-        The height of a tree is uniform between the two. Where a tree of that height would be shorter than
-        `grammar.min_length`, it is higher.
+        The height of a tree is uniform between the two. A tree that would be shorter than
+        `grammar.min_length` is higher.
     full_share : float
-        Probability that a tree is full, with all its leaves at that height as far as the constraints
-        allow it; the others are grown, with leaves at any height. 0.5 is Koza's "half and half".
+        Probability that a tree is full, with all leaves at this height as far as the constraints allow;
+        other trees are grown, with leaves at any depth. 0.5 is Koza's "half and half".
     state : ndarray of 4 uint64
 
     References

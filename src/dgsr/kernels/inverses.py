@@ -28,7 +28,7 @@ _INVERTIBLE = (EXP, LOG, SIN, COS, SQRT, SQUARE, CUBE, INV, TANH, ARCSIN, ARCCOS
 
 @compiled()
 def invertible_operators(opcodes):
-    """Return the unary operators that a target may be inverted by.
+    """Return the unary operators by which a target may be inverted.
 
     Parameters
     ----------
@@ -38,8 +38,7 @@ def invertible_operators(opcodes):
     Returns
     -------
     ndarray of int64
-        Opcodes of the library's operators that `unary_operand` can invert, and those of exp and 1/x in any
-        case.
+        Opcodes of the library's operators that `unary_operand` can invert; exp and 1/x are always included.
     """
     ways = np.empty(len(_INVERTIBLE), dtype=np.int64)
     n = 0
@@ -63,8 +62,8 @@ def unary_operand(op, values, out):
         Opcode of the operator.
     values : ndarray of shape (n_samples,), float64
     out : ndarray of shape (n_samples,), float64
-        Receives the operand: the principal one where there are several, NaN where there is none. The operand
-        of exp is log|values|, so that callers have to check the sign.
+        Receives the operand: the principal value where there are several, NaN where there is none. The
+        operand of exp is log|values|, so that callers have to check the sign.
     """
     n = len(values)
     if op == EXP:

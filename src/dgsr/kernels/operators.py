@@ -1,10 +1,10 @@
 """The value and the derivatives of every operator.
 
-Where an operand is infinite, the value is infinite or NaN (`dgsr.kernels.evaluate` says why): where IEEE
-arithmetic would return a finite number, as for 1/x, 2**-x and tanh(x), an added term 0*x makes it NaN. An
-undefined value is NaN.
+Where an operand is infinite, the value is infinite or NaN (see `dgsr.kernels.evaluate` for the reason): where
+IEEE arithmetic would return a finite number, as for 1/x, 2**-x and tanh(x), an added term 0*x makes it NaN.
+An undefined value is NaN.
 
-A user's own operator is one compiled loop over samples (`compile_loop`), which is called through its address,
+A user-defined operator is a compiled loop over samples (`compile_loop`) that is called through its address,
 so that the kernels are compiled once for all operators.
 """
 
@@ -27,12 +27,13 @@ SQRT, SQUARE, CUBE, POW, NEG, INV, TANH, ABS, ARCSIN, ARCCOS, USER_UNARY, USER_B
 
 _compiled = compiled(fastmath={"contract"}, _nrt=False)
 
-_VALUE = -1  # the `side` that asks a compiled loop for the value itself, not for a derivative
+# The `side` with which a compiled loop computes the value and not a derivative.
+_VALUE = -1
 
 
 @intrinsic
 def _call_loop(typing_context, address, side, left, right, adjoint, result, n):
-    """Call the loop of a user's operator (`compile_loop`) at its address."""
+    """Call the loop of a user-defined operator (`compile_loop`) at its address."""
     for array in (left, right, adjoint, result):
         if not (isinstance(array, types.Array) and array.layout == "C" and array.dtype == types.float64):
             raise TypingError(f"a row must be a contiguous float64 array, not {array}")
@@ -67,15 +68,14 @@ def apply(op, address, left, right, out, n):
     op : int
         Opcode of an operator.
     address : int
-        The token's entry in `TokenTable.argument`, which is read for a user's own operator.
+        The token's entry in `TokenTable.argument`, which is read only for a user-defined operator.
     left, right : ndarray of shape (at least n,), float64, contiguous
         Values of the first and the second operand. A unary operator does not read `right`.
     out : ndarray of shape (at least n,), float64, contiguous
         Receives the result; it must not be one of the operands.
     n : int
     """
-    # The conditions are nested, because the compiler then makes two small jump tables, which are faster than
-    # a large one.
+    # The conditions are nested, since two small jump tables are faster than a large one.
     if op <= DIV:
         if op == ADD:
             for j in range(n):
@@ -158,7 +158,7 @@ def differentiate(op, address, side, left, right, out, adjoint, result, n):
         Derivative of the program's value by the operator's value.
     result : ndarray of shape (at least n,), float64, contiguous
         Receives the derivative of the program's value by the operand; it must not be one of the other arrays.
-        Where the operator has no derivative, it is infinite or NaN; the derivative of abs at 0 is taken to be
+        Where the operator has no derivative, it is infinite or NaN; the derivative of abs at 0 is defined as
         0.
     n : int
     """
@@ -234,18 +234,18 @@ def _differentiate_power(side, left, right, out, adjoint, result, n):
         result[j] = adjoint[j] * slope
 
 
-# Users' own operators ----------------------------------------------------------------------------
+# User-defined operators --------------------------------------------------------------------------
 
-# Step of central differences, relative to the argument; it is the cube root of the rounding unit.
+# Step of central differences, relative to arguments above 1: the cube root of the rounding unit.
 _STEP = 6e-6
 
-# Functions that only other compiled ones call: without wrappers for Python and C they are compiled in two
-# thirds of the time.
+# The decorator of functions that only compiled code calls. Without wrappers for Python and C they compile in
+# two thirds of the time.
 _inner = njit(no_cpython_wrapper=True, no_cfunc_wrapper=True)
 
 
 def compile_loop(function, arity, derivatives):
-    """Compile a scalar function into a loop over rows, its derivatives with it.
+    """Compile a scalar function and its derivatives into a loop over rows.
 
     Parameters
     ----------
@@ -254,13 +254,13 @@ def compile_loop(function, arity, derivatives):
     arity : int
         1 or 2.
     derivatives : tuple of `arity` Python functions, or None
-        Derivatives by each argument, functions of the same arguments; None stands for central differences.
+        Derivatives by each argument, as functions of the same arguments; None means central differences.
 
     Returns
     -------
     object with the attribute `address`
-        The address of a C function ``(side, left, right, adjoint, result, n)``. The object must be kept alive
-        as long as the address is used.
+        The address of a C function ``(side, left, right, adjoint, result, n)``. The object must exist as long
+        as the address is used.
 
     Raises
     ------
@@ -274,7 +274,7 @@ def compile_loop(function, arity, derivatives):
         slopes = [_difference(value, side) for side in range(arity)]
     else:
         slopes = [_of_two(derivative, arity) for derivative in derivatives]
-    by_left, by_right = slopes[0], slopes[-1]  # a function of one operand is never asked for the second
+    by_left, by_right = slopes[0], slopes[-1]  # a function of one operand has no second derivative
 
     row = types.CPointer(types.float64)
 
@@ -295,7 +295,7 @@ def compile_loop(function, arity, derivatives):
 
 @compiled()
 def call_loop(address, left, right, out):
-    """Write ``out = function(left, right)`` by the compiled loop at an address; arrays are (n,), float64."""
+    """Write ``out = function(left, right)`` by the compiled loop at an address, for arrays (n,), float64."""
     _call_loop(address, _VALUE, left, right, left, out, len(out))
 
 

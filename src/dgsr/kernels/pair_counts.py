@@ -1,4 +1,4 @@
-"""How often each token stands under each parent, and sums over these pairs, in compiled code."""
+"""Counts of parent-child pairs of tokens, and sums over these pairs, in compiled code."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def _add_pairs(tokens, lengths, grammar, root, counts):
 
 
 def pair_counts(tokens, lengths, grammar, n_operators):
-    """Return how often each token stands under each parent.
+    """Return the number of occurrences of each token under each parent.
 
     Parameters
     ----------
@@ -42,7 +42,7 @@ def pair_counts(tokens, lengths, grammar, n_operators):
 
 @compiled()
 def _add_values(tokens, lengths, arity, values, sums):
-    parents = np.zeros(tokens.shape[1] + 1, dtype=np.int64)  # of the nodes to come, the next one last
+    parents = np.zeros(tokens.shape[1] + 1, dtype=np.int64)  # of the nodes that follow, the next one last
     for b in range(len(lengths)):
         parents[0], n = len(values) - 1, 1
         for i in range(lengths[b]):
@@ -55,7 +55,7 @@ def _add_values(tokens, lengths, arity, values, sums):
 
 
 def pair_sums(tokens, lengths, arity, values):
-    """Return the sum of a value for every token under its parent.
+    """Return the sum over a program's tokens of a value for the token and its parent.
 
     Parameters
     ----------

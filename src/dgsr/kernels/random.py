@@ -1,8 +1,8 @@
-"""A random generator for compiled code that draws the same numbers on every machine.
+"""A random number generator for compiled code that draws the same numbers on every machine.
 
-numba's own generator is hidden and global. The state of this one, a ndarray of 4 uint64, is an argument
-called `state`, so that the result of a kernel depends on its arguments alone, whatever thread runs it. Every
-function here advances it.
+numba's own generator is hidden and global. The state of this one, an ndarray of 4 uint64, is an argument
+called `state`, so that the result of a kernel depends only on its arguments, in any thread. Every function
+here that takes it advances it.
 
 References
 ----------
@@ -20,13 +20,13 @@ from dgsr.kernels.compilation import allocation_free, compiled
 
 
 def new_state(*seeds: int) -> np.ndarray:
-    """Return the state, a ndarray of 4 uint64, of a generator that non-negative integers seed."""
+    """Return the state, an ndarray of 4 uint64, of a generator seeded by non-negative integers."""
     return np.random.SeedSequence(seeds).generate_state(4, np.uint64)
 
 
 @compiled(forceinline=True)
 def _rotate(x, k):
-    """Return a uint64 with its bits rotated to the left by `k` places."""
+    """Return a uint64 with its bits rotated to the left by `k` positions."""
     return (x << np.uint64(k)) | (x >> np.uint64(64 - k))
 
 

@@ -20,36 +20,35 @@ from dgsr.kernels.random import uniform
 
 
 class Draws(NamedTuple):
-    """Programs that are being drawn."""
+    """Partly drawn programs."""
 
     tree: TreeState
     tokens: np.ndarray  # (n_programs, max_length) int64
-    log_probs: np.ndarray  # (n_programs,) float64: log-probability of each program so far
+    log_probs: np.ndarray  # (n_programs,) float64: log-probability of the tokens drawn so far
 
 
 @compiled()
 def draw_tokens(logits, active, t, draws, grammar, state, inputs, finished):
-    """Draw the next token of every active program that is not finished, and write all results in place.
+    """Draw the next token of every unfinished active program, and write all results in place.
 
     Parameters
     ----------
     logits : ndarray of shape (n_active, n_tokens), float32
         Logits of the decoder; constraints and the soft length prior are added here.
     active : ndarray of shape (n_active,), int64
-        Indices of the programs that the rows of `logits` belong to.
+        Indices of the programs to which the rows of `logits` belong.
     t : int
         Position of the token.
     draws : Draws
         All programs. They receive the token at position `t`, and its log-probability is added to theirs.
     grammar : Grammar
     state : ndarray of 4 uint64
-        State of the random generator; advanced.
+        State of the random number generator; advanced.
     inputs : ndarray of shape (3, n_active), int64
         Receives the decoder's inputs of the next step: the token drawn, and the parent and the sibling of the
-        token after it. `n_tokens` stands for a token that does not exist, and for all three of a finished
-        program.
+        token after it. A token that does not exist is `n_tokens`, and so are all three of a finished program.
     finished : ndarray of shape (n_active,), bool
-        Receives True where the program is complete; a program that is finished already is passed over.
+        Receives True where the program is complete; programs that are True already are skipped.
 
     Raises
     ------

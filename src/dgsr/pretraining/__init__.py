@@ -1,4 +1,4 @@
-"""Pre-training: generators learn from equations of a prior to write equations that fit a data set."""
+"""Pre-training: generators learn from equations of a prior to generate equations that fit a data set."""
 
 from dgsr.pretraining.config import OBJECTIVES, PRETRAINING_CONFIGS, PretrainingConfig
 from dgsr.pretraining.run import Progress, pretrain

@@ -1,8 +1,8 @@
 """The conditioning gap: how much a generator uses its data, measured on held-out equations of the prior.
 
-The gap is the gain from the right data set over another one, the wrong-data control: in the reward of the
-samples and in the log-likelihood of the true program. A generator that ignores its data has a gap of zero,
-however good its samples are.
+The gap is the difference between results with the right data set and with that of another equation, the
+wrong-data control, in the reward of the samples and in the log-likelihood of the true program. A generator
+that ignores its data has a gap of zero, however good its samples are.
 """
 
 from __future__ import annotations
@@ -23,29 +23,32 @@ from dgsr.pretraining.decontamination import Decontamination, comparable, leave_
 from dgsr.pretraining.guide import guide_nats
 from dgsr.pretraining.prior import DrawnDataSets, Prior
 
-#: Rows that the encoder reads, and rows on which a program is compared with the true function.
-N_SEEN, N_ROWS = 30, 100
+#: Rows that the encoder reads.
+N_SEEN = 30
+#: Rows on which a program is compared with the true function.
+N_ROWS = 100
 
-#: A sampled program is the true function when its NMSE on all rows is below this.
+#: NMSE on all rows below which a sampled program counts as the true function.
 EXACT = 1e-12
-#: The bound for a program whose constants are fitted.
+#: The same for programs with fitted constants.
 EXACT_FITTED = 1e-10
 
+#: Numbers of first samples for which hit rates are measured.
 HIT_COUNTS = (1, 10, 100, 1000)
 
 
 class ValidationSet(NamedTuple):
-    """Held-out equations with a data set each, all over the same number of variables."""
+    """Held-out equations, each with a data set, all over the same number of variables."""
 
     drawn: DrawnDataSets
     n_variables: int
     linear_scaling: bool = False
 
     def added_to(self, others: Decontamination) -> Decontamination:
-        """Return `others` with the equations of this set, each with the constants it has and no others.
+        """Return `others` with the equations of this set added, with their present constants only.
 
-        Training compares equations over the first columns, before these are put in any order. So an equation
-        has a row for every order of the first columns in the place of those that it has.
+        Training compares equations over the first columns, before these are put in random order. So for each
+        equation there is a row for every order in which the first columns can replace its own.
         """
         programs, first = self.drawn.programs, self.drawn.programs.library.first_variable
         by_columns: dict[tuple[int, ...], list[int]] = {}
@@ -62,7 +65,7 @@ class ValidationSet(NamedTuple):
 
 
 def fitted_nmse(population: Population, data: DataSet) -> np.ndarray:
-    """Return the NMSE of every program, in a library with constants after fitting those of a copy."""
+    """Return the NMSE of every program; constants are fitted first, in a copy."""
     if not population.library.has_constants:
         return population.nmse(data)
     _, first, inverse = np.unique(population.tokens, axis=0, return_index=True, return_inverse=True)
@@ -78,9 +81,9 @@ def draw_validation_set(
     seed: int,
     n_variables: int | None = None,
 ) -> ValidationSet:
-    """Draw `n` equations with data without noise, which training must then leave out.
+    """Draw `n` equations with noise-free data, which must be excluded from training.
 
-    They have `n_variables` variables, by default as many as the generator's library.
+    They have up to `n_variables` variables, by default as many as the generator's library.
     """
     n_variables = n_variables or generator.library.n_variables
     state = new_state(seed, 2**32 - 1)
@@ -94,7 +97,7 @@ def draw_validation_set(
 def measure(
     generator: Generator, validation: ValidationSet, n_programs: int, n_datasets: int
 ) -> dict[str, float]:
-    """Measure the conditioning gap and the hit rates; the constants of samples are fitted before.
+    """Measure the conditioning gap and the hit rates, with fitted constants of the samples.
 
     Parameters
     ----------
@@ -103,18 +106,19 @@ def measure(
     n_programs : int
         Number of programs to sample for each data set.
     n_datasets : int
-        How many of the validation set's equations to use.
+        Number of the validation set's equations to use.
 
     Returns
     -------
     dict
         ``log_likelihood_right``, ``_wrong``, ``_none``: mean log-likelihood in nats of the true program given
         its own data, the data of the next equation, and the mean encoding of all data sets;
-        ``guide_nats_right``, ``_wrong``, ``_none``: nats of its parent-child pairs under the guide, for a
-        generator that has one. ``reward_right``, ``reward_wrong`` and ``top_reward_right``,
-        ``top_reward_wrong``: mean reward of all and of the best 2% of (at most) 100 samples for these data.
-        ``valid``: share of the samples whose values are finite. ``hit_1``, ``hit_10``, ...: share of the
-        equations whose function is among the first samples; ``hit_100_wrong``: with the wrong data.
+        ``guide_nats_right``, ``_wrong``, ``_none``: minus the log-likelihood in nats of its parent-child
+        pairs under the guide, for a generator with a guide. ``reward_right``, ``reward_wrong`` and
+        ``top_reward_right``, ``top_reward_wrong``: mean reward of all and of the best 2% of (at most) 100
+        samples for these data. ``valid``: share of the samples whose values are finite. ``hit_1``,
+        ``hit_10``, ...: share of the equations whose function is among as many first samples;
+        ``hit_100_wrong``: the same with the wrong data.
     """
     drawn, d = validation.drawn, validation.n_variables
     n = min(n_datasets, len(drawn.y))

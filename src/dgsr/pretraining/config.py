@@ -15,29 +15,30 @@ class PretrainingConfig:
     ----------
     objective : {"cross-entropy", "vpg", "risk-seeking"}
         ``"cross-entropy"`` maximises the likelihood of the true program, and with a guide
-        (`dgsr.generator.guide`) that of its parent-child pairs too; ``"vpg"`` (vanilla policy gradient, the
-        paper's) and ``"risk-seeking"`` maximise the reward of sampled programs, and leave the guide as it is.
+        (`dgsr.generator.guide`) also that of its parent-child pairs; ``"vpg"`` (vanilla policy gradient, as
+        in the paper) and ``"risk-seeking"`` maximise the reward of sampled programs and do not train the
+        guide.
     steps : int
         Number of mini-batches.
     n_datasets : int
         Number of data sets in a mini-batch, t of the paper.
     n_groups : int
-        Number of equal parts of a mini-batch, each with its own number of rows and of variables.
+        Number of equal parts of a mini-batch, each with its own numbers of rows and variables.
     blind_share : float
-        Share of the groups for which ``"cross-entropy"`` hides the data from the decoder, so that the
-        generator learns the prior as well.
+        Fraction of the groups for which ``"cross-entropy"`` hides the data from the decoder, so that the
+        generator learns the prior, too.
     n_programs : int
         Number of programs that the policy gradients sample for each data set, k of the paper.
     min_samples, max_samples : int
         Limits of the number of rows of a data set, which is log-uniform and the same for a group.
     usual_columns : int
-        Number of columns up to which a table of n columns is n times as frequent as one of a single column;
+        Number of columns up to which a table of n columns is n times as frequent as a table of one column;
         beyond it, the frequency falls with the fourth power of n.
     learning_rate : float
-        Peak of the step size of the Adam optimiser; it rises over `warmup` steps, then falls with a cosine to
-        a hundredth.
+        Largest step size of the Adam optimiser; it rises over `warmup` steps, then falls as a cosine to a
+        hundredth.
     warmup : int
-        Number of steps in which the learning rate rises.
+        Number of steps over which the learning rate rises.
     weight_decay : float
         Weight decay of the optimiser (AdamW).
     gradient_clip : float
@@ -45,7 +46,7 @@ class PretrainingConfig:
     baseline_alpha : float
         Weight of the newest reward in the moving average that is the baseline of ``"vpg"``.
     epsilon : float
-        Share of the programs that ``"risk-seeking"`` trains on.
+        Fraction of the programs on which ``"risk-seeking"`` trains.
     entropy_weight, entropy_decay : float
         Weight and decay of the hierarchical entropy term of the policy gradients.
 
@@ -93,8 +94,8 @@ class PretrainingConfig:
             )
 
 
-#: Presets: the settings of the paper, appendix "Dataset Generation and Training", ours for a processor, and
-#: those of the shipped ``koza-d12`` for a GPU.
+#: Presets: ``"paper"`` has the settings of the paper, appendix "Dataset Generation and Training", ``"base"``
+#: is for a processor, and ``"large"`` has those of the shipped ``koza-d12``, which was trained on a GPU.
 PRETRAINING_CONFIGS = {
     "paper": PretrainingConfig(
         objective="vpg",

@@ -1,11 +1,11 @@
-"""The curves of a training as a picture: log-likelihoods of the true program, and shares of hits."""
+"""A picture of the curves of a training: log-likelihoods of the true program, and hit rates."""
 
 from __future__ import annotations
 
 import io
 from collections.abc import Sequence
 
-# Colours that people with any colour vision can tell apart (Okabe and Ito, 2008).
+# Colours that are distinguishable with any colour vision (Okabe and Ito, 2008).
 _PANELS = (
     (
         "nats of the true program",
@@ -31,7 +31,7 @@ _PANELS = (
 
 
 def to_svg(curves: Sequence[dict[str, float]], equations_a_step: int) -> str | None:
-    """Return plots of what was measured against the number of equations trained on, as one SVG.
+    """Return plots of the measured figures against the number of training equations, as one SVG.
 
     Parameters
     ----------
@@ -42,7 +42,7 @@ def to_svg(curves: Sequence[dict[str, float]], equations_a_step: int) -> str | N
     Returns
     -------
     str or None
-        None without matplotlib. Each line is a group whose id is the name of what it shows.
+        None without matplotlib. Each line is a group whose id is the key of its figures.
     """
     try:
         from matplotlib import rc_context

@@ -1,6 +1,6 @@
-"""Decontamination: the functions that pre-training must never see, benchmark problems and held-out equations.
+"""Decontamination: functions excluded from pre-training, which are benchmark problems and held-out equations.
 
-A function is recognised by its values at fixed points, and in a library with constants by its skeleton too:
+A function is identified by its values at fixed points, and in a library with constants also by its skeleton:
 the tokens of its canonical form without the values of constants.
 """
 
@@ -23,40 +23,40 @@ from dgsr.pretraining.rewriting import rewriting
 from dgsr.problems import list_sets, load_set
 from dgsr.problems.problem import Problem
 
-# Most assignments of one problem's variables to those of a generator that are compared.
+# Most assignments of the variables of a problem to those of a generator that are compared: 7 factorial.
 _MAX_ASSIGNMENTS = 5040
-# Fewest finite values by which a function is compared.
+# Fewest finite values by which a function can be compared.
 _MIN_COMPARED = 2
 
 
 def comparison_points(n_variables: int) -> np.ndarray:
-    """Return the fixed points at which functions are compared: shape (n_variables, 6), within (1, 3)."""
+    """Return the fixed points at which functions are compared, shape (n_variables, 6), between 1 and 3."""
     return np.random.default_rng(20230501).uniform(1.0, 3.0, (n_variables, 6))
 
 
 def comparable(values: np.ndarray, linear_scaling: bool = False) -> np.ndarray:
-    """Return the distinct rows of `values` (n_functions, n_points) by which a function can be recognised.
+    """Return the distinct rows of `values` (n_functions, n_points) that identify a function.
 
-    Values that are not finite become NaN, which is not compared. With `linear_scaling` functions that differ
-    in scale and offset alone are the same: the first two values become 0 and 1.
+    Values that are not finite become NaN, which is not compared. With `linear_scaling`, functions that differ
+    only in scale and offset are treated as the same: the first two values become 0 and 1.
     """
     least = _MIN_COMPARED
     if linear_scaling:
         values = np.array(values, dtype=np.float64)
         scale_all_away(values)
         least += 2
-    values = np.where(np.isfinite(values), values, np.inf)  # not NaN, which is not equal to itself
+    values = np.where(np.isfinite(values), values, np.inf)  # inf, since NaN does not equal itself
     rows = np.unique(values[np.isfinite(values).sum(axis=1) >= least], axis=0)
     return np.where(np.isfinite(rows), rows, np.nan)
 
 
 class Decontamination(NamedTuple):
-    """Functions that must not be drawn, as `leave_out` arranges them for a binary search."""
+    """Functions that must not be drawn, sorted by `leave_out` for a binary search."""
 
-    points: np.ndarray  # (n_variables, n_points): where functions are compared
-    values: np.ndarray  # (n_functions, n_points): in the form that `comparable` returns
+    points: np.ndarray  # (n_variables, n_points): points at which functions are compared
+    values: np.ndarray  # (n_functions, n_points): values in the form of `comparable`
     skeletons: np.ndarray  # ascending hashes
-    key: int  # the point by whose values the first `n_ordered` rows ascend; the others have NaN there
+    key: int  # index of the point whose values sort the first `n_ordered` rows; other rows have NaN there
     n_ordered: int
 
 
@@ -66,15 +66,15 @@ def leave_out(points: np.ndarray, values: np.ndarray, skeletons: np.ndarray | No
     Parameters
     ----------
     points : ndarray of shape (n_variables, n_points)
-        Where functions are compared.
+        Points at which functions are compared.
     values : ndarray of shape (n_functions, n_points)
-        The values there, in the form that `comparable` returns, in any order.
+        The values at these points in the form of `comparable`, in any order.
     skeletons : ndarray of uint64, optional
         Ascending hashes of skeletons that must not be drawn either; none by default.
     """
     if skeletons is None:
         skeletons = np.empty(0, dtype=np.uint64)
-    # The point at which most functions differ; with linear scaling all are 0 and 1 at the first two.
+    # The key is the point with the most distinct values; with linear scaling the first two have one each.
     n_values = [len(np.unique(column[np.isfinite(column)])) for column in values.T]
     key = int(np.argmax(n_values))
     ordered = values[np.argsort(values[:, key], kind="stable")]  # NaN come last
@@ -98,7 +98,7 @@ def benchmark_decontamination(
     constraints : Constraints, optional
         Constraints of the generator's programs.
     sets : sequence of str, optional
-        Problem sets to hold out; all by default. A card names those of its training.
+        Problem sets to exclude; all by default. The card of a generator lists those of its training.
 
     Returns
     -------
@@ -115,19 +115,19 @@ def benchmark_decontamination(
 
 
 def _problems(n_variables: int, sets: Sequence[str] | None) -> list[Problem]:
-    """Return the problems of at most `n_variables` variables of some sets, or of all."""
+    """Return the problems of at most `n_variables` variables in the given sets, or in all."""
     names = list_sets() if sets is None else sets
     problems = [problem for name in names for problem in load_set(name)]
     return [problem for problem in problems if problem.n_variables <= n_variables]
 
 
 def _problem_values(n_variables: int, sets: Sequence[str] | None) -> tuple[np.ndarray, np.ndarray]:
-    """Return points, and the values there of every benchmark problem with at most `n_variables` variables.
+    """Return points, and the values at them of all benchmark problems with at most `n_variables` variables.
 
     A problem has a row for every assignment of its variables to the `n_variables`; where these are too many,
-    for every order of the first variables, which are the ones that the prior uses. A problem of more than
-    7 variables has one row, which is NaN except at the last points: their coordinates are all equal, so that
-    the order of variables does not matter.
+    for every order of the first variables, which the prior uses. A problem of more than 7 variables has one
+    row, which is NaN except at the last points: all coordinates of these are equal, so that the order of
+    variables does not matter.
     """
     points = comparison_points(n_variables)
     n_apart = points.shape[1]
@@ -155,9 +155,9 @@ def _problem_values(n_variables: int, sets: Sequence[str] | None) -> tuple[np.nd
 def problem_skeletons(library: Library, linear_scaling: bool, sets: Sequence[str] | None = None) -> set[int]:
     """Return the skeletons of the benchmark problems that `library`, which has constants, can express.
 
-    A problem has one for every order of its variables, which are the first ones as in the prior; with more
-    than 7 variables, for the order in which it is stated. Powers are written with and without the tokens
-    ``square``, ``cube`` and ``sqrt``.
+    A problem has a skeleton for every order of its variables, which are the first ones as in the prior; with
+    more than 7 variables, only for the order in which it is stated. Powers are written with and without the
+    tokens ``square``, ``cube`` and ``sqrt``.
     """
     found: set[int] = set()
     for problem in _problems(library.n_variables, sets):
@@ -186,10 +186,10 @@ def skeletons_of_orders(
         A program whose variables are the first k of `library`.
     constants : ndarray of shape (n_constants,)
     orders : ndarray of shape (n_orders, k), int
-        The variable that takes the place of each.
+        The variable that replaces each of the first k.
     library : Library
     linear_scaling : bool
-        Whether a scale and an offset of the whole are left out.
+        Whether a scale and an offset of the whole program are ignored.
     """
     n = len(orders)
     first = library.first_variable

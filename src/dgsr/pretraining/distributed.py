@@ -1,7 +1,7 @@
 """Communication between processes that train one generator; with one process these functions do nothing.
 
-``torchrun --nproc-per-node=2 --no-python dgsr pretrain ...`` starts them, and torch's process group adds up.
-A network of this size leaves most of a GPU idle, so that several processes may share one.
+``torchrun --nproc-per-node=2 --no-python dgsr pretrain ...`` starts the processes, and torch's process group
+adds up their gradients. A network of this size leaves most of a GPU idle, so several processes may share one.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from torch import distributed, nn
 
 @contextmanager
 def process_group(device: str) -> Iterator[None]:
-    """Join the processes that torchrun has started, if it has."""
+    """Join the group of processes if torchrun has started several."""
     if int(os.environ.get("WORLD_SIZE", "1")) == 1 or distributed.is_initialized():
         yield
         return
@@ -29,7 +29,7 @@ def process_group(device: str) -> Iterator[None]:
 
 
 def take_device(device: str) -> None:
-    """Spread the processes that torchrun has started on this machine over its GPUs."""
+    """Distribute the processes that torchrun has started on this machine over its GPUs."""
     if device == "cuda" and int(os.environ.get("WORLD_SIZE", "1")) > 1:
         torch.cuda.set_device(int(os.environ["LOCAL_RANK"]) % torch.cuda.device_count())
 
@@ -59,7 +59,7 @@ def add_up(loss: float, parameters: Iterable[nn.Parameter]) -> float:
             parameter.grad = torch.zeros_like(parameter)
     flat = torch.cat([parameter.grad.flatten() for parameter in parameters if parameter.grad is not None])
     flat = torch.cat([flat, flat.new_tensor([loss])])
-    if distributed.get_backend() == "gloo":  # which adds up in the memory of the processor
+    if distributed.get_backend() == "gloo":  # this backend adds up in the memory of the processor
         summed = flat.cpu()
         distributed.all_reduce(summed)
         flat = summed.to(flat.device)

@@ -2,7 +2,7 @@
 
 References
 ----------
-The counts of textbook formulas, `textbook_counts.json`, are made by `benchmarks/shipped_counts.py`.
+`benchmarks/shipped_counts.py` makes the counts of textbook formulas, `textbook_counts.json`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dgsr.expressions.programs.library import Library
 
 
 class LawTable(NamedTuple):
-    """Shares of the forms of laws, and the tokens they are written in."""
+    """Shares of the forms of laws, and the tokens with which they are written."""
 
     terms: np.ndarray  # shares of laws of 1, 2, ... terms
     factors: np.ndarray  # shares of terms of 1, 2, ... factors
@@ -29,7 +29,7 @@ class LawTable(NamedTuple):
     n_operators: int
 
 
-#: Exponents; a half is written with sqrt.
+#: Exponents; 0.5 is written with sqrt.
 POWERS = (1.0, -1.0, 2.0, -2.0, 0.5, -0.5, 3.0, -3.0)
 #: Functions of a dimensionless group g.
 FUNCTIONS = (
@@ -50,7 +50,7 @@ NAMES = (
 ADD, SUB, MUL, DIV, EXP, LOG, SIN, COS, SQRT, TANH, NEG, INV, ARCSIN, ARCCOS, POW = range(len(NAMES))
 
 
-# The operator that each form needs, in the order of the entries of `LawTable`; a library may lack it.
+# The operator that each form needs, in the order of the entries of `LawTable`. A library may lack some.
 _NEEDS = {
     "functions": (
         *("exp", "exp", "log", "sin", "cos", "tanh", "exp", "add", "sub", "arcsin", "arccos"),
@@ -61,11 +61,11 @@ _NEEDS = {
     "sum_powers": ("mul", "div", "mul", "div", "sqrt", "sqrt", "mul", "div"),
 }
 
-#: Shares of the forms of laws, in the order of the entries of `LawTable`. They follow the counts of textbook
-#: formulas (`textbook_counts.json`) with three changes: products of one and of two factors are fewer, since
-#: any search finds them; exponentials and logarithms, which chemistry, biology and economics have more often
-#: than the counted books, most of them on physics, are more frequent; and there are a few of the functions
-#: that the books do not have.
+#: Shares of the forms of laws, in the order of the entries of `LawTable`. They follow the counts of 1,488
+#: textbook formulas (`textbook_counts.json`) with three changes. Products of one and of two factors are
+#: rarer, since any search finds them. Exponentials and logarithms are more frequent, as in chemistry, biology
+#: and economics, since most of the counted books are on physics. Functions that the books do not have get
+#: small shares.
 SHARES = {
     "terms": (0.76, 0.20, 0.03, 0.01),
     "factors": (0.11, 0.33, 0.33, 0.15, 0.08),
@@ -77,32 +77,51 @@ SHARES = {
 }
 
 
-# The probabilities below are those of choices within the forms. They were not counted but set by eye, so that
-# laws look like textbook formulas.
+# The numbers below are probabilities of choices within the forms. They were chosen by judgement and not
+# counted, so that laws resemble textbook formulas.
 
-#: The unit of a variable: the probability that it is that of an earlier variable, that added to the
-#: probability of a new unit (the rest have none), and the probability that a base unit is part of a new unit.
-SAME_UNIT, WITH_UNIT, BASE_UNIT = 0.4, 0.85, 0.5
-#: Cumulative probabilities of the powers 1, -1 and 2 in a product with a given unit; the remaining power is
-#: -2.
-FIRST_POWER, INVERSE, SQUARE = 0.5, 0.85, 0.95
-#: Probabilities that a product has a constant factor, that a product of a constant and a variable has a
-#: second variable, and that this one is a factor and not a divisor.
-WITH_CONSTANT, SECOND_VARIABLE, ABOVE = 0.15, 0.3, 0.5
-#: Probabilities that a sum in parentheses begins with a square, has a third term, and has its terms swapped.
-FIRST_SQUARE, THIRD_TERM, SWAPPED = 0.25, 0.15, 0.25
-#: Probabilities that a further term of a sum is added and not subtracted, that it is 1, and that it is a
-#: constant.
-PLUS, NUMBER_ONE, FREE_CONSTANT = 0.6, 0.4, 0.2
-#: Probabilities that a logarithm is log(1 + g), that a sine or cosine is squared, and that a function is a
-#: factor and not a divisor.
-LOG_OF_ONE_PLUS, SQUARED_WAVE, FUNCTION_ABOVE = 0.3, 0.2, 0.8
-#: Probability that a term gets a constant factor though it has the unit of the first term.
+#: A variable has the unit of an earlier variable.
+SAME_UNIT = 0.4
+#: A variable has the unit of an earlier variable or a new unit; otherwise it has none.
+WITH_UNIT = 0.85
+#: A base unit is part of a new unit.
+BASE_UNIT = 0.5
+#: The exponent of a variable in a product with a given unit is 1.
+FIRST_POWER = 0.5
+#: The exponent is 1 or -1.
+INVERSE = 0.85
+#: The exponent is 1, -1 or 2; otherwise it is -2.
+SQUARE = 0.95
+#: A product has a constant factor.
+WITH_CONSTANT = 0.15
+#: A product of a constant and a variable has a second variable.
+SECOND_VARIABLE = 0.3
+#: This second variable is a factor and not a divisor.
+ABOVE = 0.5
+#: A sum in parentheses begins with a square.
+FIRST_SQUARE = 0.25
+#: A sum in parentheses has a third term.
+THIRD_TERM = 0.15
+#: A further term of a sum in parentheses comes before the earlier ones.
+SWAPPED = 0.25
+#: A further term of a sum is added and not subtracted.
+PLUS = 0.6
+#: A further term of a dimensionless sum in parentheses is 1.
+NUMBER_ONE = 0.4
+#: A further term of a sum in parentheses that is not 1 is a constant.
+FREE_CONSTANT = 0.2
+#: A logarithm is log(1 + g).
+LOG_OF_ONE_PLUS = 0.3
+#: A sine or cosine is squared.
+SQUARED_WAVE = 0.2
+#: A function is a factor and not a divisor.
+FUNCTION_ABOVE = 0.8
+#: A term with the unit of the first term nevertheless has a constant factor.
 SCALED_TERM = 0.3
 
 
 def law_table(library: Library) -> LawTable:
-    """Return the shares of the forms that a library can write, and its tokens."""
+    """Return the shares of the forms that a library has operators for, and its tokens."""
     has = {name: name in library.operators for name in NAMES}
     shares = {name: np.array(values) for name, values in SHARES.items()}
     for name, needs in _NEEDS.items():

@@ -1,4 +1,4 @@
-"""Inputs of data sets of the prior, in compiled code: uniform ones, and tables as people have them."""
+"""Inputs of data sets of the prior, in compiled code: uniform ones, and tables like those of users."""
 
 from __future__ import annotations
 
@@ -9,15 +9,19 @@ import numpy as np
 from dgsr.kernels.compilation import allocation_free, compiled
 from dgsr.kernels.random import choice, integer, log_uniform, normal, uniform
 
-# Share of the data sets whose variables all have one domain.
+# Fraction of the data sets whose variables all have the same domain.
 _SHARED_DOMAIN = 0.75
 
-# Shares of the kinds of columns: uniform in a domain, uniform and positive, log-uniform, normal.
+# Fractions of the kinds of columns: uniform in a domain, uniform and positive, log-uniform, normal.
 _KINDS = np.array([0.40, 0.25, 0.25, 0.10])
-# Shares of columns with few different values, and of those that follow the column before them.
-_GRIDDED, _CORRELATED = 0.15, 0.10
-# Share of the laws whose variables are measured in other units, and the largest power of ten of a base unit.
-_OTHER_UNITS, _POWER_OF_TEN = 0.3, 4.0
+# Fraction of columns with few different values.
+_GRIDDED = 0.15
+# Fraction of columns that are correlated with the column before them.
+_CORRELATED = 0.10
+# Fraction of the laws whose variables are measured in other units.
+_OTHER_UNITS = 0.3
+# Largest absolute exponent of the power of ten by which a base unit changes.
+_POWER_OF_TEN = 4.0
 
 
 @allocation_free
@@ -35,14 +39,14 @@ def draw_inputs(X, n_variables, domains, state):
 
 @compiled()
 def draw_varied_inputs(X, n_variables, domains, state):
-    """Draw the first columns of X (n_samples, n_columns), as the columns of people's tables are.
+    """Draw the first columns of X (n_samples, n_columns), like the columns of users' tables.
 
     A column is uniform in a domain, uniform between a and a*b, log-uniform over one to three decades, or
-    normal; the columns of half of the tables are all of one kind. Some columns have few different values, and
-    some follow the column before them; normal ones do neither.
+    normal; in half of the tables all columns are of one kind. Some columns have few different values, and
+    some are correlated with the column before them, except for normal columns.
     """
     n = len(X)
-    place = np.empty(n)  # place of each row in the range of the column, from 0 to 1
+    place = np.empty(n)  # position of each row in the range of the column, from 0 to 1
     shared = uniform(state) < 0.5
     kind = choice(state, _KINDS)
     domain = choice(state, domains[:, 2])
@@ -78,7 +82,7 @@ def draw_varied_inputs(X, n_variables, domains, state):
 
 @compiled()
 def change_units(X, n_variables, units, state):
-    """Measure the variables of some laws in other units, which only multiplies the law by a constant.
+    """Convert the variables of some laws to other units, which multiplies the law by a constant.
 
     `units` (n_columns, n_units) are the exponents of the base units of the columns.
     """

@@ -1,8 +1,8 @@
-"""Equations of the prior p(f) and data sets of them, in compiled code.
+"""Equations of the prior p(f) and their data sets, in compiled code.
 
 A tree is drawn (`prior_trees`) and written as a program (`prior_programs`); its sums and products are put
-into a canonical order, and redundant constants are removed. An equation is kept if it meets the constraints,
-must not be left out and does not simplify further; it is then evaluated on random inputs.
+into a canonical order, and redundant constants are removed. An equation is accepted if it satisfies the
+constraints, is not excluded and cannot be simplified further. It is then evaluated on random inputs.
 
 References
 ----------
@@ -26,20 +26,27 @@ from dgsr.pretraining.prior_laws import N_UNITS, grow_law
 from dgsr.pretraining.prior_programs import Subprograms, new_subprograms, write_program
 from dgsr.pretraining.prior_trees import Tree, grow_tree, new_tree
 
-# Equations refused in a row after which the prior is taken to have none that meets all conditions.
+# Consecutive rejected equations after which drawing ends, since the prior seems to have no valid one.
 _MAX_TRIALS = 200_000
 
-# Bounds of a usable target: its largest size, and the least variance relative to the mean square.
-_LARGEST, _LEAST_VARIANCE = 1e8, 1e-10
-# Values that differ by less, relative to their size, are the same to rounding.
+# Absolute value below which all targets must be.
+_LARGEST = 1e8
+# Variance of a target, as a share of its squared mean, above which it must be.
+_LEAST_VARIANCE = 1e-10
+# Relative difference up to which values are equal except for rounding.
 _ROUNDING = 1e-9
-# Sizes of the scale of a target, and of its offset in standard deviations of the target.
-_LEAST_SCALE, _LARGEST_SCALE = 0.01, 100.0
-_LEAST_OFFSET, _LARGEST_OFFSET = 0.1, 10.0
+# Smallest absolute value of the scale of a transformed target.
+_LEAST_SCALE = 0.01
+# Largest absolute value of the scale.
+_LARGEST_SCALE = 100.0
+# Smallest standard deviation of the offset, in standard deviations of the target.
+_LEAST_OFFSET = 0.1
+# Largest standard deviation of the offset.
+_LARGEST_OFFSET = 10.0
 
 
 class DrawnArrays(NamedTuple):
-    """Equations and data sets that are being drawn; all zeros at first."""
+    """Arrays that receive equations and data sets; constants are initially 1, all others 0."""
 
     tokens: np.ndarray  # (n_datasets, max_length) int64
     lengths: np.ndarray  # (n_datasets,) int64
@@ -49,17 +56,17 @@ class DrawnArrays(NamedTuple):
 
 
 class _Workspace(NamedTuple):
-    """Memory that is reused for every equation."""
+    """Scratch arrays that are reused for every equation."""
 
     tree: Tree
     units: np.ndarray  # (n_columns, N_UNITS) int64: exponents of the base units of each variable of a law
     parts: Subprograms
     ends: np.ndarray  # (max_length + 1,) int64: ends of subtrees
-    values: np.ndarray  # (max_length, n_points): values of subtrees where functions are compared
+    values: np.ndarray  # (max_length, n_points): values of subtrees at the points of comparison
     counters: np.ndarray  # a tree state, see `dgsr.kernels.grammar.TreeState`
     open_nodes: np.ndarray
-    stack: np.ndarray  # the evaluator's stack, as `work` is its workspace
-    work: np.ndarray
+    stack: np.ndarray  # stack of the evaluator
+    work: np.ndarray  # workspace of the evaluator
 
 
 @compiled()
@@ -81,7 +88,7 @@ def _new_workspace(max_length, n_columns, n_points, has_constants):
 
 @allocation_free
 def _are_equal(a, b):
-    """Return whether two rows of values are the same to rounding; rows with NaN never are."""
+    """Return whether two rows of values are equal up to rounding; rows with NaN are not."""
     for j in range(len(a)):
         if not abs(a[j] - b[j]) <= _ROUNDING * (1.0 + abs(b[j])):
             return False
@@ -90,7 +97,7 @@ def _are_equal(a, b):
 
 @allocation_free
 def _is_flat(a):
-    """Return whether all values are the same to rounding."""
+    """Return whether all values are equal up to rounding."""
     for j in range(len(a)):
         if not abs(a[j] - a[0]) <= _ROUNDING * abs(a[0]):
             return False
@@ -99,7 +106,7 @@ def _is_flat(a):
 
 @allocation_free
 def _match(values, held_out):
-    """Return whether values equal those of a held-out function wherever these are not NaN."""
+    """Return whether values equal those of a held-out function at all points where these are not NaN."""
     for j in range(len(values)):
         tolerance = _ROUNDING * (1.0 + abs(held_out[j]))
         if not np.isnan(held_out[j]) and not abs(values[j] - held_out[j]) <= tolerance:
@@ -109,10 +116,10 @@ def _match(values, held_out):
 
 @allocation_free
 def is_left_out(values, excluded):
-    """Return whether values (n_points,) are those of a function that must not be drawn."""
+    """Return whether values (n_points,) belong to a function that must not be drawn."""
     value = values[excluded.key]
     if np.isfinite(value):
-        margin = 2e-9 * (1.0 + abs(value))  # wider than the tolerance of `_match`, which decides
+        margin = 2e-9 * (1.0 + abs(value))  # wider than the tolerance of `_match`
         low, high = 0, excluded.n_ordered
         while low < high:
             middle = (low + high) // 2
@@ -132,9 +139,9 @@ def is_left_out(values, excluded):
 
 @allocation_free
 def scale_away(values):
-    """Scale and shift the values of f to 0 and 1 at the first two points, the same for all a*f + b.
+    """Scale and shift the values of f to 0 and 1 at the first two points; all a*f + b have the same result.
 
-    All become NaN, which is not compared, where the first two do not differ or are not finite.
+    If the first two do not differ or are not finite, all become NaN, which is not compared.
     """
     low, span = values[0], values[1] - values[0]
     if not abs(span) > _ROUNDING * abs(low):
@@ -154,8 +161,8 @@ def scale_all_away(values):
 def _can_be_simplified(tokens, length, constants, table, arity, has_constants, points, w):
     """Return whether a subtree equals one inside it, as in x1 + (x2 - x1) and x2*(x1/x1).
 
-    In a library with constants no subtree may be constant either, as x1/x1 is. If the result is False, the
-    values of all subtrees at `points` are in `w.values`.
+    In a library with constants the result is also True if a subtree is constant, such as x1/x1. If it is
+    False, the values of all subtrees at `points` are in `w.values`.
     """
     n_columns, n_points = points.shape
     for c in range(n_columns):
@@ -183,7 +190,7 @@ def _can_be_simplified(tokens, length, constants, table, arity, has_constants, p
 
 @allocation_free
 def _agree(a, b):
-    """Return whether two rows are equal to rounding where both are finite; False if they are so nowhere."""
+    """Return whether two rows are equal up to rounding where both are finite, and both are somewhere."""
     compared = False
     for j in range(len(a)):
         if np.isfinite(a[j]) and np.isfinite(b[j]):
@@ -195,9 +202,9 @@ def _agree(a, b):
 
 @allocation_free
 def _has_an_idle_column(tokens, length, constants, table, first_variable, points, w):
-    """Return whether a program has a column that its values do not depend on, as x2 in x1*x2*x3/x2.
+    """Return whether the values of a program do not depend on one of its columns, as on x2 in x1*x2*x3/x2.
 
-    `w.values[0]` must have its values at `points`.
+    `w.values[0]` must have the values of the program at `points`.
     """
     n_columns, n_points = points.shape
     for c in range(n_columns):
@@ -221,7 +228,7 @@ def _has_an_idle_column(tokens, length, constants, table, first_variable, points
 
 @allocation_free
 def _leaves_out_a_variable(tokens, length, is_variable):
-    """Return whether a program has a variable without having the one before it, as x1*x3 has."""
+    """Return whether a program has a variable and lacks the one before it, as x1*x3 does."""
     for i in range(length):
         before = tokens[i] - 1
         if before >= 0 and is_variable[tokens[i]] and is_variable[before]:
@@ -254,7 +261,7 @@ def _draw_program(b, n_variables, table, grammar, prior, law, excluded, drawn, w
         canonicalise(tokens, length, parts.constants[0], grammar.arity, prior.rewriting)
     if not is_valid(tokens, length, grammar, w.counters, w.open_nodes):
         return 0
-    if _leaves_out_a_variable(tokens, length, grammar.is_variable):  # what is held out is over the first ones
+    if _leaves_out_a_variable(tokens, length, grammar.is_variable):  # held-out functions have the first ones
         return 0
     if is_among(skeleton(tokens, length), excluded.skeletons):
         return 0
@@ -264,7 +271,7 @@ def _draw_program(b, n_variables, table, grammar, prior, law, excluded, drawn, w
         tokens, length, constants, table, grammar.arity, prior.has_constants, excluded.points, w
     ):
         return 0
-    # What is held out is over the first columns: an equation must not be over others alone.
+    # Held-out functions depend on the first columns, so no equation may depend on others only.
     if _has_an_idle_column(tokens, length, constants, table, prior.first_variable, excluded.points, w):
         return 0
     if grammar.linear_scaling:
@@ -274,7 +281,7 @@ def _draw_program(b, n_variables, table, grammar, prior, law, excluded, drawn, w
 
 @allocation_free
 def _evaluate(b, length, table, drawn, w):
-    """Evaluate equation `b` on its inputs; return the variance, or 0 if the target cannot be used."""
+    """Evaluate equation `b` on its inputs; return the variance, or 0 if the target is not usable."""
     tokens, X, y = drawn.tokens[b], drawn.X[b], drawn.y[b]
     n_samples, n_columns = X.shape
     mean, usable = 0.0, True
@@ -328,7 +335,7 @@ def draw_datasets(n_variables, table, grammar, prior, law, excluded, drawn, stat
     Parameters
     ----------
     n_variables : int
-        Variables that an equation may have, at most those of the library.
+        Number of variables that an equation may have, at most that of the library.
     table : TokenTable
     grammar : Grammar
     prior : PriorTable
@@ -337,7 +344,8 @@ def draw_datasets(n_variables, table, grammar, prior, law, excluded, drawn, stat
         Functions that must not be drawn.
     drawn : DrawnArrays
         Receives the equations and their data; lengths stay 0 from the first data set on for which no equation
-        is found. Targets are finite and not constant: the values of the program and the noise of the prior.
+        is found. Targets are finite and not constant; they are the values of the program, with the noise and
+        the transformation of the prior.
     state : ndarray of 4 uint64
         State of the random number generator; advanced.
     """
@@ -359,7 +367,7 @@ def draw_datasets(n_variables, table, grammar, prior, law, excluded, drawn, stat
         _add_noise(drawn.y[b], variance, prior, state)
         if grammar.linear_scaling:
             _transform(drawn.y[b], variance, prior, state)
-        if prior.varied and grammar.linear_scaling:  # a law in other units has another factor
+        if prior.varied and grammar.linear_scaling:  # other units change the scale of a law
             change_units(drawn.X[b], n_variables, w.units, state)
         drawn.tokens[b, length:] = 0
         drawn.lengths[b] = length

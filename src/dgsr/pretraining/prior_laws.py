@@ -1,10 +1,10 @@
 """Random laws of the prior, in compiled code: products of powers, short sums, functions of groups.
 
 Variables get random units. The terms of a sum have the same unit, and the arguments of functions, called
-groups, have none. Where no product of the variables has the unit that is needed, a constant supplies it, as
+groups, are dimensionless. Where no product of the variables has the required unit, a constant supplies it, as
 in many laws.
 
-`dgsr.pretraining.law_forms` has the forms and their shares.
+The forms and their shares are in `dgsr.pretraining.law_forms`.
 """
 
 from __future__ import annotations
@@ -19,26 +19,28 @@ from dgsr.kernels.random import choice, integer, uniform
 from dgsr.pretraining import law_forms as forms
 from dgsr.pretraining.prior_trees import INTEGER, MAX_NODES, NUMBER, VARIABLE, Tree
 
-#: Number of base units, such as length, mass and time, and of the random products that are tried for a unit.
-N_UNITS, _TRIALS = 3, 60
-# Nodes that must be free when a factor is begun, for few take more.
+#: Number of base units, such as length, mass and time.
+N_UNITS = 3
+# Random products that are tried for a required unit.
+_TRIALS = 60
+# Nodes that must be free before a factor is drawn; few factors take more.
 _ROOM = 24
 
 
 class LawDraft(NamedTuple):
-    """A law that is being drawn, in which children come before their parents until `_root_first`."""
+    """A partly drawn law, in which children come before their parents until `_root_first` is called."""
 
     tree: Tree
     counts: np.ndarray  # (2,) int64: number of nodes, and of constants that supply a unit
     units: np.ndarray  # (n_variables, N_UNITS) int64: exponents of the base units of each variable
     used: np.ndarray  # (n_variables,) int64: how often each variable occurs
     unit: np.ndarray  # (N_UNITS,) int64: unit of the sum that was drawn last
-    powers: np.ndarray  # (n_variables,) int64: exponents of a product; scratch
+    powers: np.ndarray  # (n_variables,) int64: scratch array for the exponents of a product
 
 
 @allocation_free
 def _node(draft, kind, first, second):
-    """Append a node and return its number, and only count it where there is no room."""
+    """Append a node and return its index; where there is no room, only count it."""
     n = draft.counts[0]
     if n < MAX_NODES:
         draft.tree.kind[n], draft.tree.first[n], draft.tree.second[n] = kind, first, second
@@ -54,7 +56,7 @@ def _constant(draft, state):
 
 @allocation_free
 def _times(draft, a, b, law):
-    """Return the product of two nodes, of which -1 stands for 1."""
+    """Return the product of two nodes, where -1 represents the number 1."""
     if a < 0:
         return b
     if b < 0:
@@ -64,7 +66,7 @@ def _times(draft, a, b, law):
 
 @allocation_free
 def _over(draft, a, b, law):
-    """Return the quotient of two nodes, of which -1 stands for 1."""
+    """Return the quotient of two nodes, where -1 represents the number 1."""
     if b < 0:
         return a if a >= 0 else _node(draft, NUMBER, 1, 0)
     if a >= 0:
@@ -76,7 +78,7 @@ def _over(draft, a, b, law):
 
 @allocation_free
 def _raised(draft, base, power, law):
-    """Return a node raised to the absolute value of a power."""
+    """Return a node raised to the absolute value of an exponent."""
     size = abs(power)
     if size == 0.5:
         return base if law.tokens[forms.SQRT] < 0 else _node(draft, law.tokens[forms.SQRT], base, 0)
@@ -87,7 +89,7 @@ def _raised(draft, base, power, law):
 
 @allocation_free
 def _draw_units(draft, state):
-    """Draw the units of the variables: new ones, those of another variable, or none."""
+    """Draw the unit of each variable: the unit of an earlier variable, a new unit, or none."""
     for v in range(len(draft.units)):
         u = uniform(state)
         draft.units[v] = 0
@@ -101,7 +103,7 @@ def _draw_units(draft, state):
 
 @allocation_free
 def _variable(draft, state):
-    """Return a random variable, mostly one that does not occur yet."""
+    """Return a random variable, preferably one that does not occur yet."""
     n = len(draft.used)
     v = integer(state, n)
     for _ in range(3):
@@ -154,7 +156,7 @@ def _write_product(draft, law):
 
 @allocation_free
 def _product_of(draft, unit, law, state):
-    """Return a product of variables with a unit, or of variables and a constant that supplies the unit."""
+    """Return a product of variables that has a unit, or one with a constant that supplies the unit."""
     if _draw_product(draft, unit, state):
         node = _write_product(draft, law)
         if uniform(state) < forms.WITH_CONSTANT:
@@ -172,7 +174,7 @@ def _product_of(draft, unit, law, state):
 
 @compiled()
 def _sum(draft, law, state):
-    """Return a sum of two terms or three, and leave its unit in `draft.unit`."""
+    """Return a sum of two or three terms, and write its unit to `draft.unit`."""
     v = _variable(draft, state)
     draft.used[v] += 1
     power = 2.0 if uniform(state) < forms.FIRST_SQUARE else 1.0
@@ -226,10 +228,10 @@ def _falling(draft, group, law):
 
 @compiled()
 def _term(draft, is_first, unit, law, state):
-    """Return a term of a sum, or -1 if there is no room. The first sets `unit`, and the others have it."""
+    """Return a term of a sum, or -1 if there is no room. The first term determines the `unit` of all."""
     above, below = -1, -1
     n_factors = 1 + choice(state, law.factors)
-    own = np.zeros(N_UNITS, dtype=np.int64)  # counted in halves, as `unit` is, because of square roots
+    own = np.zeros(N_UNITS, dtype=np.int64)  # exponents in halves, like `unit`, because of square roots
     for _ in range(n_factors):
         if draft.counts[0] + _ROOM > MAX_NODES:
             return -1
@@ -276,8 +278,8 @@ def grow_law(n_variables, law, tree, units, state):
     tree : Tree
         Receives the tree.
     units : ndarray of shape (n_columns, N_UNITS), int64
-        Receives the exponents of the base units of the variables, or zeros if a constant supplies a unit: in
-        other units such a law would have another constant.
+        Receives the exponents of the base units of the variables, or zeros if a constant supplies a unit,
+        since that constant would depend on the choice of units.
     state : ndarray of 4 uint64
         State of the random number generator; advanced.
 
@@ -326,7 +328,7 @@ def grow_law(n_variables, law, tree, units, state):
 
 @compiled()
 def _close_gaps(draft):
-    """Renumber the variables so that those that occur come first, in their order."""
+    """Renumber the variables so that those that occur come first, in their present order."""
     rank = np.zeros(len(draft.used), dtype=np.int64)
     n_used = 0
     for occurs in (True, False):
@@ -344,7 +346,7 @@ def _close_gaps(draft):
 
 @allocation_free
 def _root_first(n_nodes, tree):
-    """Reverse the order of the nodes, so that the root, which was drawn last, is node 0."""
+    """Reverse the order of the nodes, so that the root, which is the last one, becomes node 0."""
     last = n_nodes - 1
     for node in range(n_nodes):
         if tree.kind[node] >= 0:

@@ -1,7 +1,7 @@
 """Trees of the prior as programs in the tokens of a library, in compiled code.
 
 Without the token ``square`` powers are written as products, and in a library without constants integers are
-written with ``x1/x1``.
+quotients of sums of x1.
 """
 
 from __future__ import annotations
@@ -15,13 +15,18 @@ from dgsr.kernels.compilation import allocation_free, compiled
 from dgsr.kernels.random import choice, integer, log_uniform, uniform
 from dgsr.pretraining.prior_trees import INTEGER, MAX_NODES, NUMBER, VARIABLE, takes_two
 
-# Shares of whole and of negative numbers among log-uniform constants, and the range of the other ones.
-_WHOLE_SHARE, _NEGATIVE_SHARE = 0.3, 0.3
-_LEAST, _MOST = 0.1, 10.0
+# Fraction of integers among the constants of ``constants="log-uniform"``.
+_WHOLE_SHARE = 0.3
+# Fraction of negative numbers among them.
+_NEGATIVE_SHARE = 0.3
+# Smallest absolute value of the constants that are not integers.
+_LEAST = 0.1
+# Largest absolute value of the constants that are not integers.
+_MOST = 10.0
 
 
 class Subprograms(NamedTuple):
-    """The programs of all subtrees of a tree, by node; node 0 has the program of the tree."""
+    """The programs of all subtrees of a tree, by node; the program of node 0 is that of the tree."""
 
     tokens: np.ndarray  # (MAX_NODES, max_length) int64
     lengths: np.ndarray  # (MAX_NODES,) int64
@@ -31,7 +36,7 @@ class Subprograms(NamedTuple):
 
 @compiled()
 def new_subprograms(max_length, has_constants):
-    """Return empty `Subprograms`, with room for the constants that simplifying removes."""
+    """Return empty `Subprograms`, with room for the constants that simplification removes."""
     return Subprograms(
         np.zeros((MAX_NODES, max_length), dtype=np.int64),
         np.zeros(MAX_NODES, dtype=np.int64),
@@ -42,7 +47,7 @@ def new_subprograms(max_length, has_constants):
 
 @allocation_free
 def write_program(n_nodes, tree, prior, grammar, parts, state):
-    """Write a tree as a program, which is then that of node 0 of `parts`.
+    """Write a tree as a program, which is stored at node 0 of `parts`.
 
     Parameters
     ----------
@@ -52,12 +57,12 @@ def write_program(n_nodes, tree, prior, grammar, parts, state):
     grammar : Grammar
     parts : Subprograms
     state : ndarray of 4 uint64
-        State of the random number generator, with which constants are drawn; advanced.
+        State of the random number generator by which constants are drawn; advanced.
 
     Returns
     -------
     bool
-        False if a subtree is too long, has too many constants, or would have the same constant twice.
+        False if a subtree is too long, has too many constants, or would repeat a constant.
     """
     for node in range(n_nodes - 1, -1, -1):  # children before their parents
         parts.lengths[node] = 0
@@ -90,7 +95,7 @@ def _write_leaf(node, tree, prior, parts, state):
 
 @allocation_free
 def _write_power(node, base, power, prior, parts):
-    """Write a power; where its base would be repeated, the base must have no constants."""
+    """Write a power; a base that would be repeated must not have constants."""
     if not append_power(parts, node, base, power, prior):
         return False
     once = prior.cube >= 0 if power == 3 else prior.square >= 0 and power != 5
@@ -103,7 +108,7 @@ def _write_power(node, base, power, prior, parts):
 
 @allocation_free
 def _write_operator(node, tree, prior, grammar, parts, state):
-    """Write an operator and its subtrees; a multiple becomes a product or a repeated sum."""
+    """Write an operator and its subtrees; an integer multiple is written as a product or a repeated sum."""
     kind, first = tree.kind, tree.first
     operator, left, right = kind[node], first[node], tree.second[node]
     binary = takes_two(operator, prior, grammar)
@@ -128,7 +133,7 @@ def _write_operator(node, tree, prior, grammar, parts, state):
 
 @allocation_free
 def _join_constants(node, left, right, is_pow, prior, parts, state):
-    """Write the constants of the operands and of an exponent; return False if they are too many."""
+    """Write the constants of the operands and of an exponent; return False if there are too many."""
     constants = parts.constants
     n_left = parts.n_constants[left]
     n_right = parts.n_constants[right] if right >= 0 else 0
@@ -155,12 +160,12 @@ def _draw_constant(prior, state):
     return sign * log_uniform(state, _LEAST, _MOST)
 
 
-# The functions below return whether there was room for what they append.
+# The functions below append tokens and return False where there is no room.
 
 
 @allocation_free
 def _append(parts, node, source):
-    """Append the program of node `source` to that of `node`."""
+    """Append the program of node `source` to the program of `node`."""
     at, length = parts.lengths[node], parts.lengths[source]
     if at + length > parts.tokens.shape[1]:
         return False
@@ -204,7 +209,7 @@ def _append_integer(parts, node, value, prior):
 
 @allocation_free
 def append_power(parts, node, base, power, prior):
-    """Append a power of the program of `base`, 2 to 5, with square and cube where there are such tokens."""
+    """Append a power, 2 to 5, of the program of `base`, with the tokens square and cube if they exist."""
     if prior.square >= 0 and power == 2:
         fits = _append_token(parts, node, prior.square)
     elif prior.cube >= 0 and power == 3:

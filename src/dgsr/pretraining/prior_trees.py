@@ -1,7 +1,7 @@
 """Random expression trees of the prior, in compiled code.
 
-Operators are drawn with the prior's weights and placed on a random open place of the tree until there are as
-many open places as leaves are wanted; then the leaves are filled.
+Operators are drawn with the prior's weights and put at random open positions of the tree until there are as
+many open positions as leaves are required; then the leaves are drawn.
 
 References
 ----------
@@ -19,17 +19,17 @@ from dgsr.kernels.canonical import Rewriting
 from dgsr.kernels.compilation import allocation_free, compiled
 from dgsr.kernels.random import choice, integer, uniform
 
-# Kinds of a leaf; the variable's index or the number stands in the place of its first child. In a library
-# with constants an INTEGER is a constant of any value, and a NUMBER one of that value. While a tree grows, an
-# open place is a variable.
+# Kinds of leaves; the entry of the first child holds the index of the variable or the number. In a library
+# with constants an INTEGER is a constant of any value, and a NUMBER a constant of the given value. While a
+# tree grows, an open position is a VARIABLE.
 VARIABLE, INTEGER, NUMBER = -1, -2, -3
 
-#: Most nodes of a tree; a larger one is drawn again.
+#: Most nodes of a tree; larger trees are drawn again.
 MAX_NODES = 64
 
 
 class PriorTable(NamedTuple):
-    """The prior as arrays. Its operators are those of the library, then the powers 2 to 5."""
+    """The prior as arrays. Its operators are the library's, then the powers 2 to 5."""
 
     weights: np.ndarray  # (n_operators + 4,) float64
     n_operators: int
@@ -47,7 +47,7 @@ class PriorTable(NamedTuple):
     max_leaves: int
     constant_low: float
     constant_high: float
-    log_uniform: bool  # whether constants are log-uniform, or uniform between the two
+    log_uniform: bool  # whether constants are log-uniform and not uniform between these bounds
     noise_low: float
     noise_high: float
     noise_probability: float
@@ -60,16 +60,16 @@ class PriorTable(NamedTuple):
 
 
 class Tree(NamedTuple):
-    """A tree; node 0 is the root, and children have higher numbers than their parent."""
+    """A tree; node 0 is the root, and children have larger indices than their parent."""
 
-    kind: np.ndarray  # (MAX_NODES,) int64: operator, VARIABLE or INTEGER
+    kind: np.ndarray  # (MAX_NODES,) int64: operator, VARIABLE, INTEGER or NUMBER
     first: np.ndarray  # (MAX_NODES,) int64: first child
     second: np.ndarray  # (MAX_NODES,) int64: second child, of an operator of two subtrees
 
 
 @compiled()
 def new_tree():
-    """Return a `Tree` to grow."""
+    """Return an empty `Tree`."""
     return Tree(
         np.empty(MAX_NODES, dtype=np.int64),
         np.empty(MAX_NODES, dtype=np.int64),
@@ -79,7 +79,7 @@ def new_tree():
 
 @allocation_free
 def takes_two(operator, prior, grammar):
-    """Return whether an operator has two subtrees; the exponent of ``pow`` is a number and no subtree."""
+    """Return whether an operator has two subtrees; ``pow`` does not, as its exponent is a number."""
     return operator < prior.n_operators and grammar.arity[operator] == 2 and operator != prior.pow
 
 
@@ -115,7 +115,7 @@ def grow_tree(n_variables, prior, grammar, tree, state):
 
 @compiled()
 def _place_operators(n_leaves, prior, grammar, tree, parent, leaves, state):
-    """Place operators until there are `n_leaves` open places, which are written to `leaves`."""
+    """Place operators until there are `n_leaves` open positions, which are written to `leaves`."""
     kind = tree.kind
     nested = np.zeros(MAX_NODES, dtype=np.int64)  # the bits of nesting above every node
     kind[0] = VARIABLE
@@ -171,7 +171,7 @@ def _fill_leaves(leaves, parent, n_variables, prior, grammar, tree, state):
 
 @compiled()
 def _close_gaps(leaves, n_variables, tree):
-    """Renumber the variables so that those that occur come first, in their order."""
+    """Renumber the variables so that those that occur come first, in their present order."""
     present = np.zeros(n_variables, dtype=np.int64)
     for node in leaves:
         if tree.kind[node] == VARIABLE:

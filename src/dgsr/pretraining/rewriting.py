@@ -1,4 +1,4 @@
-"""Rules of a library for the rewriting of programs into a canonical form; see `dgsr.kernels.canonical`."""
+"""Rules by which the programs of a library are rewritten in canonical form; see `dgsr.kernels.canonical`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dgsr.kernels.canonical import OFFSET, SCALE, Rewriting
 
 
 def rewriting(library: Library) -> Rewriting:
-    """Return the tokens and rules of `library` that the rewriting of programs needs."""
+    """Return the tokens and rules of `library` for the rewriting of programs."""
     names = [token.name for token in library.tokens]
     fitted = np.zeros((len(names), 2, 4), dtype=np.int64)
     for around in range(4):

@@ -38,25 +38,26 @@ from dgsr.problems import list_sets
 _Settings = TypeVar("_Settings")
 
 _TRAINING = "training.safetensors"
-# Fewest tokens of an equation in the appendix "Dataset Generation and Training" of the paper.
+# Fewest tokens of an equation in the paper, appendix "Dataset Generation and Training".
 _MIN_LENGTH_OF_PAPER = 4
-_CURVE_POINTS = 20  # measurements in the course of a training
+# Number of measurements during a training.
+_CURVE_POINTS = 20
 
 
 @dataclass(frozen=True)
 class Progress:
-    """State of a training after a step, as the callback of `pretrain` gets it.
+    """State of a training after a step, for the callback of `pretrain`.
 
     Parameters
     ----------
     step, steps : int
-        Number of this step and of all.
+        Number of this step, and of all steps.
     seconds : float
-        Time of this call and of those it goes on from.
+        Time of this call and of the calls that it resumes.
     loss : float
         Loss of the step's mini-batch.
     validation : dict of str to float or None
-        Figures of `dgsr.pretraining.conditioning_gap.measure`, after the steps at which they are taken.
+        Figures of `dgsr.pretraining.conditioning_gap.measure`, after steps at which they are measured.
     """
 
     step: int
@@ -100,37 +101,37 @@ def pretrain(
         call resumes after an interruption.
     config : str or GeneratorConfig
         Sizes of the network, or the name of a preset: ``"base"``, for a processor; ``"large"``, the sizes of
-        the shipped generators; or ``"paper"``. Its target is standardised in a library with constants.
+        the shipped generators; or ``"paper"``. A preset's target is standardised in a library with constants.
     training : str or PretrainingConfig
-        How to train, or the name of a preset: ``"base"``, ``"large"``, for a GPU, or ``"paper"``.
+        Settings of the training, or the name of a preset: ``"base"``, ``"large"``, for a GPU, or ``"paper"``.
     prior : Prior, optional
         Distribution of equations and inputs; by default `Prior.default_for` the library, and for a generator
         with a guide `Prior.varied_for`.
     constraints : Constraints, optional
-        Limits of the programs. By default their length is that of `config`, and with the settings of the
-        paper at least 4.
+        Limits of the programs. By default their largest length is that of `config`, and with the settings of
+        the paper their smallest is 4.
     start_from : str or Path, optional
-        Name or folder of a generator whose weights, sizes and constraints the training begins with; `config`
-        is ignored, and `constraints` may not be others.
-        Of another library it must be one with a guide, and the weights of their common tokens are taken.
+        Name or folder of a generator with whose weights, sizes and constraints the training begins; `config`
+        is ignored, and `constraints` must not differ. A generator for another library must have a guide; the
+        weights of common tokens are then used.
     max_time : float, optional
         Seconds after which the training stops early; another call resumes it.
     device : str
-        Where to train: ``"cpu"`` or ``"cuda"``.
+        Device of the training: ``"cpu"`` or ``"cuda"``.
     n_workers : int
-        Processes that draw data sets in advance, for each process that trains; with 0 it draws its own. The
-        result does not depend on it.
+        Processes that draw data sets in advance, for each process that trains; with 0 it draws them itself.
+        The result does not depend on it.
     random_state : int
-        Seed of the first weights and of the data.
+        Seed of the initial weights and of the data.
     resume : bool
-        Whether to resume from ``training.safetensors`` if it exists. All settings but the number of steps
+        Whether to resume from ``training.safetensors`` if it exists. All settings except the number of steps
         must be the same.
     n_validation : int
-        Number of held-out equations on which the figures of the card are measured.
+        Number of held-out equations for the figures of the card.
     save_every : float
         Seconds between writes of the training state.
     callback : callable, optional
-        A function that is called with a `Progress` after every step.
+        Called with a `Progress` after every step.
     **changes
         Fields of `PretrainingConfig` to change, such as ``steps=5_000``.
 
@@ -145,8 +146,8 @@ def pretrain(
 
     Notes
     -----
-    Processes started by torchrun train one generator together, each on its share of the groups of a
-    mini-batch; the first one writes the files.
+    Processes started by torchrun train one generator together, each on some of the groups of a mini-batch;
+    the first process writes the files.
 
     References
     ----------
@@ -201,7 +202,7 @@ def pretrain(
 
 
 def _preset(parameter: str, value: str | _Settings, presets: Mapping[str, _Settings]) -> _Settings:
-    """Return the settings of a name, or those that are given; raise ValueError for an unknown name."""
+    """Return the settings of a preset, or given settings unchanged; raise ValueError for unknown names."""
     if not isinstance(value, str):
         return value
     if value not in presets:
@@ -226,7 +227,7 @@ def _new_generator(
 
 
 class _Run:
-    """A training and its files, resumed from those of an earlier call if there are any."""
+    """A training and its files; it resumes an earlier call whose files exist."""
 
     def __init__(self, trainer: Trainer, validation: ValidationSet, out: Path, resume: bool) -> None:
         self.trainer = trainer
@@ -242,7 +243,7 @@ class _Run:
 
     @property
     def seconds(self) -> float:
-        """Seconds of training, those of earlier calls included."""
+        """Seconds of training, including earlier calls."""
         return self.earlier_seconds + time.perf_counter() - self.started
 
     def save(self) -> None:
@@ -269,11 +270,11 @@ class _Run:
                     saved = time.perf_counter()
                 if callback is not None and self.writes_files:
                     callback(Progress(trainer.step, steps, self.seconds, loss, figures))
-        finally:  # the state is saved after Ctrl-C and errors of the callback, too
+        finally:  # the state is also saved after Ctrl-C and errors of the callback
             self.save()
 
     def _is_over(self, max_time: float | None) -> bool:
-        """Return whether the time of any process is over."""
+        """Return whether the time is over in any process."""
         over = max_time is not None and time.perf_counter() - self.started >= max_time
         return distributed.any_of(over)
 

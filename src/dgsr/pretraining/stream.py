@@ -19,7 +19,7 @@ from dgsr.pretraining.prior import DrawnDataSets, Prior
 
 
 class Batch(NamedTuple):
-    """Data sets with the same number of rows and of variables, with their equations."""
+    """Data sets with the same numbers of rows and variables, and their equations."""
 
     n_variables: int
     drawn: DrawnDataSets
@@ -27,7 +27,7 @@ class Batch(NamedTuple):
 
 
 class Stream(Dataset):
-    """Batches by their number, which do not depend on the process that draws them nor on the order.
+    """Batches by their number. They depend neither on the process that draws them nor on the order.
 
     Parameters
     ----------
@@ -61,7 +61,7 @@ class Stream(Dataset):
         self.n_variables = n_variables or library.n_variables
 
     def __getitem__(self, number: int) -> Batch:
-        """Draw batch `number`: lines 5 to 7 of algorithm 1 for each of its data sets."""
+        """Draw batch `number`, which is lines 5 to 7 of algorithm 1 for each of its data sets."""
         config = self.config
         rng = np.random.default_rng((self.seed, number))
         low, high = math.log(config.min_samples), math.log(config.max_samples + 1)
@@ -84,13 +84,13 @@ class Stream(Dataset):
             num_workers=n_workers,
             prefetch_factor=4 if n_workers else None,
             collate_fn=_unchanged,
-            generator=torch.Generator(),  # without it the loader would draw from torch's global generator
+            generator=torch.Generator(),  # otherwise the loader would draw from torch's global generator
         )
         return iter(loader)
 
 
 def column_shares(n_variables: int, usual: int) -> np.ndarray:
-    """Return the shares of tables of 1 to `n_variables` columns; see `PretrainingConfig.usual_columns`."""
+    """Return the shares of tables with 1 to `n_variables` columns; see `PretrainingConfig.usual_columns`."""
     counts = np.arange(1.0, n_variables + 1.0)
     weights = np.where(counts <= usual, counts, usual * (usual / counts) ** 4)
     return weights / weights.sum()

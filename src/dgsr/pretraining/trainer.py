@@ -1,4 +1,4 @@
-"""The steps of algorithm 1 of the paper: one mini-batch of data sets each."""
+"""The steps of algorithm 1 of the paper, each of which takes one mini-batch of data sets."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ from dgsr.pretraining.guide import guide_nats
 from dgsr.pretraining.prior import DrawnDataSets, Prior
 from dgsr.pretraining.stream import Batch, Stream
 
-# Programs that are trained on at once on a processor.
+# Programs in one forward and backward pass on a processor.
 _MICRO_BATCH = 64
 
 
 class Trainer:
     """A generator, its optimiser and its stream of data sets.
 
-    A step depends on the seed and on its number alone, so that a resumed training equals one that was not
-    interrupted. In a process group each process trains on its share of the groups of a mini-batch.
+    The data of a step depend only on the seed and its number, so that a resumed training equals one that was
+    not interrupted. In a process group each process trains on some of the groups of a mini-batch.
 
     Parameters
     ----------
@@ -45,7 +45,7 @@ class Trainer:
         Functions that must not be trained on.
     seed : int
     n_workers : int
-        Processes that draw data sets in advance; with 0 this process draws its own.
+        Processes that draw data sets in advance; with 0 this process draws them.
     n_variables : int, optional
         Most columns of a table that an equation may have; by default all variables of the generator's
         library.
@@ -53,7 +53,7 @@ class Trainer:
     Raises
     ------
     ValueError
-        If several processes are to train by a policy gradient, whose baseline follows from group to group.
+        If several processes would train by a policy gradient, whose baseline depends on earlier groups.
     """
 
     def __init__(
@@ -97,11 +97,11 @@ class Trainer:
             loss = 0.0  # line 3
             for number in self._own_groups(step):  # line 4, a group of data sets at a time
                 batch = self._next_batch()  # lines 5 to 7
-                # The data are drawn with the seed, so that programs need another one.
+                # Programs are sampled with another seed than the data.
                 loss += self._train_on(batch, new_state(self.seed + 1, number))  # lines 8 to 10
             loss = distributed.add_up(loss, generator.parameters()) / config.n_groups
             torch.nn.utils.clip_grad_norm_(generator.parameters(), config.gradient_clip)
-            with _ctrl_c_waits():  # a step that is half done could not be repeated
+            with _ctrl_c_waits():  # an incomplete step could not be repeated
                 self.optimizer.step()  # line 12
                 self.step += 1
         except BaseException:  # Ctrl-C included
@@ -112,32 +112,32 @@ class Trainer:
         return loss
 
     def _own_groups(self, step: int) -> range:
-        """Return the numbers of the groups of a step that this process trains on."""
+        """Return the numbers of those groups of a step on which this process trains."""
         n = self.config.n_groups
         return range(step * n + distributed.rank(), (step + 1) * n, distributed.n_processes())
 
     def _next_batch(self) -> Batch:
-        """Return the next of this process's batches, and add the seconds of waiting for it to the total."""
+        """Return the next batch of this process, and add the seconds of waiting for it to the total."""
         start = time.perf_counter()
         if self._batches is None:
             steps = range(self.step, max(self.config.steps, self.step + 1))
             numbers = [number for step in steps for number in self._own_groups(step)]
             self._batches = self.stream.batches(numbers, self.n_workers)
         batch = next(self._batches, None)
-        if batch is None:  # the trainer goes on beyond the steps of its settings
+        if batch is None:  # training continues beyond the steps of its settings
             self._batches = None
             return self._next_batch()
         self.seconds_waited += time.perf_counter() - start
         return batch
 
     def _train_on(self, batch: Batch, state: np.ndarray) -> float:
-        """Add the gradient of a group to that of its mini-batch, and return its loss."""
+        """Add the gradient of a group to the gradient of its mini-batch, and return its loss."""
         if self.config.objective == "cross-entropy":
             return self._cross_entropy(batch)
         return self._policy_gradient(batch, state)
 
     def _schedule(self) -> float:
-        """Return the learning rate of the step, as a share of its peak: linear warm-up, then a cosine."""
+        """Return the learning rate of the step relative to its peak: a linear warm-up, then a cosine."""
         if self.step < self.config.warmup:
             return (self.step + 1) / self.config.warmup
         done = (self.step - self.config.warmup) / max(1, self.config.steps - self.config.warmup)
@@ -146,7 +146,7 @@ class Trainer:
     def _cross_entropy(self, batch: Batch) -> float:
         """Add the gradient of minus the log-likelihood of the programs, and of their pairs under the guide.
 
-        Programs of similar length go together.
+        Programs of similar length are processed together.
         """
         generator = self.generator
         n_variables, drawn, blind = batch
@@ -170,7 +170,7 @@ class Trainer:
         return total
 
     def _policy_gradient(self, batch: Batch, state: np.ndarray) -> float:
-        """Add the gradient of the expected reward of sampled programs: lines 8 to 10 of algorithm 1."""
+        """Add the gradient of minus the expected reward of sampled programs: lines 8 to 10 of algorithm 1."""
         generator, config, drawn = self.generator, self.config, batch.drawn
         grammar = generator.grammar(batch.n_variables)
         encoding = generator.encode(drawn.X, drawn.y, batch.n_variables)
@@ -188,7 +188,7 @@ class Trainer:
         return -float(given.mean())
 
     def rewards(self, tokens: np.ndarray, lengths: np.ndarray, drawn: DrawnDataSets) -> np.ndarray:
-        """Return the reward of each program on the data set it was sampled for, shape (D, K): line 9."""
+        """Return the reward of each program on its data set, shape (D, K), which is line 9."""
         n_datasets = len(drawn.y)
         tokens = tokens.reshape(n_datasets, -1, tokens.shape[-1])
         lengths = lengths.reshape(n_datasets, -1)
@@ -203,7 +203,7 @@ class Trainer:
 
 @contextmanager
 def _ctrl_c_waits() -> Iterator[None]:
-    """Delay Ctrl-C to the end of the block. It interrupts the main thread alone."""
+    """Delay Ctrl-C until the end of the block; it interrupts only the main thread."""
     is_foreign = signal.getsignal(signal.SIGINT) is None  # whether the handler was not installed by Python
     if is_foreign or threading.current_thread() is not threading.main_thread():
         yield

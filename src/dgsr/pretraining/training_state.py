@@ -25,9 +25,9 @@ def save_training_state(path: Path, trainer: Trainer, curves: list[dict[str, flo
     path : Path
     trainer : Trainer
     curves : list of dict
-        Figures measured so far.
+        Figures that have been measured.
     seconds : float
-        Time trained so far.
+        Training time until now, in seconds.
     """
     tensors = {f"weights.{name}": tensor for name, tensor in trainer.generator.state_dict().items()}
     for i, moments in trainer.optimizer.state_dict()["state"].items():
@@ -43,7 +43,7 @@ def save_training_state(path: Path, trainer: Trainer, curves: list[dict[str, flo
 
 
 def load_training_state(path: Path, trainer: Trainer) -> tuple[list[dict[str, float]], float]:
-    """Put a trainer into the state that `save_training_state` wrote; return the curves and the seconds.
+    """Restore the state that `save_training_state` wrote in a trainer; return the curves and the seconds.
 
     Raises
     ------
@@ -87,7 +87,7 @@ def load_training_state(path: Path, trainer: Trainer) -> tuple[list[dict[str, fl
 
 
 def _damaged(path: Path, error: Exception) -> ValueError:
-    reason = " ".join(str(error).split())  # torch's has several lines
+    reason = " ".join(str(error).split())  # messages of torch have several lines
     return ValueError(
         f"{path} is damaged ({reason}); choose another folder, or pass resume=False to begin anew."
     )
@@ -101,12 +101,12 @@ def _settings(trainer: Trainer) -> dict[str, Any]:
         "config": asdict(trainer.generator.config),
         "constraints": asdict(trainer.generator.constraints),
         "prior": asdict(trainer.prior),
-        # The number of steps may change in between; the learning rate follows.
+        # The number of steps may differ; the schedule of the learning rate then changes with it.
         "training": {name: value for name, value in asdict(config).items() if name != "steps"},
         "seed": trainer.seed,
         "input_layout": INPUT_LAYOUT,
         "prior_version": PRIOR_VERSION,
         "n_variables": trainer.stream.n_variables,
-        # What may not be drawn: equations of benchmarks, and those that the training is measured by.
+        # The equations that must not be drawn: those of benchmarks, and those of the validation set.
         "excluded": sha256(excluded.values.tobytes() + excluded.skeletons.tobytes()).hexdigest(),
     }

@@ -1,1 +1,1 @@
-"""What becomes of a formula elsewhere: sympy, LaTeX, MathML, Python, C, jax and torch."""
+"""Exports of formulas: to sympy, LaTeX, MathML, Python, C, jax and torch."""

@@ -12,7 +12,7 @@ from dgsr.expressions.exports.source_code import Language, write_source
 from dgsr.expressions.trees.evaluation import Functions
 from dgsr.expressions.trees.trees import COMMON_FUNCTIONS, SHORT_NAMES, Tree
 
-# Words of C that arguments must not be called by: keywords, what math.h has, what compilers define.
+# Words of C that are no names of arguments: keywords, names in math.h, and names that compilers define.
 _WORDS = """
     alignas alignof auto bool break case char const constexpr continue default do double else enum extern
     false float for goto if inline int long nullptr register restrict return short signed sizeof static
@@ -49,12 +49,12 @@ _C = Language(
 def to_c(tree: Tree, names: Sequence[str], functions: Functions, name: str) -> str:
     """Write C99 source with one function of doubles.
 
-    The parameters are those of `dgsr.expressions.exports.python_export.to_python`.
+    See `dgsr.expressions.exports.python_export.to_jax` for the parameters.
 
     Raises
     ------
     ValueError
-        If `name` cannot be a function's name, or an operator of the user's own has no form to export.
+        If `name` cannot be a function's name, or a user-defined operator has no form to export.
     """
     is_word = isinstance(name, str) and re.fullmatch(r"[A-Za-z]\w*", name, re.ASCII)
     if not is_word or name in _C.reserved or C_MACROS.fullmatch(name):

@@ -6,7 +6,7 @@ import re
 import unicodedata
 from collections.abc import Collection, Sequence
 
-# Words that C keeps for compilers and for macros of its headers.
+# Words that C reserves for compilers and for macros of its headers.
 C_MACROS = re.compile(r"_.*|(?:M|FP|MATH)_\w*")
 
 
@@ -24,7 +24,7 @@ def identifiers(names: Sequence[str], taken: Collection[str], is_c: bool = False
     Returns
     -------
     list of str
-        A name that is an identifier stays; in others, characters that no identifier may have become "_".
+        A name that is an identifier is not changed; in others, invalid characters become "_".
 
     Examples
     --------
@@ -61,13 +61,13 @@ def _cleaned(word: str, is_c: bool) -> str:
         decomposed = unicodedata.normalize("NFKD", "".join(map(spelled, word)))
         word = "".join(c for c in decomposed if not unicodedata.combining(c))
     word = re.sub(r"\W+", "_", word, flags=re.ASCII if is_c else 0)
-    # Some characters count as letters or digits and yet no identifier may have them.
+    # Some characters count as letters or digits but are not allowed in identifiers.
     word = "".join(c if ("x" + c).isidentifier() else "_" for c in word)
     return word.strip("_")
 
 
 def spelled(character: str) -> str:
-    """Return the English name of a Greek letter, other characters as they are."""
+    """Return the English name of a Greek letter, and other characters unchanged."""
     match = re.fullmatch(r"GREEK (SMALL|CAPITAL) LETTER (\w+)", unicodedata.name(character, ""))
     if match is None:
         return character
@@ -76,7 +76,7 @@ def spelled(character: str) -> str:
 
 
 def fresh(word: str, used: Collection[str], start: int = 0) -> str:
-    """Return the word, or, where it is used or `start` is given, the word with a number after it."""
+    """Return the word, followed by a number if it is used already or `start` is given."""
     if not start and word not in used:
         return word
     number, link = (start, "") if start else (2, "_")

@@ -1,4 +1,4 @@
-"""A formula as the source text of a Python module: of numpy, which numba can compile, or of jax."""
+"""A formula as the source text of a Python module that uses numpy, so that numba can compile it, or jax."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from dgsr.expressions.trees.trees import COMMON_FUNCTIONS, Tree
 
 
 def _number(module: str, value: Any) -> str:
-    # jax reads an integer as one of 32 bits.
+    # jax reads an integer with 32 bits.
     if isinstance(value, int) and (module != "jnp" or abs(value) < 2**31):
         return str(value)
     if math.isfinite(value):
@@ -24,7 +24,7 @@ def _number(module: str, value: Any) -> str:
 
 
 def _language(module: str) -> Language:
-    """Return Python with the functions of a module that has numpy's."""
+    """Return Python with the functions of a module that has numpy's interface."""
     return Language(
         number=partial(_number, module),
         functions={name: f"{module}.{name}({{}})" for name in COMMON_FUNCTIONS}
@@ -42,7 +42,7 @@ _NUMPY, _JAX = _language("np"), _language("jnp")
 def to_python(tree: Tree, names: Sequence[str], functions: Functions, name: str) -> str:
     """Write a module with one function of numpy arrays; see `to_jax` for the parameters and errors."""
     function = _function(tree, names, functions, name, _NUMPY, "np", "np.float64")
-    # Numba has no errstate; this is where it looks for the function that a decorator hides.
+    # Numba does not know errstate. By this attribute it finds the function inside a decorated one.
     for_numba = f'{name}.__numba__ = "__wrapped__"  # for numba.njit({name})'
     return f'import numpy as np\n\n\n@np.errstate(all="ignore")\n{function}\n\n\n{for_numba}\n'
 
@@ -55,7 +55,7 @@ def to_jax(tree: Tree, names: Sequence[str], functions: Functions, name: str) ->
     tree : tree
         A formula whose variables are named x1 .. xd.
     names : sequence of str
-        What the variables are called; made identifiers for the function's arguments.
+        Names of the variables, which are turned into identifiers for the function's arguments.
     functions : mapping of str to UserOperator
     name : str
         Name of the function that is written.
@@ -63,7 +63,7 @@ def to_jax(tree: Tree, names: Sequence[str], functions: Functions, name: str) ->
     Raises
     ------
     ValueError
-        If `name` cannot be a function's name, or an operator of the user's own has no form to export.
+        If `name` cannot be a function's name, or a user-defined operator has no form to export.
     """
     function = _function(tree, names, functions, name, _JAX, "jnp", "float")
     return f"import jax.numpy as jnp\n\n\n{function}\n"
@@ -78,7 +78,7 @@ def _function(
     module: str,
     dtype: str,
 ) -> str:
-    """Return the text of the function, without a line's end."""
+    """Return the text of the function, without a final line break."""
     if not isinstance(name, str) or not name.isidentifier() or name in language.reserved:
         raise ValueError(f"name={name!r} cannot be a function in Python; write a word such as 'formula'.")
     source = write_source(tree, names, functions, name, language)
@@ -98,7 +98,7 @@ def _statements(source: SourceCode, module: str, dtype: str) -> list[str]:
         lines.append(f"{shape} = {module}.broadcast_shapes({shapes})")
     lines += [f"{argument} = {module}.asarray({argument}, dtype={dtype})" for argument in source.used]
     lines += [f"{operand} = {text}" for operand, text in source.lines]
-    # The result is a copy of the argument, because callers who change it must not change their data.
+    # A value that is an argument is copied, so that a caller who changes the result does not change the data.
     lines.append(f"{value} = {'+' if source.value in source.arguments else ''}{source.value}")
     result = value
     if source.checked:

@@ -1,9 +1,9 @@
-"""A formula as source code: the part that its exports to Python and to C share.
+"""A formula as source code: the common part of the exports to Python and to C.
 
-The code gives the numbers of the compiled evaluator: operators are applied in the order of the program,
-constants are written with all their digits, and a value that is infinite on the way is not finite in the
-end. Where arithmetic would make a finite number of an infinite operand, as in 1/x, exp(-x) and tanh(x), the
-code asks whether the operand was finite. It differs only below 1e-307: there the evaluator's exp is 0.
+The code computes the same numbers as the compiled evaluator: operators are applied in the order of the
+program, constants are written with all their digits, and an infinite intermediate value makes the result not
+finite. Where the value of an infinite operand would be finite, as in 1/x, exp(-x) and tanh(x), the code tests
+whether the operand was finite. Results differ only below 1e-307, where the evaluator's exp is 0.
 """
 
 from __future__ import annotations
@@ -19,12 +19,14 @@ from dgsr.expressions.trees.syntax import ATOM, NEGATION, POWER, PRODUCT, SUM, t
 from dgsr.expressions.trees.trees import WHOLE_POWERS, Tree, is_far, is_number, leaves, map_leaves, rename
 from dgsr.expressions.trees.user_operators import OPERANDS, UserOperator
 
-# Significant digits of a constant in a comment.
-_DIGITS, _DIGITS_OF_FAR = 5, 12
+# Significant digits of a constant in the comment of the exported code.
+_DIGITS = 5
+# The same for numbers that a column may be measured from (`is_far`).
+_DIGITS_OF_FAR = 12
 
 
 class Language(NamedTuple):
-    """The expressions in which programming languages differ."""
+    """The differences between programming languages."""
 
     number: Callable[[Any], str]
     functions: Mapping[str, str]  # a pattern for the operand, by operator
@@ -54,7 +56,7 @@ def write_source(
     Raises
     ------
     ValueError
-        If an operator of the user's own has no form to export.
+        If a user-defined operator has no form to export.
     """
     taken = {*language.reserved, name}
     arguments = identifiers(names, taken, language.is_c)
@@ -75,7 +77,7 @@ def write_source(
 
 
 def _comment(tree: Tree, names: Sequence[str], arguments: Sequence[str]) -> list[str]:
-    """Return lines with the formula, its constants shortened, and the columns that have other names."""
+    """Return lines with the formula, its constants shortened, and the columns with changed names."""
 
     def shortened(leaf: Tree) -> Tree:
         if not isinstance(leaf, float):
@@ -91,12 +93,12 @@ def _comment(tree: Tree, names: Sequence[str], arguments: Sequence[str]) -> list
 
 
 class _Writer:
-    """Writes one tree, its variables identifiers of the language.
+    """Writes one tree whose variables are identifiers of the language.
 
     Attributes
     ----------
     lines : dict of str to str
-        Names of the operands that need one, by their texts, in the order they are to be computed.
+        Names of the operands that need one, by their texts, in the order of computation.
     checked : list of str
         Names whose values must be finite.
     """
@@ -109,7 +111,7 @@ class _Writer:
         self.checked: list[str] = []
 
     def text(self, tree: Tree, checks: bool) -> tuple[str, int]:
-        """Return the text and its precedence; `checks` is false in an operator of the user's own."""
+        """Return the text and its precedence; `checks` is false in a user-defined operator."""
         if isinstance(tree, str):
             return tree, ATOM
         if not isinstance(tree, tuple):
@@ -136,7 +138,7 @@ class _Writer:
         return self._users_own(self.functions[name], children)
 
     def _named(self, tree: Tree, checks: bool) -> Tree:
-        """Return a leaf that stands for the tree: itself, or the name of a new line."""
+        """Return a leaf for the tree: the tree itself if it is one, else the name of a new line."""
         if not isinstance(tree, tuple):
             return tree
         text = self.text(tree, checks)[0]
@@ -170,7 +172,7 @@ class _Writer:
         return self.language.pow.format(self.text(base, checks)[0], self.text(exponent, checks)[0]), ATOM
 
     def _users_own(self, operator: UserOperator, operands: list[Tree]) -> tuple[str, int]:
-        # Imported here, since most formulas need no sympy, which takes half a second to import.
+        # This is imported here, since most formulas need no sympy, which takes half a second to import.
         from dgsr.expressions.exports.symbolic import form_of
 
         names = dict(zip(OPERANDS, [self._named(operand, True) for operand in operands]))

@@ -1,4 +1,4 @@
-"""Translation of syntax trees to sympy and back, node by node: no text is read on the way."""
+"""Translation of syntax trees to sympy and back, node by node, without reading text."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ def to_sympy(
     ----------
     tree : tree
     symbols : mapping of str to sympy.Symbol, optional
-        Plain symbols of the variables' names by default.
+        Symbols with the variables' names by default.
     functions : mapping of str to UserOperator, optional
-        Operators of the user's own; others than these become undefined functions.
+        User-defined operators; other unknown operators become undefined functions.
 
     Returns
     -------
@@ -43,15 +43,16 @@ def to_sympy(
     return builder.restored(builder.build(tree))
 
 
-# Longest integer, in bits, to which a power may be multiplied out, and the longest of an expression. Python
-# refuses to print integers of 4300 digits, and sympy adds up the exponents of a product before it multiplies.
+# Longest integer, in bits, to which a power may be multiplied out. Python refuses to print integers of 4300
+# digits, and sympy adds up the exponents of a product before it multiplies.
 _MAX_POWER_BITS = 2**12
+# Longest numerator or denominator, in bits, of an exact number.
 _MAX_BITS = 2**13
-# Largest number in a sum whose exponential sympy may take apart.
+# Largest absolute number in an exponent for which sympy may split the exponential into factors.
 _MAX_EXPONENT = 500.0
-# Most nodes of a number that is kept exactly, because sympy evaluates numbers again and again.
+# Most nodes of an exact number; longer ones become floats, because sympy evaluates numbers repeatedly.
 _MAX_NUMBER_NODES = 50
-# Digits of floats while sympy computes; more than a float has, so that 0.1*3 becomes 0.3.
+# Digits of floats while sympy computes. A float has fewer, so that 0.1*3 becomes 0.3.
 _WORKING_DIGITS = 25
 
 _BASIC = ("add", "sub", "mul", "div", "neg")
@@ -63,8 +64,8 @@ _UNDEFINED = (sympy.zoo, sympy.oo, -sympy.oo, sympy.nan)
 def placeholder(n: int) -> sympy.Dummy:
     """Return the symbol for the hidden part number `n` of an expression.
 
-    sympy orders symbols by their names, and an unnamed one is named by how many there were before in the
-    process, so that the same formula would now be sin(a - b) and then -sin(b - a).
+    sympy orders symbols by their names and numbers unnamed ones through the process, so that without a name
+    the same formula would once be sin(a - b) and once -sin(b - a).
     """
     return sympy.Dummy(f"placeholder_{n:06d}")
 
@@ -72,9 +73,9 @@ def placeholder(n: int) -> sympy.Dummy:
 class _Builder:
     """Builds one expression at a bounded cost.
 
-    sympy asks every function and power whether its operands are real, positive, integer and so on. It finds
-    out by expanding them, which takes forever for a few nested ones. So parts of the
-    operands are hidden behind placeholders, symbols for which `restored` puts them back without evaluating.
+    For every function and power, sympy examines whether the operands are real, positive, integer and so on.
+    It expands them for this, which takes forever for a few nested ones. So parts of the operands are hidden
+    behind placeholders, which are symbols that `restored` replaces without evaluation.
     """
 
     def __init__(self, symbols: Mapping[str, sympy.Symbol] | None, functions: Functions) -> None:
@@ -82,7 +83,7 @@ class _Builder:
         self.functions = functions
         self.placeholders: dict[sympy.Expr, sympy.Dummy] = {}  # by the part that each hides
         self.hidden: dict[sympy.Expr, sympy.Expr] = {}  # the parts by their placeholders
-        self.known: dict[sympy.Expr, sympy.Expr] = {}  # what `restored` has restored
+        self.known: dict[sympy.Expr, sympy.Expr] = {}  # results of `restored`
 
     def build(self, tree: Tree) -> sympy.Expr:
         if isinstance(tree, str):
@@ -96,8 +97,8 @@ class _Builder:
             if sympy.nan in operands:
                 return sympy.nan
             result = _bounded(self._apply(tree[0], operands))
-            # No operand is infinite here, so that only a sympy form of the user's own can hide infinity
-            # deeper.
+            # No operand is infinite here, so that only the sympy form of a user-defined operator can have
+            # infinity in a deeper node.
             parts = sympy.preorder_traversal(result) if tree[0] in self.functions else (result, *result.args)
             return sympy.nan if any(part in _UNDEFINED for part in parts) else result
         if isinstance(tree, Fraction):
@@ -122,7 +123,7 @@ class _Builder:
         if name == "exp":
             return self._exponential(operands[0])
         if name == "sqrt" and operands[0].is_Pow and operands[0].exp.is_Integer and operands[0].exp.is_odd:
-            # Both f**3 and its root, f**(3/2), need an f that is not negative.
+            # Both sqrt(f**3) and f**(3/2) need an f that is not negative.
             return self._power(operands[0].base, operands[0].exp / 2)
         operands = list(map(self._with_placeholders, operands))
         if name not in FUNCTIONS:
@@ -140,10 +141,10 @@ class _Builder:
         return self._with_placeholders(base) ** self._with_placeholders(exponent)
 
     def _exponential(self, exponent: sympy.Expr) -> sympy.Expr:
-        # sympy makes the power b**c of exp(c*log(b)).
+        # sympy turns exp(c*log(b)) into the power b**c.
         logarithms = {log: log for log in exponent.atoms(sympy.log)}
         bits = max((_power_bits(log.args[0], exponent) for log in logarithms), default=0)
-        # Of exp(85000.0 - x) it makes the product of exp(-x) and a number beyond float64.
+        # It turns exp(85000.0 - x) into the product of exp(-x) and a number beyond float64.
         is_far = any(abs(number) > _MAX_EXPONENT for number in exponent.args if number.is_Float)
         if bits > _MAX_POWER_BITS or is_far:
             return sympy.exp(sympy.UnevaluatedExpr(exponent))
@@ -166,7 +167,7 @@ class _Builder:
         return self.placeholders[part]
 
     def restored(self, expression: sympy.Expr) -> sympy.Expr:
-        """Return the expression with its hidden parts put back, and its floats with the digits they need."""
+        """Return the expression with its hidden parts restored, and its floats with the digits they need."""
         if expression in self.known:
             return self.known[expression]
         if expression.is_Float:
@@ -196,7 +197,7 @@ def rebuilt(expression: sympy.Expr, parts: list[sympy.Expr]) -> sympy.Expr:
 
 
 def _with_its_digits(number: sympy.Float) -> sympy.Float:
-    """Return a float64 as a sympy float: of 15 digits, the default, or of 17 where 15 do not identify it."""
+    """Return a float64 as a sympy float of 15 digits, the default, or of 17 where 15 do not identify it."""
     value = float(number)
     if not math.isfinite(value) or (value == 0 and number != 0):
         return number
@@ -204,7 +205,7 @@ def _with_its_digits(number: sympy.Float) -> sympy.Float:
 
 
 def _float_or_nan(name: str, operands: list[sympy.Expr]) -> sympy.Expr | None:
-    """Return NaN for a number beyond float64, a float for one of too many parts, and None for others."""
+    """Return NaN for a number beyond float64, a float for a number of too many parts, and None for others."""
     values = [_float64(operand) for operand in operands]
     if None in values:
         return None
@@ -218,7 +219,7 @@ def _float_or_nan(name: str, operands: list[sympy.Expr]) -> sympy.Expr | None:
 
 
 def _float64(number: sympy.Expr) -> float | None:
-    """Return the value of a number as `predict` computes it; None for functions that trees cannot have."""
+    """Return the value of a number as `predict` computes it; None if a tree cannot represent it."""
     try:
         return float(evaluate(from_sympy(number), {}))
     except ValueError:
@@ -226,7 +227,7 @@ def _float64(number: sympy.Expr) -> float | None:
 
 
 def _bounded(expression: sympy.Expr) -> sympy.Expr:
-    """Return the expression; NaN for a rational number beyond float64, a float for one of too many digits."""
+    """Return NaN for a rational number beyond float64, a float if it has too many digits, else no change."""
     if not expression.is_Rational:
         return expression
     value = as_float(Fraction(expression.p, expression.q))
@@ -236,7 +237,7 @@ def _bounded(expression: sympy.Expr) -> sympy.Expr:
 
 
 def _power_bits(base: sympy.Expr, exponent: sympy.Expr) -> int:
-    """Return a bound on the bits of the integers that sympy makes of a power."""
+    """Return an upper bound on the bits of the integers that sympy computes for a power."""
     return _bits(base) * max((int(abs(number)) for number in _rationals(exponent)), default=0)
 
 
@@ -256,7 +257,7 @@ def from_sympy(expression: sympy.Expr) -> Tree:
     Raises
     ------
     ValueError
-        If a part has no place in the grammar, such as the imaginary unit.
+        If the grammar lacks a part, such as the imaginary unit.
     """
     if expression.is_Symbol:
         return expression.name
@@ -286,12 +287,12 @@ def from_sympy(expression: sympy.Expr) -> Tree:
 
 
 def form_of(operator: UserOperator) -> Tree:
-    """Return the tree of an operator of the user's own, its variables named as in `OPERANDS`.
+    """Return the tree of a user-defined operator, its variables named as in `OPERANDS`.
 
     Raises
     ------
     ValueError
-        If the operator has no sympy form, or one of functions that cannot be exported.
+        If the operator has no sympy form, or its form has functions that cannot be exported.
     """
     if operator.sympy is None:
         raise ValueError(
@@ -316,7 +317,7 @@ def form_of(operator: UserOperator) -> Tree:
 
 
 def _expression_of(form: Any) -> Any:
-    """Return what a user's sympy form gave as an expression; text, which sympy would execute, is none."""
+    """Return the value of a user's sympy form as an expression; text is refused, as sympy executes it."""
     if isinstance(form, sympy.Expr):
         return form
     if isinstance(form, Integral):

@@ -27,7 +27,7 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
 
 @dataclass(frozen=True)
 class _Constant:
-    """A leaf of the tree: the place of a number among the constants."""
+    """A leaf of the tree: the index of a number among the constants."""
 
     place: int
 
@@ -52,12 +52,13 @@ class FormulaModule(nn.Module):
     Raises
     ------
     ValueError
-        If an operator of the user's own has no sympy form.
+        If a user-defined operator has no sympy form.
 
     Notes
     -----
-    A whole number that is the exponent of ``pow`` gets no gradient: for another one, negative bases have no
-    power. Where the formula is undefined the gradients are NaN, so leave such rows out before the call.
+    A whole number that is the exponent of ``pow`` gets no gradient, since powers of negative bases exist for
+    whole exponents only. Where the formula is undefined the gradients are NaN, so leave such rows out before
+    the call.
     """
 
     def __init__(
@@ -116,14 +117,14 @@ class FormulaModule(nn.Module):
             hidden = tuple(range(len(operands)))
         else:
             result = _FUNCTIONS[tree[0]](*operands)
-        # A value that is infinite on the way is not finite in the end, as in the compiled evaluator.
+        # As in the compiled evaluator, an infinite intermediate value makes the result not finite.
         for place in hidden:
             result = result + 0.0 * operands[place]
         return result
 
     @property
     def expression(self) -> Any:
-        """The `Expression` with the constants as they are now."""
+        """The `Expression` with the present values of the constants."""
         return self._with_constants(self.constants.detach().cpu().numpy().astype(np.float64))
 
     def extra_repr(self) -> str:
@@ -131,18 +132,18 @@ class FormulaModule(nn.Module):
 
 
 def _forms(library: Library, tokens: np.ndarray) -> dict[str, Tree]:
-    """Return the trees of the operators of the user's own that a program uses."""
+    """Return the trees of the user-defined operators that a program uses."""
     used = {library.tokens[token].name for token in tokens} & set(library.functions)
     if not used:
         return {}
-    # Imported here, since most formulas need no sympy, which takes half a second to import.
+    # This is imported here, since most formulas need no sympy, which takes half a second to import.
     from dgsr.expressions.exports.symbolic import form_of
 
     return {name: form_of(library.functions[name]) for name in used}
 
 
 def _exponents(tree: Tree) -> set[int]:
-    """Return the places of the constants that are exponents of ``pow``."""
+    """Return the indices of the constants that are exponents of ``pow``."""
     if not isinstance(tree, tuple):
         return set()
     found = set().union(*map(_exponents, tree[1:]))

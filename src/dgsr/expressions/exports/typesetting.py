@@ -22,18 +22,19 @@ from dgsr.expressions.exports.symbolic import placeholder, rebuilt, to_sympy
 from dgsr.expressions.trees.evaluation import Functions
 from dgsr.expressions.trees.trees import Tree, is_far, is_number, leaves, rewritten
 
+# Significant digits of a float.
 _DIGITS = 5
-# Largest power whose sign and other properties sympy may examine.
+# Largest absolute exponent of a power whose sign and other properties sympy may examine.
 _PLAIN_POWER = 10
 
 _PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9]*(?:_[A-Za-z0-9]+)*")
-# Characters that LaTeX would not print as they stand in a formula, and what prints them.
+# Characters that LaTeX does not print literally in a formula, and the LaTeX that prints them.
 _LATEX = {c: f"\\{c}" for c in "%#&$_{}"} | {c: f"{{{c}}}" for c in "+-*/=<>,;:|!?()[]"}
 _LATEX |= {" ": r"\ ", "\\": r"{\backslash}", "^": r"{\wedge}", "~": r"{\sim}", '"': "''", "`": "'"}
 
 
 class _Distance(NamedTuple):
-    """The distance of a column from a large number, x - 1700000000, which sympy would distribute."""
+    """The difference of a column and a large number, x - 1700000000, which sympy would distribute."""
 
     first: sympy.Symbol | str  # a column, or a number with its sign
     sign: str
@@ -41,7 +42,7 @@ class _Distance(NamedTuple):
 
 
 def _prepared(tree: Tree, functions: Functions) -> tuple[sympy.Expr, dict[Any, Any]]:
-    """Return a tree in sympy with placeholders, and what each of them shows."""
+    """Return a tree in sympy with placeholders, and the part that each of them represents."""
     shown: dict[Any, Any] = {}
     symbols: dict[str, sympy.Symbol] = {
         leaf: sympy.Symbol(leaf) for leaf in leaves(tree) if isinstance(leaf, str)
@@ -75,16 +76,16 @@ def to_latex(tree: Tree, functions: Functions) -> str:
 def to_mathml(tree: Tree, functions: Functions) -> str:
     """Write a tree in presentation MathML, as sympy writes it, in an element ``math``.
 
-    It is ASCII, and floats have 5 digits. Names stand as they are, escaped; Greek ones and a letter with
-    digits are set as such.
+    The text is ASCII, and floats have 5 digits. Names are printed literally and escaped; Greek letters and
+    indices are typeset.
     """
-    # Words that stand side by side would read as one word.
+    # Adjacent words would read as one word.
     expression, shown = _prepared(tree, functions)
     has_words = any(isinstance(leaf, str) and not _is_letter(_latin(leaf)) for leaf in leaves(tree))
     text = _MathmlPrinter(shown, {"mul_symbol": "dot" if has_words else None}).doprint(expression)
     text = text.replace("<mn>-", "<mn>&#8722;").replace("<mo>-</mo>", "<mo>&#8722;</mo>")
     text = text.replace("&ExponentialE;", "e")  # few fonts have the double-struck letter of this entity
-    # XML has no names for characters but its own five.
+    # XML has only five named entities.
     text = re.sub(r"&(?!amp;|lt;|gt;)[A-Za-z]+;", lambda match: html.unescape(match[0]), text)
     text = text.encode("ascii", "xmlcharrefreplace").decode()
     return f'<math xmlns="http://www.w3.org/1998/Math/MathML">{text}</math>'
@@ -93,8 +94,8 @@ def to_mathml(tree: Tree, functions: Functions) -> str:
 def _with_placeholders(expression: Any, shown: dict[Any, Any]) -> Any:
     """Return the expression with a symbol for each operand and exponent that is not plain.
 
-    `shown` gets the hidden part of each symbol. sympy's printers ask whether exponents are negative, and the
-    answer may take forever for functions of functions and for high powers.
+    The hidden part of each symbol is added to `shown`. sympy's printers examine whether exponents are
+    negative, which may take forever for functions of functions and for high powers.
     """
     parts = []
     for part in expression.args:
@@ -122,7 +123,7 @@ def _is_plain(part: Any) -> bool:
 
 
 class _Restoring(Printer):
-    """Makes a printer of sympy print the part that a placeholder of `_with_placeholders` hides."""
+    """A printer of sympy that prints the hidden parts of the placeholders of `_with_placeholders`."""
 
     def __init__(self, shown, settings=None):
         super().__init__(settings)
@@ -156,7 +157,7 @@ class _LatexPrinter(_Restoring, LatexPrinter):
 
 
 class _MathmlPrinter(_Restoring, MathMLPresentationPrinter):
-    """sympy's printer, which by itself escapes nothing and splits names at underscores."""
+    """A printer that escapes names; sympy's own does not, and splits names at underscores."""
 
     def _as_ordered_terms(self, expr, order=None):
         # This prints 5 - x rather than -x + 5.
@@ -198,7 +199,7 @@ class _MathmlPrinter(_Restoring, MathMLPresentationPrinter):
         return row
 
     def parenthesize(self, item, level, strict=False):
-        # Parentheses as in (2*10^-7)^x, which sympy leaves out since every number is an atom to it.
+        # sympy has no parentheses in (2*10^-7)^x, since it treats every number as an atom.
         if item.is_Float and level >= PRECEDENCE["Pow"] and "e" in _shortened(item):
             brackets = self.dom.createElement("mrow")
             brackets.appendChild(self._element("mo", "("))
@@ -242,11 +243,11 @@ def _is_letter(name: str) -> bool:
 
 
 def _latin(name: str) -> str:
-    """Return a name that is one Greek letter, with numbers or subscripts, with that letter spelled."""
+    """Spell out the Greek letter of a name that is one letter with numbers or subscripts."""
     name = unicodedata.normalize("NFKC", name)
     return spelled(name[0]) + name[1:] if re.fullmatch(r".\d*(?:_[A-Za-z0-9]+)*", name) else name
 
 
 def _visible(name: str) -> str:
-    """Return a name without control characters and halves of characters, which XML must not have."""
+    """Return a name without control characters and surrogates, which XML must not have."""
     return "".join(" " if unicodedata.category(c) in ("Cc", "Cs", "Cn", "Zl", "Zp") else c for c in name)

@@ -1,1 +1,1 @@
-"""Formulas as a person sees them: how long they are, which are common, which are sound."""
+"""Formulas as people use them: their description lengths, common forms, units and weak points."""

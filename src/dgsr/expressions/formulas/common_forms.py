@@ -1,9 +1,9 @@
-"""Forms that laws of one column often have, and which of them a part of a formula has.
+"""Common forms of laws of one column, and which of them a part of a formula has.
 
-They are the functions that textbooks and programs for fitting curves list by name: growth and saturation,
-decay, peaks, oscillation, response to a dose. A formula that has one is more probable than one as long that
-nobody has used (`dgsr.expressions.formulas.description_length`), and searches with constants fit all of them
-to every column (`dgsr.finders.forms`).
+They are the functions that textbooks and programs for curve fitting list by name: growth and saturation,
+decay, peaks, oscillation, dose response. A formula of such a form is more probable than an equally long one
+that nobody has used (`dgsr.expressions.formulas.description_length`), and searches with constants fit all of
+them to every column (`dgsr.finders.forms`).
 """
 
 from __future__ import annotations
@@ -21,9 +21,10 @@ from dgsr.expressions.programs.translation import to_program
 from dgsr.expressions.trees.syntax import parse
 from dgsr.expressions.trees.trees import map_leaves
 
-# Values that stand for the free numbers of a text: no simple numbers, so that none of them is left out.
+# Values put in place of the free numbers of a text; they are not simple, so that no rewriting removes them.
 _PLACEHOLDERS = {"a": 0.7312, "b": 1.9183, "c": 2.4471}
-# Simple exponents, which stand for themselves in skeletons: 1/(3 + x)**2 is a shifted power law, too.
+# Simple exponents, which skeletons have literally, in place of a free one: 1/(3 + x)**2 is a shifted power
+# law, too.
 _EXPONENTS = ("-3", "-2", "-3/2", "-1", "-1/2", "1/2", "3/2", "2", "3")
 
 
@@ -33,16 +34,15 @@ class CommonForm(NamedTuple):
     Parameters
     ----------
     name : str
-        Its names, as laws and models are called that have it; empty for lines, parabolas, their roots and
-        simple powers.
+        Names of the laws and models of this form; empty for lines, parabolas, roots and simple powers.
     text : str
         The function of ``x`` with the free numbers ``a``, ``b`` and ``c``, without its scale and its offset.
     weight : float
-        How often it is met, relative to others.
+        How frequent the form is, relative to others.
     placements : tuple of str
-        The ways in which people write it, the usual one first, as placements of
+        The ways in which people write it, the most customary first, as placements of
         `dgsr.expressions.rewriting.merging`: the last term of the denominator has no factor (``"leading"``),
-        or its number is 1 (``"number"``). It is empty for a form that people write in many ways.
+        or the number in the denominator is 1 (``"number"``). Empty for a form that people write in many ways.
     """
 
     name: str
@@ -52,17 +52,17 @@ class CommonForm(NamedTuple):
 
     @property
     def bits(self) -> float:
-        """The bits that tell which of the forms it is."""
+        """The bits that identify it among the forms."""
         return float(np.log2(_TOTAL / self.weight))
 
     @property
     def n_numbers(self) -> int:
-        """How many free numbers it has, scale and offset left out."""
+        """How many free numbers it has besides scale and offset."""
         return len(set(self._letters))
 
     @property
     def n_copies(self) -> int:
-        """How many more places there are for its free numbers, as Hill's law has its exponent twice."""
+        """How many further occurrences its free numbers have, as the exponent of Hill's law occurs twice."""
         return len(self._letters) - self.n_numbers
 
     @property
@@ -72,9 +72,9 @@ class CommonForm(NamedTuple):
     def program(
         self, library: Library, column: int
     ) -> tuple[tuple[int, ...], tuple[str | float, ...]] | None:
-        """Return its tokens, with a token as the column, and at every constant its value or its letter.
+        """Return its tokens, with the token `column` for x, and for every constant its value or its letter.
 
-        It is None where the library lacks an operator.
+        The result is None where the library lacks an operator.
         """
         return _program(self.text, library, column)
 
@@ -94,10 +94,15 @@ def _program(
     return tuple(tokens.tolist()), tuple(letters.get(value, value) for value in constants.tolist())
 
 
-# How often forms are met, in rough sizes: no corpus was counted.
-COMMON, USUAL, RARE = 16.0, 4.0, 0.5
+# Relative frequencies of forms, which are judgements: no corpus was counted.
+# Weight of the most frequent forms: 2 bits fewer than for the ordinary ones.
+COMMON = 16.0
+# Weight of ordinary forms.
+USUAL = 4.0
+# Weight of rare forms: 3 bits more than for the ordinary ones.
+RARE = 0.5
 
-#: The forms; a scale and an offset belong to none of them.
+#: The forms, without scale and offset.
 COMMON_FORMS = (
     CommonForm("", "x", COMMON),
     CommonForm("", "1/x", COMMON),
@@ -160,7 +165,7 @@ class NamedPart(NamedTuple):
     column : int
         The token of the column.
     bits : float
-        The bits that tell which form it is, and which simple exponent stands for a free one.
+        The bits that identify the form, and the simple exponent where it replaces a free one.
     """
 
     form: CommonForm
@@ -171,7 +176,7 @@ class NamedPart(NamedTuple):
 def named_parts(
     library: Library, tokens: Sequence[int], constants: Sequence[float]
 ) -> list[NamedPart | None]:
-    """Return for the subprogram at each token of a program which common form it has, or None."""
+    """Return the common form of the subprogram at each token of a program, or None where it has none."""
     found: list[NamedPart | None] = []
     for part in parts_of(library, tokens, constants):
         known = _known().get(part.skeleton) if len(part.columns) == 1 else None
@@ -182,7 +187,7 @@ def named_parts(
 def outermost_named(
     library: Library, tokens: Sequence[int], constants: Sequence[float]
 ) -> Iterator[NamedPart]:
-    """Yield the parts of a program that have a common form, but not those within another."""
+    """Yield the parts of a program that have a common form and lie within no other such part."""
     named, at = named_parts(library, tokens, constants), 0
     while at < len(tokens):
         part = named[at]

@@ -1,4 +1,4 @@
-"""What a search measures the columns from and in: years from 1990, billions in billions."""
+"""Origins and scales of the columns in a search: years are counted from 1990, billions in billions."""
 
 from __future__ import annotations
 
@@ -14,16 +14,22 @@ from dgsr.expressions.programs.translation import places_of_constants, to_progra
 from dgsr.expressions.rewriting.tidy import tidy
 from dgsr.expressions.trees.trees import Tree, map_leaves
 
-# Columns whose root mean square lies between these are searched as they are, so that sin(x1) keeps
-# its meaning; others are divided by a power of ten.
-_SMALLEST_SCALE, _LARGEST_SCALE = 1e-3, 1e3
-# Range of a column, relative to its values, below which it is measured from a round number near them: no
-# function of the column itself can be told from a parabola there.
+# Root mean square of a column below which it is divided by a power of ten. Others keep their scale, so that
+# sin(x1) keeps its meaning.
+_SMALLEST_SCALE = 1e-3
+# Root mean square of a column above which it is divided by a power of ten.
+_LARGEST_SCALE = 1e3
+# Range of a column, relative to its values, up to which it is measured from a round number near them, since
+# no function of the column itself is distinguishable from a parabola there. With 0.01, x1*x2 with
+# temperatures of 300 to 302 became 301*x2.
 _NARROW = 1e-3
-# A column of years is one of equal steps between these, of so many values at least, and it may vary by so
-# much of its values: laws speak of the years that pass, and not of those since Christ.
-_YEARS, _FEWEST_YEARS, _NARROW_OF_YEARS = (1500.0, 2200.0), 20, 0.2
-# A range of this many units in the last place of the values is made of rounding.
+# Smallest and largest value of a column that may hold years.
+_YEARS = (1500.0, 2200.0)
+# Fewest different values, in equal steps, of a column of years.
+_FEWEST_YEARS = 20
+# The same as `_NARROW` for years: laws depend on elapsed years and not on the calendar's origin.
+_NARROW_OF_YEARS = 0.2
+# Range of a column, in units in the last place of its values, up to which it may consist of rounding alone.
 _LEAST_UNITS = 100.0
 
 
@@ -74,7 +80,7 @@ class Coordinates(NamedTuple):
         return _substituted(expression, map_leaves(expression.tree, lambda leaf: shifted.get(leaf, leaf)))
 
     def read(self, expression: Expression) -> Expression:
-        """Return an expression of x as one of z; numbers that origins are added to are merged with them."""
+        """Return an expression of x as one of z; numbers next to an origin are merged with it."""
         tree = expression.tree
         if self.origins.any():
             shifted = _differences(-self.origins)
@@ -82,7 +88,7 @@ class Coordinates(NamedTuple):
         return _substituted(expression, unscaled(tree, 1.0 / self.scales))
 
     def suit(self, X: np.ndarray) -> bool:
-        """Return whether columns of `X` (n_rows, n_features) that have an origin lie near it."""
+        """Return whether the columns of `X` (n_rows, n_features) that have an origin lie near it."""
         return all(
             origin == 0.0 or np.abs(column - origin).max() <= _narrow(column) * abs(origin)
             for origin, column in zip(self.origins, X.T)
@@ -95,7 +101,7 @@ def can_have_origins(library: Library) -> bool:
 
 
 def are_origins(expression: Expression, columns: np.ndarray) -> np.ndarray:
-    """Return which constants of an expression a column that hardly varies is measured from.
+    """Return which constants of an expression are origins of columns that hardly vary.
 
     Parameters
     ----------
@@ -110,7 +116,7 @@ def are_origins(expression: Expression, columns: np.ndarray) -> np.ndarray:
 
 
 def origins_of(expression: Expression, columns: np.ndarray) -> np.ndarray:
-    """Return what an expression measures each column from, shape (n_features,), 0 where it does not."""
+    """Return the origin of each column in an expression, shape (n_features,), 0 where there is none."""
     found = np.zeros(len(columns))
     numbers = expression.constants.tolist()
     for (place, is_origin), number in zip(_constants(expression, columns), numbers):
@@ -132,7 +138,7 @@ def without_origins(expression: Expression, columns: np.ndarray) -> Expression:
 
 
 def _constants(expression: Expression, columns: np.ndarray) -> list[tuple[int, bool]]:
-    """Return the place of every constant among the tokens, and whether it is an origin."""
+    """Return the position of every constant among the tokens, and whether it is an origin."""
     places = places_of_constants(expression.library, expression.tokens)
     return [
         (place, column >= 0 and _is_origin(number, columns[column]))
@@ -143,7 +149,7 @@ def _constants(expression: Expression, columns: np.ndarray) -> list[tuple[int, b
 def _is_origin(number: float, column: np.ndarray) -> bool:
     low, spread = float(column.min()), float(np.ptp(column))
     is_near = 0.0 <= low - number <= 2.0 * spread
-    # The rows may be a sample of those by which steps are equal.
+    # The steps are not examined, since the rows may be a sample.
     is_year = _are_years(column) and number % 10.0 ** math.floor(math.log10(spread or 1.0)) == 0.0
     narrow = _NARROW_OF_YEARS if is_year else _NARROW
     return is_near and 0.0 < spread <= 2.0 * narrow * abs(number)
@@ -179,7 +185,7 @@ def _are_years(column: np.ndarray) -> bool:
 
 
 def _narrow(column: np.ndarray) -> float:
-    """Return the range of a column, relative to its values, up to which it is measured from an origin."""
+    """Return the relative range up to which a column is measured from an origin."""
     if not _are_years(column):
         return _NARROW
     steps = np.diff(np.unique(column))
@@ -188,7 +194,7 @@ def _narrow(column: np.ndarray) -> float:
 
 
 def _origin(column: np.ndarray) -> float:
-    """Return 0, or a number of few digits just below the values of a column if these differ by little."""
+    """Return a number of few digits just below the values of a column if these hardly vary, else 0."""
     low, high = float(column.min()), float(column.max())
     spread, size = high - low, min(abs(low), abs(high))
     if low < 0.0 < high or not _LEAST_UNITS * math.ulp(size) < spread <= _narrow(column) * size:
@@ -198,9 +204,9 @@ def _origin(column: np.ndarray) -> float:
 
 
 def _scale(column: np.ndarray) -> float:
-    """Return 1, or the power of ten below the root mean square of a column if that is extreme."""
+    """Return the power of ten below the root mean square of a column if that is extreme, else 1."""
     largest = max(float(column.max()), -float(column.min())) or 1.0
     size = largest * math.sqrt(np.mean((column / largest) ** 2)) or 1.0  # no overflow
     if _SMALLEST_SCALE <= size <= _LARGEST_SCALE:
         return 1.0
-    return float(10.0 ** np.clip(np.floor(np.log10(size)), -300, 300))  # its inverse is a float, too
+    return float(10.0 ** np.clip(np.floor(np.log10(size)), -300, 300))  # so that its inverse is finite, too

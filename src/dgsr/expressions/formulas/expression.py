@@ -1,4 +1,4 @@
-"""A program as a person sees it: a formula as text, sympy, LaTeX, source code and a function."""
+"""A program in the forms that people use: text, sympy, LaTeX, source code and a function."""
 
 from __future__ import annotations
 
@@ -25,8 +25,10 @@ if TYPE_CHECKING:
 
     from dgsr.expressions.exports.torch_export import FormulaModule
 
-# Further digits that a number keeps if it has no more, and the size from which none of a number are counted.
-_FEW_MORE, _LARGEST_WHOLE = 3, 1e12
+# Digits beyond the requested ones that a number may have and still be printed in full.
+_FEW_MORE = 3
+# Absolute value from which a number is not printed with all digits before its decimal point.
+_LARGEST_WHOLE = 1e12
 
 
 class Expression:
@@ -38,16 +40,15 @@ class Expression:
     tokens : array-like of shape (length,), int
         The program: token ids in prefix order, without padding.
     constants : array-like of shape (n_constants,), float
-        Values of the ``const`` tokens in the order they stand in the program; surplus values are
-        ignored.
+        Values of the ``const`` tokens in the order of the program; surplus values are ignored.
     feature_names : sequence of str, optional
         Names of the variables in text and sympy; x1 .. xd by default.
 
     Raises
     ------
     ValueError
-        If the tokens are not one complete program, there are too few constants or names, or a name is there
-        twice.
+        If the tokens are not one complete program, there are too few constants or names, or a name is
+        repeated.
 
     Examples
     --------
@@ -90,7 +91,7 @@ class Expression:
         Raises
         ------
         ValueError
-            If the text cannot be read, or not be written with the tokens of the library.
+            If the text cannot be read, or the library lacks tokens for it.
         """
         names = _names(library, feature_names)
         tree = syntax.parse(text, names, library.functions)
@@ -110,7 +111,7 @@ class Expression:
         ndarray of shape (n_samples,)
             Not finite where the equation is undefined.
         """
-        # Imported here, so that formulas can be read and written without loading numba.
+        # These are imported here, so that formulas can be read and written without loading numba.
         from dgsr.kernels.evaluate import predictions
         from dgsr.kernels.programs import Programs
 
@@ -122,7 +123,7 @@ class Expression:
         n_needed = int(table.argument[used].max(initial=-1)) + 1
         if len(columns) < n_needed:
             raise ValueError(f"X has {len(columns)} features; the expression uses {n_needed}.")
-        # Copies, since read-only arrays have another type, for which the kernel would be compiled again.
+        # The arrays are copied, since the kernel would be compiled again for the type of read-only arrays.
         program = Programs(self.tokens[None].copy(), np.array([self.length]), self.constants[None].copy())
         return predictions(program, table, columns)[0]
 
@@ -137,10 +138,10 @@ class Expression:
     def shortened(self, digits: int = 5) -> Expression:
         """Return the equation with its constants rounded to `digits` significant digits.
 
-        A number of a few more digits, such as 1013.25, keeps them, a large one those before the decimal
-        point and one more, for the rest of the formula may be small beside it. A number that a column is
-        measured from, x - 1700012345, has all its digits, since what is left of the column may be smaller
-        than what they add up to.
+        A number with a few more digits, such as 1013.25, keeps them. A large number keeps all digits before
+        the decimal point and one more, since the rest of the formula may be small in comparison. An origin
+        of a column, as in x - 1700012345, keeps twelve digits, since the difference may be smaller than the
+        digits that would be dropped.
         """
         constants = self.constants.tolist()
         columns = (column for _, column in places_of_constants(self.library, self.tokens))
@@ -164,8 +165,8 @@ class Expression:
     def common_forms(self) -> tuple[tuple[str, str], ...]:
         """Names of the common forms of single columns that the formula has, each with its column.
 
-        ``12.3*S/(6.7 + S)`` has the form of Michaelis and Menten. A part of a part that has one is not looked
-        at.
+        ``12.3*S/(6.7 + S)`` has the form of Michaelis and Menten. Parts within a part that has a common form
+        are not examined.
         """
         if not self.library.has_constants:
             return ()
@@ -185,16 +186,16 @@ class Expression:
     def text(self) -> str:
         """The formula as text, its like terms and factors collected: 2*x1 for (x1 + x1)/x1*x1.
 
-        `from_text` reads it back as a formula of the same values, up to rounding and overflow on the way. In
-        a library without constants, that formula may be defined where this one is not, or undefined where
+        `from_text` reads it back as a formula of the same values, up to rounding and intermediate overflow.
+        In a library without constants, that formula may be defined where this one is not, or undefined where
         x1 is 0.
         """
         return syntax.to_text(tidy(self.tree, keeps_domain=self.library.has_constants))
 
     @cached_property
     def sympy(self) -> sympy_module.Expr:
-        """The sympy expression, of symbols named by `feature_names`."""
-        # Imported here, as for `latex` and `mathml`, since sympy takes half a second to import.
+        """The sympy expression, whose symbols are named by `feature_names`."""
+        # This is imported here, as in `latex` and `mathml`, since importing sympy takes half a second.
         from dgsr.expressions.exports.symbolic import to_sympy
 
         return to_sympy(recognised(self.tree), functions=self.library.functions)
@@ -214,7 +215,7 @@ class Expression:
         return to_mathml(recognised(self.tree), self.library.functions)
 
     def to_python(self, name: str = "formula") -> str:
-        """Return the source text of a Python module that needs numpy alone; numba can compile its function.
+        """Return the source text of a Python module that needs only numpy; numba can compile its function.
 
         Parameters
         ----------
@@ -225,25 +226,25 @@ class Expression:
         Raises
         ------
         ValueError
-            If `name` is no identifier of Python or a reserved one, or the formula has an operator of the
-            user's own without sympy form.
+            If `name` is no identifier of Python or a reserved one, or the formula has a user-defined operator
+            without sympy form.
         """
         return to_python(self._tree, self.feature_names, self.library.functions, name)
 
     def to_jax(self, name: str = "formula") -> str:
-        """Return the source text of a Python module that needs jax alone, for ``jax.jit`` and ``jax.grad``.
+        """Return the source text of a Python module that needs only jax, for ``jax.jit`` and ``jax.grad``.
 
         Parameters
         ----------
         name : str
-            Name of the module's one function; its arguments are those of `to_python`. It computes in floats
-            of jax, which have 32 bits unless ``jax_enable_x64`` is set.
+            Name of the module's one function, whose arguments are the same as in `to_python`. It computes
+            with jax floats, which have 32 bits unless ``jax_enable_x64`` is set.
 
         Raises
         ------
         ValueError
-            If `name` is no identifier of Python or a reserved one, or the formula has an operator of the
-            user's own without sympy form.
+            If `name` is no identifier of Python or a reserved one, or the formula has a user-defined operator
+            without sympy form.
         """
         return to_jax(self._tree, self.feature_names, self.library.functions, name)
 
@@ -258,8 +259,8 @@ class Expression:
         Raises
         ------
         ValueError
-            If `name` is no identifier of C or a reserved one, or the formula has an operator of the user's
-            own without sympy form.
+            If `name` is no identifier of C or a reserved one, or the formula has a user-defined operator
+            without sympy form.
         """
         return to_c(self._tree, self.feature_names, self.library.functions, name)
 
@@ -269,18 +270,18 @@ class Expression:
         Raises
         ------
         ValueError
-            If the formula has an operator of the user's own without sympy form.
+            If the formula has a user-defined operator without sympy form.
         """
-        # Imported here, so that expressions can be used without loading torch.
+        # This is imported here, so that expressions can be used without loading torch.
         from dgsr.expressions.exports.torch_export import FormulaModule
 
         return FormulaModule(self.library, self.tokens, self.constants, self.with_constants)
 
     def numpy_function(self) -> Callable[..., np.ndarray]:
-        """Return the equation as a function of one array per variable, in numpy alone.
+        """Return the equation as a function of one array per variable that needs only numpy.
 
-        The arrays broadcast against each other. The function can be pickled if its operators of the user's
-        own can.
+        The arrays broadcast against each other. The function can be pickled if the user's operators in it
+        can.
         """
         used = {self.library.tokens[token].name for token in self.tokens}
         functions = {name: f for name, f in self.library.functions.items() if name in used}
@@ -323,7 +324,7 @@ class _ArrayFunction:
 
 
 def _digits_shown(value: float, digits: int) -> int:
-    """Return the significant digits of a number that is shortened to `digits`, or a few more."""
+    """Return how many significant digits a number keeps that is shortened to `digits` or a few more."""
     if float(f"{value:.{digits + _FEW_MORE}g}") == value:
         return digits + _FEW_MORE
     before_the_point = len(f"{abs(value):.0f}") if abs(value) < _LARGEST_WHOLE else 0
@@ -331,7 +332,7 @@ def _digits_shown(value: float, digits: int) -> int:
 
 
 def _names(library: Library, given: Sequence[str] | None) -> tuple[str, ...]:
-    """Return the names of the variables; ValueError if these are not as many, or one is there twice."""
+    """Return the names of the variables; raise ValueError if their number is wrong or one is repeated."""
     if given is None:
         return _default_names(library)
     names = tuple(map(str, given))

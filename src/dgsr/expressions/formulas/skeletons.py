@@ -1,10 +1,10 @@
-"""Skeletons of formulas: what is left of a formula of one column when its numbers are free.
+"""Skeletons of formulas: the structure of a formula of one column whose numbers are free.
 
-``12.3*x/(6.7 + x)`` and ``x/(0.5 + 0.08*x)`` have one skeleton, and so have ``exp(2 - 3*x)`` and
+``12.3*x/(6.7 + x)`` and ``x/(0.5 + 0.08*x)`` have the same skeleton, and so have ``exp(2 - 3*x)`` and
 ``5*exp(-x)``. A skeleton is a nested tuple that can be compared and hashed: `NUMBER`, `COLUMN`,
 ``("+", terms)``, ``("*", powers)`` with pairs of a base and its exponent, or a function's name and
 its arguments. Terms and powers come with their counts, since a sum of two exponentials is not an exponential.
-Factors that are numbers are left out everywhere, those of terms in a sum among them.
+Factors that are numbers are left out everywhere, also in the terms of a sum.
 """
 
 from __future__ import annotations
@@ -16,16 +16,20 @@ from typing import Any, NamedTuple
 
 from dgsr.expressions.programs.library import Library
 
-#: A number that may have any value, and the column.
-NUMBER, COLUMN = "number", "column"
+#: A number that may have any value.
+NUMBER = "number"
+#: The column.
+COLUMN = "column"
 #: A nested tuple, `NUMBER` or `COLUMN`.
 Skeleton = Any
 
-# The largest constant that stands for itself as an exponent, and the largest that may be a free number:
-# nobody takes x**20 for a power law.
-_LITERAL, _LARGEST = 3.0, 10.0
+# Largest absolute exponent that a skeleton has literally, if it is a multiple of 1/2; others are free.
+_LITERAL = 3.0
+# Largest absolute exponent of a skeleton: nobody would call x**20 a power law.
+_LARGEST = 10.0
+# Exponents of the operators that are powers.
 _POWERS = {"square": Fraction(2), "cube": Fraction(3), "sqrt": Fraction(1, 2), "inv": Fraction(-1)}
-# Sines of an argument and a free number, and cosines of them, are the same functions.
+# Functions that are the same up to a free phase: a cosine is a shifted sine.
 _SAME = {"cos": "sin"}
 
 
@@ -35,9 +39,9 @@ class Part(NamedTuple):
     Parameters
     ----------
     skeleton : Skeleton or None
-        None where it has none: it has too large an exponent, or one that is no number.
+        None where an exponent is too large or not a number.
     columns : frozenset of int
-        Tokens of its columns. They all are `COLUMN` in the skeleton.
+        Tokens of its columns. All of them are `COLUMN` in the skeleton.
     value : float, optional
         Its value, if it is a constant.
     """
@@ -68,7 +72,7 @@ def parts_of(library: Library, tokens: Sequence[int], constants: Sequence[float]
 
 
 def _joined(name: str, parts: Sequence[Part]) -> Skeleton | None:
-    """Return the skeleton that an operator makes of others."""
+    """Return the skeleton of an operator applied to parts, or None."""
     if any(part.skeleton is None for part in parts):
         return None
     first, last = parts[0].skeleton, parts[-1].skeleton
@@ -92,7 +96,7 @@ def _joined(name: str, parts: Sequence[Part]) -> Skeleton | None:
 
 
 def summed(terms: Sequence[Skeleton]) -> Skeleton:
-    """Return the skeleton of a sum, in which the factors of terms are free."""
+    """Return the skeleton of a sum whose terms have free factors."""
     counts: Counter[Skeleton] = Counter()
     for term in terms:
         counts.update(_terms_of(term))
@@ -107,7 +111,7 @@ def _terms_of(skeleton: Skeleton) -> Mapping[Skeleton, int]:
 
 
 def _power(base: Skeleton, exponent: float | None) -> Skeleton | None:
-    """Return a power with a constant exponent, or None."""
+    """Return the skeleton of a power, or None if its exponent is not a constant or too large."""
     if exponent is None or abs(exponent) > _LARGEST:
         return None
     is_literal = abs(exponent) <= _LITERAL and 2.0 * exponent == round(2.0 * exponent)
@@ -115,7 +119,7 @@ def _power(base: Skeleton, exponent: float | None) -> Skeleton | None:
 
 
 def _product(factors: Sequence[tuple[Skeleton, Fraction | None]]) -> Skeleton:
-    """Return a product of powers; None is a free exponent."""
+    """Return the skeleton of a product of powers; an exponent of None is free."""
     powers: Counter[tuple[Skeleton, Fraction | None]] = Counter()
     of_column: Fraction | None = Fraction(0)
     for factor, outer in factors:
@@ -141,6 +145,6 @@ def _powers_of(skeleton: Skeleton) -> Mapping[tuple[Skeleton, Fraction | None], 
 
 
 def _exponential(argument: Skeleton) -> Skeleton:
-    """Return the exponential of an argument, whose number is a factor of it."""
+    """Return the exponential of an argument without its number, which is a factor of the exponential."""
     terms = [term for term, count in _terms_of(argument).items() for _ in range(count)]
     return ("exp", summed([term for term in terms if term != NUMBER]))

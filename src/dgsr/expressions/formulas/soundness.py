@@ -1,4 +1,4 @@
-"""What a formula does between the rows that it was fitted to, where no row can contradict it."""
+"""Behaviour of a formula between the rows that it was fitted to, where no row can contradict it."""
 
 from __future__ import annotations
 
@@ -12,19 +12,20 @@ from dgsr.expressions.trees import syntax
 from dgsr.expressions.trees.evaluation import Functions, evaluate
 from dgsr.expressions.trees.trees import Tree, is_number, leaves
 
-# Rows that a formula is looked at on, and midpoints between neighbouring rows.
+# Most rows on which a formula is examined, and about the most midpoints between neighbouring rows.
 _MOST_ROWS = 1_000
-# A pole counts up to this share of a column's range beside a row. Rows are thinned out so that no more than
-# this many values are moved there.
-_BESIDE, _MOST_NEAR = 0.05, 20_000
-# Largest mean step of an angle from one row to the next: four rows a turn.
+# Distance from a row, as a share of a column's range, up to which a pole counts.
+_BESIDE = 0.05
+# Most values of columns that are moved by this distance; rows are thinned out beyond it.
+_MOST_NEAR = 20_000
+# Largest mean step, in radians, of the argument of a sine from one row to the next: four rows a period.
 _STEP = np.pi / 2
 # Functions whose arguments have no unit.
 _OF_PURE_NUMBERS = frozenset(("exp", "log", "sin", "cos", "tanh", "arcsin", "arccos"))
 
 
 def weak_points(expression: Expression, columns: np.ndarray) -> list[str]:
-    """Return what a formula does between the rows that these cannot show, in words.
+    """Return descriptions of what a formula does between the rows and the rows cannot show.
 
     Parameters
     ----------
@@ -34,9 +35,10 @@ def weak_points(expression: Expression, columns: np.ndarray) -> list[str]:
     Returns
     -------
     list of str
-        One for each sine or cosine that turns more than once in four rows, each denominator that changes its
-        sign among the rows or within a twentieth of a column's range from one, and so is 0 there, and one if
-        the formula is undefined halfway between two rows that are neighbours in a column.
+        One for each sine, cosine or tangent whose argument passes a period in fewer than four rows, and one
+        for each denominator that has a zero there: its sign changes among the rows, or within a twentieth of
+        a column's range from a row. One more if the formula is undefined halfway between two rows that are
+        neighbours in a column.
     """
     n_rows, rows = columns.shape[1], _some_rows(columns)
     functions = {operator.name: operator for operator in expression.library.user_operators}
@@ -55,15 +57,15 @@ def weak_points(expression: Expression, columns: np.ndarray) -> list[str]:
 
 
 def _some_rows(columns: np.ndarray) -> np.ndarray:
-    """Return the numbers of the rows that a formula is looked at on, evenly spaced."""
+    """Return the indices of the rows on which a formula is examined, evenly spaced."""
     n_rows = columns.shape[1]
     return np.unique(np.linspace(0, n_rows - 1, min(n_rows, _MOST_ROWS)).astype(np.int64))
 
 
 def unseen_waves(expression: Expression, columns: np.ndarray) -> int:
-    """Return how many sines and cosines turn by less than half a period over the rows, (n_features, n_rows).
+    """Return how many sines and cosines span less than half a period over the rows (n_features, n_rows).
 
-    Such a stretch is no wave that the rows show, but a curve that others describe as well.
+    The rows do not show that such a curve is a wave; other functions describe it as well.
     """
     functions = {operator.name: operator for operator in expression.library.user_operators}
     values = dict(zip(expression.feature_names, columns[:, _some_rows(columns)]))
@@ -81,9 +83,9 @@ def unseen_waves(expression: Expression, columns: np.ndarray) -> int:
 
 
 def pure_columns(expression: Expression) -> int:
-    """Return how many functions of pure numbers a formula has of one column and no number.
+    """Return how many functions of dimensionless arguments a formula applies to a column without a number.
 
-    exp(x1) claims that the column has no unit, or its natural one; exp(0.3*x1) does not, and x1**2 has a
+    exp(x1) claims that the column has no unit, or its natural unit; exp(0.3*x1) does not, and x1**2 has a
     meaning in every unit.
     """
 
@@ -104,7 +106,7 @@ def _weak_parts(
     n_rows: int,
     functions: Functions,
 ) -> Iterator[str]:
-    """Yield the weak points of a tree and its parts, from the columns at the rows, and near them."""
+    """Yield the weak points of a tree and its parts, given the columns at the rows and near them."""
     if not isinstance(tree, tuple):
         return
     for child in tree[1:]:
@@ -125,7 +127,7 @@ def _weak_parts(
 
 
 def _factors(tree: Tree) -> Iterator[Tree]:
-    """Yield the parts of a denominator that it is 0 with, without their powers and signs."""
+    """Yield the factors whose zeros are the zeros of a denominator, without their powers and signs."""
     if isinstance(tree, tuple) and tree[0] in ("mul", "square", "cube", "sqrt", "abs", "neg"):
         for child in tree[1:]:
             yield from _factors(child)
@@ -136,9 +138,10 @@ def _factors(tree: Tree) -> Iterator[Tree]:
 
 
 def _near(columns: np.ndarray) -> np.ndarray:
-    """Return the rows, and each with one column moved by a twentieth of its range, (n_features, n_points).
+    """Return the rows, and rows with one column moved by a twentieth of its range, (n_features, n_points).
 
-    A column of one sign keeps it: none moves more than a twentieth of the way to 0 beyond its last value.
+    A column of one sign keeps its sign: beyond its value nearest to 0 it moves by at most a twentieth of the
+    way to 0.
     """
     found = [columns]
     some = columns[:, :: max(2 * columns.size // _MOST_NEAR, 1)]
@@ -155,7 +158,7 @@ def _near(columns: np.ndarray) -> np.ndarray:
 
 
 def _midpoints(columns: np.ndarray) -> np.ndarray:
-    """Return points halfway between rows that are neighbours in some column, shape (n_features, n_points)."""
+    """Return the midpoints of rows that are neighbours in some column, shape (n_features, n_points)."""
     found = []
     for column in columns[: max(_MOST_ROWS // columns.shape[1], 1)]:
         ordered = columns[:, np.argsort(column, kind="stable")]

@@ -1,9 +1,9 @@
 """The units of the constants of a formula, as far as the units of columns and target determine them.
 
-Dimensions go up the tree of a formula from the columns, and down again from the target: a factor has what the
-product lacks, a summand has the unit of the others, and the argument of a function has none. The logarithm of
-the factor to the base units goes with them as one more exponent, so that a constant of a formula in km and h
-is also known in m and s.
+Dimensions are derived up the tree of a formula from the columns, and down again from the target: the unit of
+a factor is the unit of the product divided by that of the other factor, all summands have one unit, and the
+argument of a function has none. The logarithm of the factor to base units is treated as one more exponent, so
+that a constant of a formula in km and h is also known in m and s.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from dgsr.expressions.formulas.expression import Expression
 from dgsr.expressions.programs.library import Opcode
 from dgsr.expressions.programs.units import Unit, Units
 
-#: What stands for the unit of a constant that is not determined.
+#: Text for the unit of a constant that is not determined.
 UNDETERMINED = "?"
 
-# How an operator of one argument multiplies the exponents of a unit.
+# Factors by which operators of one argument multiply the exponents of a unit.
 _POWERS = {
     Opcode.SQRT: 0.5,
     Opcode.SQUARE: 2.0,
@@ -31,11 +31,12 @@ _POWERS = {
     Opcode.NEG: 1.0,
     Opcode.ABS: 1.0,
 }
-# Difference of exponents, or of a factor from 1, that is rounding; largest denominator of a fraction that an
-# exponent is written as.
-_ROUNDING, _LARGEST_DENOMINATOR = 1e-6, 12
+# Largest difference of exponents, or of a factor from 1, that counts as rounding.
+_ROUNDING = 1e-6
+# Largest denominator of an exponent that is written as a fraction.
+_LARGEST_DENOMINATOR = 12
 
-# The exponents of a unit with the logarithm of its factor last, or None where it is open.
+# The exponents of a unit with the logarithm of its factor last, or None where the unit is not determined.
 _Vector = np.ndarray | None
 
 
@@ -45,7 +46,7 @@ class _Node(NamedTuple):
     opcode: Opcode
     children: tuple[_Node, ...]
     unit: _Vector
-    constant: int  # number of the constant that it is, -1 for others
+    constant: int  # index of the constant, or -1 for other nodes
 
 
 def units_of_constants(expression: Expression, units: Units) -> tuple[str, ...]:
@@ -60,9 +61,9 @@ def units_of_constants(expression: Expression, units: Units) -> tuple[str, ...]:
     Returns
     -------
     tuple of str
-        Such as ``m/s^2``; empty texts for constants without a dimension, and ``?`` for those whose unit the
-        others do not determine. Where columns or target are not in base units, it is the value in base units
-        that is given, ``= 9.81 m/s^2``. No texts if constants have no units.
+        Texts such as ``m/s^2``; empty for constants without a dimension, and ``?`` for constants whose unit
+        is not determined. Where columns or target are not in base units, the text has the value in base
+        units, ``= 9.81 m/s^2``. The tuple is empty if constants have no units.
     """
     if units.unitless_constants:
         return ()
@@ -97,11 +98,11 @@ class _Derivation:
         self.tree = stack[0]
 
     def _exponent(self, children: Sequence[_Node]) -> float | None:
-        """Return the number that a base is raised to, None if the exponent is no number."""
+        """Return the exponent of a power, or None if it is not a constant."""
         return None if children[1].constant < 0 else self.constants[children[1].constant]
 
     def _above(self, opcode: Opcode, children: Sequence[_Node]) -> _Vector:
-        """Return the unit of an operator by those of its operands."""
+        """Return the unit of an operator's value from the units of its operands."""
         first, second = children[0].unit, children[-1].unit
         if opcode in (Opcode.ADD, Opcode.SUB):
             return second if first is None else first
@@ -114,7 +115,7 @@ class _Derivation:
         return self.none
 
     def hand_down(self, node: _Node, asked: _Vector) -> None:
-        """Note the units of the constants below a node, of which a unit is asked."""
+        """Store the units of the constants below a node whose value must have the unit `asked`."""
         if node.constant >= 0:
             self.found[node.constant] = asked
         unit, children = asked if node.unit is None else node.unit, node.children
@@ -122,7 +123,7 @@ class _Derivation:
             self.hand_down(child, of_child)
 
     def _below(self, opcode: Opcode, children: Sequence[_Node], unit: _Vector) -> list[_Vector]:
-        """Return the units that an operator of a unit asks of its operands."""
+        """Return the units that the operands must have for the operator's value to have a unit."""
         if opcode in (Opcode.ADD, Opcode.SUB):
             return [unit, unit]
         if opcode == Opcode.MUL:
@@ -141,12 +142,12 @@ def _vector(unit: Unit | None) -> _Vector:
 
 
 def _sum(first: _Vector, second: _Vector, sign: float) -> _Vector:
-    """Return the exponents of a product, or with a sign of -1 of a quotient; None if one unit is open."""
+    """Return the exponents of a product, or for sign -1 of a quotient; None if a unit is not determined."""
     return None if first is None or second is None else first + sign * second
 
 
 def _text(value: float, unit: np.ndarray, base: Sequence[str]) -> str:
-    """Return a unit as text, with the value in base units if the unit is made of others."""
+    """Return a unit as text, with the value in base units if the unit is not made of these."""
     above: list[str] = []
     below: list[str] = []
     for symbol, exponent in zip(base, unit[:-1].tolist()):
@@ -161,7 +162,7 @@ def _text(value: float, unit: np.ndarray, base: Sequence[str]) -> str:
 
 
 def _power(exponent: float) -> str:
-    """Return the text of a positive exponent, a fraction where it is one."""
+    """Return the text of a positive exponent, as a fraction where it is a simple one."""
     simple = Fraction(exponent).limit_denominator(_LARGEST_DENOMINATOR)
     if abs(simple - exponent) > _ROUNDING:
         return f"^{exponent:.4g}"

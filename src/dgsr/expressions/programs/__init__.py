@@ -1,1 +1,1 @@
-"""Programs: the tokens of a library, the constraints on them, and the way from trees and back."""
+"""Programs: the tokens of a library, the constraints on them, and the translation to trees and back."""

@@ -1,7 +1,7 @@
-"""The constraints on equations: one table of which token may stand where.
+"""The constraints on equations: one table of the tokens allowed at each position.
 
 The sampler, the prior and the genetic operators all read this table through `dgsr.kernels.grammar`, so that
-they agree on what a well-formed equation is.
+they agree on which equations are valid.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from dgsr.expressions.programs.library import Library
 from dgsr.expressions.programs.nesting import USUAL_LIMITS, Limits, Nesting
 from dgsr.expressions.programs.units import Units
 
-# Pairs of an operator and a child that is forbidden under it, because it undoes the child or makes it idle.
+# Pairs of an operator and a forbidden child, which it would invert or make idle.
 _FORBIDDEN_PAIRS = (
     ("exp", "log"), ("log", "exp"), ("sqrt", "square"), ("square", "sqrt"), ("neg", "neg"), ("inv", "inv"),
     ("sin", "arcsin"), ("arcsin", "sin"), ("cos", "arccos"), ("arccos", "cos"), ("abs", "abs"),
     ("square", "neg"), ("square", "abs"), ("abs", "neg"), ("abs", "square"),
 )  # fmt: skip
-# Roots, and the place of their child that must not be a constant, because it would be the scale or the offset
-# of the rest.
+# Root operators and the position of a child that must not be a constant, because the constant would be the
+# scale or the offset of the other child.
 _SCALED_AWAY = (("add", 0), ("add", 1), ("sub", 0), ("sub", 1), ("mul", 0), ("mul", 1), ("div", 1))
 
 
@@ -30,17 +30,17 @@ class Grammar(NamedTuple):
     """Constraints and token facts as arrays, for the compiled kernels."""
 
     arity: np.ndarray  # (n_tokens,) int64
-    # (n_tokens + 1, n_tokens) float64: how often random subtrees have a token below a parent, relative to
-    # other tokens; all of them are positive. The last row is of roots.
+    # (n_tokens + 1, n_tokens) float64: relative frequency in random subtrees of tokens below a parent; all
+    # are positive. The last row is for roots.
     weight: np.ndarray
     is_variable: np.ndarray  # (n_tokens,) bool
     is_constant: np.ndarray  # (n_tokens,) bool
     forbidden_child: np.ndarray  # (n_tokens, n_tokens) bool: [parent, child]
-    opens: np.ndarray  # (n_tokens,) int64; these three are of `dgsr.expressions.programs.nesting.Nesting`
+    opens: np.ndarray  # (n_tokens,) int64; for these three see `dgsr.expressions.programs.nesting.Nesting`
     advances: np.ndarray  # (n_tokens,) int64
     closed: np.ndarray  # (n_tokens,) int64
-    scaled_away: np.ndarray  # (n_tokens, 2) bool: [root, place], where no constant may stand below the root
-    linear_scaling: bool  # whether constants are fitted, and scale and offset left to the fit
+    scaled_away: np.ndarray  # (n_tokens, 2) bool: [root, position] of children that must not be constants
+    linear_scaling: bool  # whether constants are fitted, and scale and offset are fitted around a program
     min_length: int
     max_length: int
     max_constants: int
@@ -59,27 +59,26 @@ class Constraints:
     max_constants : int
         Most ``const`` tokens in one equation.
     length_loc, length_scale : float
-        Soft length prior: where it is centred, and its width in tokens; a width of 0 means none.
+        Centre and width of the soft length prior, in tokens; a width of 0 means none.
     linear_scaling : bool
         Whether scale and offset of an equation are fitted around it, so that it may not have a ``const`` as
         term or factor of its root. It has no effect in a library without constants.
     forbidden_columns : tuple of int
-        Columns that no equation has, from 0.
+        Indices, from 0, of columns that no equation may have.
     required : tuple of str
-        Names of tokens that every equation has which a search keeps; those it tries may lack them.
+        Names of tokens that every valid equation has; candidates of a search may lack them.
     nested : tuple of (str, str, int or None)
-        Outer operators, inner operators, and how many times at most the inner one occurs on any one path down
-        the tree below the outer one; None is any number. No sine or cosine stands under another unless a
-        limit says otherwise.
+        Outer operator, inner operator, and how many times at most the inner one occurs on any path down the
+        tree below the outer one; None means no limit. By default no sine or cosine occurs below another.
     units : Units, optional
-        Units that the equations are judged by which a search tries; `are_kept` does not ask for them.
+        Units by which a search penalises candidates; `are_kept` does not use them.
 
     Notes
     -----
-    Always in force besides these: at least one variable; the children of an operator are not all
-    constants; no operator directly under one that undoes it (log under exp, square under sqrt, sin under
-    arcsin and the reverse, neg under neg, inv under inv) or makes it idle (neg and abs under square; neg,
-    abs and square under abs).
+    Some rules always hold: an equation has at least one variable; the children of an operator are not all
+    constants; no operator is directly below its inverse (log below exp, square below sqrt, sin below arcsin
+    and the reverse, neg below neg, inv below inv) or below an operator that makes it idle (neg and abs below
+    square; neg, abs and square below abs).
 
     Raises
     ------
@@ -115,9 +114,9 @@ class Constraints:
             )
 
     def are_kept(self, tokens: np.ndarray, lengths: np.ndarray, library: Library) -> np.ndarray:
-        """Return which programs a search may keep: those with all that is required and nothing forbidden.
+        """Return a mask of the valid programs, which have all that is required and nothing forbidden.
 
-        What is required, the columns that are forbidden and the limits of `nested` are looked at.
+        Required tokens, forbidden columns and the limits of `nested` are examined.
 
         Parameters
         ----------
@@ -144,11 +143,11 @@ class Constraints:
 
     @property
     def limits(self) -> Limits:
-        """The limits of `nested` by outer and inner operator."""
+        """The limits in `nested` by outer and inner operator."""
         return {(outer, inner): most for outer, inner, most in self.nested}
 
     def grammar(self, library: Library, n_variables: int | None = None) -> Grammar:
-        """Return the table for `library`, of whose variables only the first `n_variables` may be used.
+        """Return the table for `library`, in which only the first `n_variables` variables may be used.
 
         Parameters
         ----------

@@ -1,9 +1,9 @@
-"""How often an operator may stand anywhere under another, as bits that a node hands down to its children.
+"""Limits on how often an operator may occur below another, as bits that a node passes to its children.
 
-The bits of a node tell which operators stand above it. An outer operator sets a bit, and an inner one that
-may stand under it k times moves on along k more bits: the lowest bit says that the outer operator is above,
-the next one that one inner operator is between it and the node, and so on. The inner operator is refused
-where the last of its bits is set. So a limit is kept by three operations on whole numbers, whatever it is.
+The bits of a node encode its ancestors. A limit of k has k + 1 bits: the outer operator sets the first, and
+each inner operator below it moves the mark to the next, so that bit j says that j inner operators are between
+the outer operator and the node. The inner operator is forbidden where the last bit is set. So any limit takes
+three operations on whole numbers.
 """
 
 from __future__ import annotations
@@ -15,28 +15,28 @@ import numpy as np
 
 from dgsr.expressions.programs.library import Library
 
-#: Most inner operators on one path below an outer one; None stands for any number.
+#: Most inner operators on one path below an outer one; None means no limit.
 Limits = Mapping[tuple[str, str], int | None]
 
-#: The limits that hold where a person gives no other: no sine or cosine under another.
+#: Default limits: no sine or cosine below another.
 USUAL_LIMITS: Limits = {(outer, inner): 0 for outer in ("sin", "cos") for inner in ("sin", "cos")}
 
-#: Largest limit other than none.
+#: Largest finite limit.
 MOST_NESTED = 9
-# Bits of a number that is not negative.
+# Bits of a non-negative int64.
 _N_BITS = 63
 
 
 class Nesting(NamedTuple):
-    """The limits as bits, one entry for each token; see the head of this file."""
+    """The limits as bits, with one entry for each token; see the docstring of this module."""
 
-    opens: np.ndarray  # (n_tokens,) int64: bits that a token sets for what is below it
-    advances: np.ndarray  # (n_tokens,) int64: bits that move to the next one below a token
-    closed: np.ndarray  # (n_tokens,) int64: bits of which none may be set above a token
+    opens: np.ndarray  # (n_tokens,) int64: bits that a token sets for the nodes below it
+    advances: np.ndarray  # (n_tokens,) int64: bits that a token moves to the next place
+    closed: np.ndarray  # (n_tokens,) int64: bits with any of which the token is forbidden
 
     @classmethod
     def of(cls, limits: Limits, library: Library) -> Nesting:
-        """Return the bits of some limits; operators that the library lacks change nothing.
+        """Return the bits of limits; operators that the library lacks are ignored.
 
         Raises
         ------
@@ -55,7 +55,7 @@ class Nesting(NamedTuple):
                 "operator, and for every limit above 0 one more than it says; give fewer or smaller limits."
             )
         free = 0
-        shared: dict[str, int] = {}  # the bits of outer operators under which others may not stand at all
+        shared: dict[str, int] = {}  # the bits of outer operators with a limit of 0
         for (outer, inner), most in held.items():
             if most == 0 and outer in shared:
                 first = shared[outer]
@@ -69,8 +69,8 @@ class Nesting(NamedTuple):
         return bits
 
     def holds(self, tokens: Sequence[int], library: Library) -> bool:
-        """Return whether a program, its tokens in prefix order, keeps the limits."""
-        waiting = [0]  # the bits above each node that is still to come, the next one last
+        """Return whether a program, given by its tokens in prefix order, respects the limits."""
+        waiting = [0]  # the bits of the nodes that follow, the next one last
         for token in tokens:
             above = waiting.pop()
             if above & int(self.closed[token]):

@@ -15,11 +15,11 @@ from dgsr.expressions.trees.syntax import to_text
 from dgsr.expressions.trees.trees import MAX_LEVELS, POWER_TOKENS, SUMS, Tree, as_float, is_number, leaves
 
 #: Most tokens of a program that is written from a tree. Programs may be long, because operators that the
-#: library lacks are written with others: tan(tan(..)) doubles with every tan.
+#: library lacks are expressed by others: each tan in tan(tan(..)) doubles the length.
 MAX_TOKENS = 2_000
-# Largest power, numerator and denominator written out in a program without constants.
+# Largest power, numerator and denominator that are written out in a program without constants.
 _MAX_WRITTEN_OUT = 20
-# Most characters of a formula that a message shows.
+# Most characters of a formula in an error message.
 _MAX_SHOWN = 80
 
 
@@ -44,7 +44,7 @@ def from_program(library: Library, tokens: np.ndarray, constants: np.ndarray) ->
 
 
 def tree_of_tokens(library: Library, tokens: np.ndarray, numbers: Sequence[Any]) -> Tree:
-    """Return the tree of a program in which `numbers`, of any type, stand for its constants.
+    """Return the tree of a program with `numbers`, of any type, in place of its constants.
 
     Raises
     ------
@@ -80,7 +80,7 @@ def tree_of_tokens(library: Library, tokens: np.ndarray, numbers: Sequence[Any])
 
 
 def places_of_constants(library: Library, tokens: np.ndarray) -> list[tuple[int, int]]:
-    """Return, for each constant of a program, its place, and the column that it is subtracted from or -1."""
+    """Return for each constant of a program its position, and the column it is subtracted from or -1."""
     found = []
     for place, token in enumerate(program := [int(token) for token in tokens]):
         if library.tokens[token].name == "const":
@@ -96,24 +96,24 @@ def flags_of_constants(
     of_root: bool,
     of_argument: Callable[[str, bool, int], bool],
 ) -> np.ndarray:
-    """Return a flag of each constant that follows from where it stands in the program.
+    """Return a flag for each constant, which is derived down the tree from the root.
 
     Parameters
     ----------
     library : Library
     tokens : ndarray of shape (n_tokens,), int
     of_root : bool
-        The flag of the whole program.
+        The flag of the root.
     of_argument : callable
-        A function that returns the flag of an argument from the name of its operator, the flag of that, and
-        the number of the argument.
+        Returns the flag of an argument from the name of its operator, the flag of the operator, and the
+        position of the argument.
 
     Returns
     -------
     ndarray of shape (n_constants,), bool
     """
     found: list[bool] = []
-    flags = [of_root]  # of the nodes to come, the next one last
+    flags = [of_root]  # of the nodes that follow, the next one last
     for token in tokens.tolist():
         entry, own = library.tokens[token], flags.pop()
         if entry.name == "const":
@@ -140,8 +140,8 @@ def _whole_or_float(value: float) -> int | float:
 def to_program(tree: Tree, library: Library) -> tuple[np.ndarray, np.ndarray]:
     """Write a tree with the tokens of a library.
 
-    What the library lacks is written with what it has: without ``pow``, whole powers as products, other
-    powers and roots with exp and log; tan with sin and cos, and so on. Numbers become ``const`` tokens, or,
+    Operators that the library lacks are expressed by others: without ``pow``, whole powers by products, other
+    powers and roots by exp and log; tan by sin and cos, and so on. Numbers become ``const`` tokens, or,
     without constants, sums of x1 over sums of x1: 2/3 is (x1 + x1)/(x1 + x1 + x1).
 
     Parameters
@@ -158,7 +158,7 @@ def to_program(tree: Tree, library: Library) -> tuple[np.ndarray, np.ndarray]:
     Raises
     ------
     ValueError
-        If a part cannot be written, which the message names with the mend, or if the program would have
+        If a part cannot be written, where the message says how to correct it, or if the program would have
         over 2,000 tokens or 130 levels.
     """
     program = write_program(tree, library)
@@ -166,7 +166,7 @@ def to_program(tree: Tree, library: Library) -> tuple[np.ndarray, np.ndarray]:
 
 
 class FreeProgram(NamedTuple):
-    """One program, of whose constants some are free, to be fitted, and the others exact."""
+    """One program with free constants, which are fitted, and exact constants."""
 
     tokens: np.ndarray  # (length,) int64
     constants: np.ndarray  # (n_constants,) float64
@@ -174,7 +174,7 @@ class FreeProgram(NamedTuple):
 
 
 def write_program(tree: Tree, library: Library) -> FreeProgram:
-    """Write a tree as `to_program` does; the constants that are made of floats of the tree are free."""
+    """Write a tree as `to_program` does; the constants computed from floats of the tree are free."""
     writer = _Writer(library)
     writer.write(tree)
     return FreeProgram(
@@ -192,7 +192,7 @@ def _cosh(a: Tree) -> Tree:
     return ("div", ("add", ("exp", a), ("div", 1, ("exp", a))), 2)
 
 
-# Functions in terms of others, for libraries without a token of their names.
+# Functions in terms of others, for libraries without tokens for them.
 _WRITTEN_OUT = {
     "tan": lambda a: ("div", ("sin", a), ("cos", a)),
     "cot": lambda a: ("div", ("cos", a), ("sin", a)),
@@ -264,7 +264,7 @@ class _Writer:
         raise ValueError(f"{shown!r} cannot be written with library {self.library.name!r}: {mend}.")
 
     def _within(self, tree: Tree, written_out: Tree) -> None:
-        """Write a replacement of `tree`; the error that the library lacks an operator of it names `tree`."""
+        """Write a replacement of `tree`; an error about an operator that the library lacks names `tree`."""
         new = _operators(written_out) - _operators(*tree[1:])
         missing = sorted(new - set(self.index) - set(_WRITTEN_OUT) - {"pow"})
         if missing:
@@ -299,7 +299,7 @@ class _Writer:
             self.tokens += [self.index["add"], self.index["x1"]] * (count - 1) + [self.index["x1"]]
 
     def _multiple(self, tree: Tree) -> None:
-        """Write n*f as f + f + .. where that is not longer; n alone would be (x1 + x1 + ..)/x1."""
+        """Write n*f as f + f + .. where that is no longer than the product, whose n is (x1 + x1 + ..)/x1."""
         _, count, child = tree
         start = len(self.tokens)
         self.write(child)
@@ -343,7 +343,7 @@ class _Writer:
 
 
 def _folded(tree: Tree) -> Tree:
-    """Return the value of an exact exponent such as -(1/3), or the tree of any other."""
+    """Return the value of an exact exponent such as -(1/3), or any other tree unchanged."""
     if isinstance(tree, tuple) and tree[0] in ("neg", "div"):
         numbers = [_folded(child) for child in tree[1:]]
         if all(is_number(value) and not isinstance(value, float) for value in numbers):

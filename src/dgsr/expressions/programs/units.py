@@ -1,7 +1,8 @@
-"""Units of measurement: what their texts mean, and which programs are consistent with them.
+"""Units of measurement: the meaning of their texts, and which programs are consistent with them.
 
-What counts is the dimension of a unit, the exponents of its base units: km and m are alike. The factor to the
-base unit counts where the unit of a constant is printed (`dgsr.expressions.formulas.units_of_constants`).
+Consistency depends on the dimension of a unit, the exponents of its base units: km and m are alike. The
+factor to the base unit matters where the unit of a constant is printed
+(`dgsr.expressions.formulas.units_of_constants`).
 """
 
 from __future__ import annotations
@@ -17,8 +18,9 @@ import numpy as np
 
 from dgsr.expressions.programs.library import Library
 
-# What is given to pint: names of units with small powers, joined by *, / and blanks, one level of brackets.
-# It bounds the work, since pint also raises numbers to powers.
+# The texts given to pint are names of units with small powers, joined by *, / and blanks, with one level of
+# parentheses. This bounds the work, since pint also raises numbers to powers.
+# Most characters of a unit.
 _MOST_CHARACTERS = 100
 _NUMBER = r"[-+]?\d{1,2}(?:\.\d{1,6})?"
 _POWER = rf"(?:\s*(?:\*\*|\^)\s*(?:{_NUMBER}|\(\s*{_NUMBER}\s*/\s*{_NUMBER}\s*\))|[⁻⁺]?[⁰¹²³⁴⁵⁶⁷⁸⁹]{{1,2}})?"
@@ -26,12 +28,12 @@ _FACTOR = rf"(?:1(?![\w.])|(?:°?[^\W\d]\w*|%){_POWER})"
 _JOIN = r"(?:\s*[*/·]\s*|\s+)"
 _TERM = rf"(?:{_FACTOR}|\(\s*{_FACTOR}(?:{_JOIN}{_FACTOR})*\s*\))"
 _NAME = re.compile(r"°?[^\W\d]\w*")
-# What pint reads otherwise than it is meant: as picohenry, petahenry, picohour, decibarn, decibiot, picopint,
-# decipint, dry pint, exacoulomb and exavolt.
+# Texts with another meaning in pint: picohenry, petahenry, picohour, decibarn, decibiot, picopint, decipint,
+# dry pint, exacoulomb and exavolt.
 _MEANT_OTHERWISE = ("pH", "PH", "ph", "db", "dBi", "ppt", "dpt", "dpi", "EC", "EV")
 _TEXT = re.compile(rf"\s*(?:{_TERM}(?:{_JOIN}{_TERM})*)?\s*")
 
-#: Symbols of pint's base units; those of other dimensions are their names.
+#: Symbols of pint's base units; other dimensions are shown by their names.
 _SYMBOLS = {
     "[mass]": "kg",
     "[length]": "m",
@@ -46,13 +48,13 @@ _SYMBOLS = {
 class Unit(NamedTuple):
     """A unit of measurement."""
 
-    exponents: tuple[float, ...]  # of the base units, in an order that all units of a fit share
-    factor: float  # how many of its base units it is; the offset of a temperature is left out
+    exponents: tuple[float, ...]  # of the base units, in the same order for all units of a fit
+    factor: float  # the unit in base units; the offset of a temperature is left out
 
 
 @dataclass(frozen=True)
 class Units:
-    """The units of the columns and of the target, and what becomes of formulas that break their rules.
+    """The units of the columns and of the target, and the penalty of formulas that violate them.
 
     Parameters
     ----------
@@ -63,10 +65,10 @@ class Units:
     base : tuple of str
         Symbols of the base units.
     unitless_constants : bool
-        Whether constants have no unit. Otherwise each may carry any.
+        Whether constants have no unit. Otherwise each may have any unit.
     penalty : float or None
-        The loss of a formula counts 1 + penalty times its number of violations; None keeps only formulas
-        without violations.
+        The loss of a formula is multiplied by 1 + penalty times its number of violations. With None, the loss
+        of a formula with violations is infinite.
     """
 
     columns: tuple[Unit | None, ...]
@@ -85,14 +87,14 @@ class Units:
         unitless_constants: bool = False,
         penalty: float | None = None,
     ) -> Units | None:
-        """Return what texts mean, or None if no units are given.
+        """Return the units that texts describe, or None if no units are given.
 
         Parameters
         ----------
         units : mapping of str to str or None, or None
             Units by the name of the column. A column without an entry, or with None, has an unknown unit; the
-            empty text is the unit of a column without a dimension. An object whose `str` is a text of a unit,
-            such as a unit of pint, is that unit.
+            empty text is the unit of a column without a dimension. Objects whose `str` is the text of a unit,
+            such as units of pint, may be given, too.
         y_units : str or None
             Unit of the target; None if it is unknown.
         feature_names : sequence of str
@@ -155,7 +157,7 @@ class Units:
         of_whole: bool = True,
         by_value: bool = False,
     ) -> np.ndarray:
-        """Return how often programs break the rules of dimensions; see `dgsr.kernels.dimensions`.
+        """Return the numbers of violations of dimensions in programs; see `dgsr.kernels.dimensions`.
 
         Parameters
         ----------
@@ -164,17 +166,17 @@ class Units:
         constants : ndarray of shape (n_programs, max_constants), float64
         library : Library
         of_whole : bool
-            Whether a program must have the dimension of the target. Otherwise it may have any.
+            Whether a program must have the dimension of the target. Otherwise it may have any dimension.
         by_value : bool
-            Whether constants are known, so that x**1.5 is judged by its exponent.
+            Whether constants are known, so that the dimension of x**1.5 follows from its exponent.
 
         Returns
         -------
         ndarray of shape (n_programs,), int64
-            After a violation the count goes on: a sum of unlike terms has the dimension of its second one,
-            and a function of something with a dimension has none.
+            Counting continues after a violation: a sum of unlike terms has the dimension of its second term,
+            and a function of an argument with a dimension has none.
         """
-        # Imported here, so that formulas can be read and written without loading numba.
+        # These are imported here, so that formulas can be read and written without loading numba.
         from dgsr.kernels.dimensions import count_violations
         from dgsr.kernels.programs import Programs
 
@@ -199,12 +201,12 @@ class Units:
         return counts
 
     def compile_kernel(self, library: Library) -> None:
-        """Compile what `violations` calls, or load it where its machine code is kept."""
+        """Compile the kernel of `violations`, or load its stored machine code."""
         one = np.array([[library.first_variable]])
         self.violations(one, np.array([1]), np.ones((1, 1)), library)
 
     def handicaps(self, violations: np.ndarray) -> np.ndarray:
-        """Return the factors with which losses count, by numbers of violations: infinite under the rule."""
+        """Return the factors of losses for numbers of violations: 1 or infinite without a penalty."""
         if self.penalty is None:
             return np.where(violations > 0, np.inf, 1.0)
         return 1.0 + self.penalty * violations
@@ -220,10 +222,10 @@ def check_has_order(y_units: Any) -> None:
 
 
 def _read(given: Any, place: str) -> tuple[dict[str, float], float] | None:
-    """Return the exponents by dimension and the factor of a unit; ValueError if its text is none."""
+    """Return the exponents by dimension and the factor of a unit; raise ValueError if it is not valid."""
     if given is None:
         return None
-    text = str(given)  # of a unit of pint, too
+    text = str(given)  # a unit of pint may be given, too
     mend = "write it as in 'kg*m^2/s^2' or 'J/(mol K)', and '' where there is no dimension"
     if len(text) > _MOST_CHARACTERS or not _TEXT.fullmatch(text):
         raise ValueError(f"{place}={text[:_MOST_CHARACTERS]!r} is no unit; {mend}.")
@@ -252,7 +254,7 @@ def _read(given: Any, place: str) -> tuple[dict[str, float], float] | None:
 
 
 def _is_logarithm(registry: Any, name: str) -> bool:
-    """Return whether a name is a unit whose sums are products, as decibels are."""
+    """Return whether a name is a logarithmic unit, such as the decibel."""
     try:
         zero, one, two = (registry.Quantity(n, name).to_base_units().magnitude for n in (0.0, 1.0, 2.0))
     except Exception:  # pint's errors are of many classes
@@ -261,6 +263,6 @@ def _is_logarithm(registry: Any, name: str) -> bool:
 
 
 def _order(dimension: str) -> tuple[int, str]:
-    """Return the key that sorts dimensions as people write them: kg m s A K mol cd, then others."""
+    """Return the key that sorts dimensions in the customary order: kg m s A K mol cd, then others."""
     known = [*_SYMBOLS]
     return (known.index(dimension) if dimension in known else len(known)), dimension

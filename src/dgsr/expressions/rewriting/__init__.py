@@ -1,1 +1,1 @@
-"""One formula written in other ways: as polynomials, in normal form, expanded and merged."""
+"""Rewriting of formulas: as polynomials, in normal form, expanded, and with merged constants."""

@@ -1,8 +1,8 @@
 """The arithmetic of formulas: exact numbers, and sums and products of trees.
 
-It is used by all that rewrites formulas: `tidy`, by which formulas are printed, and the normal form of
-`dgsr.finishing`, which also merges constants. A number is an int, a Fraction or a float. Floats are fitted
-constants; exact numbers stay exact as long as they meet no float.
+All rewriting of formulas uses it: `tidy`, by which formulas are printed, and the normal form, which also
+merges constants. A number is an int, a Fraction or a float. Floats are fitted constants; operations on exact
+numbers alone are exact.
 """
 
 from __future__ import annotations
@@ -14,23 +14,23 @@ from typing import Any
 
 from dgsr.expressions.trees.trees import Tree, is_number
 
-#: Functions with f(-x) = -f(x), and with f(-x) = f(x).
+#: Functions with f(-x) = -f(x), and below those with f(-x) = f(x).
 ODD = ("sin", "tan", "cot", "sinh", "tanh", "arcsin", "arctan")
 EVEN = ("cos", "cosh")
 
 #: A number is an int, a Fraction or a float.
 Number = Any
-#: Pairs of a sign and a tree, which stand for the sum of sign * tree.
+#: Pairs of a sign and a tree, which represent the sum of sign * tree.
 SignedTerms = Sequence[tuple[int, Tree]]
 
-# A float this close to 1 is 1, rounded.
+# Distance of a float's absolute value from 1 below which it counts as 1.
 _ROUNDING = 1e-14
-# Largest power of an exact number that is computed exactly.
+# Largest absolute exponent with which a power of an exact number is computed exactly.
 _MAX_EXACT_POWER = 16
 
 
 def simplified(value: Number) -> Number:
-    """Return a whole fraction as int, other numbers as they are."""
+    """Return a whole fraction as int, and other numbers unchanged."""
     return value.numerator if isinstance(value, Fraction) and value.denominator == 1 else value
 
 
@@ -59,7 +59,7 @@ def over(a: Number, b: Number) -> Number:
 
 
 def to_power(value: Number, power: Number) -> Number:
-    """Return value**power: exact for small whole powers, and for square roots that are fractions."""
+    """Return value**power, exact for small whole powers and for square roots that are fractions."""
     if isinstance(power, int) and not isinstance(value, float) and abs(power) <= _MAX_EXACT_POWER:
         return clean(Fraction(value) ** power)
     if power == Fraction(1, 2) and not isinstance(value, float) and value >= 0:
@@ -86,7 +86,7 @@ def signed_terms(tree: Tree, sign: int = 1) -> list[tuple[int, Tree]]:
 
 
 def added(terms: SignedTerms) -> Tree:
-    """Return the sum of one term or more, a positive one first where there is one: b - a for -a + b."""
+    """Return the sum of one or more terms, beginning with a positive term if any: b - a for -a + b."""
     first = next((i for i, (sign, _) in enumerate(terms) if sign > 0), 0)
     sign, result = terms[first]
     result = result if sign > 0 else negative(result)
@@ -96,7 +96,7 @@ def added(terms: SignedTerms) -> Tree:
 
 
 def multiplied(factors: Sequence[Tree]) -> Tree:
-    """Return the product of one tree or more, in their order."""
+    """Return the product of one or more trees, in their order."""
     result = factors[0]
     for factor in factors[1:]:
         result = ("mul", result, factor)
@@ -114,7 +114,7 @@ def powered(base: Tree, power: int) -> Tree:
 
 
 def negative(tree: Tree) -> Tree:
-    """Return -f: with the minus inside f where that takes no token: 2*(b - a) for -2*(a - b)."""
+    """Return -f, with the minus inside f where that adds no token: 2*(b - a) for -2*(a - b)."""
     for with_numbers in (False, True):
         turned = _turned(tree, with_numbers)
         if turned is not None:
@@ -123,7 +123,7 @@ def negative(tree: Tree) -> Tree:
 
 
 def _turned(tree: Tree, with_numbers: bool) -> Tree | None:
-    """Return -f in no more tokens than f, or None; only `with_numbers` the sign may be that of a number."""
+    """Return -f in no more tokens than f, or None; numbers change their signs only `with_numbers`."""
     if is_number(tree):
         return -tree if with_numbers else None
     if not isinstance(tree, tuple):

@@ -1,7 +1,7 @@
 """Roots, and the cosines of arcsines that are the same functions in fewer tokens.
 
-sqrt(1 - u**2) is cos(arcsin(u)) wherever either has a value. A search finds the second, which is shorter,
-and a person writes the first. So a formula is written with the root, and is as long as with the cosine.
+sqrt(1 - u**2) equals cos(arcsin(u)) wherever either has a value. A search finds the second, which is shorter,
+and a person writes the first. So a formula is written with the root, and the cosine determines its length.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Other ways to write a formula, in which its constants may be simpler numbers.
+"""Other forms of a formula, in which its constants may be simpler numbers.
 
 1.82 + x + x*(0.264... + x)*(1.136... + x) equals x**3 + 1.4*x**2 + 1.3*x + 1.82, 0.262... + log(f) equals
-log(1.3*f), and exp(0.262... + f) equals 1.3*exp(f). Which way is simpler is known only after the constants
-have been snapped to simple numbers.
+log(1.3*f), and exp(0.262... + f) equals 1.3*exp(f). Only after the constants have been snapped to simple
+numbers is it known which form is simpler.
 """
 
 from __future__ import annotations
@@ -12,17 +12,17 @@ import math
 from dgsr.expressions.rewriting.algebra import added, signed_terms
 from dgsr.expressions.trees.trees import Tree, is_number
 
-# A product that would have more terms than this is not multiplied out: the sum would be no simpler.
+# Most terms of a product that is multiplied out; a longer sum would be no simpler than the product.
 _MAX_TERMS = 8
 
-# Number in an exponent beyond which its exponential is near the largest or the smallest float.
+# Largest absolute number in an exponent that becomes a factor; its exponential is near the range of floats.
 _LARGEST_EXPONENT = 700.0
 
 Terms = list[tuple[int, Tree]]  # signs and trees
 
 
 def expanded(tree: Tree) -> Tree:
-    """Return the tree with products and squares of sums multiplied out, everywhere in it.
+    """Return the tree with all products and squares of sums in it multiplied out.
 
     Examples
     --------
@@ -54,14 +54,14 @@ def _terms_of_product(tree: Tree) -> Terms:
 
 
 def _products(left: Terms, right: Terms) -> Terms:
-    """Return the terms of a product of two sums, which is one term if they are too many."""
+    """Return the terms of a product of two sums, or the product as one term if they are too many."""
     if len(left) * len(right) > _MAX_TERMS:
         return [(1, ("mul", added(left), added(right)))]
     return [(s * t, ("mul", a, b)) for s, a in left for t, b in right]
 
 
 def gathered(tree: Tree) -> Tree:
-    """Return the tree with one logarithm for each sum of logarithms and numbers.
+    """Return the tree with a single logarithm in place of each sum of logarithms and numbers.
 
     Examples
     --------
@@ -94,7 +94,7 @@ def gathered(tree: Tree) -> Tree:
 
 
 def separated(tree: Tree) -> Tree:
-    """Return the tree with a factor before every exponential for the number in its exponent.
+    """Return the tree with the number in every exponent turned into a factor of the exponential.
 
     Examples
     --------

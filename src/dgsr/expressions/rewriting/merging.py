@@ -1,8 +1,8 @@
 """Merging of constants: a formula is rewritten with as few fitted constants as its values need.
 
-c1*(c2*f + c3*g) has one constant too many, which is gone in the normal form. This module writes the normal
-form as a tree again. It may put the scale of a product before the product, into one of its sums, or into the
-denominator; `PLACEMENTS` names the choices. A fitted scale is spread over a sum only where that adds no
+c1*(c2*f + c3*g) has a redundant constant, which the normal form lacks. This module writes the normal form as
+a tree again. It may put the scale of a product before the product, into one of its sums, or into the
+denominator; `PLACEMENTS` names the choices. A fitted scale is distributed over a sum only where that adds no
 fitted constant: 2.5*(1 + x1) has one, and 2.5 + 2.5*x1 would have two.
 """
 
@@ -28,10 +28,10 @@ from dgsr.expressions.rewriting.normal_form import normal_form, with_squares
 from dgsr.expressions.trees.simple_numbers import COST_OF_FLOAT, cost
 from dgsr.expressions.trees.trees import Tree
 
-#: Where the scale of a product of sums goes. ``leading``: before the product, whose sums stay as in the
+#: Placements of the scale of a product of sums. ``leading``: before the product, whose sums stay as in the
 #: normal form; ``number``: the same, but the number of a sum in the denominator, or under a root or power,
-#: becomes 1; ``inside``: into a sum of the product; ``inside-number``: both; ``simplest``: where the numbers
-#: cost least.
+#: becomes 1; ``inside``: into a sum of the product; ``inside-number``: both; ``simplest``: the placement with
+#: the least cost of numbers.
 PLACEMENTS = ("leading", "number", "inside", "inside-number", "simplest")
 
 Terms = Sequence[tuple[Node, Number]]  # nodes and their coefficients
@@ -48,7 +48,7 @@ def merge(tree: Tree, placement: str = "simplest", squares: bool = False) -> Tre
     placement : str
         One of `PLACEMENTS`.
     squares : bool
-        Whether squares are completed inside of functions and powers: exp((x1 + 1.5)**2 - 2.25) for
+        Whether squares are completed inside functions and powers: exp((x1 + 1.5)**2 - 2.25) for
         exp(x1**2 + 3*x1).
 
     Raises
@@ -67,19 +67,19 @@ def merge(tree: Tree, placement: str = "simplest", squares: bool = False) -> Tre
 
 @lru_cache(maxsize=1 << 10)  # finishing merges the constants of a tree with one placement after the other
 def _normal_form_of(tree: Tree, text: str) -> Scaled:
-    """Return the normal form of a tree, whose text tells trees apart that are equal, such as 1 and 1.0."""
+    """Return the normal form of a tree; its text, a key of the cache, distinguishes 1 from the equal 1.0."""
     return normal_form(tree)
 
 
 def _weight(coefficient: Number) -> float:
-    """Return what a coefficient costs: the cost of the number, and 2 for the tokens ``mul`` and ``const``."""
+    """Return the cost of a coefficient: that of the number, and 2 for the tokens ``mul`` and ``const``."""
     if coefficient == 1:
         return 0.0
     return 0.5 if coefficient == -1 else 2.0 + _cost(coefficient)
 
 
 def _cost(value: Number) -> float:
-    """Return what a number costs; a float is a fitted constant, which may become any number."""
+    """Return the cost of a number; a float is a fitted constant, which may become any number."""
     return COST_OF_FLOAT if isinstance(value, float) else cost(value)
 
 
@@ -94,7 +94,7 @@ class _Writer:
         return tree if sign > 0 else negative(tree)
 
     def parts(self, scale: Number, node: Node) -> tuple[int, Tree]:
-        """Return the sign, 1 or -1, and the tree of scale*node without it."""
+        """Return the sign, 1 or -1, and the tree of scale*node without its sign."""
         if node == 1:
             return (1, scale) if scale >= 0 else (-1, -scale)
         if isinstance(node, Sum):
@@ -103,9 +103,9 @@ class _Writer:
         return self.product(scale, factors)
 
     def sum(self, scale: Number, node: Sum) -> Tree:
-        """Write a sum: a coefficient for each term, or the scale before a parenthesis if that costs less.
+        """Write a sum: a coefficient for each term, or the scale before parentheses if that costs less.
 
-        The parenthesis holds all terms where the number of the sum would become one more fitted constant.
+        The number of the sum stays outside the parentheses, unless that would add a fitted constant.
         """
         terms = _scaled_terms(node, scale)
         rest = [pair for pair in node.terms if pair[0] != 1]
@@ -128,7 +128,7 @@ class _Writer:
         return added([self.parts(coefficient, part) for part, coefficient in terms])
 
     def product(self, scale: Number, factors: Factors) -> tuple[int, Tree]:
-        """Return the sign, 1 or -1, and the tree of a scaled product without it."""
+        """Return the sign, 1 or -1, and the tree of a scaled product without its sign."""
         scale, scales = self._placed(scale, factors)
         above: list[Tree] = []
         below: list[Tree] = []
@@ -176,7 +176,7 @@ class _Writer:
         return scale, scales
 
     def _simplest(self, scale: Number, factors: Factors, sums: list[int]) -> tuple[Number, list[Number]]:
-        """Return the placement of least cost: the scale left before the product, and one for each factor."""
+        """Return the placement of least cost: the scale before the product, and one for each factor."""
         options: list[list[Number]] = [
             [1, *(over(1, coefficient) for _, coefficient in factors[i][0].terms)] for i in sums[:3]
         ]
@@ -208,7 +208,7 @@ class _Writer:
 def _sum_in(base: Node, power: int) -> tuple[Number, Node, Number]:
     """Return the scale of a sum, the sum, and its power in a product: 1.5, f and -1/2 for 1/sqrt(1.5*f).
 
-    What has no such sum, and a sum that the product is not divided by, is returned as 1, 1 and 1.
+    Factors without such a sum, and sums that are not in the denominator, give 1, 1 and 1.
     """
     if isinstance(base, Sum) and power in (-1, -2):
         return 1, base, power
@@ -229,9 +229,9 @@ def _n_fitted(terms: Terms) -> int:
 
 
 def _adds_fitted(node: Sum, now: tuple[Number, Number], then: tuple[Number, Number]) -> bool:
-    """Whether a sum and the scale before it have more fitted constants `then` than `now`.
+    """Return whether a sum and the scale before it have more fitted constants `then` than `now`.
 
-    Either is the scale before the sum and the factor of the sum's coefficients.
+    Both arguments are pairs of the scale before the sum and the factor of the sum's coefficients.
     """
     before, after = (
         isinstance(outer, float) + _n_fitted(_scaled_terms(node, inner)) for outer, inner in (now, then)
@@ -240,7 +240,7 @@ def _adds_fitted(node: Sum, now: tuple[Number, Number], then: tuple[Number, Numb
 
 
 def _terms_weight(terms: Terms) -> float:
-    """Return what the coefficients of a sum cost."""
+    """Return the cost of the coefficients of a sum."""
     # A sum without a positive term needs one more token.
     weight = sum(_cost(scale) if node == 1 else _weight(scale) for node, scale in terms)
     return weight + 2.0 * all(scale < 0 for _, scale in terms)

@@ -13,9 +13,9 @@ Scaled = tuple[Number, Node]
 
 @dataclass(frozen=True)
 class Sum:
-    """Two or more terms and their coefficients, the number of the sum being the coefficient of the node 1.
+    """Two or more terms and their coefficients; the number of the sum is the coefficient of the node 1.
 
-    The sum was divided by its first exact coefficient, or by its first one if all are floats.
+    The sum was divided by one of its coefficients: by an exact one if there is one.
     """
 
     terms: tuple[tuple[Node, Number], ...]
@@ -37,5 +37,5 @@ class Call:
 
 
 def is_call(node: Node, *names: str) -> bool:
-    """Return whether a node is a call of one of some functions."""
+    """Return whether a node is a call of a function with one of the given names."""
     return isinstance(node, Call) and node.name in names

@@ -1,9 +1,9 @@
 """The normal form of a formula: a number times a node that has no scale of its own.
 
 Terms and factors of its nodes (`dgsr.expressions.rewriting.nodes`) have a fixed order, so that equal parts
-become one whatever their order was, one coefficient of every sum is 1, and redundant constants are merged:
-a*(b*x) becomes (a*b)*x, and d*exp(f + c) becomes a number times exp(f). Floats are fitted constants, other
-numbers are exact. Where a sum has both, an exact coefficient is taken out of it: 2.5*x1 + 2*x2 is 2 times the
+are recognised in any order. One coefficient of every sum is 1, and redundant constants are merged: a*(b*x)
+becomes (a*b)*x, and d*exp(f + c) becomes a number times exp(f). Floats are fitted constants, other numbers
+are exact. Where a sum has both, an exact coefficient is taken out of it: 2.5*x1 + 2*x2 becomes 2 times the
 sum of 1.25*x1 and x2.
 """
 
@@ -18,11 +18,11 @@ from dgsr.expressions.rewriting.powers import merge_powers
 from dgsr.expressions.trees.evaluation import evaluate
 from dgsr.expressions.trees.trees import FUNCTIONS, WHOLE_POWERS, Tree
 
-# A coefficient below this share of the largest is not taken out of a sum.
+# Smallest coefficient that may be taken out of a sum, as a share of its largest coefficient.
 _NEGLIGIBLE = 1e-12
-# Largest power that is multiplied out.
+# Largest absolute whole exponent of a power that becomes a product.
 _MAX_POWER = 64
-# Largest |c| for which exp(f + c) becomes a number times exp(f); exp(c) stays far from overflow.
+# Largest |c| for which exp(f + c) becomes a number times exp(f), so that exp(c) is far from overflow.
 _MAX_EXPONENT = 300
 
 
@@ -58,7 +58,7 @@ def normal_form(tree: Tree) -> Scaled:
 
 
 def _order(node: Node) -> tuple[int, str]:
-    """Return the key by which terms and factors are sorted: 1 first, then simple nodes before deep ones."""
+    """Return the key by which terms and factors are sorted: 1 first, then other nodes from simple to deep."""
     text = repr(node)
     return (0 if node == 1 else 1 + text.count("("), text)
 
@@ -89,8 +89,8 @@ def _sum(parts: list[Scaled]) -> Scaled:
 def _add_sum(terms: dict[Node, Number], scale: Number, node: Sum) -> dict[Node, Number]:
     """Return `terms` with scale*node added: term by term, its number apart, or as one term.
 
-    The first way of those with the fewest fitted constants is taken: x1 + 2.5*(x1 + x2) has one of them,
-    and 3.5*x1 + 2.5*x2 would have two.
+    The result is the one with the fewest fitted constants, in case of ties the first: x1 + 2.5*(x1 + x2) has
+    one, and 3.5*x1 + 2.5*x2 would have two.
     """
     inner = dict(node.terms)
     number = inner.pop(1, 0)
@@ -114,7 +114,7 @@ def _added(terms: dict[Node, Number], parts: list[Scaled]) -> dict[Node, Number]
 
 
 def _n_fitted(terms: dict[Node, Number]) -> int:
-    """Return the number of fitted constants of terms, those within sums among them."""
+    """Return the number of fitted constants of terms, including those within sums."""
     coefficients = [
         scale
         for node, outer in terms.items()
@@ -125,7 +125,7 @@ def _n_fitted(terms: dict[Node, Number]) -> int:
 
 
 def _merge_logarithms(terms: dict[Node, Number]) -> None:
-    """Replace log(c*f) by log(f) + log(c) where the sum has another number, which takes in log(c)."""
+    """Replace log(c*f) by log(f) + log(c) where the sum has another number to which log(c) can be added."""
     scaled = [node for node in terms if is_call(node, "log") and not _is_unit(node.arguments[0][0])]
     if len(scaled) + (terms.get(1, 0) != 0) < 2:
         return
@@ -138,7 +138,7 @@ def _merge_logarithms(terms: dict[Node, Number]) -> None:
 
 
 def _free_of_inner_scale(node: Node, scale: Number) -> tuple[Node, Number]:
-    """Return a term whose scale includes that of its function: c*sqrt(d) and sqrt(f) for c*sqrt(d*f)."""
+    """Return a term whose scale includes its function's scale: c*sqrt(d) and sqrt(f) for c*sqrt(d*f)."""
     if _is_unit(scale) or node == 1 or isinstance(node, Sum):
         return node, scale
     scale, node = _product([((scale, node), 1)])
@@ -146,9 +146,9 @@ def _free_of_inner_scale(node: Node, scale: Number) -> tuple[Node, Number]:
 
 
 def with_squares(node: Node, is_inside: bool = False) -> Node:
-    """Return a node with (f + h)**2 - h**2 for f**2 + 2*h*f, inside of functions and powers.
+    """Return a node with squares completed inside functions and powers: (f + h)**2 - h**2 for f**2 + 2*h*f.
 
-    A polynomial outside of them stays as it is: 2 + 3*x1 + x1**2 is how a person would write it.
+    A polynomial outside of them is not changed, since a person would write 2 + 3*x1 + x1**2.
     """
     if isinstance(node, Call):
         return Call(node.name, tuple((scale, with_squares(inner, True)) for scale, inner in node.arguments))
@@ -206,7 +206,7 @@ def _merge_exponentials(factors: dict[Node, int]) -> dict[Node, int]:
     if len(found) == 1 and abs(factors[found[0]]) == 1:
         scale, node = found[0].arguments[0]
         if factors[found[0]] == 1 or scale == 1 or isinstance(node, Sum):
-            return factors  # exp(-1.5*f) stands for 1/exp(1.5*f), and 1/exp(f) stays
+            return factors  # 1/exp(f) stays, while 1/exp(1.5*f) becomes exp(-1.5*f)
     if not found:
         return factors
     exponent = _sum([(factors[e] * e.arguments[0][0], e.arguments[0][1]) for e in found])
@@ -220,7 +220,7 @@ def _merge_exponentials(factors: dict[Node, int]) -> dict[Node, int]:
 def _without_inner_scale(node: Node) -> Scaled:
     """Return a function with the scale taken out of it: sqrt(c) and sqrt(f) for sqrt(c*f).
 
-    Powers with a number as exponent have such a scale too, and exp(f + c) has the scale exp(c).
+    The same is done for powers with a number as exponent; the scale of exp(f + c) is exp(c).
     """
     if not isinstance(node, Call):
         return 1, node
@@ -250,9 +250,9 @@ def _number_of(scale: Number, node: Node) -> Number:
 
 
 def _with_number(scale: Number, node: Node, number: Number) -> Scaled:
-    """Return a scaled node with another number among its terms.
+    """Return a scaled node with its number replaced by another.
 
-    To add the difference could leave the number where it is, in a term of a sum.
+    Adding the difference might not merge with the number inside a sum, so the sum is built anew.
     """
     terms = node.terms if isinstance(node, Sum) else ()
     return _sum([(number, 1), *((scale * coefficient, part) for part, coefficient in terms if part != 1)])

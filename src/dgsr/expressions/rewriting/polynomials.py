@@ -1,4 +1,4 @@
-"""Polynomials of several columns, and the shortest trees that they are written as."""
+"""Polynomials of several columns, and short trees that represent them."""
 
 from __future__ import annotations
 
@@ -14,19 +14,20 @@ import sympy
 from dgsr.expressions.trees.simple_numbers import cost
 from dgsr.expressions.trees.trees import Tree
 
-#: A coefficient. An int is written without a number, as a library without constants must write it.
+#: A coefficient. An int is written as a repeated sum, since a library without constants has no number for it.
 Coefficient = int | float | Fraction
 #: The exponents of the columns, and the coefficient.
 Term = tuple[tuple[int, ...], Coefficient]
 #: A polynomial: its coefficients by the exponents of the columns, which are all of one type.
 Polynomial = Mapping[tuple[int, ...], Coefficient]
 
-# Terms of a sum up to which every column is tried as the one that is taken out first.
+# Most terms of a sum of which every shared column is tried as the first common factor; of longer sums it is
+# only the most frequent column.
 _FEW_TERMS = 12
 
 
 def products_of(n_columns: int, degree: int) -> list[tuple[int, ...]]:
-    """Return the factors of each product of columns up to a degree, by their numbers, lower degrees first."""
+    """Return the column indices of the factors of each product up to a degree, lower degrees first."""
     degrees = range(degree + 1)
     return [of for n in degrees for of in combinations_with_replacement(range(n_columns), n)]
 
@@ -52,17 +53,17 @@ class _Signed(NamedTuple):
 def polynomial_tree(polynomial: Polynomial, divisor: int = 1) -> Tree:
     """Return a tree of a polynomial over x1 .. xd, divided by a number.
 
-    Parts that share no column are written one by one, with exact coefficients as products of their factors:
-    a**2 - 2*a*b + b**2 + c**2 is (a - b)*(a - b) + c*c. Of the columns that several terms of a factor share,
-    that one is taken out first which leaves the fewest tokens. Whole coefficients are counted as sums of
-    columns, 2*x as x + x, others as one number each.
+    Parts that share no column are written one by one, and those with exact coefficients as products of their
+    factors: a**2 - 2*a*b + b**2 + c**2 is (a - b)*(a - b) + c*c. Of the columns that several terms share, the
+    one is factored out first with which the tree has the fewest tokens. Whole coefficients count as sums of
+    columns, 2*x as x + x, and others as one number each.
     """
     tree = _written(polynomial).whole
     return tree if divisor == 1 else ("div", tree, divisor)
 
 
 def tree_in_factors(polynomial: Polynomial) -> Tree | None:
-    """Return the tree of `polynomial_tree` if a part of it has factors of which it is shorter, else None.
+    """Return the tree of `polynomial_tree` if factoring makes it shorter, else None.
 
     Raises
     ------
@@ -81,7 +82,7 @@ def quotient_tree(numerator: Polynomial, denominator: Polynomial) -> Tree:
 
 
 def _factored(terms: tuple[Term, ...]) -> _Signed:
-    """Return a sum as it stands, or as the product of its factors if that is shorter."""
+    """Return a sum as the product of its factors if that is shorter, else as a sum."""
     found = _shortest(terms)
     if len(terms) < 3 or isinstance(terms[0][1], float):
         return found
@@ -102,9 +103,9 @@ def _factored(terms: tuple[Term, ...]) -> _Signed:
 
 
 def _with_numbers(factor: Fraction, powers: Sequence[tuple[Mapping[tuple[int, ...], int], int]]) -> _Signed:
-    """Return a product of a number and powers of polynomials, whose numbers are brought to few digits.
+    """Return a product of a number and powers of polynomials, scaled so that their numbers have few digits.
 
-    1 + 0.3*x is 10 + 3*x divided by 10, and x - 2.5 is 2*x - 5 divided by 2.
+    Thus (10 + 3*x)/10 becomes 1 + 0.3*x, and (2*x - 5)/2 becomes x - 2.5.
     """
     ways = []
     for units in product(*({abs(c) for c in (min(p.items())[1], max(p.items())[1])} for p, _ in powers)):
@@ -145,7 +146,7 @@ def _written(polynomial: Polynomial, write: Callable[[tuple[Term, ...]], _Signed
     """Return a polynomial whose parts that share no column are written one by one."""
     common, left = _without_common_factor(tuple(sorted(polynomial.items())))
     parts, write_once = list(_unconnected(left)), cache(write)
-    # A number shares no column with anything, but (a + 1)**2 has one.
+    # A number shares no column with other terms, but may belong to one of the parts, as in (a + 1)**2.
     number = next((part for part in parts if not any(part[0][0])), ())
     others = [part for part in parts if part != number]
     ways = [parts, *([*others[:i], (*number, *others[i]), *others[i + 1 :]] for i in range(len(others)))]
@@ -170,7 +171,7 @@ def _unconnected(terms: tuple[Term, ...]) -> Iterator[tuple[Term, ...]]:
 
 
 def _without_common_factor(terms: tuple[Term, ...]) -> tuple[tuple[int, ...], tuple[Term, ...]]:
-    """Return the exponents that all terms share, and the terms without them; a single term has none."""
+    """Return the common factor of all terms and the terms without it; a single term has none."""
     if len(terms) == 1:
         return (0,) * len(terms[0][0]), terms
     common = tuple(map(min, zip(*(powers for powers, _ in terms))))
@@ -179,7 +180,7 @@ def _without_common_factor(terms: tuple[Term, ...]) -> tuple[tuple[int, ...], tu
 
 
 def _shortest(terms: tuple[Term, ...]) -> _Signed:
-    """Return a sum with columns taken out of its terms, so that it has few tokens; it is not factored."""
+    """Return a sum whose common columns are factored out so that it has few tokens."""
 
     @cache
     def shortest(terms: tuple[Term, ...]) -> _Signed:
@@ -203,7 +204,7 @@ def _shortest(terms: tuple[Term, ...]) -> _Signed:
 
 
 def _monomial(exponents: tuple[int, ...], coefficient: Coefficient) -> _Signed:
-    """Return a product of columns and a number; a library without constants writes whole ones as sums."""
+    """Return a product of columns and a number; the tokens of an int are those of a sum of columns."""
     names = [f"x{i + 1}" for i, power in enumerate(exponents) for _ in range(power)]
     size, sign = abs(coefficient), 1 if coefficient > 0 else -1
     if not names:

@@ -26,7 +26,7 @@ def merge_powers(factors: dict[Node, int]) -> dict[Node, int]:
 
 
 def _as_power(node: Node) -> tuple[Node, Number]:
-    """Return f and c of f**c, a root among them; 1 is the exponent of any other node."""
+    """Return f and c of a power f**c or a root; any other node has the exponent 1."""
     if is_call(node, "sqrt") and node.arguments[0][0] == 1:
         return node.arguments[0][1], Fraction(1, 2)
     if is_call(node, "pow") and node.arguments[0][0] == 1 and node.arguments[1][1] == 1:

@@ -2,8 +2,8 @@
 
 Programs without constants write 2 as (x1 + x1)/x1 and cubes as products. Here like terms and like factors are
 collected and numbers computed. The order of terms stays, nothing is expanded, no constants are merged, and
-the formula has the program's value wherever the program has one; what goes further is the normal form of
-`dgsr.finishing`. Floats that are 1/3 or 2*pi up to rounding are printed so.
+the formula has the program's value wherever the program has one; the normal form changes formulas further.
+Floats that are 1/3 or 2*pi up to rounding are printed as such.
 """
 
 from __future__ import annotations
@@ -15,10 +15,11 @@ from dgsr.expressions.rewriting.algebra import Number, added, divided, powered, 
 from dgsr.expressions.trees.simple_numbers import recognised
 from dgsr.expressions.trees.trees import SUMS, WHOLE_POWERS, Tree, is_number, rewritten
 
-# Largest power to which a number is raised, and largest numerator or denominator that is written out.
+# Largest absolute exponent with which a power of a number is computed.
 _MAX_POWER = 64
+# Largest numerator or denominator of such a power.
 _MAX_INTEGER = 10**15
-# Functions of numbers that are whole again.
+# Values of functions that are whole numbers.
 _VALUES = {("exp", 0): 1, ("log", 1): 0, ("sin", 0): 0, ("cos", 0): 1, ("sqrt", 0): 0, ("sqrt", 1): 1}
 
 
@@ -29,8 +30,8 @@ def tidy(tree: Tree, keeps_domain: bool = False) -> Tree:
     ----------
     tree : tree
     keeps_domain : bool
-        Whether the result must be undefined where the tree is: x1/x1, which is undefined at 0, stays then.
-        In a library without constants it cannot stay, since x1/x1 is how its programs write 1.
+        Whether the result must be undefined wherever the tree is, so that x1/x1 stays, which is undefined at
+        0. In a library without constants it cannot stay, since its programs write 1 as x1/x1.
 
     Examples
     --------
@@ -102,8 +103,8 @@ class _Tidying:
     def _collect(self, tree: Tree, power: int, factors: dict[Tree, int]) -> Number | None:
         """Add the factors of tree**power and their powers to `factors`; return the coefficient.
 
-        The coefficient is None where a part is divided by 0 or a number is too large to be written out. If
-        the domain is kept, it is None where a factor would drop out, too.
+        The coefficient is None where a part is divided by 0 or a number is too large to be written out; with
+        `keeps_domain`, also where a factor would cancel.
         """
         if is_number(tree):
             return _number_to_power(tree, power)
@@ -150,7 +151,7 @@ class _Tidying:
 
 
 def _root(tree: Tree) -> Tree:
-    """Return f**(3/2) for sqrt(f**3), and so for every odd power: both need an f that is not negative."""
+    """Return f**(3/2) for sqrt(f**3), and the same for every odd power: both need a non-negative f."""
     inside = tree[1]
     if isinstance(inside, tuple) and (inside[0] in WHOLE_POWERS or inside[0] == "pow"):
         power = WHOLE_POWERS.get(inside[0]) or inside[2]
@@ -160,7 +161,7 @@ def _root(tree: Tree) -> Tree:
 
 
 def _times(left: Number, right: Number) -> Number | None:
-    """Return the product of two numbers; None where it is beyond a float, or vanishes and neither is 0."""
+    """Return the product of two numbers, or None where it overflows or underflows to 0."""
     product = left * right
     vanishes = product == 0 and left != 0 and right != 0
     return None if vanishes or not math.isfinite(product) else product
@@ -180,7 +181,7 @@ def _number_to_power(value: Number, power: int) -> Number | None:
 
 
 def _product(coefficient: Number, factors: dict[Tree, int]) -> Tree:
-    """Return the tree of a product: negative powers and the denominator of the coefficient stand below."""
+    """Return the tree of a product; negative powers and the coefficient's denominator form a denominator."""
     coefficient = simplified(coefficient)
     if coefficient == 0:
         return 0

@@ -1,1 +1,1 @@
-"""Formulas as trees: their text, their values, their numbers and users' own operators."""
+"""Formulas as trees: their text, values and numbers, and user-defined operators."""

@@ -16,10 +16,10 @@ from dgsr.expressions.trees.user_operators import UserOperator
 
 Functions = Mapping[str, UserOperator]
 
-#: Places of the operands that an operator may hide, because its value is finite where they are infinite.
+#: Positions of the operands that an operator may hide, because its value is finite where they are infinite.
 HIDDEN_OPERANDS = {"div": (1,), "pow": (0, 1), "exp": (0,), "tanh": (0,)}
 
-#: Operators that Python computes alike for sympy expressions, numbers of many digits and tensors.
+#: Operators that Python applies in the same way to sympy expressions, mpmath numbers and tensors.
 ARITHMETIC: dict[str, Callable[..., Any]] = {
     "add": operator.add,
     "sub": operator.sub,
@@ -35,7 +35,7 @@ _ON_ARRAYS: dict[str, Callable[..., Any]] = {
     "sub": np.subtract,
     "mul": np.multiply,
     "div": np.true_divide,
-    # np.float_power would round squares otherwise than x * x.
+    # np.float_power would round squares differently from x * x.
     "pow": np.power,
     "neg": np.negative,
     "cot": lambda a: 1.0 / np.tan(a),
@@ -43,8 +43,8 @@ _ON_ARRAYS: dict[str, Callable[..., Any]] = {
     "cube": lambda a: a * a * a,
     **{name: getattr(np, name) for name in COMMON_FUNCTIONS},
 }
-# Size at which an evaluation with 50 digits ends, because float64 overflows long before and exp(exp(x)) would
-# take forever.
+# Absolute value at which an mpmath evaluation ends, because float64 overflows long before and exp(exp(x))
+# would take forever.
 _MAX_MAGNITUDE = 10**400
 
 
@@ -64,7 +64,7 @@ def evaluate(
         `numpy`, for arrays of float64 (undefined is NaN or inf, silently), or an mpmath context such
         as ``mpmath.mp``, for scalars at its precision.
     functions : mapping of str to UserOperator, optional
-        Operators of the user's own, for arrays.
+        User-defined operators, for arrays.
 
     Returns
     -------
@@ -74,8 +74,8 @@ def evaluate(
     Raises
     ------
     ArithmeticError
-        In an mpmath context, where a part is undefined, not real, or beyond 1e400, and where it is an
-        operator of the user's own, which float64 alone has values for.
+        In an mpmath context, where a part is undefined, not real, or beyond 1e400, and where it is a
+        user-defined operator, which has values in float64 only.
     ValueError
         If a variable or a function has no value.
     """
@@ -90,8 +90,8 @@ def evaluate_strictly(
 ) -> Any:
     """Evaluate a tree on arrays as the compiled evaluator does.
 
-    A value that is infinite on the way is not finite in the end: 1/(1/x) has no value where x is 0. The
-    parameters, the result and the errors are those of `evaluate`.
+    If an intermediate value is infinite, the result is not finite: 1/(1/x) has no value where x is 0. See
+    `evaluate` for the parameters, the result and the errors.
     """
     with np.errstate(all="ignore"):
         return _on_arrays(tree, variables, functions or {}, is_strict=True)
@@ -100,7 +100,7 @@ def evaluate_strictly(
 def fold_numbers(tree: Tree, functions: Functions | None = None) -> Tree:
     """Return the tree with a float in place of each part that has no variable.
 
-    A part whose value is never finite, because an operand that its operator hides is infinite, becomes NaN.
+    A part becomes NaN if an operand that its operator hides is infinite, since it then has no finite value.
     """
     if isinstance(tree, Fraction):
         return float(tree)

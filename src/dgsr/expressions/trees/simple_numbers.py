@@ -15,10 +15,10 @@ from typing import NamedTuple
 from dgsr.expressions.trees.evaluation import evaluate
 from dgsr.expressions.trees.trees import Tree, is_number, map_leaves
 
-#: Cost of a float that has no short form: about the number of its digits.
+#: Cost, in digits, of a float that has no short form.
 COST_OF_FLOAT = 20.0
-# Number of digits and step of the decimals that cost little more than those of one digit less: 2.5, 0.75,
-# 1.25.
+# Pairs of a number of digits and a step. Decimals of as many digits that are multiples of the step, such as
+# 2.5, 0.75 and 1.25, cost 0.8 digits less than others.
 _ROUND_STEPS = ((2, 5), (3, 25))
 
 
@@ -41,8 +41,8 @@ def _named() -> tuple[list[float], list[_Named]]:
         if value not in found or found[value].cost > cost:
             found[value] = _Named(value, tree, cost)
 
-    # Each name costs more than a short decimal. With noise 0.33 fits as well as 1/3 and 6.3 as well as 2*pi,
-    # but a reader would take 1/3 and 2*pi for exact.
+    # Each named number costs more than a short decimal. With noise 0.33 fits as well as 1/3 and 6.3 as well
+    # as 2*pi, but a reader would believe that 1/3 and 2*pi are exact.
     for q, extra in ((3, 1.6), (6, 2.0), (7, 3.0), (9, 3.0)):
         for p in range(1, 1000):
             if math.gcd(p, q) == 1:
@@ -100,7 +100,7 @@ def _negated(tree: Tree) -> Tree:
 
 
 def recognised(tree: Tree) -> Tree:
-    """Return the tree with the tree of its name in place of every float that has one."""
+    """Return the tree with every named float replaced by the tree of its name."""
     return map_leaves(tree, lambda leaf: recognise(leaf) if isinstance(leaf, float) else leaf)
 
 
@@ -117,15 +117,15 @@ def exact(value: float) -> int | Fraction:
 
 
 def cost(value: float | int | Fraction) -> float:
-    """Return what a number costs a reader: 0 for 1 and -1, about the number of its digits for others.
+    """Return the cost of a number to a reader: 0 for 1 and -1, about the number of its digits for others.
 
-    The cost of 0 is -1, since a part of the formula drops out with it. The place of the decimal point does
-    not count: 2.5e9 costs as much as 2.5, so that the form of a formula is the same in all units.
+    The cost of 0 is -1, since a part of the formula drops out with it. The position of the decimal point
+    does not count: 2.5e9 costs as much as 2.5, so that the form of a formula is the same in all units.
     """
     return _cost(float(value))
 
 
-@lru_cache(maxsize=1 << 14)  # finishing a formula asks for the same numbers again and again
+@lru_cache(maxsize=1 << 14)  # finishing a formula needs the same numbers repeatedly
 def _cost(value: float) -> float:
     if value in (0.0, 1.0, -1.0):
         return 0.0 if value != 0 else -1.0
@@ -163,22 +163,23 @@ def simple_numbers(value: float, half_width: float, max_digits: int) -> list[flo
         last = bisect_right(values, abs(value) + half_width)
         nearby = [number for number in nearby if cost(number) < COST_OF_FLOAT]
         nearby += [math.copysign(number.value, value) for number in numbers[first:last]]
-        # Compared again, since the ends of the interval are rounded: in floats, 7/3 is 2 + 1/3, but its
-        # distance from 2 is more than 1/3.
+        # The distances are compared again, since the ends of the interval are rounded: in floats, 7/3 is
+        # 2 + 1/3, but its distance from 2 is more than 1/3.
         found |= {number for number in nearby if abs(number - value) <= half_width}
     return sorted(found, key=lambda number: (cost(number), abs(number - value)))
 
 
 def expected_by_chance(number: float, half_width: float) -> float:
-    """Return how many numbers as simple as one an interval near it holds on average.
+    """Return how many numbers as simple as a given one an interval near it holds on average.
 
-    Decimals of d digits, which cost d, are evenly spaced between two powers of ten; other decimals have the
-    spacing of their cost. Named numbers are ten times as dense: a name costs more than it is rare.
+    Decimals of d digits, which cost d, are evenly spaced between two powers of ten, and the cost of others
+    determines their spacing in the same way. Named numbers are ten times less dense than decimals of their
+    cost, since they also cost the name.
 
     Parameters
     ----------
     number : float
-        A number that has a cost, other than 0.
+        A number of positive cost.
     half_width : float
         Half the width of the interval, finite.
 
@@ -199,5 +200,5 @@ def shortest(value: float, half_width: float) -> float:
 
 
 def simplest(value: float, half_width: float) -> float:
-    """Return the simplest number within `half_width` of another, the shortest if none is simple."""
+    """Return the simplest number within `half_width` of a value, or the shortest if none is simple."""
     return next(iter(simple_numbers(value, half_width, max_digits=13)), shortest(value, half_width))

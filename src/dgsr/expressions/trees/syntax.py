@@ -1,11 +1,11 @@
-"""Formulas as text: one small grammar, which `parse` reads and `to_text` writes. No code is ever run.
+"""Formulas as text: a small grammar, which `parse` reads and `to_text` writes. No code is executed.
 
 expression := operand (operator operand)*     operators: + - * / ** (also ^), ** binds to the right
 operand    := number | name | function "(" arguments ")" | "(" expression ")" | ("-" | "+") operand
-arguments  := expression ("," expression)*    as many as the function has: one, or two for some operators
-                                              of the user's own
+arguments  := expression ("," expression)*    as many as the function has: one, or two for some user-defined
+                                              operators
 name       := letters, digits and _ | "`" characters "`"    the second for all other names, such as `m/s^2`;
-                                              a backslash stands before "`" and before itself
+                                              a backslash escapes "`" and itself
 """
 
 from __future__ import annotations
@@ -26,8 +26,11 @@ from dgsr.expressions.trees.trees import (
 )
 from dgsr.expressions.trees.user_operators import UserOperator
 
+#: Most characters of a formula.
 MAX_TEXT = 20_000
+# Most characters of a number without its exponent.
 _MAX_DIGITS = 50
+# Largest absolute decimal exponent of a number.
 _MAX_EXPONENT = 400
 
 _TOKEN = re.compile(
@@ -56,20 +59,20 @@ def parse(
     text : str
         A formula, such as ``"2*sin(x1)**2 - x2/3"``.
     variables : sequence of str, optional
-        Names that may occur; any name that is not a function's when not given. ``pi`` is the constant, and a
-        variable of this name stands in backticks.
+        Names that may occur; by default all names that are not functions. ``pi`` is the constant, and a
+        variable of this name is written in backticks.
     functions : mapping of str to UserOperator, optional
-        Operators of the user's own, `Library.functions`.
+        User-defined operators, `Library.functions`.
 
     Returns
     -------
     tree
-        Decimals are kept exactly, as fractions.
+        Decimals become exact fractions.
 
     Raises
     ------
     ValueError
-        If the text cannot be read: with the position, the text there and what to write instead.
+        If the text cannot be read; the message has the position, the text there and what to write instead.
 
     Examples
     --------
@@ -121,9 +124,9 @@ class _Parser:
         return tree
 
     def _expression(self, level: int) -> tuple[Tree, int]:
-        """Read operands joined by operators of at least precedence `level`: a tree and its depth.
+        """Read operands joined by operators of at least precedence `level`; return a tree and its depth.
 
-        Every level of nesting passes here, so the limit on it is here.
+        The depth is limited here, since every level of nesting passes through this method.
         """
         self.nesting += 1
         if self.nesting > MAX_LEVELS:
@@ -177,7 +180,7 @@ class _Parser:
         self.at += 1
 
     def _arguments(self, function: str, opened: int) -> tuple[Tree, int]:
-        """Read what follows a function's '(': the function's tree and its depth."""
+        """Read the arguments of a function after its '('; return the function's tree and its depth."""
         child, depth = self._expression(0)
         children = [child]
         while len(children) < self.arities[function]:
@@ -225,7 +228,7 @@ class _Parser:
 
 
 def quoted(name: str) -> str:
-    """Return the name of a variable as it stands in a formula, in backticks if it could be read otherwise.
+    """Return the text of a variable's name in a formula, in backticks where it would be ambiguous.
 
     Examples
     --------
@@ -255,7 +258,7 @@ def _unquoted(text: str) -> str:
 def to_text(tree: Tree) -> str:
     """Write a tree as text that `parse` reads back to a tree of the same values.
 
-    Parentheses stand only where the value needs them: a sum of sums has none.
+    There are parentheses only where the value depends on them: a sum of sums has none.
 
     Examples
     --------
@@ -289,13 +292,16 @@ def _text(tree: Tree) -> tuple[str, int]:
 
 
 def _within(tree: Tree, level: int, right: bool = False) -> str:
-    """Text of an operand, in parentheses where it binds less than `level` or starts with a minus inside."""
+    """Return the text of an operand, in parentheses if its precedence is below `level`.
+
+    A right operand that starts with a minus is in parentheses, too.
+    """
     text, precedence = _text(tree)
     return f"({text})" if precedence < level or (right and text.startswith("-")) else text
 
 
 def _sum_text(left: Tree, right: Tree, minus: bool) -> tuple[str, int]:
-    # A right operand with a minus of its own takes the operator's place: a - b, never a + -b.
+    # The minus of a right operand is merged with the operator: a - b for a + -b.
     if isinstance(right, tuple) and right[0] == "neg":
         right, minus = right[1], not minus
     elif is_number(right) and right < 0:

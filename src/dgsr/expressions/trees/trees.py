@@ -1,7 +1,7 @@
-"""Syntax trees, the form of a formula between text and program, and functions that walk over them.
+"""Syntax trees, the intermediate form between text and program, and functions that walk over them.
 
 A syntax tree is a nested tuple ``(name, child, ...)``: the binary ``add sub mul div pow``, the unary ``neg``
-and the functions below, operators of the user's own, and ``("pi",)``. A leaf is the name of a variable (str)
+and the functions below, user-defined operators, and ``("pi",)``. A leaf is the name of a variable (str)
 or a number: int, Fraction (a decimal of a text, exactly) or float (a fitted constant).
 """
 
@@ -20,12 +20,12 @@ Tree = Any
 #: level, and 200 are left to the caller.
 MAX_LEVELS = 130
 
-#: Functions of one argument a formula may use.
+#: Functions of one argument that a formula may have.
 FUNCTIONS = (
     "exp", "log", "sin", "cos", "tan", "cot", "sinh", "cosh", "tanh", "arcsin", "arccos", "arctan",
     "sqrt", "abs", "square", "cube",
 )  # fmt: skip
-#: Functions that numpy, torch, mpmath and C have, too, some of them under their `SHORT_NAMES`.
+#: Functions that numpy, torch, mpmath and C have, too, some under their `SHORT_NAMES`.
 COMMON_FUNCTIONS = tuple(name for name in FUNCTIONS if name not in ("cot", "square", "cube"))
 ALIASES = {"ln": "log", "asin": "arcsin", "acos": "arccos", "atan": "arctan"}
 #: Names by which C, sympy, mpmath and SRBench know the inverse functions; numpy and torch have ours too.
@@ -36,7 +36,7 @@ SUMS = ("add", "sub", "neg")
 WHOLE_POWERS = {"square": 2, "cube": 3}
 #: Tokens of a library that are powers, by their exponents.
 POWER_TOKENS = {2: "square", 3: "cube", Fraction(1, 2): "sqrt", -1: "inv"}
-#: Names that no operator of the user's own can have, in small letters.
+#: Names that no user-defined operator can have, in lower case.
 RESERVED = frozenset(
     ("add", "sub", "mul", "div", "pow", "neg", "inv", "const", "pi", *FUNCTIONS, *ALIASES, *keyword.kwlist)
 )
@@ -48,9 +48,9 @@ def is_number(tree: Tree) -> bool:
 
 
 def is_far(number: int | float | Fraction) -> bool:
-    """Return whether what is left of a column after this may need more than five digits of it.
+    """Return whether the difference of a column and this number may need more than five of its digits.
 
-    These are large numbers, and those of usual size that were written with six to twelve digits.
+    Such numbers are large, or have a moderate size and six to twelve digits.
     """
     value = float(number)
     is_precise = float(f"{value:.5g}") != float(f"{value:.12g}") == value
@@ -58,7 +58,7 @@ def is_far(number: int | float | Fraction) -> bool:
 
 
 def as_float(value: int | float | Fraction) -> float:
-    """Return the float64 nearest to a number; infinite for one beyond the largest."""
+    """Return the float64 nearest to a number; infinite for a number beyond the largest float."""
     try:
         return float(value)
     except OverflowError:

@@ -1,4 +1,4 @@
-"""Operators of the user's own: scalar Python functions that are used wherever a built-in operator is."""
+"""User-defined operators: scalar Python functions that are used wherever a built-in operator is."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ _VARIABLE = re.compile(r"x\d+")
 
 @dataclass(frozen=True, eq=False)
 class UserOperator:
-    """One operator of the user's own, which `Library.with_operator` makes and explains.
+    """One user-defined operator; see `Library.with_operator` for its parameters.
 
-    It can be called with arrays: ``operator(a)`` or ``operator(a, b)`` gives what the compiled evaluator
-    computes. Two operators are equal if their names, complexities and functions are. Functions that were
-    pickled by value are equal if their code and the values it encloses are.
+    It can be called with arrays: ``operator(a)`` or ``operator(a, b)`` returns the values of the compiled
+    evaluator. Two operators are equal if their names, complexities and functions are equal. Functions that
+    were pickled by value are equal if their code and the values it encloses are equal.
 
     Parameters
     ----------
@@ -91,9 +91,9 @@ class UserOperator:
 
     @property
     def address(self) -> int:
-        """The address of the compiled operator in this process; it is compiled when first asked for.
+        """The address of the compiled operator in this process; the first access compiles it.
 
-        The operator must be kept alive as long as the address is used.
+        The operator must exist as long as the address is used.
 
         Raises
         ------
@@ -104,13 +104,13 @@ class UserOperator:
 
     @property
     def _loop(self) -> Any:
-        # The compiled operator is no field, so that it is not pickled. If two threads compile, the first one
-        # wins.
+        # The compiled operator is not a field, so that it is not pickled. If two threads compile, the first
+        # result is used.
         loop = self.__dict__.get("_compiled")
         return self.__dict__.setdefault("_compiled", self._compile()) if loop is None else loop
 
     def _compile(self) -> Any:
-        # Imported here, so that formulas can be read and written without loading numba.
+        # This is imported here, so that formulas can be read and written without loading numba.
         from dgsr.kernels.operators import compile_loop
 
         functions = None if self.derivatives is None else tuple(map(_python_function, self.derivatives))
@@ -137,7 +137,7 @@ class UserOperator:
         return result.reshape(values[0].shape)[()]
 
     def to_sympy(self, *arguments: sympy_module.Expr) -> sympy_module.Expr:
-        """Return the operator's sympy expression; that of an undefined function where the user gave none."""
+        """Return the operator's sympy expression, or an undefined function where the user gave none."""
         import sympy
 
         return (self.sympy or sympy.Function(self.name))(*arguments)
@@ -170,7 +170,7 @@ def _python_function(function: Any) -> Any:
 
 
 def _n_arguments(function: Any) -> int:
-    """Return the number of arguments without default; 0 for no Python function, or one with other kinds."""
+    """Return the number of arguments without default; 0 for other kinds, and for no Python function."""
     function = _python_function(function)
     if not isinstance(function, FunctionType):
         return 0

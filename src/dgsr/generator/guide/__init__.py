@@ -1,1 +1,1 @@
-"""The guide: probabilities of tokens, read from a table, for the random choices of genetic programming."""
+"""The guide: probabilities of tokens, predicted from a table, for random choices of genetic programming."""

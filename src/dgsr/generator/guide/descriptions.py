@@ -1,8 +1,8 @@
 """Descriptions of a table: how well simple functions of its columns explain simple functions of its target.
 
-All numbers are correlations, shares of variance and the like. They do not depend on the order of the rows,
-nor on the scale and the offset of y where y itself is described; log|y|, 1/y, y^2 and sqrt|y| mark the
-hypothesis that y has no offset. The descriptions of a column do not depend on the order of the other columns.
+Most numbers are correlations and shares of variance. They do not depend on the order of the rows, nor on the
+scale and the offset of y where y itself is described; log|y|, 1/y, y^2 and sqrt|y| express the hypothesis
+that y has no offset. The descriptions of a column do not depend on the order of the other columns.
 """
 
 from __future__ import annotations
@@ -27,31 +27,36 @@ from dgsr.generator.guide.functions import (
     targets_of,
 )
 
-# Largest logit, and smallest unexplained share of variance that a logit distinguishes from none.
-_LARGEST_LOGIT, _LEAST_UNEXPLAINED = 6.0, 1e-6
+# Largest absolute logit of a correlation.
+_LARGEST_LOGIT = 6.0
+# Smallest unexplained share of variance that a logit distinguishes from 0.
+_LEAST_UNEXPLAINED = 1e-6
 # Ridge of the regressions, as a share of the variance of a standardised column.
 _RIDGE = 1.1e-5
 
-#: Most columns of a table that are described, because the number of pairs grows with the square of theirs.
+#: Most columns of a table that are described; the number of pairs of columns grows with their square.
 MOST_COLUMNS = 24
 
-#: Frequencies of the waves that are regressed on, in periods per range of a column.
+#: Frequencies of the sinusoidal regressors, in periods per range of a column.
 FREQUENCIES = (0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0)
-#: Linear regressions: a function of y, and the function of every column that it is regressed on.
+#: Linear regressions: a function of y, and the function of every column that is a regressor.
 REGRESSIONS = (
     *(("y", "x"), ("log|y|", "log|x|"), ("log|y|", "x"), ("y", "log|x|"), ("1/y", "x"), ("1/y", "1/x")),
     *(("y^2", "x^2"), ("y", "1/x"), ("y", "x^2")),
 )
-#: Numbers of the regressions whose residuals are described in the same way as targets. So are the residuals
-#: of the targets `MATCHED` from the one function of a column, and of two columns, that explains most of each.
+#: Indices of the regressions whose residuals are described in the same way as targets. So are the residuals
+#: of the targets `MATCHED` after a regression on the one function, of a column and of two columns, that
+#: explains most of each.
 RESIDUALS = (0, 1, 2)
 MATCHED = ("y", "log|y|")
 #: Quotients that are described in the same way as targets: y or its square, divided by the whole powers of
 #: the columns that the regression of log|y| on log|x| suggests, and the logarithm of the first quotient.
 QUOTIENTS = ("y / powers", "log|y / powers|", "y^2 / powers")
 _N_RESIDUALS = len(RESIDUALS) + 2 * len(MATCHED) + len(QUOTIENTS)
-# Largest distance of an exponent from the whole number that replaces it, and the largest such number.
-_NEAR_WHOLE, _LARGEST_POWER = 0.15, 4.0
+# Distance of an exponent from a whole number below which that number replaces it; others are replaced by 0.
+_NEAR_WHOLE = 0.15
+# Largest absolute value of such a whole number.
+_LARGEST_POWER = 4.0
 #: Facts about each column and about the whole table.
 FACTS = (
     *("negative share", "log10 of the median", "log10 of the span", "span over size", "skewness", "kurtosis"),
@@ -117,7 +122,7 @@ def _regress(targets: Tensor, functions: Tensor, x: Tensor, y: Tensor) -> _Regre
     design = functions[:, :, [FUNCTIONS.index(name) for name in of_x]].transpose(1, 2)  # (D, R, C, N)
     gram = design @ design.transpose(-1, -2) / n
     gram = gram + _RIDGE * torch.eye(gram.shape[-1], device=gram.device)
-    # The ridge leaves no system singular, and asking whether one is would make a GPU wait.
+    # With the ridge no system is singular, and a test for it would make a GPU wait.
     found, _ = torch.linalg.solve_ex(gram, design @ t / n)  # (D, R, C, 1)
     rest = (t - design.transpose(-1, -2) @ found).squeeze(-1)
     unexplained = rest.square().mean(-1)
@@ -136,7 +141,7 @@ def _regress(targets: Tensor, functions: Tensor, x: Tensor, y: Tensor) -> _Regre
 
 
 def _matched(targets: Tensor, *functions: Tensor) -> Tensor:
-    """Return the residuals of the targets MATCHED from the functions (D, F, N) that explain most of each."""
+    """Return the residuals of each of the targets MATCHED after the function (D, F, N) that explains most."""
     t = targets[:, [TARGETS.index(name) for name in MATCHED]]
     n = t.shape[-1]
     correlations = torch.cat([t @ flat.transpose(-1, -2) for flat in functions], dim=-1) / n  # (D, M, F)
@@ -171,12 +176,12 @@ def _quotients(x: Tensor, y: Tensor, slopes: Tensor) -> Tensor:
 def _smoothness(x: Tensor, targets: Tensor) -> Tensor:
     """Return how smoothly targets (D, T, N) follow each column: 1 minus von Neumann's ratio, (D, C, T).
 
-    It is near 0 where neighbours in the column have unrelated targets, and 1 where they have equal ones.
+    It is near 0 where neighbours in the column have unrelated targets, and 1 where they have equal targets.
     """
     ordered_x, order = x.sort(-1)  # (D, C, N)
     shape = (*order.shape[:2], targets.shape[1], order.shape[2])
     ordered = targets.unsqueeze(1).expand(shape).gather(-1, order.unsqueeze(2).expand(shape))
-    # Rows with the same value in the column have no order, so each of them gets the mean of their targets.
+    # Rows with the same value in the column have no order, so each has the mean of their targets.
     totals = functional.pad(ordered.double().cumsum(-1), (1, 0))
     first, last = (
         torch.searchsorted(ordered_x, ordered_x, right=right).unsqueeze(2).expand(shape)
@@ -284,13 +289,13 @@ def describe(X: Tensor, y: Tensor) -> Descriptions:
         len(y), 3
     )
     of_table = torch.cat([_both(explained.sqrt()), y_facts, _both(strongest), counts], dim=-1)
-    # A table of one row, or of numbers near the largest there are, has descriptions that are not finite.
+    # Tables of one row, or of numbers near the largest float, have descriptions that are not finite.
     return Descriptions(*(torch.nan_to_num(part, 0.0, 0.0, 0.0) for part in (of_table, of_columns, of_pairs)))
 
 
 @torch.no_grad()
 def by_strength(X: Tensor, y: Tensor) -> Tensor:
-    """Return the columns of one table, sorted by the largest correlation of a function of each with one of y.
+    """Return the columns of one table, sorted by the largest correlation of their functions with those of y.
 
     Parameters
     ----------

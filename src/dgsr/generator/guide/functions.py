@@ -1,4 +1,4 @@
-"""The simple functions of a target, of columns and of pairs of columns that descriptions are made of."""
+"""Simple functions of a target, of columns and of pairs of columns, by which tables are described."""
 
 from __future__ import annotations
 
@@ -8,10 +8,12 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-# Spreads relative to the largest value below which values count as equal: of double and of single precision.
-_ROUNDING, _ROUNDING_SINGLE = 1e-9, 1e-5
+# Largest standard deviation, relative to the largest value, at which values in double precision are equal.
+_ROUNDING = 1e-9
+# The same for values in single precision.
+_ROUNDING_SINGLE = 1e-5
 
-#: Names of the functions of y, of one column x, and of two columns x and z.
+#: Names of the functions of y; below, of the functions of one column x and of two columns x and z.
 TARGETS = ("y", "log|y|", "1/y", "y^2", "sqrt|y|", "rank y")
 FUNCTIONS = (
     *("x", "x^2", "x^3", "1/x", "1/x^2", "sqrt|x|", "log|x|", "exp x", "exp -x", "sin x", "cos x"),
@@ -21,7 +23,7 @@ SYMMETRIC_PAIRS = (
     *("x z", "x + z", "x - z", "x^2 + z^2", "log|x + z|", "log|x - z|", "log(x^2 + z^2)", "1/(x + z)"),
     *("1/(x - z)", "sqrt(x^2 + z^2)", "exp(x z)", "sin(x z)", "cos(x z)", "sin(x - z)"),
 )
-#: The symmetric pairs whose sign changes when the two columns change places.
+#: The symmetric pairs whose sign changes when the two columns are exchanged.
 ODD_PAIRS = ("x - z", "1/(x - z)", "sin(x - z)")
 ORDERED_PAIRS = (
     *("x/z", "x^2 z", "x^2/z", "x/z^2", "exp(x/z)", "x sin z", "x cos z", "x exp z", "x exp -z", "x log|z|"),
@@ -29,7 +31,10 @@ ORDERED_PAIRS = (
 
 
 def standardised(values: Tensor) -> Tensor:
-    """Return values (..., N) with mean 0 and mean square 1, float32; 0 where they do not vary or have NaN."""
+    """Return values (..., N) with mean 0 and mean square 1, float32.
+
+    Values that are not finite count as 0. Where values do not vary, the result is 0.
+    """
     values = torch.nan_to_num(values, 0.0, 0.0, 0.0)
     values = values / values.abs().amax(-1, keepdim=True).clamp_min(torch.finfo(values.dtype).tiny)
     centred = (values - values.mean(-1, keepdim=True)).float()
@@ -40,19 +45,19 @@ def standardised(values: Tensor) -> Tensor:
 
 def _ranks(values: Tensor) -> Tensor:
     """Return twice the ranks of values (..., N); equal values share the mean of their ranks."""
-    values = values.contiguous()  # torch warns of other layouts
+    values = values.contiguous()  # torch warns for other layouts
     ordered = values.sort(-1).values
     first, last = (torch.searchsorted(ordered, values, right=right) for right in (False, True))
     return (first + last).to(values)
 
 
 def exp(values: Tensor) -> Tensor:
-    """Return e**values, with values limited to 60 in size."""
+    """Return e**values, with values clipped to the range from -60 to 60."""
     return values.clamp(-60.0, 60.0).exp()
 
 
 def log(values: Tensor) -> Tensor:
-    """Return log|values| of values (..., N), with the smallest other |value| in place of each 0."""
+    """Return log|values| of values (..., N), where each 0 is replaced by the smallest other |value|."""
     sizes = values.abs()
     sizes = torch.where(sizes == 0.0, math.inf, sizes)
     least = sizes.amin(-1, keepdim=True)
@@ -97,7 +102,7 @@ def _ordered_pairs_of(x: Tensor) -> Tensor:
 
 
 def _moderate(x: Tensor) -> Tensor:
-    """Return columns (D, C, N) as float32; one far from 1 in size is divided by its largest size."""
+    """Return columns (D, C, N) as float32; columns of extreme size are divided by their largest |value|."""
     size = x.abs().amax(-1, keepdim=True)
     far = (size < 1e-12) | (size > 1e12)
     return torch.where(far, x / size.clamp_min(1e-300), x).float()

@@ -20,7 +20,7 @@ from dgsr.generator.guide.descriptions import (
     describe,
 )
 
-# Tables whose descriptions a processor computes at once, because more would not fit into its cache.
+# Tables whose descriptions are computed at once on a processor; more would not fit into its cache.
 _AT_ONCE = 32
 
 
@@ -29,7 +29,7 @@ def _perceptron(n_in: int, width: int) -> nn.Sequential:
 
 
 class _Block(nn.Module):
-    """Attention among the vectors of a table and its columns, with scores and messages from their pairs."""
+    """Attention among the vectors of a table and its columns, with scores and messages from column pairs."""
 
     def __init__(self, width: int, heads: int) -> None:
         super().__init__()
@@ -56,9 +56,9 @@ class _Block(nn.Module):
 
 
 class DescriptionEncoder(nn.Module):
-    """Maps descriptions to a vector of the table and one of each column.
+    """Maps descriptions to a vector of the table and a vector of each column.
 
-    Neither depends on the order of the rows, nor that of a column on the order of the columns.
+    None depends on the order of the rows, and the vector of a column does not depend on the order of columns.
 
     Parameters
     ----------
@@ -87,14 +87,14 @@ class DescriptionEncoder(nn.Module):
         Returns
         -------
         Tensor of shape (D, 1 + n_variables, encoder_width)
-            The vector of the table, then those of the columns.
+            The vector of the table, then the vectors of the columns.
         """
         at_once = _AT_ONCE if X.device.type == "cpu" else max(len(X), 1)
         parts = zip(X[..., :n_variables].split(at_once), y.split(at_once), strict=True)
         return torch.cat([self.read(describe(*part)) for part in parts])
 
     def read_strongest(self, X: Tensor, y: Tensor) -> tuple[Tensor, np.ndarray | None]:
-        """Encode one data set by the columns that explain the target best, if it has too many to describe.
+        """Encode one data set; of too many columns, only those that explain the target best are described.
 
         Parameters
         ----------
@@ -104,9 +104,9 @@ class DescriptionEncoder(nn.Module):
         Returns
         -------
         latents : Tensor of shape (1, 1 + C, encoder_width)
-            The columns that are not read have the vector of the last column that is.
+            Columns that are not described have the vector of the weakest column that is.
         unread : ndarray of int or None
-            The columns that are not read.
+            The columns that are not described; None if all are.
         """
         n_columns = X.shape[-1]
         if n_columns <= MOST_COLUMNS:
@@ -138,16 +138,16 @@ class Guide(nn.Module):
     Parameters
     ----------
     library : Library
-        Its operators and constant are the tokens that the guide knows; variables are those of the table.
+        Its operators and constant are the tokens that the guide knows; the variables depend on the table.
     width : int
         Width of the encoder's vectors.
     """
 
     def __init__(self, library: Library, width: int) -> None:
         super().__init__()
-        self.n_parents = len(library.operators) + 1  # the last one stands for the root
+        self.n_parents = len(library.operators) + 1  # the last one is the root
         self.n_fixed = library.first_variable  # operators and the constant
-        self.unknown_parents: list[int] = []  # numbers of the operators that were not in the training
+        self.unknown_parents: list[int] = []  # indices of operators that did not occur in the training
         self.of_tokens = nn.Linear(width, self.n_parents * self.n_fixed)
         self.of_variables = nn.Linear(width, self.n_parents)
         last = nn.Linear(width, self.n_parents)
@@ -167,7 +167,7 @@ class Guide(nn.Module):
         Returns
         -------
         Tensor of shape (D, n_parents, n_fixed + C)
-            Parents are the operators, then the root; children the operators, the constant and the columns.
+            Parents are the operators, then the root; children are operators, the constant and the columns.
         """
         table, columns = latents[:, 0], latents[:, 1:]
         of_tokens = self.of_tokens(table).unflatten(-1, (self.n_parents, self.n_fixed))
