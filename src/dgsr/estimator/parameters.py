@@ -1,4 +1,4 @@
-"""The parameters of `DGSRRegressor`, whose docstring explains them: their defaults and allowed values.
+"""The parameters of `DGSRRegressor`: what they may be, and what they group.
 
 There are twenty. Rules for formulas, units and what few people change are grouped, as `constraints`, `units`
 and `config`; inside a fit, in files and in checkpoints each setting has a name of its own.
@@ -12,21 +12,15 @@ from dataclasses import dataclass
 from functools import wraps
 from numbers import Integral, Real
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, ParamSpec
+from typing import Any, ParamSpec
 
 import numpy as np
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions, validate_parameter_constraints
 
-from dgsr.expressions.formulas.expression import Expression
 from dgsr.expressions.programs.library import Library, library_over
 from dgsr.expressions.trees.trees import MAX_LEVELS
-from dgsr.fitting.losses import Loss
 from dgsr.pareto import SELECTIONS
-from dgsr.reporting.progress import SearchCallback
 from dgsr.search import OBJECTIVES
-
-if TYPE_CHECKING:
-    from dgsr.generator.generator import Generator
 
 P = ParamSpec("P")
 
@@ -191,7 +185,7 @@ def _settings(name: str, given: Mapping[str, Any] | None, known: Mapping[str, An
     return found
 
 
-def _naming_what_is_new(init: Callable[P, None]) -> Callable[P, None]:
+def naming_what_is_new(init: Callable[P, None]) -> Callable[P, None]:
     """Return a constructor that says where a parameter of an earlier version stands now."""
 
     @wraps(init)  # scikit-learn reads the names of the parameters off it
@@ -205,78 +199,30 @@ def _naming_what_is_new(init: Callable[P, None]) -> Callable[P, None]:
     return checked
 
 
-class Parameters:
-    """The constructor and the constraints of the parameters, which scikit-learn reads."""
-
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "library": [str, Library],
-        "generator": [str, Path, HasMethods(["encode_dataset", "refinable_copy"]), None],
-        "max_evaluations": [_Range(Real, 1, _MOST_EVALUATIONS, closed="both")],
-        "max_time": [_Range(Real, 0, _MOST_SECONDS, closed="right"), None],
-        "refine": ["boolean", StrOptions({"auto", *OBJECTIVES})],
-        "look_up": ["boolean"],
-        "gp": [StrOptions({"compiled", "deap"}), HasMethods("evolve"), None],
-        "max_length": [Interval(Integral, 2, _MOST_TOKENS, closed="both")],
-        "loss": [str, callable],
-        "selection": [StrOptions(set(SELECTIONS))],
-        "constraints": [Mapping, None],
-        "units": [Units, Mapping, None],
-        "initial_formulas": ["array-like", None],
-        "config": [Mapping, None],
-        "random_state": ["random_state"],
-        "warm_start": ["boolean"],
-        "checkpoint": [str, Path, None],
-        "n_jobs": [
-            Interval(Integral, None, -1, closed="right"),
-            Interval(Integral, 1, _MOST_JOBS, closed="both"),
-            None,
-        ],
-        "verbose": ["verbose"],
-        "callback": [callable, None],
-    }
-
-    @_naming_what_is_new
-    def __init__(
-        self,
-        library: str | Library = "auto",
-        generator: str | Path | Generator | None = "auto",
-        *,
-        max_evaluations: float = 2_000_000,
-        max_time: float | None = None,
-        refine: bool | str = "auto",
-        look_up: bool = True,
-        gp: Any = "compiled",
-        max_length: int = 30,
-        loss: str | Loss = "auto",
-        selection: str = "mdl",
-        constraints: Mapping[str, Any] | None = None,
-        units: Units | Mapping[str, str | None] | None = None,
-        initial_formulas: Sequence[str | Expression] | None = None,
-        config: Mapping[str, Any] | None = None,
-        random_state: int | np.random.RandomState | None = None,
-        warm_start: bool = False,
-        checkpoint: str | Path | None = None,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-        callback: SearchCallback | None = None,
-    ) -> None:
-        self.library = library
-        self.generator = generator
-        self.max_evaluations = max_evaluations
-        self.max_time = max_time
-        self.refine = refine
-        self.look_up = look_up
-        self.gp = gp
-        self.max_length = max_length
-        self.loss = loss
-        self.selection = selection
-        self.constraints = constraints
-        self.units = units
-        self.initial_formulas = initial_formulas
-        self.config = config
-        self.random_state = random_state
-        self.warm_start = warm_start
-        self.checkpoint = checkpoint
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-        self.callback = callback
+#: What each parameter of the estimator may be, for scikit-learn.
+RULES: dict[str, list[Any]] = {
+    "library": [str, Library],
+    "generator": [str, Path, HasMethods(["encode_dataset", "refinable_copy"]), None],
+    "max_evaluations": [_Range(Real, 1, _MOST_EVALUATIONS, closed="both")],
+    "max_time": [_Range(Real, 0, _MOST_SECONDS, closed="right"), None],
+    "refine": ["boolean", StrOptions({"auto", *OBJECTIVES})],
+    "look_up": ["boolean"],
+    "gp": [StrOptions({"compiled", "deap"}), HasMethods("evolve"), None],
+    "max_length": [Interval(Integral, 2, _MOST_TOKENS, closed="both")],
+    "loss": [str, callable],
+    "selection": [StrOptions(set(SELECTIONS))],
+    "constraints": [Mapping, None],
+    "units": [Units, Mapping, None],
+    "initial_formulas": ["array-like", None],
+    "config": [Mapping, None],
+    "random_state": ["random_state"],
+    "warm_start": ["boolean"],
+    "checkpoint": [str, Path, None],
+    "n_jobs": [
+        Interval(Integral, None, -1, closed="right"),
+        Interval(Integral, 1, _MOST_JOBS, closed="both"),
+        None,
+    ],
+    "verbose": ["verbose"],
+    "callback": [callable, None],
+}

@@ -1,12 +1,12 @@
-"""`DGSRRegressor`: the documentation of its parameters, and `fit`."""
+"""`DGSRRegressor`: its parameters and `fit`."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
 import numpy as np
 
@@ -14,10 +14,11 @@ from dgsr.constants.scaling import check_can_scale
 from dgsr.data import check_spread, checked, doubts_about
 from dgsr.estimator import saving
 from dgsr.estimator.fitted import FittedRegressor
-from dgsr.estimator.parameters import Parameters, flat
+from dgsr.estimator.parameters import RULES, Units, flat, naming_what_is_new
 from dgsr.estimator.several_targets import fit_each
+from dgsr.expressions.formulas.expression import Expression
 from dgsr.expressions.programs.constraints import Constraints
-from dgsr.expressions.programs.library import library_over
+from dgsr.expressions.programs.library import Library, library_over
 from dgsr.finders import Budget, find_symmetries
 from dgsr.fitting import (
     WITHOUT_OUTLIERS,
@@ -25,6 +26,7 @@ from dgsr.fitting import (
     Demands,
     Last,
     LastFit,
+    Loss,
     Outcome,
     Passes,
     check_loss,
@@ -33,7 +35,7 @@ from dgsr.fitting import (
 )
 from dgsr.pareto import ParetoFront
 from dgsr.reporting.facts import sampled_rows
-from dgsr.reporting.progress import print_result, search_shown
+from dgsr.reporting.progress import SearchCallback, print_result, search_shown
 from dgsr.reporting.warning import warn_caller, warnings_wait
 
 # Most outliers whose rows a warning names.
@@ -53,7 +55,7 @@ else:
     from sklearn.base import _fit_context
 
 
-class DGSRRegressor(Parameters, FittedRegressor):
+class DGSRRegressor(FittedRegressor):
     """Symbolic regression with a pre-trained conditional generator.
 
     Parameters
@@ -189,7 +191,54 @@ class DGSRRegressor(Parameters, FittedRegressor):
     x1*x2
     """
 
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = RULES
     _last_fit: Last
+
+    @naming_what_is_new
+    def __init__(
+        self,
+        library: str | Library = "auto",
+        generator: str | Path | Generator | None = "auto",
+        *,
+        max_evaluations: float = 2_000_000,
+        max_time: float | None = None,
+        refine: bool | str = "auto",
+        look_up: bool = True,
+        gp: Any = "compiled",
+        max_length: int = 30,
+        loss: str | Loss = "auto",
+        selection: str = "mdl",
+        constraints: Mapping[str, Any] | None = None,
+        units: Units | Mapping[str, str | None] | None = None,
+        initial_formulas: Sequence[str | Expression] | None = None,
+        config: Mapping[str, Any] | None = None,
+        random_state: int | np.random.RandomState | None = None,
+        warm_start: bool = False,
+        checkpoint: str | Path | None = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+        callback: SearchCallback | None = None,
+    ) -> None:
+        self.library = library
+        self.generator = generator
+        self.max_evaluations = max_evaluations
+        self.max_time = max_time
+        self.refine = refine
+        self.look_up = look_up
+        self.gp = gp
+        self.max_length = max_length
+        self.loss = loss
+        self.selection = selection
+        self.constraints = constraints
+        self.units = units
+        self.initial_formulas = initial_formulas
+        self.config = config
+        self.random_state = random_state
+        self.warm_start = warm_start
+        self.checkpoint = checkpoint
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+        self.callback = callback
 
     @_fit_context(prefer_skip_nested_validation=True)
     @np.errstate(all="ignore")  # also where the caller has set numpy to raise errors

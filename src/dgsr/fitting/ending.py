@@ -38,8 +38,8 @@ class Begun(NamedTuple):
     finished: dict[bytes, Expression]  # formulas by the bytes of their programs
 
 
-class Ending:
-    """The way from the programs of searches to fronts.
+class Rules(NamedTuple):
+    """The rules for the formulas of a fit.
 
     Parameters
     ----------
@@ -51,111 +51,114 @@ class Ending:
         The rule that chooses from a front; see `ParetoFront.select`.
     tolerance : float
         NMSE that counts as exact.
-    budget : Budget
     """
 
-    def __init__(
-        self,
-        library: Library,
-        constraints: Constraints,
-        feature_names: Sequence[str] | None,
-        selection: str,
-        tolerance: float,
-        budget: Budget,
-    ) -> None:
-        self._library, self._constraints, self._feature_names = library, constraints, feature_names
-        self._selection, self._tolerance, self._budget = selection, tolerance, budget
+    library: Library
+    constraints: Constraints
+    feature_names: Sequence[str] | None
+    selection: str
+    tolerance: float
 
-    def chosen(
-        self, begun: Begun, loss: str | Loss, rows: Prepared, measured: DataSet, is_last: bool
-    ) -> tuple[ParetoFront, Candidate] | None:
-        """Return the front of a search and the formula that is chosen from it, None if no formula is finite.
 
-        Formulas that are not finished when the time is over, or after Ctrl-C, remain as the search wrote
-        them.
+def front_and_choice(
+    begun: Begun,
+    rules: Rules,
+    loss: str | Loss,
+    rows: Prepared,
+    measured: DataSet,
+    budget: Budget,
+    is_last: bool,
+) -> tuple[ParetoFront, Candidate] | None:
+    """Return the front of a search and the formula that is chosen from it, None if no formula is finite.
 
-        Parameters
-        ----------
-        begun : Begun
-        loss : str or callable
-        rows : Prepared
-            The rows, weighted for the loss.
-        measured : DataSet
-            The rows on which constants are fitted, with the weights of the measurements alone.
-        is_last : bool
-            Whether no search follows. Otherwise some of the seconds are left to it.
-        """
-        formulas = self._finished(begun, rows, self._budget.finishing(_SHARE_OF_FORMULAS, is_last))
-        is_over, nmse = self._budget.finishing(1.0, is_last), None
-        if len(rows.data.y) > _MOST_JUDGED:
-            formulas, nmse = promising(formulas, rows.fitted, rows.data, self._constraints.units, is_over)
-        front = ParetoFront.from_expressions(
-            formulas,
-            rows.data,
-            self._feature_names,
-            self._tolerance,
-            rows.held_out,
-            partial(_uncertainty_of, loss=loss, rows=rows, measured=measured, is_over=is_over),
-            self._constraints.units,
-            partial(with_measured_digits, data=rows.fitted, tolerance=self._tolerance, is_over=is_over),
-            nmse,
-        )
-        if len(front) == 0:  # no program is finite on the rows that were not in the search
-            return None
-        # If the rows are too few to hold some out, the formula with the lowest loss is chosen.
-        no_rows_held_out = self._selection == "holdout" and front.held_out is None
-        return front, front[front.select("accuracy" if no_rows_held_out else self._selection)]
+    Formulas that are not finished when the time is over, or after Ctrl-C, remain as the search wrote
+    them.
 
-    def _finished(self, begun: Begun, rows: Prepared, is_over: Callable[[], bool]) -> list[Expression]:
-        """Return the formulas of a search, finished, in the user's units.
+    Parameters
+    ----------
+    begun : Begun
+    rules : Rules
+    loss : str or callable
+    rows : Prepared
+        The rows, weighted for the loss.
+    measured : DataSet
+        The rows on which constants are fitted, with the weights of the measurements alone.
+    budget : Budget
+    is_last : bool
+        Whether no search follows. Otherwise some of the seconds are left to it.
+    """
+    formulas = _finished(begun, rules, rows, budget.finishing(_SHARE_OF_FORMULAS, is_last))
+    is_over, nmse = budget.finishing(1.0, is_last), None
+    if len(rows.data.y) > _MOST_JUDGED:
+        formulas, nmse = promising(formulas, rows.fitted, rows.data, rules.constraints.units, is_over)
+    front = ParetoFront.from_expressions(
+        formulas,
+        rows.data,
+        rules.feature_names,
+        rules.tolerance,
+        rows.held_out,
+        partial(_uncertainty_of, loss=loss, rows=rows, measured=measured, is_over=is_over),
+        rules.constraints.units,
+        partial(with_measured_digits, data=rows.fitted, tolerance=rules.tolerance, is_over=is_over),
+        nmse,
+    )
+    if len(front) == 0:  # no program is finite on the rows that were not in the search
+        return None
+    # If the rows are too few to hold some out, the formula with the lowest loss is chosen.
+    no_rows_held_out = rules.selection == "holdout" and front.held_out is None
+    return front, front[front.select("accuracy" if no_rows_held_out else rules.selection)]
 
-        Those of the archive are finished first, in the order of their descriptions, since time may be over
-        before the others.
-        """
-        archive = begun.search.archive
-        programs = archive.population()
-        if not self._library.has_constants:
-            return [programs[i] for i in range(len(programs))]
-        required = frozenset(self._library.index[name] for name in self._constraints.required)
-        limits = self._constraints.limits
-        nesting = Nesting.of(limits, self._library) if limits else None
-        coordinates, fitted = rows.coordinates, rows.fitted
-        # Constants are rounded with columns measured from their origins, not with large numbers that differ
-        # by little.
-        arguments = (
-            coordinates.scales,
-            fitted._replace(columns=coordinates.from_origins(fitted.columns)),
-            self._library,
-            self._tolerance,
-            required,
-            nesting,
-            self._constraints.units,
-            is_over,
-        )
 
-        def finished_of(programs: Population) -> list[Expression]:
-            return _as_before(programs, begun.finished, lambda new: finish(new, *arguments), is_over)
+def _finished(begun: Begun, rules: Rules, rows: Prepared, is_over: Callable[[], bool]) -> list[Expression]:
+    """Return the formulas of a search, finished, in the user's units.
 
-        scored = Scored(programs, archive.nmse[archive.places(programs)])
-        order = by_description(scored, archive, begun.search.data)
-        ordered = finished_of(programs[order])
-        finished = [ordered[i] for i in np.argsort(order)]
-        for found in begun.search.at_the_end(rows.measured, is_over):
-            finished += finished_of(found)
-        if coordinates.origins.any():
-            finished = [coordinates.with_origins(formula) for formula in finished]
-            # The search writes x1*x2 as a sum of products of distances, which is short when multiplied out.
-            finished += [multiplied_out(formula) for formula in finished]
-        if not required:
-            finished.append(mean_formula(rows.data, self._library))
-        # A required column without effect on the data may have been simplified away; such a formula is
-        # dropped.
-        return [
-            formula
-            for formula in finished
-            if required <= set(formula.tokens.tolist())
-            and (nesting is None or nesting.holds(formula.tokens.tolist(), self._library))
-        ]
+    Those of the archive are finished first, in the order of their descriptions, since time may be over
+    before the others.
+    """
+    archive = begun.search.archive
+    programs = archive.population()
+    if not rules.library.has_constants:
+        return [programs[i] for i in range(len(programs))]
+    required = frozenset(rules.library.index[name] for name in rules.constraints.required)
+    limits = rules.constraints.limits
+    nesting = Nesting.of(limits, rules.library) if limits else None
+    coordinates, fitted = rows.coordinates, rows.fitted
+    # Constants are rounded with columns measured from their origins, not with large numbers that differ
+    # by little.
+    arguments = (
+        coordinates.scales,
+        fitted._replace(columns=coordinates.from_origins(fitted.columns)),
+        rules.library,
+        rules.tolerance,
+        required,
+        nesting,
+        rules.constraints.units,
+        is_over,
+    )
+
+    def finished_of(programs: Population) -> list[Expression]:
+        return _as_before(programs, begun.finished, lambda new: finish(new, *arguments), is_over)
+
+    scored = Scored(programs, archive.nmse[archive.places(programs)])
+    order = by_description(scored, archive, begun.search.data)
+    ordered = finished_of(programs[order])
+    finished = [ordered[i] for i in np.argsort(order)]
+    for found in begun.search.at_the_end(rows.measured, is_over):
+        finished += finished_of(found)
+    if coordinates.origins.any():
+        finished = [coordinates.with_origins(formula) for formula in finished]
+        # The search writes x1*x2 as a sum of products of distances, which is short when multiplied out.
+        finished += [multiplied_out(formula) for formula in finished]
+    if not required:
+        finished.append(mean_formula(rows.data, rules.library))
+    # A required column without effect on the data may have been simplified away; such a formula is
+    # dropped.
+    return [
+        formula
+        for formula in finished
+        if required <= set(formula.tokens.tolist())
+        and (nesting is None or nesting.holds(formula.tokens.tolist(), rules.library))
+    ]
 
 
 def _as_before(

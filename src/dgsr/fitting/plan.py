@@ -18,6 +18,7 @@ from dgsr.expressions.programs.units import Units
 from dgsr.finders import Budget
 from dgsr.fitting.beginning import OTHER_DATA, Beginning
 from dgsr.fitting.demands import Demands
+from dgsr.fitting.ending import Rules
 from dgsr.fitting.initial import Initial, initial_programs
 from dgsr.fitting.losses import near_neighbours
 from dgsr.fitting.run import Passes
@@ -131,11 +132,7 @@ def planned(
         parameters["loss"],
         make_search,
         budget,
-        library,
-        constraints,
-        feature_names,
-        parameters["selection"],
-        tolerance,
+        Rules(library, constraints, feature_names, parameters["selection"], tolerance),
         initial,
         begin.checkpoint,
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
@@ -11,11 +11,9 @@ import numpy as np
 
 from dgsr.data import Prepared
 from dgsr.data.dataset import DataSet
-from dgsr.expressions.programs.constraints import Constraints
-from dgsr.expressions.programs.library import Library
 from dgsr.finders import Budget
 from dgsr.fitting.checkpoint import Checkpoint
-from dgsr.fitting.ending import Begun, Ending
+from dgsr.fitting.ending import Begun, Rules, front_and_choice
 from dgsr.fitting.initial import Initial
 from dgsr.fitting.losses import (
     WITHOUT_OUTLIERS,
@@ -66,14 +64,7 @@ class Passes:
         A function that returns a `Search` of `data`, a `DataSet`, and `budget`.
     budget : Budget
         The budget that all searches share.
-    library : Library
-    constraints : Constraints
-        The constraints that every formula meets.
-    feature_names : sequence of str or None
-    selection : str
-        The rule that chooses from a front; see `ParetoFront.select`.
-    tolerance : float
-        NMSE that counts as exact.
+    rules : Rules
     initial : Initial or None
         Programs with which every search that begins afresh starts.
     checkpoint : Checkpoint or None
@@ -94,19 +85,13 @@ class Passes:
         loss: str | Loss,
         make_search: Callable[..., Search],
         budget: Budget,
-        library: Library,
-        constraints: Constraints,
-        feature_names: Sequence[str] | None,
-        selection: str,
-        tolerance: float,
+        rules: Rules,
         initial: Initial | None = None,
         checkpoint: Checkpoint | None = None,
     ) -> None:
         self.budget = budget
         self.prepared, self._loss, self._make_search = prepared, loss, make_search
-        self._library, self._constraints, self._feature_names = library, constraints, feature_names
-        self._selection, self._tolerance = selection, tolerance
-        self._ending = Ending(library, constraints, feature_names, selection, tolerance, budget)
+        self._rules = rules
         self._initial = initial
         self._checkpoint, self._ended = checkpoint, list[dict[str, Any]]()
         self.outcome: Outcome | None = None
@@ -196,7 +181,7 @@ class Passes:
 
     def caveats(self, outcome: Outcome) -> Iterator[str]:
         """Yield the caveats about the outcome that a user should know."""
-        if self._selection == "holdout" and outcome.front.held_out is None:
+        if self._rules.selection == "holdout" and outcome.front.held_out is None:
             n = len(self.prepared.data.y)
             are_few, mend = "There are too few different rows", "give 8 or more"
             if n >= _FEWEST_TO_HOLD_OUT:
@@ -206,18 +191,18 @@ class Passes:
                 "another selection."
             )
         with one_thread():
-            found = list(outcome.caveats(self._constraints, self.stop_reason))
+            found = list(outcome.caveats(self._rules.constraints, self.stop_reason))
         yield from found
 
     def _reason_for_nothing(self) -> str:
         """Return the message that says why there is no formula, and what to change."""
         n = self.search.n_evaluations
-        if required := list(self._constraints.required):
+        if required := list(self._rules.constraints.required):
             return (
                 f"None of {n} equations had all of {required=} and finite values on "
                 "every row of X; require less, or raise max_evaluations or max_time."
             )
-        units = self._constraints.units
+        units = self._rules.constraints.units
         if units is not None and units.penalty is None:
             return (
                 f"None of {n} equations was consistent with the units and finite on every row of X; check "
@@ -234,7 +219,7 @@ class Passes:
         program, nmse = self._shown.best(search.archive)
         if np.isfinite(nmse):
             best = self.prepared.coordinates.written(program[0])
-            best = best.with_feature_names(self._feature_names)
+            best = best.with_feature_names(self._rules.feature_names)
             share = search.budget.share
             progress = SearchProgress(search.n_evaluations, search.seconds, nmse, best, share)
             try:
@@ -279,7 +264,7 @@ class Passes:
     def _load(self, state: dict[str, Any]) -> None:
         """Continue from a state in the checkpoint."""
         assert self._checkpoint is not None
-        self._checkpoint.check(state, self._begun.fresh, self._library)
+        self._checkpoint.check(state, self._begun.fresh, self._rules.library)
         self.search.load_state_dict(state)
 
     def _write(self, search: Search, at_once: bool = False) -> None:
@@ -337,12 +322,14 @@ class Passes:
         n_interrupts = self.budget.interrupts.n
         is_last = self.stop_reason not in _SPENT or (step.until >= 1.0 and self.stop_reason != _OUTLIERS)
         rows = self._weighed(rows)
-        found = self._ending.chosen(self._begun, step.loss, rows, self.prepared.fitted, is_last)
+        found = front_and_choice(
+            self._begun, self._rules, step.loss, rows, self.prepared.fitted, self.budget, is_last
+        )
         if found is None:
             return
         front, chosen = found
         bits = -np.inf
-        if chosen.loss > self._tolerance:
+        if chosen.loss > self._rules.tolerance:
             data = self.prepared.data
             predicted = chosen.expression(data.columns.T)
             bits = chosen.description_length + self._description(step.loss, data, predicted)
