@@ -195,12 +195,13 @@ def dgsr(table: Table, max_time: float) -> Fitted:
 def operon(table: Table, max_time: float) -> Fitted:
     from pyoperon.sklearn import SymbolicRegressor
 
+    # Copies, since pyoperon takes no array that is read-only, as those of pandas are.
     model = SymbolicRegressor(
         allowed_symbols="add,sub,mul,div,exp,log,sin,cos,sqrt,square,tanh,pow,constant,variable",
         max_time=int(max_time), max_evaluations=10**7, n_threads=1, random_state=0, optimizer_iterations=10,
         model_selection_criterion="minimum_description_length", offspring_generator="basic",
         population_size=1000, pool_size=1000,
-    ).fit(table.X.to_numpy(), table.y)  # fmt: skip
+    ).fit(table.X.to_numpy(copy=True), table.y.copy())  # fmt: skip
 
     def predict(X: pd.DataFrame) -> np.ndarray:
         return np.asarray(model.predict(X.to_numpy())).ravel()
