@@ -204,7 +204,7 @@ def operon(table: Table, max_time: float) -> Fitted:
     ).fit(table.X.to_numpy(copy=True), table.y.copy())  # fmt: skip
 
     def predict(X: pd.DataFrame) -> np.ndarray:
-        return np.asarray(model.predict(X.to_numpy())).ravel()
+        return np.asarray(model.predict(X.to_numpy(copy=True))).ravel()
 
     return Fitted({"mdl": (model.get_model_string(model.model_, precision=4), predict)}, [predict])
 

@@ -78,7 +78,7 @@ def test_units_of_columns_may_be_a_dict_of_their_own():
 @pytest.mark.parametrize(
     ("name", "value", "mend"),
     [
-        ("objective", "vpg", r'refine="vpg"'),
+        ("objective", "vpg", "refine='vpg'"),
         ("gp_generations", 3, r'config={"gp_generations": 3}'),
         ("batch_size", 50, r'config={"batch_size": 50}'),
         ("max_rows", 50, r'config={"max_rows": 50}'),
@@ -88,7 +88,7 @@ def test_units_of_columns_may_be_a_dict_of_their_own():
         ("nested", {}, r'constraints={"nested": '),
         ("min_length", 4, r'constraints={"min_length": 4}'),
         ("complexity", {"sin": 9}, r"with_complexities\("),
-        ("y_units", "J", "target=J"),
+        ("y_units", "J", "target='J'"),
         ("unitless_constants", True, "unitless_constants=True"),
         ("unit_penalty", 2.0, r"penalty=2\.0"),
     ],

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from dgsr import DGSRRegressor
 from dgsr.data.dataset import DataSet
 from dgsr.data.population import Population
 from dgsr.exact_search import ExactSolver
@@ -154,6 +155,14 @@ def test_formulas_without_their_uncertainties_are_on_the_front():
     assert np.isnan(front[1].leave_one_out)
     assert np.isnan(front[1].standard_errors).all()
     assert front.select("mdl") == 1
+
+
+def test_a_large_table_without_a_formula_that_has_what_is_required_is_an_error_with_a_mend(monkeypatch):
+    monkeypatch.setattr("dgsr.fitting.ending._MOST_JUDGED", 10)
+    monkeypatch.setattr("dgsr.fitting.ending._finished", lambda *_: [])
+    rules = {"required": ["exp"]}
+    with pytest.raises(ValueError, match=r"required=.*require less"):
+        DGSRRegressor(generator=None, max_evaluations=300, random_state=0, constraints=rules).fit(X, Y)
 
 
 def test_formulas_that_a_sample_rules_out_are_not_judged_by_all_rows():

@@ -178,6 +178,42 @@ def test_what_is_undetermined_hides_no_longer_formula():
     ]
 
 
+def test_where_no_constant_is_determined_the_front_is_as_it_would_be():
+    x = np.linspace(1.0, 9.0, 20)
+    data = DataSet.from_arrays(x[:, None], 1.2 * x)
+    expressions = [Expression.from_text(text, LIBRARY) for text in ("1.243*x1", "1.21*x1", "1.2001*x1")]
+    fronts = [
+        ParetoFront.from_expressions(
+            expressions,
+            data,
+            assess=lambda e, error=error: Uncertainty(1.0, np.eye(1), np.full(len(e.constants), error), 0.1),
+        )
+        for error in (0.1, np.inf)
+    ]
+    texts = [[str(c.expression) for c in front] for front in fronts]
+    assert texts[0] == texts[1] != []
+
+
+def test_a_fitted_constant_of_zero_is_not_determined_and_an_origin_is():
+    formula = Expression(LIBRARY, Expression.from_text("x1 + 2.5", LIBRARY).tokens, [0.0])
+
+    def candidate(error):
+        uncertainty = Uncertainty(1.0, np.eye(1), np.array([error]), 0.1)
+        return Candidate(formula.complexity, 0.1, formula, uncertainty)
+
+    assert [candidate(error).is_determined for error in (0.0, 0.1)] == [True, False]
+
+
+def test_an_error_that_is_not_finite_ties_with_nothing():
+    def candidate(text, left_out):
+        formula = Expression.from_text(text, LIBRARY)
+        uncertainty = Uncertainty(1.0, np.zeros((0, 0)), np.zeros(0), left_out)
+        return Candidate(formula.complexity, 0.1, formula, uncertainty)
+
+    front = ParetoFront([candidate("x1", np.inf), candidate("exp(x1)", np.inf)], 20.0)
+    assert front.rivals(1) == []
+
+
 def test_other_forms_within_three_bits_are_named():
     def candidate(text, bits):
         formula = Expression.from_text(text, LIBRARY)

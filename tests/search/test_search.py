@@ -19,7 +19,7 @@ from dgsr.constants.scaling import written_out
 from dgsr.data.dataset import DataSet
 from dgsr.data.population import Population
 from dgsr.exact_search import ExactSolver
-from dgsr.expressions import get_library
+from dgsr.expressions import Expression, get_library
 from dgsr.expressions.programs.constraints import Constraints
 from dgsr.finders import Scored
 from dgsr.finders.budget import _USUAL_LENGTH, Budget
@@ -196,6 +196,17 @@ def test_sampling_out_of_time_draws_no_more(monkeypatch):
     assert len(search.ask()) == 64
 
 
+def test_with_constants_a_round_goes_on_after_an_exact_fit_and_ends_with_the_time(monkeypatch):
+    library = get_library("physics", 2)
+    config = SearchConfig(max_time=100.0, batch_size=20)
+    search = Search(DataSet.from_arrays(X, X[:, 0] * X[:, 1]), library, Constraints(), config, None)
+    search.enter(Population.from_expressions([Expression.from_text("x1*x2", library)]))
+    assert search.stop_reason() == "exact fit"
+    assert not search.should_stop()
+    monkeypatch.setattr(Budget, "seconds", property(lambda budget: 101.0))
+    assert search.should_stop()
+
+
 def test_a_stage_in_the_large_bank_ends_with_the_time(monkeypatch):
     search = small(None)
     search.scheduler.exact.solver = ExactSolver(search.library, search.data, search.grammar, size=256)
@@ -271,7 +282,7 @@ def test_losses_without_a_target_are_refused():
 MILLION_ROWS = """
 import resource, sys, time
 import numpy as np
-from dgsr.expressions import get_library
+from dgsr.expressions import Expression, get_library
 from dgsr.expressions.programs.constraints import Constraints
 from dgsr.data.dataset import DataSet
 from dgsr.search import Search, SearchConfig, run

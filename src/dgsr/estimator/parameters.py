@@ -14,7 +14,6 @@ from numbers import Integral, Real
 from pathlib import Path
 from typing import Any, ParamSpec
 
-import numpy as np
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions, validate_parameter_constraints
 
 from dgsr.expressions.programs.library import Library, library_over
@@ -98,19 +97,19 @@ _UNITS: dict[str, list[Any]] = {
 }
 # The settings that parameters of earlier versions had names for, and where they stand now.
 _RENAMED = {
-    "objective": 'refine="{value}"',
-    "gp_generations": 'config={{"gp_generations": {value}}}',
-    "batch_size": 'config={{"batch_size": {value}}}',
-    "max_rows": 'config={{"max_rows": {value}}}',
-    "tolerance": 'config={{"tolerance": {value}}}',
-    "min_length": 'constraints={{"min_length": {value}}}',
-    "required": 'constraints={{"required": {value}}}',
-    "forbidden": 'constraints={{"forbidden": {value}}}',
-    "nested": 'constraints={{"nested": {value}}}',
-    "complexity": "library=get_library(...).with_complexities({value})",
-    "y_units": "units=Units({{...}}, target={value})",
-    "unitless_constants": "units=Units({{...}}, unitless_constants={value})",
-    "unit_penalty": "units=Units({{...}}, penalty={value})",
+    "objective": "refine={value!r}",
+    "gp_generations": 'config={{"gp_generations": {value!r}}}',
+    "batch_size": 'config={{"batch_size": {value!r}}}',
+    "max_rows": 'config={{"max_rows": {value!r}}}',
+    "tolerance": 'config={{"tolerance": {value!r}}}',
+    "min_length": 'constraints={{"min_length": {value!r}}}',
+    "required": 'constraints={{"required": {value!r}}}',
+    "forbidden": 'constraints={{"forbidden": {value!r}}}',
+    "nested": 'constraints={{"nested": {value!r}}}',
+    "complexity": "library=get_library(...).with_complexities({value!r})",
+    "y_units": "units=Units({{...}}, target={value!r})",
+    "unitless_constants": "units=Units({{...}}, unitless_constants={value!r})",
+    "unit_penalty": "units=Units({{...}}, penalty={value!r})",
 }
 
 
@@ -155,8 +154,8 @@ def grouped(settings: Mapping[str, Any]) -> dict[str, Any]:
     units = {
         name: found.pop(name, None) for name in ("units", "y_units", "unitless_constants", "unit_penalty")
     }
-    if any(value not in (None, False) and len(np.atleast_1d(value)) for value in units.values()):
-        unitless = bool(units["unitless_constants"])
+    unitless = bool(units["unitless_constants"])
+    if units["units"] or unitless or units["y_units"] is not None or units["unit_penalty"] is not None:
         found["units"] = Units(units["units"] or {}, units["y_units"], unitless, units["unit_penalty"])
     objective, refine = found.pop("objective", "pqt"), found.get("refine", "auto")
     if objective != "pqt" and refine is not False:

@@ -1,8 +1,12 @@
 """What a finder is: a way to find formulas other than by the rounds of a search.
 
-A finder is called with a problem and a deadline, and returns programs. It knows no search: whether there is
-time for it is asked, what it examined is counted, and its programs are evaluated by `Scheduler`. One that
-needs a search of its own, or the programs of the search that asks, is given these when it is made.
+A finder is called with a problem and a deadline, and returns programs. It knows no search: `Scheduler` asks
+whether there is time for it and counts what it examined, and the search evaluates its programs. A finder that
+needs a search of its own, or programs of the search that asks, is given these when it is made.
+
+Its programs are of the problem's library, have the columns that the grammar allows alone, are one whole tree
+each, and have finite constants. The same problem has the same answer, and once the deadline is over it is
+asked a few times at the most. ``tests/finders/test_finders.py`` holds every finder to this.
 """
 
 from __future__ import annotations
@@ -61,7 +65,7 @@ class Found(NamedTuple):
         and its constants are where their fit begins.
     n_examined : int
         Candidates that were examined beside the programs. A fit of constants counts as
-        `CANDIDATES_PER_EVALUATION` of them, which take as long as the evaluation of a program.
+        `CANDIDATES_PER_EVALUATION` candidates; so many take about as long as the evaluation of one program.
     """
 
     programs: Population

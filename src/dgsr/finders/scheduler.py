@@ -1,10 +1,10 @@
-"""When a search asks which finder, and where what they examine is counted.
+"""Which finder is asked when, and where the candidates that they examine are counted.
 
-Before the rounds of a search with constants, laws of two simple terms and of one with a number inside are
-compared exhaustively, the common forms are fitted to every column and quotients of polynomials to all of
-them, and searches of their own are made among the fewer columns that symmetries of the table leave. Without
-constants exact search has a stage before the rounds and one after each. At the end of a search, lines, longer
-formulas and the common forms are fitted to all rows.
+Before the rounds of a search with constants, two kinds of laws are compared exhaustively: those of two simple
+terms, and those of one term with a number inside. Then common forms are fitted to single columns and
+quotients of polynomials to all columns together, and the law is searched among the fewer columns that
+symmetries leave. Without constants exact search has a stage before the rounds and one after each. At the end
+of a search lines, longer formulas and the common forms are fitted to all rows.
 """
 
 from __future__ import annotations
@@ -26,8 +26,9 @@ from dgsr.finders.lines import linear_models
 from dgsr.finders.longer.finder import Longer
 from dgsr.finders.terms import columns_of
 
-# Share of what is left of the budget that the candidates of a finder are charged at the most, so that five
-# of them leave nine tenths of a small budget to the rounds.
+# Largest share of the remaining evaluations that the candidates of one finder are charged, so that five
+# finders leave nine tenths of a small budget to what is evaluated: the rounds, and searches among fewer
+# columns.
 _SHARE = 0.02
 
 
@@ -39,7 +40,7 @@ class Scheduler:
     problem : Problem
     budget : Budget
     look_up : bool
-        Whether any finder is asked but those of lines and of longer formulas.
+        Whether finders are asked. Lines and longer formulas are always fitted at the end.
     search_in : callable or None
         Searches in a table of fewer columns; None where no symmetries are looked for.
 

@@ -1,4 +1,4 @@
-"""Which programs may be used: those that meet the constraints and break no rule of units."""
+"""Which programs are valid by required and forbidden tokens, limits of nesting, and units."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from dgsr.data.population import Population
 from dgsr.expressions.programs.constraints import Constraints
 from dgsr.expressions.programs.library import Library
 
-# What a violation of units adds to the factor of the NMSE by which programs breed, under the rule that keeps
-# none of them.
+# Where no formula with a violation of units is valid, programs that have n of them may still breed, with an
+# NMSE multiplied by 1 + 9n.
 _BREEDING_PENALTY = 9.0
 
 
 class Validity:
-    """The one filter of programs, by what they are used for.
+    """The filter of programs by their tokens and units, for each of their uses. Every method returns a mask.
 
     Parameters
     ----------

@@ -89,7 +89,7 @@ def front_and_choice(
     """
     formulas = _finished(begun, rules, rows, budget.finishing(_SHARE_OF_FORMULAS, is_last))
     is_over, nmse = budget.finishing(1.0, is_last), None
-    if len(rows.data.y) > _MOST_JUDGED:
+    if formulas and len(rows.data.y) > _MOST_JUDGED:
         formulas, nmse = promising(formulas, rows.fitted, rows.data, rules.constraints.units, is_over)
     front = ParetoFront.from_expressions(
         formulas,

@@ -170,7 +170,7 @@ def _units(
 ) -> Units | None:
     """Return the units of columns and target, None if none are given."""
     for name in ("unitless_constants", "unit_penalty"):
-        if not parameters["units"] and parameters[name] not in (False, None):
+        if not parameters["units"] and parameters[name] is not None and parameters[name] is not False:
             raise ValueError(
                 f"{name}={parameters[name]!r} means nothing without units of columns; give these, too, as in "
                 "units=Units({name: unit}), or leave it out."

@@ -314,8 +314,8 @@ class Passes:
     def _finish(self, step: Pass, rows: Prepared) -> None:
         """Choose a formula of a pass, if a program has finite values, and update the outcome.
 
-        The result of a pass that began afresh, and of every pass once there are outliers, replaces the one
-        before only if its description of the data is shorter.
+        A pass that continues another replaces its result. Any other pass, and every pass once outliers are
+        known, does so only if its description of the data is shorter.
         """
         if not np.isfinite(self.search.best_nmse):
             return

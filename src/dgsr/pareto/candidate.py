@@ -62,15 +62,17 @@ class Candidate(NamedTuple):
     def is_determined(self) -> bool:
         """Whether the data determine the constants, as far as their errors are known.
 
-        The standard error of each must be smaller than the constant, or than it times its natural logarithm,
-        since of a factor such as Arrhenius's only the order of magnitude may be known. A formula that is a
-        mere number is always determined, since it may be 0.
+        The standard error of a constant c must be below abs(c), or below abs(c*log(c)) where that is larger:
+        of Arrhenius's factor only the order of magnitude may be known. A formula that is a mere number is
+        always determined, since it may be 0.
         """
         sizes = np.abs(self.expression.constants)
         with np.errstate(all="ignore"):
-            limits = sizes * np.maximum(1.0, np.abs(np.log(sizes)))
+            limits = np.where(sizes > 0.0, sizes * np.maximum(1.0, np.abs(np.log(sizes))), 0.0)
         is_number = len(sizes) == len(self.expression.tokens)
-        return is_number or not (self.standard_errors >= limits).any()
+        # Numbers that columns are measured from are not fitted, and have no error.
+        errors = self.standard_errors
+        return is_number or not ((errors > 0.0) & (errors >= limits)).any()
 
     def constants_text(self) -> str:
         """Return the constants of the fit with standard errors and units, or the empty string."""

@@ -41,6 +41,8 @@ def total_bits(candidates: Sequence[Candidate], n: float) -> np.ndarray:
 def rivals(candidates: Sequence[Candidate], index: int, n: float) -> list[int]:
     """Return the candidates of another form whose descriptions tie with the description of one."""
     totals, tokens = total_bits(candidates, n), candidates[index].expression.tokens
+    if not np.isfinite(totals[index]):
+        return []
     near = np.flatnonzero(np.abs(totals - totals[index]) <= _BITS_OF_RIVALS).tolist()
     return [i for i in near if not np.array_equal(candidates[i].expression.tokens, tokens)]
 

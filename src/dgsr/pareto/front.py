@@ -281,4 +281,5 @@ class ParetoFront(Sequence[Candidate]):
         The bits of formula and residuals differ by at most 3, which is odds of eight to one. An exact fit has
         no rivals.
         """
-        return [] if self[index].loss <= self.tolerance else rivals(self, index, self.n_samples)
+        is_exact = losses_of(self)[index] <= self.tolerance
+        return [] if is_exact else rivals(self, index, self.n_samples)

@@ -67,11 +67,12 @@ def candidates_of(
         return Candidate(named.complexity, own_loss, named, assess(named), texts, handicap, own)
 
     left = [i for i in order if supported[i]]
-    on_front = undominated(left, losses, tolerance)
+    on_front = of_all = undominated(left, losses, tolerance)
     found = {i: candidate(i) for i in on_front}
     while vague := {i for i in on_front if not found[i].is_determined and losses[i] > tolerance}:
         left = [i for i in left if i not in vague]
-        if not left:
+        if not left:  # no formula has constants that are all determined
+            on_front = of_all
             break
         on_front = undominated(left, losses, tolerance)
         found |= {i: candidate(i) for i in on_front if i not in found}
@@ -88,7 +89,7 @@ def _largest_losses(
     """Return the loss up to which each formula may be on the front, shape (n_expressions,).
 
     It is the loss of the mean of the targets, and for a formula that is a mere number the loss of a number
-    within two standard errors of the mean. If all formulas are worse, any finite loss is allowed.
+    within two standard errors of the mean. If all supported formulas are worse, any finite loss is allowed.
     """
     is_number = np.array([len(e.tokens) == len(e.constants) for e in expressions])
     of_numbers = max(1.01 * SIGNIFICANT / data.n_effective, NOTICEABLE, tolerance)

@@ -8,6 +8,7 @@ import numpy as np
 
 from dgsr.data.population import Population
 from dgsr.data.scored import Scored
+from dgsr.kernels.grammar import are_valid
 from dgsr.pareto import ParetoArchive
 from dgsr.search.search import Search
 
@@ -46,6 +47,8 @@ def begin_with_search(search: Search, saved: dict[str, Any]) -> None:
     queue, generation = (Scored.from_state_dict(search.library, saved[k]) for k in ("queue", "generation"))
     programs = queue.and_also(generation).programs
     programs = programs[np.flatnonzero(search.evaluation.valid.tried(programs))].of_width(*search.widths)
+    # Evolution breeds from programs that meet all of the grammar, which another fit may have had looser.
+    programs = programs[are_valid(programs.tokens, programs.lengths, search.grammar)]
     if len(programs) and search.scheduler.exact is not None:  # the programs may be those of other data
         search.evaluate(search.scheduler.exact.law)
     evaluated = Scored(programs, search.evaluate(programs))

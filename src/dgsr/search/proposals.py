@@ -37,7 +37,7 @@ class Proposals:
     evaluation : Evaluation
     config : SearchConfig
     restarts : Restarts
-        The number of restarts, with which the shares change.
+        Its number of restarts decides on the shares of samples and of the guide.
     state : ndarray of 4 uint64
         State of the random generator; advanced.
     seed : int
@@ -70,9 +70,9 @@ class Proposals:
         return self.guidance.grammar(self._restarts.n)
 
     def new(self, n: int, should_stop: Callable[[], bool]) -> list[Population]:
-        """Return new programs, samples of the generator first and then random ones.
+        """Return populations of new programs, samples of the generator first and then random ones.
 
-        There are `n` of them, fewer if the search should stop during sampling.
+        There are `n` programs in all, fewer if the search should stop during sampling.
         """
         n_random = int(self._random_share * n)
         sampled = [] if n_random == n else [self.sampled(n - n_random, should_stop)]

@@ -86,8 +86,7 @@ class SearchRecord:
 
     def should_stop(self) -> bool:
         """Return whether a round should end early; where constants are fitted an exact fit is no reason."""
-        reason = self.stop_reason()
-        return reason is not None and not (reason == "exact fit" and self.evaluation.fits_constants)
+        return self.budget.is_spent if self.evaluation.fits_constants else self.stop_reason() is not None
 
     def evaluate(self, population: Population, n_new: int = 0) -> np.ndarray:
         """Return the NMSE of every program, count the programs, and archive the best; see `Evaluation`."""

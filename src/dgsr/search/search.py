@@ -11,6 +11,10 @@
 8   store the best program so far                              `Search.archive`
 === ========================================================== =============================
 
+Three things differ. Of the k programs of a round most are the best of the last one, and some of the others
+are random (line 3). The decoder is trained where that is asked for, or where no guide drives evolution (line
+7). And finders look for laws by other means before the rounds, between them and at the end (`dgsr.finders`).
+
 References
 ----------
 Holt, Qian, van der Schaar, ICLR 2023, appendix "DGSR Pseudocode and System Description".
@@ -97,7 +101,7 @@ class Search(FindingSearch):
             generator, data, grammar, self.evaluation, config, self.restarts, self.state, seed
         )
         self.n_prepared = 0  # number of completed steps of those before the rounds
-        self._n_new = 0  # number of newcomers among the programs of this round
+        self._n_new = 0  # programs that get a second start; none in a round without survivors
         self._nothing = Scored.none(library, *self.widths)
         self.queue = self.generation = self._nothing
 
@@ -231,6 +235,9 @@ def _search_in_table(search: Search, data: DataSet, symmetries: bool) -> Populat
     constraints, generator, engine, seed = search.arguments
     free = replace(constraints, forbidden_columns=(), required=(), units=None, min_length=1)
     library = search.library.with_variables(len(data.columns))
+    # A column there is another quantity than the one of its name here.
+    own = tuple(pair for pair in library.complexities if pair[0] in library.operators)
+    library = replace(library, complexities=own)
     config = replace(search.config, symmetries=symmetries, gain=_GAIN_OF_FEWER_COLUMNS)
     inner = Search(data, library, free, config, generator, engine, seed, search.budget)
     run(inner)

@@ -43,7 +43,8 @@ def description_length(expression: Expression) -> float:
     fewer. For sqrt(1 - u**2) the bits of cos(arcsin(u)) count, which is the same function
     (`dgsr.expressions.rewriting.angles`). `dgsr.expressions.trees.simple_numbers` counts the digits of a
     number: 1 has none, 0.25 and 1/3 have few, 0.2537 has four. A formula that is a number has no structure
-    and takes fewer bits than any column, since the absence of a relation needs no evidence.
+    and takes fewer bits than any column; what it claims about the table is paid besides
+    (`dgsr.pareto.judging.length_on`).
 
     Examples
     --------

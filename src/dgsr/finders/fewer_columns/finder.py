@@ -21,12 +21,16 @@ from dgsr.finders.fewer_columns.tables import Reduction, product
 from dgsr.finders.finder import Deadline, Found, Problem
 from dgsr.finders.terms import Term, columns_of, population_of, term_of
 
-# Share of the seconds in which symmetries are looked for, and shares of the budget for the searches among
-# what they leave: the first of two tables, the parts of one that separates, and the last table.
-_LOOKING, _SEARCHING, _OF_PARTS = 0.2, (0.3, 0.6), 0.3
-# Most evaluations of each of these searches: what is found among few columns is found soon. And the fewest
-# with which a search for a part begins.
-_MOST_EVALUATIONS, _LEAST_OF_PART = 1_000_000, 500
+# Share of the remaining seconds in which symmetries are looked for.
+_LOOKING = 0.2
+# Shares of the remaining budget for the searches in the first of two tables and in the last one.
+_SEARCHING = (0.3, 0.6)
+# Share of the remaining budget for the searches for the parts of a target that separates.
+_OF_PARTS = 0.3
+# Most evaluations of each of these searches: a law among few columns is found soon.
+_MOST_EVALUATIONS = 1_000_000
+# Fewest evaluations with which the search for a part begins.
+_LEAST_OF_PART = 500
 
 
 class FewerColumns:
@@ -35,10 +39,9 @@ class FewerColumns:
     Parameters
     ----------
     search_in : callable
-        A function of a `DataSet`, and of whether symmetries of it are looked for, that searches for its law
-        and returns the front.
+        ``search_in(data, symmetries)`` searches for the law of `data`, a `DataSet`, and returns its front.
     budget : Budget
-        The budget of these searches, which they count in.
+        The budget that these searches spend.
     """
 
     def __init__(self, search_in: SearchIn, budget: Budget) -> None:
@@ -105,11 +108,11 @@ def _data_of(reduction: Reduction, data: DataSet, rows: np.ndarray) -> DataSet |
     """Return the data of a table of fewer columns that has some rows of others, None if it is not usable."""
     columns = {f"x{i + 1}": column[rows] for i, column in enumerate(data.columns)}
     factor = np.broadcast_to(evaluate(product(reduction.factor), columns), len(rows))
-    is_finite = np.isfinite(np.column_stack([reduction.X, reduction.y, factor])).all()
-    if not is_finite or np.ptp(reduction.y) == 0.0:
-        return None
     # Noise of the old target is that of the new one times its factor.
     weights = data.weights[rows] * (1.0 if reduction.is_exact else factor**2)
+    is_finite = np.isfinite(np.column_stack([reduction.X, reduction.y, factor, weights])).all()
+    if not is_finite or np.ptp(reduction.y) == 0.0 or weights.max() == 0.0:
+        return None
     new = DataSet.from_arrays(reduction.X, reduction.y, weights, data.counts[rows])
     return new._replace(n_effective=data.n_effective)
 

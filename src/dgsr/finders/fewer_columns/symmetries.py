@@ -1,10 +1,10 @@
 """Symmetries of a table: combinations of columns that the target depends on, and factors that it has.
 
-A smooth function through the rows (module ``surrogate``) has a gradient, and the gradient shows what leaves
-the target as it is. If y does not change where two columns change alike, it depends on their difference; if
-it changes by a power where some columns are scaled, it is a product of powers times a function of fewer
-groups of columns, as the pi theorem has it for units, which nobody has to give. Every such step leaves a
-column fewer, and is kept only if the smooth function of what is left predicts rows left out as well.
+A smooth function through the rows (module ``gaussian_process``) has a gradient, and the gradient shows what
+leaves the target as it is. If y does not change where two columns change alike, it depends on their
+difference; if it changes by a power where some columns are scaled, it is a product of powers times a function
+of fewer groups of columns, as the pi theorem has it for units, which nobody has to give. Every such step
+leaves a column fewer, and is kept only if the smooth function of what is left predicts rows left out as well.
 
 References
 ----------
