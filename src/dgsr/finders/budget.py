@@ -114,7 +114,7 @@ class Budget:
 
     @property
     def seconds(self) -> float:
-        """Seconds since the search began, including those before it was resumed."""
+        """Seconds since the fit began, with those before it was resumed, without those of `stopped_clock`."""
         return self._earlier_seconds + time.perf_counter() - self._started
 
     @property

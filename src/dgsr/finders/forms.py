@@ -1,4 +1,4 @@
-"""Fits of the common forms to every column: y = s f(x) + t, where f is a form with free numbers.
+"""Fits of the common forms to every column: y = s f(x) + t, where f is a form with free constants.
 
 Nonlinear least squares begins at many points, since a rate, a location or a period far from the true one
 leads to a local optimum. The scale s and the offset t follow from linear least squares in closed form.

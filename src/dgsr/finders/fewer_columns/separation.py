@@ -9,7 +9,7 @@ References
 ----------
 Udrescu and Tegmark, Science Advances 6, eaay2631, 2020 (AI Feynman), who test whether a law separates with a
 neural network; Duvenaud, Nickisch and Rasmussen, Advances in Neural Information Processing Systems 24, 2011,
-for processes that are sums.
+for sums of processes.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _LARGEST_UNRESOLVED = 0.03
 _LEAST_FOLLOWED = 0.3
 # Largest ratio of the errors of finer and coarser groups, if the error of the finer ones is small.
 _TIMES_SMALL = 3.0
-# Error below which it is small, in standard deviations of y.
+# Limit below which an error is small, in standard deviations of y.
 _SMALL = 3e-3
 # Largest ratio of the errors of finer and coarser groups, or of groups and all columns together, if the error
 # is not small.

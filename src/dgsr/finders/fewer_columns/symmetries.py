@@ -60,7 +60,7 @@ _ERROR_OF_FRACTIONS = 1e-2
 # Largest ratio of the errors after and before a step, if the error before it is small. Steps without a
 # symmetry raise the error more.
 _TIMES_SMALL = 1.5
-# Error below which it is small.
+# Limit below which an error is small.
 _SMALL = 3e-3
 # Largest ratio of the errors after and before a step, if the error is not small.
 _TIMES_LARGE = 1.02
@@ -69,7 +69,7 @@ _NEGLIGIBLE = 1e-5
 # Largest ratio of the errors after and before a step, if the error before it is moderate and the one after it
 # is at most `_TIMES_LARGE` times the error with all columns.
 _TIMES_AT_MOST = 3.0
-# Error below which it is moderate.
+# Limit below which an error is moderate.
 _MODERATE = 3e-2
 # Largest variance of the noise, as a share of the variance of the target, with which a table is exact.
 _NO_NOISE = 1e-6
@@ -157,7 +157,7 @@ def reductions_of(
     ----------
     X, y : ndarray of shape (n_rows, n_columns) and (n_rows,)
     names : sequence of str
-        The columns, as trees have them.
+        Names of the columns in trees.
     is_over : callable
         A function that returns whether to stop, which is called before each step.
 
@@ -199,7 +199,7 @@ def smallest_separation(
     ----------
     X, y : ndarray of shape (n_rows, n_columns) and (n_rows,)
     names : sequence of str
-        The columns, as trees have them.
+        Names of the columns in trees.
     reductions : sequence of Reduction
         The result of `reductions_of`. The original table is examined only if there are none, because
         its factors of single columns, for example, are then known.
@@ -209,7 +209,7 @@ def smallest_separation(
     rows = _rows_of(X, _MOST_SEPARATED)
     tables = reversed(reductions) if reductions else [whole_table(X, y, names)]
     for table in tables if len(rows) else ():
-        if table.X.shape[1] == 1:  # there is nothing left to separate
+        if table.X.shape[1] == 1:  # a single column cannot be separated
             return None
         separation = separation_of(table, rows, is_over)
         if separation is not None:

@@ -85,7 +85,7 @@ def eliminated(
     y, root : ndarray of shape (n_rows,)
         The target, of a size near 1, and the square roots of the weights of the rows.
     above, below : ndarray of int
-        Numbers of the terms that numerator and denominator may have.
+        Numbers of the terms that are allowed in numerator and denominator.
     few : int, optional
         Number of terms that remain after the first removal; by default terms are removed in small steps.
     """

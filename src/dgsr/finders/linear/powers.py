@@ -39,7 +39,7 @@ def bases_of(column: Tree, values: np.ndarray, operators: Sequence[str] = _FACTO
     column : Tree
     values : ndarray of shape (n_rows,)
     operators : sequence of str
-        ``"add"`` for the factor of growth, ``"sub"`` for that of decay.
+        ``"add"`` for the factor of growth, ``"sub"`` for the factor of decay.
 
     Returns
     -------

@@ -83,7 +83,7 @@ _Kind = tuple[np.ndarray, np.ndarray]
 
 
 class _Candidate(NamedTuple):
-    """A fit of a function of the target."""
+    """A fitted quotient for a function of the target."""
 
     bits: float  # description length of formula and residuals
     nmse: float
@@ -106,8 +106,8 @@ def quotients_of_polynomials(problem: Problem, deadline: Deadline = never) -> Fo
     Returns
     -------
     Found
-        At most twelve formulas, those with the shortest descriptions of formula and residuals; none for fewer
-        than eight rows.
+        At most twelve formulas, with the shortest descriptions of formula and residuals; none for fewer than
+        eight rows.
     """
     library = problem.library
     usable = [token - library.first_variable for (token,) in columns_of(problem.grammar)]

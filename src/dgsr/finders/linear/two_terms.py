@@ -157,7 +157,7 @@ def two_terms(problem: Problem, deadline: Deadline = never) -> Found:
 
 
 class _Terms(NamedTuple):
-    """Terms with their values on the rows, the simplest first."""
+    """Terms with their values on the rows; `of` puts the simplest first."""
 
     tokens: list[tuple[int, ...]]
     values: np.ndarray  # (n_terms, n_rows)
